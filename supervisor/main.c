@@ -6,6 +6,7 @@
 #include "shared/base/standard.h"
 #include "supervisor/config/names/names.h"
 #include "supervisor/keeper/keeper.h"
+#include "supervisor/keeper/message.h"
 #include "supervisor/supervisor.h"
 #include <fcntl.h>
 #include <getopt.h>
@@ -22,6 +23,7 @@ enum option_code {
     OPTION_SOCKET,
     OPTION_LOG_LEVEL,
     OPTION_WAKE,
+    OPTION_CHECK,
     OPTION_VERSION,
 };
 
@@ -30,6 +32,7 @@ static const struct option OPTIONS[] = {
     {"socket", required_argument, NULL, OPTION_SOCKET},
     {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
     {"wake", required_argument, NULL, OPTION_WAKE},
+    {"check", no_argument, NULL, OPTION_CHECK},
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -46,6 +49,8 @@ static const char HELP[] =
     "                       of troupe.conf, else info)\n"
     "  --wake futex|eventfd how workers are woken (default: futex where io_uring can,\n"
     "                       Linux 6.7)\n"
+    "  --check              only checks whether it could start: the configuration, and\n"
+    "                       whether it fits the running main process\n"
     "  -h, --help           this text\n"
     "  --version            the version\n"
     "\n"
@@ -95,6 +100,9 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
         case OPTION_WAKE:
             r = parse_wake(options, optarg);
             break;
+        case OPTION_CHECK:
+            options->check = true;
+            break;
         case OPTION_VERSION:
             puts("trouped " TROUPE_VERSION);
             return EXIT_SUCCESS;
@@ -114,11 +122,27 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
 static int take_ends(struct supervisor_options *options)
 {
     const char *text = getenv(KEEPER_VARIABLE);
+    int version, length = 0;
 
-    if (!text || sscanf(text, "%d %d", &options->channel, &options->notify_fd) != 2)
+    if (!text && options->check)
+        return -1;
+    if (!text)
         return usage_error("start it by its main program, trouped", NULL);
+    if (sscanf(text, "%d %d %d %n", &options->channel, &options->notify_fd, &version, &length) <
+            3 ||
+        version != MESSAGE_VERSION) {
+        fprintf(stderr, "trouped-supervisor " TROUPE_VERSION
+                        " does not fit the main process that runs: stop trouped and start it\n");
+        return EXIT_FAILURE;
+    }
+    options->program = strdup(text + length);
     (void)unsetenv(KEEPER_VARIABLE);
     options->keeper = getppid();
+    if (options->check)
+        return -1;
+    /* For ps(1): the keeper executes it by descriptor, which Linux before 6.14 takes for the name.
+     */
+    (void)prctl(PR_SET_NAME, "trouped-supervisor");
     (void)fcntl(options->channel, F_SETFD, FD_CLOEXEC);
     if (options->notify_fd >= 0)
         (void)fcntl(options->notify_fd, F_SETFD, FD_CLOEXEC);
@@ -145,11 +169,15 @@ int main(int argc, char **argv)
     if (r >= 0)
         return r;
     log_init("trouped", options.log_level);
+    if (options.check)
+        return supervisor_check(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     /* A worker of the same user could otherwise trace us, or write our memory. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (supervisor_new(&supervisor, &options) < 0)
         return EXIT_FAILURE;
     r = supervisor_run(supervisor);
+    if (r == SUPERVISOR_E_UPGRADE)
+        _exit(KEEPER_EXIT_UPGRADE); /* nothing is freed: no leak */
     supervisor_free(supervisor);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #include "supervisor/parts.h"
 
 #include "supervisor/control/interfaces.h"
+#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/order.h"
 
 void parts_connect(struct parts *parts)
@@ -22,6 +23,7 @@ void parts_connect(struct parts *parts)
         .loop = parts->loop,
         .registry = &parts->registry,
         .jobs = &parts->jobs,
+        .durable = &parts->durable,
         .alarms = &parts->alarms,
         .events = &parts->events,
         .log = &parts->log,
@@ -31,6 +33,8 @@ void parts_connect(struct parts *parts)
         .pools = &parts->pools,
         .take_along = order_take_along,
     };
+    parts->durable.jobs = &parts->jobs;
+    parts->durable.written = cell_on_written;
     parts->process.events = &parts->events;
     parts->process.log = &parts->log;
     parts->messages.loop = parts->loop;
@@ -41,6 +45,7 @@ void parts_connect(struct parts *parts)
     parts->messages.find_in_groups = registry_find_actor;
     parts->messages.groups = &parts->registry;
     parts->control.loop = parts->loop;
+    parts->control.durable = &parts->durable;
     parts->control.registry = &parts->registry;
     parts->control.jobs = &parts->jobs;
     parts->control.messages = &parts->messages;

@@ -19,11 +19,13 @@
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
 #include "supervisor/process/process.h"
+#include "supervisor/store/durable-job.h"
 
 struct parts {
     struct loop *loop;
     struct registry registry;
     struct job_table jobs;
+    struct durable_jobs durable;
     struct message_context messages;
     struct alarms alarms;
     struct event_bus events;

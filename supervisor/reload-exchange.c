@@ -46,7 +46,7 @@ static void take_name(struct parts *parts, const char *name, bool for_exchange)
         return;
     if (actor_exchange(actor)) {
         log_warning("exchange %s, made by %s, is deleted: a file declares a group of that name",
-                    name, actor_name_of(&parts->messages.actors, actor_exchange(actor)->creator));
+                    name, actor_name_of(&parts->messages, actor_exchange(actor)->creator));
         actor_end(actor, "a file declares a group of that name");
         return;
     }
@@ -121,7 +121,7 @@ static int add(struct parts *parts, const struct config_exchange *wanted,
                struct reload_changes *changes)
 {
     struct actor *actor;
-    int r = exchange_actor_new(&actor, &parts->messages, wanted->name, wanted->type);
+    int r = exchange_actor_declare(&actor, &parts->messages, wanted->name, wanted->type);
 
     if (r == ACTOR_E_TOO_MANY)
         log_error("%s: too many exchanges; allowed: at most %u", wanted->path, EXCHANGES_MAX);

@@ -2,10 +2,11 @@
 #pragma once
 
 /* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
- * parts), supervisor-reload.c (reads the configuration) and supervisor-review.c (readiness and
- * status). */
+ * parts), supervisor-store.c (durable jobs), supervisor-reload.c (reads the configuration),
+ * supervisor-review.c (readiness and status), supervisor-safe-mode.c and supervisor-upgrade.c. */
 
 #include "supervisor/config/names/lookup.h"
+#include "supervisor/group/restore.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/notify.h"
 #include "supervisor/loop/signals.h"
@@ -17,6 +18,16 @@
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
 
+/* Checks the new program, and makes way for it. */
+struct upgrade {
+    struct upgrade_call *call;    /* under way; NULL = none */
+    struct spawner_client client; /* of the check */
+    pid_t pid;
+    int output_fd, report_fd; /* of the check */
+    struct timer timeout;
+    bool approved; /* the loop ends, and the new program takes over */
+};
+
 struct supervisor {
     struct parts parts;
     const struct supervisor_options *options;
@@ -26,12 +37,17 @@ struct supervisor {
     struct notify notify;
     struct signals signals;
     struct control *control;
+    struct spawner_client socket_client; /* for `socket` */
+    struct holding socket;               /* the control socket */
     char *runtime_directory;
     bool ready;
+    bool reported; /* the keeper knows that this supervisor serves */
+    struct upgrade upgrade;
     struct event_subscriber on_event;
     struct loop_deferred review; /* once a turn after something happened */
     struct timer status_timer;   /* one line for many events */
     struct timer stop_timer;
+    struct restore restore;
     struct list reloads;         /* struct reload_call.link; the first one is under way */
     struct loop_deferred reload; /* begins the first one */
     struct config *loaded;       /* by the one under way, which waits for `lookup` */
@@ -71,7 +87,40 @@ void supervisor_open_cgroups(struct supervisor *supervisor);
 /* 0 or -errno. */
 int supervisor_start_groups(struct supervisor *supervisor);
 
+/* ---- supervisor-store.c ---- */
+
+/* Opens the store if a group needs it and it is not open. The log says why that fails. */
+void supervisor_open_store(struct supervisor *supervisor);
+/* Whether changes of durable jobs are being written. */
+bool supervisor_store_is_writing(const struct supervisor *supervisor);
+bool supervisor_store_is_opening(const struct supervisor *supervisor);
+/* Waits until all is written that can be. */
+void supervisor_close_store(struct supervisor *supervisor);
+
+/* ---- supervisor-safe-mode.c ---- */
+
+/* Pauses all groups, if the keeper says so. */
+void supervisor_enter_safe_mode(struct supervisor *supervisor);
+/* Resumes them. In any case earlier crashes do not count any more. */
+void supervisor_leave_safe_mode(struct supervisor *supervisor);
+
+/* ---- supervisor-upgrade.c ---- */
+
+void supervisor_init_upgrade(struct supervisor *supervisor);
+/* Gives up the one that is under way: the supervisor stops. */
+void supervisor_end_upgrade(struct supervisor *supervisor);
+/* Saves what only this process knows, while the loop stands still. Returns false if the upgrade has
+ * failed, and nothing has changed. */
+bool supervisor_save(struct supervisor *supervisor);
+/* Brings back what the last supervisor has saved. Does not return if this fails in an upgrade: the
+ * old program is to try it. */
+void supervisor_restore_saved(struct supervisor *supervisor);
+/* Hands everything over to the new program, after the loop has ended. */
+void supervisor_hand_over(struct supervisor *supervisor);
+
 /* ---- supervisor-review.c ---- */
 
+/* Tells the keeper that this supervisor serves; the first one once all is ready. */
+void supervisor_report_ready(struct supervisor *supervisor);
 void supervisor_review(struct loop_deferred *deferred);
 void supervisor_on_status_due(struct timer *timer, usec_t now);

@@ -99,6 +99,8 @@ static void finish(struct supervisor *supervisor, int r)
     notify_ready(&supervisor->notify, loop_now(parts->loop));
     list_unlink(&call->link);
     call->result = r;
+    if (r == 0)
+        supervisor_leave_safe_mode(supervisor);
     log_outcome(supervisor, call);
     if (!list_empty(&supervisor->reloads))
         loop_defer(parts->loop, &supervisor->reload);
@@ -117,6 +119,7 @@ static int apply(struct supervisor *supervisor)
     r = reload_apply(parts, supervisor->options->config_directory, &supervisor->config,
                      TAKE_PTR(supervisor->loaded), call);
     apply_daemon(supervisor);
+    supervisor_open_store(supervisor);
     death_log_resize(&parts->deaths, parts->control.config->deaths_max);
     dead_letters_resize(&parts->messages.dead_letters, parts->control.config->dead_letters_max,
                         parts->control.config->dead_letters_memory_max);

@@ -51,22 +51,42 @@ static size_t count_troubled(const struct registry *registry, const struct group
     return n;
 }
 
+/* Empty if there is none. */
+static void describe_trouble(char *buffer, size_t size, const struct supervisor *supervisor)
+{
+    const struct group *first = NULL;
+    size_t n = count_troubled(&supervisor->parts.registry, &first);
+
+    *buffer = '\0';
+    if (supervisor->parts.control.predecessors.safe_mode)
+        (void)snprintf(buffer, size, "; safe mode, all groups are paused");
+    else if (n > 1)
+        (void)snprintf(buffer, size, "; %zu groups are in trouble", n);
+    else if (n == 1 && group_is_blocked(first))
+        (void)snprintf(buffer, size, "; %s cannot start", first->name);
+    else if (n == 1)
+        (void)snprintf(buffer, size, "; %s is %s", first->name, group_state(first));
+}
+
 static void tell_status(struct supervisor *supervisor)
 {
-    const struct registry *registry = &supervisor->parts.registry;
-    const struct group *first = NULL;
-    size_t n = count_troubled(registry, &first);
-    char workers[96], trouble[CONFIG_GROUP_NAME_MAX + 64] = "";
+    char workers[96], trouble[CONFIG_GROUP_NAME_MAX + 64];
 
-    describe_workers(workers, sizeof(workers), registry);
-    if (first && group_is_blocked(first))
-        (void)snprintf(trouble, sizeof(trouble), "; %s cannot start", first->name);
-    else if (first)
-        (void)snprintf(trouble, sizeof(trouble), "; %s is %s", first->name, group_state(first));
-    if (n > 1)
-        (void)snprintf(trouble, sizeof(trouble), "; %zu groups are in trouble", n);
+    describe_workers(workers, sizeof(workers), &supervisor->parts.registry);
+    describe_trouble(trouble, sizeof(trouble), supervisor);
     notify_status(&supervisor->notify, loop_now(loop_of(supervisor)), "%s%s%s", workers, trouble,
-                  n > 0 ? ", see troupectl status" : "");
+                  *trouble ? ", see troupectl status" : "");
+}
+
+void supervisor_report_ready(struct supervisor *supervisor)
+{
+    struct message_held_end *predecessors = &supervisor->parts.control.predecessors;
+
+    if (supervisor->reported || (predecessors->first && !supervisor->ready))
+        return;
+    supervisor->reported = true;
+    spawner_ready(&supervisor->parts.process.spawner);
+    predecessors->n_upgrades += predecessors->upgrading;
 }
 
 /* Ready = every worker has come up once or has failed. */
@@ -76,11 +96,13 @@ static void review_readiness(struct supervisor *supervisor)
     const struct census *census = &registry->census;
     char workers[96], message[128];
 
-    if (supervisor->ready || census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
+    if (supervisor->ready || supervisor_store_is_opening(supervisor) ||
+        census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
         return;
     supervisor->ready = true;
     supervisor->parts.control.state = CONTROL_RUNNING;
     tell_status(supervisor);
+    supervisor_report_ready(supervisor);
     notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
     describe_workers(workers, sizeof(workers), registry);
     (void)snprintf(message, sizeof(message), "ready: %s", workers);
@@ -124,12 +146,13 @@ void supervisor_review(struct loop_deferred *deferred)
     struct loop *loop = loop_of(supervisor);
 
     if (supervisor->parts.control.state == CONTROL_STOPPING) {
-        if (!order_stop(&supervisor->parts.registry))
+        if (!order_stop(&supervisor->parts.registry) && !supervisor_store_is_writing(supervisor))
             loop_stop(loop);
         return;
     }
     reap_groups(supervisor);
     order_start(&supervisor->parts.registry);
+    supervisor_report_ready(supervisor);
     review_readiness(supervisor);
     if (notify_wanted(&supervisor->notify) && !timer_armed(&supervisor->status_timer))
         (void)timer_arm(loop_timers(loop), &supervisor->status_timer,

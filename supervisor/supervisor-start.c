@@ -8,6 +8,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
 #include "supervisor/loop/closer.h"
+#include "supervisor/process/kept-state.h"
 #include "supervisor/reload-exchange.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
@@ -125,6 +126,44 @@ static int open_signals(struct supervisor *supervisor)
     return r < 0 ? failed("watch for signals", r) : 0;
 }
 
+/* Clients connect across a crash: the keeper holds the socket. Without that the next supervisor
+ * makes another one. */
+static void hold_socket(struct supervisor *supervisor, int fd)
+{
+    struct spawner *spawner = &supervisor->parts.process.spawner;
+    struct spawner_client *client = &supervisor->socket_client;
+    int r = spawner_register(spawner, client);
+
+    if (r == 0)
+        r = holding_put(&supervisor->socket, spawner, client, 0,
+                        &(struct holding_content){.kind = HOLDING_SOCKET,
+                                                  .name = supervisor->options->socket_path,
+                                                  .fds = &fd,
+                                                  .n_fds = 1});
+    if (r < 0)
+        log_warning("the control socket will not outlive a crash: %s", strerror(-r));
+}
+
+/* Returns the socket of the previous supervisor, or a new one, or -errno, logged. */
+static int own_socket(struct supervisor *supervisor)
+{
+    const char *path = supervisor->options->socket_path;
+    struct held *held = held_take(&supervisor->parts.process.held, HOLDING_SOCKET, path);
+    int fd;
+
+    if (held && held->n_fds == 1 && control_listen_again(held->fds[0]) == 0) {
+        fd = TAKE_FD(held->fds[0]);
+        held_adopt(held, &supervisor->socket_client, &supervisor->socket);
+        return fd;
+    }
+    if (held)
+        held_discard(held);
+    fd = control_listen(path);
+    if (fd >= 0)
+        hold_socket(supervisor, fd);
+    return fd;
+}
+
 static int open_socket(struct supervisor *supervisor)
 {
     int n = sd_listen_fds(1);
@@ -132,7 +171,7 @@ static int open_socket(struct supervisor *supervisor)
     _cleanup_close_ int fd = -1;
     int r;
 
-    fd = activated ? inherited_socket(n) : control_listen(supervisor->options->socket_path);
+    fd = activated ? inherited_socket(n) : own_socket(supervisor);
     if (fd < 0)
         return fd; /* logged */
     r = control_new(&supervisor->control, &supervisor->parts.control, fd);
@@ -174,6 +213,29 @@ static void divide_descriptors(struct parts *parts)
     parts->control.fds_for_all = (int)(limit.rlim_cur - reserve);
 }
 
+/* Jobs that workers have in hand are found by the ids that the last supervisor made. */
+static void resume_job_ids(struct parts *parts)
+{
+    struct kept_state *kept;
+    bool found;
+
+    kept = kept_state_open(&parts->process.kept, ":job-ids", &found);
+    if (kept && found)
+        memcpy(&parts->jobs.random_high, kept->data, sizeof(parts->jobs.random_high));
+    else if (kept)
+        memcpy(kept->data, &parts->jobs.random_high, sizeof(parts->jobs.random_high));
+}
+
+/* The next client does not get the address of one that has ended. */
+static void resume_client_numbers(struct parts *parts)
+{
+    bool found;
+    struct kept_state *kept = kept_state_open(&parts->process.kept, ":clients", &found);
+
+    if (kept)
+        parts->messages.last_client = (uint64_t *)(void *)kept->data;
+}
+
 static int open_parts(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
@@ -197,8 +259,28 @@ static int open_parts(struct supervisor *supervisor)
         r = limited_log_init(&parts->log, parts->loop);
     if (r == 0)
         r = job_table_init(&parts->jobs);
+    parts->jobs.free_record = durable_job_free;
     divide_descriptors(parts);
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
+}
+
+/* The keeper sends all of it at once. */
+#define HELD_TIMEOUT (10 * USEC_PER_SEC)
+
+static int collect_held(struct parts *parts)
+{
+    struct held_table *held = &parts->process.held;
+    int r = held_collect(held, &parts->process.spawner, HELD_TIMEOUT);
+
+    if (r == 0)
+        r = process_context_adopt(&parts->process);
+    if (r < 0)
+        return failed("take over what the keeper holds", r);
+    ended_attempts_init(&parts->durable.attempts, kept_states_attempts(&parts->process.kept));
+    parts->control.predecessors = held->end;
+    resume_job_ids(parts);
+    resume_client_numbers(parts);
+    return 0;
 }
 
 int supervisor_open(struct supervisor *supervisor)
@@ -215,6 +297,8 @@ int supervisor_open(struct supervisor *supervisor)
         r = open_runtime_directory(supervisor);
     if (r == 0)
         r = open_parts(supervisor);
+    if (r == 0)
+        r = collect_held(&supervisor->parts);
     if (r == 0)
         r = open_notify(supervisor);
     if (r == 0)
@@ -244,7 +328,14 @@ int supervisor_start_groups(struct supervisor *supervisor)
 
     if (r == 0)
         r = reload_take_exchanges(parts, supervisor->config, &changes);
+    supervisor_open_store(supervisor);
     strv_free(changes.added);
+    registry_resume(&parts->registry);
+    supervisor_restore_saved(supervisor);
+    handle_table_link_free(&parts->jobs.handles);
+    control_adopt_clients(supervisor->control, &parts->process.held);
+    process_context_settle(&parts->process);
+    supervisor_enter_safe_mode(supervisor);
     order_start(&parts->registry);
     return r;
 }

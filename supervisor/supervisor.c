@@ -36,6 +36,7 @@ static void stop(struct supervisor *supervisor)
 
     supervisor->parts.control.state = CONTROL_STOPPING;
     supervisor_end_reload(supervisor);
+    supervisor_end_upgrade(supervisor);
     notify_stopping(&supervisor->notify, loop_now(loop));
     event_emit(&supervisor->parts.events, (struct event){
                                               .level = LOG_LEVEL_NOTICE,
@@ -92,11 +93,13 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->parts.events.subscribers);
     list_init(&supervisor->parts.events.job_subscribers);
     list_init(&supervisor->parts.jobs.unused);
+    list_init(&supervisor->parts.durable.unread);
     registry_init(&supervisor->parts.registry);
     supervisor->on_event.fn = on_event;
     list_init(&supervisor->on_event.link);
     loop_deferred_init(&supervisor->review, supervisor_review);
     supervisor_init_reload(supervisor);
+    supervisor_init_upgrade(supervisor);
     timer_init(&supervisor->status_timer, supervisor_on_status_due);
     timer_init(&supervisor->stop_timer, on_stop_timeout);
     if (journal_is_stderr() && journal_init(&supervisor->journal, "trouped", NULL) == 0) {
@@ -117,19 +120,29 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
         supervisor_free(supervisor);
         return r;
     }
+    /* Before the first request: its reply may be how a client learns that an upgrade is done. */
+    supervisor_report_ready(supervisor);
     *ret = supervisor;
     return 0;
 }
 
 int supervisor_run(struct supervisor *supervisor)
 {
-    int r = loop_run(loop_of(supervisor));
+    int r;
 
+    do
+        r = loop_run(loop_of(supervisor));
+    while (r == 0 && supervisor->upgrade.approved && !supervisor_save(supervisor));
     if (r < 0)
         log_error("the event loop failed: %s", strerror(-r));
-    if (r == 0)
-        control_drain(supervisor->control);
-    return r;
+    supervisor_close_store(supervisor);
+    if (r < 0)
+        return r;
+    control_drain(supervisor->control, supervisor->upgrade.approved);
+    if (!supervisor->upgrade.approved)
+        return 0;
+    supervisor_hand_over(supervisor);
+    return SUPERVISOR_E_UPGRADE;
 }
 
 /* Workers are left only after the loop failed; the kernel ends them with us. */
@@ -159,8 +172,11 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         return NULL;
     parts = &supervisor->parts;
     event_unsubscribe(&supervisor->on_event);
-    if (parts->loop)
+    if (parts->loop) {
         supervisor_end_reload(supervisor);
+        supervisor_end_upgrade(supervisor);
+    }
+    supervisor_close_store(supervisor);
     control_free(supervisor->control);
     free_groups(supervisor);
     if (parts->loop) {

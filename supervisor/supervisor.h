@@ -16,16 +16,28 @@ struct supervisor_options {
     bool force_eventfd;
     bool log_level_given; /* the command line overrides troupe.conf */
     enum log_level log_level;
-    pid_t keeper;  /* the main process; 0 = none */
-    int channel;   /* to the keeper */
-    int notify_fd; /* to the service manager; -ENOENT = there is none; -errno */
+    pid_t keeper;        /* the main process; 0 = none */
+    int channel;         /* to the keeper */
+    int notify_fd;       /* to the service manager; -ENOENT = there is none; -errno */
+    bool check;          /* do not run: supervisor_check() */
+    const char *program; /* what an upgrade executes */
 };
 
 /* Starts everything up to the first turn of the loop. Returns 0 or -errno, logged; on error nothing
  * is left behind. `options` and its strings must outlive the supervisor. */
 int supervisor_new(struct supervisor **ret, const struct supervisor_options *options);
 
-/* Runs until SIGTERM or SIGINT has stopped everything. Returns 0 or -errno. */
+enum {
+    _SUPERVISOR_E_SUCCESS,
+    SUPERVISOR_E_UPGRADE, /* everything is handed over: exit with KEEPER_EXIT_UPGRADE, and free
+                             nothing, which would drop it */
+};
+
+/* Runs until SIGTERM or SIGINT has stopped everything. Returns 0, SUPERVISOR_E_UPGRADE or -errno.
+ */
 int supervisor_run(struct supervisor *supervisor);
+
+/* Checks whether a supervisor could start with these options. Returns 0 or -errno, logged. */
+int supervisor_check(const struct supervisor_options *options);
 
 struct supervisor *supervisor_free(struct supervisor *supervisor); /* NULL allowed; returns NULL */

@@ -50,7 +50,8 @@ struct troupe_actor;
 struct troupe_message;
 struct troupe_future;
 
-/* Identifies an actor for good, also after its worker was restarted. Never reused. */
+/* Identifies an actor for good, also after its worker or the supervisor was restarted. Never
+ * reused. */
 typedef uint64_t troupe_ref;
 #define TROUPE_NOBODY ((troupe_ref)0)
 
@@ -210,6 +211,14 @@ void troupe_future_drop(struct troupe_future *future);
 typedef void (*troupe_failure_fn)(struct troupe_actor *actor, int error, const char *reason,
                                   void *userdata);
 void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn, void *userdata);
+
+/*
+ * Calls `fn` where messages are handled, once after each crash of the supervisor. Another one has
+ * taken over, and the actor keeps its address, but must again register names, subscribe, monitor
+ * and set timers.
+ */
+typedef void (*troupe_restart_fn)(struct troupe_actor *actor, void *userdata);
+void troupe_actor_on_restart(struct troupe_actor *actor, troupe_restart_fn fn, void *userdata);
 
 /* ---- handling ---- */
 

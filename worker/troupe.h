@@ -39,7 +39,7 @@
  * What holds everywhere:
  *
  * - Functions return 0 or a count, or -errno. Those that allocate may return -ENOMEM, those that
- *   send -EPIPE when the supervisor is gone.
+ *   send -EPIPE when the supervisor is gone, and -ECONNRESET if it ended before its answer.
  * - Sizes are bytes, times microseconds. Text is UTF-8 and ends with a NUL byte, unless its size is
  *   passed with it. Data given to a function is copied.
  * - Payloads and results are read-only, never NULL, 8-aligned and followed by a NUL byte. Those
@@ -273,7 +273,7 @@ struct troupe_job_options {
 struct troupe_result {
     size_t struct_size; /* from TROUPE_RESULT_INIT */
     uint64_t cookie;    /* as given to troupe_client_submit() or _wait() */
-    int error;          /* 0, or why the job was refused; then only `reason` is valid below */
+    int error; /* 0, or why the job was refused, or -ECONNRESET; then only `reason` is valid */
     enum troupe_end end;
     int code; /* the handler's */
     unsigned attempts;
@@ -295,15 +295,16 @@ struct troupe_result {
  * caller frees the client with troupe_client_free(). -ENOENT, -ECONNREFUSED: no supervisor there;
  * -EACCES: the socket may not be opened; -EPERM: this user may not create jobs; -EUSERS: too many
  * clients; -EAGAIN: the supervisor lacks memory or descriptors now; -ESHUTDOWN: it is stopping;
- * -EPROTO: another program or version answers; -ETIMEDOUT: nothing answers within 90 s;
- * -ENAMETOOLONG.
+ * -ERESTART: it restarts, try again; -ECONNRESET: it has ended before it answered; -EPROTO: another
+ * program or version answers; -ETIMEDOUT: nothing answers within 90 s; -ENAMETOOLONG.
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 
 /* Disconnects. Jobs go on, but their results are lost to this client. */
 void troupe_client_free(struct troupe_client *client);
 
-/* Finds a group. The reference is valid for this connection until the group is removed. -ENOENT;
+/* Finds a group. The reference is valid until the group is removed, also for later connections.
+ * -ENOENT;
  * -EOPNOTSUPP: a service, which takes no jobs. */
 int troupe_client_group(struct troupe_client *client, const char *name, uint64_t *ret_group);
 
@@ -324,7 +325,8 @@ void troupe_client_blob_drop(struct troupe_client *client);
  * -EEXIST: a job that lives, or whose result is kept, has that id; -EINVAL: malformed options, or
  * no valid key for a group with Cells=by-key; -ENOSPC: no more cells under CellsMax=; -ENOENT: the
  * group is gone; -EMSGSIZE: the payload exceeds QueueMemoryMax=; -ESHUTDOWN: the supervisor is
- * stopping.
+ * stopping; -EPIPE: the connection is over, and nothing was sent; -ECONNRESET: the connection ended
+ * before the answer, so whether the job was accepted is not known.
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
@@ -341,7 +343,8 @@ int troupe_client_do(struct troupe_client *client, uint64_t group,
 
 /*
  * Submits a job without waiting. Its end comes from troupe_client_next() with the same cookie,
- * exactly once; so does a refusal by the supervisor, as the result's `error`. -EAGAIN: the ring is
+ * exactly once; so does a refusal by the supervisor, as the result's `error`. That is -ECONNRESET
+ * if the supervisor ended first: then what became of the job is not known. -EAGAIN: the ring is
  * full: take results first, with a time-out, since there may be none. -EINVAL and -EMSGSIZE: it
  * cannot be sent at all.
  */
@@ -355,7 +358,7 @@ void troupe_client_flush(struct troupe_client *client);
 /*
  * Returns the next end, in the order in which jobs end. Waits up to `timeout_usec`. Release each
  * result with troupe_result_release(). -EAGAIN: nothing within that time; -EINTR: a signal handler
- * ran, or troupe_client_wake(); -EPIPE: the connection is over, and all that arrived was taken.
+ * ran, or troupe_client_wake(); -EPIPE: the connection is over, and all requests have ended.
  */
 int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
                        uint64_t timeout_usec);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define FAULT_NAME_MAX 64
 #define FAULT_PLANS    8
@@ -25,6 +26,7 @@ static struct {
     struct plan point;
     struct plan plans[FAULT_PLANS];
     size_t n_plans;
+    const char *file; /* with the specification of `point`; NULL = none */
     void (*tell)(const char *name);
 } fault;
 
@@ -106,11 +108,30 @@ void fault_on_kill(void (*tell)(const char *name))
     fault.tell = tell;
 }
 
+/* Arms the point that the file names, if there is one. */
+static void arm_point_of(const char *path)
+{
+    char text[FAULT_NAME_MAX + 32] = "";
+    FILE *file = fopen(path, "re");
+
+    fault.file = path;
+    if (!file)
+        return;
+    text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+    (void)fclose(file);
+    fault_arm_point(*text != '\0' ? text : NULL);
+}
+
 static void initialise(void)
 {
+    const char *point = getenv("TROUPE_FAULT_POINT");
+
     if (fault.initialised)
         return;
-    fault_arm_point(getenv("TROUPE_FAULT_POINT"));
+    if (point && *point == '@')
+        arm_point_of(point + 1);
+    else
+        fault_arm_point(point);
     fault_arm(getenv("TROUPE_FAULT"));
 }
 
@@ -125,6 +146,8 @@ void fault_point(const char *name)
         return;
     if (fault.tell)
         fault.tell(name);
+    if (fault.file)
+        (void)unlink(fault.file);
     (void)raise(SIGKILL);
 }
 

@@ -7,9 +7,14 @@
  *
  * The environment, read at the first use (the functions below override it):
  *
- *     TROUPE_FAULT_POINT=NAME:N       SIGKILL at the Nth passage of that point; NAME "any" counts
- * them all TROUPE_FAULT=WHAT:N[+][=ERRNO][,…] the Nth call of that kind fails; with "+" all later
- * ones too; ERRNO is a number, by default what that call would say when its resource has run out
+ *     TROUPE_FAULT_POINT=NAME:N
+ *         SIGKILL at the Nth passage of that point; NAME "any" counts them all
+ *     TROUPE_FAULT_POINT=@FILE
+ *         the same, as this file says, if it exists; the kill removes the file, so that the next
+ *         supervisor lives on
+ *     TROUPE_FAULT=WHAT:N[+][=ERRNO][,…]
+ *         the Nth call of that kind fails; with "+" all later ones too; ERRNO is a number, by
+ *         default that of a call whose resource has run out
  *
  * Kinds: alloc memfd mmap eventfd clone pipe accept open write receive, and whatever else a caller
  * names. Not thread-safe. A malformed specification ends the process: a test must not pass by not

@@ -44,8 +44,43 @@ int handle_table_add(struct handle_table *table, void *object, uint64_t *ret_han
     entry->object = object;
     if (++entry->generation > INT32_MAX)
         entry->generation = 1;
-    *ret_handle = (uint64_t)entry->generation << 32 | index;
+    *ret_handle = handle_table_handle(table, index);
     return 0;
+}
+
+int handle_table_restore(struct handle_table *table, uint64_t handle, void *object)
+{
+    const uint32_t index = (uint32_t)handle;
+    struct handle_entry *entry;
+
+    while (index >= table->n_entries) {
+        if (table->n_entries == table->n_allocated && handle_table_grow(table) < 0)
+            return -ENOMEM;
+        table->entries[table->n_entries++] = (struct handle_entry){0};
+    }
+    entry = &table->entries[index];
+    if (entry->object)
+        return -EEXIST;
+    entry->object = object;
+    entry->generation = (uint32_t)(handle >> 32);
+    return 0;
+}
+
+void handle_table_link_free(struct handle_table *table)
+{
+    table->first_free = 0;
+    for (uint32_t i = table->n_entries; i > 0; i--) {
+        if (table->entries[i - 1].object)
+            continue;
+        table->entries[i - 1].next_free = table->first_free;
+        table->first_free = i;
+    }
+}
+
+void handle_table_replace(struct handle_table *table, uint64_t handle, void *object)
+{
+    if (handle_table_get(table, handle))
+        table->entries[(uint32_t)handle].object = object;
 }
 
 void handle_table_remove(struct handle_table *table, uint64_t handle)

@@ -30,6 +30,14 @@ void handle_table_deinit(struct handle_table *table);
 /* Returns 0 and a handle, which is never 0, or -ENOMEM. */
 int handle_table_add(struct handle_table *table, void *object, uint64_t *ret_handle);
 
+/* Adds an object under the handle that another table once gave it, before any other is added.
+ * handle_table_link_free() follows. Returns 0, -EEXIST or -ENOMEM. */
+int handle_table_restore(struct handle_table *table, uint64_t handle, void *object);
+void handle_table_link_free(struct handle_table *table);
+
+/* The handle stands for `object` from now on. Does nothing if it finds nothing. */
+void handle_table_replace(struct handle_table *table, uint64_t handle, void *object);
+
 /* Returns NULL if the object has been removed or never existed. */
 static inline void *handle_table_get(const struct handle_table *table, uint64_t handle)
 {
@@ -47,6 +55,12 @@ void handle_table_remove(struct handle_table *table, uint64_t handle);
 static inline void *handle_table_at(const struct handle_table *table, uint32_t index)
 {
     return table->entries[index].object;
+}
+
+/* Returns the handle of the object with this index, which exists. */
+static inline uint64_t handle_table_handle(const struct handle_table *table, uint32_t index)
+{
+    return (uint64_t)table->entries[index].generation << 32 | index;
 }
 
 /* Iterates over all objects by index; NULL when done. `cursor` starts at 0. */

@@ -18,5 +18,13 @@ static inline uint64_t hash_mix(uint64_t x)
     return x ^ x >> 32;
 }
 
+/* The inverse of hash_mix(). */
+static inline uint64_t hash_unmix(uint64_t x)
+{
+    x = (x ^ x >> 32) * UINT64_C(0xcfee444d8b59a89b);
+    x = (x ^ x >> 32) * UINT64_C(0xcfee444d8b59a89b);
+    return x ^ x >> 32;
+}
+
 /* A hash of the bytes that depends on hash_secret(). */
 uint64_t hash_bytes(const void *bytes, size_t size);

@@ -81,6 +81,18 @@ static inline void list_swap(struct list *a, struct list *b)
     list_unlink(&other);
 }
 
+/* Moves all nodes of `from` behind those of `to`. */
+static inline void list_append(struct list *to, struct list *from)
+{
+    if (list_empty(from))
+        return;
+    from->next->prev = to->prev;
+    to->prev->next = from->next;
+    from->prev->next = to;
+    to->prev = from->prev;
+    list_init(from);
+}
+
 /* NULL when empty. */
 static inline struct list *list_first(const struct list *head)
 {

@@ -147,11 +147,10 @@ int payload_send_fd(int socket, int fd, uint64_t serial)
     return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd)
+int payload_receive_any(int socket, uint64_t *ret_serial, void (*drop)(int fd), int *ret_fd)
 {
     int fd = -1;
-    uint64_t received = 0;
-    struct iovec data = {.iov_base = &received, .iov_len = sizeof(received)};
+    struct iovec data = {.iov_base = ret_serial, .iov_len = sizeof(*ret_serial)};
     union scm_control control;
     struct msghdr message = {
         .msg_iov = &data,
@@ -172,10 +171,25 @@ int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *r
     /* There was room for all descriptors: if none arrived, the table of this process is full. */
     if (count == 0 && (message.msg_flags & MSG_CTRUNC))
         return -EMFILE;
-    if (count != 1 || size != sizeof(received) || received != serial ||
+    if (count != 1 || size != sizeof(*ret_serial) ||
         (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
         if (fd >= 0)
             drop(fd);
+        return -EPROTO;
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd)
+{
+    uint64_t received;
+    int fd = -1, r = payload_receive_any(socket, &received, drop, &fd);
+
+    if (r < 0)
+        return r;
+    if (received != serial) {
+        drop(fd);
         return -EPROTO;
     }
     *ret_fd = fd;

@@ -53,6 +53,12 @@ int payload_blob_map(int fd, size_t size, const void **ret_data);
  * Does not wait: -EAGAIN when the peer's buffer is full. Never raises SIGPIPE. */
 int payload_send_fd(int socket, int fd, uint64_t serial);
 
+/* In place of the serial: the descriptor is the next inbox (shared/ring/channel.h). */
+#define PAYLOAD_SERIAL_INBOX UINT64_MAX
+
+/* Receives the next descriptor, whatever its serial is, as payload_receive_fd(). */
+int payload_receive_any(int socket, uint64_t *ret_serial, void (*drop)(int fd), int *ret_fd);
+
 /* Receives the next descriptor, which must be alone, close-on-exec, and carry `serial`. Does not
  * wait. 0 and the caller owns `*ret_fd`; -EPROTO for anything else, or for nothing there; -EMFILE
  * when this process has no descriptor left for it (it is lost then). `drop` closes whatever else

@@ -13,23 +13,36 @@ static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
         wake_eventfd_wake(channel->wake_fd);
 }
 
-/* Both rings, from the memories. */
-static int init_rings(struct channel *channel)
+/* Wakes the peer, which sleeps like this because it had nothing to read. */
+static void wake_peer(struct channel *channel, uint32_t sleeping)
 {
-    struct memory_header *mine = channel->mine.header, *theirs = channel->theirs.header;
+    _Atomic uint32_t *bell = &channel->words->bell;
+
+    /* Partner: the load in prepare_sleep(). It changes the word, so a wake-up between the sleeper's
+     * last look and its system call is not lost. */
+    (void)atomic_fetch_add_explicit(bell, 1, memory_order_release);
+    channel->wake(channel, sleeping == MEMORY_SLEEPS_EVENTFD ? NULL : bell);
+}
+
+/* Finds the words, and both rings, in the memories. */
+static int init_rings(struct channel *channel, bool supervisor)
+{
+    struct memory_header *outbox = supervisor ? channel->theirs.header : channel->mine.header;
     int r;
 
+    channel->words = supervisor ? &outbox->supervisor : &outbox->worker;
+    channel->their_words = supervisor ? &outbox->worker : &outbox->supervisor;
     /* A predecessor may have died with its flags raised. Partners: the loads in publish and
      * release. */
-    atomic_store_explicit(&mine->sleeping, 0, memory_order_relaxed);
-    atomic_store_explicit(&mine->blocked, 0, memory_order_relaxed);
+    atomic_store_explicit(&channel->words->sleeping, 0, memory_order_relaxed);
+    atomic_store_explicit(&channel->words->blocked, 0, memory_order_relaxed);
 
-    r = ring_producer_init(&channel->out, channel->mine.ring, channel->mine.ring_size, &mine->tail,
-                           &theirs->head);
+    r = ring_producer_init(&channel->out, channel->mine.ring, channel->mine.ring_size,
+                           &channel->mine.header->tail, &channel->their_words->head);
     if (r < 0)
         return r;
     return ring_consumer_init(&channel->in, channel->theirs.ring, channel->theirs.ring_size,
-                              &mine->head, &theirs->tail);
+                              &channel->words->head, &channel->theirs.header->tail);
 }
 
 static int new_eventfd(int flags)
@@ -79,7 +92,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     r = create_eventfds(&channel);
     if (r < 0)
         return r;
-    r = init_rings(&channel);
+    r = init_rings(&channel, true);
     if (r < 0)
         return r;
 
@@ -92,6 +105,60 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     *ret = channel;
     channel = (struct channel)CHANNEL_NULL;
     return 0;
+}
+
+int channel_adopt(struct channel *ret, const struct channel_fds *fds)
+{
+    _cleanup_(channel_deinit)
+    struct channel channel = CHANNEL_NULL;
+    int r = memory_open(&channel.theirs, fds->outbox, MEMORY_OUTBOX);
+
+    if (r < 0)
+        return r;
+    channel.theirs.fd = -1; /* the caller's, until nothing can fail */
+    r = memory_renew(&channel.mine, fds->inbox);
+    if (r < 0)
+        return r;
+    channel.backend = (enum wake_backend)channel.mine.header->wake_backend;
+    channel.wake = wake_at_once;
+    if (fds->wait_fd < 0 || (channel.backend == WAKE_EVENTFD && fds->wake_fd < 0))
+        return -EPROTO;
+    r = init_rings(&channel, true);
+    if (r < 0)
+        return r;
+    channel.mine.header->resumed = channel.in.head;
+    channel.theirs.fd = fds->outbox;
+    channel.wake_fd = fds->wait_fd;
+    channel.wait_fd = fds->wake_fd;
+    (void)close_fd(fds->inbox);
+    *ret = channel;
+    channel = (struct channel)CHANNEL_NULL;
+    return 0;
+}
+
+void channel_announce(struct channel *channel)
+{
+    /* Partner: the load in channel_is_moved(). Release: the descriptor is in the socket. */
+    atomic_store_explicit(&channel->words->epoch, channel->mine.header->epoch,
+                          memory_order_release);
+    wake_fence();
+    wake_peer(channel, atomic_load_explicit(&channel->their_words->sleeping, memory_order_relaxed));
+    /* The predecessor may have died between a change of these words and the wake-up. */
+    channel->wake(channel, &channel->words->head);
+    channel->wake(channel, &channel->words->control);
+}
+
+int channel_follow(struct channel *channel, int fd)
+{
+    const struct memory_header *header = channel->theirs.header;
+    int r = memory_replace(&channel->theirs, fd);
+
+    if (r < 0)
+        return r;
+    return atomic_load_explicit(&header->tail, memory_order_relaxed) - channel->in.head >
+                   channel->in.size
+               ? -EPROTO
+               : 0;
 }
 
 void channel_close_fds(struct channel *channel)
@@ -129,10 +196,11 @@ int channel_open(struct channel *ret, const struct channel_fds *fds)
         return -EPROTO;
     channel.wait_fd = fds->wait_fd;
     channel.wake_fd = fds->wake_fd;
-    r = init_rings(&channel);
+    r = init_rings(&channel, false);
     if (r < 0)
         return r;
 
+    channel.announced = &channel.their_words->epoch;
     *ret = channel;
     channel = (struct channel)CHANNEL_NULL;
     return 0;
@@ -147,6 +215,13 @@ void channel_deinit(struct channel *channel)
     *channel = (struct channel)CHANNEL_NULL;
 }
 
+bool channel_is_moved(const struct channel *channel)
+{
+    /* Partner: the store in channel_announce(). */
+    return channel->announced && atomic_load_explicit(channel->announced, memory_order_acquire) !=
+                                     channel->theirs.header->epoch;
+}
+
 void channel_publish(struct channel *channel)
 {
     uint32_t sleeping;
@@ -157,10 +232,9 @@ void channel_publish(struct channel *channel)
      */
     wake_fence();
     FAULT_POINT("channel.publish.before-wake");
-    sleeping = atomic_load_explicit(&channel->theirs.header->sleeping, memory_order_relaxed);
+    sleeping = atomic_load_explicit(&channel->their_words->sleeping, memory_order_relaxed);
     if (sleeping != MEMORY_AWAKE)
-        channel->wake(channel,
-                      sleeping == MEMORY_SLEEPS_EVENTFD ? NULL : &channel->mine.header->tail);
+        wake_peer(channel, sleeping);
     FAULT_POINT("channel.publish.end");
 }
 
@@ -172,22 +246,24 @@ void channel_release(struct channel *channel)
      */
     wake_fence();
     FAULT_POINT("channel.release.before-wake");
-    if (atomic_load_explicit(&channel->theirs.header->blocked, memory_order_relaxed) != 0)
-        channel->wake(channel, &channel->mine.header->head);
+    if (atomic_load_explicit(&channel->their_words->blocked, memory_order_relaxed) != 0)
+        channel->wake(channel, &channel->words->head);
     FAULT_POINT("channel.release.end");
 }
 
 static bool prepare_sleep(struct channel *channel, enum memory_sleep how, uint32_t *ret_expected)
 {
+    /* Partner: wake_peer(). Loaded first: a peer that rings later changes it.
+     */
+    *ret_expected = atomic_load_explicit(&channel->their_words->bell, memory_order_acquire);
     /* Partners: the loads in channel_publish() and channel_wake_self(). */
-    atomic_store_explicit(&channel->mine.header->sleeping, how, memory_order_relaxed);
+    atomic_store_explicit(&channel->words->sleeping, how, memory_order_relaxed);
     wake_fence();
     FAULT_POINT("channel.sleep.flag-up");
-    if (ring_pending(&channel->in)) {
+    if (ring_pending(&channel->in) || channel_is_moved(channel)) {
         channel_end_sleep(channel);
         return false;
     }
-    *ret_expected = channel->in.head; /* The tail as it was when nothing was pending. */
     return true;
 }
 
@@ -229,8 +305,7 @@ void channel_wake_self(struct channel *channel)
     atomic_store_explicit(&channel->woken, true, memory_order_release);
     wake_fence();
     for (;;) {
-        uint32_t sleeping =
-            atomic_load_explicit(&channel->mine.header->sleeping, memory_order_relaxed);
+        uint32_t sleeping = atomic_load_explicit(&channel->words->sleeping, memory_order_relaxed);
 
         if (sleeping == MEMORY_AWAKE)
             return;
@@ -238,7 +313,7 @@ void channel_wake_self(struct channel *channel)
             channel_ring_self(channel);
             return;
         }
-        if (wake_futex_wake(&channel->theirs.header->tail) > 0)
+        if (wake_futex_wake(&channel->their_words->bell) > 0)
             return;
         /* The waiting thread is just before or after its system call. */
         (void)sched_yield();
@@ -247,7 +322,7 @@ void channel_wake_self(struct channel *channel)
 
 void channel_end_sleep(struct channel *channel)
 {
-    atomic_store_explicit(&channel->mine.header->sleeping, 0, memory_order_relaxed);
+    atomic_store_explicit(&channel->words->sleeping, 0, memory_order_relaxed);
 }
 
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected)
@@ -257,7 +332,7 @@ bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret
     /* The peer can only consume what is published. */
     channel_publish(channel);
     /* Partner: the load in channel_release(). */
-    atomic_store_explicit(&channel->mine.header->blocked, 1, memory_order_relaxed);
+    atomic_store_explicit(&channel->words->blocked, 1, memory_order_relaxed);
     wake_fence();
     FAULT_POINT("channel.block.flag-up");
     if (ring_reserve(&channel->out, need, &ignored) != RING_E_FULL) {
@@ -270,7 +345,7 @@ bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret
 
 void channel_end_block(struct channel *channel)
 {
-    atomic_store_explicit(&channel->mine.header->blocked, 0, memory_order_relaxed);
+    atomic_store_explicit(&channel->words->blocked, 0, memory_order_relaxed);
 }
 
 /* One sleep, on the futex or the eventfd. */
@@ -317,9 +392,8 @@ int channel_wait(struct channel *channel, usec_t timeout)
 
         if (!channel_prepare_sleep(channel, &expected))
             return 0;
-        r = take_wake(channel)
-                ? -EINTR
-                : sleep_on(channel, &channel->theirs.header->tail, expected, deadline);
+        r = take_wake(channel) ? -EINTR
+                               : sleep_on(channel, &channel->their_words->bell, expected, deadline);
         channel_end_sleep(channel);
         if (ring_pending(&channel->in))
             return 0;
@@ -330,7 +404,7 @@ int channel_wait(struct channel *channel, usec_t timeout)
 
 int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout)
 {
-    const _Atomic uint32_t *word = &channel->theirs.header->control;
+    const _Atomic uint32_t *word = &channel->their_words->control;
     uint32_t expected;
     int r;
 
@@ -343,7 +417,7 @@ int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeo
     else if (take_wake(channel))
         r = -EINTR;
     else if (channel->backend == WAKE_FUTEX)
-        r = wake_futex_wait_either(&channel->theirs.header->tail, expected, word, control, timeout);
+        r = wake_futex_wait_either(&channel->their_words->bell, expected, word, control, timeout);
     else
         r = wake_eventfd_wait(channel->wait_fd, timeout);
     channel_end_sleep(channel);
@@ -365,7 +439,7 @@ int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
             return r;
         if (!channel_prepare_block(channel, need, &expected))
             continue;
-        r = sleep_on(channel, &channel->theirs.header->head, expected, deadline);
+        r = sleep_on(channel, &channel->their_words->head, expected, deadline);
         channel_end_block(channel);
         if (r < 0)
             return r;

@@ -17,15 +17,17 @@
 
 struct channel {
     struct memory mine, theirs;
+    struct memory_words *words, *their_words; /* in the outbox */
     struct ring_producer out;
     struct ring_consumer in;
     enum wake_backend backend;
     struct spin spin; /* of channel_spin() */
     int wake_fd;      /* eventfd that wakes the peer; in the peer, with futexes: -1 */
     int wait_fd;      /* eventfd on which this side sleeps; in the supervisor, with futexes: -1 */
-    bool wakeable;    /* channel_wake_self() may end the current wait */
+    const _Atomic uint32_t *announced; /* in the peer: the epoch of the last inbox; else NULL */
+    bool wakeable;                     /* channel_wake_self() may end the current wait */
     _Atomic bool woken;
-    /* Wakes the peer sleeping on `word`, a cursor of ours, or on its eventfd (`word` NULL, or that
+    /* Wakes the peer sleeping on `word`, one of ours, or on its eventfd (`word` NULL, or that
      * back end); the default makes the system call at once. */
     void (*wake)(struct channel *channel, const _Atomic uint32_t *word);
 };
@@ -66,6 +68,34 @@ void channel_close_fds(struct channel *channel);
  * stopped (see ring_producer_init()). */
 int channel_open(struct channel *ret, const struct channel_fds *fds);
 
+/*
+ * A new supervisor takes over the channels of its predecessor, whose process is gone, and the peer
+ * goes on at the same cursors:
+ *
+ *   supervisor   channel_adopt(); the descriptor `mine.fd` of the next inbox goes to the peer over
+ *                its control socket, and to the keeper; then channel_announce()
+ *   peer         finds nothing more to read, and channel_is_moved(); receives the descriptor;
+ *                channel_follow()
+ *
+ * The descriptors in the control socket keep their order: the peer drops those before an inbox that
+ * no record names any more. With several restarts in a row, the peer takes one inbox after the
+ * other, as each may have records of its own.
+ */
+
+/* Supervisor side. `fds` as the peer has them (struct channel_fds): the former inbox; all are taken
+ * over on success. Returns 0, -EPROTO if the memories are not what they must be, or another -errno.
+ */
+int channel_adopt(struct channel *ret, const struct channel_fds *fds);
+/* Supervisor side: wakes the peer to take the next inbox, which is in its control socket. */
+void channel_announce(struct channel *channel);
+
+/* Peer side: whether the next inbox is in the control socket. Ends sleeps; channel_wait() returns
+ * 0, as if there were something to read. False in the supervisor. */
+bool channel_is_moved(const struct channel *channel);
+/* Peer side: goes on with the next inbox, after everything in the present one is read. `fd` stays
+ * the caller's. Returns 0, -EPROTO, or another -errno. */
+int channel_follow(struct channel *channel, int fd);
+
 void channel_deinit(struct channel *channel);
 
 /* Publishes what was committed and wakes the peer if its sleeping flag is up. */
@@ -74,13 +104,13 @@ void channel_publish(struct channel *channel);
 /* Gives consumed space back and wakes the peer if it is blocked on a full ring. */
 void channel_release(struct channel *channel);
 
-/* Prepares to sleep on the peer's tail: raises the flag and checks again. True: sleep while the
- * word theirs.header->tail is `*ret_expected`. False: there is something to read, and the flag is
+/* Prepares to sleep until the peer publishes: raises the flag and checks again. True: sleep while
+ * the word their_words->bell is `*ret_expected`. False: there is something to read, and the flag is
  * down. Call channel_release() before: a peer that waits for that space publishes nothing. */
 bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected);
 void channel_end_sleep(struct channel *channel);
 
-/* The same for a full ring, on theirs.header->head. `need` = bytes of body that must fit. False: it
+/* The same for a full ring, on their_words->head. `need` = bytes of body that must fit. False: it
  * fits now, or never will; ring_reserve() tells which. Publishes committed records first: the peer
  * can only make room by consuming published ones. */
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);

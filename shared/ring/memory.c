@@ -48,8 +48,9 @@ int memory_new_fd(const char *name, size_t size)
     return TAKE_FD(fd);
 }
 
-/* Fills everything but the descriptor. */
-static int map(struct memory *ret, int fd, enum memory_role role, size_t size, int protection)
+/* Fills everything but the descriptor. `at` is a mapping of that size to replace; NULL = none. */
+static int map(struct memory *ret, int fd, enum memory_role role, size_t size, int protection,
+               void *at)
 {
     uint32_t ring_offset = ring_offset_of(role);
     uint8_t *start;
@@ -57,7 +58,7 @@ static int map(struct memory *ret, int fd, enum memory_role role, size_t size, i
 
     if (r < 0)
         return r;
-    start = mmap(NULL, size, protection, MAP_SHARED, fd, 0);
+    start = mmap(at, size, protection, MAP_SHARED | (at ? MAP_FIXED : 0), fd, 0);
     if (start == MAP_FAILED)
         return -errno;
     *ret = (struct memory){
@@ -87,7 +88,7 @@ int memory_create(struct memory *ret, const struct memory_options *options)
     fd = memory_new_fd(options->role == MEMORY_INBOX ? "troupe-inbox" : "troupe-outbox", size);
     if (fd < 0)
         return fd;
-    r = map(&memory, fd, options->role, size, PROT_READ | PROT_WRITE);
+    r = map(&memory, fd, options->role, size, PROT_READ | PROT_WRITE, NULL);
     if (r < 0)
         return r;
     /* After our own mapping, since this refuses all further writable ones. */
@@ -135,7 +136,7 @@ int memory_open(struct memory *ret, int fd, enum memory_role role)
         return -EPROTO;
 
     r = map(&memory, fd, role, (size_t)status.st_size,
-            role == MEMORY_INBOX ? PROT_READ : PROT_READ | PROT_WRITE);
+            role == MEMORY_INBOX ? PROT_READ : PROT_READ | PROT_WRITE, NULL);
     if (r < 0)
         return r;
     if (!header_valid(memory.header, role, memory.size))
@@ -144,6 +145,77 @@ int memory_open(struct memory *ret, int fd, enum memory_role role)
     *ret = memory;
     memory = (struct memory)MEMORY_NULL;
     return 0;
+}
+
+/* Copies the records between two cursors, which may wrap around. */
+static void copy_records(struct memory *to, const struct memory *from, uint32_t begin, uint32_t end)
+{
+    const uint32_t position = begin & (from->ring_size - 1), size = end - begin;
+    const uint32_t to_end = from->ring_size - position, first = size < to_end ? size : to_end;
+
+    memcpy(to->ring + position, from->ring + position, first);
+    memcpy(to->ring, from->ring, size - first);
+}
+
+static int copy_inbox(struct memory *to, const struct memory *from)
+{
+    /* Partners: the stores of the supervisor that is gone. */
+    const uint32_t tail = atomic_load_explicit(&from->header->tail, memory_order_acquire);
+    const uint32_t gate = atomic_load_explicit(&from->header->gate, memory_order_relaxed);
+    const uint64_t hands = atomic_load_explicit(&from->header->hands, memory_order_acquire);
+
+    if (tail - gate > from->ring_size)
+        return -EPROTO;
+    copy_records(to, from, gate, tail);
+    for (uint64_t left = hands; left != 0; left &= left - 1) {
+        const int i = __builtin_ctzll(left);
+
+        to->header->jobs[i] = from->header->jobs[i];
+    }
+    atomic_store_explicit(&to->header->hands, hands, memory_order_relaxed);
+    to->header->epoch = from->header->epoch + 1;
+    atomic_store_explicit(&to->header->gate, gate, memory_order_relaxed);
+    atomic_store_explicit(&to->header->tail, tail, memory_order_relaxed);
+    return 0;
+}
+
+int memory_renew(struct memory *ret, int fd)
+{
+    _cleanup_(memory_deinit)
+    struct memory former = MEMORY_NULL, next = MEMORY_NULL;
+    int r = memory_open(&former, fd, MEMORY_INBOX);
+
+    if (r < 0)
+        return r;
+    former.fd = -1; /* the caller's */
+    r = memory_create(&next, &(struct memory_options){
+                                 .role = MEMORY_INBOX,
+                                 .ring_size = former.header->ring_size,
+                                 .inline_max = former.header->inline_max,
+                                 .wake_backend = former.header->wake_backend,
+                                 .spin_usec = former.header->spin_usec,
+                             });
+    if (r == 0)
+        r = copy_inbox(&next, &former);
+    if (r < 0)
+        return r;
+    *ret = next;
+    next = (struct memory)MEMORY_NULL;
+    return 0;
+}
+
+int memory_replace(struct memory *inbox, int fd)
+{
+    _cleanup_(memory_deinit)
+    struct memory next = MEMORY_NULL;
+    int r = memory_open(&next, fd, MEMORY_INBOX);
+
+    if (r < 0)
+        return r;
+    next.fd = -1; /* the caller's */
+    if (next.size != inbox->size)
+        return -EPROTO;
+    return map(inbox, fd, MEMORY_INBOX, inbox->size, PROT_READ, inbox->header);
 }
 
 void memory_close_fd(struct memory *memory)

@@ -3,29 +3,42 @@
 
 /* The two shared memories of a worker or an attached client, as sealed memfds.
  *
- *   inbox   written by the supervisor alone: its ring towards the worker, its cursors and flags
- *   outbox  written by the worker alone: its ring towards the supervisor, its cursors, state page
+ * The inbox is written by the supervisor alone: its ring towards the worker, how far that is
+ * published, and the jobs that the worker has in hand. The supervisor reads all of it back and
+ * trusts it, also after a crash of its predecessor, so the kernel refuses everybody else a writable
+ * mapping.
  *
- * Both begin with the same header page; each field is written by the memory's owner and by nobody
- * else.
+ * The outbox has the worker's ring towards the supervisor, its state page, and the words by which
+ * the two sides wake, stop and release each other. Either side can write all of it; each trusts
+ * nothing that it reads there.
  *
- *   offset 0      struct memory_header (one page)
- *   4096          state page (outbox only: MEMORY_STATE_MAX bytes; inbox: absent)
+ *   offset 0      struct memory_header
+ *   12288         state page (outbox only: MEMORY_STATE_MAX bytes)
  *   ring_offset   ring data, ring_size bytes, a power of two
+ *
+ * A new supervisor cannot map the inbox of its predecessor for writing: the seal forbids that to
+ * all. It makes the next inbox, a copy with the same cursors and a higher epoch (memory_renew()),
+ * and sends its descriptor over the control socket. Everything that has to reach a worker that is
+ * busy or asleep is in the outbox, which a new supervisor can map. So the worker takes the next
+ * inbox only when it has read the present one to its end (memory_replace()).
  *
  * Steps for changing this layout: raise MEMORY_VERSION; adjust the offsets asserted below; adjust
  * memory_open(), which refuses any other version; say so in CHANGELOG.md, since workers linked
  * statically must be rebuilt. */
 
+#include "shared/base/clock.h"
+#include "shared/protocol/job-id.h"
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define MEMORY_MAGIC         UINT32_C(0x50554f54) /* "TOUP" */
-#define MEMORY_VERSION       5
-#define MEMORY_HEADER_SIZE   4096
+#define MEMORY_VERSION       6
+#define MEMORY_HEADER_SIZE   12288
 #define MEMORY_STATE_MAX     4096
 #define MEMORY_OWNER_SIZE    64
+#define MEMORY_JOBS_MAX      64 /* Prefetch= at most */
 #define MEMORY_RING_SIZE_MIN UINT32_C(4096)
 #define MEMORY_RING_SIZE_MAX (UINT32_C(1) << 30)
 
@@ -36,7 +49,7 @@ enum memory_role {
 
 enum memory_sleep {
     MEMORY_AWAKE = 0,
-    MEMORY_SLEEPS = 1, /* on the other memory's tail or on the eventfd, depending on the back end */
+    MEMORY_SLEEPS = 1, /* on the other side's bell or on the eventfd, depending on the back end */
     MEMORY_SLEEPS_EVENTFD = 2, /* on the eventfd, whatever the back end */
 };
 
@@ -44,6 +57,41 @@ enum memory_control {
     MEMORY_CONTROL_STOP = 1u << 0,  /* take no further message or job */
     MEMORY_CONTROL_PAUSE = 1u << 1, /* take no further MESSAGE; answers and jobs go on */
 };
+
+/* What one side tells the other beside its records. In the outbox, for both sides. */
+struct memory_words {
+    /* How far this side has consumed the other's ring. The other side sleeps here when its ring is
+     * full. */
+    _Alignas(64) _Atomic uint32_t head;
+    /* enum memory_sleep: whether, and how, the other side must wake this one when its tail moves.
+     */
+    _Alignas(64) _Atomic uint32_t sleeping;
+    /* Raised while this side may sleep on the other's head, its own ring being full. */
+    _Alignas(64) _Atomic uint32_t blocked;
+    /* Of the supervisor: the number of the job to cancel. Of the worker: the heartbeat, any
+     * changing value. */
+    _Alignas(64) _Atomic uint64_t mark;
+    /* Of the supervisor: bits of enum memory_control. The worker checks them before it takes the
+     * next message, so they overtake all records in the ring. */
+    _Alignas(64) _Atomic uint32_t control;
+    /* Counts wake-ups. The other side sleeps here while it has nothing to read. */
+    _Alignas(64) _Atomic uint32_t bell;
+    /* Of the supervisor: the epoch of the last inbox that it has sent. */
+    _Atomic uint32_t epoch;
+};
+
+/* A job that the worker has in hand, for the next supervisor. */
+struct memory_job {
+    _Alignas(128) uint64_t handle; /* that names it on this channel */
+    uint32_t attempt;
+    uint32_t cursor; /* just behind its JOB record */
+    uint32_t submitter_uid;
+    bool started; /* the worker said so */
+    usec_t timeout;
+    int64_t number; /* of a durable job; 0 = it is not durable */
+    struct protocol_id id;
+};
+_Static_assert(sizeof(struct memory_job) == 128, "layout");
 
 struct memory_header {
     /* Line 0: constant after creation. */
@@ -55,47 +103,52 @@ struct memory_header {
     uint32_t inline_max;   /* largest payload that travels inside a record, bytes */
     uint32_t wake_backend; /* enum wake_backend */
     uint32_t spin_usec;    /* inbox: how long its reader may spin before it sleeps; 0 = not */
-    uint8_t unused0[36];
+    uint32_t epoch;        /* inbox: 0 for the first one, then one more for each that follows */
+    uint32_t resumed;      /* inbox, epoch above 0: up to where in the outbox the former supervisor
+                              had read; this one reads on from there */
+    uint8_t unused0[28];
 
-    /* How far the owner has published records in the ring of this memory. The other side sleeps
-     * here. */
+    /* How far the owner has published records in the ring of this memory. */
     _Alignas(64) _Atomic uint32_t tail;
-    /* How far the owner has consumed the ring of the other memory. The other side sleeps here when
-     * full. */
-    _Alignas(64) _Atomic uint32_t head;
-    /* enum memory_sleep: whether, and how, the other side must wake the owner when its tail moves.
-     */
-    _Alignas(64) _Atomic uint32_t sleeping;
-    /* Raised while the owner may sleep on the other memory's head, its own ring being full. */
-    _Alignas(64) _Atomic uint32_t blocked;
-    /* Inbox: the handle of the job to cancel. Outbox: the heartbeat, any changing value. */
-    _Alignas(64) _Atomic uint64_t mark;
+    /* Inbox: a cursor at the beginning of a record that is not overwritten, for the next
+     * supervisor. */
+    _Alignas(64) _Atomic uint32_t gate;
+    /* Inbox: a bit for each entry of `jobs` that is in use. */
+    _Atomic uint64_t hands;
+
     /* Outbox: seqlock over the state page; odd while a write is under way. */
     _Alignas(64) _Atomic uint32_t state_sequence;
     _Atomic uint32_t state_size;
     /* Outbox: the futex word of a robust lock of MEMORY_OWNER_SIZE bytes that the worker holds
      * while it lives. The kernel marks it when the holder dies. 0 = not held. */
     _Alignas(64) _Atomic uint32_t owner;
-    /* Inbox: bits of enum memory_control. The worker checks them before it takes the next message,
-     * so they overtake all records in the ring. */
-    _Alignas(64) _Atomic uint32_t control;
-    /* Outbox: cursor just behind the record in hand, stored before its handler runs; equal to
-     * `head` when nothing is in hand. */
+    /* Outbox: cursor just behind the record in hand, stored before its handler runs; equal to the
+     * worker's `head` when nothing is in hand. */
     _Alignas(64) _Atomic uint32_t taken;
-    uint8_t unused1[4096 - 640 + 60];
+    /* Outbox. */
+    struct memory_words worker, supervisor;
+
+    /* Inbox. */
+    _Alignas(128) struct memory_job jobs[MEMORY_JOBS_MAX];
+    uint8_t unused1[MEMORY_HEADER_SIZE - 1152 - MEMORY_JOBS_MAX * 128];
 };
 
-_Static_assert(offsetof(struct memory_header, spin_usec) == 24, "layout");
+_Static_assert(offsetof(struct memory_header, epoch) == 28, "layout");
 _Static_assert(offsetof(struct memory_header, tail) == 64, "layout");
-_Static_assert(offsetof(struct memory_header, head) == 128, "layout");
-_Static_assert(offsetof(struct memory_header, sleeping) == 192, "layout");
-_Static_assert(offsetof(struct memory_header, blocked) == 256, "layout");
-_Static_assert(offsetof(struct memory_header, mark) == 320, "layout");
-_Static_assert(offsetof(struct memory_header, state_sequence) == 384, "layout");
-_Static_assert(offsetof(struct memory_header, state_size) == 388, "layout");
-_Static_assert(offsetof(struct memory_header, owner) == 448, "layout");
-_Static_assert(offsetof(struct memory_header, control) == 448 + MEMORY_OWNER_SIZE, "layout");
-_Static_assert(offsetof(struct memory_header, taken) == 576, "layout");
+_Static_assert(offsetof(struct memory_header, gate) == 128, "layout");
+_Static_assert(offsetof(struct memory_header, state_sequence) == 192, "layout");
+_Static_assert(offsetof(struct memory_header, state_size) == 196, "layout");
+_Static_assert(offsetof(struct memory_header, owner) == 256, "layout");
+_Static_assert(offsetof(struct memory_header, taken) == 256 + MEMORY_OWNER_SIZE, "layout");
+_Static_assert(offsetof(struct memory_header, worker) == 384, "layout");
+_Static_assert(offsetof(struct memory_header, supervisor) == 768, "layout");
+_Static_assert(offsetof(struct memory_header, jobs) == 1152, "layout");
+_Static_assert(offsetof(struct memory_words, sleeping) == 64, "layout");
+_Static_assert(offsetof(struct memory_words, blocked) == 128, "layout");
+_Static_assert(offsetof(struct memory_words, mark) == 192, "layout");
+_Static_assert(offsetof(struct memory_words, control) == 256, "layout");
+_Static_assert(offsetof(struct memory_words, bell) == 320, "layout");
+_Static_assert(offsetof(struct memory_words, epoch) == 324, "layout");
 _Static_assert(sizeof(struct memory_header) == MEMORY_HEADER_SIZE, "layout");
 
 /* A memory as mapped by this process; read-only for the side that does not own it. */
@@ -126,16 +179,26 @@ int memory_new_fd(const char *name, size_t size);
 
 /* Makes and maps a memory (supervisor side). The inbox is mapped writable and sealed with
  * F_SEAL_FUTURE_WRITE afterwards, so the kernel refuses everybody else a writable mapping; the
- * outbox is mapped writable too (the supervisor wakes nobody there, but TSan builds share it) and
- * sealed against resizing. The descriptor is close-on-exec. Returns 0, -EINVAL, or what
- * memfd_create(2), ftruncate(2), fcntl(2), mmap(2) say. `ret` is to be ended with
- * memory_deinit(). */
+ * outbox is mapped writable by both sides and sealed against resizing. The descriptor is
+ * close-on-exec. Returns 0, -EINVAL, or what memfd_create(2), ftruncate(2), fcntl(2), mmap(2) say.
+ * End `ret` with memory_deinit(). */
 int memory_create(struct memory *ret, const struct memory_options *options);
 
 /* Maps what memory_create() made, in the other process: inbox read-only, outbox writable. Takes
  * `fd` over on success only. -EPROTO when magic, version, role, sizes or seals are not as they must
  * be. */
 int memory_open(struct memory *ret, int fd, enum memory_role role);
+
+/* Supervisor side, after a crash of the predecessor: makes the inbox that follows the one behind
+ * `fd`, as memory_create(): a copy of its header, of the jobs in hand and of the records from the
+ * gate to the tail, with the next epoch. `fd` stays the caller's. Returns 0, -EPROTO as
+ * memory_open(), or another -errno. */
+int memory_renew(struct memory *ret, int fd);
+
+/* Worker side: maps the next inbox in the place of this one, so that pointers into it stay valid.
+ * `fd` stays the caller's. Returns 0, -EPROTO as memory_open() and for a ring of another size, or
+ * another -errno; the mapping is unchanged then. */
+int memory_replace(struct memory *inbox, int fd);
 
 /* Closes the descriptor and keeps the mapping, after the worker has inherited its own
  * descriptor. */

@@ -20,8 +20,8 @@ static bool endpoint_look_at_head(struct endpoint *endpoint)
 {
     const struct channel *channel = &endpoint->channel;
     /* Partner: the release store in the peer's ring_release(). */
-    const uint32_t head = atomic_load_explicit(&channel->theirs.header->head, memory_order_acquire);
-    const uint32_t gate = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
+    const uint32_t head = atomic_load_explicit(&channel->their_words->head, memory_order_acquire);
+    const uint32_t gate = atomic_load_explicit(endpoint->gate, memory_order_relaxed);
     const uint32_t ahead = head - gate;
 
     if (ahead == 0)
@@ -41,7 +41,7 @@ static bool endpoint_look_at_head(struct endpoint *endpoint)
 /* The peer's cursor must be at the end of a record. */
 bool endpoint_pass(struct endpoint *endpoint)
 {
-    uint32_t at = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
+    uint32_t at = atomic_load_explicit(endpoint->gate, memory_order_relaxed);
     struct ring_record record;
 
     endpoint->checking = false;
@@ -55,8 +55,8 @@ bool endpoint_pass(struct endpoint *endpoint)
         endpoint_break(endpoint, "read cursor within a record");
         return false;
     }
-    /* Read by our own ring_reserve() alone. */
-    atomic_store_explicit(&endpoint->gate, at, memory_order_relaxed);
+    /* Read by our own ring_reserve(), and by memory_renew() in the next supervisor. */
+    atomic_store_explicit(endpoint->gate, at, memory_order_relaxed);
     /* Calls space() in the next turn, not from within this call. */
     if (endpoint->wants_space) {
         endpoint->space_due = true;

@@ -46,9 +46,10 @@ static int keep_blob(struct endpoint *endpoint, int fd, uint64_t size, struct pa
     return r;
 }
 
-bool endpoint_is_next(const struct endpoint *endpoint, const struct payload_wire *wire)
+bool endpoint_is_next(struct endpoint *endpoint, const struct payload_wire *wire)
 {
-    return wire->form == PAYLOAD_INLINE || wire->serial == endpoint->blobs_received + 1;
+    return wire->form == PAYLOAD_INLINE || endpoint_find_blob(endpoint, wire->serial) < 0 ||
+           wire->serial == endpoint->blobs_received + 1;
 }
 
 int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, struct payload *ret)
@@ -57,10 +58,13 @@ int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, st
 
     if (wire->form == PAYLOAD_INLINE)
         return payload_set(ret, wire->data, (size_t)wire->size);
+    r = endpoint_find_blob(endpoint, wire->serial);
+    if (r < 0)
+        return r;
     if (wire->serial != endpoint->blobs_received + 1)
         return -EPROTO;
     r = endpoint_receive(endpoint, wire->serial, &fd);
-    if (r < 0 && r != -EMFILE && r != -ENOMEM)
+    if (r < 0 && !endpoint_is_loss(r))
         return r;
     endpoint->blobs_received++;
     if (r < 0)
@@ -76,7 +80,9 @@ int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, st
 static int endpoint_send_blob(struct endpoint *endpoint, int fd, uint64_t size,
                               struct payload_wire *ret)
 {
-    int r = payload_send_fd(endpoint->control, fd, endpoint->blobs_sent + 1);
+    int r = endpoint_hands_over(endpoint)
+                ? -EAGAIN
+                : payload_send_fd(endpoint->control, fd, endpoint->blobs_sent + 1);
 
     if (r == -EAGAIN)
         return endpoint_await_socket(endpoint);

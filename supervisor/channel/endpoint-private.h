@@ -2,7 +2,8 @@
 #pragma once
 
 /* Internal interface between endpoint.c (reading, writing, sleeping), endpoint-ahead.c (reading
- * before the turn), endpoint-gate.c (what the peer has consumed) and endpoint-payload.c. */
+ * before the turn), endpoint-gate.c (what the peer has consumed), endpoint-payload.c, and
+ * endpoint-adopt.c (taking over a peer of the former supervisor). */
 
 #include "supervisor/channel/endpoint.h"
 
@@ -32,7 +33,24 @@ void endpoint_on_read_ahead(struct loop_deferred *deferred);
  * is invalid. */
 bool endpoint_pass(struct endpoint *endpoint);
 
+/* ---- endpoint-adopt.c ---- */
+
+/* Whether the next inbox waits for room in the control socket: no blob may overtake it. */
+static inline bool endpoint_hands_over(const struct endpoint *endpoint)
+{
+    return endpoint->hand_over_watch.id != 0;
+}
+
+/* Prepares to receive the descriptor with this serial. Returns 0, or -ECONNRESET if the former
+ * supervisor had received it. */
+int endpoint_find_blob(struct endpoint *endpoint, uint64_t serial);
+
 /* ---- endpoint.c ---- */
+
+/* Takes over a channel and our end of its control socket. */
+void endpoint_set_up(struct endpoint *endpoint, struct loop *loop,
+                     const struct endpoint_handler *handler, const struct channel *channel,
+                     int control, struct blob_share *blobs);
 
 /* Waits for room in the control socket; then space() is called. Returns ENDPOINT_E_FULL, or -EPROTO
  * (broken() follows) when out of memory. */

@@ -138,13 +138,14 @@ static void endpoint_on_tail(void *userdata, uint32_t events)
 /* As channel_prepare_sleep(), while suspended: waits for records behind the one that waits. */
 static bool endpoint_prepare_look(struct endpoint *endpoint, uint32_t *ret_expected)
 {
-    const struct memory_header *theirs = endpoint->channel.theirs.header;
+    const struct channel *channel = &endpoint->channel;
 
-    *ret_expected = endpoint_urgent_end(endpoint);
-    /* Partners: the load in the peer's channel_publish(), and ring_publish(). */
-    atomic_store_explicit(&endpoint->channel.mine.header->sleeping, 1, memory_order_relaxed);
+    /* Partners: as in channel_prepare_sleep(), and ring_publish(). */
+    *ret_expected = atomic_load_explicit(&channel->their_words->bell, memory_order_acquire);
+    atomic_store_explicit(&channel->words->sleeping, MEMORY_SLEEPS, memory_order_relaxed);
     wake_fence();
-    if (atomic_load_explicit(&theirs->tail, memory_order_acquire) == *ret_expected)
+    if (atomic_load_explicit(&channel->theirs.header->tail, memory_order_acquire) ==
+        endpoint_urgent_end(endpoint))
         return true;
     channel_end_sleep(&endpoint->channel);
     return false;
@@ -163,9 +164,8 @@ static bool endpoint_cool(struct loop_hot *hot)
         return false;
     if (endpoint->channel.backend == WAKE_EVENTFD)
         return true;
-    r = loop_watch_word(endpoint->loop, &endpoint->tail_watch,
-                        &endpoint->channel.theirs.header->tail, expected, endpoint_on_tail,
-                        endpoint);
+    r = loop_watch_word(endpoint->loop, &endpoint->tail_watch, &endpoint->channel.their_words->bell,
+                        expected, endpoint_on_tail, endpoint);
     if (r < 0) {
         /* Out of memory: keep polling, since an unarmed sleep would never end. */
         channel_end_sleep(&endpoint->channel);
@@ -183,25 +183,37 @@ int endpoint_init(struct endpoint *endpoint, struct loop *loop,
 
     if (r < 0)
         return r;
+    endpoint_set_up(endpoint, loop, handler, &parts.channel, parts.control, options->blobs);
+    *ret_fds = parts.fds;
+    return 0;
+}
+
+void endpoint_set_up(struct endpoint *endpoint, struct loop *loop,
+                     const struct endpoint_handler *handler, const struct channel *channel,
+                     int control, struct blob_share *blobs)
+{
     *endpoint = (struct endpoint){
-        .loop = loop, .handler = handler, .channel = parts.channel, .control = parts.control};
+        .loop = loop, .handler = handler, .channel = *channel, .control = control};
     loop_hot_init(&endpoint->hot, endpoint_poll, endpoint_cool);
     loop_deferred_init(&endpoint->publish, endpoint_publish);
     loop_deferred_init(&endpoint->read_ahead, endpoint_on_read_ahead);
     endpoint->channel.wake = endpoint_wake_peer;
-    endpoint->channel.out.shared_head = &endpoint->gate;
-    if (options->blobs) {
-        endpoint->blobs = options->blobs;
-        endpoint->blobs->references++;
-    }
-    *ret_fds = parts.fds;
-    return 0;
+    endpoint->gate = &endpoint->channel.mine.header->gate;
+    endpoint->channel.out.shared_head = endpoint->gate;
+    endpoint->blobs = blobs;
+    if (blobs)
+        blobs->references++;
+}
+
+void endpoint_close_memories(struct endpoint *endpoint)
+{
+    channel_close_fds(&endpoint->channel);
 }
 
 void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds)
 {
     fds->control = close_fd(fds->control);
-    channel_close_fds(&endpoint->channel);
+    endpoint_close_memories(endpoint);
 }
 
 /* If the peer has filled its eventfd, our writes block in kernel threads. Reading it releases
@@ -229,6 +241,7 @@ void endpoint_deinit(struct endpoint *endpoint)
     endpoint->dead = true;
     loop_unwatch(endpoint->loop, &endpoint->tail_watch);
     loop_unwatch(endpoint->loop, &endpoint->head_watch);
+    loop_unwatch(endpoint->loop, &endpoint->hand_over_watch);
     loop_unheat(endpoint->loop, &endpoint->hot);
     loop_undefer(&endpoint->publish);
     loop_undefer(&endpoint->read_ahead);
@@ -305,14 +318,13 @@ static int endpoint_cannot_wait(struct endpoint *endpoint)
 
 static int endpoint_await_space(struct endpoint *endpoint)
 {
-    const uint32_t expected = atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
+    const uint32_t expected = atomic_load_explicit(endpoint->gate, memory_order_relaxed);
 
     /* While `checking`, endpoint_poll() advances the gate. */
     if (endpoint->head_watch.id == 0 && endpoint->channel.backend == WAKE_FUTEX &&
         !endpoint->checking &&
-        loop_watch_word(endpoint->loop, &endpoint->head_watch,
-                        &endpoint->channel.theirs.header->head, expected, endpoint_on_space,
-                        endpoint) < 0)
+        loop_watch_word(endpoint->loop, &endpoint->head_watch, &endpoint->channel.their_words->head,
+                        expected, endpoint_on_space, endpoint) < 0)
         return endpoint_cannot_wait(endpoint);
     endpoint->wants_space = true;
     return ENDPOINT_E_FULL;
@@ -335,10 +347,11 @@ bool endpoint_await(struct endpoint *endpoint)
     if (endpoint->wants_space && (endpoint->checking || endpoint->head_watch.id != 0 ||
                                   endpoint->channel.backend == WAKE_EVENTFD))
         return true;
-    /* The peer can only consume what is published. */
-    channel_publish(&endpoint->channel);
+    /* The peer can only consume what is published. Not now: what another peer asked for must not
+     * be seen here before its record is released, or the supervisor after a crash does it again. */
+    loop_defer(endpoint->loop, &endpoint->publish);
     /* Partner: the load in the peer's channel_release(). */
-    atomic_store_explicit(&endpoint->channel.mine.header->blocked, 1, memory_order_relaxed);
+    atomic_store_explicit(&endpoint->channel.words->blocked, 1, memory_order_relaxed);
     wake_fence();
     if (endpoint_advance(endpoint)) {
         if (!endpoint->wants_space)
@@ -371,6 +384,12 @@ void endpoint_commit(struct endpoint *endpoint, uint16_t kind, uint32_t size)
     loop_defer(endpoint->loop, &endpoint->publish);
 }
 
+void endpoint_flush(struct endpoint *endpoint)
+{
+    loop_undefer(&endpoint->publish);
+    endpoint_publish(&endpoint->publish);
+}
+
 void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t size, unsigned more)
 {
     ring_commit(&endpoint->channel.out, kind, size);
@@ -384,18 +403,18 @@ void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t 
 void endpoint_mark(struct endpoint *endpoint, uint64_t handle)
 {
     /* Partner: the acquire load in the worker's troupe_job_is_cancelled(). */
-    atomic_store_explicit(&endpoint->channel.mine.header->mark, handle, memory_order_release);
+    atomic_store_explicit(&endpoint->channel.words->mark, handle, memory_order_release);
 }
 
 void endpoint_set_control(struct endpoint *endpoint, uint32_t bits)
 {
-    _Atomic uint32_t *word = &endpoint->channel.mine.header->control;
+    _Atomic uint32_t *word = &endpoint->channel.words->control;
 
     /* Partner: the acquire load in the worker's loop, before each message. */
     atomic_store_explicit(word, bits, memory_order_release);
     /* Partner: the fence in the peer's channel_arm(), after which it reads the word again. */
     wake_fence();
-    if (atomic_load_explicit(&endpoint->channel.theirs.header->sleeping, memory_order_relaxed) ==
+    if (atomic_load_explicit(&endpoint->channel.their_words->sleeping, memory_order_relaxed) ==
         MEMORY_SLEEPS_EVENTFD)
         word = NULL;
     endpoint_wake_peer(&endpoint->channel, word);

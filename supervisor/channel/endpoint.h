@@ -8,6 +8,7 @@
 #include "shared/ring/channel.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/loop/loop.h"
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -59,6 +60,9 @@ struct endpoint {
     uint64_t blobs_sent, blobs_received;
     unsigned blobs_left; /* not received for lack of memory; perhaps still in the socket */
 
+    struct loop_watch hand_over_watch; /* the next inbox waits for room in the control socket */
+    bool resumed;                      /* adopted, and no blob received since */
+
     /* Reading. */
     bool dead;         /* broken, or being taken down */
     bool draining;     /* the peer is dead; what it has published is read to the end */
@@ -76,10 +80,10 @@ struct endpoint {
     /* What the peer has consumed, as the producer sees it. It follows the peer's cursor after
      * everything that the peer published before is read, so no record is overwritten while a report
      * about it is unread. */
-    _Atomic uint32_t gate;
-    bool checking;       /* the peer's cursor is ahead of the gate */
-    uint32_t check_head; /* where it is */
-    uint32_t check_tail; /* how far the peer's ring must be read first */
+    _Atomic uint32_t *gate; /* in the inbox, for the next supervisor */
+    bool checking;          /* the peer's cursor is ahead of the gate */
+    uint32_t check_head;    /* where it is */
+    uint32_t check_tail;    /* how far the peer's ring must be read first */
 
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
@@ -93,8 +97,8 @@ struct endpoint_options {
     struct endpoint_stock *stock; /* prepared parts to use; NULL = none */
 };
 
-/* Descriptors for the peer; close the control end and call endpoint_forget_fds() after handing them
- * over. */
+/* Descriptors for the peer. After handing them over, call endpoint_forget_fds(); or close
+ * `control`, and call endpoint_close_memories() once the keeper has the others. */
 struct endpoint_fds {
     struct channel_fds channel;
     int control;
@@ -105,6 +109,41 @@ int endpoint_init(struct endpoint *endpoint, struct loop *loop,
                   const struct endpoint_options *options, const struct endpoint_handler *handler,
                   struct endpoint_fds *ret_fds);
 void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds);
+/* Closes our descriptors of the memories; the mappings stay. */
+void endpoint_close_memories(struct endpoint *endpoint);
+
+/*
+ * After a crash: goes on with a peer of the former supervisor. Its cursors continue, and what the
+ * peer has published is read as soon as endpoint_open() is called. Records that the former
+ * supervisor was handling are read again; a blob that it had received is lost (-ECONNRESET from
+ * endpoint_take()).
+ *
+ *     endpoint_adopt()       with the descriptors that the keeper held, in the order of
+ *                            endpoint_held_fds()
+ *     endpoint_held_fds()    to the keeper, which then has the next inbox instead of the former
+ *     endpoint_hand_over()   to the peer; only then, since the peer reads no other inbox afterwards
+ *     endpoint_open()
+ *
+ * endpoint_adopt() takes over the descriptors on success. Returns 0, -EPROTO if the memories are
+ * not what they must be, or another -errno.
+ */
+struct endpoint_adoption {
+    struct endpoint_fds fds;  /* `control`: our end */
+    struct blob_share *blobs; /* as in endpoint_options */
+};
+int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
+                   const struct endpoint_adoption *adoption,
+                   const struct endpoint_handler *handler);
+void endpoint_hand_over(struct endpoint *endpoint);
+
+/* What the keeper holds of an endpoint. */
+#define ENDPOINT_HELD_FDS 5
+/* Lists the descriptors, which stay the endpoint's, before endpoint_forget_fds() or
+ * endpoint_hand_over(). Returns their number. */
+size_t endpoint_held_fds(const struct endpoint *endpoint, int ret[ENDPOINT_HELD_FDS]);
+/* The reverse. Returns 0 or -EPROTO. */
+int endpoint_fds_from_held(struct endpoint_fds *ret, const int *fds, size_t n);
+
 void endpoint_deinit(struct endpoint *endpoint);
 
 /* Begins to read. 0 or -errno. */
@@ -126,6 +165,8 @@ void endpoint_resume(struct endpoint *endpoint);
  * follows). */
 int endpoint_reserve(struct endpoint *endpoint, uint32_t size, void **ret);
 void endpoint_commit(struct endpoint *endpoint, uint16_t kind, uint32_t size);
+/* Publishes at once what was committed, as the loop has no further turn. */
+void endpoint_flush(struct endpoint *endpoint);
 /* The same for one of several records: `more` = how many are still to come. They are published
  * together, within microseconds, so that the peer is woken less often. */
 void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t size,
@@ -139,21 +180,26 @@ bool endpoint_advance(struct endpoint *endpoint);
  * space() is not called. */
 bool endpoint_await(struct endpoint *endpoint);
 
-/* Sets the control word of the inbox (enum memory_control), and wakes a peer that sleeps on it. */
+/* Sets the supervisor's control word (enum memory_control), and wakes a peer that sleeps on it. */
 void endpoint_set_control(struct endpoint *endpoint, uint32_t bits);
 
 /* Reports a violation that the owner found: broken() follows. */
 void endpoint_break(struct endpoint *endpoint, const char *what);
 
-/* Sets the handle of the job to cancel in the inbox header. The worker polls it. */
+/* Sets the supervisor's mark: the handle of the job to cancel. The worker polls it. */
 void endpoint_mark(struct endpoint *endpoint, uint64_t handle);
 
 /* Whether endpoint_take() can take this payload now: those of earlier records come first. */
-bool endpoint_is_next(const struct endpoint *endpoint, const struct payload_wire *wire);
+bool endpoint_is_next(struct endpoint *endpoint, const struct payload_wire *wire);
 
-/* Takes a record's payload: copies it, or receives and checks its blob. Returns 0, -EPROTO, or
- * -ENOMEM or -EMFILE: then this payload is lost, and the next one follows. */
+/* Takes a record's payload: copies it, or receives and checks its blob. Returns 0, -EPROTO, or an
+ * error of endpoint_is_loss(): then this payload is lost, and the next one follows. */
 int endpoint_take(struct endpoint *endpoint, const struct payload_wire *wire, struct payload *ret);
+
+static inline bool endpoint_is_loss(int r)
+{
+    return r == -ENOMEM || r == -EMFILE || r == -ECONNRESET;
+}
 
 /* Fills `ret` for a record. A blob, or a payload above InlineMax, is first sent over the control
  * socket. Returns 0, ENDPOINT_E_FULL (socket full), or -errno. */

@@ -39,7 +39,8 @@ int payload_read(struct payload *payload, int fd, size_t size)
         ssize_t n = pread(fd, place + done, size - done, (off_t)done);
 
         if (n <= 0) {
-            free(TAKE_PTR(payload->heap));
+            if (place != payload->small)
+                free(place);
             return n < 0 ? -errno : -EPROTO;
         }
         done += (size_t)n;
@@ -51,6 +52,7 @@ int payload_read(struct payload *payload, int fd, size_t size)
 void payload_set_blob(struct payload *payload, int fd, uint64_t size)
 {
     payload->fd = fd;
+    payload->blob = NULL;
     payload->size = size;
 }
 
@@ -81,7 +83,7 @@ int payload_copy(struct payload *to, const struct payload *from)
 void payload_drop_blob(struct payload *payload)
 {
     if (payload->blob)
-        payload->blob = held_blob_unref(payload->blob);
+        (void)held_blob_unref(payload->blob);
     else
         (void)close_fd(payload->fd);
     payload->fd = -1;
@@ -91,9 +93,11 @@ void payload_move(struct payload *to, struct payload *from)
 {
     to->size = from->size;
     to->fd = TAKE_FD(from->fd);
-    to->blob = TAKE_PTR(from->blob);
-    to->heap = TAKE_PTR(from->heap);
-    if (to->fd < 0 && !to->heap)
+    if (to->fd >= 0)
+        to->blob = from->blob;
+    else if (payload_on_heap(to))
+        to->heap = from->heap;
+    else
         memcpy(to->small, from->small, (size_t)from->size);
     from->size = 0;
 }

@@ -7,6 +7,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/channel/held-blob.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,10 +16,12 @@
 
 struct payload {
     uint64_t size;
-    int fd;                 /* blob; -1 otherwise */
-    struct held_blob *blob; /* owner of the descriptor; NULL = this payload */
-    uint8_t *heap;          /* NULL if small or blob */
-    uint8_t small[PAYLOAD_SMALL];
+    int fd; /* blob; -1 otherwise */
+    union {
+        struct held_blob *blob;       /* blob: owner of the descriptor; NULL = this payload */
+        uint8_t *heap;                /* above PAYLOAD_SMALL, no blob */
+        uint8_t small[PAYLOAD_SMALL]; /* up to PAYLOAD_SMALL, no blob */
+    };
 };
 
 /* clang-format off */
@@ -30,8 +33,6 @@ static inline void payload_init(struct payload *payload)
 {
     payload->size = 0;
     payload->fd = -1;
-    payload->blob = NULL;
-    payload->heap = NULL;
 }
 
 /* Copies the data into an empty payload. Returns 0 or -ENOMEM. */
@@ -55,14 +56,26 @@ void payload_move(struct payload *to, struct payload *from);
 /* Drops a blob. */
 void payload_drop_blob(struct payload *payload);
 
-/* Inline: most payloads are small or empty, and every job has two. */
+/* Returns whether the bytes are on the heap. */
+static inline bool payload_on_heap(const struct payload *payload)
+{
+    return payload->size > PAYLOAD_SMALL && payload->fd < 0;
+}
+
+/* Inline: most payloads are small or empty. */
 static inline void payload_deinit(struct payload *payload)
 {
     if (payload->fd >= 0)
         payload_drop_blob(payload);
-    if (payload->heap)
-        free(TAKE_PTR(payload->heap));
+    else if (payload_on_heap(payload))
+        free(payload->heap);
     payload->size = 0;
+}
+
+/* Returns the blob with references; NULL = the payload is none. */
+static inline struct held_blob *payload_held_blob(const struct payload *payload)
+{
+    return payload->fd >= 0 ? payload->blob : NULL;
 }
 
 /* The bytes in place; NULL for a blob. */
@@ -70,5 +83,5 @@ static inline const void *payload_data(const struct payload *payload)
 {
     if (payload->fd >= 0)
         return NULL;
-    return payload->heap ? payload->heap : payload->small;
+    return payload_on_heap(payload) ? payload->heap : payload->small;
 }

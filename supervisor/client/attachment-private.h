@@ -2,12 +2,16 @@
 #pragma once
 
 /* Internal interface between attachment.c (rings, life, LOOKUP, CANCEL), attachment-submit.c
- * (SUBMIT) and attachment-waiter.c (WAIT and DONE). */
+ * (SUBMIT), attachment-waiter.c (WAIT and DONE) and attachment-hold.c (across a crash). */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/group-context.h"
+#include "supervisor/group/job-lookup.h"
+#include "supervisor/job/job-waiter.h"
+#include "supervisor/process/holding.h"
+#include "supervisor/process/spawner.h"
 
 #define ATTACHMENT_INLINE (UINT32_C(32) << 10)
 /* Jobs whose end one client may await. */
@@ -19,10 +23,16 @@ struct attachment {
     struct endpoint endpoint;
     const struct group_context *context;
     struct actor *actor;
-    uid_t uid;               /* of the client's process */
+    uid_t uid;                    /* of the client's process */
+    int connection;               /* borrowed */
+    struct spawner_client keeper; /* has no process */
+    struct holding holding;
     unsigned n_waiters;      /* in the two lists */
     struct list waiting;     /* waiters on live jobs, struct job_waiter.owner_link */
-    struct list owed;        /* waiters whose DONE found no room; each holds a job reference */
+    struct list owed;        /* waiters whose record found no room; each holds a job reference */
+    struct list searches;    /* for jobs on disk */
+    struct list searched;    /* searches whose answer found no room */
+    unsigned n_searches;     /* in the two lists */
     struct cell_waiter room; /* for the job whose record is next in the ring */
     bool named_waits;        /* a SUBMIT that chooses its id waits in the ring */
     bool has_blob;           /* blob and blob_serial are valid */
@@ -32,6 +42,22 @@ struct attachment {
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };
+
+/* ---- attachment.c ---- */
+
+/* Makes an attachment whose endpoint is not set up. 0 or -ENOMEM. */
+int attachment_allocate(struct attachment **ret, const struct group_context *context,
+                        const struct attachment_options *client);
+extern const struct endpoint_handler ATTACHMENT_ENDPOINT;
+
+/* Makes the actor of this name, "@3". */
+int attachment_new_actor(struct attachment *attachment, const char *name);
+
+/* ---- attachment-hold.c ---- */
+
+/* Has the keeper hold the attachment, while the descriptors of its memories are open. Best effort.
+ */
+void attachment_hold(struct attachment *attachment);
 
 /* ---- attachment-submit.c ---- */
 
@@ -44,6 +70,27 @@ void attachment_forget_submit(struct attachment *attachment);
 /* Reads the waiting record again. */
 void attachment_on_turn(struct cell_waiter *waiter);
 
+/* Answers a SUBMIT that is refused with CELL_E_* or -errno. */
+int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r);
+int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
+                               const struct job *job);
+
+/* ---- attachment-search.c ---- */
+
+/* Answers a record about a job; NULL = there is no such job. Returns 0, ENDPOINT_E_FULL, or -errno.
+ */
+typedef int (*attachment_found_fn)(struct attachment *attachment, uint64_t cookie, struct job *job);
+
+/* Finds the job of a record and calls `found`, now or when it was read from disk. Returns what it
+ * returned, or 0. */
+int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
+                        attachment_found_fn found);
+
+/* Sends answers while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
+int attachment_send_searched(struct attachment *attachment);
+
+void attachment_drop_searches(struct attachment *attachment);
+
 /* ---- attachment-waiter.c ---- */
 
 /* As struct endpoint_handler's record(). */
@@ -52,8 +99,11 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
 /* Adds a waiter on a live job, whose changed() is attachment_on_change(). */
 void attachment_wait(struct attachment *attachment, struct job_waiter *waiter);
 void attachment_on_change(struct job_waiter *waiter, struct job *job);
+/* As changed() of a waiter for the acceptance of a durable job, and for its cancellation. */
+void attachment_on_accepted(struct job_waiter *waiter, struct job *job);
+void attachment_on_cancelled(struct job_waiter *waiter, struct job *job);
 
-/* Sends owed DONE records while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
+/* Sends owed records while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_owed(struct attachment *attachment);
 
 /* Removes all waiters; the jobs go on. */

@@ -9,11 +9,12 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-static int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r)
+int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r)
 {
     const struct refusal *refusal = refusal_of(r);
 
@@ -41,7 +42,8 @@ static struct job_options options_of(const struct protocol_submit *submit)
 }
 
 static int attachment_submit(struct attachment *attachment, struct group *group,
-                             const struct protocol_submit *submit, struct job **ret)
+                             const struct protocol_submit *submit,
+                             const struct job_options *options, struct job **ret)
 {
     char name[PROTOCOL_ID_TEXT] = "", key[PROTOCOL_KEY_MAX];
     const struct cell_request request = {
@@ -50,7 +52,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .key_size = submit->key_size,
         .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
         .submitter_uid = attachment->uid,
-        .options = options_of(submit),
+        .options = *options,
         .delay = submit->delay,
         .at = submit->at,
         .wait = submit->wait,
@@ -59,13 +61,16 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .data = submit->payload.data,
         .size = submit->payload.size,
         .blob = attachment->has_blob ? &attachment->blob : NULL,
-        .changed = submit->flags & PROTOCOL_SUBMIT_DO ? attachment_on_change : NULL,
+        .changed = submit->flags & PROTOCOL_SUBMIT_DO ? attachment_on_change
+                   : group->config->durable           ? attachment_on_accepted
+                                                      : NULL,
         .owner = attachment,
         .cookie = submit->cookie,
     };
 
     /* Copied before the check: the record lies in the client's memory. */
-    memcpy(name, submit->name, submit->name_size);
+    if (submit->name_size > 0)
+        memcpy(name, submit->name, submit->name_size);
     if (submit->key_size > 0)
         memcpy(key, submit->key, submit->key_size);
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))
@@ -120,6 +125,15 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
     return !group || group->config->type != CONFIG_ACTOR ? &gone : NULL;
 }
 
+int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
+                               const struct job *job)
+{
+    struct protocol_id id;
+
+    job_get_id(job, &id);
+    return answer_accept(&attachment->endpoint, cookie, &id);
+}
+
 /* Submits the job once its payload is complete. */
 static int attachment_accept_submit(struct attachment *attachment,
                                     const struct protocol_submit *submit)
@@ -128,6 +142,7 @@ static int attachment_accept_submit(struct attachment *attachment,
     const struct refusal *refusal = refuse_early(attachment, group);
     const struct job_options options = options_of(submit);
     const struct job_options_problem *problem;
+    struct job_waiter *waiter;
     struct job *job;
     int r;
 
@@ -136,14 +151,17 @@ static int attachment_accept_submit(struct attachment *attachment,
     problem = job_options_check(&options, submit->delay, submit->at);
     if (problem)
         return attachment_refuse_option(attachment, submit->cookie, problem);
-    r = attachment_submit(attachment, group, submit, &job);
+    r = attachment_submit(attachment, group, submit, &options, &job);
     if (r == CELL_E_WAIT)
         return ENDPOINT_E_FULL;
     if (r != 0)
         return attachment_refuse_submit(attachment, submit->cookie, r);
+    if (job->keep_result && !job->record)
+        return attachment_answer_accepted(attachment, submit->cookie, job);
+    waiter = job_first_waiter(job);
+    attachment_wait(attachment, waiter);
     if (job->keep_result)
-        return answer_accept(&attachment->endpoint, submit->cookie, &job->id);
-    attachment_wait(attachment, &job->submitter);
+        durable_job_await(job, waiter);
     return 0;
 }
 
@@ -163,7 +181,7 @@ int attachment_on_submit(struct attachment *attachment, const struct ring_record
     if (r == -EMFILE)
         return answer_refuse(&attachment->endpoint, submit.cookie, EBUSY,
                              "too many large payloads are kept");
-    if (r == -ENOMEM)
+    if (r < 0 && endpoint_is_loss(r))
         return answer_errno(&attachment->endpoint, submit.cookie, r);
     return r < 0 ? r : attachment_accept_submit(attachment, &submit);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Waits for the ends of jobs on behalf of an attached client, and sends it DONE records. */
+/* Waits on behalf of an attached client for the ends of jobs, and for durable jobs to be written.
+ */
 
 #include "supervisor/client/attachment-private.h"
 
 #include "supervisor/channel/answer.h"
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Upper bound of a DONE record's other fields, without reason and payload. */
@@ -33,16 +33,9 @@ static enum protocol_end end_of(const struct job *job)
 static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
                                 const struct job *job)
 {
-    struct protocol_done done = {
-        .cookie = cookie,
-        .id = job->id,
-        .end = end_of(job),
-        .code = job->code,
-        .attempts = job->attempt,
-        .reason = job->reason,
-        .reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0,
-    };
-    uint32_t room = DONE_RECORD_FIXED + done.reason_size + (uint32_t)sizeof(RESULT_LOST);
+    const uint32_t reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0;
+    uint32_t room = DONE_RECORD_FIXED + reason_size + (uint32_t)sizeof(RESULT_LOST);
+    struct protocol_done done; /* not cleared: a name in its id takes most of it */
     void *body;
     int r;
 
@@ -54,6 +47,13 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     r = endpoint_give(&attachment->endpoint, &job->result, &done.payload);
     if (r == ENDPOINT_E_FULL)
         return r;
+    done.cookie = cookie;
+    job_get_id(job, &done.id);
+    done.end = end_of(job);
+    done.code = job->code;
+    done.attempts = job->attempt;
+    done.reason = job->reason;
+    done.reason_size = reason_size;
     if (r < 0) {
         /* No descriptor or memory for a large result: sends the end without it. */
         done.payload = (struct payload_wire){.form = PAYLOAD_INLINE};
@@ -75,26 +75,37 @@ void attachment_wait(struct attachment *attachment, struct job_waiter *waiter)
     attachment->n_waiters++;
 }
 
-static void waiter_release(struct job_waiter *waiter, struct job *job)
-{
-    ((struct attachment *)waiter->owner)->n_waiters--;
-    list_unlink(&waiter->owner_link);
-    if (waiter != &job->submitter)
-        free(waiter);
-}
-
-void attachment_on_change(struct job_waiter *waiter, struct job *job)
+static void waiter_release(struct job_waiter *waiter)
 {
     struct attachment *attachment = waiter->owner;
-    int r;
 
-    if (!job_ended(job))
-        return;
-    r = list_empty(&attachment->owed) ? attachment_send_done(attachment, waiter->cookie, job)
-                                      : ENDPOINT_E_FULL;
+    attachment->n_waiters--;
+    job_waiter_free(attachment->context->jobs, waiter);
+}
+
+/* Sends what the waiter has waited for. Returns 0, ENDPOINT_E_FULL, or -errno. */
+static int attachment_send(struct attachment *attachment, const struct job_waiter *waiter,
+                           const struct job *job)
+{
+    if (job->refusal != 0)
+        return attachment_refuse_submit(attachment, waiter->cookie, job->refusal);
+    if (waiter->changed == attachment_on_change)
+        return attachment_send_done(attachment, waiter->cookie, job);
+    if (waiter->changed == attachment_on_cancelled && job_ended(job) && job->state != JOB_CANCELLED)
+        return answer_refuse(&attachment->endpoint, waiter->cookie, ESRCH, "the job has ended");
+    return attachment_answer_accepted(attachment, waiter->cookie, job);
+}
+
+/* Sends it now, or when there is room. */
+static void attachment_owe(struct job_waiter *waiter, struct job *job)
+{
+    struct attachment *attachment = waiter->owner;
+    int r =
+        list_empty(&attachment->owed) ? attachment_send(attachment, waiter, job) : ENDPOINT_E_FULL;
+
     if (r != ENDPOINT_E_FULL) {
         /* Any other error means a broken endpoint, whose client is being removed. */
-        waiter_release(waiter, job);
+        waiter_release(waiter);
         return;
     }
     list_unlink(&waiter->owner_link);
@@ -102,67 +113,82 @@ void attachment_on_change(struct job_waiter *waiter, struct job *job)
     (void)job_ref(job);
 }
 
+void attachment_on_change(struct job_waiter *waiter, struct job *job)
+{
+    if (job_ended(job))
+        attachment_owe(waiter, job);
+}
+
+void attachment_on_accepted(struct job_waiter *waiter, struct job *job)
+{
+    attachment_owe(waiter, job);
+}
+
+void attachment_on_cancelled(struct job_waiter *waiter, struct job *job)
+{
+    attachment_owe(waiter, job);
+}
+
 int attachment_send_owed(struct attachment *attachment)
 {
     struct list *node;
 
+    if (attachment_send_searched(attachment) == ENDPOINT_E_FULL)
+        return ENDPOINT_E_FULL;
     while ((node = list_first(&attachment->owed))) {
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
         struct job *job = waiter->job;
-        int r = attachment_send_done(attachment, waiter->cookie, job);
+        int r = attachment_send(attachment, waiter, job);
+
         if (r == ENDPOINT_E_FULL)
             return r;
-        waiter_release(waiter, job);
+        waiter_release(waiter);
         job_unref(attachment->context->jobs, job);
     }
+    return 0;
+}
+
+static int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+{
+    struct job_waiter *waiter;
+
+    if (!job)
+        return answer_refuse(&attachment->endpoint, cookie, ESRCH, "no such job");
+    /* The end of a job carries its result. */
+    if (!attachment->may_read(attachment->userdata, job))
+        return answer_refuse(&attachment->endpoint, cookie, EPERM, "not permitted");
+    if (job_ended(job))
+        return attachment_send_done(attachment, cookie, job);
+    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
+        return answer_refuse(&attachment->endpoint, cookie, EBUSY, "too many jobs are waited for");
+    waiter = job_waiter_new(attachment->context->jobs, job);
+    if (!waiter)
+        return answer_refuse(&attachment->endpoint, cookie, ENOMEM, "out of memory");
+    waiter->changed = attachment_on_change;
+    waiter->owner = attachment;
+    waiter->cookie = cookie;
+    attachment_wait(attachment, waiter);
     return 0;
 }
 
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_by_id watch;
-    struct job_waiter *waiter;
-    struct job *job;
     int r = protocol_get_by_id(record->body, record->size, &watch);
 
-    if (r < 0)
-        return r;
-    job = job_by_id(attachment->context->jobs, &watch.id);
-    if (!job)
-        return answer_refuse(&attachment->endpoint, watch.cookie, ESRCH, "no such job");
-    /* The end of a job carries its result. */
-    if (!attachment->may_read(attachment->userdata, job))
-        return answer_refuse(&attachment->endpoint, watch.cookie, EPERM, "not permitted");
-    if (job_ended(job))
-        return attachment_send_done(attachment, watch.cookie, job);
-    if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
-        return answer_refuse(&attachment->endpoint, watch.cookie, EBUSY,
-                             "too many jobs are waited for");
-    waiter = malloc(sizeof(*waiter));
-    if (!waiter)
-        return answer_refuse(&attachment->endpoint, watch.cookie, ENOMEM, "out of memory");
-    *waiter = (struct job_waiter){
-        .changed = attachment_on_change, .owner = attachment, .cookie = watch.cookie};
-    list_init(&waiter->link);
-    attachment_wait(attachment, waiter);
-    job_add_waiter(job, waiter);
-    return 0;
+    return r < 0 ? r : attachment_find_job(attachment, &watch, attachment_watch_job);
 }
 
 void attachment_drop_waiters(struct attachment *attachment)
 {
     struct list *node;
 
-    while ((node = list_first(&attachment->waiting))) {
-        struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
-        struct job *job = waiter->job;
-        job_remove_waiter(waiter);
-        waiter_release(waiter, job);
-    }
+    while ((node = list_first(&attachment->waiting)))
+        waiter_release(list_entry(node, struct job_waiter, owner_link));
     while ((node = list_first(&attachment->owed))) {
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
         struct job *job = waiter->job;
-        waiter_release(waiter, job);
+        waiter_release(waiter);
         job_unref(attachment->context->jobs, job);
     }
 }

@@ -12,6 +12,7 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request.h"
+#include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,32 +42,58 @@ static int attachment_on_lookup(struct attachment *attachment, const struct ring
     return answer_found(&attachment->endpoint, &found);
 }
 
-static int attachment_on_cancel(struct attachment *attachment, const struct ring_record *record)
+/* Cancels a durable job: answered when that is on disk. */
+static int attachment_cancel_durable(struct attachment *attachment, struct job *job,
+                                     uint64_t cookie)
 {
-    struct protocol_by_id cancel;
-    struct job *job;
-    int r = protocol_get_by_id(record->body, record->size, &cancel);
+    struct job_waiter *waiter = job_waiter_new(attachment->context->jobs, job);
 
-    if (r < 0)
-        return r;
-    if (attachment->actor->restricted)
-        return answer_refuse(&attachment->endpoint, cancel.cookie, EPERM, "not permitted");
-    job = job_by_id(attachment->context->jobs, &cancel.id);
+    if (!waiter)
+        return answer_errno(&attachment->endpoint, cookie, -ENOMEM);
+    waiter->changed = attachment_on_cancelled;
+    waiter->owner = attachment;
+    waiter->cookie = cookie;
+    attachment_wait(attachment, waiter);
+    job->canceller_known = true;
+    job->canceller = attachment->uid;
+    if (cell_cancel(job) == CELL_CANCEL_E_WAIT)
+        durable_job_await(job, waiter);
+    return 0;
+}
+
+static int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+{
+    int r;
+
     if (!job)
-        return answer_refuse(&attachment->endpoint, cancel.cookie, ESRCH, "no such job");
+        return answer_refuse(&attachment->endpoint, cookie, ESRCH, "no such job");
     if (job_ended(job))
-        return answer_refuse(&attachment->endpoint, cancel.cookie, ESRCH, "the job has ended");
+        return answer_refuse(&attachment->endpoint, cookie, ESRCH, "the job has ended");
     if (job->cancel_requested)
-        return answer_refuse(&attachment->endpoint, cancel.cookie, EALREADY,
+        return answer_refuse(&attachment->endpoint, cookie, EALREADY,
                              "cancellation already requested");
+    if (job->record)
+        return attachment_cancel_durable(attachment, job, cookie);
     /* Answered first: the DONE that cancelling sends to this client may take the room. */
-    r = answer_accept(&attachment->endpoint, cancel.cookie, &cancel.id);
+    r = attachment_answer_accepted(attachment, cookie, job);
     if (r == 0) {
         job->canceller_known = true;
         job->canceller = attachment->uid;
         (void)cell_cancel(job);
     }
     return r;
+}
+
+static int attachment_on_cancel(struct attachment *attachment, const struct ring_record *record)
+{
+    struct protocol_by_id cancel;
+    int r = protocol_get_by_id(record->body, record->size, &cancel);
+
+    if (r < 0)
+        return r;
+    if (attachment->actor->restricted)
+        return answer_refuse(&attachment->endpoint, cancel.cookie, EPERM, "not permitted");
+    return attachment_find_job(attachment, &cancel, attachment_cancel_job);
 }
 
 static int attachment_handle(struct attachment *attachment, const struct ring_record *record)
@@ -165,7 +192,7 @@ static void attachment_on_broken(struct endpoint *endpoint, const char *what)
     attachment->broken(attachment->userdata, what);
 }
 
-static const struct endpoint_handler ATTACHMENT_ENDPOINT = {
+const struct endpoint_handler ATTACHMENT_ENDPOINT = {
     .record = attachment_on_record,
     .report = attachment_on_report,
     .look = attachment_look,
@@ -181,21 +208,40 @@ static const struct actor_class CLIENT_ACTOR = {
     .feed = delivery_feed_inbox,
 };
 
-static int attachment_new_actor(struct attachment *attachment)
+int attachment_new_actor(struct attachment *attachment, const char *name)
 {
-    struct message_context *messages = attachment->context->messages;
-    char name[24];
-    int r;
+    const struct actor_options options = {
+        .class = &CLIENT_ACTOR, .owner = attachment, .name = name};
+    int r = actor_new(&attachment->actor, attachment->context->messages, &options);
 
-    (void)snprintf(name, sizeof(name), "@%llu", (unsigned long long)++messages->last_client);
-    r = actor_new(
-        &attachment->actor, messages,
-        &(struct actor_options){.class = &CLIENT_ACTOR, .owner = attachment, .name = name});
     if (r < 0)
         return r;
     delivery_attach(attachment->actor, &attachment->endpoint);
     delivery_set_up(attachment->actor, true);
     return actor_publish(attachment->actor);
+}
+
+int attachment_allocate(struct attachment **ret, const struct group_context *context,
+                        const struct attachment_options *client)
+{
+    struct attachment *attachment = calloc(1, sizeof(*attachment));
+
+    if (!attachment)
+        return -ENOMEM;
+    attachment->context = context;
+    attachment->uid = client->uid;
+    attachment->connection = client->connection;
+    attachment->may_read = client->may_read;
+    attachment->broken = client->broken;
+    attachment->userdata = client->userdata;
+    list_init(&attachment->waiting);
+    list_init(&attachment->owed);
+    list_init(&attachment->searches);
+    list_init(&attachment->searched);
+    cell_waiter_init(&attachment->room, attachment_on_turn);
+    attachment->blob = (struct payload)PAYLOAD_NULL;
+    *ret = attachment;
+    return 0;
 }
 
 int attachment_new(struct attachment **ret, const struct group_context *context,
@@ -207,27 +253,21 @@ int attachment_new(struct attachment **ret, const struct group_context *context,
         .spin_usec = client->spin_usec,
         .blobs = client->blobs,
     };
-    struct attachment *attachment = calloc(1, sizeof(*attachment));
-    int r;
+    struct attachment *attachment;
+    char name[24];
+    int r = attachment_allocate(&attachment, context, client);
 
-    if (!attachment)
-        return -ENOMEM;
-    attachment->context = context;
-    attachment->uid = client->uid;
-    attachment->may_read = client->may_read;
-    attachment->broken = client->broken;
-    attachment->userdata = client->userdata;
-    list_init(&attachment->waiting);
-    list_init(&attachment->owed);
-    cell_waiter_init(&attachment->room, attachment_on_turn);
-    attachment->blob = (struct payload)PAYLOAD_NULL;
+    if (r < 0)
+        return r;
     r = endpoint_init(&attachment->endpoint, context->loop, &options, &ATTACHMENT_ENDPOINT,
                       ret_fds);
     if (r < 0) {
         free(attachment);
         return r;
     }
-    r = attachment_new_actor(attachment);
+    (void)snprintf(name, sizeof(name), "@%llu",
+                   (unsigned long long)++*context->messages->last_client);
+    r = attachment_new_actor(attachment, name);
     if (r == 0)
         r = endpoint_open(&attachment->endpoint);
     if (r < 0) {
@@ -239,6 +279,11 @@ int attachment_new(struct attachment **ret, const struct group_context *context,
     return 0;
 }
 
+void attachment_flush(struct attachment *attachment)
+{
+    endpoint_flush(&attachment->endpoint);
+}
+
 const char *attachment_address(const struct attachment *attachment)
 {
     return attachment->actor->name;
@@ -246,6 +291,7 @@ const char *attachment_address(const struct attachment *attachment)
 
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds)
 {
+    attachment_hold(attachment);
     endpoint_forget_fds(&attachment->endpoint, fds);
 }
 
@@ -258,6 +304,8 @@ struct attachment *attachment_free(struct attachment *attachment)
 {
     if (!attachment)
         return NULL;
+    attachment_drop_holding(attachment);
+    attachment_drop_searches(attachment);
     attachment_drop_waiters(attachment);
     attachment_forget_submit(attachment);
     if (attachment->actor)

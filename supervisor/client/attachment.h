@@ -11,10 +11,12 @@
 
 struct attachment;
 struct group_context;
+struct held;
 struct job;
 
 struct attachment_options {
     uid_t uid;                /* of the client's process */
+    int connection;           /* the client's Varlink connection, borrowed */
     uint32_t spin_usec;       /* SpinUsec= */
     struct blob_share *blobs; /* the share that the client's payloads are counted in */
     /* Whether the client may read the result of this job. */
@@ -25,14 +27,31 @@ struct attachment_options {
     void *userdata;
 };
 
-/* Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(). The
- * client may submit and cancel until attachment_set_may_change() says otherwise. 0 or -errno. */
+/* Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(), which
+ * also has the keeper hold the rings and the connection. The client may submit and cancel until
+ * attachment_set_may_change() says otherwise. 0 or -errno. */
 int attachment_new(struct attachment **ret, const struct group_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);
 
+/* After a crash: goes on with a client of the former supervisor, which keeps its rings and its
+ * address. Jobs that the client waits for are not known any more: its library knows which, and
+ * waits for them again by id, or ends them. Takes over `held`, of the kind HOLDING_CLIENT, also on
+ * error. 0, -EPROTO, or another -errno. */
+int attachment_adopt(struct attachment **ret, const struct group_context *context,
+                     const struct attachment_options *client, struct held *held);
+/* Takes the descriptor of the connection out of what is held. -1 = there is none. */
+int attachment_take_connection(struct held *held);
+
+/* The connection is used for other calls. Their answers cannot come after a crash, so the client
+ * must see the connection end: the keeper holds it no more. Idempotent. */
+void attachment_drop_holding(struct attachment *attachment);
+
 /* Takes effect at once, also for requests that wait for room. */
 void attachment_set_may_change(struct attachment *attachment, bool may_change);
+
+/* Sends at once what waits for further records: the supervisor ends. */
+void attachment_flush(struct attachment *attachment);
 
 /* The client's address as an actor, "@3"; borrowed. */
 const char *attachment_address(const struct attachment *attachment);

@@ -98,6 +98,7 @@ struct config_group {
     unsigned batch_max; /* messages of the pool in one worker's hand, 1 … 1000; default 10 */
 
     /* [Jobs] */
+    bool durable;                    /* jobs are on disk; default no */
     uint64_t queue_max;              /* default 10000 */
     uint64_t queue_memory_max;       /* bytes; default 256M */
     usec_t timeout;                  /* USEC_INFINITY = none (default) */

@@ -28,6 +28,7 @@ struct config_daemon {
     unsigned deaths_max;              /* DeathsMax=, death reports kept, 1000 */
     uint64_t dead_letters_max;        /* DeadLettersMax=, in each of the two rings, 10000 */
     uint64_t dead_letters_memory_max; /* DeadLettersMemoryMax= of both, bytes, 64M */
+    char *state_directory;            /* StateDirectory=; NULL = the default */
     usec_t timeout_stop;              /* TimeoutStopSec= for the shutdown as a whole, 30 s */
     int log_level;                    /* LogLevel=, enum log_level, info */
     usec_t spin;                      /* SpinUsec=, of it and attached clients, 50 µs */

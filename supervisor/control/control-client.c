@@ -6,8 +6,10 @@
 #include "shared/base/clock.h"
 #include "shared/base/log.h"
 #include "supervisor/client/attachment.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/process/held.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -87,6 +89,8 @@ static void on_message(struct connection *connection, const char *text, size_t s
     struct client *client = client_of(connection, connection);
     struct request *request = &client->request;
 
+    if (request->attachment)
+        attachment_drop_holding(request->attachment);
     if (!request_start(request, text, size) || !find(request))
         return;
     if (client->refused) {
@@ -241,12 +245,36 @@ int client_new(struct control *control, int fd)
     return 0;
 }
 
-void client_drain(struct client *client, usec_t end)
+int client_adopt(struct control *control, struct held *held)
+{
+    _cleanup_close_ int fd = attachment_take_connection(held);
+    struct client *client;
+    int r = fd < 0 ? -EPROTO : client_new(control, fd);
+
+    if (r < 0) {
+        held_discard(held);
+        return r;
+    }
+    (void)TAKE_FD(fd);
+    client = client_of(control->clients.prev, link);
+    if (client->refused) {
+        held_discard(held);
+        r = -EUSERS;
+    } else
+        r = control_adopt_attachment(&client->request, held);
+    if (r < 0)
+        client_free(client);
+    return r;
+}
+
+void client_drain(struct client *client, const char *farewell, usec_t end)
 {
     struct connection *connection = &client->connection;
 
+    if (client->request.attachment)
+        attachment_flush(client->request.attachment);
     if (client->request.active && !connection->dead)
-        request_fail(&client->request, "Stopping");
+        request_fail(&client->request, farewell);
     while (connection_unread(connection) > 0 && !connection->dead) {
         struct pollfd poll_fd = {.fd = connection->fd, .events = POLLOUT};
         usec_t left = usec_sub(end, clock_now());

@@ -43,9 +43,14 @@ struct control {
 int client_new(struct control *control, int fd);
 void client_free(struct client *client);
 
+/* Makes a client of the connection and the rings of one that outlived a crash (HOLDING_CLIENT).
+ * Takes over `held`, also on error. 0 or -errno. */
+struct held;
+int client_adopt(struct control *control, struct held *held);
+
 /* Applies the configuration's current permissions. */
 void client_review(struct client *client);
 
-/* Fails an open call with "Stopping", then waits until the client has read everything, or until
- * `end` (monotonic). */
-void client_drain(struct client *client, usec_t end);
+/* Sends what waits in its rings, fails an open call with the error `farewell`, then waits until the
+ * client has read everything, or until `end` (monotonic). */
+void client_drain(struct client *client, const char *farewell, usec_t end);

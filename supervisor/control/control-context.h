@@ -7,10 +7,13 @@
  */
 
 #include "shared/base/clock.h"
+#include "supervisor/keeper/message.h"
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct config_daemon;
 struct death_log;
+struct durable_jobs;
 struct event_bus;
 struct group_context;
 struct job_table;
@@ -21,6 +24,7 @@ struct process_context;
 struct registry;
 struct reload_call;
 struct request_interface;
+struct upgrade_call;
 
 /* The state of the supervisor as GetInfo reports it. */
 enum control_state {
@@ -32,6 +36,7 @@ enum control_state {
 
 struct control_context {
     struct loop *loop;
+    const struct durable_jobs *durable;
     struct registry *registry;
     struct job_table *jobs;
     struct message_context *messages;
@@ -48,8 +53,11 @@ struct control_context {
     int fds_for_all; /* from this descriptor on, only for clients that may change things; 0 = none
                       */
     enum control_state state;
-    usec_t started_at; /* realtime */
+    struct message_held_end predecessors; /* crashes, upgrades, safe mode */
+    usec_t started_at;                    /* realtime */
     /* Requests a reload; calls call->done() in any case. */
     void (*reload)(void *userdata, struct reload_call *call);
+    /* Requests an upgrade. */
+    void (*upgrade)(void *userdata, struct upgrade_call *call);
     void *userdata;
 };

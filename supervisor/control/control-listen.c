@@ -140,6 +140,12 @@ static int bind_path(const char *path, const struct sockaddr_un *address)
     return TAKE_FD(fd);
 }
 
+/* listener() is the last process that called listen(). */
+int control_listen_again(int fd)
+{
+    return listen(fd, SOMAXCONN) < 0 ? -errno : 0;
+}
+
 int control_listen(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

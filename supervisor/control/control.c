@@ -9,6 +9,7 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/passrights.h"
+#include "supervisor/process/held.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -118,6 +119,25 @@ int control_new(struct control **ret, struct control_context *context, int liste
     return 0;
 }
 
+void control_adopt_clients(struct control *control, struct held_table *table)
+{
+    unsigned n = 0, n_lost = 0;
+    struct held *held;
+
+    while ((held = held_take_any(table, HOLDING_CLIENT))) {
+        int r = client_adopt(control, held);
+
+        n++;
+        if (r == 0)
+            continue;
+        n_lost++;
+        limited_log_write(control->context->log, NULL, LOG_LEVEL_WARNING,
+                          "a client of the former supervisor is cut off: %s", strerror(-r));
+    }
+    if (n > 0)
+        log_info("%u of %u clients of the former supervisor go on", n - n_lost, n);
+}
+
 void control_own_path(struct control *control, const char *path)
 {
     struct stat status;
@@ -149,13 +169,15 @@ static void stop_accepting(struct control *control)
     control->fd = close_fd(control->fd);
 }
 
-void control_drain(struct control *control)
+void control_drain(struct control *control, bool restarting)
 {
     usec_t end = usec_add(clock_now(), DRAIN_MAX);
 
+    if (restarting)
+        free(TAKE_PTR(control->path)); /* the successor's */
     stop_accepting(control);
     list_for_each (node, &control->clients) {
-        client_drain(client_of(node, link), end);
+        client_drain(client_of(node, link), restarting ? "Restarting" : "Stopping", end);
     }
 }
 

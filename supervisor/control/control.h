@@ -10,6 +10,7 @@
 
 struct control_context;
 struct control;
+struct held_table;
 
 /*
  * Makes the socket at `path` with mode 0666 (the directory restricts access). Fails with
@@ -19,20 +20,28 @@ struct control;
  */
 int control_listen(const char *path);
 
+/* Goes on with the socket of a supervisor that has died: it listens in the name of this process
+ * from now on. Returns 0 or -errno. */
+int control_listen_again(int fd);
+
 /* Takes over a listening socket on success and begins to accept. Returns 0 or -errno. */
 int control_new(struct control **ret, struct control_context *context, int listen_fd);
 
 /* Marks the socket's path as ours, not the service manager's: control_free() removes it. */
 void control_own_path(struct control *control, const char *path);
 
+/* Goes on with the ring clients of the former supervisor. */
+void control_adopt_clients(struct control *control, struct held_table *held);
+
 /* Checks every client's permissions again, after a change of AdminGroup=. */
 void control_review_clients(struct control *control);
 
 /*
  * For the shutdown, after the loop has ended: stops accepting, replies "Stopping" to open calls,
- * and gives clients up to a second to read their replies.
+ * or "Restarting" if another supervisor takes over, and gives clients up to a second to read their
+ * replies.
  */
-void control_drain(struct control *control);
+void control_drain(struct control *control, bool restarting);
 
 void control_free(struct control *control); /* NULL allowed */
 

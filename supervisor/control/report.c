@@ -105,7 +105,7 @@ static void report_worker_job(struct reply *reply, const struct slot *slot)
     if (!node)
         return;
     job = list_entry(node, struct job, link);
-    reply_string(reply, "job", protocol_id_format(&job->id, id));
+    reply_string(reply, "job", job_format_id(job, id));
     reply_uint_if(reply, "job_since_at", job->started_at);
 }
 
@@ -209,6 +209,7 @@ static void report_jobs(struct reply *reply, const struct job_counts *counts,
     const uint64_t *n = counts->n;
 
     reply_uint(reply, "queued", job_counts_queued(counts));
+    reply_uint_if(reply, "ending", n[JOBS_ENDING]);
     reply_uint(reply, "queue_bytes", n[JOBS_BYTES]);
     reply_uint(reply, "running", n[JOBS_RUNNING]);
     reply_uint(reply, "waiting", n[JOBS_BACKOFF]);
@@ -245,6 +246,7 @@ void report_group_begin(struct reply *reply, const struct request *request,
     reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
     reply_string(reply, "state", group_state(group));
     reply_string_if(reply, "fault", group_fault_text(group));
+    reply_string_if(reply, "store_problem", group_store_problem(group));
     report_unmet(reply, group);
     if (group_is_behind(group))
         reply_bool(reply, "behind", true);

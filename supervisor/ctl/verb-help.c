@@ -28,7 +28,7 @@ void help_all(void)
     puts("\n'troupectl help VERB' explains a verb; see also troupectl(1). A TARGET is a\n"
          "group (digest), a cell (mail/acme) or a worker (digest/3, mail/acme/0). Exit\n"
          "status: 0 ok, 1 failed, 2 usage, 3 no supervisor, 4 not permitted, 5 not found,\n"
-         "6 busy or exists, 7 configuration invalid, 8 timed out.");
+         "6 busy or exists, 7 configuration invalid, 8 timed out, 9 unknown after a restart.");
 }
 
 void help_verb(const struct verb *verb)

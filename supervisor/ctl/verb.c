@@ -28,9 +28,10 @@ const struct verb verb_table[] = {
         .name = "events", .operands = "[TARGET]", .operands_max = 1,
         .summary = "Past events; with --follow new ones",
         .details =
-            "With --follow, a lost connection is made again, for example after a restart of the\n"
-            "supervisor; events in between are shown as far as they are kept.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_REPLAY, .run = verb_events,
+            "With --follow, goes on after a restart of the supervisor; events in between are\n"
+            "shown as far as they are kept.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_REPLAY | OPTIONS_RECONNECT,
+        .run = verb_events,
         .examples = "  troupectl events digest\n"
                     "  troupectl events --follow --json | jq .events[]\n",
     },
@@ -50,14 +51,14 @@ const struct verb verb_table[] = {
         .summary = "One job; with --follow until its end",
         .details =
             "The exit status is 1 if the job has ended without success.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW, .run = verb_job,
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_RECONNECT, .run = verb_job,
         .examples = "  troupectl job 5f0c6a... --follow\n"
                     "  troupectl job nightly --json | jq -r .job.result.data\n",
     },
     {
         .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
         .summary = "Submits a job and prints its id",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_create,
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT, .run = verb_create,
         .examples = "  troupectl create digest --data /etc/passwd --id nightly --retries 2\n"
                     "  gzip -dc big.gz | troupectl create count -\n",
     },
@@ -68,7 +69,7 @@ const struct verb verb_table[] = {
             "Only a result goes to standard output. If the job does not succeed, the reason\n"
             "goes to standard error and the exit status is 1.\n"
             "Ctrl-C cancels the job; a second Ctrl-C exits without waiting for its end.\n",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB, .run = verb_do,
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT, .run = verb_do,
         .examples = "  troupectl do digest --data /etc/passwd\n"
                     "  troupectl do thumbnails --file photo.jpg > small.png\n",
     },
@@ -82,7 +83,7 @@ const struct verb verb_table[] = {
             "exit status is 0 only if all succeed. Only a window of lines is kept in memory;\n"
             "while the queue of the group is full, map waits. After Ctrl-C, map submits no more\n"
             "and waits for running jobs; a second Ctrl-C exits.\n",
-        .options = OPTIONS_JOB | OPTIONS_MAP, .run = verb_map,
+        .options = OPTIONS_JOB | OPTIONS_MAP | OPTIONS_RECONNECT, .run = verb_map,
         .examples = "  find /usr/share/doc -type f | troupectl map digest > digests\n"
                     "  find . -type f -print0 | troupectl map digest --null --tag --keep-going\n",
     },
@@ -258,7 +259,8 @@ const struct verb verb_table[] = {
     {
         .name = "log", .operands = "TARGET", .operands_min = 1, .operands_max = 1,
         .summary = "The last output of workers; or switches the message log",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES, .run = verb_log,
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES | OPTIONS_RECONNECT,
+        .run = verb_log,
         .examples = "  troupectl log digest\n"
                     "  troupectl log digest/3 --follow\n"
                     "  troupectl log digest --messages unhandled,dispatched\n"
@@ -285,6 +287,26 @@ const struct verb verb_table[] = {
         .options = OPTIONS_CONNECT | OPTIONS_RELOAD, .run = verb_reload,
         .examples = "  troupectl reload\n"
                     "  troupectl reload --partial\n",
+    },
+    {
+        .name = "backup", .operands = "FILE", .operands_min = 1, .operands_max = 1,
+        .summary = "Copies the database of durable jobs to a new file",
+        .details =
+            "Jobs go on meanwhile. FILE must not exist. It belongs to the supervisor's user,\n"
+            "and appears once it is complete and on disk. To restore it, stop the supervisor,\n"
+            "remove its database with all files whose names begin with it, and copy the\n"
+            "backup to its place.\n",
+        .options = OPTIONS_CONNECT, .run = verb_backup,
+        .examples = "  troupectl backup /var/backups/troupe-$(date +%F).db\n",
+    },
+    {
+        .name = "upgrade", .operands = "",
+        .summary = "Replaces the supervisor by the program that is installed now",
+        .details =
+            "Workers and services run on. If the new program does not start, the old one goes on,\n"
+            "and the exit status is 1.\n",
+        .options = OPTIONS_CONNECT, .run = verb_upgrade,
+        .examples = "  troupectl upgrade\n",
     },
     {
         .name = "info", .operands = "",

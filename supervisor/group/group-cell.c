@@ -108,6 +108,23 @@ int group_take_cell(struct group *group, const char *key, size_t size, struct ce
     return 0;
 }
 
+struct cell *group_restore_cell(struct group *group, const char *key, size_t size)
+{
+    char name[PROTOCOL_NAME_MAX + 1] = "";
+    struct cell *cell = group->cell ? group->cell : group_find_cell(group, key, size);
+
+    if (cell)
+        return !cell->retiring || cell_call_back(cell) == 0 ? cell : NULL;
+    if (!protocol_name_valid(key, size))
+        return NULL;
+    memcpy(name, key, size);
+    if (cell_new(&cell, group, name) < 0)
+        return NULL;
+    cell_table_add(&group->cells, cell);
+    group_begin_cell(group, cell);
+    return cell;
+}
+
 static void group_retire_cell(struct cell *cell)
 {
     assert(cell->counts.n[JOBS_LIVE] == 0);

@@ -6,6 +6,7 @@
 struct alarms;
 struct backoff_random;
 struct death_log;
+struct durable_jobs;
 struct event_bus;
 struct group;
 struct job_table;
@@ -19,6 +20,7 @@ struct group_context {
     struct loop *loop;
     struct registry *registry;
     struct job_table *jobs;
+    struct durable_jobs *durable;
     struct alarms *alarms;
     struct event_bus *events;
     struct limited_log *log;

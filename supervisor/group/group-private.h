@@ -11,9 +11,20 @@ void group_tell(struct group *group, enum log_level level, const char *type, con
 
 /* Stops a removed group whose last job has ended. */
 void group_drained(struct group *group);
+
+/* ---- group-keep.c ---- */
+
+void group_open_kept(struct group *group);
+/* Called after each change of what was asked of the group. */
+void group_keep(struct group *group);
+
 /* ---- group-cell.c ---- */
 
 extern const struct cell_handler GROUP_CELL_HANDLER;
+
+/* Finds or makes the cell with this key, whatever CellsMax= says. Returns NULL when out of memory,
+ * and for a key that cannot name a cell. */
+struct cell *group_restore_cell(struct group *group, const char *key, size_t size);
 
 /* ---- group-actor.c ---- */
 

@@ -27,6 +27,7 @@ void group_set_size(struct group *group, size_t size)
         pool_set_size(&cell->pool, size);
         cell_watch_idle(cell);
     }
+    group_keep(group);
 }
 
 static bool group_has_size(const struct group *group, size_t size)

@@ -4,6 +4,7 @@
 #include "supervisor/group/cell/state.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/store/durable-job.h"
 
 void group_set_pending(struct group *group, bool pending)
 {
@@ -32,6 +33,32 @@ static enum state group_workers_state(const struct group *group)
     return state_of(&staying, paused);
 }
 
+bool group_store_is_opening(const struct group *group)
+{
+    const struct store *store = group->context->durable->store;
+
+    return group->config->durable && store && store_state(store) == STORE_OPENING;
+}
+
+void group_call_senders(struct group *group)
+{
+    group_each_cell (cell, group)
+        cell_review(cell);
+}
+
+const char *group_store_problem(const struct group *group)
+{
+    const struct store *store = group->context->durable->store;
+
+    if (!group->config->durable)
+        return NULL;
+    if (!store)
+        return "the store of durable jobs could not be started: see the log";
+    if (store_state(store) == STORE_OPENING)
+        return "the store of durable jobs is being opened: try again";
+    return store_state(store) == STORE_OPEN ? NULL : store_problem(store);
+}
+
 static bool is_well(enum state state)
 {
     return state == STATE_RUNNING || state == STATE_PAUSED;
@@ -50,7 +77,9 @@ static enum state current_state(const struct group *group)
     if (outcomes_failing(&group_history(group)->outcomes) &&
         (is_well(state) || state == STATE_DEGRADED || state == STATE_STARTING))
         return STATE_FAILING;
-    return is_well(state) && (group_is_behind(group) || group->fault) ? STATE_DEGRADED : state;
+    return is_well(state) && (group_is_behind(group) || group->fault || group_store_problem(group))
+               ? STATE_DEGRADED
+               : state;
 }
 
 const char *group_state(const struct group *group)

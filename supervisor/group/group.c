@@ -9,6 +9,7 @@
 #include "shared/base/log.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/slot/slot.h"
+#include "supervisor/process/process.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -51,7 +52,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     group->context = context;
     group->cell_handler = &GROUP_CELL_HANDLER;
     group->config = config;
-    group->name = config->name;
+    group->name = strdup(config->name);
     group->size = config->size;
     group->pools.context = context->pools;
     group->pools.census.parent = &context->registry->census;
@@ -63,8 +64,9 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
     cell_table_init(&group->cells);
+    group_open_kept(group);
     group->pools.blobs = blob_share_new(&context->jobs->blobs);
-    r = group->pools.blobs ? 0 : -ENOMEM;
+    r = group->pools.blobs && group->name ? 0 : -ENOMEM;
     if (r == 0)
         r = group_make_only_cell(group);
     if (r < 0) {
@@ -94,8 +96,10 @@ struct group *group_free(struct group *group)
     kept_results_deinit(&group->results);
     cell_table_deinit(&group->cells);
     group_fault_end(group);
+    kept_state_free(&group->context->pools->process->kept, group->kept);
     (void)blob_share_unref(group->pools.blobs);
     config_group_free(group->config);
+    free(group->name);
     free(group);
     return NULL;
 }
@@ -106,6 +110,7 @@ void group_start(struct group *group)
     group_set_pending(group, false);
     group_each_cell (cell, group)
         cell_start(cell);
+    group_keep(group);
 }
 
 void group_stop(struct group *group, bool hurry)
@@ -114,6 +119,7 @@ void group_stop(struct group *group, bool hurry)
     group_set_pending(group, false);
     group_each_cell (cell, group)
         pool_stop(&cell->pool, hurry);
+    group_keep(group);
 }
 
 void group_restart(struct group *group)
@@ -121,6 +127,7 @@ void group_restart(struct group *group)
     group->wanted = true;
     group_each_cell (cell, group)
         cell_restart(cell);
+    group_keep(group);
 }
 
 void group_reset(struct group *group)
@@ -144,6 +151,7 @@ void group_set_paused(struct group *group, bool paused)
         changes = changes || cell->paused != paused;
         cell_set_paused(cell, paused);
     }
+    group_keep(group);
     if (changes)
         group_tell(group, LOG_LEVEL_NOTICE, paused ? "group.paused" : "group.resumed", "%s",
                    PAUSED[paused]);
@@ -170,38 +178,54 @@ int group_set_cell_paused(struct cell *cell, bool paused)
     return 0;
 }
 
-static void group_log_cancelled(const struct group *group, uint64_t n, const char *why)
+/* Logs what has become of the jobs that waited. */
+static void group_log_cancelled(const struct group *group, const struct job_counts *before,
+                                const char *why)
 {
+    const uint64_t n = group->counts.n[JOBS_CANCELLED] - before->n[JOBS_CANCELLED];
+    const uint64_t n_left = before->n[JOBS_LIVE] - group->counts.n[JOBS_LIVE] - n;
+    const struct log_fields fields = LOG_FIELDS({"TROUPE_GROUP", group->name});
+
     if (n > 0)
-        log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_GROUP", group->name}),
-                  "%s: %" PRIu64 " job%s that waited %s cancelled: %s", group->name, n,
-                  n == 1 ? "" : "s", n == 1 ? "is" : "are", why);
+        log_write(LOG_LEVEL_WARNING, fields, "%s: %" PRIu64 " job%s that waited %s cancelled: %s",
+                  group->name, n, n == 1 ? "" : "s", n == 1 ? "is" : "are", why);
+    if (n_left > 0)
+        log_write(LOG_LEVEL_NOTICE, fields, "%s: %" PRIu64 " job%s on disk: %s", group->name,
+                  n_left, n_left == 1 ? " that waits stays" : "s that wait stay", why);
 }
 
 static void group_log_in_hand(const struct group *group)
 {
-    struct job_id_log ids = {0};
+    struct job_id_log ids = {0}, durable = {0};
     const struct slot *slot;
+    const struct job *job;
 
     group_each_cell (cell, group)
         for (size_t i = 0; (slot = pool_next_slot(&cell->pool, &i));)
-            list_for_each (node, &slot->jobs)
-                job_id_log_add(&ids, group->name, "in hand; not retried if the attempt fails",
-                               list_entry(node, struct job, link));
+            list_for_each (node, &slot->jobs) {
+                job = list_entry(node, struct job, link);
+                if (job->record)
+                    job_id_log_add(&durable, group->name, "in hand; stay on disk unless they end",
+                                   job);
+                else
+                    job_id_log_add(&ids, group->name, "in hand; not retried if the attempt fails",
+                                   job);
+            }
     job_id_log_end(&ids, group->name);
+    job_id_log_end(&durable, group->name);
 }
 
 /* Closes all cells, or only those that are stopped. */
 static void group_close_cells(struct group *group, const char *why, bool all)
 {
-    const uint64_t before = group->counts.n[JOBS_LIVE];
+    const struct job_counts before = group->counts;
 
     group_each_cell (cell, group)
         if (all || !cell->pool.wanted)
             cell_close(cell, why);
         else
             cell_turn_away(cell);
-    group_log_cancelled(group, before - group->counts.n[JOBS_LIVE], why);
+    group_log_cancelled(group, &before, why);
 }
 
 void group_close(struct group *group, const char *why)
@@ -222,7 +246,6 @@ void group_reopen(struct group *group)
 static void group_adopt(struct group *group, struct config_group *config)
 {
     group->config = config;
-    group->name = config->name;
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
     group_each_cell (cell, group) {

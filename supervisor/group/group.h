@@ -27,8 +27,9 @@ struct group {
     const struct group_context *context;
     const struct cell_handler *cell_handler;
     struct config_group *config; /* owned */
-    const char *name;            /* config->name */
-    uint64_t reference;          /* index and generation in the registry */
+    char *name;
+    uint64_t reference, handle; /* in the registry, as the next */
+    struct index_entry reference_entry;
     struct cell_table cells;
     struct actor *actor; /* with Cells=by-key: forwards by routing key; else NULL */
     uint8_t message_log; /* enum actor_log, for new actors */
@@ -44,11 +45,15 @@ struct group {
     struct list removed_link;  /* in the registry, while removed */
     struct list down_link;     /* in the registry, at shutdown */
     struct group_fault *fault; /* NULL = none */
+    struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
+    bool resumes;              /* `kept` is the last supervisor's */
     bool wanted;               /* new slots are started */
     bool pending;              /* starts once the groups of its After= have come up */
     bool paused;               /* new cells are paused */
     const char *closed;        /* as of a cell */
     struct job_id_log cut_off; /* jobs that are not retried because of a close */
+    bool restores;             /* its durable jobs are being read from disk */
+    bool restored;             /* they have been read */
     bool removed;              /* accepts no job; freed once all is down */
     bool drained;              /* removed, and its last job has ended */
     struct order_node order;
@@ -59,6 +64,8 @@ int group_new(struct group **ret, const struct group_context *context, struct co
 struct group *group_free(struct group *group);
 
 void group_start(struct group *group);
+/* Continues where the last supervisor stopped; does nothing if it did not have the group. */
+void group_resume(struct group *group);
 /* Jobs stay queued. */
 void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
@@ -92,6 +99,12 @@ bool group_is_behind(const struct group *group);
 
 /* Returns the name of its state: see state.h. */
 const char *group_state(const struct group *group);
+/* Why its durable jobs cannot be written; NULL = they can, or it has none. */
+const char *group_store_problem(const struct group *group);
+/* Whether senders wait until the store of its durable jobs is open. */
+bool group_store_is_opening(const struct group *group);
+/* It is open, or cannot be opened: they try again. */
+void group_call_senders(struct group *group);
 /* Running or paused. */
 bool group_is_well(const struct group *group);
 

@@ -7,6 +7,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ void registry_init(struct registry *registry)
 void registry_deinit(struct registry *registry)
 {
     handle_table_deinit(&registry->groups);
+    index_deinit(&registry->by_reference);
     free(TAKE_PTR(registry->sorted));
     registry->n_groups = 0;
 }
@@ -45,6 +47,16 @@ static size_t registry_place(const struct registry *registry, const char *name, 
     return low;
 }
 
+/* FNV-1a, 64 bits: two names of a configuration do not collide in practice. */
+static uint64_t reference_of(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
 int registry_add(struct registry *registry, struct group *group)
 {
     struct group **sorted;
@@ -58,9 +70,11 @@ int registry_add(struct registry *registry, struct group *group)
     if (!sorted)
         return -ENOMEM;
     registry->sorted = sorted;
-    r = handle_table_add(&registry->groups, group, &group->reference);
+    r = handle_table_add(&registry->groups, group, &group->handle);
     if (r < 0)
         return r;
+    group->reference = reference_of(group->name);
+    index_add(&registry->by_reference, &group->reference_entry, group->reference);
     memmove(registry->sorted + place + 1, registry->sorted + place,
             (registry->n_groups - place) * sizeof(struct group *));
     registry->sorted[place] = group;
@@ -73,7 +87,9 @@ void registry_remove(struct registry *registry, struct group *group)
     bool found;
     size_t place = registry_place(registry, group->name, &found);
 
-    handle_table_remove(&registry->groups, group->reference);
+    handle_table_remove(&registry->groups, group->handle);
+    index_remove(&registry->by_reference, &group->reference_entry);
+    registry->found = NULL;
     registry->n_groups--;
     memmove(registry->sorted + place, registry->sorted + place + 1,
             (registry->n_groups - place) * sizeof(struct group *));
@@ -88,6 +104,16 @@ struct group *registry_find(const struct registry *registry, const char *name)
     size_t place = registry_place(registry, name, &found);
 
     return found ? registry->sorted[place] : NULL;
+}
+
+struct group *registry_find_text(const struct registry *registry, const char *name, size_t size)
+{
+    char text[CONFIG_GROUP_NAME_MAX + 1];
+
+    if (size >= sizeof(text))
+        return NULL;
+    (void)snprintf(text, sizeof(text), "%.*s", (int)size, name);
+    return registry_find(registry, text);
 }
 
 struct group *registry_group_of(const struct registry *registry, const char *address)
@@ -110,9 +136,16 @@ struct group *registry_after(const struct registry *registry, const char *name)
     return place < registry->n_groups ? registry->sorted[place] : NULL;
 }
 
-struct group *registry_get(const struct registry *registry, uint64_t reference)
+struct group *registry_get(struct registry *registry, uint64_t reference)
 {
-    return handle_table_get(&registry->groups, reference);
+    struct index_entry *entry;
+
+    if (registry->found && registry->found->reference == reference)
+        return registry->found;
+    entry = index_find(&registry->by_reference, reference);
+    if (!entry)
+        return NULL;
+    return registry->found = list_entry(entry, struct group, reference_entry);
 }
 
 struct group *registry_next(const struct registry *registry, size_t *cursor)
@@ -198,4 +231,13 @@ const char *registry_nearest(const struct registry *registry, const char *name)
     while ((group = registry_next(registry, &cursor)))
         names[n++] = group->name;
     return suggest_nearest(name, names);
+}
+
+void registry_resume(struct registry *registry)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(registry, &cursor)))
+        group_resume(group);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* All groups, by name and by reference. The reference of a group that is gone finds nothing: see
- * shared/base/handle-table.h. */
+/* All groups, by name and by reference. The reference follows from the name alone, so that clients
+ * can use it across a restart of the supervisor. */
 
 #include "shared/base/handle-table.h"
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "supervisor/pool/census.h"
 #include <stdbool.h>
@@ -17,7 +18,9 @@ struct group;
 struct slot;
 
 struct registry {
-    struct handle_table groups; /* by reference */
+    struct handle_table groups;
+    struct index by_reference;
+    struct group *found; /* by the last registry_get(), NULL = unknown */
     size_t n_groups;
     struct group **sorted; /* by name */
     struct census census;  /* of all slots */
@@ -36,7 +39,9 @@ int registry_add(struct registry *registry, struct group *group);
 void registry_remove(struct registry *registry, struct group *group);
 
 struct group *registry_find(const struct registry *registry, const char *name);
-struct group *registry_get(const struct registry *registry, uint64_t reference);
+/* The same for a name that is not terminated. */
+struct group *registry_find_text(const struct registry *registry, const char *name, size_t size);
+struct group *registry_get(struct registry *registry, uint64_t reference);
 /* Returns the group of an address such as "group/cell/0", or NULL. */
 struct group *registry_group_of(const struct registry *registry, const char *address);
 /* Returns the first group whose name is behind this one ("" = the first of all), or NULL. */
@@ -44,6 +49,9 @@ struct group *registry_after(const struct registry *registry, const char *name);
 
 /* Iterates over all groups, in no particular order. NULL when done; `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
+
+/* Continues all groups that the last supervisor had. */
+void registry_resume(struct registry *registry);
 
 /* Finds a target: "group", "group/slot" in a group without keys, "group/key" and "group/key/slot"
  * in one with Cells=by-key. Returns 0 or -ENOENT. */

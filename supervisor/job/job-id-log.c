@@ -27,7 +27,7 @@ void job_id_log_add(struct job_id_log *ids, const char *group, const char *what,
     if (ids->n++ >= JOB_ID_LOG_MAX)
         return;
     strcat(ids->line, " ");
-    strcat(ids->line, protocol_id_format(&job->id, id));
+    strcat(ids->line, job_format_id(job, id));
     if (++ids->n_in_line == PER_LINE)
         flush(ids, group);
 }

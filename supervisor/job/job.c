@@ -2,6 +2,7 @@
 #include "supervisor/job/job.h"
 
 #include "shared/base/hash.h"
+#include "supervisor/job/job-waiter.h"
 #include <assert.h>
 #include <errno.h>
 #include <search.h>
@@ -15,7 +16,7 @@
 
 /* The states that may follow each state. None follows an end. */
 static const unsigned FOLLOWING[_JOB_N_STATES] = {
-    [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_CANCELLED),
+    [JOB_QUEUED] = BIT(JOB_RUNNING) | BIT(JOB_DELAYED) | BIT(JOB_BACKOFF) | BIT(JOB_CANCELLED),
     [JOB_RUNNING] = BIT(JOB_QUEUED) | BIT(JOB_BACKOFF) | BIT(JOB_SUCCEEDED) | BIT(JOB_REJECTED) |
                     BIT(JOB_CANCELLED) | BIT(JOB_DEAD),
     [JOB_BACKOFF] = BIT(JOB_QUEUED) | BIT(JOB_CANCELLED),
@@ -34,6 +35,7 @@ int job_table_init(struct job_table *table)
 
     *table = (struct job_table){0};
     list_init(&table->unused);
+    list_init(&table->unused_waiters);
     if (getrandom(seed, sizeof(seed), 0) != (ssize_t)sizeof(seed))
         return -errno;
     blob_quota_init(&table->blobs);
@@ -50,17 +52,19 @@ void job_table_deinit(struct job_table *table)
     while ((job = handle_table_next(&table->handles, &cursor))) {
         job->references = 1;
         list_unlink(&job->link);
-        list_unlink(&job->blob_link);
         job_unref(table, job);
     }
     handle_table_deinit(&table->handles);
+    index_deinit(&table->durable);
     list_for_each_safe (node, &table->unused)
         free(list_entry(node, struct job, link));
+    list_for_each_safe (node, &table->unused_waiters)
+        free(list_entry(node, struct job_waiter, link));
 }
 
 static int compare_names(const void *a, const void *b)
 {
-    return strcmp(((const struct job *)a)->id.name, ((const struct job *)b)->id.name);
+    return strcmp(((const struct job *)a)->name, ((const struct job *)b)->name);
 }
 
 /* Returns 64 bits that differ from job to job and cannot be guessed from the handle. */
@@ -83,7 +87,7 @@ static struct job *job_by_name(const struct job_table *table, const char *name)
 
     if (!table->names)
         return NULL;
-    memcpy(wanted.id.name, name, strlen(name) + 1);
+    wanted.name = (char *)(uintptr_t)name;
     found = tfind(&wanted, (void *const *)&table->names, compare_names);
     return found ? *(struct job **)found : NULL;
 }
@@ -97,26 +101,70 @@ static int job_set_name(struct job_table *table, struct job *job, const char *na
         return -EINVAL;
     if (job_by_id(table, &id) || job_by_name(table, name))
         return JOB_E_EXISTS;
-    memcpy(job->id.name, name, strlen(name) + 1);
-    node = tsearch(job, &table->names, compare_names);
+    job->name = strdup(name);
+    node = job->name ? tsearch(job, &table->names, compare_names) : NULL;
     return node ? 0 : -ENOMEM;
 }
 
 static void job_make_id(struct job_table *table, struct job *job)
 {
-    job->id.high = job_table_random(table);
-    job->id.low = job->handle ^ job_table_mask(table, job->id.high);
+    job->id_high = job_table_random(table);
+    job->id_low = job->handle ^ job_table_mask(table, job->id_high);
+}
+
+void job_set_record(struct job_table *table, struct job *job, struct job_record *record,
+                    const struct protocol_id *id)
+{
+    record->job = job;
+    job->record = record;
+    if (job->name)
+        return;
+    job->id_high = id->high;
+    job->id_low = id->low;
+    index_add(&table->durable, &record->by_id, hash_mix(id->high ^ id->low));
+}
+
+void job_drop_record(struct job_table *table, struct job *job)
+{
+    if (!job->name)
+        index_remove(&table->durable, &job->record->by_id);
+    job->record = NULL;
+}
+
+static struct job *job_by_durable_id(const struct job_table *table, const struct protocol_id *id)
+{
+    struct index_entry *entry = index_find(&table->durable, hash_mix(id->high ^ id->low));
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct job *job = list_entry(entry, struct job_record, by_id)->job;
+
+        if (job->id_high == id->high && job->id_low == id->low)
+            return job;
+    }
+    return NULL;
+}
+
+/* Saves the call for what most jobs do not have. */
+static inline void free_rare(void *pointer)
+{
+    if (pointer)
+        free(pointer);
 }
 
 static void job_free(struct job_table *table, struct job *job)
 {
-    if (job->id.name[0] != '\0')
+    if (job->record)
+        table->free_record(job);
+    if (job->name)
         (void)tdelete(job, &table->names, compare_names);
+    free_rare(job->name);
+    while (!list_empty(&job->waiters))
+        (void)job_waiter_free(table, job_first_waiter(job));
     payload_deinit(&job->payload);
-    payload_deinit(&job->result);
-    free(job->key);
-    free(job->reason);
-    free(job->attempts);
+    free_rare(job->key);
+    free_rare(job->reason);
+    free_rare(job->timers);
+    free_rare(job->attempts);
     list_push_front(&table->unused, &job->link);
 }
 
@@ -125,25 +173,54 @@ static void job_init(struct job *job)
     memset(job, 0, offsetof(struct job, payload));
     job->references = 1;
     payload_init(&job->payload);
-    payload_init(&job->result);
     list_init(&job->link);
-    list_init(&job->blob_link);
     list_init(&job->waiters);
-    list_init(&job->submitter.link);
-    list_init(&job->submitter.owner_link);
 }
 
-int job_new(struct job_table *table, const char *name, struct job **ret)
+static struct job *job_allocate(struct job_table *table)
 {
     struct list *unused = list_first(&table->unused);
     struct job *job = unused ? list_entry(unused, struct job, link) : malloc(sizeof(*job));
+
+    if (!job)
+        return NULL;
+    if (unused)
+        list_unlink(unused);
+    job_init(job);
+    return job;
+}
+
+int job_restore(struct job_table *table, uint64_t handle, const struct protocol_id *id,
+                struct job **ret)
+{
+    struct job *job = job_allocate(table);
     int r;
 
     if (!job)
         return -ENOMEM;
-    if (unused)
-        list_unlink(unused);
-    job_init(job);
+    job->id_high = id->high;
+    job->id_low = id->low;
+    job->handle = handle;
+    job->restored = true;
+    r = id->name[0] != '\0' ? job_set_name(table, job, id->name) : 0;
+    if (r == 0)
+        r = handle_table_restore(&table->handles, handle, job);
+    if (r != 0) {
+        job_free(table, job);
+        return r;
+    }
+    table->n_live++;
+    *ret = job;
+    return 0;
+}
+
+int job_new(struct job_table *table, const char *name, struct job **ret)
+{
+    struct job *job = job_allocate(table);
+    int r;
+
+    if (!job)
+        return -ENOMEM;
     r = name[0] != '\0' ? job_set_name(table, job, name) : 0;
     if (r == 0)
         r = handle_table_add(&table->handles, job, &job->handle);
@@ -182,11 +259,22 @@ struct job *job_by_id(const struct job_table *table, const struct protocol_id *i
 
     if (id->name[0] == '\0') {
         job = job_by_handle(table, id->low ^ job_table_mask(table, id->high));
-        if (job && job->id.name[0] == '\0' && job->id.high == id->high && job->id.low == id->low)
+        if (job && !job->name && job->id_high == id->high && job->id_low == id->low)
+            return job;
+        job = job_by_durable_id(table, id);
+        if (job)
             return job;
     }
     /* A submitter may have chosen a name that looks like a made id. */
     return job_by_name(table, protocol_id_format(id, text));
+}
+
+char *job_format_id(const struct job *job, char *text)
+{
+    struct protocol_id id;
+
+    job_get_id(job, &id);
+    return protocol_id_format(&id, text);
 }
 
 void job_set_state(struct job *job, enum job_state state)
@@ -198,6 +286,17 @@ void job_set_state(struct job *job, enum job_state state)
 const char *job_state_to_string(enum job_state state)
 {
     return STATES[state];
+}
+
+int job_make_timers(struct job *job)
+{
+    if (job->timers)
+        return 0;
+    job->timers = calloc(1, sizeof(*job->timers));
+    if (!job->timers)
+        return -ENOMEM;
+    job->timers->job = job;
+    return 0;
 }
 
 void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail)
@@ -223,28 +322,4 @@ void job_set_reason(struct job *job, const char *reason)
 {
     free(job->reason);
     job->reason = strndup(reason, PROTOCOL_REASON_MAX);
-}
-
-void job_add_waiter(struct job *job, struct job_waiter *waiter)
-{
-    waiter->job = job;
-    list_push_back(&job->waiters, &waiter->link);
-}
-
-void job_remove_waiter(struct job_waiter *waiter)
-{
-    list_unlink(&waiter->link);
-    waiter->job = NULL;
-}
-
-void job_tell_waiters(struct job *job)
-{
-    bool ended = job_ended(job);
-
-    list_for_each_safe (node, &job->waiters) {
-        struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
-        if (ended)
-            list_unlink(&waiter->link);
-        waiter->changed(waiter, job);
-    }
 }

@@ -7,6 +7,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/handle-table.h"
+#include "shared/base/index.h"
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
@@ -16,11 +17,12 @@
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/types.h>
 
 struct cell;
 struct group;
-struct kept_results;
+struct kept_result;
 struct slot;
 
 enum job_state {
@@ -44,64 +46,70 @@ struct job_attempt {
     char detail[160];
 };
 
-struct job;
-
-/* Notified of every change of a job. Belongs to its owner; unlinked before the last call. */
-struct job_waiter {
-    struct list link;       /* in the job */
-    struct list owner_link; /* for the owner */
-    /* Called after each change of state. After the last one, job_ended() is true and the waiter is
-     * unlinked. */
-    void (*changed)(struct job_waiter *waiter, struct job *job);
+/* The timers of a job that has been delayed, has backed off or has a deadline. */
+struct job_timers {
+    struct alarm alarm;    /* ends backoff or delay */
+    struct timer deadline; /* ends the job in any state */
     struct job *job;
-    void *owner;
-    uint64_t cookie;
 };
 
+/* What is known of a durable job's row in the database: store/durable-job.h. */
+struct job_record {
+    struct index_entry by_id;
+    struct job *job;
+};
+
+/* A million of them may wait: what few jobs have is allocated when they need it. */
 struct job {
-    struct list blob_link; /* in its share's list of blobs that can be spared */
-    struct list link;      /* in the cell's queue, the slot's hand, the cell's backoff list, or the
-                              group's kept results */
-    uint64_t handle;       /* index and generation in the table */
-    struct protocol_id id;
-    enum job_state state;
-    uid_t submitter_uid; /* of the submitting process; 0 = root, or none */
-    bool keep_result;    /* created in the background */
+    struct list link; /* in the cell's queue, the slot's hand, the cell's backoff list, or the
+                         group's kept results */
+    uint64_t handle;  /* index and generation in the table */
+    uint64_t id_high, id_low;
+    char *name; /* the chosen id; NULL = the id was made from `id_high` and `id_low` */
+    enum job_state state : 8;
+    uint8_t priority;   /* 0 first … QUEUE_PRIORITIES - 1 */
+    uint8_t n_unbegun;  /* workers in a row that died before beginning it */
+    uint8_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
     bool cancel_requested;
-    bool timed_out;       /* cancelled at its deadline */
-    bool canceller_known; /* cancelled by a client: `canceller` */
-    uid_t canceller;
-    bool started;      /* the worker said so, this attempt */
-    const char *crash; /* why a process that this attempt ran died; static; NULL = none */
-    bool put_off;      /* has a start time */
-    uint8_t n_unbegun; /* workers in a row that died before beginning it */
+    bool started;             /* the worker said so, this attempt */
+    bool keep_result : 1;     /* created in the background */
+    bool put_off : 1;         /* has a start time */
+    bool timed_out : 1;       /* cancelled at its deadline */
+    bool restored : 1;        /* the last supervisor's: payload and submitter are not known */
+    bool canceller_known : 1; /* cancelled by a client: `canceller` */
+    bool parked : 1;          /* queued, and the cell's backlog has its number */
+    bool crashed;             /* a process that this attempt ran died: `crash` */
+    enum death_cause crash : 8;
+    uint8_t chosen;  /* which options the submitter chose: bits of job-options.c */
+    uint8_t refusal; /* CELL_E_*: it was not accepted after all; 0 = accepted */
+    uint8_t hand;    /* while in hand: its entry in the worker's inbox */
     unsigned references;
+    uid_t submitter_uid; /* of the submitting process; 0 = root, or none */
+    uid_t canceller;
     uint32_t state_sequence; /* of its worker's state page when it was started */
-    uint8_t priority;        /* 0 first … QUEUE_PRIORITIES - 1 */
     uint32_t attempt;        /* 0 until the first assignment */
     uint32_t max_retries;    /* attempts after the first */
     uint32_t n_failed;       /* attempts that were used up */
-    usec_t timeout;          /* per attempt; USEC_INFINITY = none */
+    int32_t code;
+    uint32_t key_size;
+    usec_t timeout; /* per attempt; USEC_INFINITY = none */
     usec_t backoff_min, backoff_max;
-    struct job_options asked;                /* what the five above come from */
     usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet; started: this attempt */
-    usec_t kept_at;                          /* monotonic: since when its result is kept */
-    struct alarm alarm;                      /* ends backoff or delay */
-    struct timer deadline;                   /* ends the job in any state */
     struct group *group;                     /* NULL once it has ended and its result is not kept */
     struct cell *cell;                       /* while live: it may be gone afterwards */
     struct slot *slot;                       /* while running */
-    struct kept_results *kept;               /* while the result is kept */
-    char *key;
-    uint32_t key_size;
-    int32_t code;
-    char *reason; /* NULL = none */
+    char *key;                               /* NULL = none */
+    char *reason;                            /* NULL = none */
+    struct job_timers *timers;               /* NULL = none so far */
+    struct job_record *record;               /* of a durable job; NULL = it is not durable */
     struct job_attempt *attempts;
-    size_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
-    struct list waiters;
-    struct job_waiter submitter; /* saves an allocation for the usual single waiter */
-    struct payload payload; /* from here on, memory is not cleared as a whole when it is reused */
-    struct payload result;
+    struct kept_result *kept; /* while the result is kept */
+    struct list waiters;      /* struct job_waiter.link */
+    /* From here on, memory is not cleared as a whole when it is reused. */
+    union {
+        struct payload payload;
+        struct payload result; /* takes the place of the payload when a worker has ended the job */
+    };
 };
 
 #define JOB_ATTEMPTS_KEPT 8
@@ -109,7 +117,11 @@ struct job {
 struct job_table {
     struct handle_table handles;
     struct list unused; /* memory of former jobs, kept for the next ones */
-    void *names;        /* tree of jobs whose id was chosen by the submitter */
+    struct list unused_waiters;
+    void *names;          /* tree of jobs whose id was chosen by the submitter */
+    struct index durable; /* struct job_record.by_id, of jobs whose id was not chosen */
+    /* Frees the record of a durable job that is freed. */
+    void (*free_record)(struct job *job);
     uint64_t n_live;
     struct blob_quota blobs; /* of payloads, results and messages alike */
     uint64_t random_high;    /* makes ids */
@@ -128,9 +140,22 @@ void job_table_deinit(struct job_table *table);
 /* Makes a queued job, in no list, with one reference. Its id is `name`, which must be valid
  * (protocol_name_valid()), or is made if that is empty. Returns 0, JOB_E_EXISTS or -ENOMEM. */
 int job_new(struct job_table *table, const char *name, struct job **ret);
+/*
+ * Makes a job that the last supervisor had under this handle and id, before any other job is made.
+ * Then handle_table_link_free() is due. Returns 0, JOB_E_EXISTS, -EEXIST, or another -errno.
+ */
+int job_restore(struct job_table *table, uint64_t handle, const struct protocol_id *id,
+                struct job **ret);
 struct job *job_ref(struct job *job);
 /* Frees the job with its last reference: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
+
+/* Replaces the id that the table has made by one that outlives the process, and takes note of the
+ * record. A chosen id stays. */
+void job_set_record(struct job_table *table, struct job *job, struct job_record *record,
+                    const struct protocol_id *id);
+/* The job is not durable any more. The caller owns the record. */
+void job_drop_record(struct job_table *table, struct job *job);
 
 /* Return NULL if there is no such job, or not any more. */
 static inline struct job *job_by_handle(const struct job_table *table, uint64_t handle)
@@ -138,6 +163,18 @@ static inline struct job *job_by_handle(const struct job_table *table, uint64_t 
     return handle_table_get(&table->handles, handle);
 }
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
+
+/* Inline: every record about a job has its id. */
+static inline void job_get_id(const struct job *job, struct protocol_id *ret)
+{
+    ret->high = job->id_high;
+    ret->low = job->id_low;
+    ret->name[0] = '\0';
+    if (job->name)
+        memcpy(ret->name, job->name, strlen(job->name) + 1);
+}
+/* Writes the id, NUL-terminated, into `text` of PROTOCOL_ID_TEXT bytes. Returns `text`. */
+char *job_format_id(const struct job *job, char *text);
 
 /* Asserts that the transition is allowed. Does not notify the waiters. */
 void job_set_state(struct job *job, enum job_state state);
@@ -150,11 +187,15 @@ const char *job_state_to_string(enum job_state state);
 
 /* Keeps a failed attempt; drops the oldest beyond JOB_ATTEMPTS_KEPT. Best effort. */
 void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail);
-
 /* Replaces the reason (copied; out of memory leaves none). */
 void job_set_reason(struct job *job, const char *reason);
 
-void job_add_waiter(struct job *job, struct job_waiter *waiter);
-void job_remove_waiter(struct job_waiter *waiter);
-/* Notifies all waiters; when the job has ended, each is unlinked before its call. */
-void job_tell_waiters(struct job *job);
+/* Sets the options: each is the submitter's, or the one of `defaults` where PROTOCOL_DEFAULT_*
+ * stands. */
+void job_set_options(struct job *job, const struct job_options *asked,
+                     const struct job_options *defaults);
+/* Returns those that the submitter chose. */
+struct job_options job_asked(const struct job *job);
+
+/* Makes job->timers, unless they exist. Returns 0 or -ENOMEM. */
+int job_make_timers(struct job *job);

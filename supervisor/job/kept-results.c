@@ -4,20 +4,28 @@
 #include "supervisor/job/job.h"
 #include "supervisor/loop/loop.h"
 #include <stdio.h>
+#include <stdlib.h>
 
-#define job_of(node) list_entry(node, struct job, link)
+#define kept_of(node) list_entry(node, struct kept_result, link)
+
+static void let_go(struct kept_results *results, struct job *job)
+{
+    job->group = NULL;
+    job_unref(results->table, job);
+}
 
 void kept_results_drop(struct job *job)
 {
-    struct kept_results *results = job->kept;
+    struct kept_result *kept = job->kept;
+    struct kept_results *results = kept->results;
 
-    list_unlink(&job->link);
-    list_unlink(&job->blob_link);
+    list_unlink(&kept->link);
+    list_unlink(&kept->blob_link);
+    free(kept);
     job->kept = NULL;
-    job->group = NULL;
     results->n_jobs--;
     results->bytes -= job->result.size;
-    job_unref(results->table, job);
+    let_go(results, job);
 }
 
 static void kept_results_arm(struct kept_results *results)
@@ -26,7 +34,7 @@ static void kept_results_arm(struct kept_results *results)
 
     if (oldest && !timer_armed(&results->timer))
         (void)timer_arm(loop_timers(results->loop), &results->timer,
-                        usec_add(job_of(oldest)->kept_at, results->ttl));
+                        usec_add(kept_of(oldest)->since, results->ttl));
 }
 
 static void kept_results_expire(struct kept_results *results, usec_t now)
@@ -35,8 +43,8 @@ static void kept_results_expire(struct kept_results *results, usec_t now)
 
     while ((oldest = list_first(&results->jobs)) &&
            (results->n_jobs > results->max || results->bytes > results->memory_max ||
-            usec_add(job_of(oldest)->kept_at, results->ttl) <= now))
-        kept_results_drop(job_of(oldest));
+            usec_add(kept_of(oldest)->since, results->ttl) <= now))
+        kept_results_drop(kept_of(oldest)->job);
     kept_results_arm(results);
 }
 
@@ -59,7 +67,7 @@ void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t 
  * payload of the same group. */
 static void spare_oldest(struct blob_share *share)
 {
-    kept_results_drop(list_entry(list_first(&share->kept), struct job, blob_link));
+    kept_results_drop(list_entry(list_first(&share->kept), struct kept_result, blob_link)->job);
 }
 
 void kept_results_init(struct kept_results *results, struct loop *loop, struct job_table *table)
@@ -75,7 +83,7 @@ void kept_results_deinit(struct kept_results *results)
     struct list *oldest;
 
     while ((oldest = list_first(&results->jobs)))
-        kept_results_drop(job_of(oldest));
+        kept_results_drop(kept_of(oldest)->job);
     timer_disarm(loop_timers(results->loop), &results->timer);
 }
 
@@ -90,17 +98,30 @@ static void kept_results_refuse(struct job *job)
     job_set_reason(job, reason);
 }
 
-void kept_results_add(struct kept_results *results, struct job *job)
+void kept_results_restore(struct kept_results *results, struct job *job, usec_t since)
 {
+    const struct held_blob *blob;
+    struct kept_result *kept = malloc(sizeof(*kept));
+
+    if (!kept) {
+        let_go(results, job);
+        return;
+    }
     if (job->result.size > results->memory_max)
         kept_results_refuse(job);
-    job->kept_at = loop_now(results->loop);
-    job->kept = results;
-    list_push_back(&results->jobs, &job->link);
+    *kept = (struct kept_result){.results = results, .job = job, .since = since};
+    list_init(&kept->blob_link);
+    list_push_back(&results->jobs, &kept->link);
+    job->kept = kept;
     results->n_jobs++;
     results->bytes += job->result.size;
-    if (job->result.blob) {
-        list_push_back(&job->result.blob->share->kept, &job->blob_link);
-    }
-    kept_results_expire(results, job->kept_at);
+    blob = payload_held_blob(&job->result);
+    if (blob)
+        list_push_back(&blob->share->kept, &kept->blob_link);
+    kept_results_expire(results, loop_now(results->loop));
+}
+
+void kept_results_add(struct kept_results *results, struct job *job)
+{
+    kept_results_restore(results, job, loop_now(results->loop));
 }

@@ -14,10 +14,18 @@ struct job;
 struct job_table;
 struct loop;
 
+struct kept_result {
+    struct list link;      /* among the group's */
+    struct list blob_link; /* in its share's list of blobs that can be spared */
+    struct kept_results *results;
+    struct job *job;
+    usec_t since; /* monotonic */
+};
+
 struct kept_results {
     struct loop *loop;
     struct job_table *table;
-    struct list jobs; /* struct job.link */
+    struct list jobs; /* struct kept_result.link */
     uint64_t n_jobs;
     uint64_t bytes;      /* of the results */
     usec_t ttl;          /* ResultTTLSec= */
@@ -34,8 +42,11 @@ void kept_results_set_bounds(struct kept_results *results, usec_t ttl, uint64_t 
                              uint64_t memory_max);
 
 /* Takes over a reference to an ended job, and drops the oldest beyond the bounds. A result above
- * `memory_max` is dropped, with a reason in the job, which is kept. */
+ * `memory_max` is dropped, with a reason in the job, which is kept. Without memory, the job is
+ * dropped at once. */
 void kept_results_add(struct kept_results *results, struct job *job);
+/* The same for a result that has been kept since then (monotonic). */
+void kept_results_restore(struct kept_results *results, struct job *job, usec_t since);
 
 /* Drops a kept result. */
 void kept_results_drop(struct job *job);

@@ -54,6 +54,12 @@ struct job *queue_first(const struct queue *queue)
     return first_of(queue, queue->occupied);
 }
 
+struct job *queue_last(const struct queue *queue)
+{
+    return queue->occupied == 0 ? NULL
+                                : job_of(queue->bands[63 - __builtin_clzll(queue->occupied)].prev);
+}
+
 usec_t queue_oldest(const struct queue *queue)
 {
     usec_t oldest = 0;

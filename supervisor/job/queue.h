@@ -28,8 +28,9 @@ void queue_push_front(struct queue *queue, struct job *job);
 /* Removes a job that is in this queue. */
 void queue_remove(struct queue *queue, struct job *job);
 
-/* Returns the next job; NULL when empty. */
+/* Return the next and the last job; NULL when empty. */
 struct job *queue_first(const struct queue *queue);
+struct job *queue_last(const struct queue *queue);
 
 /* Returns the earliest creation (realtime) among the first jobs of each priority; 0 = empty. */
 usec_t queue_oldest(const struct queue *queue);

@@ -56,3 +56,10 @@ void children_remove(struct children *children, pid_t pid)
     children->free = number;
     children->n--;
 }
+
+void children_each(struct children *children, void (*fn)(struct child *child))
+{
+    for (uint32_t i = 0; i < children->n_touched; i++)
+        if (children->table[i].pid != 0)
+            fn(&children->table[i]);
+}

@@ -12,10 +12,13 @@
 #define CHILDREN_MAX     65536
 #define CHILDREN_BUCKETS 16384
 
+#define CHILD_UNKNOWN UINT64_MAX
+
 struct child {
     pid_t pid;
     uint32_t next;  /* in its bucket or the free list; 1-based, 0 = none */
-    uint64_t id;    /* chosen by the supervisor; 0 = older than the supervisor */
+    uint64_t id;    /* chosen by the supervisor; 0 = older than trouped; CHILD_UNKNOWN = its
+                       supervisor has ended */
     bool contained; /* has its own cgroup, which ends its descendants */
 };
 
@@ -34,3 +37,5 @@ void children_add(struct children *children, pid_t pid, uint64_t id, bool contai
 /* Returns NULL if there is none. Valid until children_remove(). */
 const struct child *children_find(struct children *children, pid_t pid);
 void children_remove(struct children *children, pid_t pid);
+/* Calls `fn` with each, which must not add or remove any. */
+void children_each(struct children *children, void (*fn)(struct child *child));

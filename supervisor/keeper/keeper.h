@@ -12,13 +12,23 @@
  *   └─ …
  *
  * When the keeper dies, the kernel kills the supervisor and all workers (parent-death signal). When
- * the supervisor dies, the keeper kills the workers. Orphans become the keeper's children. After
+ * the supervisor crashes, the keeper starts another one, and hands over to it what the crashed one
+ * had held (message.h); it kills the other workers. Orphans become the keeper's children. After
  * the end of a worker without a cgroup, the keeper kills those outside the process group of a
  * living worker; before its own end, it kills all.
  */
 
-/* Environment variable with the descriptor numbers of struct keeper_ends: "CHANNEL NOTIFY". */
+#include <stdbool.h>
+
+/*
+ * Environment variable for the supervisor: "CHANNEL NOTIFY VERSION PROGRAM", with the descriptor
+ * numbers of struct keeper_ends, MESSAGE_VERSION, and the path of the program that an upgrade
+ * executes.
+ */
 #define KEEPER_VARIABLE "TROUPE_KEEPER"
+
+/* With this exit status a supervisor asks for its successor: the program that is installed now. */
+#define KEEPER_EXIT_UPGRADE 75
 
 /* The supervisor's descriptors, which it owns. Both are close-on-exec. */
 struct keeper_ends {
@@ -26,14 +36,20 @@ struct keeper_ends {
     int notify_fd; /* takes sd_notify(3) texts; -errno of relay_open() */
 };
 
-/*
- * Executes the supervisor's program, in the supervisor process. Returns an exit status on failure.
- */
-typedef int (*keeper_supervisor_fn)(void *userdata, const struct keeper_ends *ends);
+/* The program of the supervisor. */
+struct keeper_program {
+    /* Executes it, in the supervisor process. Returns an exit status on failure. */
+    int (*run)(const struct keeper_program *program, const struct keeper_ends *ends);
+    /* From now on run() executes the program that is installed now. Returns 0, or -errno (logged)
+     * and nothing has changed. */
+    int (*renew)(struct keeper_program *program);
+    /* Follows renew(): goes back to the program before, if the new one failed. */
+    void (*settle)(struct keeper_program *program, bool failed);
+};
 
 /*
  * Runs the keeper until all other processes have ended. Returns the supervisor's exit status, or
  * EXIT_FAILURE (logged) if it was killed or could not be started. Does not return in the supervisor
  * process. Call it once, with one thread.
  */
-int keeper_run(keeper_supervisor_fn supervisor, void *userdata);
+int keeper_run(struct keeper_program *program);

@@ -82,6 +82,16 @@ void relay_run(struct relay *relay)
     }
 }
 
+void relay_tell(struct relay *relay, const char *text)
+{
+    relay_run(relay);
+    if (relay->from < 0 || relay->held > 0)
+        return;
+    relay->held = strlen(text);
+    memcpy(relay->text, text, relay->held);
+    (void)pass_on(relay);
+}
+
 struct pollfd relay_wait(const struct relay *relay)
 {
     if (relay->held == 0)

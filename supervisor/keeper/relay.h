@@ -34,6 +34,8 @@ struct relay {
 int relay_open(struct relay *relay);
 /* Relays what there is, without blocking. */
 void relay_run(struct relay *relay);
+/* Tells the manager what the keeper itself has to say, unless the manager is busy. */
+void relay_tell(struct relay *relay, const char *text);
 /* Returns what to poll before the next relay_run(). */
 struct pollfd relay_wait(const struct relay *relay);
 /* Returns for how long to poll at most: milliseconds, -1 = forever. */

@@ -110,16 +110,6 @@ static int close_others(struct spawn_child *child, int lowest)
     return syscall(SYS_close_range, (unsigned)lowest + 1, ~0u, 0) < 0 ? -errno : 0;
 }
 
-/* Not close-on-exec: open() may return `number` itself. Any other descriptor is closed below. */
-static void open_null(const struct spawn_child *child, int number)
-{
-    int fd = open("/dev/null", O_RDWR);
-    if (fd < 0)
-        fail(child, SPAWN_DEV_NULL, errno);
-    if (dup2(fd, number) < 0)
-        fail(child, SPAWN_DESCRIPTORS, errno);
-}
-
 /*
  * Sources are first moved above all targets, so that no dup2() overwrites one. Other descriptors
  * are closed here and not by exec: exec may take long, and processes of the same user can reach
@@ -134,13 +124,12 @@ static void set_up_descriptors(struct spawn_child *child)
     }
     child->report_fd = move_up(child, child->report_fd, lowest);
     for (size_t i = 0; i < child->n_fds; i++) {
-        if (child->fds[i].fd >= 0)
-            child->fds[i].fd = move_up(child, child->fds[i].fd, lowest);
+        if (child->fds[i].fd < 0)
+            fail(child, SPAWN_DEV_NULL, -child->fds[i].fd);
+        child->fds[i].fd = move_up(child, child->fds[i].fd, lowest);
     }
     for (size_t i = 0; i < child->n_fds; i++) {
-        if (child->fds[i].fd < 0)
-            open_null(child, child->fds[i].number);
-        else if (dup2(child->fds[i].fd, child->fds[i].number) < 0)
+        if (dup2(child->fds[i].fd, child->fds[i].number) < 0)
             fail(child, SPAWN_DESCRIPTORS, errno);
     }
     int r = close_others(child, lowest);

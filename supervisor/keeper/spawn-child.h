@@ -10,7 +10,7 @@
 
 struct spawn_child {
     const struct spawn_options *options;
-    struct spawn_fd fds[SPAWN_FDS_MAX + 3]; /* 0, 1 and 2 always; fd -1 = /dev/null */
+    struct spawn_fd fds[SPAWN_FDS_MAX + 3]; /* 0, 1 and 2 always; fd -errno = no /dev/null */
     size_t n_fds;
     int report_fd; /* may be moved, to make room for `fds` */
     pid_t parent;

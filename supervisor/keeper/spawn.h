@@ -20,6 +20,7 @@
 #define SPAWN_FDS_MAX     16
 #define SPAWN_RLIMITS_MAX 8
 #define SPAWN_GROUPS_MAX  4096
+#define SPAWN_COPIED      1024
 
 struct spawn_fd {
     int fd;     /* in this process; duplicates are allowed */
@@ -41,6 +42,13 @@ struct spawn_options {
     size_t n_rlimits;
     int report_fd; /* write end of a close-on-exec pipe, see struct spawn_report */
     int cgroup_fd; /* -1 = the caller's cgroup */
+    /* Copying a large descriptor table, and closing the copies, takes longer than all else. If set,
+     * the new process first shares the table, then copies what is below SPAWN_COPIED, and writes
+     * `copied_byte` to `copied_fd`. All descriptors of these options are below, and stay open until
+     * then, or until the process has ended. */
+    bool share_table;
+    int copied_fd;
+    uint8_t copied_byte;
     bool set_user; /* also drops all capabilities and sets no_new_privs */
     uid_t uid;
     gid_t gid;

@@ -27,6 +27,7 @@ struct loop {
     bool stop;
     bool slept;            /* the last turn ended asleep */
     unsigned n_busy_turns; /* turns with work, ever */
+    usec_t awake_until;    /* no sleep before */
     bool spinning;
     struct spin spin;
     struct loop_hot *told;   /* the source of the last loop_told(); NULL if it is gone */

@@ -2,6 +2,7 @@
 /* The turns of the loop, and how long they take. */
 #include "supervisor/loop/loop-private.h"
 #include <errno.h>
+#include <sched.h>
 
 /* How long due timers wait for sources that still have something to read. */
 #define CATCH_UP_USEC USEC_PER_MSEC
@@ -121,6 +122,20 @@ static int submit_and_sleep(struct loop *loop, bool worked)
     return io_uring_submit_and_wait_timeout(uring, &cqe, 1, &ts, NULL);
 }
 
+/* If sched_yield() takes longer, another process needs the CPU. */
+#define YIELD_USEC 10
+
+/* Offers the CPU instead of sleeping. */
+static int submit_and_yield(struct loop *loop)
+{
+    const usec_t before = clock_now();
+    loop_measure_turn(loop, before);
+    (void)sched_yield();
+    if (usec_sub(clock_now(), before) > YIELD_USEC)
+        loop->awake_until = 0;
+    return submit(loop);
+}
+
 static bool start_spinning(struct loop *loop)
 {
     loop->asking = loop->told;
@@ -176,7 +191,13 @@ static int finish_turn(struct loop *loop, bool worked)
     bool may_sleep = all_queued && !release && !loop->stop && list_empty(&loop->hot) &&
                      list_empty(&loop->deferred) && list_empty(&loop->late) &&
                      io_uring_cq_ready(&loop->ring.uring) == 0;
-    int r = may_sleep ? submit_and_sleep(loop, worked) : submit(loop);
+    int r;
+    if (!may_sleep)
+        r = submit(loop);
+    else if (loop->now < loop->awake_until)
+        r = submit_and_yield(loop);
+    else
+        r = submit_and_sleep(loop, worked);
     loop->slept = may_sleep;
     if (release && all_queued && r >= 0)
         loop_release_leftovers(loop);

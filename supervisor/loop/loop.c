@@ -66,6 +66,12 @@ void loop_set_spin(struct loop *loop, usec_t limit)
     spin_init(&loop->spin, limit < SPIN_USEC_MAX ? (uint32_t)limit : SPIN_USEC_MAX);
 }
 
+void loop_stay_awake(struct loop *loop, usec_t until)
+{
+    if (loop->spin.limit > 0)
+        loop->awake_until = until;
+}
+
 void loop_stop(struct loop *loop)
 {
     loop->stop = true;

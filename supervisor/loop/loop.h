@@ -57,6 +57,11 @@ struct loop_turns loop_turns(const struct loop *loop);
 /* Sets how long to poll the hot set without work before sleeping; 0, the default = not at all. */
 void loop_set_spin(struct loop *loop, usec_t limit);
 
+/* Does not sleep before `until` (monotonic), unless another process needs the CPU: for an event
+ * that comes sooner than a sleeping process wakes up. No effect if the limit of loop_set_spin() is
+ * 0. */
+void loop_stay_awake(struct loop *loop, usec_t until);
+
 /* Runs turns until loop_stop(). 0 or the -errno that made going on impossible. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);

@@ -123,7 +123,7 @@ int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now, i
         return r;
     if (timeout > 1) {
         notify->watchdog_interval = timeout / 2;
-        r = timer_arm(timers, &notify->watchdog, usec_add(now, notify->watchdog_interval));
+        r = timer_arm(timers, &notify->watchdog, now);
         if (r < 0)
             return r;
     }

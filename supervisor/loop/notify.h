@@ -26,8 +26,9 @@ struct notify {
 };
 
 /* `fd`, a non-blocking datagram socket to the service manager, is taken over, also on error; -1 =
- * there is none. If $WATCHDOG_USEC asks for signs of life, a timer of `timers` sends two per
- * interval; they stop when the loop hangs. 0 or -errno. */
+ * there is none. If $WATCHDOG_USEC asks for signs of life, a timer of `timers` sends one at once,
+ * since an earlier supervisor may have sent its last one long ago, and two per interval; they stop
+ * when the loop hangs. 0 or -errno. */
 int notify_init(struct notify *notify, struct timer_queue *timers, usec_t now, int fd);
 void notify_deinit(struct notify *notify);
 

@@ -47,7 +47,7 @@ void actor_log_message(const struct actor *actor, enum actor_log what,
     const char *word = what == ACTOR_LOG_ENQUEUED     ? "enqueued"
                        : what == ACTOR_LOG_DISPATCHED ? "dispatched"
                                                       : "not handled";
-    const char *sender = actor_name_of(&actor->context->actors, message->sender);
+    const char *sender = actor_name_of(actor->context, message->sender);
     const struct topic *topic = &message->content.topic;
     char type[TOPIC_TYPE_MAX + 1], id[24];
 

@@ -2,6 +2,7 @@
 #include "supervisor/message/actor.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "supervisor/channel/endpoint.h"
 #include "supervisor/message/message-context.h"
 #include <assert.h>
@@ -16,6 +17,65 @@ static void on_turn(struct loop_deferred *deferred)
     actor->class->feed(actor);
     if (!list_empty(&actor->blocked) && actor_has_room(actor, 0))
         actor_unblock_all(actor);
+}
+
+/* FNV-1a without its highest bit. */
+static uint64_t hash_name(const char *name)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+    for (; *name != '\0'; name++)
+        hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
+    return hash & INT64_MAX;
+}
+
+/* The word and the bit of message_context.retired. */
+static uint64_t *retired_word(struct message_context *context, uint64_t hash, uint64_t *ret_bit)
+{
+    const uint64_t n = hash_mix(hash) % (64 * ELEMENTS(context->retired));
+
+    *ret_bit = UINT64_C(1) << (n % 64);
+    return &context->retired[n / 64];
+}
+
+static bool is_retired(struct message_context *context, uint64_t hash)
+{
+    uint64_t bit;
+
+    return *retired_word(context, hash, &bit) & bit;
+}
+
+static void retire(struct actor *actor)
+{
+    uint64_t bit, *word = retired_word(actor->context, hash_name(actor->name), &bit);
+
+    *word |= bit;
+}
+
+/* A standby has the name of its place, and gets another reference. */
+static void give_reference(struct actor *actor, bool transient)
+{
+    struct message_context *context = actor->context;
+    uint64_t reference = hash_name(actor->name);
+
+    if (transient || is_retired(context, reference))
+        reference = 0;
+    while (reference == 0 || index_find(&context->references, reference))
+        reference = hash_mix(hash_secret() + ++context->n_transient) & INT64_MAX;
+    actor->reference = reference;
+    index_add(&context->references, &actor->by_reference, reference);
+}
+
+struct actor *actor_get(struct message_context *context, uint64_t reference)
+{
+    struct index_entry *entry;
+
+    if (context->found && context->found->reference == reference)
+        return context->found;
+    entry = index_find(&context->references, reference);
+    if (!entry)
+        return NULL;
+    return context->found = list_entry(entry, struct actor, by_reference);
 }
 
 int actor_new(struct actor **ret, struct message_context *context,
@@ -42,12 +102,13 @@ int actor_new(struct actor **ret, struct message_context *context,
     loop_deferred_init(&actor->feed, on_turn);
     actor->name = strdup(options->name);
     if (actor->name)
-        r = handle_table_add(&context->actors, actor, &actor->reference);
+        r = handle_table_add(&context->actors, actor, &actor->handle);
     if (r < 0) {
         free(actor->name);
         free(actor);
         return r;
     }
+    give_reference(actor, options->transient);
     exchange_subscriber_init(&actor->subscriptions, actor->reference);
     *ret = actor;
     return 0;
@@ -70,7 +131,10 @@ void actor_free(struct actor *actor)
     while ((node = list_first(&actor->standbys)))
         actor_set_place(list_entry(node, struct actor, standby_link), NULL);
     actor_set_place(actor, NULL);
-    handle_table_remove(&actor->context->actors, actor->reference);
+    handle_table_remove(&actor->context->actors, actor->handle);
+    index_remove(&actor->context->references, &actor->by_reference);
+    actor->context->found = NULL;
+    retire(actor);
     if (actor->class->free_owner)
         actor->class->free_owner(actor);
     free(actor->name);
@@ -88,9 +152,9 @@ const char *actor_kind_to_string(enum actor_kind kind)
     return KINDS[kind];
 }
 
-const char *actor_name_of(const struct handle_table *actors, uint64_t reference)
+const char *actor_name_of(struct message_context *context, uint64_t reference)
 {
-    const struct actor *actor = actor_get(actors, reference);
+    const struct actor *actor = actor_get(context, reference);
 
     if (actor)
         return actor->name;

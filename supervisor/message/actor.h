@@ -106,8 +106,10 @@ struct actor {
     const struct actor_class *class;
     void *owner;
     struct actor *pool; /* a slot's; NULL for others */
-    uint64_t reference; /* a handle in context->actors; never reused */
-    char *name;         /* its address: "group", "group/0", "@3" */
+    uint64_t reference; /* its number for others; see actor_options.transient */
+    struct index_entry by_reference;
+    uint64_t handle; /* in context->actors */
+    char *name;      /* its address: "group", "group/0", "@3" */
     struct actor_counters counters;
     uint8_t log;        /* enum actor_log */
     bool up;            /* a worker or client is ready to read the inbox */
@@ -151,6 +153,10 @@ struct actor_options {
     const char *name;   /* copied */
     struct actor *pool; /* a slot's */
     uint8_t log;
+    /* The reference follows from the name: the actor has the same under the next supervisor, whose
+     * peers may still know it. A transient actor, and one that comes back after it has ended, gets
+     * a reference that is never used again. */
+    bool transient;
 };
 
 /* 0 or -ENOMEM. End it with actor_end(). */
@@ -160,10 +166,7 @@ int actor_new(struct actor **ret, struct message_context *context,
 void actor_free(struct actor *actor);
 
 /* NULL = the actor has ended, or never was. */
-static inline struct actor *actor_get(const struct handle_table *actors, uint64_t reference)
-{
-    return handle_table_get(actors, reference);
-}
+struct actor *actor_get(struct message_context *context, uint64_t reference);
 
 /* Iterates over all actors; NULL at the end. `cursor` starts at 0. */
 static inline struct actor *actor_next(const struct handle_table *actors, size_t *cursor)
@@ -172,7 +175,7 @@ static inline struct actor *actor_next(const struct handle_table *actors, size_t
 }
 
 /* The actor's name; "" for 0, "(gone)" for one that has ended. Borrowed. */
-const char *actor_name_of(const struct handle_table *actors, uint64_t reference);
+const char *actor_name_of(struct message_context *context, uint64_t reference);
 
 /* "slot" …; static. */
 const char *actor_kind_to_string(enum actor_kind kind);

@@ -20,6 +20,7 @@ struct inbox {
     uint32_t recent[INBOX_RECENT]; /* cursors of the last messages taken: the flight recorder */
     uint32_t n_recent;             /* all that were ever put there */
     uint32_t n_cancelled;          /* timers, by the request that is being handled */
+    bool adopted;                  /* the worker is the last supervisor's */
     bool full;                     /* delivery_on_space() will be called */
     bool held_up; /* the outbox is read again once the actor is fed and answers have room */
     bool owed;    /* an answer waits for room; messages must not take it */

@@ -8,6 +8,7 @@
 void message_context_init(struct message_context *context)
 {
     *context = (struct message_context){0};
+    context->last_client = &context->own_last_client;
     list_init(&context->routed);
     ask_table_init(&context->asks);
     dead_letters_init(&context->dead_letters, 0, 0);
@@ -22,6 +23,7 @@ void message_context_deinit(struct message_context *context)
         actor_end(actor, "the supervisor is stopping");
     assert(!context->names);
     handle_table_deinit(&context->actors);
+    index_deinit(&context->references);
     ask_table_deinit(&context->asks);
     schedule_table_deinit(&context->schedules);
     dead_letters_deinit(&context->dead_letters);

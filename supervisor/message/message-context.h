@@ -5,6 +5,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/handle-table.h"
+#include "shared/base/index.h"
 #include "shared/base/rate.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
@@ -38,8 +39,10 @@ struct message_context {
     bool (*find_in_groups)(void *groups, const char *address, struct actor **ret);
     void *groups;
 
-    struct handle_table actors; /* by reference */
-    void *names;                /* tree of struct actor_name */
+    struct handle_table actors;
+    struct index references; /* struct actor.by_reference */
+    struct actor *found;     /* by the last actor_get(); NULL = unknown */
+    void *names;             /* tree of struct actor_name */
     struct ask_table asks;
     struct schedule_table schedules;
     struct dead_letters dead_letters;
@@ -48,8 +51,14 @@ struct message_context {
     uint64_t n_copied;                  /* by exchanges, in all */
     struct forward_budget at_once, fed; /* as messages come, and out of mailboxes */
     struct list routed;                 /* senders that wait for an actor that an exchange chose */
-    uint64_t last_client;               /* "@N" */
-    uint64_t last_message;              /* id */
+    uint64_t n_transient;               /* references that do not follow from a name */
+    /* A bit for the name of each actor that has ended, by its hash: an actor that comes back gets
+     * another reference. Names that share a bit only lose that they keep theirs across a crash. */
+    uint64_t retired[1024];
+    /* "@N". A number that came back would give one client the answers to another. */
+    uint64_t *last_client;
+    uint64_t own_last_client; /* until the supervisor points to memory that outlives it */
+    uint64_t last_message;    /* id */
 };
 
 /* The bounds of the dead letters are set by dead_letters_resize(). */

@@ -44,7 +44,7 @@ static struct monitor *monitor_find(const struct actor *observer, const struct a
 
 int monitor_add(struct actor *observer, uint64_t reference)
 {
-    struct actor *monitored = actor_get(&observer->context->actors, reference);
+    struct actor *monitored = actor_get(observer->context, reference);
     struct monitor *monitor;
 
     if (!monitored)
@@ -87,7 +87,7 @@ static void reject_notice(struct actor *observer, uint64_t reference)
 
 bool monitor_remove(struct actor *observer, uint64_t reference)
 {
-    const struct actor *monitored = actor_get(&observer->context->actors, reference);
+    const struct actor *monitored = actor_get(observer->context, reference);
     struct monitor *monitor = monitored ? monitor_find(observer, monitored) : NULL;
 
     if (!monitor) {

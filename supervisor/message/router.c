@@ -25,7 +25,7 @@ int router_send(struct actor *to, struct envelope *envelope)
 int router_send_to(struct message_context *context, uint64_t to, struct envelope *envelope)
 {
     const struct undeliverable gone = {.reason = DEAD_GONE, .error = ENOENT};
-    struct actor *actor = actor_get(&context->actors, to);
+    struct actor *actor = actor_get(context, to);
 
     if (actor)
         return router_send(actor, envelope);

@@ -44,6 +44,12 @@ static inline bool slot_has_standby(const struct slot *place, enum slot_role rol
 /* Makes a standby that is not started yet. Returns NULL when out of memory. */
 struct slot *pool_standby_new(struct slot *place, enum slot_role role);
 
+/* Makes the standby again whose worker has outlived the last supervisor, before either is resumed.
+ * It may become the member. Best effort: without memory, that worker is ended. */
+void pool_standby_restore(struct slot *place);
+/* Its worker goes on: as a spare, or until it has ended. */
+void pool_standby_resume(struct slot *place);
+
 /* Stops the place's spare, if it has one. */
 void pool_standby_dismiss_spare(struct slot *place, bool hurry);
 

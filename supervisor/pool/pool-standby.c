@@ -49,17 +49,46 @@ struct slot *pool_standby_new(struct slot *place, enum slot_role role)
 {
     struct slot *standby;
 
-    if (slot_new(&standby, place->pool, place->index) < 0)
+    if (slot_new(&standby, place->pool, place->index, !place->twin) < 0)
         return NULL;
     standby->role = role;
     standby->born = place->born;
     standby->generation = place->generation;
-    standby->twin = !place->twin;
     slot_count(standby);
     if (standby->actor)
         actor_set_place(standby->actor, place->actor);
     place->standby = standby;
     return standby;
+}
+
+void pool_standby_restore(struct slot *place)
+{
+    struct slot *standby = pool_standby_new(place, SLOT_SPARE);
+
+    if (!standby)
+        return;
+    if (slot_kept_role(standby) != SLOT_MEMBER) {
+        standby->role = slot_kept_role(standby);
+        return;
+    }
+    pool_standby_swap(place);
+    place->role = slot_kept_role(place);
+}
+
+/* One that was to take the place is not needed: what it was for is found out anew. */
+void pool_standby_resume(struct slot *place)
+{
+    struct slot *standby = place->standby;
+    const bool spare = standby->role == SLOT_SPARE;
+
+    standby->role = spare ? SLOT_SPARE : SLOT_PREDECESSOR;
+    standby->retired = !spare;
+    if (slot_has_held(standby))
+        slot_resume(standby);
+    if (!spare)
+        slot_stop(standby, false);
+    slot_count(standby);
+    pool_standby_review(place);
 }
 
 static void spare_start_later(struct slot *place)
@@ -175,6 +204,8 @@ void pool_standby_swap(struct slot *old)
     slot_count(successor);
     slot_swap_actors(old, successor);
     slot_health_inherit(successor, old);
+    slot_keep(old);
+    slot_keep(successor);
 }
 
 void pool_standby_take_over(struct slot *slot)

@@ -140,6 +140,26 @@ void pool_start(struct pool *pool)
     pool_each(pool, slot_start);
 }
 
+static void slot_resume_or_start(struct slot *slot, bool wanted)
+{
+    if (slot->resumes)
+        slot_resume(slot);
+    else if (wanted)
+        slot_start(slot);
+}
+
+void pool_resume(struct pool *pool, bool wanted)
+{
+    pool->wanted = wanted;
+    for (size_t i = 0; i < pool->n_slots; i++) {
+        if (slot_has_held_standby(pool->slots[i]))
+            pool_standby_restore(pool->slots[i]);
+        slot_resume_or_start(pool->slots[i], wanted);
+        if (pool->slots[i]->standby)
+            pool_standby_resume(pool->slots[i]);
+    }
+}
+
 void pool_stop(struct pool *pool, bool hurry)
 {
     struct slot *slot;
@@ -188,7 +208,7 @@ int pool_reserve(struct pool *pool, size_t size)
         return -ENOMEM;
     pool->slots = slots;
     while (pool->n_slots < size) {
-        r = slot_new(&slots[pool->n_slots], pool, (unsigned)pool->n_slots);
+        r = slot_new(&slots[pool->n_slots], pool, (unsigned)pool->n_slots, false);
         if (r < 0) {
             while (pool->n_slots > before)
                 slot_free(slots[--pool->n_slots]);

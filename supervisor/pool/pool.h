@@ -20,6 +20,7 @@ struct actor;
 struct blob_share;
 struct config_group;
 struct job;
+struct memory_job;
 struct message_context;
 struct payload;
 struct pool;
@@ -33,6 +34,9 @@ struct pool_handler {
     /* Whether a job is queued that a slot could take. */
     bool (*has_job)(const struct pool *pool);
     void (*job_started)(struct pool *pool, struct job *job);
+    /* A worker of the last supervisor has this job in hand. Returns it, running; or NULL: its end
+     * is ignored. */
+    struct job *(*job_resumed)(struct pool *pool, const struct memory_job *entry);
     /* The worker's answer to the running attempt; moves `result`. */
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,
                          enum protocol_outcome outcome, int32_t code, struct payload *result);
@@ -112,6 +116,9 @@ int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t 
 void pool_deinit(struct pool *pool);
 
 void pool_start(struct pool *pool);
+/* The same for slots that the last supervisor did not have; the others continue where they stopped.
+ */
+void pool_resume(struct pool *pool, bool wanted);
 void pool_stop(struct pool *pool, bool hurry);
 void pool_restart(struct pool *pool);
 void pool_reset(struct pool *pool);

@@ -14,7 +14,7 @@
 #define READ_TURN   8192
 #define READ_FINISH ((size_t)256 * 1024)
 
-_Static_assert(CAPTURE_LINE_MAX <= CAPTURE_TAIL_MAX, "an incomplete line lives in the tail");
+_Static_assert(CAPTURE_LINE_MAX < CAPTURE_TAIL_MAX, "the tail has room behind an incomplete line");
 
 /* Returns the length of the printable character at `data`; 0 = escape this byte. */
 static size_t printable_at(const unsigned char *data, size_t size)
@@ -51,17 +51,24 @@ static void tail_read(const struct capture *capture, size_t begin, char *buffer,
 {
     size_t at = begin % CAPTURE_TAIL_MAX;
     size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
-    memcpy(buffer, capture->tail + at, first);
-    memcpy(buffer + first, capture->tail, size - first);
+    memcpy(buffer, capture->memory->tail + at, first);
+    memcpy(buffer + first, capture->memory->tail, size - first);
+}
+
+static void set_line(struct capture *capture, size_t line)
+{
+    capture->line = line;
+    atomic_store_explicit(&capture->memory->line, line, memory_order_release);
 }
 
 static void tail_write(struct capture *capture, const char *data, size_t size)
 {
     size_t at = capture->end % CAPTURE_TAIL_MAX;
     size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
-    memcpy(capture->tail + at, data, first);
-    memcpy(capture->tail, data + first, size - first);
+    memcpy(capture->memory->tail + at, data, first);
+    memcpy(capture->memory->tail, data + first, size - first);
     capture->end += size;
+    atomic_store_explicit(&capture->memory->end, capture->end, memory_order_release);
 }
 
 static void report_suppressed(struct capture *capture)
@@ -95,44 +102,65 @@ static bool within_limit(struct capture *capture, usec_t now)
     return true;
 }
 
-/* Delivers the line between `line` and `end`, without its newline. */
-static void deliver(struct capture *capture, usec_t now)
+/* Delivers the `size` bytes at `line`, a newline at their end excluded. The callback may call
+ * capture_deinit(). */
+static void deliver(struct capture *capture, size_t size, usec_t now)
 {
     char raw[CAPTURE_LINE_MAX], line[CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
-    size_t size = capture->end - capture->line;
+    const size_t next = capture->line + size;
     tail_read(capture, capture->line, raw, size);
-    capture->line = capture->end;
     if (size > 0 && raw[size - 1] == '\n')
         size--;
     if (size > 0 && raw[size - 1] == '\r')
         size--;
-    if (size == 0 || !within_limit(capture, now))
-        return;
-    (void)capture_escape(line, sizeof(line), raw, size);
-    capture->fn(capture->userdata, line);
+    if (size > 0 && within_limit(capture, now)) {
+        (void)capture_escape(line, sizeof(line), raw, size);
+        FAULT_POINT("capture.deliver");
+        capture->fn(capture->userdata, line);
+    }
+    if (capture->memory)
+        set_line(capture, next);
 }
 
-int capture_feed(struct capture *capture, const char *data, size_t size, usec_t now)
+/* Returns the length of the first line that is not delivered, 0 if it is incomplete. */
+static size_t next_line(const struct capture *capture)
 {
-    if (size > 0 && !capture->tail) {
-        capture->tail = fault_inject("alloc") < 0 ? NULL : malloc(CAPTURE_TAIL_MAX);
-        if (!capture->tail)
-            return -ENOMEM;
-    }
-    /* The callback may free the tail by capture_deinit(). */
-    while (size > 0 && capture->tail) {
-        size_t room = CAPTURE_LINE_MAX - (capture->end - capture->line);
-        size_t n = size < room ? size : room;
-        const char *newline = memchr(data, '\n', n);
-        if (newline)
-            n = (size_t)(newline - data) + 1;
+    size_t size = capture->end - capture->line;
+    size_t n = size < CAPTURE_LINE_MAX ? size : CAPTURE_LINE_MAX;
+    size_t at = capture->line % CAPTURE_TAIL_MAX;
+    size_t first = n < CAPTURE_TAIL_MAX - at ? n : CAPTURE_TAIL_MAX - at;
+    const char *tail = capture->memory->tail;
+    const char *newline = memchr(tail + at, '\n', first);
+    if (newline)
+        return (size_t)(newline - (tail + at)) + 1;
+    newline = memchr(tail, '\n', n - first);
+    if (newline)
+        return first + (size_t)(newline - tail) + 1;
+    return n == CAPTURE_LINE_MAX ? n : 0;
+}
+
+static void deliver_lines(struct capture *capture, usec_t now)
+{
+    size_t size;
+    while (capture->memory && (size = next_line(capture)) > 0)
+        deliver(capture, size, now);
+}
+
+/* Returns how much fits behind the lines that are not delivered. */
+static size_t room(const struct capture *capture)
+{
+    return CAPTURE_TAIL_MAX - (capture->end - capture->line);
+}
+
+void capture_feed(struct capture *capture, const char *data, size_t size, usec_t now)
+{
+    while (size > 0 && capture->memory) {
+        size_t n = size < room(capture) ? size : room(capture);
         tail_write(capture, data, n);
         data += n;
         size -= n;
-        if (newline || n == room)
-            deliver(capture, now);
+        deliver_lines(capture, now);
     }
-    return 0;
 }
 
 size_t capture_position(const struct capture *capture)
@@ -152,7 +180,7 @@ size_t capture_tail(const struct capture *capture, size_t since, char *buffer, s
     bool cut = n < written || n > size - 1;
     if (n > size - 1)
         n = size - 1;
-    if (!capture->tail)
+    if (!capture->memory)
         n = 0;
     if (n > 0)
         tail_read(capture, capture->end - n, buffer, n);
@@ -180,36 +208,62 @@ static void stop_reading(struct capture *capture)
     capture->fd = close_fd(capture->fd);
 }
 
-/* Returns the number of bytes, 0 at the end of the file, -EAGAIN if there is nothing yet, or
- * -errno. */
-static ssize_t read_some(struct capture *capture, usec_t now)
+/*
+ * Reads up to `max` bytes or somewhat more, and closes the pipe at its end. Bytes are kept before
+ * they are delivered, so that none is lost if the supervisor dies during the delivery.
+ */
+static void read_up_to(struct capture *capture, size_t max, usec_t now)
 {
-    char buffer[READ_TURN];
-    ssize_t n = read(capture->fd, buffer, sizeof(buffer));
-    if (n < 0)
-        return -errno;
-    /* Out of memory for the tail: the output is lost, the worker is not affected. */
-    (void)capture_feed(capture, buffer, (size_t)n, now);
-    return n;
+    char buffer[CAPTURE_TAIL_MAX];
+    for (size_t total = 0; total < max && capture->fd >= 0;) {
+        const size_t wanted = room(capture);
+        ssize_t n = read(capture->fd, buffer, wanted);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+            stop_reading(capture);
+        if (n <= 0)
+            return;
+        capture_feed(capture, buffer, (size_t)n, now);
+        if ((size_t)n < wanted)
+            return;
+        total += (size_t)n;
+    }
 }
 
 static void capture_on_ready(void *userdata, uint32_t events)
 {
     struct capture *capture = userdata;
     (void)events;
-    ssize_t n = read_some(capture, loop_now(capture->loop));
-    bool over = n == 0 || (n < 0 && n != -EAGAIN && n != -EINTR);
-    if (over && capture->fd >= 0)
-        stop_reading(capture);
+    read_up_to(capture, READ_TURN, loop_now(capture->loop));
 }
 
-void capture_init(struct capture *capture, struct loop *loop, capture_line_fn fn, void *userdata)
+void capture_init(struct capture *capture, struct loop *loop, struct capture_memory *memory,
+                  capture_line_fn fn, void *userdata)
 {
     *capture = (struct capture)CAPTURE_NULL;
     capture->loop = loop;
+    capture->memory = memory;
     capture->fn = fn;
     capture->userdata = userdata;
     timer_init(&capture->summary, capture_on_summary);
+}
+
+/* Forgets the output of the last process. Memory that was not used stays untouched. */
+static void reset(struct capture *capture)
+{
+    if (capture->memory && capture->end > 0) {
+        atomic_store_explicit(&capture->memory->end, 0, memory_order_relaxed);
+        atomic_store_explicit(&capture->memory->line, 0, memory_order_relaxed);
+    }
+    capture->end = capture->line = 0;
+}
+
+static int read_from(struct capture *capture, int fd)
+{
+    stop_reading(capture);
+    int r = loop_watch_fd(capture->loop, &capture->watch, fd, POLLIN, capture_on_ready, capture);
+    if (r == 0)
+        capture->fd = fd;
+    return r;
 }
 
 int capture_open(struct capture *capture, int *ret_write_fd)
@@ -224,13 +278,26 @@ int capture_open(struct capture *capture, int *ret_write_fd)
     /* The read end only: the worker's writes block, as programs expect of their output. */
     if (fcntl(read_fd, F_SETFL, O_NONBLOCK) < 0)
         return -errno;
-    stop_reading(capture);
-    r = loop_watch_fd(capture->loop, &capture->watch, read_fd, POLLIN, capture_on_ready, capture);
+    r = read_from(capture, read_fd);
     if (r < 0)
         return r;
-    capture->fd = TAKE_FD(read_fd);
-    capture->end = capture->line = 0;
+    (void)TAKE_FD(read_fd);
+    reset(capture);
     *ret_write_fd = TAKE_FD(write_fd);
+    return 0;
+}
+
+int capture_adopt(struct capture *capture, int fd)
+{
+    const struct capture_memory *memory = capture->memory;
+    int r = read_from(capture, fd);
+    if (r < 0 || !memory)
+        return r;
+    capture->end = atomic_load_explicit(&memory->end, memory_order_relaxed);
+    capture->line = atomic_load_explicit(&memory->line, memory_order_relaxed);
+    if (capture->line > capture->end || capture->end - capture->line > CAPTURE_TAIL_MAX)
+        set_line(capture, capture->end); /* damaged by what ended the supervisor */
+    deliver_lines(capture, loop_now(capture->loop));
     return 0;
 }
 
@@ -241,23 +308,17 @@ static usec_t now_of(const struct capture *capture)
 
 void capture_catch_up(struct capture *capture)
 {
-    usec_t now = now_of(capture);
-    for (size_t total = 0; total < READ_FINISH && capture->fd >= 0;) {
-        ssize_t n = read_some(capture, now);
-        if (n <= 0)
-            break;
-        total += (size_t)n;
-    }
+    read_up_to(capture, READ_FINISH, now_of(capture));
 }
 
 void capture_finish(struct capture *capture)
 {
     usec_t now = now_of(capture);
-    capture_catch_up(capture);
+    read_up_to(capture, READ_FINISH, now);
     if (capture->fd >= 0)
         stop_reading(capture);
-    if (capture->tail && capture->end > capture->line)
-        deliver(capture, now);
+    if (capture->end > capture->line)
+        deliver(capture, capture->end - capture->line, now);
     if (capture->loop)
         timer_disarm(loop_timers(capture->loop), &capture->summary);
     report_suppressed(capture);
@@ -268,8 +329,7 @@ void capture_deinit(struct capture *capture)
     stop_reading(capture);
     if (capture->loop)
         timer_disarm(loop_timers(capture->loop), &capture->summary);
-    free(capture->tail);
-    capture->tail = NULL;
+    capture->memory = NULL;
     capture->end = capture->line = 0;
     capture->n_suppressed = 0;
 }

@@ -6,13 +6,16 @@
  * The last CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a callback,
  * at most CAPTURE_LINES_PER_SEC; one line sums up the rest.
  *
- * The buffer is allocated with the first output. A worker that writes faster than the supervisor
- * reads blocks on its own full pipe.
+ * A worker that writes faster than the supervisor reads blocks on its own full pipe. The output is
+ * kept in memory that the caller provides. If that memory outlives the supervisor, the next one
+ * continues where this one stopped: it loses no line, and repeats at most the one that was being
+ * delivered.
  */
 
 #include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,13 +31,20 @@
  */
 typedef void (*capture_line_fn)(void *userdata, const char *line);
 
+/* Valid when zeroed. Partner of the stores: capture_adopt() in the next supervisor. */
+struct capture_memory {
+    _Atomic uint64_t end;  /* see struct capture */
+    _Atomic uint64_t line; /* see struct capture */
+    char tail[CAPTURE_TAIL_MAX];
+};
+
 struct capture {
     struct loop *loop;
     struct loop_watch watch;
-    int fd;      /* read end; -1 = closed */
-    char *tail;  /* circular, CAPTURE_TAIL_MAX; NULL before the first output */
-    size_t end;  /* bytes written to it in total; position = end % CAPTURE_TAIL_MAX */
-    size_t line; /* `end` at the beginning of the incomplete line */
+    int fd;                        /* read end; -1 = closed */
+    struct capture_memory *memory; /* borrowed; NULL = output is discarded */
+    size_t end;  /* bytes read in total; the position in the circular tail is the remainder */
+    size_t line; /* `end` at the beginning of the first line that is not delivered */
     usec_t window_start;
     unsigned n_window;     /* lines delivered within this second */
     uint64_t n_suppressed; /* lines not delivered and not yet reported */
@@ -47,8 +57,10 @@ struct capture {
 #define CAPTURE_NULL {.fd = -1, .watch = LOOP_WATCH_NULL}
 /* clang-format on */
 
-/* Initializes an empty capture. `loop` may be NULL if only capture_feed() is used. */
-void capture_init(struct capture *capture, struct loop *loop, capture_line_fn fn, void *userdata);
+/* Initializes an empty capture. `loop` may be NULL if only capture_feed() is used. The output is
+ * kept in `memory`, which must outlive the capture; NULL = nowhere. */
+void capture_init(struct capture *capture, struct loop *loop, struct capture_memory *memory,
+                  capture_line_fn fn, void *userdata);
 
 /*
  * Creates and watches the pipe for a new process, and forgets the output of the last.
@@ -56,6 +68,12 @@ void capture_init(struct capture *capture, struct loop *loop, capture_line_fn fn
  * -errno.
  */
 int capture_open(struct capture *capture, int *ret_write_fd);
+
+/*
+ * Continues the last supervisor's capture: takes over the read end, and delivers the output in the
+ * memory that was not delivered yet. Takes over `fd` only on success. Returns 0 or -errno.
+ */
+int capture_adopt(struct capture *capture, int fd);
 
 /*
  * Ends the capture after the worker's death: reads the rest of the pipe (bounded, since a
@@ -67,8 +85,8 @@ void capture_finish(struct capture *capture);
 /* Idempotent; allowed on CAPTURE_NULL and in the callback. */
 void capture_deinit(struct capture *capture);
 
-/* Handles bytes as if they had been read. Returns 0, or -ENOMEM (they are lost). */
-int capture_feed(struct capture *capture, const char *data, size_t size, usec_t now);
+/* Handles bytes as if they had been read. */
+void capture_feed(struct capture *capture, const char *data, size_t size, usec_t now);
 
 /* Returns how many bytes the process has written, unread ones included: a mark for
  * capture_tail(). Costs a system call after the first output. */

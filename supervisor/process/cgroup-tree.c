@@ -8,12 +8,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
 #define LEAF "supervisor"
+
+/* Milliseconds for killed processes to leave their cgroups, at the end. */
+#define WAITS_MAX 200
 
 static void cleanup_file(FILE **file)
 {
@@ -216,10 +220,11 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
     return 0;
 }
 
-/* Removes cgroups of slots that were still busy when the slots released them. */
-static void remove_leftovers(int tree_fd)
+/* Calls `fn` for the cgroup of each slot. */
+static void each_slot(struct cgroup_tree *tree,
+                      void (*fn)(struct cgroup_tree *tree, const struct dirent *entry))
 {
-    int fd = openat(tree_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = openat(tree->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
     if (!directory) {
         close_fd(fd);
@@ -227,18 +232,57 @@ static void remove_leftovers(int tree_fd)
     }
     for (const struct dirent *entry; (entry = readdir(directory));) {
         if (strchr(entry->d_name, ':'))
-            (void)unlinkat(tree_fd, entry->d_name, AT_REMOVEDIR);
+            fn(tree, entry);
     }
     (void)closedir(directory);
+}
+
+static int compare_inodes(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+static void sweep_one(struct cgroup_tree *tree, const struct dirent *entry)
+{
+    const uint64_t inode = entry->d_ino;
+    struct cgroup cgroup = CGROUP_NULL;
+    if (tree->n_adopted > 0 &&
+        bsearch(&inode, tree->adopted, tree->n_adopted, sizeof(inode), compare_inodes))
+        return;
+    cgroup.fd = openat(tree->fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    (void)cgroup_kill(&cgroup);
+    cgroup_deinit(&cgroup);
+    (void)unlinkat(tree->fd, entry->d_name, AT_REMOVEDIR); /* otherwise at the end */
+}
+
+void cgroup_tree_sweep(struct cgroup_tree *tree)
+{
+    if (tree->fd < 0)
+        return;
+    if (tree->n_adopted > 0)
+        qsort(tree->adopted, tree->n_adopted, sizeof(tree->adopted[0]), compare_inodes);
+    each_slot(tree, sweep_one);
+    free(TAKE_PTR(tree->adopted));
+    tree->n_adopted = 0;
+}
+
+/* Its slot has released it while processes in it still died. Waits for their end, a moment for all
+ * of them together. */
+static void remove_leftover(struct cgroup_tree *tree, const struct dirent *entry)
+{
+    while (unlinkat(tree->fd, entry->d_name, AT_REMOVEDIR) < 0 && errno == EBUSY &&
+           tree->n_waits++ < WAITS_MAX)
+        (void)poll(NULL, 0, 1);
 }
 
 void cgroup_tree_deinit(struct cgroup_tree *tree)
 {
     if (tree->fd >= 0)
-        remove_leftovers(tree->fd);
+        each_slot(tree, remove_leftover);
     tree->fd = close_fd(tree->fd);
-    free(tree->path);
-    tree->path = NULL;
+    free(TAKE_PTR(tree->adopted));
+    free(TAKE_PTR(tree->path));
 }
 
 const char *cgroup_tree_missing(const struct cgroup_tree *tree)

@@ -100,8 +100,8 @@ static int make_directory(const struct cgroup_tree *tree, struct cgroup *cgroup)
     return r == 0 && dying ? -EBUSY : r;
 }
 
-int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
-                const struct config_group *group, const char *slot)
+/* Sets the directory's name. */
+static int begin(struct cgroup *cgroup, const struct cgroup_tree *tree, const char *slot)
 {
     *cgroup = (struct cgroup)CGROUP_NULL;
     if (tree->fd < 0)
@@ -112,7 +112,16 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
     /* Unique: a group's name has no colon, and the number follows the last one. */
     for (char *c = cgroup->name; *c != '\0'; c++)
         *c = *c == '/' ? ':' : *c;
-    int r = make_directory(tree, cgroup);
+    return 0;
+}
+
+int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
+                const struct config_group *group, const char *slot)
+{
+    int r = begin(cgroup, tree, slot);
+    if (r != 0)
+        return r;
+    r = make_directory(tree, cgroup);
     if (r == 0)
         r = cgroup_set_limits(cgroup, tree, group);
     if (r < 0) {
@@ -121,6 +130,34 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
     }
     cgroup->n_oom_kills = read_oom_kills(cgroup->fd);
     return 0;
+}
+
+static int spare(struct cgroup_tree *tree, const struct cgroup *cgroup)
+{
+    struct stat stat;
+    if (fstat(cgroup->fd, &stat) < 0)
+        return -errno;
+    uint64_t *inodes = reallocarray(tree->adopted, tree->n_adopted + 1, sizeof(*inodes));
+    if (!inodes)
+        return -ENOMEM;
+    tree->adopted = inodes;
+    inodes[tree->n_adopted++] = stat.st_ino;
+    return 0;
+}
+
+int cgroup_adopt(struct cgroup *cgroup, struct cgroup_tree *tree, const char *slot)
+{
+    int r = begin(cgroup, tree, slot);
+    if (r != 0)
+        return r;
+    cgroup->fd = openat(tree->fd, cgroup->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (cgroup->fd < 0)
+        r = errno == ENOENT ? CGROUP_E_UNAVAILABLE : -errno;
+    else
+        r = spare(tree, cgroup);
+    if (r != 0)
+        cgroup_deinit(cgroup);
+    return r;
 }
 
 void cgroup_deinit(struct cgroup *cgroup)

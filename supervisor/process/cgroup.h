@@ -35,6 +35,9 @@ struct cgroup_tree {
     unsigned controllers; /* enabled for the slots: bits of enum cgroup_controller */
     char text[256];       /* see cgroup_tree_text() */
     bool complete;
+    uint64_t *adopted; /* inodes of the cgroups that cgroup_tree_sweep() spares */
+    size_t n_adopted;
+    unsigned n_waits; /* during cgroup_tree_deinit() */
 };
 
 /* The cgroup of a slot. */
@@ -64,6 +67,10 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper);
 /* Also removes empty cgroups that slots have left. Harmless on CGROUP_TREE_NULL. */
 void cgroup_tree_deinit(struct cgroup_tree *tree);
 
+/* Kills the processes in the cgroups of an earlier supervisor's slots that were not adopted. Called
+ * once, before the first cgroup_init(). */
+void cgroup_tree_sweep(struct cgroup_tree *tree);
+
 /* Returns a line for the log: why there are no cgroups, or which controllers are missing. NULL =
  * complete. */
 const char *cgroup_tree_missing(const struct cgroup_tree *tree);
@@ -78,6 +85,10 @@ const char *cgroup_tree_text(const struct cgroup_tree *tree);
  */
 int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
                 const struct config_group *group, const char *slot);
+
+/* Opens the cgroup that an earlier supervisor has made for this slot, with the processes in it.
+ * Returns 0, CGROUP_E_UNAVAILABLE (also if it is gone) or -errno. */
+int cgroup_adopt(struct cgroup *cgroup, struct cgroup_tree *tree, const char *slot);
 
 /* Only closes and frees; the directory stays. Harmless on CGROUP_NULL. */
 void cgroup_deinit(struct cgroup *cgroup);

@@ -178,31 +178,41 @@ static int bind_path(int fd, const char *path, uid_t owner)
     return 0;
 }
 
-int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
-                       uid_t owner, notify_server_fn fn, void *userdata)
+int notify_server_adopt(struct notify_server *server, struct loop *loop, int fd, const char *path,
+                        uid_t owner, notify_server_fn fn, void *userdata)
 {
     *server = (struct notify_server){
         .loop = loop, .fd = -1, .owner = owner, .fn = fn, .userdata = userdata};
+    _cleanup_free_ char *copy = strdup(path);
+    if (!copy)
+        return -ENOMEM;
+    int r = loop_watch_fd(loop, &server->watch, fd, POLLIN, notify_server_on_ready, server);
+    if (r < 0)
+        return r;
+    server->fd = fd;
+    server->path = TAKE_PTR(copy);
+    return 0;
+}
+
+int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
+                       uid_t owner, notify_server_fn fn, void *userdata)
+{
+    *server = (struct notify_server)NOTIFY_SERVER_NULL;
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
         return -errno;
     (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &(int){1}, sizeof(int));
-    _cleanup_free_ char *copy = strdup(path);
-    if (!copy)
-        return -ENOMEM;
     int r = bind_path(fd, path, owner);
     if (r < 0)
         return r;
-    r = loop_watch_fd(loop, &server->watch, fd, POLLIN, notify_server_on_ready, server);
-    if (r < 0) {
+    r = notify_server_adopt(server, loop, fd, path, owner, fn, userdata);
+    if (r < 0)
         (void)unlink(path);
-        return r;
-    }
-    server->fd = TAKE_FD(fd);
-    server->path = TAKE_PTR(copy);
-    return 0;
+    else
+        (void)TAKE_FD(fd);
+    return r;
 }
 
 int notify_server_hold(struct notify_server *server, bool hold)

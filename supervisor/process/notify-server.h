@@ -51,6 +51,11 @@ struct notify_server {
 int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
                        uid_t owner, notify_server_fn fn, void *userdata);
 
+/* Continues an earlier supervisor's server with its socket, which is still bound to `path`. Takes
+ * over `fd` only on success. Returns 0 or -errno. */
+int notify_server_adopt(struct notify_server *server, struct loop *loop, int fd, const char *path,
+                        uid_t owner, notify_server_fn fn, void *userdata);
+
 /* Reads everything that has been sent by now, before a decision that depends on it. Harmless on
  * NOTIFY_SERVER_NULL. */
 void notify_server_catch_up(struct notify_server *server);

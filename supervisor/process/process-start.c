@@ -189,15 +189,20 @@ static int process_launch(struct process *process, const struct process_options 
     return r;
 }
 
+void process_begin(struct process *process, const struct process_handler *handler)
+{
+    process->ended = false;
+    process->early_signal = 0;
+    process->error = (struct spawn_report){0};
+    process->handler = handler;
+}
+
 int process_start(struct process *process, const struct process_options *options,
                   const struct process_handler *handler, const char **ret_step)
 {
     int r;
 
-    process->ended = false;
-    process->early_signal = 0;
-    process->error = (struct spawn_report){0};
-    process->handler = handler;
+    process_begin(process, handler);
     r = process_launch(process, options, ret_step);
     if (r < 0)
         process_release(process);

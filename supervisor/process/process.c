@@ -2,6 +2,7 @@
 #include "supervisor/process/process.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
 #include "shared/base/log.h"
@@ -110,6 +111,12 @@ static void process_on_exit(void *userdata, uint32_t events)
     process_end(process);
 }
 
+int process_watch_exit(struct process *process, int pidfd)
+{
+    return loop_watch_fd(process->context->loop, &process->exit_watch, pidfd, POLLIN,
+                         process_on_exit, process);
+}
+
 static void process_on_reaped(struct spawner_client *client, const struct spawn_exit *how)
 {
     struct process *process = list_entry(client, struct process, client);
@@ -188,9 +195,7 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     }
     process->pid = pid;
     process->pidfd = pidfd;
-    r = pidfd < 0
-            ? -EMFILE
-            : loop_watch_fd(loop, &process->exit_watch, pidfd, POLLIN, process_on_exit, process);
+    r = pidfd < 0 ? -EMFILE : process_watch_exit(process, pidfd);
     if (r == 0)
         r = loop_watch_fd(loop, &process->report_watch, process->report_fd, POLLIN,
                           process_on_report, process);
@@ -219,12 +224,14 @@ void process_context_deinit(struct process_context *context)
 {
     if (!context->loop)
         return;
+    held_deinit(&context->held);
     spawner_deinit(&context->spawner);
     work_queue_deinit(&context->reaps);
+    kept_states_deinit(&context->kept);
 }
 
 void process_init(struct process *process, struct process_context *context, const char *group,
-                  const char *worker)
+                  const char *worker, struct capture_memory *memory)
 {
     *process = (struct process){
         .context = context,
@@ -237,7 +244,7 @@ void process_init(struct process *process, struct process_context *context, cons
     };
     task_init(&process->reap, &context->reaps, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
-    capture_init(&process->output, context->loop, process_on_line, process);
+    capture_init(&process->output, context->loop, memory, process_on_line, process);
 }
 
 void process_deinit(struct process *process)
@@ -286,4 +293,7 @@ void process_release(struct process *process)
     capture_finish(&process->output);
     if (process->cgroup.fd >= 0 && cgroup_remove(&process->cgroup, process->context->cgroups) != 0)
         cgroup_deinit(&process->cgroup); /* processes in it still die: the next start uses it */
+    FAULT_POINT("process.release");
+    holding_drop(&process->holding, &process->context->spawner);
+    FAULT_POINT("process.released");
 }

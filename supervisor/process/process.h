@@ -17,6 +17,9 @@
 #include "supervisor/loop/work-queue.h"
 #include "supervisor/process/capture.h"
 #include "supervisor/process/cgroup.h"
+#include "supervisor/process/held.h"
+#include "supervisor/process/holding.h"
+#include "supervisor/process/kept-state.h"
 #include "supervisor/process/spawner.h"
 #include <stdbool.h>
 #include <sys/resource.h>
@@ -30,6 +33,10 @@ struct limited_log;
 struct process_context {
     struct loop *loop;
     struct spawner spawner;
+    struct held_table held; /* filled in by held_collect(), at the start */
+    struct kept_states kept;
+    struct spawner_client kept_client; /* of kept_holding */
+    struct holding kept_holding;
     struct work_queue reaps; /* receives output lines */
     struct event_bus *events;
     struct limited_log *log;     /* NULL = output is not limited */
@@ -43,10 +50,18 @@ struct process_context {
 int process_context_init(struct process_context *context, struct loop *loop, int channel);
 void process_context_deinit(struct process_context *context); /* harmless on a zeroed struct */
 
+/* Takes over the kept states of the last supervisor, or begins without any, after held_collect().
+ * Returns 0 or -errno. */
+int process_context_adopt(struct process_context *context);
+/* All that is wanted of the last supervisor is adopted: ends the rest. Called once, before the
+ * first start of a process. */
+void process_context_settle(struct process_context *context);
+
 struct process {
     struct process_context *context;
     struct spawner_client client;
-    pid_t pid; /* 0 = none, or not known yet */
+    struct holding holding; /* what the keeper holds for the next supervisor */
+    pid_t pid;              /* 0 = none, or not known yet */
     int pidfd;
     int report_fd;        /* where the child reports a failed start; -1 = it runs */
     int early_signal;     /* to send once there is a process; 0 = none */
@@ -87,9 +102,9 @@ struct process_options {
     const char *const *user_environment; /* overridden by the configuration; NULL = none */
 };
 
-/* `group` and `worker` must outlive the process. */
+/* `group` and `worker` must outlive the process. Its output is kept in `memory`; NULL = nowhere. */
 void process_init(struct process *process, struct process_context *context, const char *group,
-                  const char *worker);
+                  const char *worker, struct capture_memory *memory);
 /* Not while the process runs. */
 void process_deinit(struct process *process);
 
@@ -100,6 +115,23 @@ void process_deinit(struct process *process);
  */
 int process_start(struct process *process, const struct process_options *options,
                   const struct process_handler *handler, const char **ret_step);
+
+/*
+ * Has the keeper hold the process for the next supervisor, under a name that is its cgroup's, with
+ * descriptors of its owner (borrowed). Called once the program runs; again when these change. On
+ * -errno the process ends with this supervisor.
+ */
+int process_hold(struct process *process, enum holding_kind kind, const char *name, const int *fds,
+                 size_t n_fds);
+
+/*
+ * Continues a process of the last supervisor, instead of process_start(). Its program runs, and
+ * `started` is not called; if it has `ended` already, neither is that. The owner has taken its
+ * own descriptors out of `held`, which is freed in any case. Returns 0, or -errno: the process is
+ * killed, and nothing is left.
+ */
+int process_adopt(struct process *process, struct held *held,
+                  const struct process_handler *handler);
 
 /* Calls `started` if it was not called yet, because the process has shown that it runs. Returns
  * false if the keeper has not answered yet; then `started` follows. */
@@ -127,3 +159,10 @@ size_t process_last_output(const struct process *process, size_t since, char *bu
 /* Kills what is left in its cgroup, reads the rest of its output, removes the cgroup. Called by
  * `exited`. */
 void process_release(struct process *process);
+
+/* ---- internal interface between process*.c ---- */
+
+/* Forgets the last process. */
+void process_begin(struct process *process, const struct process_handler *handler);
+/* Watches for the end of the process. Returns 0 or -errno. */
+int process_watch_exit(struct process *process, int pidfd);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 /* Bounds the requests in flight: the keeper clones one process at a time while the supervisor
  * prepares the next. */
@@ -18,6 +19,9 @@
 
 /* Room for some long environments. */
 #define SEND_BUFFER ((int)(4 * MESSAGE_SIZE_MAX))
+
+/* poll(2) does not report that the kernel has memory again. */
+#define DRAIN_SLICE_MS 10
 
 #define RETRY_AFTER (10 * USEC_PER_MSEC)
 
@@ -31,6 +35,14 @@ void spawner_forget(struct spawner *spawner, struct spawner_client *client)
 {
     handle_table_remove(&spawner->clients, client->id);
     client->id = 0;
+}
+
+void spawner_pass_on(struct spawner *spawner, struct spawner_client *from,
+                     struct spawner_client *to)
+{
+    handle_table_replace(&spawner->clients, from->id, to);
+    to->id = from->id;
+    from->id = 0;
 }
 
 static struct waiting *waiting_free(struct waiting *waiting)
@@ -127,6 +139,18 @@ static void flush(struct spawner *spawner)
     }
 }
 
+bool spawner_drain(struct spawner *spawner, usec_t timeout)
+{
+    const usec_t end = usec_add(clock_now(), timeout);
+    struct pollfd room = {.fd = spawner->fd, .events = POLLOUT};
+
+    while (!list_empty(&spawner->waiting) && clock_left(end) > 0) {
+        (void)poll(&room, 1, DRAIN_SLICE_MS);
+        flush(spawner);
+    }
+    return list_empty(&spawner->waiting);
+}
+
 static void spawner_on_retry(struct timer *timer, usec_t now)
 {
     (void)now;
@@ -154,6 +178,30 @@ int spawner_request(struct spawner *spawner, struct spawner_client *client,
     spawner->n_unanswered++;
     work_queue_hold(&spawner->starts, spawner->n_unanswered >= UNANSWERED_MAX);
     return 0;
+}
+
+int spawner_register(struct spawner *spawner, struct spawner_client *client)
+{
+    return handle_table_add(&spawner->clients, client, &client->id);
+}
+
+int spawner_send(struct spawner *spawner, const struct message *message)
+{
+    if (!spawner->loop || spawner->fd < 0)
+        return -ECONNREFUSED;
+    return send_or_keep(spawner, message, 0);
+}
+
+void spawner_ready(struct spawner *spawner)
+{
+    (void)message_put_ready(&outgoing);
+    (void)spawner_send(spawner, &outgoing);
+}
+
+void spawner_forgive(struct spawner *spawner)
+{
+    (void)message_put_forgive(&outgoing);
+    (void)spawner_send(spawner, &outgoing);
 }
 
 void spawner_kill(struct spawner *spawner, const struct spawner_client *client, pid_t pid)
@@ -189,12 +237,12 @@ static void on_exited(struct spawner *spawner)
     client->handler->exited(client, &exited.how);
 }
 
-/* The kernel kills the supervisor when the keeper dies. */
-static void on_lost_keeper(struct spawner *spawner)
+/* The keeper is dead, and the kernel kills this process next. An orderly end could meanwhile remove
+ * the control socket of another trouped, which may have been started already. */
+static _Noreturn void end_with_keeper(void)
 {
     log_error("the keeper has closed its channel");
-    loop_unwatch(spawner->loop, &spawner->watch);
-    loop_stop(spawner->loop);
+    _exit(EXIT_FAILURE);
 }
 
 static void spawner_on_ready(void *userdata, uint32_t events)
@@ -205,7 +253,7 @@ static void spawner_on_ready(void *userdata, uint32_t events)
     for (int i = 0; i < REPLIES_PER_TURN; i++) {
         int r = message_receive(spawner->fd, &incoming);
         if (r == -EPIPE)
-            on_lost_keeper(spawner);
+            end_with_keeper();
         if (r < 0 && r != -EMFILE)
             return;
         switch (message_take_kind(&incoming)) {

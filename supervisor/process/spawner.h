@@ -4,7 +4,8 @@
 /*
  * The supervisor's end of the channel to the keeper (keeper/message.h): requests processes, and
  * reports their start and end. It never blocks: messages wait here while the channel is full, and
- * starts are held while many requests are unanswered.
+ * starts are held while many requests are unanswered. When the keeper closes the channel, the
+ * process ends at once.
  */
 
 #include "shared/base/handle-table.h"
@@ -17,6 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct message;
 struct spawner_client;
 
 struct spawner_handler {
@@ -57,8 +59,27 @@ void spawner_deinit(struct spawner *spawner);
 int spawner_request(struct spawner *spawner, struct spawner_client *client,
                     const struct spawn_options *options);
 
+/* Gives a client an id without a process, for what is held only (holding.h). spawner_forget() takes
+ * it back. Returns 0 or -ENOMEM. */
+int spawner_register(struct spawner *spawner, struct spawner_client *client);
+
 /* Sends SIGKILL to the process, its group, and its orphans. Best effort. */
 void spawner_kill(struct spawner *spawner, const struct spawner_client *client, pid_t pid);
 
 /* Ends the calls to the client. */
 void spawner_forget(struct spawner *spawner, struct spawner_client *client);
+
+/* From now on `to` is the client with this id. */
+void spawner_pass_on(struct spawner *spawner, struct spawner_client *from,
+                     struct spawner_client *to);
+
+/* Reports that the supervisor is ready: the keeper restarts it from now on. */
+void spawner_ready(struct spawner *spawner);
+/* Ends safe mode: the keeper does not count earlier crashes any more. */
+void spawner_forgive(struct spawner *spawner);
+
+/* Sends a message, or keeps a copy until the channel has room. Returns 0 or -errno. */
+int spawner_send(struct spawner *spawner, const struct message *message);
+
+/* Waits until all messages are sent, for at most `timeout`. Returns whether they are. */
+bool spawner_drain(struct spawner *spawner, usec_t timeout);

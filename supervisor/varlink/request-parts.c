@@ -91,7 +91,7 @@ static bool write_part(struct request_parts *parts)
     }
     if (continues(parts) && reply->size >= PART_BYTES)
         send_reply(parts);
-    return may_go_on(parts);
+    return !parts->waits && may_go_on(parts);
 }
 
 /* Writes several parts per turn, so that most replies are a consistent snapshot. */
@@ -118,6 +118,12 @@ static void on_sent(struct request *request)
 
     if (may_go_on(parts))
         task_queue(&parts->task);
+}
+
+void request_parts_resume(struct request_parts *parts)
+{
+    parts->waits = false;
+    task_queue(&parts->task);
 }
 
 static void drop(struct request *request)

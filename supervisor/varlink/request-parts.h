@@ -32,6 +32,10 @@ struct request_parts {
     /* Frees the state: the answer is complete, or the client has gone. */
     void (*free)(struct request_parts *parts);
 
+    /* Set by write(), which has returned false: the next part is written after
+     * request_parts_resume(). */
+    bool waits;
+
     /* Private. */
     struct request *request;
     struct task task; /* writes the next part */
@@ -42,6 +46,9 @@ struct request_parts {
 
 /* Answers the request; the first part at once. Takes `parts` over. */
 void request_in_parts(struct request *request, struct request_parts *parts);
+
+/* Writes the next part in a later turn. */
+void request_parts_resume(struct request_parts *parts);
 
 /* Counts another `n` items, reported or not. Returns whether the part is full. */
 bool request_part_full(struct request_parts *parts, size_t n);

@@ -119,6 +119,28 @@ def known(mib):
     return find
 
 
+def durable_over_best(syncs):
+    def find(results):
+        best = results.best("durable-window", "jobs_per_s", 256, lambda name: syncs and name == "JetStream")
+        return results.ratio(("durable-window", "Troupe, create", "jobs_per_s", 256),
+                             ("durable-window", best, "jobs_per_s", 256)), f"best peer: {best}"
+    return find
+
+
+def durable_over_sync(results):
+    """One durable job, to one that is not durable and one sync."""
+    durable, plain, sync = (results.samples("durable-one", name, "p50_us")
+                            for name in ("Troupe, create", "Troupe, not durable", "floor: one sync"))
+    return medians.ratio(durable, [a + b for a, b in zip(plain, sync)])
+
+
+def beside_store(results):
+    def beside(what):
+        return results.ratio(("durable-beside", what, "p50_us"), ("durable-beside", "Troupe, the store idle", "p50_us"))
+    least = beside("Troupe, another process's SQLite busy")
+    return beside("Troupe, the store busy"), f"beside another process's SQLite: {least:.2f} ×"
+
+
 BUDGETS = [
     Budget("one job, p50, to the floor of four hops", "<=", 1.25, ratio(TRIP, "Troupe", FLOOR, "p50_us")),
     Budget("the same, the server on a CPU of its own", "<=", 1.25, ratio(APART, "Troupe", FLOOR, "p50_us")),
@@ -146,6 +168,20 @@ BUDGETS = [
     Budget("idle worker, the supervisor's own memory", "<=", 5, value("many", "Troupe", "private_kib_per_worker", 1000),
            "KiB"),
     Budget("idle worker, all that is Troupe's", "<=", 32, value("many", "Troupe", "pss_kib_per_worker", 1000), "KiB"),
+    Budget("waiting job, beside its payload of 64 bytes", "<=", 320, value("backlog", "Troupe", "bytes_per_job", 64), "bytes"),
+    Budget("jobs on disk, window 256, to SQLite alone", ">=", 0.6,
+           ratio("store", "Troupe's storage thread", "floor: SQLite alone", "jobs_per_s", 256)),
+    Budget("durable create to end, window 256, to SQLite alone", ">=", 0.6,
+           ratio("durable-window", "Troupe, create", "floor: SQLite alone", "jobs_per_s", 256)),
+    Budget("the same, to the best peer on disk", ">=", 2, durable_over_best(False)),
+    Budget("the same, to the best peer that syncs", ">=", 15, durable_over_best(True)),
+    Budget("durable jobs of 1 ms, window 256, to not durable", ">=", 0.9,
+           ratio("durable-long", "Troupe, durable, 16 workers", "Troupe, not durable, 16 workers", "jobs_per_s", 256)),
+    Budget("one durable job, p50, to not durable and one sync", "<=", 1.5, durable_over_sync),
+    Budget("one job that is not durable, beside a busy store", "<=", 1.05, beside_store),
+    Budget("longest gap, upgrade, 1000 workers", "<=", 100, value("gap", "Troupe, upgrade, 1000 workers", "gap_ms"), "ms"),
+    Budget("longest gap, kill -9, durable jobs waiting", "<=", 200,
+           value("gap", "Troupe, kill -9, durable jobs waiting", "gap_ms"), "ms"),
     Budget("wake-ups with 1000 idle workers", "<=", 0, value("many", "Troupe", "idle_wakeups_per_s", 1000), "/s"),
     *(Budget(f"one job, {n} idle cells beside its own, to none", "<=", 1.1,
              ratio("cells", CELL, CELL, "p50_us", n, 1)) for n in (100, 1000)),

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Subjects that do jobs: one at a time, or so many in flight."""
+import shutil
+
 import processes
 import programs
 import rounds
@@ -30,9 +32,9 @@ class Troupe(troupe_daemon.Daemon):
     """trouped with a group `echo`, and whatever else."""
     prefix = ""
 
-    def __init__(self, workers=1, depth=1, result_max=1 << 40, beside=None, options=(), **sections):
+    def __init__(self, workers=1, depth=1, result_max=1 << 40, job_us=0, beside=None, options=(), **sections):
         pool = {"Size": workers, "Prefetch": depth, **sections.pop("Pool", {})}
-        text = troupe_daemon.group(f"{programs.ours('troupe/echo')} {result_max}", Pool=pool, **sections)
+        text = troupe_daemon.group(f"{programs.ours('troupe/echo')} {result_max} {job_us}", Pool=pool, **sections)
         super().__init__({"echo": text, **(beside or {})}, options)
 
     def missing(self):
@@ -44,6 +46,27 @@ class Troupe(troupe_daemon.Daemon):
     @property
     def server_pid(self):
         return self.supervisor_pid
+
+
+class Durable(Troupe):
+    """Jobs on disk."""
+
+    def __init__(self, *arguments, **sections):
+        super().__init__(*arguments, **{**sections, "Jobs": {"Durable": "yes", **sections.get("Jobs", {})}})
+
+    def prepare(self):
+        self.state = programs.directory_on_disk()
+        self.conf = f"[Supervisor]\nStateDirectory={self.state}\n"
+        return super().prepare()
+
+    def __exit__(self, *_):
+        super().__exit__()
+        shutil.rmtree(self.state, ignore_errors=True)
+
+
+class Creating(Durable):
+    """Jobs are created, and their ends waited for by id; results are kept."""
+    prefix = "create:"
 
 
 class HandingOver(Troupe):
@@ -180,4 +203,6 @@ class Windows(LoadSubject):
 
 JOB_SERVERS = {"redis": servers.Redis, "beanstalkd": servers.Beanstalkd, "NATS": servers.Nats,
                "gearmand": servers.Gearmand}
+DISK_SERVERS = {"redis, AOF always": servers.RedisOnDisk, "beanstalkd -f0": servers.BeanstalkdOnDisk,
+                "JetStream": servers.JetStream}
 PYTHON_POOLS = {"Python Pool": "pool", "Python ProcessPoolExecutor": "executor"}

@@ -79,6 +79,15 @@ def program(pid):
         return None
 
 
+def name(pid):
+    """What the kernel calls it, 15 characters at most, or None."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().rstrip("\n")
+    except OSError:
+        return None
+
+
 def wait_gone(pids, limit=30):
     """Until all of them have ended, or after so many seconds."""
     until = time.monotonic() + limit

@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("TESTS_BUILD", os.path.join(TOP, "build"))
@@ -19,6 +20,11 @@ class Failed(Exception):
 def ours(name):
     """A program of the benchmarks: "floors/hops"."""
     return os.path.join(BUILD, "tests", "bench", name)
+
+
+def directory_on_disk():
+    """A new directory beside what is built: the usual place for temporary files may be in memory."""
+    return tempfile.mkdtemp(prefix="bench-disk-", dir=BUILD)
 
 
 def product(name):

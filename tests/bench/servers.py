@@ -23,6 +23,9 @@ class Server:
         self.started = []
         self.directory = None
 
+    def make_directory(self):
+        return tempfile.mkdtemp(prefix="troupe-bench-")
+
     def missing(self):
         return programs.absent(self.command, self.package)
 
@@ -42,7 +45,7 @@ class Server:
 
     def __enter__(self):
         self.port = free_port()
-        self.directory = tempfile.mkdtemp(prefix="troupe-bench-")
+        self.directory = self.make_directory()
         try:
             self.started = [programs.start([self.command, *self.arguments(self.port)], cwd=self.directory)]
             self.connect()
@@ -99,3 +102,31 @@ class Nats(Server):
         with open(f"{self.directory}/nats.conf", "w", encoding="ascii") as file:
             file.write(f"max_payload: {64 << 20}\nmax_pending: {256 << 20}\n")
         return ["-a", "127.0.0.1", "-p", str(port), "-c", "nats.conf"]
+
+
+class OnDisk:
+    """Mixed into one that writes what it has accepted into its directory."""
+
+    def make_directory(self):
+        return programs.directory_on_disk()
+
+
+class BeanstalkdOnDisk(OnDisk, Beanstalkd):
+    def arguments(self, port):
+        return [*super().arguments(port), "-b", ".", "-f0"]
+
+
+class RedisOnDisk(OnDisk, Redis):
+    def arguments(self, port):
+        return [*super().arguments(port), "--appendonly", "yes", "--appendfsync", "always"]
+
+
+class JetStream(OnDisk, Nats):
+    """Writes into files, and syncs them every two minutes."""
+
+    def arguments(self, port):
+        return [*super().arguments(port), "-js", "-sd", "."]
+
+    def load(self, *arguments):
+        command, port, *others = super().load(*arguments)
+        return [command, "jetstream:" + port, *others]

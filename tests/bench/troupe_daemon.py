@@ -64,12 +64,14 @@ class Daemon:
 
     @property
     def supervisor_pid(self):
-        """The process with the event loop: the first child of the main process, the keeper."""
-        return processes.children(self.process.pid)[0]
+        """The process with the event loop: a child of the main process, the keeper. None between two of them."""
+        return next((pid for pid in processes.children(self.process.pid)
+                     if processes.name(pid) == "trouped-supervi"), None)
 
     @property
     def worker_pids(self):
-        return processes.children(self.process.pid)[1:]
+        supervisor = self.supervisor_pid
+        return [pid for pid in processes.children(self.process.pid) if pid != supervisor]
 
     def last_words(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:

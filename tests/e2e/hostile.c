@@ -100,14 +100,14 @@ static struct payload_wire blob(uint64_t size, uint64_t serial)
 static void publish_tail(uint32_t tail)
 {
     atomic_store(&channel.mine.header->tail, tail);
-    channel.wake(&channel, &channel.mine.header->tail);
+    channel.wake(&channel, &channel.words->bell);
 }
 
 static void scribble(void)
 {
     memset(channel.mine.header, 0xff, channel.mine.size);
-    channel.wake(&channel, &channel.mine.header->tail);
-    channel.wake(&channel, &channel.mine.header->head);
+    channel.wake(&channel, &channel.words->bell);
+    channel.wake(&channel, &channel.words->head);
 }
 
 /* Writes a record that ring_commit() would not write. */
@@ -240,7 +240,7 @@ static void haunt(const struct protocol_job *job)
         setsid();
         for (int i = 0; i < 200; i++) {
             usleep(5000);
-            wake_futex_wake(&channel.mine.header->tail);
+            wake_futex_wake(&channel.words->bell);
         }
         _exit(0);
     }
@@ -375,7 +375,7 @@ int main(int argc, char **argv)
         }
         if (strcmp(argv[1], "wild-head") == 0)
             /* So far ahead that the supervisor does not write as much meanwhile. */
-            atomic_store(&channel.mine.header->head, channel.in.head + (UINT32_C(1) << 24));
+            atomic_store(&channel.words->head, channel.in.head + (UINT32_C(1) << 24));
         else if (strcmp(argv[1], "hoard") != 0)
             channel_release(&channel);
     }

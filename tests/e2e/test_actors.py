@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from troupe import Bell, TestCase, helper, ini
+from troupe import Bell, TestCase, helper, ini, text
 
 MESSENGER = helper("workers/messenger")
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -224,6 +224,19 @@ class Toolkit(ActorsTestCase):
     def test_C7_the_first_reply_that_fits_ends_the_ask(self):
         self.assertEqual(self.do("a", "ask b/0 do.reply 0 - answer yes"), "answer yes")
         self.assertEqual(self.do("a", "ask b/0 do.reply 0 answer answer.well yes"), "answer.well yes")
+
+    def test_a_reply_to_an_ask_of_a_crashed_supervisor_answers_no_ask_of_the_next_one(self):
+        bell = Bell(self.s, "bell")
+        self.s.crash()  # so that each ask is the first one of its supervisor
+        self.s.connect().send("io.troupe.Actors.Ask", {"to": "b/0", "type": "do.gate", "payload": text(bell.path)})
+        self.wait_log("b", 1)
+        self.s.crash()
+        asker = self.s.connect()
+        asker.send("io.troupe.Actors.Ask", {"to": "b/0", "type": "do.reply", "payload": text("t hi")})
+        self.s.until(lambda: [a["delivered"] for a in self.s.pages("io.troupe.Actors.ListActors", "actors")[0]
+                              if a["name"] == "b/0"] == [1])
+        bell.ring()
+        self.assertEqual(asker.reply()[0]["payload"], text("hi"))
 
     def test_C7_a_reply_of_another_type_is_dead_and_the_ask_goes_on(self):
         self.s.create("a", "ask b/0 do.two 0 wanted other wanted", id="asks")

@@ -138,6 +138,10 @@ def add_violations():
 add_violations()
 
 
+# Offsets in the outbox: shared/ring/memory.h.
+TAIL, HEAD, BELL, RING = 64, 384, 704, 16384
+
+
 def futex_wake(buffer, offset):
     word = ctypes.addressof(ctypes.c_char.from_buffer(buffer, offset))
     ctypes.CDLL(None, use_errno=True).syscall(202, ctypes.c_void_p(word), 1, 2147483647, None, None, 0)
@@ -169,10 +173,11 @@ class Clients(TestCase):
                 if seed == 0:
                     outbox[64:size] = b"\xff" * (size - 64)
                 else:
-                    for offset in 64, 128:
+                    for offset in TAIL, HEAD:
                         outbox[offset:offset + 4] = random_bytes.randbytes(4)
-                    outbox[8192:8192 + 512] = random_bytes.randbytes(512)
-                futex_wake(outbox, 64)
+                    outbox[RING:RING + 512] = random_bytes.randbytes(512)
+                outbox[BELL:BELL + 4] = b"\1\2\3\4"
+                futex_wake(outbox, BELL)
             for fd in fds[3:]:
                 os.eventfd_write(fd, 1)
             with self.assertRaises((EOFError, ConnectionError)):

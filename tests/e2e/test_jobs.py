@@ -47,7 +47,7 @@ class Ends(TestCase):
 
     def test_J1_options_are_honoured(self):
         job = self.s.do("actor", "before 9 retry 1 no", max_retries=2, backoff_min_usec=1000, backoff_max_usec=2000)
-        self.assertEqual((job["state"], job["attempt"], job["max_attempts"]), ("dead", 3, 3))
+        self.assertEqual((job["state"], job["attempt"], job["failed_attempts"], job["max_attempts"]), ("dead", 3, 3, 3))
 
     def test_J1_an_empty_or_malformed_id_is_refused(self):
         for id in "", "-x", ".x", "a b", "ä", "x" * 65, "a/b":

@@ -5,6 +5,7 @@ import ctypes
 import fcntl
 import os
 import pty
+import resource
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import time
 import unittest
 
 from test_life import actor, service
-from troupe import ACTOR, LIMIT, TROUPED, Bell, TestCase, ended, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, TROUPED, VERSION, Bell, TestCase, VarlinkError, ended, helper, ini, text
 
 PTRACE_SEIZE = 0x4206
 ROOT = os.geteuid() == 0
@@ -284,7 +285,7 @@ class Orphans(TestCase):
             self.assertTrue(ended(fd, 0), "something is left when the main process has ended")
 
     def test_nothing_outlives_the_main_process(self):
-        for how in "stop", "supervisor killed":
+        for how in "stop", "supervisor aborted":
             with self.subTest(how=how):
                 s = self.supervisor({"actor": actor()})
                 path = self.deserting(s, "deserter")
@@ -293,11 +294,176 @@ class Orphans(TestCase):
                 if how == "stop":
                     s.stop()
                 else:
-                    os.kill(s.supervisor_pid, signal.SIGKILL)
+                    s.process.send_signal(signal.SIGABRT)
                     self.assertEqual(s.wait_end(), 1)
-                    self.assertIn("the supervisor was killed by signal 9", s.log())
+                    self.assertIn("the supervisor was killed by signal 6", s.log())
                 for fd in fds:
                     self.assertTrue(ended(fd, 0), "something is left when the main process has ended")
+
+
+class Restart(TestCase):
+    def test_after_a_crash_of_the_supervisor_the_socket_answers_again_and_groups_come_up(self):
+        s = self.started({"actor": actor(2)})
+        keeper, supervisor, socket_file = s.process.pid, s.supervisor_pid, os.stat(s.socket_path).st_ino
+        s.crash()
+        self.assertEqual(s.call("GetInfo")["pid"], keeper)  # waits in the queue of the same socket
+        self.assertNotEqual(s.supervisor_pid, supervisor)
+        s.wait_for(lambda: {w["state"] for w in s.workers("actor")} == {"idle"})
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+        self.assertEqual(len(s.children()), 2)
+        self.assertIsNone(s.process.poll())
+        self.assertEqual(os.stat(s.socket_path).st_ino, socket_file)
+        s.stop()
+        self.assertFalse(os.path.exists(s.socket_path))
+
+    def wait_logged(self, s, words, count=1):
+        """For a supervisor that does not answer."""
+        limit_at = time.monotonic() + LIMIT
+        while s.log().count(words) < count:
+            self.assertLess(time.monotonic(), limit_at, "an expected line was not logged")
+            os.sched_yield()
+
+    def test_clients_leave_the_keeper_enough_descriptors_to_start_workers(self):
+        s = self.supervisor({"actor": actor()})
+        s.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)))
+        with self.assertRaises(VarlinkError):
+            for _ in range(300):
+                s.connect().call("Attach", version=VERSION)
+        os.kill(s.children()[0], signal.SIGKILL)
+        self.wait_logged(s, "actor/0 is ready", 2)
+        worker = s.children()
+        s.crash()
+        self.wait_logged(s, "clients of the former supervisor go on")
+        self.assertEqual(s.children(), worker)
+
+    def test_a_second_supervisor_finds_the_socket_in_use_after_a_crash(self):
+        s = self.started({"actor": actor()})
+        s.crash()
+        s.call("GetInfo")
+        second = self.supervisor({"actor": actor()})
+        second.command[second.command.index("--socket") + 1] = s.socket_path
+        second.spawn()
+        self.assertEqual(second.wait_end(), 1)
+        s.call("GetInfo")
+
+    def test_D12_after_three_crashes_everything_runs_and_nothing_is_handed_out_until_a_reload(self):
+        s = self.started({"actor": actor(), "daemon": service("/bin/sleep infinity")})
+        for n in range(3):
+            self.assertFalse(s.call("GetInfo")["safe_mode"])
+            s.crash()
+            self.assertEqual(s.call("GetInfo")["restarts"], n + 1)
+        self.assertTrue(s.call("GetInfo")["safe_mode"])
+        s.wait_worker("actor/0", "idle")
+        s.wait_worker("daemon/0", "idle")
+        job = s.create("actor", "echo a")
+        self.assertEqual(s.group("actor")["state"], "paused")
+        self.assertEqual(s.job(job)["state"], "queued")
+        status = s.ctl("status")
+        self.assertEqual(status.returncode, 1)
+        self.assertIn("safe mode, the supervisor has crashed 3 times: all groups are paused until troupectl reload",
+                      status.stdout)
+        s.wait_told("STATUS=2 of 2 workers up in 2 groups; safe mode, all groups are paused, see troupectl status")
+        s.call("Reload")
+        self.assertEqual(s.wait_job(job)["result"], text("a"))
+        self.assertFalse(s.call("GetInfo")["safe_mode"])
+        self.assertEqual(s.ctl("status").returncode, 0)
+        s.crash()  # the earlier ones do not count any more
+        self.assertFalse(s.call("GetInfo")["safe_mode"])
+
+    def between_two_supervisors(self):
+        """After the fourth crash the next supervisor is started a second later."""
+        s = self.started({"actor": actor()})
+        for _ in range(4):
+            s.call("GetInfo")
+            s.crash()
+        while s.log().count("was killed by signal 9") < 4:
+            os.sched_yield()
+        return s
+
+    def test_a_stop_between_two_supervisors_ends_all(self):
+        s = self.between_two_supervisors()
+        s.stop()
+
+    def test_a_reload_between_two_supervisors_starts_the_next_one(self):
+        s = self.between_two_supervisors()
+        s.write("other.group", actor())
+        s.process.send_signal(signal.SIGHUP)
+        s.wait_worker("other/0", "idle")
+
+    def test_the_service_manager_hears_between_two_supervisors_that_all_is_alive(self):
+        s = self.started({"actor": actor()})
+        s.write("wrong.group", "[Group]\nNonsense=1\n")  # no supervisor starts, nor serves the watchdog
+        s.crash()
+        s.wait_told("WATCHDOG=1")
+        s.wait_told("STATUS=the supervisor has crashed and is started again, see the log; workers run on")
+        while s.log().count("exited with status 1") < 4:  # from here on there are pauses
+            os.sched_yield()
+        s.told.clear()
+        s.wait_told("WATCHDOG=1")
+        s.told.clear()
+        s.wait_told("WATCHDOG=1")
+        os.remove(os.path.join(s.config, "wrong.group"))
+        s.process.send_signal(signal.SIGHUP)
+        s.wait_worker("actor/0", "idle")
+
+    def test_a_crash_while_it_stops_is_the_end(self):
+        s = self.started({"daemon": service("/bin/sh -c 'trap \"\" TERM; while :; do sleep 1000; done'",
+                                            Worker={"TimeoutStopSec": "1h"})}, conf="[Supervisor]\nTimeoutStopSec=1h\n")
+        worker = os.pidfd_open(s.worker("daemon/0")["pid"])
+        self.addCleanup(os.close, worker)
+        s.terminate()
+        s.wait_for(lambda: s.call("GetInfo")["state"] == "stopping")
+        os.kill(s.supervisor_pid, signal.SIGKILL)
+        self.assertEqual(s.wait_end(), 1)
+        self.assertTrue(ended(worker, 0))
+
+    def test_a_crash_before_it_was_ready_is_the_end(self):
+        s = self.supervisor()
+        s.write("slow.group", ini("/bin/sleep 10000", Worker={"TimeoutStartSec": "1h"}))
+        s.spawn()
+        s.wait_supervisor()
+        os.kill(s.supervisor_pid, signal.SIGKILL)
+        self.assertEqual(s.wait_end(), 1)
+
+    def test_a_configuration_with_a_mistake_ends_the_first_start_and_delays_a_later_one(self):
+        wrong = "[Nonsense]\n"
+        s = self.supervisor(conf=wrong)
+        s.spawn()
+        self.assertEqual(s.wait_end(), 1)
+        self.assertNotIn("signal", s.log())
+        s = self.started({"actor": actor()})
+        workers = s.children()
+        s.write("troupe.conf", wrong)
+        s.crash()
+        self.wait_logged(s, "unknown section")
+        s.write("troupe.conf", "")
+        s.process.send_signal(signal.SIGHUP)  # between two supervisors it starts the next one
+        s.call("GetInfo")
+        self.assertEqual(s.children(), workers)
+        self.assertNotIn("Segmentation", s.log())
+
+    def processes_of(self, s):
+        """Pidfds of all processes that have its configuration among their arguments."""
+        found = []
+        for name in os.listdir("/proc"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if name.isdigit() and s.config.encode() in open(f"/proc/{name}/cmdline", "rb").read():
+                    found.append(os.pidfd_open(int(name)))
+                    s.connections.callback(os.close, found[-1])
+        return found
+
+    def test_D12_the_end_of_the_main_process_at_any_step_of_a_restart_leaves_nothing_behind(self):
+        for point in "restart-planned:1", "restart-started:1", "hand-over:2", "handed-over:2":
+            with self.subTest(point=point):
+                s = self.supervisor({"actor": actor(3)}, program=FAULTY_TROUPED, environment={"TROUPE_FAULT_POINT": point})
+                s.start()
+                workers = [os.pidfd_open(worker["pid"]) for worker in s.workers("actor")]
+                for fd in workers:
+                    s.connections.callback(os.close, fd)
+                os.kill(s.supervisor_pid, signal.SIGKILL)
+                self.assertEqual(s.wait_end(), -signal.SIGKILL)
+                for fd in workers + self.processes_of(s):
+                    self.assertTrue(ended(fd, LIMIT))
 
 
 class Main(TestCase):

@@ -586,6 +586,7 @@ class Hostile(Case):
 
     def test_an_ask_through_an_exchange_is_answered_by_those_who_got_it_alone(self):
         s = self.beside("forged-reply", "futex")
+        self.assertEqual(self.said(s, "ask", "culprit/0", "x", "x"), " ")  # shows it a handle
         s.write("actor.group", ini(TALKER, Group={"Environment": f"TALKER_LOG={s.talk}"}, Pool={"Size": 2}))
         s.call("Reload")
         s.wait_worker("actor/1", "idle")

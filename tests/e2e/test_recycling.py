@@ -247,7 +247,7 @@ class Trouble(Case):
         self.replacing(s, gate)
         s.call("Stop", target="actor", wait=True)
         self.assertEqual([(w["state"], w["generation"]) for w in s.group("actor")["workers"]], [("stopped", 1)])
-        self.assertEqual(len(s.children()), 0)
+        s.until(lambda: not s.children())  # reaped
         gate.let_go(0)
         s.call("Start", target="actor", wait=True)
         self.assertEqual(s.do("actor", "echo back")["result"], text("back"))

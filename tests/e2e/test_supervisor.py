@@ -124,8 +124,7 @@ class Sockets(TestCase):
 
     def test_a_path_left_by_a_dead_supervisor_is_taken_over(self):
         first = self.started({"actor": actor()})
-        os.kill(first.supervisor_pid, signal.SIGKILL)
-        first.wait_end()
+        first.kill()
         self.assertTrue(os.path.exists(first.socket_path))
         first.told = []
         first.start()

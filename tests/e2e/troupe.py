@@ -240,6 +240,15 @@ class Supervisor:
             self.test.fail(f"the supervisor has not ended within {LIMIT} s after the main process")
         os.close(supervisor)
 
+    def crash(self):
+        """Kills the supervisor with SIGKILL, and waits for its end; the main process starts another one."""
+        pid = self.supervisor_pid
+        supervisor = os.pidfd_open(pid)
+        os.kill(pid, signal.SIGKILL)
+        if not ended(supervisor, LIMIT):
+            self.test.fail(f"the supervisor has not ended within {LIMIT} s")
+        os.close(supervisor)
+
     @contextlib.contextmanager
     def stopped(self):
         """Stops the supervisor within the block; the main process runs on."""
@@ -402,13 +411,28 @@ class Supervisor:
     @property
     def supervisor_pid(self):
         """The process with the event loop; the main process, its parent, is the keeper."""
-        return self._family()[0]
+        [pid] = [pid for pid in self._family() if self._is_supervisor(pid)]
+        return pid
+
+    def wait_supervisor(self):
+        """Waits until the main process has executed the supervisor."""
+        while not any(self._is_supervisor(pid) for pid in self._family()):
+            if self.process.poll() is not None:
+                self.test.fail(f"trouped ended with {self.process.wait()}")
+            os.sched_yield()
 
     def _family(self):
-        """Children of the main process, oldest first: the supervisor, then the workers."""
+        """Children of the main process."""
         pid = self.process.pid
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return [int(child) for child in file.read().split()]
+
+    @staticmethod
+    def _is_supervisor(pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
+                return file.read() == "trouped-supervi\n"
+        return False
 
     def fds(self):
         """What its descriptors refer to. Empty without root: a supervisor is not dumpable, so /proc/PID/fd is root's."""
@@ -427,7 +451,7 @@ class Supervisor:
 
     def children(self):
         """Workers and services."""
-        return self._family()[1:]
+        return [pid for pid in self._family() if not self._is_supervisor(pid)]
 
     def status_field(self, name, pid=None):
         with open(f"/proc/{pid or self.supervisor_pid}/status", encoding="ascii") as file:
@@ -450,6 +474,36 @@ def failed(test):
     outcome = test._outcome
     result = getattr(outcome, "result", None)
     return bool(result and (result.failures or result.errors)) or not getattr(outcome, "success", True)
+
+
+class Cgroup:
+    """A cgroup of its own for a supervisor that is started with its wrapper."""
+
+    MOUNT = next((path for path in ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+                  if os.access(os.path.join(path, "cgroup.subtree_control"), os.W_OK)), None)
+
+    @classmethod
+    def available(cls):
+        return cls.MOUNT is not None and os.geteuid() == 0
+
+    def __init__(self, test):
+        self.path = tempfile.mkdtemp(prefix="troupe-e2e-", dir=self.MOUNT)
+        os.setxattr(self.path, "user.delegate", b"1")
+        self.wrapper = ["/bin/sh", "-c", f'echo $$ >{self.path}/cgroup.procs; exec "$0" "$@"']
+        test.addCleanup(self.remove)
+
+    def slots(self):
+        """The cgroups of workers and services."""
+        return sorted(name for name in os.listdir(self.path) if ":" in name)
+
+    def remove(self):
+        for directory, _, _ in os.walk(self.path, topdown=False):
+            while os.path.exists(directory):
+                with contextlib.suppress(OSError):
+                    os.rmdir(directory)
+                    break
+                with open(os.path.join(directory, "cgroup.kill"), "w", encoding="ascii") as file:
+                    file.write("1")
 
 
 class Bell:

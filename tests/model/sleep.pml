@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The sleep and wake protocol between the supervisor and one worker: both rings, both reasons to
- * sleep (the ring to read is empty, the ring to write is full), one cursor word and one flag for
- * each. The supervisor sends N messages, the worker answers each. A message that arrives while its
+ * sleep (the ring to read is empty, the ring to write is full), one word and one flag for each: the
+ * word is the peer's bell, or its cursor. The supervisor sends N messages, the worker answers each. A message that arrives while its
  * reader sleeps with nobody about to wake it, or room that a writer is never told of, is a state
  * without a way out: spin reports an invalid end state.
  *
@@ -15,7 +15,9 @@
  *   store, load, fence    atomics in shared memory; wake_fence() in shared/ring/wake.h
  *   publish               channel_publish() over ring_publish(): cursor, fence, flag, wake
  *   release               channel_release() over ring_release(): likewise
- *   prepare_sleep         channel_prepare_sleep(): raise flag, fence, re-check the peer's tail
+ *   prepare_sleep         channel_prepare_sleep(): note the bell, raise flag, fence, re-check the
+ *                         peer's tail
+ *   ring_bell             wake_peer() in shared/ring/channel.c
  *   prepare_block         channel_prepare_block(): publish, raise flag, fence, re-check its head
  *   sleep_on              sleep_on() in shared/ring/channel.c: futex(2), or poll and read of the eventfd
  *   wake                  wake_at_once() in shared/ring/channel.c for the worker; for the supervisor
@@ -54,9 +56,10 @@
 #define HEAD(p)     (2 + (p))
 #define SLEEPING(p) (4 + (p))
 #define BLOCKED(p)  (6 + (p))
-#define NOTHING     8
+#define BELL(p)     (8 + (p)) /* counts its wake-ups of a peer that has nothing to read */
+#define NOTHING     10
 
-byte memory[8];
+byte memory[10];
 
 typedef queue {
     byte word[STORES];
@@ -72,11 +75,11 @@ bool may_sleep[8];
 byte waits_on[2] = NOTHING;
 bool counter[2];
 
-/* The supervisor's futex waits and their completions: [0] its peer's tail, [1] its peer's head. */
+/* The supervisor's futex waits and their completions: [0] its peer's bell, [1] its peer's head. */
 bool to_arm[2]; /* to be submitted with the turn's end */
 bool armed[2];
 bool fired[2];
-bool wake_queued[2]; /* its wakes for that: of its tail's word, of its head's */
+bool wake_queued[2]; /* its wakes for that: of its bell, of its head's word */
 
 inline store(p, w, v) {
     atomic {
@@ -152,7 +155,7 @@ inline futex_wake(w) {
         :: else
         fi;
         if
-        :: armed[0] && w == TAIL(WORKER) -> armed[0] = false; fired[0] = true
+        :: armed[0] && w == BELL(WORKER) -> armed[0] = false; fired[0] = true
         :: else
         fi;
         if
@@ -169,8 +172,17 @@ inline wake(p, w) {
 #else
     if
     :: p == WORKER -> futex_wake(w)
-    :: else -> wake_queued[(w) / 2] = true
+    :: else -> wake_queued[(w) == HEAD(SUPERVISOR)] = true
     fi
+#endif
+}
+
+/* A locked instruction: the stores before it reach memory first. */
+inline ring_bell(p) {
+#ifndef BROKEN_BELL
+    atomic { stores[p].n == 0 -> memory[BELL(p)]++ }
+#else
+    skip
 #endif
 }
 
@@ -188,7 +200,8 @@ inline wake_if(p, flag, w) {
         fi
     };
     if
-    :: seen == 1 -> wake(p, w)
+    :: seen == 1 && w == BELL(p) -> ring_bell(p); wake(p, w)
+    :: seen == 1 && w != BELL(p) -> wake(p, w)
     :: else
     fi;
     seen = 0
@@ -203,7 +216,7 @@ inline publish(p) {
 #ifndef BROKEN_FENCE_PUBLISH
         fence(p);
 #endif
-        wake_if(p, SLEEPING(other(p)), TAIL(p))
+        wake_if(p, SLEEPING(other(p)), BELL(p))
     :: else
     fi
 }
@@ -235,6 +248,7 @@ inline look_at_head(p) {
 
 /* pending afterwards = do not sleep. */
 inline prepare_sleep(p) {
+    load(p, BELL(other(p)), expected_bell);
     store(p, SLEEPING(p), 1);
 #ifndef BROKEN_FENCE_SLEEP
     fence(p);
@@ -286,7 +300,7 @@ inline sleep_on(p, w, expected) {
 active proctype worker() {
     byte tail, shown, peer_head;     /* the ring it writes */
     byte head, released, peer_tail;  /* the ring it reads */
-    byte seen;
+    byte seen, expected_bell;
 
     do
     :: head == N -> break
@@ -301,7 +315,7 @@ active proctype worker() {
             :: pending -> break
             :: else
             fi;
-            sleep_on(WORKER, TAIL(SUPERVISOR), head);
+            sleep_on(WORKER, BELL(SUPERVISOR), expected_bell);
             store(WORKER, SLEEPING(WORKER), 0);
             look_at_tail(WORKER)
         od;
@@ -433,21 +447,21 @@ inline cool() {
 
 inline submit() {
     if
-    :: wake_queued[0] -> wake_queued[0] = false; futex_wake(TAIL(SUPERVISOR))
+    :: wake_queued[0] -> wake_queued[0] = false; futex_wake(BELL(SUPERVISOR))
     :: else
     fi;
     if
     :: wake_queued[1] -> wake_queued[1] = false; futex_wake(HEAD(SUPERVISOR))
     :: else
     fi;
-    submit_wait(0, TAIL(WORKER), head);
+    submit_wait(0, BELL(WORKER), expected_bell);
     submit_wait(1, HEAD(WORKER), expected_head)
 }
 
 active proctype supervisor() {
     byte tail, shown, peer_head;
     byte head, released, peer_tail;
-    byte seen, expected_head;
+    byte seen, expected_bell, expected_head;
     bool hot = true, wants_space;
 
     do

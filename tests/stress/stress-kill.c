@@ -191,16 +191,17 @@ static int consume(struct channel *channel, uint64_t seed, uint64_t *next, pid_t
 /* Opens the channel as a new process does, from the contents of the memory alone. */
 static int take_up(struct channel *channel, const struct channel_fds *fds, bool worker)
 {
-    struct memory_header *mine = channel->mine.header, *theirs = channel->theirs.header;
     int r;
 
     if (worker)
         return channel_open(channel, fds);
     /* A supervisor's successor gets the mapping from the parent: the seals forbid a second one. */
-    r = ring_producer_init(&channel->out, channel->mine.ring, RING, &mine->tail, &theirs->head);
+    r = ring_producer_init(&channel->out, channel->mine.ring, RING, &channel->mine.header->tail,
+                           &channel->their_words->head);
     if (r < 0)
         return r;
-    return ring_consumer_init(&channel->in, channel->theirs.ring, RING, &mine->head, &theirs->tail);
+    return ring_consumer_init(&channel->in, channel->theirs.ring, RING, &channel->words->head,
+                              &channel->theirs.header->tail);
 }
 
 /* Forks the side that dies, or its successor; a producer begins at record `first`. */
@@ -272,7 +273,7 @@ static int kill_producer(const struct scene *scene, struct channel *supervisor,
     int r, killed;
 
     if (scene->late)
-        be_late(&survivor->theirs.header->blocked, pid);
+        be_late(&survivor->their_words->blocked, pid);
     r = scene->late && gone(pid) ? -EPIPE : consume(survivor, scene->seed, &next, pid);
     if (r < 0 && r != -EPIPE)
         return r;
@@ -302,7 +303,7 @@ static int kill_consumer(const struct scene *scene, struct channel *supervisor,
     int r, killed;
 
     if (scene->late)
-        be_late(&survivor->theirs.header->sleeping, pid);
+        be_late(&survivor->their_words->sleeping, pid);
     r = produce(survivor, scene->seed, 0, pid, &next);
     if (r < 0 && r != -EPIPE)
         return r;
@@ -321,7 +322,7 @@ static int kill_consumer(const struct scene *scene, struct channel *supervisor,
         return r;
     if (released == COUNT || releasing == COUNT) {
         /* The child died after the last record, so its successor may wait for ever. */
-        be_late(&survivor->theirs.header->sleeping, pid);
+        be_late(&survivor->their_words->sleeping, pid);
         (void)kill(pid, SIGKILL);
         (void)waitpid(pid, NULL, 0);
         return killed;

@@ -25,18 +25,21 @@ struct side {
 /* Makes the worker's end of the channel from the supervisor's mappings. */
 static int mirror(struct channel *ret, const struct channel *supervisor)
 {
-    struct memory_header *mine = supervisor->theirs.header, *theirs = supervisor->mine.header;
     int r;
 
     *ret = *supervisor;
     ret->mine = supervisor->theirs;
     ret->theirs = supervisor->mine;
+    ret->words = supervisor->their_words;
+    ret->their_words = supervisor->words;
     ret->wake_fd = supervisor->wait_fd;
     ret->wait_fd = supervisor->wake_fd;
-    r = ring_producer_init(&ret->out, ret->mine.ring, RING, &mine->tail, &theirs->head);
+    r = ring_producer_init(&ret->out, ret->mine.ring, RING, &ret->mine.header->tail,
+                           &ret->their_words->head);
     if (r < 0)
         return r;
-    return ring_consumer_init(&ret->in, ret->theirs.ring, RING, &mine->head, &theirs->tail);
+    return ring_consumer_init(&ret->in, ret->theirs.ring, RING, &ret->words->head,
+                              &ret->theirs.header->tail);
 }
 
 static void *produce(void *argument)

@@ -103,7 +103,7 @@ int traffic_produce(struct channel *channel, const struct traffic *traffic,
         if (traffic->force_every > 0 && n % traffic->force_every == 0) {
             /* Everything is published: the consumer empties the ring and sleeps. */
             channel_publish(channel);
-            wait_for_flag(&channel->theirs.header->sleeping);
+            wait_for_flag(&channel->their_words->sleeping);
         }
         while ((r = ring_reserve(&channel->out, size, &body)) == RING_E_FULL) {
             ret->sleeps++;
@@ -133,7 +133,7 @@ int traffic_consume(struct channel *channel, const struct traffic *traffic,
 
         if (traffic->force_every > 0 && n % traffic->force_every == traffic->force_every / 2) {
             /* The ring holds less than half a period's records: the producer fills it and waits. */
-            wait_for_flag(&channel->theirs.header->blocked);
+            wait_for_flag(&channel->their_words->blocked);
         }
         while ((r = ring_next(&channel->in, &record)) == RING_E_EMPTY) {
             channel_release(channel);

@@ -5,6 +5,7 @@
  */
 
 #include "shared/base/cleanup.h"
+#include "shared/protocol/protocol-requests.h"
 #include "shared/protocol/protocol.h"
 #include "shared/ring/channel.h"
 #include "worker/troupe.h"
@@ -36,6 +37,9 @@ struct supervisor {
     size_t n_fds;      /* 0 = as the back end needs */
     int listener, client, control;
     struct channel channel;
+    struct channel_fds held; /* as the keeper has them */
+    bool crashing;           /* crashes once it has handled the record in hand */
+    unsigned crashes;
     uint64_t blobs_in, blobs_out;
     unsigned submitted;
     pthread_t thread;
@@ -70,6 +74,37 @@ static void send_reply(const char *text, const int *fds, size_t n_fds)
     must(sendmsg(supervisor.client, &message, MSG_NOSIGNAL) > 0);
 }
 
+/* Keeps what the next supervisor needs, before the channel closes it. */
+static void hold(const struct channel *channel)
+{
+    close_fd(supervisor.held.inbox);
+    close_fd(supervisor.held.outbox);
+    supervisor.held = (struct channel_fds){
+        .inbox = dup(channel->mine.fd),
+        .outbox = dup(channel->theirs.fd),
+        .wait_fd = dup(channel->wake_fd),
+        .wake_fd = channel->wait_fd < 0 ? -1 : dup(channel->wait_fd),
+    };
+}
+
+/* Loses everything but what is held and published; the next supervisor goes on from that. */
+static void crash(void)
+{
+    struct channel next;
+    struct channel_fds fds = supervisor.held;
+
+    supervisor.held = (struct channel_fds)CHANNEL_FDS_NULL;
+    channel_deinit(&supervisor.channel);
+    must(channel_adopt(&next, &fds) == 0);
+    supervisor.channel = next;
+    supervisor.crashing = false;
+    supervisor.crashes++;
+    hold(&supervisor.channel);
+    must(payload_send_fd(supervisor.control, supervisor.channel.mine.fd, PAYLOAD_SERIAL_INBOX) ==
+         0);
+    channel_announce(&supervisor.channel);
+}
+
 static void attach(void)
 {
     struct channel_options options = {
@@ -89,6 +124,7 @@ static void attach(void)
                (int[]){fds.inbox, fds.outbox, sockets[1], fds.wait_fd, fds.wake_fd},
                supervisor.n_fds > 0 ? supervisor.n_fds : n_fds);
     close(sockets[1]);
+    hold(&supervisor.channel);
     channel_close_fds(&supervisor.channel);
 }
 
@@ -230,6 +266,10 @@ static bool on_submit(const struct ring_record *record)
         done(&(struct protocol_done){.cookie = UINT64_MAX});
     else if (is(data, &submit.payload, "never"))
         ;
+    else if (is(data, &submit.payload, "crash"))
+        supervisor.crashing = true;
+    else if (is(data, &submit.payload, "crash unread") && supervisor.crashes == 0)
+        crash();
     else if (submit.flags & PROTOCOL_SUBMIT_DO)
         echo(&submit, &id, data);
     else
@@ -249,8 +289,22 @@ static void on_lookup(const struct ring_record *record)
         put(PROTOCOL_FOUND, body,
             protocol_put_found(body, sizeof(body),
                                &(struct protocol_found){.cookie = lookup.cookie, .group = GROUP}));
+    else if (lookup.name_size == 5 && memcmp(lookup.name, "crash", 5) == 0 &&
+             supervisor.crashes == 0)
+        supervisor.crashing = true;
     else
         refuse(lookup.cookie, ENOENT, "");
+}
+
+static void on_find(const struct ring_record *record)
+{
+    struct protocol_named named;
+    char body[64];
+
+    must(protocol_get_named(record->body, record->size, &named) == 0);
+    put(PROTOCOL_FOUND, body,
+        protocol_put_found(body, sizeof(body),
+                           &(struct protocol_found){.cookie = named.cookie, .group = GROUP}));
 }
 
 static void on_by_id(const struct ring_record *record, bool watch)
@@ -258,6 +312,8 @@ static void on_by_id(const struct ring_record *record, bool watch)
     struct protocol_by_id by_id;
 
     must(protocol_get_by_id(record->body, record->size, &by_id) == 0);
+    if (strcmp(by_id.id.name, "slow") == 0 && supervisor.crashes == 0)
+        return;
     if (strcmp(by_id.id.name, "gone") == 0)
         refuse(by_id.cookie, ESRCH, "no such job");
     else if (watch)
@@ -265,6 +321,8 @@ static void on_by_id(const struct ring_record *record, bool watch)
             .cookie = by_id.cookie, .id = by_id.id, .end = PROTOCOL_END_CANCELLED, .attempts = 2});
     else
         accept_job(by_id.cookie, &by_id.id);
+    if (strcmp(by_id.id.name, "crash") == 0 && supervisor.crashes == 0)
+        crash(); /* its record is read again */
 }
 
 static bool on_record(const struct ring_record *record)
@@ -278,6 +336,12 @@ static bool on_record(const struct ring_record *record)
     case PROTOCOL_CANCEL:
     case PROTOCOL_WAIT:
         on_by_id(record, record->kind == PROTOCOL_WAIT);
+        return true;
+    case PROTOCOL_FIND:
+        on_find(record);
+        return true;
+    case PROTOCOL_ASK:
+    case PROTOCOL_MONITOR:
         return true;
     default:
         must(false);
@@ -298,6 +362,8 @@ static void serve(void)
         if (r == 0) {
             going = on_record(&record);
             channel_release(&supervisor.channel);
+            if (supervisor.crashing)
+                crash();
             continue;
         }
         r = channel_wait(&supervisor.channel, USEC_PER_SEC / 100);
@@ -317,6 +383,10 @@ static void *run(void *unused)
         attach();
         serve();
         channel_deinit(&supervisor.channel);
+        close_fd(supervisor.held.inbox);
+        close_fd(supervisor.held.outbox);
+        close_fd(supervisor.held.wait_fd);
+        close_fd(supervisor.held.wake_fd);
         close(supervisor.control);
     }
     close(supervisor.client);
@@ -329,7 +399,8 @@ static void listen_there(enum wake_backend backend)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
-    supervisor = (struct supervisor){.backend = backend, .channel = CHANNEL_NULL};
+    supervisor =
+        (struct supervisor){.backend = backend, .channel = CHANNEL_NULL, .held = CHANNEL_FDS_NULL};
     snprintf(supervisor.path, sizeof(supervisor.path), "/tmp/test-client-%d.sock", getpid());
     strcpy(address.sun_path, supervisor.path);
     unlink(supervisor.path); /* of a killed test that had the same number */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fake-keeper.h"
 #include "shared/base/cleanup.h"
+#include "supervisor/keeper/message.h"
 #include <check.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -37,19 +38,48 @@ int spawn_and_wait(const struct spawn_options *options, struct spawn_result *ret
     return r;
 }
 
+unsigned program_number = 1;
+
 static jmp_buf back;
 static struct keeper_ends given;
 
-static int go_on(void *userdata, const struct keeper_ends *ends)
+static int go_on(const struct keeper_program *program, const struct keeper_ends *ends)
 {
-    (void)userdata;
+    (void)program;
     given = *ends;
     longjmp(back, 1);
 }
 
+static int renew(struct keeper_program *program)
+{
+    (void)program;
+    program_number++;
+    return 0;
+}
+
+static void settle(struct keeper_program *program, bool failed)
+{
+    (void)program;
+    program_number -= failed;
+}
+
+static struct keeper_program fake_program = {.run = go_on, .renew = renew, .settle = settle};
+
 struct keeper_ends go_under_keeper(void)
 {
     if (setjmp(back) == 0)
-        _exit(keeper_run(go_on, NULL));
+        _exit(keeper_run(&fake_program));
+    return given;
+}
+
+struct keeper_ends go_under_new_keeper(void)
+{
+    static struct message message;
+
+    (void)go_under_keeper();
+    struct pollfd wait = {.fd = given.channel, .events = POLLIN};
+    ck_assert_int_eq(poll(&wait, 1, -1), 1);
+    ck_assert_int_eq(message_receive(given.channel, &message), 0);
+    ck_assert_uint_eq(message_take_kind(&message), MESSAGE_HELD_END);
     return given;
 }

@@ -18,6 +18,11 @@ struct spawn_exit reap_and_close(const struct spawn_result *result);
 
 /*
  * Makes this process a keeper and returns in the supervisor that it starts, which goes on with the
- * test. The test's outcome reaches the test runner through the keeper.
+ * test. It returns again in each supervisor that the keeper starts after a crash. The test's
+ * outcome reaches the test runner through the keeper.
  */
 struct keeper_ends go_under_keeper(void);
+/* The program that the keeper has started: 1, and more with each upgrade. */
+extern unsigned program_number;
+/* Also takes HELD_END, which says that nothing is held. */
+struct keeper_ends go_under_new_keeper(void);

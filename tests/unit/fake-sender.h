@@ -179,7 +179,7 @@ static inline void fake_expect_verdict(struct fake *fake, unsigned kind, uint64_
 /* Waits until everything put so far has been handled: nothing holds the inbox. */
 static inline void fake_consumed(struct fake *fake)
 {
-    const _Atomic uint32_t *head = &fake->channel.theirs.header->head;
+    const _Atomic uint32_t *head = &fake->channel.their_words->head;
 
     while (atomic_load(head) != fake->channel.out.published)
         sched_yield();
@@ -187,9 +187,9 @@ static inline void fake_consumed(struct fake *fake)
 
 static inline void fake_control(struct fake *fake, uint32_t control)
 {
-    atomic_store(&fake->channel.mine.header->control, control);
+    atomic_store(&fake->channel.words->control, control);
     if (fake->channel.backend == WAKE_FUTEX)
-        wake_futex_wake(&fake->channel.mine.header->control);
+        wake_futex_wake(&fake->channel.words->control);
     else
         wake_eventfd_wake(fake->channel.wake_fd);
 }

@@ -246,7 +246,7 @@ static inline void fake_do_text(struct fake *fake, const char *text)
 /* As the supervisor does when somebody cancels the job in hand. */
 static inline void fake_cancel(struct fake *fake)
 {
-    atomic_store(&fake->channel.mine.header->mark, fake->handle);
+    atomic_store(&fake->channel.words->mark, fake->handle);
 }
 
 /* Waits for the worker's own end; returns its wait status. */

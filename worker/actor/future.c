@@ -2,6 +2,7 @@
 #include "worker/actor/future.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/actor/local-actor.h"
 #include "worker/public.h"
 #include <string.h>
 
@@ -37,7 +38,8 @@ int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct fu
 
     if (!future)
         return -ENOMEM;
-    *future = (struct troupe_future){.actor = actor, .kind = kind, .reason = ""};
+    *future = (struct troupe_future){
+        .actor = actor, .kind = kind, .sent = actor->carrier->position, .reason = ""};
     future->content = NOTHING;
     r = handle_table_add(&futures->table, future, &number);
     if (r < 0) {

@@ -32,6 +32,7 @@ struct troupe_future {
     enum future_kind kind;
     enum future_state state;
     uint64_t cookie; /* 0 = has ended */
+    uint64_t sent;   /* position of the carrier when its request was about to be sent */
     troupe_ref to;
     int error;
     bool looked_at; /* the program knows the error */

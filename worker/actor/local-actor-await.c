@@ -41,6 +41,33 @@ void actor_ending(struct troupe_actor *actor, struct troupe_future *future)
         then(actor, future, future->then_userdata);
 }
 
+static void lose(struct troupe_actor *actor, struct list *list, uint64_t read)
+{
+    static const char REASON[] = "the supervisor ended before it answered";
+
+    list_for_each_safe (node, list) {
+        struct troupe_future *future = list_entry(node, struct troupe_future, link);
+
+        if (future->state != FUTURE_WAITING || future->sent >= read)
+            continue;
+        future_fail(&actor->futures, future, -ECONNRESET, REASON, sizeof(REASON) - 1);
+        actor_future_ended(actor, future);
+        actor->n_received++;
+    }
+}
+
+void actor_lose(struct troupe_actor *actor, uint64_t read)
+{
+    lose(actor, &actor->futures.asks, read);
+    lose(actor, &actor->futures.monitors, read);
+}
+
+void actor_restarted(struct troupe_actor *actor)
+{
+    actor->restarted = actor->on_restart;
+    actor->n_received += actor->restarted;
+}
+
 static int find_ended(struct troupe_future *const *futures, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -187,4 +214,11 @@ _public_ void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure
 {
     actor->on_failure = fn;
     actor->failure_userdata = userdata;
+}
+
+_public_ void troupe_actor_on_restart(struct troupe_actor *actor, troupe_restart_fn fn,
+                                      void *userdata)
+{
+    actor->on_restart = fn;
+    actor->restart_userdata = userdata;
 }

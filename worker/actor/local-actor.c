@@ -34,7 +34,7 @@ void actor_deinit(struct troupe_actor *actor)
 uint32_t actor_control(const struct troupe_actor *actor)
 {
     /* Partner: the supervisor's store at stop or pause. No other data depends on it. */
-    return atomic_load_explicit(&actor->carrier->channel.theirs.header->control,
+    return atomic_load_explicit(&actor->carrier->channel.their_words->control,
                                 memory_order_relaxed);
 }
 
@@ -192,6 +192,11 @@ int actor_run(struct troupe_actor *actor)
 {
     struct list *first = list_first(&actor->endings);
 
+    if (actor->restarted) {
+        actor->restarted = false;
+        actor->on_restart(actor, actor->restart_userdata);
+        return 1;
+    }
     if (first) {
         actor_ending(actor, list_entry(first, struct troupe_future, then_link));
         return 1;

@@ -34,13 +34,16 @@ struct troupe_actor {
     uint32_t pin;
     bool easing;
     troupe_ref self;            /* TROUPE_NOBODY = unknown yet */
-    uint64_t n_received;        /* records */
+    uint64_t n_received;        /* records, and futures that ended without one */
     uint32_t seen_control;      /* of actor_control_changed() */
     usec_t silence, silence_at; /* USEC_INFINITY = not wanted */
     troupe_silence_fn on_silence;
     void *silence_userdata;
     troupe_failure_fn on_failure;
     void *failure_userdata;
+    bool restarted; /* on_restart is due */
+    troupe_restart_fn on_restart;
+    void *restart_userdata;
 };
 
 /* `address` and `carrier` outlive the actor. */
@@ -93,6 +96,14 @@ void actor_release(struct troupe_actor *actor);
 void actor_future_ended(struct troupe_actor *actor, struct troupe_future *future);
 /* Runs them. */
 void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
+
+/*
+ * Fails with -ECONNRESET the futures that wait and were sent before position `read` of the carrier:
+ * nothing can arrive for them any more.
+ */
+void actor_lose(struct troupe_actor *actor, uint64_t read);
+/* Has `on_restart` called where messages are handled. */
+void actor_restarted(struct troupe_actor *actor);
 
 /*
  * Waits for the supervisor's answer to a request, unless sending it failed with `sent`, and frees

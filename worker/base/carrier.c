@@ -20,6 +20,7 @@ int carrier_open(struct carrier *ret, const struct carrier_class *class,
     channel_close_fds(&ret->channel);
     ret->control = control;
     ret->inline_max = ret->channel.theirs.header->inline_max;
+    ret->position = ret->channel.out.tail;
     return 0;
 }
 
@@ -35,6 +36,54 @@ void carrier_flush(struct carrier *carrier)
 {
     channel_publish(&carrier->channel);
     carrier->unpublished = 0;
+}
+
+/* Descriptors before that of the inbox were sent for records that were never published. */
+static int receive_inbox(struct carrier *carrier, int *ret_fd)
+{
+    uint64_t serial;
+
+    for (;;) {
+        int r = payload_receive_any(carrier->control, &serial, payload_drop_fd, ret_fd);
+
+        if (r < 0 || serial == PAYLOAD_SERIAL_INBOX)
+            return r;
+        payload_drop_fd(*ret_fd);
+    }
+}
+
+static int follow(struct carrier *carrier)
+{
+    const struct channel *channel = &carrier->channel;
+    _cleanup_close_ int fd = -1;
+    int r = receive_inbox(carrier, &fd);
+
+    if (r == 0)
+        r = channel_follow(&carrier->channel, fd);
+    if (r < 0)
+        return r;
+    carrier->class->restarted(carrier, carrier->position -
+                                           (channel->out.tail - channel->theirs.header->resumed));
+    return 0;
+}
+
+int carrier_next(struct carrier *carrier, struct ring_record *ret)
+{
+    struct ring_consumer *in = &carrier->channel.in;
+
+    for (;;) {
+        int r = ring_next(in, ret);
+
+        if (r != RING_E_EMPTY || !channel_is_moved(&carrier->channel))
+            return r;
+        /* The former supervisor may have published more before it ended. */
+        r = ring_next(in, ret);
+        if (r != RING_E_EMPTY)
+            return r;
+        r = follow(carrier);
+        if (r < 0)
+            return r;
+    }
 }
 
 int carrier_drain(struct carrier *carrier)
@@ -123,6 +172,7 @@ int carrier_commit(struct carrier *carrier, unsigned kind, int size)
     if (size < 0)
         return size;
     ring_commit(&carrier->channel.out, (uint16_t)kind, (uint32_t)size);
+    carrier->position += (uint32_t)(carrier->channel.out.tail - (uint32_t)carrier->position);
     carrier->unpublished++;
     return 0;
 }

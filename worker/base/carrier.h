@@ -26,6 +26,12 @@ struct carrier_class {
     int (*pump)(struct carrier *carrier, usec_t timeout);
     /* Does what troupe_actor_turn() promises. */
     int (*turn)(struct carrier *carrier, usec_t timeout);
+    /*
+     * The supervisor was restarted, and all answers of the former one have been read. Requests
+     * committed up to position `read` (struct carrier) are not answered any more, those behind it
+     * are. Must not wait.
+     */
+    void (*restarted)(struct carrier *carrier, uint64_t read);
 };
 
 struct carrier {
@@ -35,6 +41,7 @@ struct carrier {
     int poll_fd;          /* of carrier_fd(); -1 = none yet */
     bool over;            /* the supervisor hung up or broke the protocol */
     uint32_t inline_max;  /* larger payloads are blobs */
+    uint64_t position;    /* bytes of all records committed: the ring's tail, without wrapping */
     uint32_t unpublished; /* records committed since the last flush */
     uint64_t blobs_sent;  /* also the serial of the last one */
     struct blob made;     /* memory that the program fills; fd -1 = none */
@@ -44,6 +51,12 @@ struct carrier {
 int carrier_open(struct carrier *ret, const struct carrier_class *class,
                  const struct channel_fds *fds, int control);
 void carrier_deinit(struct carrier *carrier);
+
+/*
+ * Reads the next record as ring_next(). After a restart of the supervisor it goes on with the next
+ * inbox, which may also fail with -errno.
+ */
+int carrier_next(struct carrier *carrier, struct ring_record *ret);
 
 /* Reads all records that have arrived, without handling them. Returns 0 or -errno. */
 int carrier_drain(struct carrier *carrier);

@@ -117,6 +117,10 @@ static int read_record(struct troupe_client *client, const struct ring_record *r
     }
 }
 
+/*
+ * Returns 0, 1 if nobody waits for it any more, -ENOMEM, or another -errno if the record is
+ * corrupt.
+ */
 static int take_answer(struct troupe_client *client, const struct ring_record *record,
                        struct answer *ret)
 {
@@ -125,7 +129,14 @@ static int take_answer(struct troupe_client *client, const struct ring_record *r
     ret->kind = (enum protocol_kind)record->kind;
     ret->result = (struct troupe_result){.reason = "", .data = ""};
     r = read_record(client, record, ret);
-    return r < 0 ? r : pending_give(&client->pending, ret->number, &ret->result.cookie);
+    if (r < 0)
+        return r;
+    r = pending_give(&client->pending, ret->number, &ret->result.cookie);
+    if (r == 0 || !client->restarted)
+        return r;
+    /* A CANCEL that overtook other requests is answered again by the next supervisor. */
+    troupe_result_release(&ret->result);
+    return 1;
 }
 
 static int take_record(struct troupe_client *client, struct answer *ret)
@@ -133,13 +144,13 @@ static int take_record(struct troupe_client *client, struct answer *ret)
     for (;;) {
         struct ring_consumer before = client->carrier.channel.in;
         struct ring_record record;
-        bool theirs;
-        int r = ring_next(&client->carrier.channel.in, &record);
+        bool more;
+        int r = carrier_next(&client->carrier, &record);
 
         if (r != 0)
             return r;
-        theirs = actor_takes(&record);
-        if (theirs)
+        more = actor_takes(&record);
+        if (more)
             r = actor_receive(&client->actor, &record, before.head);
         else
             r = take_answer(client, &record, ret);
@@ -149,7 +160,7 @@ static int take_record(struct troupe_client *client, struct answer *ret)
         if (r < 0)
             return r == -ENOMEM ? r : -EPROTO;
         client->unreleased++;
-        if (!theirs)
+        if (!more && r == 0)
             return 0;
     }
 }

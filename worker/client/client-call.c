@@ -21,6 +21,14 @@ static int rest(struct troupe_client *client, usec_t timeout, bool wakeable)
     return r;
 }
 
+/* Whether the supervisor that was to answer has ended. */
+static bool is_lost(const struct troupe_client *client, uint64_t number)
+{
+    const struct pending_request *request = pending_get(&client->pending, number);
+
+    return client->bereft && request && request->sent < client->read;
+}
+
 /* Waits for the answer to `number`, and queues the others. */
 static int wait_answer(struct troupe_client *client, uint64_t number, struct answer *ret)
 {
@@ -34,7 +42,7 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
             r = answer_queue(client, ret);
         else if (r == RING_E_EMPTY)
             /* If the connection ended after the look, there may be one more answer. */
-            r = over ? -EPIPE : rest(client, USEC_INFINITY, false);
+            r = over || is_lost(client, number) ? -EPIPE : rest(client, USEC_INFINITY, false);
         if (r == -ENOMEM)
             /* The answer would come later, to a request that this call has given up. */
             client->carrier.over = true;
@@ -43,14 +51,26 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
     }
 }
 
-/* Waits for an answer of that kind. Returns 0, or the error of a refusal. */
+/* Forgets a request whose answer will not come. */
+static int wait_failed(struct troupe_client *client, uint64_t number, int error)
+{
+    uint64_t ignored;
+
+    (void)pending_give(&client->pending, number, &ignored);
+    return error == -EPIPE ? -ECONNRESET : error;
+}
+
+/*
+ * Waits for an answer of that kind. Returns 0, the error of a refusal, or -ECONNRESET if the
+ * supervisor ended first.
+ */
 static int wait_kind(struct troupe_client *client, uint64_t number, enum protocol_kind kind,
                      struct answer *ret)
 {
     int r = wait_answer(client, number, ret);
 
     if (r < 0)
-        return r;
+        return wait_failed(client, number, r);
     if (ret->kind != kind && ret->kind != PROTOCOL_REFUSED) {
         client->carrier.over = true;
         ret->result.error = -EPIPE;
@@ -66,10 +86,14 @@ _public_ int troupe_client_group(struct troupe_client *client, const char *name,
 {
     struct answer answer;
     uint64_t number;
-    int r = request_lookup(client, name, &number);
+    int r;
 
-    if (r == 0)
-        r = wait_kind(client, number, PROTOCOL_FOUND, &answer);
+    do {
+        r = request_lookup(client, name, &number);
+        if (r == 0)
+            r = wait_kind(client, number, PROTOCOL_FOUND, &answer);
+        /* The next supervisor finds it as well. */
+    } while (r == -ECONNRESET && !client->carrier.over);
     if (r == 0)
         *ret_group = answer.group;
     return r;
@@ -128,7 +152,7 @@ _public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
 {
     struct answer answer;
     uint64_t number;
-    int r = request_by_id(client, PROTOCOL_CANCEL, id, 0, 0, &number);
+    int r = request_cancel(client, id, &number);
 
     return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
 }
@@ -150,9 +174,31 @@ _public_ int troupe_client_submit(struct troupe_client *client, uint64_t group,
 
 _public_ int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie)
 {
+    return request_wait(client, id, cookie);
+}
+
+/*
+ * Ends one of the requests that the supervisor will not answer any more; those that wait for a job
+ * are sent again instead, if another supervisor has taken over. Returns 0, or -EAGAIN if none is
+ * left.
+ */
+static int next_lost(struct troupe_client *client, struct troupe_result *ret)
+{
+    struct pending_request *request;
     uint64_t number;
 
-    return request_by_id(client, PROTOCOL_WAIT, id, cookie, CARRIER_TRY, &number);
+    while ((request = pending_lost(&client->pending, client->read, &number))) {
+        if (request->id && !client->carrier.over &&
+            request_wait_again(client, request, number) == 0)
+            continue;
+        *ret = (struct troupe_result){
+            .error = -ECONNRESET,
+            .reason = "the supervisor ended before the end of the job was known",
+            .data = ""};
+        return pending_give(&client->pending, number, &ret->cookie);
+    }
+    client->bereft = client->carrier.over;
+    return -EAGAIN;
 }
 
 static int next(struct troupe_client *client, struct answer *ret, usec_t timeout)
@@ -165,6 +211,10 @@ static int next(struct troupe_client *client, struct answer *ret, usec_t timeout
         const bool over = client->carrier.over;
         int r = answer_next(client, ret);
 
+        if (r == -EPIPE || (r == RING_E_EMPTY && over))
+            client_lose(client, UINT64_MAX);
+        if (r != 0 && client->bereft && next_lost(client, &ret->result) == 0)
+            return 0;
         if (r != RING_E_EMPTY)
             return r;
         if (over)

@@ -26,6 +26,15 @@ static int wait_room(struct carrier *carrier, uint32_t size)
     return r == -EINTR || r == -ETIMEDOUT ? 0 : r;
 }
 
+/* Nothing arrives any more; futures may have ended by that. */
+static int pump_over(struct troupe_client *client)
+{
+    const uint64_t before = client->actor.n_received;
+
+    client_lose(client, UINT64_MAX);
+    return client->actor.n_received > before ? 1 : -EPIPE;
+}
+
 /* Keeps ends of jobs for troupe_client_next(). */
 static int pump(struct carrier *carrier, usec_t timeout)
 {
@@ -37,8 +46,12 @@ static int pump(struct carrier *carrier, usec_t timeout)
 
     if (r == 0)
         r = answer_queue(client, &answer);
+    else if (r == -EPIPE)
+        return pump_over(client);
     else if (r == RING_E_EMPTY && client->actor.n_received == before) {
-        r = over ? -EPIPE : client_sleep(client, timeout);
+        if (over)
+            return pump_over(client);
+        r = client_sleep(client, timeout);
         return r == -ETIMEDOUT ? 0 : r;
     }
     return r < 0 ? r : 1;
@@ -69,7 +82,29 @@ static int turn(struct carrier *carrier, usec_t timeout)
     }
 }
 
-const struct carrier_class client_carrier = {.wait_room = wait_room, .pump = pump, .turn = turn};
+void client_lose(struct troupe_client *client, uint64_t read)
+{
+    client->bereft = true;
+    client->read = read;
+    client->pending.cursor = 0;
+    actor_lose(&client->actor, read);
+}
+
+static void restarted(struct carrier *carrier, uint64_t read)
+{
+    struct troupe_client *client = client_of(carrier);
+
+    client->restarted = true;
+    client_lose(client, read);
+    actor_restarted(&client->actor);
+}
+
+const struct carrier_class client_carrier = {
+    .wait_room = wait_room,
+    .pump = pump,
+    .turn = turn,
+    .restarted = restarted,
+};
 
 _public_ struct troupe_actor *troupe_client_actor(struct troupe_client *client)
 {

@@ -5,10 +5,20 @@
 #include "worker/base/sized.h"
 #include "worker/client/client.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Publishes so many submissions together, which saves wake-ups. */
 #define BATCH 32u
+
+static int take(struct troupe_client *client, uint64_t cookie, struct protocol_id *id,
+                uint64_t *ret_number)
+{
+    const struct pending_request request = {
+        .cookie = cookie, .sent = client->carrier.position, .id = id};
+
+    return pending_take(&client->pending, request, ret_number);
+}
 
 /* Forgets the number of a request that was not sent. */
 static int sent(struct troupe_client *client, int r, uint64_t number, uint64_t *ret_number)
@@ -32,25 +42,56 @@ int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret
     if (length == 0 || length > PROTOCOL_KEY_MAX)
         return -ENOENT;
     lookup.name_size = (uint32_t)length;
-    r = pending_take(&client->pending, 0, &lookup.cookie);
+    r = take(client, 0, NULL, &lookup.cookie);
     if (r < 0)
         return r;
     r = carrier_put(&client->carrier, PROTOCOL_LOOKUP, lookup, &lookup, NULL, 0);
     return sent(client, r, lookup.cookie, ret_number);
 }
 
-int request_by_id(struct troupe_client *client, enum protocol_kind kind, const char *id,
-                  uint64_t cookie, unsigned flags, uint64_t *ret_number)
+int request_cancel(struct troupe_client *client, const char *id, uint64_t *ret_number)
 {
     struct protocol_by_id by_id;
     int r = protocol_id_parse(&by_id.id, id);
 
     if (r == 0)
-        r = pending_take(&client->pending, cookie, &by_id.cookie);
+        r = take(client, 0, NULL, &by_id.cookie);
     if (r < 0)
         return r;
-    r = carrier_put(&client->carrier, kind, by_id, &by_id, NULL, flags);
+    r = carrier_put(&client->carrier, PROTOCOL_CANCEL, by_id, &by_id, NULL, 0);
     return sent(client, r, by_id.cookie, ret_number);
+}
+
+static int put_wait(struct troupe_client *client, const struct protocol_id *id, uint64_t number,
+                    unsigned flags)
+{
+    const struct protocol_by_id by_id = {.id = *id, .cookie = number};
+
+    return carrier_put(&client->carrier, PROTOCOL_WAIT, by_id, &by_id, NULL, flags);
+}
+
+int request_wait(struct troupe_client *client, const char *id, uint64_t cookie)
+{
+    struct protocol_id *copy = malloc(sizeof(*copy));
+    uint64_t number;
+    int r = copy ? protocol_id_parse(copy, id) : -ENOMEM;
+
+    if (r == 0)
+        r = take(client, cookie, copy, &number);
+    if (r < 0) {
+        free(copy);
+        return r;
+    }
+    return sent(client, put_wait(client, copy, number, CARRIER_TRY), number, &number);
+}
+
+int request_wait_again(struct troupe_client *client, struct pending_request *request,
+                       uint64_t number)
+{
+    const struct protocol_id id = *request->id;
+
+    request->sent = client->carrier.position;
+    return put_wait(client, &id, number, 0);
 }
 
 /* The options of the first layout. */
@@ -118,7 +159,7 @@ int request_submit(struct troupe_client *client, const struct request_job *job,
 
     r = apply_options(&submit, job->options);
     if (r == 0)
-        r = pending_take(&client->pending, job->cookie, &submit.cookie);
+        r = take(client, job->cookie, NULL, &submit.cookie);
     if (r < 0)
         return r;
     r = carrier_put(&client->carrier, PROTOCOL_SUBMIT, submit, &submit, &submit.payload,

@@ -131,7 +131,7 @@ _public_ int troupe_client_process(struct troupe_client *client)
 
     channel_end_sleep(channel);
     r = troupe_actor_turn(&client->actor, 0);
-    if (r > 0 || client->results.first)
+    if (r > 0 || client->results.first || client->bereft)
         return 1;
     if (r < 0)
         return r;

@@ -17,6 +17,9 @@ struct troupe_client {
     char address[CONNECTION_ADDRESS_SIZE];
     unsigned unreleased; /* records read since space was given back */
     struct pending pending;
+    bool restarted; /* another supervisor has taken over */
+    bool bereft;    /* requests sent before position `read` are not answered any more */
+    uint64_t read;  /* of the carrier; UINT64_MAX = the connection is over */
     struct results results;
     struct troupe_actor actor;
 };
@@ -41,6 +44,9 @@ int answer_next(struct troupe_client *client, struct answer *ret);
  */
 int answer_queue(struct troupe_client *client, struct answer *answer);
 
+/* The supervisor has ended: requests sent before this position of the carrier get no answer. */
+void client_lose(struct troupe_client *client, uint64_t read);
+
 /* Checks for the end of the connection, and returns `over`. */
 bool client_hung_up(struct troupe_client *client);
 
@@ -59,8 +65,11 @@ int client_sleep(struct troupe_client *client, usec_t timeout);
  * Returns 0 or -errno; nothing was sent if it fails.
  */
 int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret_number);
-int request_by_id(struct troupe_client *client, enum protocol_kind kind, const char *id,
-                  uint64_t cookie, unsigned flags, uint64_t *ret_number);
+int request_cancel(struct troupe_client *client, const char *id, uint64_t *ret_number);
+int request_wait(struct troupe_client *client, const char *id, uint64_t cookie);
+/* Sends a WAIT again, under the same number. May wait for room. */
+int request_wait_again(struct troupe_client *client, struct pending_request *request,
+                       uint64_t number);
 
 struct request_job {
     uint64_t group;

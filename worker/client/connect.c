@@ -101,7 +101,7 @@ static int receive_piece(int socket, struct reply *reply)
     if (n_fds > room || (message.msg_flags & MSG_CTRUNC))
         return -EPROTO;
     reply->size += (size_t)n;
-    return n == 0 ? -EPROTO : 0;
+    return n == 0 ? -ECONNRESET : 0;
 }
 
 static int receive_reply(int socket, struct reply *reply)
@@ -121,11 +121,11 @@ int connection_error(const char *text, size_t size)
         const char *name;
         int error;
     } errors[] = {
-        {".NotPermitted\"", -EPERM}, {".TooManyClients\"", -EUSERS},
-        {".Stopping\"", -ESHUTDOWN}, {".Internal\"", -ENOMEM},
-        {".BadOption\"", -EINVAL},   {".InvalidParameter\"", -EINVAL},
-        {".NoSuchJob\"", -ESRCH},    {".TooSlow\"", -EPIPE},
-        {".NoSuch", -ENOENT}, /* after the exact name */
+        {".NotPermitted\"", -EPERM},  {".TooManyClients\"", -EUSERS},
+        {".Stopping\"", -ESHUTDOWN},  {".Internal\"", -ENOMEM},
+        {".BadOption\"", -EINVAL},    {".InvalidParameter\"", -EINVAL},
+        {".NoSuchJob\"", -ESRCH},     {".TooSlow\"", -EPIPE},
+        {".Restarting\"", -ERESTART}, {".NoSuch", -ENOENT}, /* after the exact name */
     };
 
     for (size_t i = 0; i < ELEMENTS(errors); i++)
@@ -183,7 +183,7 @@ int connection_open(struct connection *ret, const char *path)
     if (r == 0 || r == -EPIPE)
         r = receive_reply(fd, &reply);
     if (r < 0)
-        return r == -ECONNRESET ? -EPROTO : r;
+        return r == -EPIPE ? -ECONNRESET : r;
     if (reply.n_fds != DESCRIPTORS_MAX - 1 && reply.n_fds != DESCRIPTORS_MAX) {
         r = connection_error(reply.text, reply.size);
         return r == -ENOMEM ? -EAGAIN : r; /* the supervisor's memory, not ours */

@@ -50,7 +50,20 @@ static int turn(struct carrier *carrier, usec_t timeout)
     return troupe_worker_turn(worker_of(carrier), timeout);
 }
 
-const struct carrier_class worker_carrier = {.wait_room = wait_room, .pump = pump, .turn = turn};
+static void restarted(struct carrier *carrier, uint64_t read)
+{
+    struct troupe_actor *actor = &worker_of(carrier)->actor;
+
+    actor_lose(actor, read);
+    actor_restarted(actor);
+}
+
+const struct carrier_class worker_carrier = {
+    .wait_room = wait_room,
+    .pump = pump,
+    .turn = turn,
+    .restarted = restarted,
+};
 
 _public_ struct troupe_actor *troupe_worker_actor(struct troupe_worker *worker)
 {

@@ -43,10 +43,10 @@ _public_ const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size
 
 _public_ bool troupe_job_is_cancelled(const struct troupe_job *job)
 {
-    const struct memory_header *header = job->worker->carrier.channel.theirs.header;
+    const struct memory_words *words = job->worker->carrier.channel.their_words;
 
     /* Partner: the supervisor's store at a request to cancel. No other data depends on it. */
-    return atomic_load_explicit(&header->mark, memory_order_relaxed) == job->wire.handle;
+    return atomic_load_explicit(&words->mark, memory_order_relaxed) == job->wire.handle;
 }
 
 static int job_end(struct troupe_job *job, enum protocol_outcome outcome, int code,

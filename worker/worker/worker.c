@@ -92,8 +92,7 @@ _public_ void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn f
 _public_ void troupe_worker_heartbeat(struct troupe_worker *worker)
 {
     /* Partner: the supervisor's watchdog, which compares it with the last value that it saw. */
-    (void)atomic_fetch_add_explicit(&worker->carrier.channel.mine.header->mark, 1,
-                                    memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&worker->carrier.channel.words->mark, 1, memory_order_relaxed);
 }
 
 _public_ int troupe_worker_publish_state(struct troupe_worker *worker, const void *data,
@@ -155,14 +154,16 @@ static int worker_wait(struct troupe_worker *worker, usec_t timeout)
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret)
 {
     const uint32_t control = actor_control(&worker->actor);
+    const uint64_t received = worker->actor.n_received;
     usec_t deadline = 0;
 
     for (;;) {
-        int r = ring_next(&worker->carrier.channel.in, ret);
+        int r = carrier_next(&worker->carrier, ret);
 
         if (r != RING_E_EMPTY)
             return r;
-        if (timeout == 0 || actor_control(&worker->actor) != control)
+        if (timeout == 0 || actor_control(&worker->actor) != control ||
+            worker->actor.n_received != received)
             return RING_E_EMPTY;
         if (deadline == 0)
             deadline = clock_deadline(timeout);

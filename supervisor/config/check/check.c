@@ -57,6 +57,16 @@ static int check_cells(const struct config_group *group)
                                 "none, or Type=actor");
 }
 
+/* Only jobs are durable. */
+static int check_durable(const struct config_group *group)
+{
+    if (!group->durable || group->type == CONFIG_ACTOR)
+        return 0;
+    return config_draft_problem(group->draft, "Durable",
+                                "Durable=yes needs jobs, which a service has none of; allowed: "
+                                "no, or Type=actor");
+}
+
 /* A spare would run a service twice, and one-for-all starts its workers together. */
 static int check_spare(const struct config_group *group)
 {
@@ -80,6 +90,8 @@ int config_check_group(struct config_group *group)
         r = check_endpoint(group);
     if (r == 0)
         r = check_cells(group);
+    if (r == 0)
+        r = check_durable(group);
     if (r == 0)
         r = check_spare(group);
     return r;

@@ -81,6 +81,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_POOL("MaxAgeSec", TIMEOUT, max_age), DEFAULT("infinity"), TIME_OR_INFINITY},
     {IN_POOL("BatchMax", UNSIGNED, batch_max), DEFAULT("10"), FROM(1, "", 1000)},
 
+    {IN_JOBS("Durable", BOOL, durable), DEFAULT("no"), .allowed = "no, yes"},
     {IN_JOBS("QueueMax", COUNT, queue_max), DEFAULT("10000"), FROM(1, "", COUNT_MAX)},
     {IN_JOBS("QueueMemoryMax", SIZE, queue_memory_max), DEFAULT("256M"), SIZE_FROM(1, ANY_SIZE)},
     {IN_JOBS("TimeoutSec", TIMEOUT, timeout), DEFAULT("infinity"), TIME_OR_INFINITY},
@@ -165,6 +166,7 @@ static const struct config_key DAEMON_KEYS[] = {
      FROM(0, " (keep none)", 1000000)},
     {IN_DAEMON("DeadLettersMemoryMax", SIZE, dead_letters_memory_max), DEFAULT("64M"),
      SIZE_FROM(0, ANY_SIZE)},
+    {IN_DAEMON("StateDirectory", PATH, state_directory), .allowed = "an absolute path"},
     {IN_DAEMON("TimeoutStopSec", TIMEOUT, timeout_stop), DEFAULT("30s"), TIME_OR_INFINITY},
     {IN_DAEMON("LogLevel", LOG_LEVEL, log_level), DEFAULT("info"),
      .allowed = "error, warning, notice, info, debug"},

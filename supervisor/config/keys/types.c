@@ -91,6 +91,18 @@ static int parse_choice(const struct config_key *key, const char *value, void *f
     return 0;
 }
 
+/* `allowed` is "no, yes". */
+static int parse_bool(const struct config_key *key, const char *value, void *field,
+                      const char **ret_reason)
+{
+    const int n = words_find(key->allowed, value);
+
+    if (n < 0)
+        return invalid(ret_reason, "unknown");
+    *(bool *)field = n > 0;
+    return 0;
+}
+
 static int parse_log_level(const struct config_key *key, const char *value, void *field,
                            const char **ret_reason)
 {
@@ -287,6 +299,7 @@ const struct config_type CONFIG_TYPE_PERCENT = NUMBER(uint64_t, values_percent);
 const struct config_type CONFIG_TYPE_FRACTION = SCALAR(double, parse_fraction);
 const struct config_type CONFIG_TYPE_SIGNAL = SCALAR(int, parse_signal);
 const struct config_type CONFIG_TYPE_CHOICE = SCALAR(int, parse_choice);
+const struct config_type CONFIG_TYPE_BOOL = SCALAR(bool, parse_bool);
 const struct config_type CONFIG_TYPE_LOG_LEVEL = SCALAR(int, parse_log_level);
 const struct config_type CONFIG_TYPE_TEXT = OWNED(char *, parse_text, text);
 const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);

@@ -17,6 +17,7 @@ extern const struct config_type CONFIG_TYPE_PERCENT;   /* uint64_t */
 extern const struct config_type CONFIG_TYPE_WORKERS;   /* unsigned; "50%" is of the processors */
 extern const struct config_type CONFIG_TYPE_SIGNAL;    /* int */
 extern const struct config_type CONFIG_TYPE_CHOICE;    /* an enumeration from 0 on */
+extern const struct config_type CONFIG_TYPE_BOOL;      /* bool; "no, yes" */
 extern const struct config_type CONFIG_TYPE_LOG_LEVEL; /* enum log_level */
 extern const struct config_type CONFIG_TYPE_TEXT;      /* char *; anything */
 extern const struct config_type CONFIG_TYPE_PATH;      /* char *; absolute */

@@ -169,7 +169,7 @@ struct change {
     void (*apply)(struct change *change, struct dead_letter *letter);
     uint64_t last; /* id */
     uint64_t n_purged;
-    struct requeue_result result;
+    struct requeue requeue;
 };
 
 #define change_of(pointer) list_entry(pointer, struct change, parts)
@@ -183,8 +183,10 @@ static bool change_letters(struct request_parts *parts)
 
     do {
         letter = dead_letter_walk_next(&change->walk);
-        if (!letter || letter->id > change->last)
-            return true;
+        if (!letter || letter->id > change->last) {
+            parts->waits = requeue_is_pending(&change->requeue);
+            return !parts->waits;
+        }
         matches = dead_letter_matches(letter, &change->filter);
         if (matches)
             change->apply(change, letter);
@@ -195,7 +197,16 @@ static bool change_letters(struct request_parts *parts)
 static void free_change(struct request_parts *parts)
 {
     dead_letter_walk_end(&change_of(parts)->walk);
+    requeue_deinit(&change_of(parts)->requeue);
     free(change_of(parts));
+}
+
+static void on_all_settled(struct requeue *requeue)
+{
+    struct change *change = list_entry(requeue, struct change, requeue);
+
+    if (change->parts.waits)
+        request_parts_resume(&change->parts);
 }
 
 /* Changes all letters that match the filter. */
@@ -217,6 +228,8 @@ static void change_all(struct request *request,
         (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
     change->filter = filter;
     change->apply = apply;
+    requeue_init(&change->requeue, request->context, given->to);
+    change->requeue.settled = on_all_settled;
     change->last = letters->last_id;
     dead_letter_walk_begin(&change->walk, letters, false);
     request_in_parts(request, &change->parts);
@@ -229,44 +242,73 @@ static bool take_which(struct request *request, const struct letter_parameters *
            request_refuse(request, "id", "either this or filter");
 }
 
-static void requeue_one(struct request *request, int64_t id, const char *to)
+/* A call that sends one letter. */
+struct single {
+    struct requeue requeue;
+    struct request *request;
+};
+
+static void drop_single(struct request *request)
 {
-    struct dead_letter *letter = find_letter(request, id);
-    struct requeue_result result = {0};
+    struct single *single = request->state;
+
+    requeue_deinit(&single->requeue);
+    free(single);
+}
+
+static void on_settled(struct requeue *requeue)
+{
+    struct request *request = list_entry(requeue, struct single, requeue)->request;
+    const struct letter_parameters *given = request->parameters;
     struct reply *reply;
 
-    if (!letter)
-        return;
-    requeue_letter(request->context, letter, to, &result);
-    if (result.n_failed > 0) {
+    if (requeue->n_failed > 0) {
         reply = request_begin_error(request, "NotRequeued");
-        reply_int(reply, "id", id);
-        reply_string(reply, "problem", result.problem);
+        reply_int(reply, "id", given->id.value);
+        reply_string(reply, "problem", requeue->problem);
     } else {
         reply = request_begin(request);
-        reply_uint(reply, "requeued", result.n_requeued);
+        reply_uint(reply, "requeued", requeue->n_requeued);
         reply_uint(reply, "failed", 0);
-        reply_string_if(reply, "job", result.job);
+        reply_string_if(reply, "job", requeue->job);
     }
     request_end(request);
 }
 
+static void requeue_one(struct request *request, int64_t id, const char *to)
+{
+    struct dead_letter *letter = find_letter(request, id);
+    struct single *single = letter ? request_allocate(request, sizeof(*single)) : NULL;
+
+    if (!single)
+        return;
+    single->request = request;
+    requeue_init(&single->requeue, request->context, to);
+    request->state = single;
+    request->drop = drop_single;
+    requeue_letter(&single->requeue, letter);
+    if (request_is_oneway(request)) {
+        request_done(request);
+        return;
+    }
+    single->requeue.settled = on_settled;
+    if (!requeue_is_pending(&single->requeue))
+        on_settled(&single->requeue);
+}
+
 static void requeue_match(struct change *change, struct dead_letter *letter)
 {
-    struct request *request = change->parts.request;
-    const struct letter_parameters *given = request->parameters;
-
-    requeue_letter(request->context, letter, given->to, &change->result);
+    requeue_letter(&change->requeue, letter);
 }
 
 static void finish_requeue(struct request_parts *parts)
 {
-    const struct requeue_result *result = &change_of(parts)->result;
+    const struct requeue *requeue = &change_of(parts)->requeue;
     struct reply *reply = request_part_reply(parts);
 
-    reply_uint(reply, "requeued", result->n_requeued);
-    reply_uint(reply, "failed", result->n_failed);
-    reply_string_if(reply, "problem", result->problem);
+    reply_uint(reply, "requeued", requeue->n_requeued);
+    reply_uint(reply, "failed", requeue->n_failed);
+    reply_string_if(reply, "problem", requeue->problem);
 }
 
 static void requeue(struct request *request)

@@ -168,9 +168,8 @@ struct subscriptions {
 
 static bool step_subscriptions(struct control_list *list)
 {
-    const struct handle_table *table = &list->parts.request->context->messages->actors;
     struct subscriptions *all = subscriptions_of(list);
-    const struct actor *actor = actor_get(table, all->exchange);
+    const struct actor *actor = actor_get(list->parts.request->context->messages, all->exchange);
     const struct exchange_subscription *subscription;
 
     if (!actor || !all->at.at || all->at.at == &actor_exchange(actor)->subscriptions)

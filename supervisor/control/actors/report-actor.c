@@ -54,8 +54,7 @@ void report_subscription(struct reply *reply, const struct actor *exchange,
 {
     reply_object(reply, NULL);
     reply_string(reply, "exchange", exchange->name);
-    reply_string(reply, "actor",
-                 actor_name_of(&exchange->context->actors, subscription->subscriber->actor));
+    reply_string(reply, "actor", actor_name_of(exchange->context, subscription->subscriber->actor));
     report_topic(reply, &subscription->topic);
     reply_end_object(reply);
 }

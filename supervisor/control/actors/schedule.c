@@ -71,7 +71,7 @@ static bool cancel_part(struct request_parts *parts)
 {
     struct cancellation *all = list_entry(parts, struct cancellation, parts);
     const struct timer_parameters *given = parts->request->parameters;
-    struct actor *actor = actor_get(&parts->request->context->messages->actors, all->to);
+    struct actor *actor = actor_get(parts->request->context->messages, all->to);
     unsigned n = 0;
 
     if (actor)
@@ -138,7 +138,7 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
     report_topic(reply, &envelope->topic);
     reply_uint(reply, "next_at", schedule->alarm.date);
     reply_uint_if(reply, "period_usec", schedule->period);
-    reply_string_if(reply, "owner", actor_name_of(&schedule->context->actors, envelope->sender));
+    reply_string_if(reply, "owner", actor_name_of(schedule->context, envelope->sender));
     reply_uint(reply, "payload_bytes", envelope->payload.size);
     reply_end_object(reply);
 }

@@ -97,8 +97,7 @@ static void answer_reply(struct request *request, const struct envelope *envelop
     struct reply *reply = request_begin(request);
     int r;
 
-    reply_string(reply, "from",
-                 actor_name_of(&request->context->messages->actors, envelope->sender));
+    reply_string(reply, "from", actor_name_of(request->context->messages, envelope->sender));
     reply_text(reply, "type", envelope->topic.type, envelope->topic.type_size);
     r = report_payload(reply, "payload", &envelope->payload, REPORT_SINGLE_MAX);
     if (r == -EMSGSIZE)

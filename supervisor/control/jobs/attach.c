@@ -52,17 +52,35 @@ static int send_descriptors(struct request *request, const struct endpoint_fds *
     return request_end_with_fds(request, all, n);
 }
 
-static void attach(struct request *request)
+static struct attachment_options options_of(struct request *request)
 {
-    const struct attach_parameters *given = request->parameters;
-    const struct attachment_options options = {
+    return (struct attachment_options){
         .uid = request->connection->peer.uid,
+        .connection = request->connection->fd,
         .spin_usec = (uint32_t)request->context->config->spin,
         .blobs = request->connection->account->blobs,
         .may_read = may_read,
         .broken = on_broken,
         .userdata = request,
     };
+}
+
+int control_adopt_attachment(struct request *request, struct held *held)
+{
+    const struct attachment_options options = options_of(request);
+    int r = attachment_adopt(&request->attachment, request->context->groups, &options, held);
+
+    if (r < 0)
+        return r;
+    attachment_set_may_change(request->attachment, request->connection->account->may_change);
+    request->connection->idle_max = USEC_INFINITY;
+    return 0;
+}
+
+static void attach(struct request *request)
+{
+    const struct attach_parameters *given = request->parameters;
+    const struct attachment_options options = options_of(request);
     struct endpoint_fds fds;
     int r;
 

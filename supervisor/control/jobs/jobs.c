@@ -7,6 +7,10 @@
 #include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/job-lookup.h"
+#include "supervisor/job/job-waiter.h"
+#include "supervisor/store/durable-job.h"
+#include <errno.h>
 #include <stdlib.h>
 
 static void tell_job(struct request *request, const struct job *job)
@@ -28,28 +32,59 @@ static void on_change(struct job_waiter *waiter, struct job *job)
 {
     struct request *request = waiter->owner;
 
-    if (job_ended(job))
+    if (job->refusal != 0)
+        control_refuse_job(request, job);
+    else if (job_ended(job))
         answer_job(request, job);
     else if (waiter->cookie != 0)
         tell_job(request, job);
 }
 
-static void create(struct request *request)
+/* The job goes on without the client. */
+static void drop_waiter(struct request *request)
 {
-    const struct control_submit_options options = {.keep_result = true};
-    struct job *job = control_submit(request, &options);
+    job_waiter_free(request->context->jobs, request->state);
+}
+
+static void hold(struct request *request, struct job_waiter *waiter)
+{
+    request->state = waiter;
+    request->drop = drop_waiter;
+}
+
+static void answer_accepted(struct request *request, const struct job *job)
+{
     char id[PROTOCOL_ID_TEXT];
 
-    if (!job)
-        return;
-    reply_string(request_begin(request), "id", protocol_id_format(&job->id, id));
+    reply_string(request_begin(request), "id", job_format_id(job, id));
     request_end(request);
 }
 
-/* The job goes on without the client. */
-static void drop_submitter(struct request *request)
+static void on_accepted(struct job_waiter *waiter, struct job *job)
 {
-    job_remove_waiter(request->state);
+    if (job->refusal != 0)
+        control_refuse_job(waiter->owner, job);
+    else
+        answer_accepted(waiter->owner, job);
+}
+
+static void create(struct request *request)
+{
+    const struct control_submit_options options = {
+        .keep_result = true,
+        .changed = request_is_oneway(request) ? NULL : on_accepted,
+        .owner = request,
+    };
+    struct job *job = control_submit(request, &options);
+
+    if (!job)
+        return;
+    if (!job->record || request_is_oneway(request)) {
+        answer_accepted(request, job);
+        return;
+    }
+    hold(request, job_first_waiter(job));
+    durable_job_await(job, request->state);
 }
 
 static void do_job(struct request *request)
@@ -60,6 +95,7 @@ static void do_job(struct request *request)
         .owner = request,
     };
     struct job *job = control_submit(request, &options);
+    struct job_waiter *submitter;
 
     if (!job)
         return;
@@ -67,10 +103,10 @@ static void do_job(struct request *request)
         request_done(request);
         return;
     }
-    request->state = &job->submitter;
-    request->drop = drop_submitter;
-    job->submitter.cookie = request_wants_more(request);
-    if (job->submitter.cookie != 0)
+    submitter = job_first_waiter(job);
+    submitter->cookie = request_wants_more(request);
+    hold(request, submitter);
+    if (submitter->cookie != 0)
         tell_job(request, job);
 }
 
@@ -78,41 +114,85 @@ struct id_parameters {
     const char *id;
 };
 
-/* NULL = an error has been sent. */
+/* A call for a job that is read from disk; then it is executed again. */
+struct search {
+    struct job_lookup lookup;
+    struct request *request;
+};
+
+static void drop_search(struct request *request)
+{
+    struct search *search = request->state;
+
+    job_lookup_end(&search->lookup);
+    free(search);
+}
+
+static void on_found(struct job_lookup *lookup, struct job *job)
+{
+    struct request *request = list_entry(lookup, struct search, lookup)->request;
+    const struct id_parameters *given = request->parameters;
+
+    if (!job) {
+        request_fail_string(request, "NoSuchJob", "id", given->id);
+        return;
+    }
+    drop_search(request);
+    request->state = NULL;
+    request->drop = NULL;
+    request->method->call(request);
+}
+
+/* Looks for the job on disk. Returns false if it cannot be there. */
+static bool search_job(struct request *request, const struct protocol_id *id)
+{
+    struct search *search = calloc(1, sizeof(*search));
+
+    if (!search)
+        return false;
+    search->request = request;
+    search->lookup.found = on_found;
+    if (!job_lookup_begin(&search->lookup, request->context->groups, id)) {
+        free(search);
+        return false;
+    }
+    request->state = search;
+    request->drop = drop_search;
+    return true;
+}
+
+/* Returns NULL if an error has been sent, or the call will be executed again. */
 static struct job *find_job(struct request *request)
 {
     const struct id_parameters *given = request->parameters;
     struct job *job = NULL;
     struct protocol_id id;
 
-    if (protocol_id_parse(&id, given->id) == 0)
+    if (protocol_id_parse(&id, given->id) == 0) {
         job = job_by_id(request->context->jobs, &id);
-    /* A job without a group has ended and exists only for clients that still receive its result. */
-    if (job && job->group)
-        return job;
+        /* A job without a group has ended and exists only for clients that still receive its
+         * result. */
+        if (job && job->group)
+            return job;
+        if (!job && search_job(request, &id))
+            return NULL;
+    }
     request_fail_string(request, "NoSuchJob", "id", given->id);
     return NULL;
 }
 
-static void drop_waiter(struct request *request)
-{
-    job_remove_waiter(request->state);
-    free(request->state);
-}
-
 static void await_end(struct request *request, struct job *job, bool every_change)
 {
-    struct job_waiter *waiter = request_allocate(request, sizeof(*waiter));
+    struct job_waiter *waiter = job_waiter_new(request->context->jobs, job);
 
-    if (!waiter)
+    if (!waiter) {
+        request_internal(request, -ENOMEM);
         return;
-    *waiter =
-        (struct job_waiter){.changed = on_change, .owner = request, .cookie = every_change ? 1 : 0};
-    list_init(&waiter->link);
-    list_init(&waiter->owner_link);
-    request->state = waiter;
-    request->drop = drop_waiter;
-    job_add_waiter(job, waiter);
+    }
+    waiter->changed = on_change;
+    waiter->owner = request;
+    waiter->cookie = every_change;
+    hold(request, waiter);
 }
 
 static void get(struct request *request)
@@ -141,11 +221,46 @@ static void wait_job(struct request *request)
         await_end(request, job, false);
 }
 
+static void refuse_cancel(struct request *request, const struct job *job)
+{
+    const struct id_parameters *given = request->parameters;
+    struct reply *reply = request_begin_error(request, "AlreadyEnded");
+
+    reply_string(reply, "id", given->id);
+    reply_string(reply, "state", job_state_to_string(job->state));
+    request_end(request);
+}
+
+static void on_cancelled(struct job_waiter *waiter, struct job *job)
+{
+    if (job->refusal != 0)
+        control_refuse_job(waiter->owner, job);
+    else if (job_ended(job) && job->state != JOB_CANCELLED)
+        refuse_cancel(waiter->owner, job);
+    else
+        request_done(waiter->owner);
+}
+
+/* Answers when the cancellation is on disk. */
+static void await_cancel(struct request *request, struct job *job)
+{
+    struct job_waiter *waiter =
+        request_is_oneway(request) ? NULL : job_waiter_new(request->context->jobs, job);
+
+    if (!waiter) {
+        request_done(request);
+        return;
+    }
+    waiter->changed = on_cancelled;
+    waiter->owner = request;
+    hold(request, waiter);
+    durable_job_await(job, waiter);
+}
+
 static void cancel(struct request *request)
 {
     const struct id_parameters *given = request->parameters;
     struct job *job = find_job(request);
-    struct reply *reply;
 
     if (!job)
         return;
@@ -155,13 +270,13 @@ static void cancel(struct request *request)
     }
     switch (cell_cancel(job)) {
     case CELL_CANCEL_E_ENDED:
-        reply = request_begin_error(request, "AlreadyEnded");
-        reply_string(reply, "id", given->id);
-        reply_string(reply, "state", job_state_to_string(job->state));
-        request_end(request);
+        refuse_cancel(request, job);
         break;
     case CELL_CANCEL_E_ALREADY:
         request_fail_string(request, "CancelAlreadyRequested", "id", given->id);
+        break;
+    case CELL_CANCEL_E_WAIT:
+        await_cancel(request, job);
         break;
     default:
         request_done(request);

@@ -45,7 +45,7 @@ static const struct death *find_death(const struct control_context *context, con
 
     if (job->n_attempts == 0)
         return NULL;
-    protocol_id_format(&job->id, id);
+    job_format_id(job, id);
     list_for_each (node, &context->deaths->deaths) {
         const struct death *death = list_entry(node, struct death, link);
 
@@ -107,7 +107,7 @@ static void report_times(struct reply *reply, const struct job *job)
     reply_uint_if(reply, "started_at", job->started_at);
     reply_uint_if(reply, "ended_at", job->ended_at);
     if (job->state == JOB_BACKOFF || job->state == JOB_DELAYED)
-        reply_uint(reply, "next_attempt_at", job->alarm.date);
+        reply_uint(reply, "next_attempt_at", job->timers->alarm.date);
 }
 
 /* Writes the result, which exists only if a worker ended the job, or why it is missing. */
@@ -150,12 +150,13 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     char id[PROTOCOL_ID_TEXT];
 
     reply_object(reply, key);
-    reply_string(reply, "id", protocol_id_format(&job->id, id));
+    reply_string(reply, "id", job_format_id(job, id));
     reply_string(reply, "group", job->group ? job->group->name : "");
     if (job->key_size > 0)
         reply_text(reply, "key", job->key, job->key_size);
     reply_string(reply, "state", job_state_to_string(job->state));
     reply_uint(reply, "attempt", job->attempt);
+    reply_uint(reply, "failed_attempts", job->n_failed);
     reply_uint(reply, "max_attempts", (uint64_t)job->max_retries + 1);
     reply_uint(reply, "priority", job->priority);
     report_times(reply, job);

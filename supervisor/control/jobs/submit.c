@@ -65,8 +65,17 @@ static void report_busy(struct reply *reply, const struct group *group,
         group->cell ? group->cell : group_find_cell(group, wanted->key, wanted->key_size);
 
     reply_string(reply, "group", group->name);
-    reply_uint(reply, "queued", cell ? cell->queue.n_jobs + cell->counts.n[JOBS_BACKOFF] : 0);
+    reply_uint(reply, "queued", cell ? job_counts_waiting(&cell->counts) : 0);
     reply_uint(reply, "maximum", group->config->queue_max);
+}
+
+static void report_store_error(struct reply *reply, const struct group *group,
+                               const struct refusal *refusal)
+{
+    const char *problem = group_store_problem(group);
+
+    reply_string(reply, "group", group->name);
+    reply_string(reply, "problem", problem ? problem : refusal->text);
 }
 
 static void refuse(struct request *request, const struct group *group,
@@ -88,11 +97,21 @@ static void refuse(struct request *request, const struct group *group,
         reply_string(reply, "problem", refusal->text);
     } else if (r == CELL_E_EXISTS) {
         reply_string(reply, "id", wanted->name);
+    } else if (r == CELL_E_STORE_FULL || r == CELL_E_STORE_FAILED) {
+        report_store_error(reply, group, refusal);
     } else if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY) {
         reply_string(reply, "option", "key");
         reply_string(reply, "allowed", CONTROL_KEY_ALLOWED);
     }
     request_end(request);
+}
+
+void control_refuse_job(struct request *request, const struct job *job)
+{
+    const struct cell_request wanted = {
+        .name = job->name ? job->name : "", .key = job->key, .key_size = job->key_size};
+
+    refuse(request, job->group, &wanted, job->refusal);
 }
 
 /*
@@ -193,6 +212,13 @@ static struct hold *take_hold(struct request *request)
     return hold;
 }
 
+/* Whether the call waits for room in the queue, or for the store of durable jobs to be opened. */
+static bool may_wait(const struct request *request, const struct group *group,
+                     const struct cell_request *wanted)
+{
+    return wanted->wait > 0 || request->drop == drop_hold || group_store_is_opening(group);
+}
+
 static void end_hold(struct request *request)
 {
     if (request->drop != drop_hold)
@@ -225,9 +251,10 @@ struct job *control_submit(struct request *request, const struct control_submit_
         return NULL;
     wanted.data = payload.data;
     wanted.size = payload.size;
-    wanted.changed = options->changed;
+    if (!options->keep_result || group->config->durable)
+        wanted.changed = options->changed;
     wanted.owner = options->owner;
-    if (wanted.wait > 0 && !(hold = take_hold(request)))
+    if (may_wait(request, group, &wanted) && !(hold = take_hold(request)))
         return NULL;
     wanted.waiter = hold ? &hold->waiter : NULL;
     r = group_submit(group, &wanted, &job);

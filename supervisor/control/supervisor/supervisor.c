@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: GetInfo and Reload. */
+/* io.troupe.Supervisor: GetInfo, Reload and Upgrade. */
 
 #include "supervisor/config/config.h"
 #include "supervisor/control/control-context.h"
@@ -9,6 +9,7 @@
 #include "supervisor/control/reload-call.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
+#include "supervisor/control/upgrade-call.h"
 #include "supervisor/group/group.h"
 #include <errno.h>
 #include <limits.h>
@@ -39,6 +40,10 @@ static void get_info(struct request *request)
     reply_int(reply, "pid", context->keeper > 0 ? context->keeper : getpid());
     reply_int(reply, "supervisor_pid", getpid());
     reply_string(reply, "state", STATES[context->state]);
+    reply_bool(reply, "safe_mode", context->predecessors.safe_mode);
+    reply_uint(reply, "restarts", context->predecessors.n_restarts);
+    reply_uint(reply, "upgrades", context->predecessors.n_upgrades);
+    reply_uint(reply, "failed_upgrades", context->predecessors.n_failed_upgrades);
     reply_uint(reply, "started_at", context->started_at);
     reply_string(reply, "wake",
                  loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");
@@ -155,8 +160,49 @@ static const struct varlink_parameter reload_table[] = {
     {0},
 };
 
+struct asked_upgrade {
+    struct upgrade_call call;
+    struct request *request; /* NULL = the client is gone */
+};
+
+static void on_upgrade_failed(struct upgrade_call *call, const char *reason)
+{
+    struct asked_upgrade *upgrade = list_entry(call, struct asked_upgrade, call);
+    struct request *request = upgrade->request;
+
+    if (request) {
+        request->drop = NULL;
+        reply_string(request_begin_error(request, "NotUpgraded"), "reason", reason);
+        request_end(request);
+    }
+    free(upgrade);
+}
+
+/* The upgrade goes on without the client. */
+static void drop_upgrade(struct request *request)
+{
+    struct asked_upgrade *upgrade = request->state;
+
+    upgrade->request = NULL;
+}
+
+static void upgrade(struct request *request)
+{
+    struct asked_upgrade *upgrade = request_allocate(request, sizeof(*upgrade));
+
+    if (!upgrade)
+        return;
+    control_log_change(request, "");
+    upgrade->call.failed = on_upgrade_failed;
+    upgrade->request = request;
+    request->state = upgrade;
+    request->drop = drop_upgrade;
+    request->context->upgrade(request->context->userdata, &upgrade->call);
+}
+
 const struct request_method control_supervisor_methods[] = {
     {"GetInfo", get_info, .changes = false},
     {"Reload", reload_all, reload_table, .changes = true, .begins = true},
+    {"Upgrade", upgrade, .changes = true, .begins = true},
     {0},
 };

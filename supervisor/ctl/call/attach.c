@@ -3,9 +3,14 @@
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
 
 /* libtroupe only says that the group does not exist; the socket also suggests a similar name. */
 static int explain_group(struct invocation *invocation, const char *group, int error)
@@ -15,6 +20,11 @@ static int explain_group(struct invocation *invocation, const char *group, int e
                  false, &reply);
 
     return r == EXIT_OK ? explain_refused(group, error, "") : r;
+}
+
+static bool is_lost(int error)
+{
+    return error == -EPIPE || error == -ECONNRESET;
 }
 
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret)
@@ -27,10 +37,56 @@ int attach_group(struct invocation *invocation, const char *group, struct attach
     r = troupe_client_group(client, group, &ret->group);
     if (r < 0) {
         troupe_client_free(client);
-        return r == -EPIPE ? explain_broken(r) : explain_group(invocation, group, r);
+        return is_lost(r) ? explain_broken(r) : explain_group(invocation, group, r);
     }
     ret->client = client;
     return EXIT_OK;
+}
+
+/* Returns an exit status, or -EAGAIN if a later attempt may succeed. */
+static int try_again(struct invocation *invocation, const char *group,
+                     struct attachment_client *client)
+{
+    int r = troupe_client_connect(&client->client, invocation_socket(invocation));
+
+    if (r < 0)
+        return reconnect_helps(r) ? -EAGAIN : explain_connect(invocation_socket(invocation), r);
+    r = troupe_client_group(client->client, group, &client->group);
+    if (r == 0)
+        return EXIT_OK;
+    troupe_client_free(client->client);
+    client->client = NULL;
+    return is_lost(r) ? -EAGAIN : explain_group(invocation, group, r);
+}
+
+int attach_again(struct invocation *invocation, const char *group, struct attachment_client *client,
+                 struct reconnect *reconnect)
+{
+    int r;
+
+    troupe_client_free(client->client);
+    client->client = NULL;
+    do
+        r = reconnect_wait(reconnect) ? try_again(invocation, group, client) : EXIT_UNREACHABLE;
+    while (r == -EAGAIN);
+    if (r == EXIT_OK)
+        reconnect_done(reconnect);
+    return r;
+}
+
+struct attach_ids attach_ids_make(void)
+{
+    /* Used if the kernel has no random numbers yet; unique enough. */
+    struct attach_ids ids = {.high = (uint64_t)getpid(), .low = clock_realtime()};
+
+    (void)!getrandom(&ids, sizeof(ids), GRND_NONBLOCK);
+    return ids;
+}
+
+const char *attach_ids_format(const struct attach_ids *ids, uint64_t n, char text[TROUPE_ID_SIZE])
+{
+    snprintf(text, TROUPE_ID_SIZE, "%016" PRIx64 "%016" PRIx64, ids->high, ids->low + n);
+    return text;
 }
 
 struct troupe_job_options attach_job_options(const struct options *options)

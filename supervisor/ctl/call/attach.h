@@ -7,6 +7,7 @@
 
 struct invocation;
 struct options;
+struct reconnect;
 
 struct attachment_client {
     struct troupe_client *client;
@@ -15,6 +16,26 @@ struct attachment_client {
 
 /* Connects and finds the group. Prints errors and returns an exit status. */
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret);
+
+/*
+ * Replaces a client whose connection was lost by a new one, as soon as a supervisor answers.
+ * Without success prints why, unless interrupted, and leaves `client->client` NULL. Returns an exit
+ * status.
+ */
+int attach_again(struct invocation *invocation, const char *group, struct attachment_client *client,
+                 struct reconnect *reconnect);
+
+/*
+ * Ids for jobs, made before they are sent: only a job whose id is known can be found again after
+ * the connection was lost. They look like those that the supervisor makes.
+ */
+struct attach_ids {
+    uint64_t high, low;
+};
+
+struct attach_ids attach_ids_make(void);
+/* Writes the n-th id and returns `text`. */
+const char *attach_ids_format(const struct attach_ids *ids, uint64_t n, char text[TROUPE_ID_SIZE]);
 
 /* The job options of the command line as libtroupe takes them. */
 struct troupe_job_options attach_job_options(const struct options *options);

@@ -70,15 +70,43 @@ static int take_answer(const struct invocation *invocation, struct varlink_reply
     return r;
 }
 
+int call_open(struct invocation *invocation)
+{
+    return open_client(invocation, false);
+}
+
+/*
+ * Whether the call may succeed over a new connection. A stream also ends when the supervisor stops,
+ * and when it was read too slowly.
+ */
+static bool is_farewell(const char *error, bool stream)
+{
+    const char *dot = error ? strrchr(error, '.') : NULL;
+
+    if (!dot)
+        return false;
+    return strcmp(dot, ".Restarting") == 0 ||
+           (stream && (strcmp(dot, ".Stopping") == 0 || strcmp(dot, ".TooSlow") == 0));
+}
+
+/* Returns an exit status; with EXIT_OK release the reply, which may be an error. */
+static int receive(struct invocation *invocation, bool stream, struct varlink_reply *ret)
+{
+    int r = varlink_client_receive(&invocation->client, ret);
+
+    if (r == 0 && invocation->lenient && is_farewell(ret->error, stream)) {
+        varlink_reply_deinit(ret);
+        r = -ECONNRESET;
+    }
+    return r < 0 ? broken(invocation, r) : EXIT_OK;
+}
+
 int call_any(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
              struct varlink_reply *ret)
 {
     int r = send_call(invocation, method, parameters, false, patient);
 
-    if (r != EXIT_OK)
-        return r;
-    r = varlink_client_receive(&invocation->client, ret);
-    return r < 0 ? broken(invocation, r) : EXIT_OK;
+    return r == EXIT_OK ? receive(invocation, false, ret) : r;
 }
 
 int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
@@ -99,28 +127,16 @@ int call_print(struct invocation *invocation, const char *method, json_t *parame
     return r == EXIT_OK ? output_reply(invocation, reply, show) : r;
 }
 
-/*
- * Whether the supervisor closes the connection after this error, so that a new connection may
- * succeed.
- */
-static bool is_farewell(const char *error)
-{
-    return strcmp(error, CALL_SUPERVISOR "Stopping") == 0 ||
-           strcmp(error, CALL_SUPERVISOR "TooSlow") == 0;
-}
-
 static int receive_one(struct invocation *invocation, call_reply_fn each, void *userdata,
                        bool *ret_last)
 {
     struct varlink_reply reply;
-    int r = varlink_client_receive(&invocation->client, &reply);
+    int r = receive(invocation, true, &reply);
 
-    if (r < 0)
-        return broken(invocation, r);
+    if (r != EXIT_OK)
+        return r;
     *ret_last = !reply.continues;
-    if (reply.error && invocation->lenient && is_farewell(reply.error))
-        r = broken(invocation, -ECONNRESET);
-    else if (reply.error)
+    if (reply.error)
         r = explain_error(reply.error, reply.parameters);
     else
         r = each(invocation, reply.parameters, !reply.continues, userdata);

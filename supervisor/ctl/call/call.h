@@ -19,6 +19,9 @@ struct varlink_reply;
 /* The default of --timeout. */
 #define CALL_TIMEOUT (30 * USEC_PER_SEC)
 
+/* Connects unless that is done. Calls do so, too. */
+int call_open(struct invocation *invocation);
+
 /*
  * Calls `method`. Takes ownership of `parameters`: an object, or NULL when out of memory. The
  * caller owns `*ret`, the parameters of the reply. With `patient` there is no default time-out.

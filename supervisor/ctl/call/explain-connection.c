@@ -25,6 +25,8 @@ static const struct reason {
     {-EUSERS, EXIT_BUSY, "the supervisor accepts no further client (ClientsMax=)", NULL},
     {-EAGAIN, EXIT_BUSY,
      "the supervisor is short of memory or descriptors (LimitNOFILE=), try again", NULL},
+    {-ERESTART, EXIT_BUSY, "the supervisor is restarting, try again", NULL},
+    {-ECONNRESET, EXIT_UNREACHABLE, "the supervisor closed the connection, or is gone", NULL},
     {-ESHUTDOWN, EXIT_BUSY, "the supervisor is stopping and accepts nothing new", NULL},
     {-EPROTO, EXIT_UNREACHABLE, "the program at ", " is not trouped, or has another version"},
     {0, EXIT_UNREACHABLE, "cannot connect to ", ""},

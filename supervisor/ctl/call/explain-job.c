@@ -23,9 +23,11 @@ static const struct refusal {
     int status;
     const char *text; /* NULL = that of errno */
 } refusals[] = {
+    {-ECONNRESET, EXIT_UNKNOWN, "the supervisor that had it is gone"},
     {-EBUSY, EXIT_BUSY, "its queue is full (QueueMax=, QueueMemoryMax=)"},
     {-EEXIST, EXIT_BUSY, "a job with this id exists: it is live, or its result is still kept"},
-    {-ENOSPC, EXIT_BUSY, "no cell for another key (CellsMax=)"},
+    {-ENOSPC, EXIT_BUSY, "no cell for another key (CellsMax=), or its disk is full (Durable=yes)"},
+    {-EIO, EXIT_FAILED, "its jobs cannot be written to disk (Durable=yes): see troupectl status"},
     {-ESHUTDOWN, EXIT_BUSY, "the supervisor is stopping"},
     {-EUSERS, EXIT_BUSY, NULL},
     {-ENOENT, EXIT_NOT_FOUND, "the group no longer exists"},
@@ -57,6 +59,12 @@ int explain_refused(const char *group, int error, const char *reason)
              refusal->text ? refusal->text : strerror(-error), *reason ? " (" : "", reason,
              *reason ? ")" : "");
     return refusal->status;
+}
+
+int explain_unknown(const char *where, const char *id)
+{
+    complain("%swhat became of job %s is not known: the supervisor that had it is gone", where, id);
+    return EXIT_UNKNOWN;
 }
 
 int explain_status(const struct troupe_result *result)

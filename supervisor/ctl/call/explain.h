@@ -22,6 +22,12 @@ int explain_broken(int error);
 /* Explains why libtroupe refused a job for `group` with -errno; `reason` may be empty. */
 int explain_refused(const char *group, int error, const char *reason);
 
+/*
+ * Says that the supervisor is gone, and a new one does not know this job: it may have ended before,
+ * or never begun. The message begins with `where`, which may be "".
+ */
+int explain_unknown(const char *where, const char *id);
+
 /* The exit status for a job that was refused or did not succeed. Prints nothing. */
 int explain_status(const struct troupe_result *result);
 

@@ -15,5 +15,6 @@ enum exit_status {
     EXIT_BUSY = 6,          /* queue full, id in use, too many clients, supervisor stopping */
     EXIT_INVALID = 7,       /* the configuration has problems */
     EXIT_TIMEOUT = 8,       /* --timeout expired; the operation may go on */
+    EXIT_UNKNOWN = 9,       /* the supervisor restarted: what became of a job is not known */
     EXIT_INTERRUPTED = 130, /* as a shell reports SIGINT */
 };

@@ -11,14 +11,15 @@
 #include <string.h>
 
 enum option_kind {
-    OPTION_FLAG,     /* bool */
-    OPTION_TEXT,     /* const char * */
-    OPTION_SPAN,     /* usec_t, not 0 */
-    OPTION_NUMBER,   /* int64_t within minimum … maximum */
-    OPTION_BACKOFF,  /* two of usec_t */
-    OPTION_DATE,     /* usec_t */
-    OPTION_PATIENCE, /* usec_t; without a value: infinite */
-    OPTION_COLOR,    /* enum terminal_color */
+    OPTION_FLAG,      /* bool */
+    OPTION_TEXT,      /* const char * */
+    OPTION_SPAN,      /* usec_t, not 0 */
+    OPTION_NUMBER,    /* int64_t within minimum … maximum */
+    OPTION_BACKOFF,   /* two of usec_t */
+    OPTION_DATE,      /* usec_t */
+    OPTION_PATIENCE,  /* usec_t; without a value: infinite */
+    OPTION_RECONNECT, /* usec_t and whether it is given */
+    OPTION_COLOR,     /* enum terminal_color */
 };
 
 struct option {
@@ -128,6 +129,8 @@ static const struct option table[] = {
           "configuration directory (default: /etc/troupe)", ),
     VALUE(OPTIONS_CONNECT, OPTION_SPAN, 't', "timeout", "SPAN", timeout,
           "how long an answer may take (default: 30s)", ),
+    VALUE(OPTIONS_RECONNECT, OPTION_RECONNECT, 0, "reconnect", "SPAN", reconnect,
+          "how long to wait for a supervisor that restarts; 0: not at all", ),
     FLAG(OPTIONS_COMMON, 'j', "json", json, "print the reply of the supervisor as JSON"),
     VALUE(OPTIONS_COMMON, OPTION_TEXT, 's', "socket", "PATH", socket,
           "the supervisor's socket (or $TROUPE_SOCKET)", ),
@@ -161,6 +164,7 @@ static int bad_value(const struct option *option, const char *value)
         [OPTION_BACKOFF] = "two time spans, the smaller one first, such as 100ms..30s",
         [OPTION_DATE] = "a time: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
         [OPTION_PATIENCE] = "a time span, such as 500ms, 10s, 1min 30s",
+        [OPTION_RECONNECT] = "a time span, such as 10s, 0 or infinity",
         [OPTION_COLOR] = "always, never, auto",
     };
 
@@ -204,6 +208,10 @@ static int store(struct options *options, const struct option *option, const cha
         break;
     case OPTION_DATE:
         r = value_date(value, clock_realtime(), field);
+        break;
+    case OPTION_RECONNECT:
+        r = value_span(value, field);
+        options->reconnect_given = true;
         break;
     case OPTION_COLOR:
         r = terminal_color_from_string(field, value);

@@ -36,7 +36,8 @@ enum option_set {
     OPTIONS_WITHIN = 1u << 22,   /* of a stop */
     OPTIONS_STATE = 1u << 23,    /* of jobs */
     OPTIONS_CANCEL = 1u << 24,   /* of cancel */
-    OPTIONS_RELOAD = 1u << 30,   /* --partial, --allow-empty */
+    OPTIONS_RECONNECT = 1u << 25,
+    OPTIONS_RELOAD = 1u << 30, /* --partial, --allow-empty */
 };
 
 /* Strings are borrowed from the command line. */
@@ -46,6 +47,8 @@ struct options {
     const char *socket; /* NULL = the usual place */
     usec_t within;      /* how long jobs in hand may take; 0 = not given */
     usec_t timeout;     /* for an answer; 0 = the default of the verb */
+    usec_t reconnect;   /* how long to try; USEC_INFINITY = for ever */
+    bool reconnect_given;
 
     const char *data, *file;
     struct troupe_job_options job; /* without key_size and priority */

@@ -5,6 +5,7 @@
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,7 @@ static void begin(struct map_failures *failures, const struct window_line *line)
     failures->n = 1;
     failures->end = result->end;
     failures->error = result->error;
-    snprintf(failures->id, sizeof(failures->id), "%s", result->error < 0 ? "" : result->id);
+    snprintf(failures->id, sizeof(failures->id), "%s", result->id);
     snprintf(failures->reason, sizeof(failures->reason), "%s", result->reason);
 }
 
@@ -41,12 +42,21 @@ static int tell_one(const struct map_failures *failures, const struct troupe_res
 {
     char where[FORMAT_SIZE];
 
+    snprintf(where, sizeof(where), "line %" PRIu64 ": ", failures->first);
+    if (result->error == -ECONNRESET)
+        return explain_unknown(where, result->id);
     if (result->error < 0) {
         complain("line %" PRIu64 ":", failures->first);
         return explain_refused(failures->group, result->error, result->reason);
     }
-    snprintf(where, sizeof(where), "line %" PRIu64 ": ", failures->first);
     return explain_end(where, result);
+}
+
+static void tell_unknown(const struct map_failures *failures)
+{
+    complain("lines %" PRIu64 " to %" PRIu64 ": what became of these jobs is not known: the "
+             "supervisor that had them is gone",
+             failures->first, failures->first + failures->n - 1);
 }
 
 static void tell_run(const struct map_failures *failures, bool last)
@@ -71,6 +81,8 @@ void map_failures_tell(struct map_failures *failures, bool last)
     if (failures->n == 1) {
         memcpy(result.id, failures->id, sizeof(result.id));
         (void)tell_one(failures, &result);
+    } else if (failures->n > 1 && failures->error == -ECONNRESET) {
+        tell_unknown(failures);
     } else if (failures->n > 1) {
         tell_run(failures, last);
     }

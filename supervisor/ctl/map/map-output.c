@@ -5,8 +5,16 @@
 #include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/field.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+static const char *state_of(const struct troupe_result *result)
+{
+    if (result->error == 0)
+        return troupe_end_name(result->end);
+    return result->error == -ECONNRESET ? "unknown" : "refused";
+}
 
 static void print_json(const struct options *options, const struct window_line *line)
 {
@@ -14,12 +22,11 @@ static void print_json(const struct options *options, const struct window_line *
     bool refused = result->error < 0;
     json_t *object;
 
-    object =
-        json_pack("{s:I, s:s, s:s*, s:i, s:i, s:s*, s:o*}", "line", (json_int_t)line->number + 1,
-                  "state", refused ? "refused" : troupe_end_name(result->end), "id",
-                  refused ? NULL : result->id, "attempts", (int)result->attempts, "code",
-                  result->code, "reason", *result->reason ? result->reason : NULL, "result",
-                  refused ? NULL : field_payload_new(result->data, result->size));
+    object = json_pack("{s:I, s:s, s:s*, s:i, s:i, s:s*, s:o*}", "line",
+                       (json_int_t)line->number + 1, "state", state_of(result), "id",
+                       *result->id ? result->id : NULL, "attempts", (int)result->attempts, "code",
+                       result->code, "reason", *result->reason ? result->reason : NULL, "result",
+                       refused ? NULL : field_payload_new(result->data, result->size));
     if (object && options->tag)
         json_object_set_new(object, "input", field_payload_new(line->input, line->size));
     if (object)

@@ -26,6 +26,8 @@ static void free_line(struct window_line *line)
 {
     if (line->state == WINDOW_DONE)
         troupe_result_release(&line->result);
+    free(line->copy);
+    line->copy = NULL;
     line->state = WINDOW_FREE;
     if (line->allocated > KEEP_ALLOCATED) {
         free(line->input);
@@ -42,6 +44,35 @@ void window_deinit(struct window *window)
     }
     free(window->lines);
     *window = (struct window){0};
+}
+
+static int detach_line(struct window_line *line)
+{
+    const struct troupe_result *result = &line->result;
+    const size_t reason_size = strlen(result->reason) + 1, size = result->size;
+
+    line->copy = malloc(size + reason_size);
+    if (!line->copy)
+        return -ENOMEM;
+    memcpy(line->copy, result->data, size);
+    memcpy(line->copy + size, result->reason, reason_size);
+    troupe_result_release(&line->result);
+    line->result.data = line->copy;
+    line->result.size = size;
+    line->result.reason = line->copy + size;
+    return 0;
+}
+
+int window_detach(struct window *window)
+{
+    for (uint64_t number = window->first; number < window->next; number++) {
+        struct window_line *line = line_at(window, number);
+        int r = line->state == WINDOW_DONE && !line->copy ? detach_line(line) : 0;
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
 }
 
 bool window_full(const struct window *window)
@@ -69,6 +100,7 @@ int window_add(struct window *window, const char *input, size_t size)
     memcpy(line->input, input, size);
     line->input[size] = '\0';
     line->size = size;
+    line->awaited = false;
     line->state = WINDOW_READY;
     line->number = window->next++;
     return 0;
@@ -127,6 +159,20 @@ static void succeeded(struct window *window)
     }
 }
 
+static void doubted(struct window *window, struct window_line *line)
+{
+    line->state = WINDOW_DOUBTFUL;
+    window->n_doubtful++;
+    if (window->doubt > line->number)
+        window->doubt = line->number;
+}
+
+static void became_unknown(struct window_line *line)
+{
+    line->result.error = -ECONNRESET;
+    memcpy(line->result.id, line->id, sizeof(line->id));
+}
+
 int window_ended(struct window *window, const struct troupe_result *result, usec_t now)
 {
     struct window_line *line = line_at(window, result->cookie);
@@ -135,15 +181,52 @@ int window_ended(struct window *window, const struct troupe_result *result, usec
         line->state != WINDOW_SUBMITTED)
         return WINDOW_E_STRANGE;
     window->n_submitted--;
-    if (result->error == -EBUSY) {
+    if (result->error == -EBUSY && !line->awaited) {
         refused(window, line, now);
         return WINDOW_E_REFUSED;
+    }
+    /* -EBUSY: the supervisor looks for as many jobs as it can. */
+    if (result->error == -ECONNRESET || result->error == -EBUSY) {
+        doubted(window, line);
+        return WINDOW_E_DOUBTFUL;
     }
     if (result->error == 0)
         succeeded(window);
     line->state = WINDOW_DONE;
     line->result = *result;
+    if (line->awaited && result->error == -ESRCH)
+        became_unknown(line);
     return 0;
+}
+
+struct window_line *window_doubtful(struct window *window)
+{
+    if (window->n_doubtful == 0)
+        return NULL;
+    if (window->doubt < window->first)
+        window->doubt = window->first;
+    while (line_at(window, window->doubt)->state != WINDOW_DOUBTFUL)
+        window->doubt++;
+    return line_at(window, window->doubt);
+}
+
+void window_awaited(struct window *window, struct window_line *line)
+{
+    line->awaited = true;
+    window->n_doubtful--;
+    window_submitted(window, line);
+}
+
+void window_lose(struct window *window)
+{
+    struct window_line *line;
+
+    while ((line = window_doubtful(window))) {
+        window->n_doubtful--;
+        line->state = WINDOW_DONE;
+        line->result = (struct troupe_result){.cookie = line->number, .reason = "", .data = ""};
+        became_unknown(line);
+    }
 }
 
 const struct window_line *window_front(const struct window *window)

@@ -21,6 +21,7 @@ enum window_state {
     WINDOW_FREE,
     WINDOW_READY,     /* to be submitted, perhaps again */
     WINDOW_SUBMITTED, /* in flight */
+    WINDOW_DOUBTFUL,  /* the connection was lost: to be waited for by id */
     WINDOW_DONE,
 };
 
@@ -29,7 +30,10 @@ struct window_line {
     uint64_t number; /* 0 for the first line of the input; also the cookie */
     char *input;     /* owned */
     size_t size, allocated;
+    char id[TROUPE_ID_SIZE];     /* of the job; set by the caller */
+    bool awaited;                /* in flight by id only: the job itself was submitted before */
     struct troupe_result result; /* owned; valid when done */
+    char *copy;                  /* owned: holds the result after window_detach(); else NULL */
 };
 
 struct window {
@@ -37,7 +41,8 @@ struct window {
     size_t size;
     uint64_t first, next; /* the numbers of the oldest line and of the next line to be read */
     uint64_t search;      /* no ready line before this */
-    size_t n_submitted;
+    uint64_t doubt;       /* no doubtful line before this */
+    size_t n_submitted, n_doubtful;
     size_t limit;    /* of n_submitted */
     size_t credit;   /* successes towards a larger limit */
     usec_t hold;     /* monotonic: the queue is full, nothing is submitted before this time */
@@ -48,6 +53,9 @@ struct window {
 int window_init(struct window *window, size_t size);
 /* Releases results, too. Call it before the client is freed. */
 void window_deinit(struct window *window);
+
+/* Copies the results that are not written yet, so that the client can be freed. 0 or -ENOMEM. */
+int window_detach(struct window *window);
 
 bool window_full(const struct window *window);
 bool window_empty(const struct window *window);
@@ -63,15 +71,24 @@ void window_submitted(struct window *window, struct window_line *line);
 
 enum {
     _WINDOW_E_SUCCESS,
-    WINDOW_E_REFUSED, /* the queue is full: the line is ready again */
-    WINDOW_E_STRANGE, /* no job with this cookie is in flight */
+    WINDOW_E_REFUSED,  /* the queue is full: the line is ready again */
+    WINDOW_E_DOUBTFUL, /* the connection was lost: the line is doubtful */
+    WINDOW_E_STRANGE,  /* no job with this cookie is in flight */
 };
 
 /*
  * Records the result of a line. Takes ownership of the result if it returns 0, not with
- * WINDOW_E_REFUSED or WINDOW_E_STRANGE.
+ * WINDOW_E_*. The error -ESRCH of a line that is waited for by id becomes -ECONNRESET: what became
+ * of its job is not known.
  */
 int window_ended(struct window *window, const struct troupe_result *result, usec_t now);
+
+/* Returns a doubtful line or NULL. window_awaited() records that it is waited for by id. */
+struct window_line *window_doubtful(struct window *window);
+void window_awaited(struct window *window, struct window_line *line);
+
+/* Ends all doubtful lines with the error -ECONNRESET. */
+void window_lose(struct window *window);
 
 /* Returns the line at the front if it is done, otherwise NULL; window_drop() removes it. */
 const struct window_line *window_front(const struct window *window);

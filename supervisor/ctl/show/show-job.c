@@ -117,9 +117,11 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
 {
     show_state_line(terminal, "", job, now);
     terminal_print(terminal, "     Group: %s", SAFE(field_text(job, "group")));
-    terminal_print(terminal, "   Attempt: %lld of %lld%s%s", (long long)field_int(job, "attempt"),
-                   (long long)field_int(job, "max_attempts"),
+    terminal_print(terminal, "   Attempt: %lld%s%s", (long long)field_int(job, "attempt"),
                    field_has(job, "worker") ? ", last on " : "", SAFE(field_text(job, "worker")));
+    terminal_print(terminal, "    Failed: %lld of %lld allowed attempts",
+                   (long long)field_int(job, "failed_attempts"),
+                   (long long)field_int(job, "max_attempts"));
     show_times(terminal, job, now);
     show_attempts(terminal, json_object_get(job, "attempts"), now);
     show_payload(terminal, "    Result: ", job, "result");
@@ -134,7 +136,7 @@ static void add_state(struct table *table, const json_t *job, const char *member
     table_add(table, "%s", STATE(field_text(job, member)));
 }
 
-static void add_attempt(struct table *table, const json_t *job, const char *member)
+static void add_failed(struct table *table, const json_t *job, const char *member)
 {
     table_add(table, "%lld/%lld", (long long)field_int(job, member),
               (long long)field_int(job, "max_attempts"));
@@ -160,7 +162,7 @@ void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now)
         {"JOB", "id", list_text, false},
         {"GROUP", "group", list_text, false},
         {"STATE", "state", add_state, false},
-        {"ATTEMPT", "attempt", add_attempt, false},
+        {"FAILED", "failed_attempts", add_failed, false},
         {"AGE", "created_at", add_age, true},
         {"", "", add_remark, false},
         {0},

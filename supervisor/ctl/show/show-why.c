@@ -111,6 +111,8 @@ void show_why(struct joined *why, const json_t *group, const struct pool_view *p
                    SAFE(field_text(group, "fault")));
     else if (strcmp(state, "failing") == 0)
         add_failing(why, group, now);
+    else if (field_has(group, "store_problem"))
+        joined_add(why, "accepts no jobs: %s", SAFE(field_text(group, "store_problem")));
     else if (strcmp(state, "failed") == 0)
         joined_add(why, "%s worker%s died too often", COUNT(failed), plural(failed));
     else if (strcmp(state, "degraded") == 0)

@@ -15,9 +15,13 @@ static void show_info(const struct invocation *invocation, const json_t *info)
     usec_t now = clock_realtime(), started = field_usec(info, "started_at");
 
     terminal_print(out, "Version: %s", SAFE(field_text(info, "version")));
-    terminal_print(out, "  State: %s", SAFE(field_text(info, "state")));
+    terminal_print(out, "  State: %s%s", SAFE(field_text(info, "state")),
+                   field_true(info, "safe_mode") ? ", in safe mode" : "");
     terminal_print(out, "    Pid: %lld", (long long)field_int(info, "pid"));
     terminal_print(out, "  Since: %s (%s)", TIME(started), AGO(now, started));
+    terminal_print(out, "Crashes: %s", COUNT(field_count(info, "restarts")));
+    terminal_print(out, "Upgrade: %s done, %s failed", COUNT(field_count(info, "upgrades")),
+                   COUNT(field_count(info, "failed_upgrades")));
     terminal_print(out, " Socket: %s", SAFE(invocation_socket(invocation)));
     terminal_print(out, "   Wake: %s", SAFE(field_text(info, "wake")));
     terminal_print(out, "Cgroups: %s", SAFE(field_text(info, "cgroups")));

@@ -4,22 +4,18 @@
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/pages.h"
+#include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include <time.h>
-
-/* The pause between attempts to reconnect. */
-#define RETRY (200 * USEC_PER_MSEC)
 
 /* The position in a stream of events. */
 struct follower {
     const char *target;
     bool replay, jobs;
     bool connected;     /* at least once */
-    bool lost;          /* connection lost; the user has been told */
     int64_t pid, since; /* of the supervisor */
     int64_t last;       /* id of the last event seen; 0 = none */
 };
@@ -46,15 +42,9 @@ static int follow_events(struct invocation *invocation, const json_t *parameters
     return EXIT_OK;
 }
 
-static void wait_a_moment(void)
-{
-    const struct timespec time = usec_to_timespec(RETRY);
-
-    (void)nanosleep(&time, NULL);
-}
-
 /* Identifies the supervisor, since event ids start again with each. */
-static int recognize(struct invocation *invocation, struct follower *follower)
+static int recognize(struct invocation *invocation, struct reconnect *reconnect,
+                     struct follower *follower)
 {
     json_auto_t *info = NULL;
     int r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
@@ -67,23 +57,22 @@ static int recognize(struct invocation *invocation, struct follower *follower)
             complain("trouped was started anew: pid %lld", (long long)field_int(info, "pid"));
         follower->replay = follower->replay || follower->connected;
         follower->last = 0;
-    } else if (follower->lost) {
-        complain("connected again");
+        reconnect->deadline = 0; /* the message above is enough */
     }
+    reconnect_done(reconnect);
     follower->connected = true;
-    follower->lost = false;
     follower->pid = field_int(info, "pid");
     follower->since = field_int(info, "started_at");
     return EXIT_OK;
 }
 
-static int watch_once(struct invocation *invocation, struct follower *follower)
+static int watch_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
 {
-    int r = recognize(invocation, follower);
+    struct follower *follower = userdata;
+    int r = recognize(invocation, reconnect, follower);
 
     if (r != EXIT_OK)
         return r;
-    invocation->lenient = true;
     return call_more(invocation, CALL_SUPERVISOR "Watch",
                      json_pack("{s:s*, s:b, s:b, s:o*}", "target", follower->target, "replay",
                                follower->replay, "jobs", follower->jobs, "cursor",
@@ -97,16 +86,9 @@ static int follow(struct invocation *invocation)
     struct follower follower = {.target = invocation_operand(invocation, 0),
                                 .replay = invocation->options.replay,
                                 .jobs = invocation->options.jobs};
-    int r;
 
     invocation->lines = true;
-    while ((r = watch_once(invocation, &follower)) == EXIT_UNREACHABLE && follower.connected) {
-        if (!follower.lost)
-            complain("the connection to the supervisor is lost; waiting for it");
-        follower.lost = true;
-        wait_a_moment();
-    }
-    return r;
+    return reconnect_run(invocation, USEC_INFINITY, watch_once, &follower);
 }
 
 int verb_events(struct invocation *invocation)

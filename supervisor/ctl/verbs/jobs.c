@@ -4,7 +4,9 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/pages.h"
+#include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
@@ -148,12 +150,22 @@ static void show_change(const struct invocation *invocation, const json_t *reply
     show_job_state(&invocation->out, json_object_get(reply, "job"), clock_realtime());
 }
 
+struct job_follower {
+    struct reconnect *reconnect;
+    json_t *last; /* owned: what was shown last; NULL = nothing yet */
+};
+
 static int follow_job(struct invocation *invocation, const json_t *parameters, bool last,
                       void *userdata)
 {
-    int r = output_reply(invocation, parameters, show_change);
+    struct job_follower *follower = userdata;
+    /* A new connection begins with the present state, which is often known already. */
+    const bool known = follower->last && json_equal(follower->last, parameters);
+    int r = known ? EXIT_OK : output_reply(invocation, parameters, show_change);
 
-    (void)userdata;
+    reconnect_done(follower->reconnect);
+    json_decref(follower->last);
+    follower->last = json_incref((json_t *)(uintptr_t)parameters);
     if (last && !invocation->options.json)
         show_reply(invocation, parameters);
     if (r != EXIT_OK || fflush(stdout) != 0)
@@ -161,17 +173,39 @@ static int follow_job(struct invocation *invocation, const json_t *parameters, b
     return last ? job_exit_status(json_object_get(parameters, "job")) : EXIT_OK;
 }
 
+static int follow_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    struct job_follower *follower = userdata;
+
+    follower->reconnect = reconnect;
+    return call_more(invocation, CALL_JOBS "Get",
+                     json_pack("{s:s}", "id", invocation_operand(invocation, 0)), true, follow_job,
+                     follower);
+}
+
+static int follow(struct invocation *invocation)
+{
+    struct job_follower follower = {0};
+    int r;
+
+    invocation->lines = true;
+    r = reconnect_run(invocation, USEC_INFINITY, follow_once, &follower);
+    /* It was there once. */
+    if (r == EXIT_NOT_FOUND && follower.last)
+        r = explain_unknown("", invocation_operand(invocation, 0));
+    json_decref(follower.last);
+    return r;
+}
+
 int verb_job(struct invocation *invocation)
 {
-    json_t *parameters = json_pack("{s:s}", "id", invocation_operand(invocation, 0));
     json_auto_t *reply = NULL;
     int r;
 
-    if (invocation->options.follow) {
-        invocation->lines = true;
-        return call_more(invocation, CALL_JOBS "Get", parameters, true, follow_job, NULL);
-    }
-    r = call(invocation, CALL_JOBS "Get", parameters, false, &reply);
+    if (invocation->options.follow)
+        return follow(invocation);
+    r = call(invocation, CALL_JOBS "Get",
+             json_pack("{s:s}", "id", invocation_operand(invocation, 0)), false, &reply);
     if (r == EXIT_OK)
         r = output_reply(invocation, reply, show_reply);
     return r == EXIT_OK ? job_exit_status(json_object_get(reply, "job")) : r;

@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
@@ -81,8 +82,17 @@ static int follow_lines(struct invocation *invocation, const json_t *parameters,
     int r = output_reply(invocation, parameters, show_lines);
 
     (void)last;
-    (void)userdata;
+    reconnect_done(userdata);
     return r == EXIT_OK && fflush(stdout) != 0 ? EXIT_FAILED : r;
+}
+
+static int follow_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    (void)userdata;
+    return call_more(
+        invocation, CALL_SUPERVISOR "GetLog",
+        json_pack("{s:s, s:b}", "target", invocation_operand(invocation, 0), "follow", true), true,
+        follow_lines, reconnect);
 }
 
 int verb_log(struct invocation *invocation)
@@ -95,7 +105,5 @@ int verb_log(struct invocation *invocation)
         return call_print(invocation, CALL_SUPERVISOR "GetLog",
                           json_pack("{s:s}", "target", target), false, show_lines);
     invocation->lines = true;
-    return call_more(invocation, CALL_SUPERVISOR "GetLog",
-                     json_pack("{s:s, s:b}", "target", target, "follow", true), true, follow_lines,
-                     NULL);
+    return reconnect_run(invocation, USEC_INFINITY, follow_once, NULL);
 }

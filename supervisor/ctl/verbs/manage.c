@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verbs that control groups and workers, and reload. */
+/* The verbs that control groups and workers, reload and backup. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -12,7 +12,11 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/verbs.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Changes of targets. */
 static const struct change {
@@ -218,4 +222,23 @@ int verb_reload(struct invocation *invocation)
         return r;
     /* The configuration is in force without a program that is missing, but not without a file. */
     return json_array_size(json_object_get(reply, "left_out")) > 0 ? EXIT_INVALID : EXIT_OK;
+}
+
+static void show_backup(const struct invocation *invocation, const json_t *reply)
+{
+    if (!invocation->options.quiet)
+        terminal_print(&invocation->out, "%s: %s", SAFE(invocation_operand(invocation, 0)),
+                       BYTES(field_count(reply, "size")));
+}
+
+int verb_backup(struct invocation *invocation)
+{
+    const char *file = invocation_operand(invocation, 0);
+    _cleanup_free_ char *directory = *file == '/' ? strdup("") : getcwd(NULL, 0);
+    _cleanup_free_ char *path = NULL;
+
+    if (!directory || asprintf(&path, "%s%s%s", directory, *file == '/' ? "" : "/", file) < 0)
+        return call_no_memory();
+    return call_print(invocation, CALL_SUPERVISOR "Backup", json_pack("{s:s}", "path", path), true,
+                      show_backup);
 }

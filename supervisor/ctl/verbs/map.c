@@ -10,6 +10,7 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reader.h"
+#include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/map/map-failures.h"
@@ -38,6 +39,8 @@ struct map {
     const char *group;
     struct attachment_client attached;
     struct troupe_job_options job;
+    struct attach_ids ids;
+    struct reconnect reconnect;
     struct reader reader;
     struct window window;
     struct progress progress;
@@ -46,9 +49,11 @@ struct map {
     bool end;                                             /* of the input */
     bool stop;                                            /* stop reading and submitting */
     bool broken;                                          /* nobody reads the output any more */
+    bool cut;                                             /* the connection is over */
     bool lost;                                            /* the supervisor is gone */
     int status;                                           /* of the first failure */
     uint64_t n_done, n_ended[TROUPE_DEAD + 1], n_refused; /* all, by end, refused */
+    uint64_t n_unknown;
     uint64_t n_retried, n_given_up;
     uint64_t input_size; /* in bytes; 0 = not known */
     uint64_t n_bytes;    /* of input whose results have been written */
@@ -125,27 +130,74 @@ static void refuse(struct map *map, struct window_line *line, int error)
     (void)window_ended(&map->window, &result, clock_now());
 }
 
+static int submit_line(struct map *map, struct window_line *line)
+{
+    map->job.id = attach_ids_format(&map->ids, line->number, line->id);
+    return troupe_client_submit(map->attached.client, map->attached.group, &map->job, line->input,
+                                line->size, line->number);
+}
+
 static void submit_lines(struct map *map)
 {
     usec_t now = clock_now();
     struct window_line *line;
 
+    if (map->cut)
+        return;
     while (!map->stop && (line = window_ready(&map->window, now))) {
-        int r = troupe_client_submit(map->attached.client, map->attached.group, &map->job,
-                                     line->input, line->size, line->number);
+        int r = submit_line(map, line);
 
         if (r == 0) {
             window_submitted(&map->window, line);
             continue;
         }
         if (r == -EPIPE)
-            map->lost = true;
+            map->cut = true;
         else if (r == -EINVAL || r == -EMSGSIZE || map->window.n_submitted == 0)
             refuse(map, line, r);
         /* Other resources become available when results have been taken. */
         return;
     }
     troupe_client_flush(map->attached.client);
+}
+
+/* ---- after the connection was lost ---- */
+
+static void give_up(struct map *map, int status)
+{
+    map->n_unknown += map->window.n_doubtful;
+    map->n_done += map->window.n_doubtful;
+    window_lose(&map->window);
+    map->lost = map->stop = true;
+    fail(map, status);
+}
+
+/* Connects again; then the jobs in flight are waited for by their ids. */
+static void come_back(struct map *map)
+{
+    int r = window_detach(&map->window) < 0 ? call_no_memory() : EXIT_OK;
+
+    progress_hide(&map->progress);
+    if (r == EXIT_OK)
+        r = attach_again(map->invocation, map->group, &map->attached, &map->reconnect);
+    map->cut = r != EXIT_OK;
+    if (r != EXIT_OK)
+        give_up(map, interrupt_seen() ? EXIT_INTERRUPTED : r);
+}
+
+static void await_doubtful(struct map *map)
+{
+    struct window_line *line;
+
+    while (!map->cut && (line = window_doubtful(&map->window))) {
+        int r = troupe_client_wait(map->attached.client, line->id, line->number);
+
+        if (r == -EPIPE)
+            map->cut = true;
+        if (r < 0)
+            return; /* -EAGAIN: the ring has room when results have been taken */
+        window_awaited(&map->window, line);
+    }
 }
 
 /* ---- results ---- */
@@ -164,6 +216,8 @@ static void take_result(struct map *map, struct troupe_result *result)
     map->n_done++;
     if (result->error == 0 && result->end <= TROUPE_DEAD)
         map->n_ended[result->end]++;
+    else if (result->error == -ESRCH)
+        map->n_unknown++;
     else
         map->n_refused++;
     if (result->error == 0 && result->end == TROUPE_SUCCEEDED)
@@ -191,12 +245,14 @@ static void take_results(struct map *map, usec_t timeout)
     struct troupe_result result = TROUPE_RESULT_INIT;
     int r;
 
+    if (map->cut)
+        return;
     while ((r = troupe_client_next(map->attached.client, &result, timeout)) == 0) {
         take_result(map, &result);
         timeout = 0;
     }
     if (r != -EAGAIN && r != -EINTR)
-        map->lost = true;
+        map->cut = true;
 }
 
 /* ---- output ---- */
@@ -235,7 +291,7 @@ static void write_lines(struct map *map)
 
 static bool finished(const struct map *map)
 {
-    return map->lost || map->broken || (window_empty(&map->window) && (map->end || map->stop));
+    return map->broken || (window_empty(&map->window) && (map->end || map->stop));
 }
 
 static void run(struct map *map)
@@ -247,6 +303,9 @@ static void run(struct map *map)
             map->status = EXIT_INTERRUPTED;
             map->stop = true;
         }
+        if (map->cut && !map->lost)
+            come_back(map);
+        await_doubtful(map);
         read_lines(map);
         submit_lines(map);
         if (map->stop)
@@ -255,7 +314,7 @@ static void run(struct map *map)
         write_lines(map);
         show_progress(map);
         wait = patience(map);
-        if (window_empty(&map->window) || map->lost || wait == 0 || window_front(&map->window))
+        if (window_empty(&map->window) || map->cut || wait == 0 || window_front(&map->window))
             continue;
         if (fflush(stdout) != 0)
             output_failed(map);
@@ -272,11 +331,6 @@ static void summarize(struct map *map)
     struct joined ended = JOINED_NULL;
     double rate = elapsed > 0 ? (double)map->n_done * (double)USEC_PER_SEC / (double)elapsed : 0;
 
-    if (map->lost && (map->window.n_submitted > 0 || map->failures.again == 0))
-        complain(
-            "the connection to the supervisor was lost; what became of %zu job%s is not known, "
-            "the first of them was line %" PRIu64,
-            map->window.n_submitted, plural(map->window.n_submitted), map->window.first + 1);
     if (map->invocation->options.quiet || map->broken)
         return;
     for (enum troupe_end end = TROUPE_SUCCEEDED; end <= TROUPE_DEAD; end++)
@@ -284,6 +338,8 @@ static void summarize(struct map *map)
             joined_add(&ended, "%s %s", COUNT(map->n_ended[end]), troupe_end_name(end));
     if (map->n_refused > 0)
         joined_add(&ended, "%s refused", COUNT(map->n_refused));
+    if (map->n_unknown > 0)
+        joined_add(&ended, "%s unknown", COUNT(map->n_unknown));
     ended.separator = "; ";
     joined_add(&ended, "%s retried", COUNT(map->n_retried));
     ended.separator = "; ";
@@ -321,8 +377,6 @@ static int map_attached(struct map *map)
     progress_hide(&map->progress);
     map_failures_tell(&map->failures, map->stop || map->lost);
     summarize(map);
-    if (map->lost)
-        map->status = EXIT_UNREACHABLE;
     if (map->broken)
         fail(map, EXIT_FAILED);
     window_deinit(&map->window);
@@ -336,6 +390,8 @@ int verb_map(struct invocation *invocation)
         .invocation = invocation,
         .group = invocation_operand(invocation, 0),
         .job = attach_job_options(&invocation->options),
+        .ids = attach_ids_make(),
+        .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
     };
     int r;
 

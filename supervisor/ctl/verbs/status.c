@@ -36,9 +36,11 @@ static size_t rank(const json_t *group)
     return ELEMENTS(troubles);
 }
 
-/* EXIT_OK if all groups are well. */
-static int status_of_groups(const json_t *groups)
+/* EXIT_OK if all groups are well. In safe mode none of them works. */
+static int status_of_groups(const json_t *info, const json_t *groups)
 {
+    if (field_true(info, "safe_mode"))
+        return EXIT_FAILED;
     for (size_t i = 0; i < json_array_size(groups); i++)
         if (!group_is_up(json_array_get(groups, i)))
             return EXIT_FAILED;
@@ -58,6 +60,12 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
                    SPAN(usec_sub(now, field_usec(info, "started_at"))),
                    (long long)field_int(info, "pid"), COUNT(groups), plural(groups), COUNT(workers),
                    plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));
+    if (field_true(info, "safe_mode"))
+        terminal_print(&invocation->out,
+                       "  Trouble: " RED "safe mode" PLAIN
+                       ", the supervisor has crashed %s times: all groups are paused until "
+                       "troupectl reload",
+                       COUNT(field_count(info, "restarts")));
 }
 
 /* Summarises the states in trouble in one line. */
@@ -93,22 +101,22 @@ static int status_of_all(struct invocation *invocation)
     const json_t *groups;
     int r = parts_of_status(invocation, NULL, &status);
 
-    if (r == EXIT_OK && invocation->options.json) {
-        r = output_json(invocation, status);
-        return r == EXIT_OK ? status_of_groups(json_object_get(status, "groups")) : r;
-    }
     if (r == EXIT_OK)
         r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
     if (r != EXIT_OK)
         return r;
-    show_supervisor(invocation, info, clock_realtime());
     groups = json_object_get(status, "groups");
+    if (invocation->options.json) {
+        r = output_json(invocation, status);
+        return r == EXIT_OK ? status_of_groups(info, groups) : r;
+    }
+    show_supervisor(invocation, info, clock_realtime());
     show_troubles(&invocation->out, groups);
     for (size_t i = 0; i <= ELEMENTS(troubles); i++)
         show_ranked(invocation, groups, i);
     if (json_array_size(groups) == 0)
         terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
-    return status_of_groups(groups);
+    return status_of_groups(info, groups);
 }
 
 /* A worker and its replacement may both exist. */

@@ -10,16 +10,16 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/input.h"
+#include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include <inttypes.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 /* How often a wait checks for an interrupt. */
 #define GLANCE (100 * USEC_PER_MSEC)
@@ -46,22 +46,48 @@ static json_t *job_parameters(const struct invocation *invocation, const char *d
                      field_payload_new(data, size), "options", options_json(&invocation->options));
 }
 
-static int create_large(struct invocation *invocation, const char *data, size_t size)
+/* Makes up an id unless one is given, so that the job can be found and cancelled. */
+static void give_id(struct invocation *invocation, char id[TROUPE_ID_SIZE])
+{
+    const struct attach_ids ids = attach_ids_make();
+
+    if (!invocation->options.job.id)
+        invocation->options.job.id = attach_ids_format(&ids, 0, id);
+}
+
+/* Creates the job over the rings. If an earlier attempt has created it, that is a success, too. */
+static int create_attached(struct invocation *invocation, struct attachment_client *attached,
+                           const char *data, size_t size)
 {
     struct troupe_job_options options = attach_job_options(&invocation->options);
+    struct reconnect reconnect = reconnect_make(invocation, RECONNECT_DEFAULT);
     const char *group = invocation_operand(invocation, 0);
+    bool repeated = false;
+    int r;
+
+    for (;; repeated = true) {
+        r = troupe_client_create(attached->client, attached->group, &options, data, size, NULL);
+        if (r != -EPIPE && r != -ECONNRESET)
+            break;
+        r = attach_again(invocation, group, attached, &reconnect);
+        if (r != EXIT_OK)
+            return r;
+    }
+    return r == 0 || (repeated && r == -EEXIST) ? EXIT_OK : explain_refused(group, r, "");
+}
+
+static int create_large(struct invocation *invocation, const char *data, size_t size)
+{
     struct attachment_client attached;
-    char id[TROUPE_ID_SIZE];
-    int r = attach_group(invocation, group, &attached);
+    int r = attach_group(invocation, invocation_operand(invocation, 0), &attached);
 
     if (r != EXIT_OK)
         return r;
-    r = troupe_client_create(attached.client, attached.group, &options, data, size, id);
+    r = create_attached(invocation, &attached, data, size);
     troupe_client_free(attached.client);
-    if (r < 0)
-        return explain_refused(group, r, "");
-    printf(invocation->options.json ? "{\"id\":\"%s\"}\n" : "%s\n", id);
-    return EXIT_OK;
+    if (r == EXIT_OK)
+        printf(invocation->options.json ? "{\"id\":\"%s\"}\n" : "%s\n", invocation->options.job.id);
+    return r;
 }
 
 static void show_id(const struct invocation *invocation, const json_t *reply)
@@ -69,49 +95,114 @@ static void show_id(const struct invocation *invocation, const json_t *reply)
     terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "id")));
 }
 
+/* A call that submits a job, and is made again after the connection was lost. */
+struct submission {
+    const char *data;
+    size_t size;
+    bool repeated;
+    json_t *reply; /* owned */
+};
+
+/* Creates the job. If an earlier attempt has created it, that is a success, too. */
+static int create_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    struct submission *submission = userdata;
+    struct varlink_reply reply;
+    int r = call_any(invocation, CALL_JOBS "Create",
+                     job_parameters(invocation, submission->data, submission->size), true, &reply);
+    const bool repeated = submission->repeated;
+
+    submission->repeated = true;
+    if (r != EXIT_OK)
+        return r;
+    reconnect_done(reconnect);
+    if (!reply.error)
+        submission->reply = json_incref(reply.parameters);
+    else if (repeated && strcmp(reply.error, CALL_JOBS "JobExists") == 0)
+        submission->reply = json_pack("{s:s}", "id", invocation->options.job.id);
+    else
+        r = explain_error(reply.error, reply.parameters);
+    varlink_reply_deinit(&reply);
+    return r == EXIT_OK && !submission->reply ? call_no_memory() : r;
+}
+
+static int create_small(struct invocation *invocation, const char *data, size_t size)
+{
+    struct submission submission = {.data = data, .size = size};
+    int r = reconnect_run(invocation, RECONNECT_DEFAULT, create_once, &submission);
+
+    if (r == EXIT_OK)
+        r = output_reply(invocation, submission.reply, show_id);
+    json_decref(submission.reply);
+    return r;
+}
+
 int verb_create(struct invocation *invocation)
 {
     _cleanup_free_ char *data = NULL;
+    char id[TROUPE_ID_SIZE];
     size_t size;
     int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
 
     if (r != EXIT_OK)
         return r;
-    if (size > VARLINK_CLIENT_PAYLOAD_MAX)
-        return create_large(invocation, data, size);
-    return call_print(invocation, CALL_JOBS "Create", job_parameters(invocation, data, size), true,
-                      show_id);
+    give_id(invocation, id);
+    return size > VARLINK_CLIENT_PAYLOAD_MAX ? create_large(invocation, data, size)
+                                             : create_small(invocation, data, size);
+}
+
+/* Does the job, or after the connection was lost, waits for its end by its id. */
+static int do_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    struct submission *submission = userdata;
+    struct varlink_reply reply;
+    const char *id = invocation->options.job.id;
+    const bool repeated = submission->repeated;
+    json_t *parameters = repeated ? json_pack("{s:s}", "id", id)
+                                  : job_parameters(invocation, submission->data, submission->size);
+    int r = call_any(invocation, repeated ? CALL_JOBS "Wait" : CALL_JOBS "Do", parameters, true,
+                     &reply);
+
+    submission->repeated = true;
+    if (r != EXIT_OK)
+        return r;
+    reconnect_done(reconnect);
+    if (!reply.error)
+        submission->reply = json_incref(reply.parameters);
+    else if (repeated && strcmp(reply.error, CALL_JOBS "NoSuchJob") == 0)
+        r = explain_unknown("", id);
+    else
+        r = explain_error(reply.error, reply.parameters);
+    varlink_reply_deinit(&reply);
+    return r;
 }
 
 static int do_json(struct invocation *invocation, const char *data, size_t size)
 {
-    json_auto_t *reply = NULL;
+    struct submission submission = {.data = data, .size = size};
     int r = input_check_size(size);
 
     if (r == EXIT_OK)
-        r = call(invocation, CALL_JOBS "Do", job_parameters(invocation, data, size), true, &reply);
+        r = reconnect_run(invocation, RECONNECT_DEFAULT, do_once, &submission);
     if (r == EXIT_OK)
-        r = output_json(invocation, reply);
-    if (r == EXIT_OK && !field_is(json_object_get(reply, "job"), "state", "succeeded"))
+        r = output_json(invocation, submission.reply);
+    if (r == EXIT_OK && !field_is(json_object_get(submission.reply, "job"), "state", "succeeded"))
         r = EXIT_FAILED;
+    json_decref(submission.reply);
     return r;
 }
 
-/* Makes an id, so that the job can be cancelled while it runs. */
-static const char *make_id(char *id, size_t size)
-{
-    /* Used if the kernel has no random numbers yet; unique enough. */
-    uint64_t random[2] = {(uint64_t)getpid(), clock_realtime()};
+struct doing {
+    struct invocation *invocation;
+    const char *group, *id;
+    struct attachment_client attached;
+    struct reconnect reconnect;
+};
 
-    (void)!getrandom(random, sizeof(random), GRND_NONBLOCK);
-    snprintf(id, size, "do-%016" PRIx64 "%016" PRIx64, random[0], random[1]);
-    return id;
-}
-
-/* Waits for the end of the job; the first SIGINT cancels it. */
+/* Waits for the end of the job; the first SIGINT cancels it. Returns 0 or -errno. */
 static int await_end(struct troupe_client *client, const char *id, struct troupe_result *ret)
 {
-    bool cancelled = false;
+    bool cancelled = interrupt_seen();
     int r;
 
     for (;;) {
@@ -128,6 +219,33 @@ static int await_end(struct troupe_client *client, const char *id, struct troupe
     }
 }
 
+static bool is_lost(int r, const struct troupe_result *result)
+{
+    return r == -EPIPE || r == -ECONNRESET || (r == 0 && result->error == -ECONNRESET);
+}
+
+/* Waits for the job by its id, after connecting again unless the connection has lasted. Returns 0
+ * with the result, or an exit status. */
+static int take_up(struct doing *doing, struct troupe_result *result)
+{
+    int r;
+
+    do {
+        troupe_result_release(result);
+        r = troupe_client_wait(doing->attached.client, doing->id, 0);
+        if (r == 0)
+            r = await_end(doing->attached.client, doing->id, result);
+        if (!is_lost(r, result))
+            break;
+        r = attach_again(doing->invocation, doing->group, &doing->attached, &doing->reconnect);
+    } while (r == EXIT_OK);
+    if (r == EXIT_UNREACHABLE && interrupt_seen())
+        return EXIT_INTERRUPTED;
+    if (r == 0 && result->error == -ESRCH)
+        return explain_unknown("", doing->id);
+    return r < 0 ? explain_refused(doing->group, r, "") : r;
+}
+
 static int tell_end(const char *group, const struct troupe_result *result)
 {
     bool success = result->error == 0 && result->end == TROUPE_SUCCEEDED;
@@ -141,41 +259,57 @@ static int tell_end(const char *group, const struct troupe_result *result)
     return EXIT_OK;
 }
 
+/* Returns an exit status. */
+static int submit_and_wait(struct doing *doing, const struct troupe_job_options *options,
+                           const char *data, size_t size)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    struct troupe_client *client = doing->attached.client;
+    int r = troupe_client_submit(client, doing->attached.group, options, data, size, 0);
+
+    if (r == 0) {
+        r = await_end(client, doing->id, &result);
+        if (is_lost(r, &result))
+            r = take_up(doing, &result);
+        if (r > 0)
+            return r;
+    }
+    if (r < 0)
+        return explain_refused(doing->group, r, "");
+    r = tell_end(doing->group, &result);
+    troupe_result_release(&result);
+    return r;
+}
+
 static int do_attached(struct invocation *invocation, const char *data, size_t size)
 {
     struct troupe_job_options options = attach_job_options(&invocation->options);
-    const char *group = invocation_operand(invocation, 0);
-    struct attachment_client attached;
-    struct troupe_result result = TROUPE_RESULT_INIT;
-    char id[TROUPE_ID_SIZE];
-    int r = attach_group(invocation, group, &attached);
+    struct doing doing = {
+        .invocation = invocation,
+        .group = invocation_operand(invocation, 0),
+        .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
+    };
+    int r = attach_group(invocation, doing.group, &doing.attached);
 
     if (r != EXIT_OK)
         return r;
-    if (!options.id)
-        options.id = make_id(id, sizeof(id));
+    doing.id = options.id;
     interrupt_catch();
-    r = troupe_client_submit(attached.client, attached.group, &options, data, size, 0);
-    if (r == 0)
-        r = await_end(attached.client, options.id, &result);
-    if (r < 0) {
-        r = explain_refused(group, r, "");
-    } else {
-        r = tell_end(group, &result);
-        troupe_result_release(&result);
-    }
-    troupe_client_free(attached.client);
+    r = submit_and_wait(&doing, &options, data, size);
+    troupe_client_free(doing.attached.client);
     return r;
 }
 
 int verb_do(struct invocation *invocation)
 {
     _cleanup_free_ char *data = NULL;
+    char id[TROUPE_ID_SIZE];
     size_t size;
     int r = input_payload(invocation, invocation_operand(invocation, 1), &data, &size);
 
     if (r != EXIT_OK)
         return r;
+    give_id(invocation, id);
     return invocation->options.json ? do_json(invocation, data, size)
                                     : do_attached(invocation, data, size);
 }

@@ -17,6 +17,8 @@ int verb_change(struct invocation *invocation);
 int verb_switch(struct invocation *invocation);
 int verb_resize(struct invocation *invocation);
 int verb_reload(struct invocation *invocation);
+int verb_backup(struct invocation *invocation);
+int verb_upgrade(struct invocation *invocation);
 int verb_deaths(struct invocation *invocation);
 int verb_log(struct invocation *invocation);
 int verb_verify(struct invocation *invocation);

@@ -2,38 +2,40 @@
 /* Handles the end of an attempt: a result, a retry after a pause, or a dead job. */
 
 #include "supervisor/event/death.h"
-#include "supervisor/event/event-id.h"
+#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/job-event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/backoff.h"
 #include <stdio.h>
 
-static void cell_tell_dead(struct cell *cell, struct job *job, const char *detail)
+/* Ends the pause or the delay of a job. */
+static void cell_resume_job(struct job *job)
 {
-    char id[PROTOCOL_ID_TEXT];
-    const struct event event = {
-        .level = LOG_LEVEL_ERROR,
-        .type = "job.dead",
-        .job = protocol_id_format(&job->id, id),
-        .message_id = EVENT_ID_JOB_DEAD,
-        .quotes = true,
-    };
-
-    pool_tell(&cell->pool, event, "job %s is dead after %u attempt%s; the last: %s", id,
-              job->n_failed, job->n_failed == 1 ? "" : "s", detail);
-}
-
-static void cell_on_alarm(struct alarm *alarm)
-{
-    struct job *job = list_entry(alarm, struct job, alarm);
-
     list_unlink(&job->link);
     job_count(&job->cell->counts, JOBS_BACKOFF, -1);
     cell_requeue(job->cell, job, false);
     job_tell_waiters(job);
+}
+
+static void cell_on_alarm(struct alarm *alarm)
+{
+    cell_resume_job(list_entry(alarm, struct job_timers, alarm)->job);
+}
+
+/* Sets the alarm that ends the delay, or with `at` > 0 at that date. Returns 0 or -ENOMEM. */
+static int cell_set_alarm(struct cell *cell, struct job *job, usec_t delay, usec_t at)
+{
+    struct alarm *alarm;
+
+    if (job_make_timers(job) < 0)
+        return -ENOMEM;
+    alarm = &job->timers->alarm;
+    alarm_init(alarm, cell->context->alarms, cell_on_alarm);
+    return at > 0 ? alarm_set_at(alarm, at) : alarm_set_after(alarm, delay);
 }
 
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
@@ -42,20 +44,16 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     job_set_state(job, JOB_BACKOFF);
     list_push_back(&cell->backoff, &job->link);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
-    alarm_init(&job->alarm, cell->context->alarms, cell_on_alarm);
-    if (alarm_set_after(&job->alarm, delay) < 0)
-        cell_on_alarm(&job->alarm); /* without memory to wait */
+    if (cell_set_alarm(cell, job, delay, 0) < 0)
+        cell_resume_job(job); /* without memory to wait */
     else
         job_tell_waiters(job);
 }
 
 int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request)
 {
-    int r;
+    int r = cell_set_alarm(cell, job, request->delay, request->at);
 
-    alarm_init(&job->alarm, cell->context->alarms, cell_on_alarm);
-    r = request->at > 0 ? alarm_set_at(&job->alarm, request->at)
-                        : alarm_set_after(&job->alarm, request->delay);
     if (r < 0)
         return r;
     job_set_state(job, JOB_DELAYED);
@@ -63,6 +61,18 @@ int cell_delay(struct cell *cell, struct job *job, const struct cell_request *re
     list_push_back(&cell->backoff, &job->link);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
     return 0;
+}
+
+void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state, usec_t due)
+{
+    if (cell_set_alarm(cell, job, 0, due) < 0) {
+        cell_enqueue(cell, job, false); /* without memory to wait */
+        return;
+    }
+    job_set_state(job, state);
+    job->put_off = state == JOB_DELAYED;
+    list_push_back(&cell->backoff, &job->link);
+    job_count(&cell->counts, JOBS_BACKOFF, 1);
 }
 
 static usec_t cell_retry_delay(struct cell *cell, const struct job *job)
@@ -83,29 +93,48 @@ static void cell_note_cut_off(struct cell *cell, const struct job *job)
                    "cancelled: the attempt failed, and the group takes no more jobs", job);
 }
 
+/* A durable job waits again after an attempt. */
+static void cell_write_attempt(struct cell *cell, struct job *job, bool lazy)
+{
+    if (!job->record)
+        return;
+    durable_job_update(job, lazy);
+    cell_leave_on_disk(cell, job);
+}
+
 static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
                                 const char *cause, const char *detail)
 {
     char reason[PROTOCOL_REASON_MAX];
 
+    if (job->record && durable_job_is_unread(job) && !job->cancel_requested) {
+        cell_drop_job(cell, job, CELL_E_LEFT); /* its row says how to go on */
+        return;
+    }
     job_note_attempt(job, worker, cause, detail);
     job->n_failed++;
     if (job->cancel_requested) {
         cell_end_cancelled(cell, job);
-    } else if (cell->closed) {
+    } else if (cell->closed && !job->record) {
         (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", cell->closed, detail);
         cell_note_cut_off(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, reason);
     } else if (job->n_failed > job->max_retries) {
         (void)snprintf(reason, sizeof(reason), "%s", detail);
-        cell_tell_dead(cell, job, detail);
         cell_end_job(cell, job, JOB_DEAD, reason);
     } else {
         job_count(&cell->counts, JOBS_RETRIES, 1);
         job_event(job, "job.retried", worker, "will be tried again: attempt %u failed (%s)",
                   job->attempt, cause);
         cell_back_off(cell, job, cell_retry_delay(cell, job));
+        cell_write_attempt(cell, job, false);
     }
+}
+
+void cell_job_orphaned(struct cell *cell, struct job *job)
+{
+    job_set_state(job, JOB_RUNNING);
+    cell_attempt_failed(cell, job, "", "supervisor", "the supervisor ended during the attempt");
 }
 
 void cell_job_started(struct pool *pool, struct job *job)
@@ -118,6 +147,8 @@ void cell_job_started(struct pool *pool, struct job *job)
     job->started_at = loop_realtime(cell->context->loop);
     job_event(job, "job.started", job->slot->name, "is begun by %s, attempt %u", job->slot->name,
               job->attempt);
+    if (job->record)
+        durable_job_update(job, true);
     job_tell_waiters(job);
 }
 
@@ -129,7 +160,8 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
     int size = text->size > sizeof(detail) - 1 ? (int)sizeof(detail) - 1 : (int)text->size;
 
     (void)snprintf(detail, sizeof(detail), "%.*s", bytes ? size : 0, bytes ? bytes : "");
-    cell_attempt_failed(cell, job, worker, job->crash ? job->crash : "retry", detail);
+    cell_attempt_failed(cell, job, worker,
+                        job->crashed ? death_cause_to_string(job->crash) : "retry", detail);
 }
 
 void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
@@ -146,8 +178,8 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
     switch (outcome) {
     case PROTOCOL_SUCCESS:
     case PROTOCOL_REJECT:
-        payload_move(&job->result, result);
-        cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED, NULL);
+        cell_end_answered(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED,
+                          result);
         break;
     case PROTOCOL_CANCELLED:
         cell_attempt_failed(cell, job, worker, "retry", "given up by its handler");
@@ -156,6 +188,23 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
         cell_job_erred(cell, job, worker, result);
         break;
     }
+}
+
+/* Puts a job that was in hand back to the head of the queue. */
+static void cell_put_back(struct cell *cell, struct job *job)
+{
+    cell_progress_moved(cell);
+    if (job->record && durable_job_is_unread(job)) {
+        cell_drop_job(cell, job, CELL_E_LEFT); /* it is read from disk, with its payload */
+        return;
+    }
+    if (cell_is_restored(job)) {
+        cell_end_job(cell, job, JOB_DEAD, "its payload is lost: the supervisor has crashed");
+        return;
+    }
+    cell_requeue(cell, job, true);
+    job_tell_waiters(job);
+    cell_write_attempt(cell, job, true);
 }
 
 void cell_job_returned(struct pool *pool, struct job *job)
@@ -167,15 +216,13 @@ void cell_job_returned(struct pool *pool, struct job *job)
         cell_end_cancelled(cell, job);
         return;
     }
-    if (cell->closed) {
+    if (cell->closed && !job->record) {
         cell_note_cut_off(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, cell->closed);
         return;
     }
     job->attempt--; /* the worker never began this attempt */
-    cell_progress_moved(cell);
-    cell_requeue(cell, job, true);
-    job_tell_waiters(job);
+    cell_put_back(cell, job);
 }
 
 void cell_job_lost(struct pool *pool, struct job *job, const struct death *death)
@@ -183,13 +230,11 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
     struct cell *cell = cell_of_pool(pool);
 
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    if (death->cause != DEATH_STOP || job->cancel_requested || cell->closed) {
+    if (death->cause != DEATH_STOP || job->cancel_requested || (cell->closed && !job->record)) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
                             death->detail);
         return;
     }
     /* The worker was stopped on purpose, so this does not count as a failed attempt. */
-    cell_progress_moved(cell);
-    cell_requeue(cell, job, true);
-    job_tell_waiters(job);
+    cell_put_back(cell, job);
 }

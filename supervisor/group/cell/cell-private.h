@@ -27,12 +27,26 @@ void cell_requeue(struct cell *cell, struct job *job, bool first);
 /* Cancels a job whose deadline is over. */
 void cell_on_deadline(struct timer *timer, usec_t now);
 
+/* Removes a job that is not running from its list. */
+void cell_take_out(struct cell *cell, struct job *job);
+
+/* ---- cell-submit.c ---- */
+
+/* The options of a job that chooses none. */
+struct job_options cell_default_options(const struct cell *cell);
+
 /* ---- cell-attempt.c ---- */
 
 /* A running job waits before its next attempt. */
 void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 /* A new job waits for the time of the request. Returns 0 or -ENOMEM. */
 int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request);
+
+/* A queued job that was read from disk, in no list, waits until that date as `state` says. */
+void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state, usec_t due);
+/* A queued job that was read from disk, in no list, was at work when the supervisor ended: that
+ * attempt has failed. */
+void cell_job_orphaned(struct cell *cell, struct job *job);
 
 /* See struct pool_handler. */
 void cell_job_started(struct pool *pool, struct job *job);
@@ -41,10 +55,38 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
 void cell_job_returned(struct pool *pool, struct job *job);
 void cell_job_lost(struct pool *pool, struct job *job, const struct death *death);
 
+/* ---- cell-resume.c ---- */
+
+/* See struct pool_handler. */
+struct job *cell_job_resumed(struct pool *pool, const struct memory_job *entry);
+/* Whether nothing but the job's id is known, so that no other attempt is possible. */
+static inline bool cell_is_restored(const struct job *job)
+{
+    return job->restored && !job->record;
+}
+/* Reports the end of such a job: nobody waits for it. */
+void cell_tell_restored(struct cell *cell, const struct job *job);
+
+/* ---- cell-dead.c ---- */
+
+/* Logs and notes that the job is dead, and keeps its payload in a dead letter. */
+void cell_report_dead(struct cell *cell, struct job *job);
+
 /* ---- cell-end.c ---- */
 
-/* Ends a job that is in no list of the cell. `reason` NULL = none. */
+/* Ends a job that is in no list of the cell: at once, or when the end of a durable job has been
+ * written. `reason` NULL = none. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
+/* Ends a running job with the result of its worker, which is moved into the job. */
+void cell_end_answered(struct cell *cell, struct job *job, enum job_state state,
+                       struct payload *result);
+/* Ends it for everybody. */
+void cell_tell_end(struct cell *cell, struct job *job, enum job_state state);
+/* Drops a job that is in no list from memory: it was not accepted after all, or its row stays.
+ * `refusal`: CELL_E_*, for its waiters. */
+void cell_drop_job(struct cell *cell, struct job *job, int refusal);
+/* Whether the result is kept when the job has ended. */
+bool cell_keeps_result(const struct cell *cell, const struct job *job);
 /* Ends one whose cancellation was requested. */
 void cell_end_cancelled(struct cell *cell, struct job *job);
 
@@ -52,6 +94,9 @@ void cell_end_cancelled(struct cell *cell, struct job *job);
 
 /* Returns 0 = the queue has room, CELL_E_BUSY, or CELL_E_WAIT. */
 int cell_find_room(struct cell *cell, const struct cell_request *request);
+/* Lets the request's waiter wait until the store of durable jobs is open. Returns CELL_E_WAIT, or
+ * CELL_E_STORE_FAILED without a waiter or after a long time. */
+int cell_await_store(struct cell *cell, const struct cell_request *request);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
 /* Calls all waiters whose job does not fit any more after a change of the limits. */

@@ -5,6 +5,7 @@
  * as any wait, the queue is full for others.
  */
 
+#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
@@ -15,11 +16,20 @@
 /* Other cells do not report when they free memory of the group: try again. */
 #define GROUP_RETRY (100 * USEC_PER_MSEC)
 
+/* How long a sender waits for the store of durable jobs, which is being opened. */
+#define STORE_WAIT (30 * USEC_PER_SEC)
+
 enum room {
     ROOM_FREE,
     ROOM_NONE_HERE,
     ROOM_NONE_IN_GROUP, /* CellsQueueMemoryMax= */
 };
+
+/* The memory that jobs take. */
+static uint64_t cost_of(const struct job_counts *counts)
+{
+    return counts->n[JOBS_BYTES] + (counts->n[JOBS_LIVE] - counts->n[JOBS_ON_DISK]) * JOB_COST;
+}
 
 /* Whether the job fits into CellsQueueMemoryMax=, of which each cell has a guaranteed share. */
 static bool cell_fits_in_group(const struct cell *cell, uint64_t size)
@@ -27,11 +37,9 @@ static bool cell_fits_in_group(const struct cell *cell, uint64_t size)
     const struct group *group = cell->group;
     const uint64_t max = cell->config->cells_queue_memory_max;
 
-    if (*cell->key == '\0' ||
-        group->counts.n[JOBS_BYTES] + size + (group->counts.n[JOBS_LIVE] + 1) * JOB_COST <= max)
+    if (*cell->key == '\0' || cost_of(&group->counts) + size + JOB_COST <= max)
         return true;
-    return cell->counts.n[JOBS_BYTES] + size + (cell->counts.n[JOBS_LIVE] + 1) * JOB_COST <=
-           max / cell->config->cells_max;
+    return cost_of(&cell->counts) + size + JOB_COST <= max / cell->config->cells_max;
 }
 
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size)
@@ -46,7 +54,7 @@ static enum room cell_room(struct cell *cell, const struct cell_request *request
 {
     const struct config_group *config = cell->config;
 
-    if (cell->queue.n_jobs + cell->counts.n[JOBS_BACKOFF] >= config->queue_max ||
+    if (job_counts_waiting(&cell->counts) >= config->queue_max ||
         cell->counts.n[JOBS_BYTES] > config->queue_memory_max - request->size)
         return ROOM_NONE_HERE;
     if (!cell_fits_in_group(cell, request->size))
@@ -120,6 +128,19 @@ void cell_waiter_reset(struct cell_waiter *waiter)
     waiter->expired = false;
 }
 
+static void cell_join(struct cell *cell, const struct cell_request *request, bool first)
+{
+    struct cell_waiter *waiter = request->waiter;
+
+    waiter->cell = cell;
+    waiter->size = request->size;
+    if (first)
+        list_push_front(&cell->waiting, &waiter->link);
+    else
+        list_push_back(&cell->waiting, &waiter->link);
+    job_count(&cell->counts, JOBS_WAITERS, 1);
+}
+
 /* Starts to wait: last, or first if it was called but the group has no room after all. */
 static int cell_wait(struct cell *cell, const struct cell_request *request, enum room room,
                      bool first)
@@ -138,13 +159,22 @@ static int cell_wait(struct cell *cell, const struct cell_request *request, enum
         due = now + GROUP_RETRY;
     if (timer_arm(cell_timers(cell), &waiter->timer, due) < 0)
         return CELL_E_BUSY;
-    waiter->cell = cell;
-    waiter->size = request->size;
-    if (first)
-        list_push_front(&cell->waiting, &waiter->link);
-    else
-        list_push_back(&cell->waiting, &waiter->link);
-    job_count(&cell->counts, JOBS_WAITERS, 1);
+    cell_join(cell, request, first);
+    return CELL_E_WAIT;
+}
+
+int cell_await_store(struct cell *cell, const struct cell_request *request)
+{
+    struct cell_waiter *waiter = request->waiter;
+
+    if (!waiter || waiter->expired)
+        return CELL_E_STORE_FAILED;
+    if (waiter->cell == cell && !waiter->called)
+        return CELL_E_WAIT;
+    cell_waiter_stop(waiter);
+    if (timer_arm(cell_timers(cell), &waiter->timer, usec_add(cell_now(cell), STORE_WAIT)) < 0)
+        return CELL_E_STORE_FAILED;
+    cell_join(cell, request, false);
     return CELL_E_WAIT;
 }
 
@@ -177,7 +207,7 @@ static bool cell_has_room_for(const struct cell *cell, const struct cell_waiter 
 {
     const struct config_group *config = cell->config;
 
-    return cell->queue.n_jobs + cell->counts.n[JOBS_BACKOFF] + cell->n_called < config->queue_max &&
+    return job_counts_waiting(&cell->counts) + cell->n_called < config->queue_max &&
            cell->counts.n[JOBS_BYTES] + cell->called_bytes + waiter->size <=
                config->queue_memory_max;
 }
@@ -186,6 +216,8 @@ void cell_call_waiters(struct cell *cell)
 {
     struct list *node;
 
+    if (cell->config->durable && cell_store_is_opening(cell))
+        return;
     while ((node = list_first(&cell->waiting))) {
         struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-submit.h"
 
+#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/job-event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-waiter.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,45 +20,38 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
         return CELL_E_BAD_ID;
     if (!cell_may_ever_fit(cell, request->size))
         return CELL_E_TOO_LARGE;
+    r = cell->config->durable ? cell_admit_durable(cell, request) : 0;
+    if (r != 0)
+        return r;
     r = cell_find_room(cell, request);
     if (r == CELL_E_BUSY)
         job_count(&cell->counts, JOBS_REFUSED, 1);
     return r;
 }
 
-static usec_t chosen(usec_t asked, usec_t configured)
-{
-    return asked == PROTOCOL_DEFAULT_USEC ? configured : asked;
-}
-
-static void cell_fill_options(const struct cell *cell, struct job *job)
+struct job_options cell_default_options(const struct cell *cell)
 {
     const struct config_group *config = cell->config;
-    const struct job_options *asked = &job->asked;
 
-    job->priority =
-        asked->priority == PROTOCOL_DEFAULT_PRIORITY ? QUEUE_PRIORITY_DEFAULT : asked->priority;
-    job->max_retries =
-        asked->max_retries == PROTOCOL_DEFAULT_RETRIES ? config->max_retries : asked->max_retries;
-    job->timeout = chosen(asked->timeout, config->timeout);
-    if (job->timeout == 0)
-        job->timeout = USEC_INFINITY;
-    job->backoff_min = chosen(asked->backoff_min, config->backoff_min);
-    job->backoff_max = chosen(asked->backoff_max, config->backoff_max);
-    /* A job may ask for longer pauses than its group's longest. */
-    if (asked->backoff_max == PROTOCOL_DEFAULT_USEC && job->backoff_max < job->backoff_min)
-        job->backoff_max = job->backoff_min;
+    return (struct job_options){
+        .max_retries = config->max_retries,
+        .timeout = config->timeout,
+        .backoff_min = config->backoff_min,
+        .backoff_max = config->backoff_max,
+        .priority = QUEUE_PRIORITY_DEFAULT,
+    };
 }
 
 /* Fills in everything but a blob, which is taken over when nothing can fail any more. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
+    const struct job_options defaults = cell_default_options(cell);
+
     job->group = cell->group;
     job->cell = cell;
     job->keep_result = request->keep_result;
     job->submitter_uid = request->submitter_uid;
-    job->asked = request->options;
-    cell_fill_options(cell, job);
+    job_set_options(job, &request->options, &defaults);
     if (request->key_size > 0) {
         job->key = malloc(request->key_size);
         if (!job->key)
@@ -66,6 +61,19 @@ static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_r
     }
     if (!request->blob)
         return payload_set(&job->payload, request->data, (size_t)request->size);
+    return 0;
+}
+
+static int cell_add_submitter(struct cell *cell, struct job *job,
+                              const struct cell_request *request)
+{
+    struct job_waiter *waiter = job_waiter_new(cell->context->jobs, job);
+
+    if (!waiter)
+        return -ENOMEM;
+    waiter->changed = request->changed;
+    waiter->owner = request->owner;
+    waiter->cookie = request->cookie;
     return 0;
 }
 
@@ -84,8 +92,10 @@ static int cell_arm_deadline(struct cell *cell, struct job *job, const struct ce
     if (request->deadline == 0 || request->deadline == USEC_INFINITY)
         return 0;
     from = waiter && waiter->deadline > 0 ? waiter->since : cell_now(cell);
-    timer_init(&job->deadline, cell_on_deadline);
-    return timer_arm(cell_timers(cell), &job->deadline, usec_add(from, request->deadline));
+    if (job_make_timers(job) < 0)
+        return -ENOMEM;
+    timer_init(&job->timers->deadline, cell_on_deadline);
+    return timer_arm(cell_timers(cell), &job->timers->deadline, usec_add(from, request->deadline));
 }
 
 /* Makes a job that is queued, but in no queue yet, or delayed. */
@@ -97,12 +107,17 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
     if (r != 0)
         return r == JOB_E_EXISTS ? CELL_E_EXISTS : r;
     r = cell_fill_job(cell, job, request);
+    if (r == 0 && request->changed)
+        r = cell_add_submitter(cell, job, request);
+    if (r == 0 && cell->config->durable)
+        r = durable_job_new(cell->context->durable, job, cell->group->name, request->replaces);
     if (r == 0)
         r = cell_arm_deadline(cell, job, request);
     if (r == 0 && is_for_later(cell, request))
         r = cell_delay(cell, job, request);
     if (r < 0) {
-        timer_disarm(cell_timers(cell), &job->deadline);
+        if (job->timers)
+            timer_disarm(cell_timers(cell), &job->timers->deadline);
         job_unref(cell->context->jobs, job);
         return r;
     }
@@ -128,12 +143,8 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     job_count(&cell->counts, JOBS_LIVE, 1);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
-    if (request->changed) {
-        job->submitter.changed = request->changed;
-        job->submitter.owner = request->owner;
-        job->submitter.cookie = request->cookie;
-        job_add_waiter(job, &job->submitter);
-    }
+    if (job->record)
+        durable_job_add(job);
     job_event(job, "job.accepted", NULL, "is accepted");
     *ret = job;
     return 0;

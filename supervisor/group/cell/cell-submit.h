@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct cell;
+struct job_waiter;
 
 /*
  * A sender that waits for room in a cell's queue, and keeps its job. turn() is called once: when
@@ -50,7 +51,9 @@ struct cell_request {
     const void *data; /* inline payload */
     uint64_t size;
     struct payload *blob; /* NULL = inline; moved out of it on success */
-    /* Called for every later change of the job's state, as job->submitter; NULL = none. */
+    int64_t replaces; /* row of a dead letter, which goes when a durable job is written; 0 = none
+                       */
+    /* Called for every later change of the job's state, as its first waiter; NULL = none. */
     void (*changed)(struct job_waiter *waiter, struct job *job);
     void *owner;
     uint64_t cookie;
@@ -63,10 +66,13 @@ enum {
     CELL_E_TOO_LARGE, /* above QueueMemoryMax= by itself */
     CELL_E_EXISTS,    /* a live job has that id */
     CELL_E_BAD_ID,
-    CELL_E_STOPPING, /* the supervisor stops, or the group is removed */
-    CELL_E_NO_KEY,   /* Cells=by-key requires a key */
-    CELL_E_BAD_KEY,  /* Cells=by-key: the key cannot name a cell */
-    CELL_E_TOO_MANY, /* CellsMax= */
+    CELL_E_STOPPING,     /* the supervisor stops, or the group is removed */
+    CELL_E_NO_KEY,       /* Cells=by-key requires a key */
+    CELL_E_BAD_KEY,      /* Cells=by-key: the key cannot name a cell */
+    CELL_E_TOO_MANY,     /* CellsMax= */
+    CELL_E_STORE_FULL,   /* Durable=yes: no space on disk */
+    CELL_E_STORE_FAILED, /* Durable=yes: the store does not work: see store_problem() */
+    CELL_E_LEFT,         /* a durable job that was accepted, and stays on disk for the next start */
 };
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
+#include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/state.h"
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/alarm.h"
 
 #include "supervisor/group/group.h"
@@ -30,6 +33,8 @@ void cell_wake(struct cell *cell)
 
 void cell_enqueue(struct cell *cell, struct job *job, bool first)
 {
+    if (job->record && cell_backlog_add(cell, job, first))
+        return;
     if (first)
         queue_push_front(&cell->queue, job);
     else
@@ -75,6 +80,14 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
         cell_requeue(cell, job, true);
 }
 
+/* The next job for a worker; NULL = none. */
+static struct job *cell_next(const struct cell *cell)
+{
+    struct job *job = cell->paused ? NULL : queue_first(&cell->queue);
+
+    return job && job->record && durable_job_may_exist(job) ? NULL : job;
+}
+
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
@@ -82,9 +95,12 @@ static void cell_dispatch(struct loop_deferred *deferred)
     struct job *job;
 
     pool_step(&cell->pool);
-    while (!cell->paused && (job = queue_first(&cell->queue)) &&
-           (slot = pool_take_slot(&cell->pool)))
+    if (cell->config->durable || cell->backlog)
+        cell_backlog_shorten_queue(cell);
+    while ((job = cell_next(cell)) && (slot = pool_take_slot(&cell->pool)))
         cell_assign(cell, slot, job);
+    if (cell->backlog)
+        cell_backlog_turn(cell);
     cell_call_waiters(cell);
     if (cell->group->removed && cell->group->counts.n[JOBS_LIVE] == 0)
         cell->group->cell_handler->drained(cell->group);
@@ -101,9 +117,7 @@ static void cell_on_wake(struct pool *pool)
 
 static bool cell_has_job(const struct pool *pool)
 {
-    const struct cell *cell = cell_of_pool(pool);
-
-    return !cell->paused && queue_first(&cell->queue);
+    return cell_next(cell_of_pool(pool));
 }
 
 static void cell_on_down(struct pool *pool)
@@ -138,6 +152,7 @@ static const struct pool_handler CELL_POOL = {
     .wake = cell_on_wake,
     .has_job = cell_has_job,
     .job_started = cell_job_started,
+    .job_resumed = cell_job_resumed,
     .job_answered = cell_job_answered,
     .job_returned = cell_job_returned,
     .job_lost = cell_job_lost,
@@ -149,16 +164,40 @@ static const struct pool_handler CELL_POOL = {
 
 /* ---- cancelling ---- */
 
-/* Removes a job that is not running from its list. */
-static void cell_take_out(struct cell *cell, struct job *job)
+void cell_take_out(struct cell *cell, struct job *job)
 {
     if (job->state != JOB_QUEUED) {
-        alarm_stop(&job->alarm);
+        alarm_stop(&job->timers->alarm);
         list_unlink(&job->link);
         job_count(&cell->counts, JOBS_BACKOFF, -1);
+    } else if (job->parked) {
+        cell_backlog_take_out(cell, job);
     } else {
         queue_remove(&cell->queue, job);
     }
+}
+
+static void cell_cancel_now(struct cell *cell, struct job *job)
+{
+    if (job->state == JOB_RUNNING) {
+        slot_cancel(job->slot, job);
+        return;
+    }
+    cell_take_out(cell, job);
+    cell_end_cancelled(cell, job);
+}
+
+static int cell_cancel_durable(struct cell *cell, struct job *job)
+{
+    int r;
+
+    (void)job_ref(job);
+    cell_cancel_now(cell, job);
+    if (job->state == JOB_RUNNING && !durable_job_is_settled(job))
+        durable_job_update(job, false);
+    r = job->record && durable_job_is_busy(job) ? CELL_CANCEL_E_WAIT : 0;
+    job_unref(cell->context->jobs, job);
+    return r;
 }
 
 int cell_cancel(struct job *job)
@@ -169,19 +208,19 @@ int cell_cancel(struct job *job)
         return CELL_CANCEL_E_ENDED;
     if (job->cancel_requested)
         return CELL_CANCEL_E_ALREADY;
+    if (job->record && durable_job_is_settled(job))
+        return CELL_CANCEL_E_WAIT;
     job->cancel_requested = true;
-    if (job->state == JOB_RUNNING) {
-        slot_cancel(job->slot, job);
+    if (!job->record) {
+        cell_cancel_now(cell, job);
         return 0;
     }
-    cell_take_out(cell, job);
-    cell_end_cancelled(cell, job);
-    return 0;
+    return cell_cancel_durable(cell, job);
 }
 
 void cell_on_deadline(struct timer *timer, usec_t now)
 {
-    struct job *job = list_entry(timer, struct job, deadline);
+    struct job *job = list_entry(timer, struct job_timers, deadline)->job;
 
     (void)now;
     job->timed_out = !job->cancel_requested;
@@ -192,8 +231,11 @@ void cell_on_deadline(struct timer *timer, usec_t now)
 static struct job *cell_first_waiting(const struct cell *cell)
 {
     struct list *node = list_first(&cell->backoff);
+    struct job *parked = cell_backlog_first_parked(cell);
 
-    return node ? job_of(node) : queue_first(&cell->queue);
+    if (node || parked)
+        return node ? job_of(node) : parked;
+    return queue_first(&cell->queue);
 }
 
 void cell_close(struct cell *cell, const char *why)
@@ -202,9 +244,14 @@ void cell_close(struct cell *cell, const char *why)
 
     cell->closed = why;
     while ((job = cell_first_waiting(cell))) {
+        if (job->record) {
+            cell_leave_on_disk(cell, job);
+            continue;
+        }
         cell_take_out(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, why);
     }
+    cell_backlog_leave(cell);
     cell_turn_away(cell);
 }
 
@@ -269,6 +316,7 @@ struct cell *cell_free(struct cell *cell)
     if (!cell)
         return NULL;
     assert(cell->counts.n[JOBS_LIVE] == 0);
+    cell_backlog_leave(cell);
     cell_turn_away(cell);
     timer_disarm(cell_timers(cell), &cell->idle_timer);
     loop_undefer(&cell->dispatch);

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 struct cell;
+struct cell_backlog;
 struct group;
 
 /* Events that a cell reports to its group. */
@@ -52,10 +53,11 @@ struct cell {
     struct list cursors; /* struct cell_cursor.link */
     struct index_entry by_key;
     struct pool pool;
-    struct queue queue;  /* jobs queued */
-    struct list backoff; /* jobs between attempts, and those whose time has not come */
-    struct list waiting; /* for room in the queue: struct cell_waiter.link, oldest first */
-    struct list called;  /* waiters whose turn it is, and for which room is kept */
+    struct queue queue;           /* jobs queued */
+    struct cell_backlog *backlog; /* durable jobs behind them; NULL = none so far */
+    struct list backoff;          /* jobs between attempts, and those whose time has not come */
+    struct list waiting;          /* for room in the queue: struct cell_waiter.link, oldest first */
+    struct list called;           /* waiters whose turn it is, and for which room is kept */
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
     bool paused;
@@ -83,6 +85,8 @@ enum {
     _CELL_CANCEL_E_SUCCESS,
     CELL_CANCEL_E_ENDED,
     CELL_CANCEL_E_ALREADY, /* requested before */
+    CELL_CANCEL_E_WAIT,    /* the request, or an end before it, is being written: await it with
+                              durable_job_await() */
 };
 
 /* Cancels a job: at once, or a running one by slot_cancel(). The caller sets job->canceller. */

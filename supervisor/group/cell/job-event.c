@@ -11,7 +11,7 @@ void job_event_tell(const struct job *job, const char *type, const char *worker,
     char id[PROTOCOL_ID_TEXT], text[256], message[CELL_NAME_MAX + PROTOCOL_ID_TEXT + 272];
     va_list arguments;
 
-    protocol_id_format(&job->id, id);
+    job_format_id(job, id);
     va_start(arguments, format);
     (void)vsnprintf(text, sizeof(text), format, arguments);
     va_end(arguments);

@@ -19,7 +19,9 @@ enum job_count {
     JOBS_LIVE, /* not ended */
     JOBS_RUNNING,
     JOBS_BACKOFF, /* between attempts, and those whose time has not come */
-    JOBS_BYTES,   /* payloads of live jobs */
+    JOBS_ENDING,  /* durable jobs whose end is being written */
+    JOBS_ON_DISK, /* durable jobs that wait, and are not in memory */
+    JOBS_BYTES,   /* payloads of live jobs in memory */
     JOBS_WAITERS, /* for room in the queue */
     _JOBS_N_COUNTS,
 };
@@ -39,7 +41,14 @@ static inline void job_count(struct job_counts *counts, enum job_count what, int
 /* Jobs that wait for a worker. */
 static inline uint64_t job_counts_queued(const struct job_counts *counts)
 {
-    return counts->n[JOBS_LIVE] - counts->n[JOBS_RUNNING] - counts->n[JOBS_BACKOFF];
+    return counts->n[JOBS_LIVE] - counts->n[JOBS_RUNNING] - counts->n[JOBS_BACKOFF] -
+           counts->n[JOBS_ENDING];
+}
+
+/* The same, with those between attempts and those whose time has not come. */
+static inline uint64_t job_counts_waiting(const struct job_counts *counts)
+{
+    return counts->n[JOBS_LIVE] - counts->n[JOBS_RUNNING] - counts->n[JOBS_ENDING];
 }
 
 struct job_history {

@@ -19,6 +19,13 @@ static const struct refusal REFUSALS[] = {
                         "malformed key: with Cells=by-key " PROTOCOL_NAME_ALLOWED},
     [CELL_E_TOO_MANY] = {ENOSPC, "TooManyCells",
                          "no new cell for this key: the group has as many as CellsMax="},
+    [CELL_E_STORE_FULL] = {ENOSPC, "StoreFull",
+                           "the disk that keeps the group's jobs (Durable=yes) is full"},
+    [CELL_E_STORE_FAILED] = {EIO, "StoreFailed",
+                             "the store that keeps the group's jobs (Durable=yes) does not work: "
+                             "see troupectl status"},
+    [CELL_E_LEFT] = {ESHUTDOWN, "Stopping",
+                     "it is stopping; the job stays on disk, and goes on at the next start"},
 };
 
 const struct refusal *refusal_of(int result)

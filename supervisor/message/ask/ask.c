@@ -2,6 +2,7 @@
 #include "supervisor/message/ask/ask.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor.h"
@@ -61,6 +62,9 @@ static int ask_table_grow(struct ask_table *table, struct message_context *conte
         return -ENOMEM;
     ask->context = context;
     ask->index = table->n_entries;
+    /* Begins at random: a worker may reply to an ask of a supervisor that has crashed, and must not
+     * hit one of this supervisor. */
+    ask->generation = (uint32_t)hash_mix(hash_secret() + ask->index);
     timer_init(&ask->timer, ask_on_timer);
     table->entries[table->n_entries++] = ask;
     list_push_back(&table->free, &ask->link);

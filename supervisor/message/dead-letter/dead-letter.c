@@ -40,6 +40,8 @@ void dead_letter_free(struct dead_letter *letter)
     if (!letter)
         return;
     assert(!list_linked(&letter->link));
+    if (letter->row != 0 && letter->letters && letter->letters->drop_row)
+        letter->letters->drop_row(letter->letters->userdata, letter->row);
     share_unref(letter->share);
     for (size_t i = 0; i < letter->n_deaths; i++)
         death_unref(letter->deaths[i]);
@@ -119,7 +121,8 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     list_init(&letter->link);
     list_init(&letter->share_link);
     list_init(&letter->blob_link);
-    letter->at = clock_realtime();
+    letter->at = facts->at > 0 ? facts->at : clock_realtime();
+    letter->row = facts->row;
     letter->reason = facts->reason;
     letter->sender_ref = facts->sender_ref;
     letter->recipient_ref = facts->recipient_ref;
@@ -309,10 +312,11 @@ static struct share *share_for(struct dead_letters *letters, const struct dead_l
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
                          struct payload *payload)
 {
+    const uint64_t id = facts->id > 0 ? facts->id : dead_letter_reserve_id(letters);
     struct dead_letter *letter;
 
-    letters->counts[facts->reason]++;
-    letters->last_id++;
+    if (facts->at == 0)
+        letters->counts[facts->reason]++; /* else it was counted by an earlier process */
     letter = letter_new(facts);
     if (letter)
         letter->share = share_for(letters, facts);
@@ -322,9 +326,10 @@ uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_
             payload_deinit(payload);
         return 0;
     }
-    letter->id = letters->last_id;
+    letter->id = id;
+    letter->letters = letters;
     if (payload)
         set_payload(letters, letter, payload);
     dead_letter_put(letters, letter);
-    return letters->last_id;
+    return id;
 }

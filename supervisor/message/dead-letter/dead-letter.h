@@ -63,6 +63,9 @@ enum {
 /* The facts about one, to be copied. NULL = none. */
 struct dead_letter_facts {
     enum dead_letter_reason reason;
+    uint64_t id;                    /* reserved; 0 = the next one */
+    int64_t row;                    /* of a durable job; 0 = none */
+    usec_t at;                      /* realtime; 0 = now */
     const char *sender, *recipient; /* as addresses */
     uint64_t sender_ref, recipient_ref;
     struct topic topic;
@@ -79,7 +82,9 @@ struct dead_letter_facts {
 };
 
 struct dead_letter {
-    struct list link; /* in its ring, oldest first */
+    struct list link;             /* in its ring, oldest first */
+    struct dead_letters *letters; /* that it belongs to */
+    int64_t row;                  /* on disk, of a durable job; 0 = none */
     struct share *share;
     struct list share_link, blob_link; /* in its share */
     uint64_t id;                       /* counts from 1 */
@@ -108,8 +113,12 @@ struct dead_letters {
     struct shares shares;
     uint64_t max, memory_max;
     uint64_t last_id;
+    uint64_t inherited_id; /* up to this, ids are those of the last supervisor's letters */
     uint64_t counts[_DEAD_N_REASONS]; /* since the start */
     uint64_t n_evicted;               /* to make room */
+    /* Called when a letter with a row on disk is freed. */
+    void (*drop_row)(void *userdata, int64_t row);
+    void *userdata;
 };
 
 /* Words such as "mailbox_full"; static. */
@@ -129,6 +138,12 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
  */
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
                          struct payload *payload);
+
+/* Returns an id for a letter that will be added. */
+static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)
+{
+    return ++letters->last_id;
+}
 
 /* NULL = there is none. Searches all: for commands, not for the work of actors. */
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);

@@ -39,7 +39,7 @@ static void announce(struct message_context *context, const struct envelope *env
 static void keep(struct message_context *context, struct envelope *envelope,
                  const struct actor *recipient, const char *name, const struct undeliverable *why)
 {
-    const char *sender = actor_name_of(&context->actors, envelope->sender);
+    const char *sender = actor_name_of(context, envelope->sender);
     const struct dead_letter_facts facts = {
         .reason = why->reason,
         .sender = sender[0] != '\0' ? sender : NULL,
@@ -62,7 +62,7 @@ static void keep(struct message_context *context, struct envelope *envelope,
 void undeliverable_end(struct message_context *context, struct envelope *envelope,
                        const struct actor *recipient, const struct undeliverable *why)
 {
-    const char *name = recipient ? recipient->name : actor_name_of(&context->actors, envelope->to);
+    const char *name = recipient ? recipient->name : actor_name_of(context, envelope->to);
     const uint64_t ask = envelope->kind == PROTOCOL_MESSAGE ? envelope->ask : 0;
 
     const struct protocol_message message = envelope_message(envelope);

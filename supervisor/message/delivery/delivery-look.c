@@ -15,7 +15,7 @@ bool delivery_has_unhandled(const struct actor *actor, bool begun_too)
         return false;
     at = delivery_gate_of(endpoint);
     /* Partners: the worker's stores around each handler. Compared, not followed. */
-    head = atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
+    head = atomic_load_explicit(&endpoint->channel.their_words->head, memory_order_acquire);
     taken = atomic_load_explicit(&endpoint->channel.theirs.header->taken, memory_order_relaxed);
     while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
         if (record.kind != PROTOCOL_MESSAGE || !delivery_is_behind(at, actor->inbox.settled) ||
@@ -36,7 +36,7 @@ static uint64_t count_unnoticed(const struct endpoint *endpoint)
     uint64_t n = 0;
     /* Partner: the release store in the peer's ring_release(). Compared, not followed. */
     const uint32_t head =
-        atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
+        atomic_load_explicit(&endpoint->channel.their_words->head, memory_order_acquire);
 
     while (delivery_is_behind(head, at) && ring_look(&endpoint->channel.out, &at, &record) == 0)
         n += record.kind == PROTOCOL_MESSAGE && !delivery_is_behind(at, head);
@@ -65,7 +65,7 @@ bool delivery_is_quiet(const struct actor *actor)
     if (!mailbox_idle(&actor->mailbox) || actor->mailbox.n_stashed > 0)
         return false;
     return !endpoint || endpoint->dead ||
-           atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_relaxed) ==
+           atomic_load_explicit(&endpoint->channel.their_words->head, memory_order_relaxed) ==
                endpoint->channel.out.tail;
 }
 

@@ -29,7 +29,7 @@ static inline bool delivery_is_behind(uint32_t a, uint32_t b)
 
 static inline uint32_t delivery_gate_of(const struct endpoint *endpoint)
 {
-    return atomic_load_explicit(&endpoint->gate, memory_order_relaxed);
+    return atomic_load_explicit(endpoint->gate, memory_order_relaxed);
 }
 
 /* ---- delivery-recover.c ---- */

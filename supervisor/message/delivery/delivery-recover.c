@@ -61,6 +61,13 @@ static void take_stashed(struct actor *actor, struct envelope *envelope)
         actor_wake(pool);
 }
 
+/* The worker names a message that it does not have; an adopted one, perhaps a message whose copy
+ * the last supervisor had, which is lost. */
+static int unknown(const struct actor *actor)
+{
+    return actor->inbox.adopted ? -ENOMEM : -EBADMSG;
+}
+
 int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
 {
     const uint32_t gate = delivery_gate_of(actor->inbox.endpoint);
@@ -84,7 +91,7 @@ int delivery_claim(struct actor *actor, uint64_t id, struct envelope **ret)
             undeliverable_lose(actor, message.ask);
         return *ret ? 0 : -ENOMEM;
     }
-    return -EBADMSG;
+    return unknown(actor);
 }
 
 int delivery_stash(struct actor *actor, const struct protocol_stash *stash)
@@ -107,7 +114,7 @@ int delivery_unstash(struct actor *actor, uint64_t id)
     struct envelope *envelope = mailbox_stashed(&actor->mailbox, id);
 
     if (!envelope)
-        return -EBADMSG;
+        return unknown(actor);
     take_stashed(actor, envelope);
     envelope_free(envelope);
     return 0;
@@ -120,7 +127,7 @@ void delivery_settle(struct actor *actor)
     struct ring_record record;
     /* Partner: the release store in the peer's ring_release(). */
     const uint32_t head =
-        atomic_load_explicit(&endpoint->channel.theirs.header->head, memory_order_acquire);
+        atomic_load_explicit(&endpoint->channel.their_words->head, memory_order_acquire);
 
     while (delivery_is_behind(head, at)) {
         uint32_t next = at;
@@ -130,7 +137,7 @@ void delivery_settle(struct actor *actor)
         delivery_on_consumed(actor, &record, next);
         at = next;
     }
-    atomic_store_explicit(&endpoint->gate, at, memory_order_relaxed);
+    atomic_store_explicit(endpoint->gate, at, memory_order_relaxed);
     endpoint->checking = false;
 }
 

@@ -241,6 +241,33 @@ void delivery_attach(struct actor *actor, struct endpoint *endpoint)
         endpoint_set_control(endpoint, actor->inbox.control);
 }
 
+/* What the worker has not consumed, as far as the last supervisor knew. */
+static void count_messages(struct actor *actor)
+{
+    const struct endpoint *endpoint = actor->inbox.endpoint;
+    uint32_t at = delivery_gate_of(endpoint), flags;
+    struct ring_record record;
+
+    while (ring_look(&endpoint->channel.out, &at, &record) == 0) {
+        if (record.kind != PROTOCOL_MESSAGE)
+            continue;
+        memcpy(&flags, (const uint8_t *)record.body + offsetof(struct protocol_message, flags),
+               sizeof(flags));
+        actor->inbox.n_messages++;
+        actor->inbox.n_pooled += (flags & PROTOCOL_MESSAGE_POOL) != 0;
+    }
+}
+
+void delivery_adopt(struct actor *actor, struct endpoint *endpoint)
+{
+    delivery_attach(actor, endpoint);
+    actor->inbox.adopted = true;
+    actor->inbox.settled = delivery_gate_of(endpoint);
+    /* The last supervisor may have stopped or paused it. */
+    endpoint_set_control(endpoint, actor->inbox.control);
+    count_messages(actor);
+}
+
 void delivery_set_up(struct actor *actor, bool up)
 {
     struct actor *pool = actor->pool;

@@ -28,6 +28,9 @@ int delivery_enqueue(struct actor *to, struct envelope *envelope);
 
 /* Sets new, empty rings. */
 void delivery_attach(struct actor *actor, struct endpoint *endpoint);
+/* Sets rings that a worker of the last supervisor goes on with, and that are not read yet. What it
+ * reports about messages that the last supervisor had kept is ignored. */
+void delivery_adopt(struct actor *actor, struct endpoint *endpoint);
 /* Sets whether the worker or client is ready to read the inbox. */
 void delivery_set_up(struct actor *actor, bool up);
 

@@ -132,7 +132,7 @@ static int resolve(struct actor *actor, const struct topic *topic, struct actor 
     r = exchange_route(actor->owner, topic, keep_reference, &reference);
     if (r <= 0)
         return r < 0 ? r : ROUTER_E_NO_MATCH;
-    *ret = actor_get(&actor->context->actors, reference);
+    *ret = actor_get(actor->context, reference);
     return 0;
 }
 
@@ -159,8 +159,7 @@ static uint64_t left(uint64_t max, uint64_t used)
 static struct actor_policy share_of_creator(const struct actor *actor)
 {
     struct actor_policy policy = ACTOR_POLICY_DEFAULT;
-    const struct actor *creator =
-        actor_get(&actor->context->actors, actor_exchange(actor)->creator);
+    const struct actor *creator = actor_get(actor->context, actor_exchange(actor)->creator);
 
     if (!creator)
         return policy;
@@ -185,8 +184,8 @@ static const struct actor_class EXCHANGE_ACTOR = {
     .free_owner = free_exchange,
 };
 
-int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
-                       enum exchange_kind kind)
+static int make(struct actor **ret, struct message_context *context, const char *name,
+                enum exchange_kind kind, bool declared)
 {
     struct exchange *exchange;
     struct actor *actor;
@@ -202,7 +201,8 @@ int exchange_actor_new(struct actor **ret, struct message_context *context, cons
     exchange->userdata = context;
     r = actor_new(
         &actor, context,
-        &(struct actor_options){.class = &EXCHANGE_ACTOR, .owner = exchange, .name = name});
+        &(struct actor_options){
+            .class = &EXCHANGE_ACTOR, .owner = exchange, .name = name, .transient = !declared});
     if (r < 0) {
         free(exchange);
         return r;
@@ -215,6 +215,18 @@ int exchange_actor_new(struct actor **ret, struct message_context *context, cons
     }
     *ret = actor;
     return 0;
+}
+
+int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
+                       enum exchange_kind kind)
+{
+    return make(ret, context, name, kind, false);
+}
+
+int exchange_actor_declare(struct actor **ret, struct message_context *context, const char *name,
+                           enum exchange_kind kind)
+{
+    return make(ret, context, name, kind, true);
 }
 
 int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,

@@ -13,7 +13,7 @@
 
 static struct exchange *find(const struct actor *actor, uint64_t reference)
 {
-    const struct actor *found = actor_get(&actor->context->actors, reference);
+    const struct actor *found = actor_get(actor->context, reference);
 
     return found ? actor_exchange(found) : NULL;
 }
@@ -64,7 +64,6 @@ struct actor_answer actor_request_on_exchange_delete(struct actor *actor,
         return ANSWER_REFUSE(EPERM, "another actor made it");
     /* All that waits for it becomes dead letters. */
     endpoint_end_batch(actor->inbox.endpoint);
-    actor_end(actor_get(&actor->context->actors, request->by_reference.reference),
-              "it was deleted");
+    actor_end(actor_get(actor->context, request->by_reference.reference), "it was deleted");
     return ANSWER_VALUE(1);
 }

@@ -80,7 +80,7 @@ static struct actor_answer set_timer(struct actor *actor, const struct protocol_
                                      struct envelope *envelope)
 {
     const struct schedule_options options = {
-        .to = actor_get(&actor->context->actors, timer->to),
+        .to = actor_get(actor->context, timer->to),
         .sender = actor_self(actor)->reference,
         .at = timer->at,
         .period = timer->period,
@@ -126,7 +126,7 @@ static struct actor_answer on_timer_cancel(struct actor *actor, const struct act
 {
     const struct protocol_timer_cancel *cancel = &request->timer_cancel;
     const struct actor *by = actor_request_owner(actor);
-    struct actor *to = actor_get(&actor->context->actors, cancel->to);
+    struct actor *to = actor_get(actor->context, cancel->to);
     const unsigned max = actor->inbox.endpoint->draining ? UINT_MAX : CANCELLED_PER_TURN;
     unsigned n = 0;
 
@@ -159,7 +159,7 @@ static bool may_pause(const struct actor *owner, const struct actor *actor)
 
 static struct actor_answer on_pause(struct actor *actor, const struct actor_request *request)
 {
-    struct actor *which = actor_get(&actor->context->actors, request->by_reference.reference);
+    struct actor *which = actor_get(actor->context, request->by_reference.reference);
 
     if (!which)
         return ANSWER_REFUSE(ENOENT, "no such actor");

@@ -43,7 +43,7 @@ int actor_request_on_forward(struct actor *actor, const struct ring_record *reco
 
     if (r < 0)
         return r;
-    to = actor_get(&actor->context->actors, forward.to);
+    to = actor_get(actor->context, forward.to);
     if (to && !actor->inbox.endpoint->draining && forward_must_wait_for_copies(actor, to))
         return ENDPOINT_E_FULL;
     r = delivery_claim(actor, forward.message, &envelope);

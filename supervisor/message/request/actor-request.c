@@ -14,7 +14,7 @@
 
 int actor_request_forgive(int r)
 {
-    return r == -ENOMEM || r == -EMFILE ? 0 : r;
+    return endpoint_is_loss(r) ? 0 : r;
 }
 
 int actor_request_take_envelope(struct actor *from, uint16_t kind,
@@ -100,7 +100,7 @@ static int on_tell(struct actor *from, const struct ring_record *record)
     if (record->size < PROTOCOL_TELL_CONTENT)
         return -EBADMSG;
     memcpy(&reference, record->body, sizeof(reference));
-    to = actor_get(&from->context->actors, reference);
+    to = actor_get(from->context, reference);
     inbox = to && !to->place ? fast_path_find_inbox(to, &flags) : NULL;
     if (inbox)
         r = fast_path_begin(&fast_path, inbox, PROTOCOL_MESSAGE_CONTENT,
@@ -149,7 +149,7 @@ static int on_ask(struct actor *from, const struct ring_record *record)
     /* An ask that fails at once adds to the answers that wait for the asker. */
     if (delivery_must_read_first(from))
         return ENDPOINT_E_FULL;
-    to = actor_get(&from->context->actors, ask.to);
+    to = actor_get(from->context, ask.to);
     if (to && must_wait(from, to, &ask.content))
         return ENDPOINT_E_FULL;
     r = actor_request_take_envelope(from, PROTOCOL_MESSAGE, &ask.content, &envelope);

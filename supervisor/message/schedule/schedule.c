@@ -29,7 +29,7 @@ void schedule_table_deinit(struct schedule_table *table)
 /* NULL = the setter is gone. */
 static struct schedule_share *share_of(struct message_context *context, uint64_t setter)
 {
-    struct actor *actor = actor_get(&context->actors, setter);
+    struct actor *actor = actor_get(context, setter);
 
     if (setter == 0)
         return &context->schedules.outside;
@@ -183,7 +183,7 @@ static void schedule_on_alarm(struct alarm *alarm)
     }
     envelope->id = message_context_next_id(context);
     envelope->sent_at = loop_realtime(context->loop);
-    if (!actor_get(&context->actors, envelope->sender))
+    if (!actor_get(context, envelope->sender))
         envelope->sender = 0;
     (void)router_send(to, envelope);
 }

@@ -30,6 +30,7 @@ struct entry {
 static const struct entry table[_LIFECYCLE_N_STATES][_LIFECYCLE_N_EVENTS] = {
     [LIFECYCLE_STOPPED] = {
         ON(START, STARTING, SPAWN),
+        ON(ADOPTED, STARTING, NOTHING),
         ON(RESET, STOPPED, RESET),
     },
     [LIFECYCLE_STARTING] = {
@@ -99,7 +100,7 @@ static const struct entry table[_LIFECYCLE_N_STATES][_LIFECYCLE_N_EVENTS] = {
 /* clang-format on */
 
 _Static_assert(_LIFECYCLE_N_STATES == 8, "a new state needs a row and a name");
-_Static_assert(_LIFECYCLE_N_EVENTS == 18, "a new event needs a place in the rows and a name");
+_Static_assert(_LIFECYCLE_N_EVENTS == 19, "a new event needs a place in the rows and a name");
 
 struct lifecycle_transition lifecycle_next(enum lifecycle_state state, enum lifecycle_event event)
 {
@@ -123,6 +124,7 @@ const char *lifecycle_event_to_string(enum lifecycle_event event)
 {
     static const char *const names[_LIFECYCLE_N_EVENTS] = {
         [LIFECYCLE_EVENT_START] = "start",
+        [LIFECYCLE_EVENT_ADOPTED] = "adopted",
         [LIFECYCLE_EVENT_SPAWN_FAILED] = "spawn-failed",
         [LIFECYCLE_EVENT_READY] = "ready",
         [LIFECYCLE_EVENT_START_TIMEOUT] = "start-timeout",

@@ -22,6 +22,7 @@ enum lifecycle_state {
 
 enum lifecycle_event {
     LIFECYCLE_EVENT_START,
+    LIFECYCLE_EVENT_ADOPTED,      /* the last supervisor's process continues */
     LIFECYCLE_EVENT_SPAWN_FAILED, /* the process could not be started */
     LIFECYCLE_EVENT_READY,
     LIFECYCLE_EVENT_START_TIMEOUT,

@@ -92,7 +92,7 @@ void slot_review_actor(struct slot *slot)
 void slot_report_messages(struct slot *slot, struct death *death)
 {
     struct delivery_taken taken[DEATH_MESSAGES_MAX];
-    const struct handle_table *actors = &slot_context(slot)->messages->actors;
+    struct message_context *messages = slot_context(slot)->messages;
     size_t n;
 
     if (!slot->actor || !slot->actor->inbox.endpoint)
@@ -107,7 +107,7 @@ void slot_report_messages(struct slot *slot, struct death *death)
         message->sent_at = taken[i].sent_at;
         message->in_hand = taken[i].in_hand;
         (void)snprintf(message->sender, sizeof(message->sender), "%s",
-                       actor_name_of(actors, taken[i].sender));
+                       actor_name_of(messages, taken[i].sender));
         (void)snprintf(message->type, sizeof(message->type), "%.*s", (int)taken[i].topic.type_size,
                        taken[i].topic.type);
     }

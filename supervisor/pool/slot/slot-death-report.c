@@ -39,7 +39,7 @@ static void slot_report_job(const struct slot *slot, struct death *death)
     job = list_entry(node, struct job, link);
     if (!job->started && slot->worker.kill_reason != DEATH_JOB_TIMEOUT)
         return; /* not begun, so it is not the cause */
-    protocol_id_format(&job->id, death->job);
+    job_format_id(job, death->job);
     death->attempt = job->attempt;
     death->submitter_uid = job->submitter_uid;
     death->state_of_job = slot_has_published(slot, job);
@@ -164,16 +164,17 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
     if (!job)
         return 0;
     /* Only the job at work can run a process, and only one. */
-    if (list_first(&slot->jobs) != &job->link || job->crash)
+    if (list_first(&slot->jobs) != &job->link || job->crashed)
         return -EBADMSG;
     /* The worker forwarded the output before it sent the record. */
     capture_catch_up(&slot->worker.process.output);
     death = slot_new_report(slot);
-    job->crash = death_cause_to_string(DEATH_SIGNAL);
+    job->crashed = true;
+    job->crash = DEATH_SIGNAL;
     if (!death)
         return 0;
     slot_describe_crash(slot, &crashed, death);
-    job->crash = death_cause_to_string(death->cause);
+    job->crash = death->cause;
     slot_publish_report(slot, death);
     death_unref(death);
     return 0;

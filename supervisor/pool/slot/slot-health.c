@@ -9,17 +9,17 @@
 bool slot_has_message_in_hand(const struct slot *slot)
 {
     const struct actor *actor = slot->actor;
-    const struct memory_header *theirs;
+    const struct channel *channel;
 
     if (!actor || !slot->worker.endpoint_open)
         return false;
     if (actor->mailbox.n_in_hand > 0)
         return true;
-    theirs = slot->worker.endpoint.channel.theirs.header;
+    channel = &slot->worker.endpoint.channel;
     /* Partners: the worker's stores around each handler. The values are only compared. */
     return actor->inbox.n_messages > 0 &&
-           atomic_load_explicit(&theirs->taken, memory_order_relaxed) !=
-               atomic_load_explicit(&theirs->head, memory_order_relaxed);
+           atomic_load_explicit(&channel->theirs.header->taken, memory_order_relaxed) !=
+               atomic_load_explicit(&channel->their_words->head, memory_order_relaxed);
 }
 
 static bool is_at_work(const struct slot *slot)

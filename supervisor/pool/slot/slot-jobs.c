@@ -6,6 +6,7 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/store/durable-job.h"
 #include <errno.h>
 
 /* Upper bound of a JOB record without key and payload. */
@@ -19,15 +20,7 @@ static int slot_send_job(struct slot *slot, const struct job *job)
     const uint32_t inline_max = slot->worker.endpoint.channel.mine.header->inline_max;
     const uint32_t inline_size = job->payload.size > inline_max ? 0 : (uint32_t)job->payload.size;
     const uint32_t room = JOB_RECORD_FIXED + job->key_size + inline_size;
-    struct protocol_job record = {
-        .handle = job->handle,
-        .attempt = job->attempt,
-        .max_attempts = job->max_retries == UINT32_MAX ? UINT32_MAX : job->max_retries + 1,
-        .timeout = job->timeout,
-        .id = job->id,
-        .key = job->key,
-        .key_size = job->key_size,
-    };
+    struct protocol_job record; /* not cleared: a name in its id takes most of it */
     void *body;
     int r;
 
@@ -37,6 +30,13 @@ static int slot_send_job(struct slot *slot, const struct job *job)
     r = endpoint_give(&slot->worker.endpoint, &job->payload, &record.payload);
     if (r != 0)
         return r;
+    record.handle = job->handle;
+    job_get_id(job, &record.id);
+    record.attempt = job->attempt;
+    record.max_attempts = job->max_retries == UINT32_MAX ? UINT32_MAX : job->max_retries + 1;
+    record.timeout = job->timeout;
+    record.key = job->key;
+    record.key_size = job->key_size;
     r = protocol_put_job(body, room, &record);
     if (r < 0)
         return r;
@@ -71,15 +71,25 @@ int slot_assign(struct slot *slot, struct job *job)
     job->slot = slot;
     job->started = false;
     job->started_at = 0;
-    job->crash = NULL;
+    job->crashed = false;
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
+    slot_hand_add(slot, job);
     if (slot->n_jobs == 1)
         slot_clock_job(slot, job);
     slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
     if (slot_may_take_job(slot))
         list_push_back(&slot->pool->available, &slot->available_link);
     return 0;
+}
+
+void slot_resume_jobs(struct slot *slot)
+{
+    slot->worker.output_mark = capture_position(&slot->worker.process.output);
+    slot_clock_job(slot, slot_job_at_work(slot));
+    slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
+    if (!slot_may_take_job(slot))
+        list_unlink(&slot->available_link);
 }
 
 void slot_cancel(struct slot *slot, struct job *job)
@@ -109,13 +119,6 @@ int slot_send_stop(struct slot *slot)
     return 0;
 }
 
-static void slot_let_go(struct slot *slot, struct job *job)
-{
-    list_unlink(&job->link);
-    job->slot = NULL;
-    slot->n_jobs--;
-}
-
 /* Whether the worker's death is an attempt of its oldest job. That job is not to blame if it had
  * not begun, unless its time-out is the cause, or several workers in a row die before they begin
  * it. */
@@ -136,6 +139,8 @@ void slot_lose_jobs(struct slot *slot, const struct death *death)
         struct job *job = list_entry(slot->jobs.prev, struct job, link);
         const bool attempt = slot->n_jobs == 1 && slot_death_is_attempt(job, death);
 
+        if (attempt && job->record && death->cause != DEATH_STOP)
+            durable_job_keep_attempt(job);
         slot_let_go(slot, job);
         if (attempt)
             slot->pool->handler->job_lost(slot->pool, job, death);

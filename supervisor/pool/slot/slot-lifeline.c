@@ -11,6 +11,9 @@
 /* From the mark to the kill. Most deaths are proven by then, without a look at /proc. */
 #define LOST_GRACE (10 * USEC_PER_MSEC)
 
+/* From the mark to the end of a small process. */
+#define LOST_USEC 300
+
 static bool slot_owner_died(const struct slot *slot)
 {
     /* Partner: the kernel's store; the worker may store anything. */
@@ -27,7 +30,7 @@ static void slot_tell_lost(struct slot *slot)
     char id[PROTOCOL_ID_TEXT] = "";
 
     if (in_hand)
-        protocol_id_format(&job->id, id);
+        job_format_id(job, id);
     slot_tell(slot,
               (struct event){
                   .level = LOG_LEVEL_DEBUG,
@@ -52,6 +55,9 @@ static void slot_on_owner(void *userdata, uint32_t events)
     slot->pool->slot_handler->dying(slot);
     slot->worker.lost = true;
     slot_arm(slot, LOST_GRACE);
+    /* A spare that has taken over needs the CPU, and nothing waits for the end of the process. */
+    if (!slot->retired)
+        loop_stay_awake(slot_context(slot)->loop, usec_add(slot_now(slot), LOST_USEC));
 }
 
 void slot_judge_lost(struct slot *slot)

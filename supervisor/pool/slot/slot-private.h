@@ -10,6 +10,7 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/pool/pool.h"
 #include "supervisor/pool/slot/slot.h"
+#include "supervisor/store/durable-job.h"
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
@@ -101,8 +102,30 @@ void slot_action_kill(struct slot *slot);
 void slot_count(struct slot *slot);
 void slot_uncount(struct slot *slot);
 
+/* ---- slot-keep.c ---- */
+
+/* Whether the slot's worker has outlived the last supervisor. */
+bool slot_has_held(const struct slot *slot);
+/* Whether the last supervisor had another worker for this place. */
+bool slot_has_held_standby(const struct slot *place);
+/* Returns the role that a slot that `resumes` had. */
+enum slot_role slot_kept_role(const struct slot *slot);
+/* Opens what is kept of the slot for the next supervisor. */
+void slot_open_kept(struct slot *slot);
+/* Called after each event that changes more than the jobs in hand. */
+void slot_keep(struct slot *slot);
+void slot_keep_status(struct slot *slot); /* after a change of status_text */
+/* The program runs: the process outlives the supervisor from now on. */
+void slot_hold(struct slot *slot);
+
 /* ---- slot-start.c ---- */
 
+extern const struct process_handler SLOT_PROCESS;
+
+/* Forgets the last worker. */
+void slot_begin_worker(struct slot *slot);
+/* Takes over the last supervisor's notify socket on success. Returns 0 or -errno. */
+int slot_adopt_notify(struct slot *slot, int fd);
 void slot_action_spawn(struct slot *slot);
 /* A worker is up: makes some of what the next one will need. */
 void slot_prepare_next_start(const struct slot *slot);
@@ -184,12 +207,64 @@ void slot_is_ready(struct slot *slot);
 
 extern const struct endpoint_handler SLOT_ENDPOINT;
 
+/* ---- slot-hand.c ---- */
+
+/* The jobs in hand, as the next supervisor finds them. A JOB record was just written. */
+static inline void slot_hand_add(const struct slot *slot, struct job *job)
+{
+    const struct channel *channel = &slot->worker.endpoint.channel;
+    struct memory_header *header = channel->mine.header;
+    const uint64_t hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
+    const int i = __builtin_ctzll(~hands);
+    struct memory_job *entry = &header->jobs[i];
+
+    job->hand = (uint8_t)i;
+    entry->handle = job->handle;
+    entry->attempt = job->attempt;
+    entry->cursor = channel->out.tail;
+    entry->submitter_uid = job->submitter_uid;
+    entry->started = false;
+    entry->timeout = job->timeout;
+    entry->number = job->record ? durable_of(job)->row.number : 0;
+    job_get_id(job, &entry->id);
+    /* Partner: memory_renew() in the next supervisor, which finds the entry complete. */
+    atomic_store_explicit(&header->hands, hands | UINT64_C(1) << i, memory_order_release);
+}
+static inline void slot_hand_started(const struct slot *slot, const struct job *job)
+{
+    slot->worker.endpoint.channel.mine.header->jobs[job->hand].started = true;
+}
+static inline void slot_hand_remove(const struct slot *slot, const struct job *job)
+{
+    struct memory_header *header = slot->worker.endpoint.channel.mine.header;
+    uint64_t hands;
+
+    if (!header)
+        return;
+    /* No other process writes it. */
+    hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
+    atomic_store_explicit(&header->hands, hands & ~(UINT64_C(1) << job->hand),
+                          memory_order_relaxed);
+}
+/* Takes back the jobs of an adopted worker, oldest first. */
+void slot_hand_resume(struct slot *slot);
+
 /* ---- slot-jobs.c ---- */
 
 /* Whether a job waits for room in the worker's inbox. */
 bool slot_job_waits(const struct slot *slot);
 /* Sends the stop message. Returns 0, ENDPOINT_E_FULL, or -errno. */
 int slot_send_stop(struct slot *slot);
+/* The adopted worker, which is up, has jobs in hand: their time begins anew. */
+void slot_resume_jobs(struct slot *slot);
+/* Takes the job out of the worker's hand. */
+static inline void slot_let_go(struct slot *slot, struct job *job)
+{
+    slot_hand_remove(slot, job);
+    list_unlink(&job->link);
+    job->slot = NULL;
+    slot->n_jobs--;
+}
 /* Returns every job in hand to the pool's owner: as lost by this death, or as never begun. */
 void slot_lose_jobs(struct slot *slot, const struct death *death);
 

@@ -9,6 +9,7 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/request/actor-request.h"
+#include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,8 +37,9 @@ static int slot_on_ready_record(struct slot *slot, const struct ring_record *rec
         slot->worker.came_up = true; /* before it ended */
         return 0;
     }
+    /* The last supervisor may have handled it, and not have released it. */
     if (slot->state != LIFECYCLE_STARTING)
-        return slot->state == LIFECYCLE_KILLING ? 0 : -EBADMSG;
+        return slot->state == LIFECYCLE_KILLING || slot->actor->inbox.adopted ? 0 : -EBADMSG;
     if (slot->worker.early)
         return -EBADMSG; /* sent twice */
     slot->worker.early = !process_confirm(&slot->worker.process);
@@ -57,6 +59,7 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, started.handle, started.attempt);
     if (job && !job->started) {
         job->state_sequence = started.state_sequence;
+        slot_hand_started(slot, job);
         if (slot->worker.job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
             slot_clock_started(slot, job);
         slot->pool->handler->job_started(slot->pool, job);
@@ -110,7 +113,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     if (r < 0)
         return r;
     r = endpoint_take(&slot->worker.endpoint, &result.payload, &payload);
-    if (r == -ENOMEM || r == -EMFILE)
+    if (endpoint_is_loss(r))
         slot_lose_result(slot, r, &payload);
     else if (r < 0)
         return r;
@@ -119,9 +122,9 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     if (job && slot->worker.signalled && result.outcome == PROTOCOL_RETRY)
         job = NULL;
     if (job) {
-        list_unlink(&job->link);
-        job->slot = NULL;
-        slot->n_jobs--;
+        if (job->record)
+            durable_job_keep_attempt(job);
+        slot_let_go(slot, job);
         slot->worker.jobs_done++;
         slot->pool->handler->job_answered(slot->pool, job, slot->name,
                                           r < 0 ? PROTOCOL_RETRY : result.outcome, result.code,

@@ -26,6 +26,7 @@ static void slot_on_exit(struct process *process)
     struct slot *slot = slot_of(process, worker.process);
 
     slot_keep_text(&slot->status_text, ""); /* of the dead service */
+    slot_keep_status(slot);
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
 
@@ -56,6 +57,7 @@ static void slot_on_spawned(struct process *process)
 
     slot_keep_text(&slot->status_text, ""); /* why the last attempt failed */
     slot_tell(slot, (struct event){.level = LOG_LEVEL_DEBUG, .type = "worker.started"}, "started");
+    slot_hold(slot);
     if (!slot_is_actor(slot) && notify_server_hold(&slot->worker.notify, false) < 0)
         log_error("%s: out of memory watching its readiness", slot->name);
     if (slot->pool->config->type == CONFIG_SERVICE)
@@ -66,7 +68,7 @@ static void slot_on_spawned(struct process *process)
         slot_is_ready(slot);
 }
 
-static const struct process_handler SLOT_PROCESS = {
+const struct process_handler SLOT_PROCESS = {
     .started = slot_on_spawned,
     .failed = slot_on_spawn_failed,
     .ended = slot_on_end,
@@ -80,6 +82,7 @@ static void slot_notify(struct slot *slot, const struct notify_message *message)
     if (message->status) {
         (void)capture_escape(text, sizeof(text), message->status, strlen(message->status));
         slot_keep_text(&slot->status_text, text);
+        slot_keep_status(slot);
     }
     if (message->watchdog)
         slot->worker.watchdog_seen = slot_now(slot);
@@ -209,8 +212,32 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     r = endpoint_open(&slot->worker.endpoint);
     if (r == 0)
         r = slot_launch(slot, list, n, &environment, ret_step);
-    endpoint_forget_fds(&slot->worker.endpoint, &fds);
+    fds.control = close_fd(fds.control);
     return r;
+}
+
+/* Returns 0 or -ENAMETOOLONG. */
+static int slot_notify_path(const struct slot *slot, char path[static 108])
+{
+    int r = snprintf(path, 108, "%s/notify-%s-%u.sock", slot_context(slot)->runtime_directory,
+                     slot->pool->config->name, slot->index);
+
+    return r < 0 || r >= 108 ? -ENAMETOOLONG : 0;
+}
+
+static uid_t slot_notify_owner(const struct slot *slot)
+{
+    return slot->pool->config->user ? slot->pool->config->uid : (uid_t)-1;
+}
+
+int slot_adopt_notify(struct slot *slot, int fd)
+{
+    char path[108];
+    int r = slot_notify_path(slot, path);
+
+    return r < 0 ? r
+                 : notify_server_adopt(&slot->worker.notify, slot_context(slot)->loop, fd, path,
+                                       slot_notify_owner(slot), slot_on_notify, slot);
 }
 
 static int slot_start_service(struct slot *slot, const char **ret_step)
@@ -221,12 +248,10 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
     int r;
 
     *ret_step = "notify socket";
-    r = snprintf(path, sizeof(path), "%s/notify-%s-%u.sock", slot_context(slot)->runtime_directory,
-                 slot->pool->config->name, slot->index);
-    if (r < 0 || (size_t)r >= sizeof(path))
-        return -ENAMETOOLONG;
-    r = notify_server_init(&slot->worker.notify, slot_context(slot)->loop, path,
-                           config->user ? config->uid : (uid_t)-1, slot_on_notify, slot);
+    r = slot_notify_path(slot, path);
+    if (r == 0)
+        r = notify_server_init(&slot->worker.notify, slot_context(slot)->loop, path,
+                               slot_notify_owner(slot), slot_on_notify, slot);
     /* Messages wait until the process is known, since their senders are checked. */
     if (r == 0)
         r = notify_server_hold(&slot->worker.notify, true);
@@ -263,14 +288,9 @@ static uint64_t slot_next_generation(const struct slot *slot)
     return highest + 1;
 }
 
-void slot_action_spawn(struct slot *slot)
+void slot_begin_worker(struct slot *slot)
 {
-    const char *step = "";
-    int r;
-
-    slot->pool->slot_handler->starting(slot);
     slot->worker.came_up = false;
-    slot->generation = slot_next_generation(slot);
     slot->worker.jobs_done = 0;
     slot->worker.kill_reason = DEATH_EXIT;
     slot->worker.signalled = false;
@@ -281,6 +301,16 @@ void slot_action_spawn(struct slot *slot)
     slot_health_begin(slot);
     slot->restart_at = 0;
     slot_disarm(slot);
+}
+
+void slot_action_spawn(struct slot *slot)
+{
+    const char *step = "";
+    int r;
+
+    slot->pool->slot_handler->starting(slot);
+    slot->generation = slot_next_generation(slot);
+    slot_begin_worker(slot);
     r = slot_is_actor(slot) ? slot_start_actor(slot, &step) : slot_start_service(slot, &step);
     if (r < 0)
         slot_spawn_failed(slot, step, r);

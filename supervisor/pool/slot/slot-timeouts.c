@@ -44,16 +44,19 @@ static bool slot_is_measured(const struct slot *slot)
 /* Whether the worker has published, handled or sent anything since the last call. */
 static bool slot_gave_sign_of_life(struct slot *slot)
 {
-    const struct memory_header *header;
+    const struct channel *channel = &slot->worker.endpoint.channel;
+    const struct memory_words *words;
     uint64_t mark;
 
     if (!slot->worker.endpoint_open)
         return false;
-    header = slot->worker.endpoint.channel.theirs.header;
+    words = channel->their_words;
     /* Pairs with unordered stores of the worker: any change will do. */
-    mark = atomic_load_explicit(&header->mark, memory_order_relaxed) +
-           atomic_load_explicit(&header->head, memory_order_relaxed) +
-           ((uint64_t)atomic_load_explicit(&header->state_sequence, memory_order_relaxed) << 32);
+    mark = atomic_load_explicit(&words->mark, memory_order_relaxed) +
+           atomic_load_explicit(&words->head, memory_order_relaxed) +
+           ((uint64_t)atomic_load_explicit(&channel->theirs.header->state_sequence,
+                                           memory_order_relaxed)
+            << 32);
     if (mark == slot->worker.watchdog_mark)
         return false;
     slot->worker.watchdog_mark = mark;

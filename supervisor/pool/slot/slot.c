@@ -84,6 +84,21 @@ void slot_join_pool(struct slot *slot)
     slot_review_actor(slot);
 }
 
+static void slot_tell_ready(struct slot *slot)
+{
+    if (slot->worker.adopted)
+        slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.adopted"},
+                  "runs on: taken over from the last supervisor");
+    else
+        slot_tell(slot,
+                  (struct event){
+                      .level = LOG_LEVEL_INFO,
+                      .type = "worker.ready",
+                      .message_id = slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL,
+                  },
+                  slot->role == SLOT_SPARE ? "is ready as a spare" : "is ready");
+}
+
 static void slot_on_ready(struct slot *slot)
 {
     slot_disarm(slot);
@@ -97,13 +112,7 @@ static void slot_on_ready(struct slot *slot)
     slot_begin_recycling(slot);
     slot_prepare_next_start(slot);
     slot_health_watch(slot);
-    slot_tell(slot,
-              (struct event){
-                  .level = LOG_LEVEL_INFO,
-                  .type = "worker.ready",
-                  .message_id = slot->n_restarts > 0 ? EVENT_ID_WORKER_RESTARTED : NULL,
-              },
-              slot->role == SLOT_SPARE ? "is ready as a spare" : "is ready");
+    slot_tell_ready(slot);
     slot->pool->slot_handler->ready(slot);
 }
 
@@ -174,8 +183,10 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
         slot_on_ready(slot);
     for (unsigned left = next.actions; left != 0; left &= left - 1)
         ACTIONS[__builtin_ctz(left)](slot);
-    if (counts)
+    if (counts) {
         slot_count(slot);
+        slot_keep(slot);
+    }
     slot_review_actor(slot);
 }
 
@@ -215,7 +226,7 @@ void slot_start_in_turn(struct slot *slot)
 
 /* ---- interface ---- */
 
-int slot_new(struct slot **ret, struct pool *pool, unsigned index)
+int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
 {
     const size_t name_size = strlen(pool->name) + sizeof("/4294967295");
     struct slot *slot = calloc(1, sizeof(*slot) + name_size);
@@ -226,6 +237,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     (void)snprintf(slot->name, name_size, "%s/%u", pool->name, index);
     slot->pool = pool;
     slot->index = index;
+    slot->twin = twin;
     r = slot_new_actor(slot);
     if (r < 0) {
         free(slot);
@@ -243,7 +255,9 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index)
     timer_init(&slot->state_timer, slot_on_state_timer);
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
-    process_init(&slot->worker.process, pool->context->process, pool->config->name, slot->name);
+    slot_open_kept(slot);
+    process_init(&slot->worker.process, pool->context->process, pool->config->name, slot->name,
+                 kept_state_output(&pool->context->process->kept, slot->kept));
     slot_health_init(slot);
     slot_count(slot);
     *ret = slot;
@@ -281,6 +295,7 @@ struct slot *slot_free(struct slot *slot)
     list_unlink(&slot->available_link);
     notify_server_deinit(&slot->worker.notify);
     process_deinit(&slot->worker.process);
+    kept_state_free(&slot_context(slot)->process->kept, slot->kept);
     death_unref(slot->last_death);
     free(slot->worker.leave_reason);
     free(slot->status_text);

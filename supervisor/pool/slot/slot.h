@@ -21,6 +21,7 @@
 
 struct actor;
 struct job;
+struct kept_state;
 struct pool;
 struct slot;
 
@@ -61,6 +62,7 @@ struct worker {
     bool wants_room;              /* a job did not fit into its inbox */
     bool early;                   /* was ready before its process was known */
     bool came_up;                 /* was ready once */
+    bool adopted;                 /* is being taken over from the last supervisor */
     bool spawn_failed;            /* the process could not be started */
     bool signalled;               /* KillSignal= was sent: SIGKILL is next */
     bool lost;                    /* its lifeline is marked as dead: to be judged */
@@ -115,17 +117,22 @@ struct slot {
     struct timer clock;       /* of the work in hand: fires when it is due or earlier */
     bool clocks_messages;
     uint64_t messages_measured; /* consumed when its memory was last measured */
+    struct kept_state *kept;    /* for the next supervisor; NULL = nothing is kept */
+    bool resumes;               /* `kept` is the last supervisor's */
 
     char name[]; /* "group/slot", or "group/key/slot" */
 };
 
-/* Returns 0 or -ENOMEM. */
-int slot_new(struct slot **ret, struct pool *pool, unsigned index);
+/* `twin`: it uses the second cgroup of its place. Returns 0 or -ENOMEM. */
+int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin);
 /* Frees a slot that is stopped or failed. NULL allowed; returns NULL. */
 struct slot *slot_free(struct slot *slot);
 
 /* A retired slot ignores start, restart and reset. */
 void slot_start(struct slot *slot);
+/* Continues where the last supervisor stopped: adopts the process, or starts one if it is wanted.
+ * The slot `resumes`. */
+void slot_resume(struct slot *slot);
 /* Stops an idle worker now, a busy one after its job. With `hurry` TimeoutStopSec= counts from now.
  * Idempotent. */
 void slot_stop(struct slot *slot, bool hurry);

@@ -154,8 +154,7 @@ static int sleep_on_all(void)
             pending = true;
         } else if (!end->armed) {
             struct io_uring_sqe *sqe = io_uring_get_sqe(&broker.ring.uring);
-            loop_ring_prep_futex_wait(sqe, (const void *)&end->channel.theirs.header->tail,
-                                      expected);
+            loop_ring_prep_futex_wait(sqe, (const void *)&end->channel.their_words->bell, expected);
             sqe->user_data = i + 1;
             end->armed = true;
         }

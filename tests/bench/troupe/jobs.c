@@ -8,10 +8,11 @@
  *     cells=N:GROUP@SOCKET     the jobs go round N keys
  *     blob:GROUP@SOCKET        each payload is memory of its own that is handed over, not copied;
  * only its first eight bytes are written
+ *     create:GROUP@SOCKET      each job is created, and when its id is known, its end is waited for
  */
 
 #include "tests/bench/load/load.h"
-#include "worker/troupe.h"
+#include "worker/client/client.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -21,7 +22,7 @@
 struct troupe {
     struct troupe_client *client;
     uint64_t group;
-    bool blobs;
+    bool blobs, creates;
     uint64_t n_cells, cell;
     char name[256]; /* the group's; behind it in `options` the key */
     struct troupe_job_options options;
@@ -40,6 +41,8 @@ static int open_client(const char *address, unsigned window, void **ret)
     *ret = self;
     self->blobs = strncmp(address, "blob:", 5) == 0;
     address += self->blobs ? 5 : 0;
+    self->creates = strncmp(address, "create:", 7) == 0;
+    address += self->creates ? 7 : 0;
     if (strncmp(address, "cells=", 6) == 0) {
         self->n_cells = strtoull(address + 6, NULL, 10);
         address += strcspn(address, ":") + 1;
@@ -59,11 +62,39 @@ static int open_client(const char *address, unsigned window, void **ret)
     return r == 0 ? troupe_client_group(self->client, self->name, &self->group) : r;
 }
 
+/* Cookies of `create:`. */
+enum {
+    CREATED,
+    ENDED
+};
+
+static int create(struct troupe *self, const void *data, size_t size)
+{
+    const struct request_job job = {.group = self->group,
+                                    .options = &self->options,
+                                    .data = data,
+                                    .size = size,
+                                    .cookie = CREATED};
+    uint64_t number;
+
+    return request_submit(self->client, &job, &number);
+}
+
+/* -EAGAIN has another meaning for the caller. */
+static int wait_created(struct troupe *self, const char *id)
+{
+    int r = troupe_client_wait(self->client, id, ENDED);
+
+    return r == -EAGAIN ? -ENOBUFS : r;
+}
+
 static int submit(void *userdata, const void *data, size_t size)
 {
     struct troupe *self = userdata;
     char key[24];
 
+    if (self->creates)
+        return create(self, data, size);
     if (self->n_cells > 0) {
         self->options.key = key;
         self->options.key_size = (size_t)snprintf(
@@ -92,10 +123,17 @@ static int next(void *userdata, int wait, void *data, size_t size)
 {
     struct troupe *self = userdata;
     struct troupe_result result = TROUPE_RESULT_INIT;
-    int r = troupe_client_next(self->client, &result, wait ? TROUPE_USEC_INFINITY : 0);
+    bool created;
+    int r;
 
-    if (r < 0)
-        return r;
+    do {
+        r = troupe_client_next(self->client, &result, wait ? TROUPE_USEC_INFINITY : 0);
+        created = r == 0 && self->creates && result.cookie == CREATED && result.error == 0;
+        if (created)
+            r = wait_created(self, result.id);
+        if (r < 0)
+            return r;
+    } while (created);
     r = result.error;
     if (r == 0 && (result.end != TROUPE_SUCCEEDED || result.size != size))
         r = -EBADMSG;

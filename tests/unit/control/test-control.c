@@ -361,17 +361,28 @@ START_TEST(what_is_no_socket_is_left_alone)
 }
 END_TEST
 
-START_TEST(at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone)
+static void check_farewell(bool restarting, const char *error)
 {
     json_t *answer;
 
     fake_send(client, JOBS("Do", "{\"group\":\"test\"}"));
     fake_settle();
-    control_drain(fake_control);
+    control_drain(fake_control, restarting);
     answer = fake_receive(client);
-    ck_assert_str_eq(string(answer, "error"), "io.troupe.Jobs.Stopping");
+    ck_assert_str_eq(string(answer, "error"), error);
     json_decref(answer);
+}
+
+START_TEST(at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone)
+{
+    check_farewell(false, "io.troupe.Jobs.Stopping");
     ck_assert_int_ne(access(fake_path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(who_waits_when_another_supervisor_takes_over_is_told_to_connect_again)
+{
+    check_farewell(true, "io.troupe.Jobs.Restarting");
 }
 END_TEST
 
@@ -398,6 +409,7 @@ int main(void)
         a_path_that_was_left_behind_is_taken_over,
         what_is_no_socket_is_left_alone,
         at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone,
+        who_waits_when_another_supervisor_takes_over_is_told_to_connect_again,
     };
 
     return suite_run("control", connect_client, disconnect_client, tests, ELEMENTS(tests));

@@ -215,11 +215,12 @@ END_TEST
 
 START_TEST(a_job_tells_of_its_attempts)
 {
-    json_t *job = parse("{\"id\":\"j\",\"group\":\"g\",\"state\":\"dead\",\"attempt\":2,"
-                        "\"max_attempts\":2,\"created_at\":990000000,\"ended_at\":995000000,"
-                        "\"reason\":\"killed by SIGSEGV\",\"attempts\":[{\"number\":1,"
-                        "\"worker\":\"g/3\",\"at\":991000000,\"cause\":\"signal\","
-                        "\"detail\":\"killed by SIGSEGV\"}]}");
+    json_t *job = parse(
+        "{\"id\":\"j\",\"group\":\"g\",\"state\":\"dead\",\"attempt\":2,"
+        "\"failed_attempts\":2,\"max_attempts\":2,\"created_at\":990000000,\"ended_at\":995000000,"
+        "\"reason\":\"killed by SIGSEGV\",\"attempts\":[{\"number\":1,"
+        "\"worker\":\"g/3\",\"at\":991000000,\"cause\":\"signal\","
+        "\"detail\":\"killed by SIGSEGV\"}]}");
 
     show_job(&terminal, job, NOW);
     ck_assert_int_eq(fclose(terminal.file), 0);
@@ -227,6 +228,7 @@ START_TEST(a_job_tells_of_its_attempts)
     ck_assert_shows("1  g/3  9.0s ago  signal: killed by SIGSEGV\n");
     ck_assert_shows("(5.0s ago)\n");
     ck_assert_shows("Took: 5.0s\n");
+    ck_assert_shows("Failed: 2 of 2 allowed attempts\n");
     json_decref(job);
 }
 END_TEST

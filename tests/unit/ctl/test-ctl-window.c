@@ -73,6 +73,56 @@ START_TEST(results_leave_in_the_order_of_the_input)
 }
 END_TEST
 
+START_TEST(a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once)
+{
+    struct window_line *line;
+
+    start(4, "abcd");
+    ck_assert_uint_eq(submit_all(0), 4);
+    ck_assert_int_eq(end(1, 0, 0), 0);
+    ck_assert_int_eq(end(2, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    ck_assert_int_eq(end(0, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    ck_assert_int_eq(end(3, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    ck_assert_int_eq(window_detach(&window), 0);
+    ck_assert_ptr_null(window_ready(&window, 0)); /* none is submitted again */
+    for (uint64_t number = 0; (line = window_doubtful(&window)); number += number == 0 ? 2 : 1) {
+        ck_assert_uint_eq(line->number, number);
+        window_awaited(&window, line);
+    }
+    ck_assert_int_eq(end(0, 0, 0), 0);
+    ck_assert_int_eq(end(0, 0, 0), WINDOW_E_STRANGE);
+    ck_assert_str_eq(written(), "ab");
+    /* The new supervisor does not have it; then the connection is lost once more. */
+    ck_assert_int_eq(end(2, -ESRCH, 0), 0);
+    ck_assert_int_eq(window_front(&window)->result.error, -ECONNRESET);
+    ck_assert_int_eq(end(3, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    window_lose(&window);
+    ck_assert_ptr_null(window_doubtful(&window));
+    ck_assert_str_eq(written(), "cd");
+    ck_assert(window_empty(&window));
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(detached_results_stay_as_they_are)
+{
+    const struct troupe_result result = {.cookie = 1, .reason = "why", .data = "what", .size = 4};
+
+    start(2, "ab");
+    ck_assert_uint_eq(submit_all(0), 2);
+    ck_assert_int_eq(window_ended(&window, &result, 0), 0);
+    ck_assert_int_eq(window_detach(&window), 0);
+    ck_assert_int_eq(window_detach(&window), 0);
+    ck_assert_int_eq(end(0, 0, 0), 0);
+    window_drop(&window);
+    ck_assert_mem_eq(window_front(&window)->result.data, "what", 4);
+    ck_assert_uint_eq(window_front(&window)->result.size, 4);
+    ck_assert_str_eq(window_front(&window)->result.reason, "why");
+    ck_assert_ptr_ne(window_front(&window)->result.data, result.data);
+    window_deinit(&window);
+}
+END_TEST
+
 START_TEST(a_refused_line_is_submitted_again_before_later_ones)
 {
     start(4, "abcd");
@@ -342,6 +392,8 @@ int main(void)
     int failed;
 
     tcase_add_test(tcase, results_leave_in_the_order_of_the_input);
+    tcase_add_test(tcase, a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once);
+    tcase_add_test(tcase, detached_results_stay_as_they_are);
     tcase_add_test(tcase, a_refused_line_is_submitted_again_before_later_ones);
     tcase_add_test(tcase, after_a_refusal_no_more_are_under_way_than_were_accepted);
     tcase_add_test(tcase, the_limit_grows_by_one_for_each_limit_of_successes);

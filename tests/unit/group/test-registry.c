@@ -18,6 +18,15 @@ static size_t shuffled(size_t i)
     return i * 7 % N;
 }
 
+static void add(struct registry *to, struct group *group, char *name)
+{
+    *group = (struct group){.name = name};
+    list_init(&group->pending_link);
+    list_init(&group->removed_link);
+    list_init(&group->down_link);
+    ck_assert_int_eq(registry_add(to, group), 0);
+}
+
 static void setup(void)
 {
     registry_init(&registry);
@@ -25,17 +34,23 @@ static void setup(void)
         struct group *group = &groups[shuffled(i)];
 
         snprintf(names[shuffled(i)], sizeof(names[0]), "g%03zu", shuffled(i));
-        *group = (struct group){.name = names[shuffled(i)]};
-        list_init(&group->pending_link);
-        list_init(&group->removed_link);
-        list_init(&group->down_link);
-        ck_assert_int_eq(registry_add(&registry, group), 0);
+        add(&registry, group, names[shuffled(i)]);
     }
+}
+
+static void empty(struct registry *of)
+{
+    struct group *group;
+    size_t cursor = 0;
+
+    while ((group = registry_next(of, &cursor)))
+        registry_remove(of, group);
+    registry_deinit(of);
 }
 
 static void teardown(void)
 {
-    registry_deinit(&registry);
+    empty(&registry);
 }
 
 START_TEST(a_group_is_found_by_its_name_and_by_its_reference)
@@ -68,7 +83,7 @@ START_TEST(groups_come_in_the_order_of_names_from_any_name_on)
 }
 END_TEST
 
-START_TEST(what_was_removed_is_not_found_and_its_reference_stays_dead)
+START_TEST(a_reference_finds_a_group_only_while_it_is_there)
 {
     uint64_t reference = groups[200].reference;
 
@@ -78,8 +93,23 @@ START_TEST(what_was_removed_is_not_found_and_its_reference_stays_dead)
     ck_assert_ptr_eq(registry_after(&registry, "g199"), &groups[201]);
     ck_assert_int_eq(registry_add(&registry, &groups[200]), 0);
     ck_assert_ptr_eq(registry_find(&registry, "g200"), &groups[200]);
-    ck_assert_ptr_null(registry_get(&registry, reference));
+    ck_assert_ptr_eq(registry_get(&registry, reference), &groups[200]);
     ck_assert_uint_eq(registry.n_groups, N);
+}
+END_TEST
+
+START_TEST(another_supervisor_gives_a_group_the_same_reference_in_any_order)
+{
+    const uint64_t reference = groups[123].reference;
+    struct registry other;
+    struct group group, before;
+
+    registry_init(&other);
+    add(&other, &before, "other");
+    add(&other, &group, "g123");
+    ck_assert_uint_eq(group.reference, reference);
+    ck_assert_ptr_eq(registry_get(&other, reference), &group);
+    empty(&other);
 }
 END_TEST
 
@@ -91,7 +121,8 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, a_group_is_found_by_its_name_and_by_its_reference);
     tcase_add_test(tcase, groups_come_in_the_order_of_names_from_any_name_on);
-    tcase_add_test(tcase, what_was_removed_is_not_found_and_its_reference_stays_dead);
+    tcase_add_test(tcase, a_reference_finds_a_group_only_while_it_is_there);
+    tcase_add_test(tcase, another_supervisor_gives_a_group_the_same_reference_in_any_order);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/job/job.h"
 #include <check.h>
 #include <errno.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,14 @@ static struct job *new_job(const char *name)
     return job;
 }
 
+static struct protocol_id id_of(const struct job *job)
+{
+    struct protocol_id id;
+
+    job_get_id(job, &id);
+    return id;
+}
+
 /* Brings a job to its end, as the cell would. */
 static void finish(struct job *job)
 {
@@ -36,9 +46,10 @@ static void finish(struct job *job)
 START_TEST(a_job_is_found_by_its_handle_and_by_its_made_id)
 {
     struct job *job = new_job("");
+    const struct protocol_id id = id_of(job);
 
     ck_assert_ptr_eq(job_by_handle(&table, job->handle), job);
-    ck_assert_ptr_eq(job_by_id(&table, &job->id), job);
+    ck_assert_ptr_eq(job_by_id(&table, &id), job);
     ck_assert_uint_eq(table.n_live, 1);
 }
 END_TEST
@@ -49,7 +60,7 @@ START_TEST(a_made_id_written_as_text_finds_its_job)
     char text[PROTOCOL_ID_TEXT];
     struct protocol_id id;
 
-    ck_assert_int_eq(protocol_id_parse(&id, protocol_id_format(&job->id, text)), 0);
+    ck_assert_int_eq(protocol_id_parse(&id, job_format_id(job, text)), 0);
     ck_assert_ptr_eq(job_by_id(&table, &id), job);
 }
 END_TEST
@@ -59,10 +70,10 @@ START_TEST(a_changed_bit_in_a_made_id_finds_nothing)
     struct job *job = new_job("");
 
     for (int bit = 0; bit < 64; bit++) {
-        struct protocol_id id = job->id;
+        struct protocol_id id = id_of(job);
         id.low ^= UINT64_C(1) << bit;
         ck_assert_ptr_null(job_by_id(&table, &id));
-        id = job->id;
+        id = id_of(job);
         id.high ^= UINT64_C(1) << bit;
         ck_assert_ptr_null(job_by_id(&table, &id));
     }
@@ -77,7 +88,7 @@ START_TEST(made_ids_are_all_different)
     struct protocol_id ids[N];
 
     for (int i = 0; i < N; i++) {
-        ids[i] = new_job("")->id;
+        ids[i] = id_of(new_job(""));
         for (int j = 0; j < i; j++)
             ck_assert(ids[i].high != ids[j].high || ids[i].low != ids[j].low);
     }
@@ -115,7 +126,7 @@ START_TEST(a_chosen_id_equal_to_a_live_made_one_is_refused)
     char text[PROTOCOL_ID_TEXT];
     struct job *second;
 
-    protocol_id_format(&new_job("")->id, text);
+    job_format_id(new_job(""), text);
     ck_assert_int_eq(job_new(&table, text, &second), JOB_E_EXISTS);
 }
 END_TEST
@@ -124,7 +135,7 @@ START_TEST(a_handle_of_a_freed_job_never_finds_its_successor)
 {
     struct job *job = new_job("");
     uint64_t handle = job->handle;
-    struct protocol_id id = job->id;
+    struct protocol_id id = id_of(job);
 
     finish(job);
     job_unref(&table, job);
@@ -179,6 +190,52 @@ START_TEST(only_the_last_attempts_are_remembered_in_order)
 }
 END_TEST
 
+/* What the table has taken from the heap, the handles included. */
+static size_t heap(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+
+    return info.uordblks + info.hblkhd;
+}
+
+START_TEST(a_waiting_job_costs_at_most_320_bytes_beside_its_payload)
+{
+    enum {
+        N = 1 << 15,
+        SIZE = 64
+    };
+    static const char data[SIZE];
+    const size_t before = heap();
+
+    for (int i = 0; i < N; i++)
+        ck_assert_int_eq(payload_set(&new_job("")->payload, data, SIZE), 0);
+    ck_assert_uint_le((heap() - before) / N, 320 + SIZE); /* a sanitizer's heap counts as empty */
+}
+END_TEST
+
+START_TEST(the_options_that_the_submitter_chose_are_known_as_such)
+{
+    const struct job_options defaults = {5, 6, 7, 8, 9};
+    struct job_options asked = JOB_OPTIONS_DEFAULT;
+    struct job *job = new_job("");
+
+    asked.timeout = USEC_INFINITY;
+    asked.backoff_min = 70;
+    job_set_options(job, &asked, &defaults);
+    ck_assert_uint_eq(job->max_retries, 5);
+    ck_assert_uint_eq(job->timeout, USEC_INFINITY);
+    ck_assert_uint_eq(job->backoff_min, 70);
+    ck_assert_uint_eq(job->backoff_max, 70); /* not below the shortest */
+    ck_assert_uint_eq(job->priority, 9);
+    asked = job_asked(job);
+    ck_assert_uint_eq(asked.max_retries, PROTOCOL_DEFAULT_RETRIES);
+    ck_assert_uint_eq(asked.timeout, USEC_INFINITY);
+    ck_assert_uint_eq(asked.backoff_min, 70);
+    ck_assert_uint_eq(asked.backoff_max, PROTOCOL_DEFAULT_USEC);
+    ck_assert_uint_eq(asked.priority, PROTOCOL_DEFAULT_PRIORITY);
+}
+END_TEST
+
 static int n_told;
 
 static void told(struct job_waiter *waiter, struct job *job)
@@ -190,17 +247,17 @@ static void told(struct job_waiter *waiter, struct job *job)
 START_TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
 {
     struct job *job = new_job("");
-    struct job_waiter waiter = {.changed = told};
+    struct job_waiter *waiter = job_waiter_new(&table, job);
 
-    list_init(&waiter.link);
-    job_add_waiter(job, &waiter);
+    waiter->changed = told;
     job_set_state(job, JOB_RUNNING);
     job_tell_waiters(job);
-    ck_assert(list_linked(&waiter.link));
+    ck_assert(list_linked(&waiter->link));
     job_set_state(job, JOB_DEAD);
     job_tell_waiters(job);
-    ck_assert(!list_linked(&waiter.link));
+    ck_assert(!list_linked(&waiter->link));
     ck_assert_int_eq(n_told, 2);
+    (void)job_waiter_free(&table, waiter);
 }
 END_TEST
 
@@ -222,6 +279,8 @@ int main(void)
     tcase_add_test_raise_signal(tcase, an_end_is_final, SIGABRT);
     tcase_add_test_raise_signal(tcase, a_queued_job_cannot_succeed_without_running, SIGABRT);
     tcase_add_test(tcase, only_the_last_attempts_are_remembered_in_order);
+    tcase_add_test(tcase, a_waiting_job_costs_at_most_320_bytes_beside_its_payload);
+    tcase_add_test(tcase, the_options_that_the_submitter_chose_are_known_as_such);
     tcase_add_test(tcase, waiters_are_told_of_every_change_and_let_go_at_the_end);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

@@ -118,7 +118,7 @@ END_TEST
 static void let_pass(usec_t time)
 {
     list_for_each (node, &results.jobs)
-        list_entry(node, struct job, link)->kept_at -= time;
+        list_entry(node, struct kept_result, link)->since -= time;
 }
 
 START_TEST(each_goes_at_its_time)
@@ -155,7 +155,7 @@ START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
 
     job->group = (struct group *)&results; /* whatever */
     kept_results_add(&results, job);
-    ck_assert_ptr_eq(job->kept, &results);
+    ck_assert_ptr_eq(job->kept->results, &results);
     job_ref(job);
     kept_results_drop(job);
     ck_assert_ptr_null(job->kept);

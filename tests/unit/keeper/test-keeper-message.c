@@ -181,6 +181,69 @@ START_TEST(replies_and_the_other_request_arrive_as_they_were_put)
 }
 END_TEST
 
+START_TEST(what_is_held_arrives_as_it_was_put)
+{
+    struct message_held held = {
+        .hold = {.id = 7, .pid = 8, .bytes = "bytes", .size = 5, .fds = (int[]){1, 2}, .n_fds = 2},
+        .ended = true,
+        .how = {.code = 3},
+        .pidfd = 0,
+    };
+    struct message_held_end last = {.n_restarts = 4, .safe_mode = true};
+    struct message_hold hold;
+    uint64_t id;
+    ck_assert_int_eq(message_put_hold(&out, &held.hold), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HOLD);
+    ck_assert_int_eq(message_take_hold(&in, &hold), 0);
+    ck_assert(hold.id == 7 && hold.pid == 8 && hold.size == 5 && hold.n_fds == 2);
+    ck_assert_mem_eq(hold.bytes, "bytes", 5);
+    message_close_fds(&in);
+    ck_assert_int_eq(message_put_held(&out, &held), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HELD);
+    held = (struct message_held){0};
+    ck_assert_int_eq(message_take_held(&in, &held), 0);
+    ck_assert(held.hold.id == 7 && held.ended && held.how.code == 3 && held.hold.n_fds == 2);
+    ck_assert_int_eq(held.pidfd, in.fds[2]);
+    message_close_fds(&in);
+    ck_assert_int_eq(message_put_held_end(&out, &last), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HELD_END);
+    last = (struct message_held_end){0};
+    ck_assert_int_eq(message_take_held_end(&in, &last), 0);
+    ck_assert(last.n_restarts == 4 && last.safe_mode);
+    ck_assert_int_eq(message_put_release(&out, 9), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_RELEASE);
+    ck_assert_int_eq(message_take_release(&in, &id), 0);
+    ck_assert_uint_eq(id, 9);
+}
+END_TEST
+
+START_TEST(a_hold_that_is_cut_off_or_lacks_descriptors_is_refused)
+{
+    const int fds[HOLD_FDS_MAX + 1] = {0};
+    struct message_hold hold = {.id = 7, .bytes = "bytes", .size = 5, .fds = fds, .n_fds = 2};
+    ck_assert_int_eq(message_put_hold(&out, &hold), 0);
+    const size_t whole = out.size;
+    for (size_t size = 4; size <= whole + 1; size++) {
+        memcpy(&in, &out, offsetof(struct message, data) + whole + 1);
+        in.size = size;
+        ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HOLD);
+        ck_assert_int_eq(message_take_hold(&in, &hold), size == whole ? 0 : -EBADMSG);
+    }
+    in.size = whole;
+    in.n_fds--;
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_HOLD);
+    ck_assert_int_eq(message_take_hold(&in, &hold), -EBADMSG);
+    hold = (struct message_hold){.fds = fds, .n_fds = HOLD_FDS_MAX + 1};
+    ck_assert_int_eq(message_put_hold(&out, &hold), -E2BIG);
+    hold = (struct message_hold){.bytes = out.data, .size = HOLD_BYTES_MAX + 1};
+    ck_assert_int_eq(message_put_hold(&out, &hold), -E2BIG);
+}
+END_TEST
+
 START_TEST(a_full_channel_and_a_closed_one_are_told)
 {
     int r;
@@ -209,6 +272,8 @@ int main(void)
     tcase_add_test(tcase, what_is_too_large_is_refused_before_it_is_sent);
     tcase_add_test(tcase, the_largest_request_arrives);
     tcase_add_test(tcase, replies_and_the_other_request_arrive_as_they_were_put);
+    tcase_add_test(tcase, what_is_held_arrives_as_it_was_put);
+    tcase_add_test(tcase, a_hold_that_is_cut_off_or_lacks_descriptors_is_refused);
     tcase_add_test(tcase, a_full_channel_and_a_closed_one_are_told);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);

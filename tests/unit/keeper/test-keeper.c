@@ -10,15 +10,41 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 static int channel = -1;
 static struct message message;
 
+/* What this supervisor has been given. */
+static struct message_held_end given;
+static struct {
+    struct message_held held;
+    char bytes[HOLD_BYTES_MAX];
+    int fds[HOLD_FDS_MAX];
+} held[4];
+static size_t n_held;
+
+static unsigned receive(void);
+
+static void take_held(void)
+{
+    ck_assert_uint_lt(n_held, ELEMENTS(held));
+    ck_assert_int_eq(message_take_held(&message, &held[n_held].held), 0);
+    const struct message_hold *hold = &held[n_held].held.hold;
+    memcpy(held[n_held].bytes, hold->bytes, hold->size);
+    memcpy(held[n_held].fds, hold->fds, hold->n_fds * sizeof(int));
+    n_held++;
+}
+
+/* Called in each supervisor that the keeper starts. */
 static void setup(void)
 {
     channel = go_under_keeper().channel;
+    while (receive() == MESSAGE_HELD)
+        take_held();
+    ck_assert_int_eq(message_take_held_end(&message, &given), 0);
 }
 
 static void teardown(void)
@@ -26,21 +52,52 @@ static void teardown(void)
     channel = close_fd(channel);
 }
 
-static void request_spawn(uint64_t id, char *command)
+static void request_spawn_with(uint64_t id, char *command, int fd)
 {
     char *const argv[] = {"/bin/sh", "-c", command, NULL}, *const environment[] = {NULL};
     _cleanup_close_ int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     const struct spawn_options options = {
-        .argv = argv, .environment = environment, .report_fd = null, .cgroup_fd = -1};
+        .argv = argv,
+        .environment = environment,
+        .fds = &(struct spawn_fd){.fd = fd, .number = 3},
+        .n_fds = fd >= 0,
+        .report_fd = null,
+        .cgroup_fd = -1,
+    };
 
     ck_assert_int_eq(message_put_spawn(&message, id, &options), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
+}
+
+static void request_spawn(uint64_t id, char *command)
+{
+    request_spawn_with(id, command, -1);
 }
 
 static void request_kill(uint64_t id, pid_t pid)
 {
     ck_assert_int_eq(message_put_kill(&message, &(struct message_kill){.id = id, .pid = pid}), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
+}
+
+static void request_hold(const struct message_hold *hold)
+{
+    ck_assert_int_eq(message_put_hold(&message, hold), 0);
+    ck_assert_int_eq(message_send(channel, &message), 0);
+}
+
+static void request_release(uint64_t id)
+{
+    ck_assert_int_eq(message_put_release(&message, id), 0);
+    ck_assert_int_eq(message_send(channel, &message), 0);
+}
+
+static _Noreturn void crash(void)
+{
+    ck_assert_int_eq(message_put_ready(&message), 0);
+    ck_assert_int_eq(message_send(channel, &message), 0);
+    (void)kill(getpid(), SIGKILL);
+    abort();
 }
 
 static unsigned receive(void)
@@ -121,12 +178,178 @@ START_TEST(a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing)
 }
 END_TEST
 
+START_TEST(what_is_held_reaches_the_next_supervisor)
+{
+    char text[8];
+    int fds[2];
+
+    if (given.n_restarts == 0) {
+        ck_assert_int_eq(pipe(fds), 0);
+        ck_assert_int_eq(write(fds[1], "hello", 5), 5);
+        request_hold(&(struct message_hold){.id = 1, .bytes = "first", .size = 6});
+        request_hold(&(struct message_hold){.id = 2, .fds = fds, .n_fds = 2});
+        request_hold(
+            &(struct message_hold){.id = 1, .bytes = "again", .size = 6, .fds = fds, .n_fds = 1});
+        request_release(2);
+        crash();
+    }
+    ck_assert_uint_eq(given.n_restarts, 1);
+    ck_assert_uint_eq(n_held, 1);
+    ck_assert_uint_eq(held[0].held.hold.id, 1);
+    ck_assert_uint_eq(held[0].held.hold.size, 6);
+    ck_assert_str_eq(held[0].bytes, "again");
+    ck_assert_uint_eq(held[0].held.hold.n_fds, 1);
+    ck_assert_int_eq(read(held[0].fds[0], text, sizeof(text)), 5);
+    ck_assert_int_eq(read(held[0].fds[0], text, sizeof(text)), 0); /* the write end is dropped */
+    ck_assert(!held[0].held.ended && held[0].held.pidfd == -1);
+}
+END_TEST
+
+START_TEST(a_held_process_lives_on_and_its_end_reaches_the_next_supervisor)
+{
+    pid_t pid;
+
+    if (given.n_restarts == 0) {
+        request_spawn(7, "exec sleep 10000");
+        pid = receive_spawned(7);
+        request_hold(&(struct message_hold){.id = 7, .pid = pid});
+        crash();
+    }
+    ck_assert_uint_eq(n_held, 1);
+    pid = held[0].held.hold.pid;
+    ck_assert_int_ge(held[0].held.pidfd, 0);
+    if (given.n_restarts == 1)
+        crash();
+    ck_assert_int_eq(given.n_restarts, 2);
+    request_kill(7, pid);
+    ck_assert_int_eq(receive_exited(7).code, SIGKILL);
+}
+END_TEST
+
+START_TEST(how_a_held_process_ended_is_kept_until_it_is_released)
+{
+    if (given.n_restarts == 0) {
+        request_spawn(7, "exit 3");
+        request_hold(&(struct message_hold){.id = 7, .pid = receive_spawned(7)});
+        (void)receive_exited(7);
+        crash();
+    }
+    if (given.n_restarts == 1) {
+        ck_assert_uint_eq(n_held, 1);
+        ck_assert(held[0].held.ended && held[0].held.pidfd == -1 && !held[0].held.how.signalled);
+        request_release(7);
+        crash();
+    }
+    ck_assert_uint_eq(n_held, 0);
+}
+END_TEST
+
+/* The first supervisor leaves an open pipe to its child, the second one waits for its end. */
+START_TEST(a_process_that_is_not_held_ends_with_its_supervisor)
+{
+    char byte;
+    int fds[2];
+
+    if (given.n_restarts == 0) {
+        ck_assert_int_eq(pipe(fds), 0);
+        request_spawn_with(7, "(setsid sleep 10000 & exec sleep 10000)", fds[1]);
+        (void)receive_spawned(7);
+        request_hold(&(struct message_hold){.id = 1, .fds = fds, .n_fds = 1});
+        crash();
+    }
+    ck_assert_uint_eq(n_held, 1);
+    ck_assert_int_eq(read(held[0].fds[0], &byte, 1), 0);
+}
+END_TEST
+
+START_TEST(the_third_crash_within_a_while_is_followed_by_safe_mode)
+{
+    ck_assert(given.safe_mode == (given.n_restarts == 3));
+    if (given.n_restarts < 3)
+        crash();
+}
+END_TEST
+
+static void be_ready(void)
+{
+    ck_assert_int_eq(message_put_ready(&message), 0);
+    ck_assert_int_eq(message_send(channel, &message), 0);
+}
+
+START_TEST(an_upgrade_starts_the_new_program_and_counts_when_that_is_ready)
+{
+    if (program_number == 1) {
+        ck_assert(given.first && !given.upgrading);
+        be_ready();
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    if (given.upgrading) {
+        ck_assert(!given.first && given.n_upgrades == 0);
+        crash(); /* ready, and then a crash */
+    }
+    ck_assert_uint_eq(program_number, 2);
+    ck_assert(given.n_upgrades == 1 && given.n_failed_upgrades == 0 && given.n_restarts == 1);
+}
+END_TEST
+
+START_TEST(a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one)
+{
+    if (program_number == 2) {
+        ck_assert(given.upgrading);
+        _exit(0);
+    }
+    if (given.first) {
+        be_ready();
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(!given.upgrading && given.n_upgrades == 0 && given.n_failed_upgrades == 1);
+    ck_assert_uint_eq(given.n_restarts, 0);
+}
+END_TEST
+
+START_TEST(an_upgrade_ends_safe_mode)
+{
+    ck_assert(given.safe_mode == (given.n_restarts == 3 && given.n_upgrades == 0));
+    if (given.n_restarts < 3 || given.upgrading)
+        crash();
+    if (program_number == 1) {
+        be_ready();
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert_uint_eq(given.n_upgrades, 1);
+}
+END_TEST
+
+/* The keeper's status is this test's. */
+START_TEST(a_stop_while_an_upgrade_ends_is_a_success)
+{
+    sigset_t forwarded;
+
+    sigemptyset(&forwarded);
+    sigaddset(&forwarded, SIGTERM);
+    ck_assert_int_eq(sigprocmask(SIG_BLOCK, &forwarded, NULL), 0);
+    be_ready();
+    ck_assert_int_eq(kill(getppid(), SIGTERM), 0);
+    ck_assert_int_eq(sigwaitinfo(&forwarded, NULL), SIGTERM);
+    _exit(KEEPER_EXIT_UPGRADE);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         an_end_is_reported_with_its_status_after_the_start,
         a_process_is_reaped_when_a_request_after_its_end_is_answered,
         a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing,
+        what_is_held_reaches_the_next_supervisor,
+        a_held_process_lives_on_and_its_end_reaches_the_next_supervisor,
+        how_a_held_process_ended_is_kept_until_it_is_released,
+        a_process_that_is_not_held_ends_with_its_supervisor,
+        the_third_crash_within_a_while_is_followed_by_safe_mode,
+        an_upgrade_starts_the_new_program_and_counts_when_that_is_ready,
+        a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one,
+        an_upgrade_ends_safe_mode,
+        a_stop_while_an_upgrade_ends_is_a_success,
     };
 
     return suite_run("keeper", setup, teardown, tests, ELEMENTS(tests));

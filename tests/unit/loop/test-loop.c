@@ -869,6 +869,35 @@ static void end_sleep(struct timer *timer, usec_t now)
     loop_stop(loop);
 }
 
+/* Runs the loop for 200 us. Returns whether it has slept. */
+static bool sleeps(void)
+{
+    struct rusage before, after;
+    stop_after(200);
+    getrusage(RUSAGE_SELF, &before);
+    run();
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_nvcsw > before.ru_nvcsw;
+}
+
+/* Another process that needs the CPU ends it, but not each time. */
+START_TEST(a_loop_that_stays_awake_does_not_sleep_unless_it_must_not_spin)
+{
+    bool slept = true;
+    for (int i = 0; i < 10000 && slept; i++) {
+        loop_stay_awake(loop, clock_now() + USEC_PER_SEC);
+        ck_assert(sleeps());
+        loop_set_spin(loop, 1);
+        loop_stay_awake(loop, clock_now() + USEC_PER_SEC);
+        slept = sleeps();
+        loop_stay_awake(loop, 0);
+        ck_assert(sleeps());
+        loop_set_spin(loop, 0);
+    }
+    ck_assert(!slept);
+}
+END_TEST
+
 START_TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
 {
     struct loop_deferred deferred;
@@ -922,6 +951,7 @@ static TCase *loop_case(void)
     tcase_add_test(tcase, what_was_late_can_be_had_in_this_turn_or_taken_back);
     tcase_add_test(tcase, a_timer_ends_the_sleep_not_too_early);
     tcase_add_test(tcase, an_idle_loop_does_not_wake_up);
+    tcase_add_test(tcase, a_loop_that_stays_awake_does_not_sleep_unless_it_must_not_spin);
     tcase_add_test(tcase, the_longest_turn_is_measured_and_sleep_is_no_part_of_it);
     return tcase;
 }

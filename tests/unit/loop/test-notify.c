@@ -93,14 +93,14 @@ START_TEST(states_are_told_in_the_words_of_the_protocol)
 }
 END_TEST
 
-START_TEST(signs_of_life_are_sent_twice_per_interval)
+START_TEST(signs_of_life_are_sent_at_once_and_twice_per_interval)
 {
     setenv("WATCHDOG_USEC", "1000", 1);
     init(100);
-    ck_assert_uint_eq(timer_queue_next(&timers), 600);
-    timer_queue_run(&timers, 600, SIZE_MAX);
+    ck_assert_uint_eq(timer_queue_next(&timers), 100);
+    timer_queue_run(&timers, 100, SIZE_MAX);
     ck_assert_str_eq(receive(), "WATCHDOG=1");
-    ck_assert_uint_eq(timer_queue_next(&timers), 1100);
+    ck_assert_uint_eq(timer_queue_next(&timers), 600);
 }
 END_TEST
 
@@ -300,6 +300,25 @@ START_TEST(other_users_are_not_heard)
 }
 END_TEST
 
+START_TEST(the_next_supervisor_hears_what_was_said_while_there_was_none)
+{
+    int held = fcntl(server.fd, F_DUPFD_CLOEXEC, 3); /* the keeper's */
+    ck_assert_int_ge(held, 0);
+    loop_unwatch(loop, &server.watch);
+    close_fd(server.fd);
+    free(server.path);
+    say_text("READY=1");
+    ck_assert_int_eq(notify_server_adopt(&server, loop, held, path, (uid_t)-1, on_message, &server),
+                     0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_heard, 1);
+    ck_assert(heard.ready);
+    say_text("STATUS=on");
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_str_eq(heard_status, "on");
+}
+END_TEST
+
 START_TEST(a_path_that_is_too_long_is_an_error)
 {
     struct notify_server another;
@@ -329,7 +348,7 @@ int main(void)
     tcase_add_checked_fixture(client, set_up, tear_down);
     tcase_add_test(client, without_a_manager_every_call_does_nothing);
     tcase_add_test(client, states_are_told_in_the_words_of_the_protocol);
-    tcase_add_test(client, signs_of_life_are_sent_twice_per_interval);
+    tcase_add_test(client, signs_of_life_are_sent_at_once_and_twice_per_interval);
     tcase_add_test(client, the_watchdog_of_another_process_is_not_ours);
     tcase_add_test(client, a_bad_environment_is_an_error);
     tcase_add_test(client, a_manager_that_is_busy_gets_everything_later_and_in_order);
@@ -341,6 +360,7 @@ int main(void)
     tcase_add_test(serving, descriptors_that_come_along_are_closed);
     tcase_add_test(serving, a_message_that_is_too_long_counts_for_nothing);
     tcase_add_test(serving, other_users_are_not_heard);
+    tcase_add_test(serving, the_next_supervisor_hears_what_was_said_while_there_was_none);
     tcase_add_test(serving, a_path_that_is_too_long_is_an_error);
     tcase_add_test(serving, the_parser_takes_whole_words_only);
     suite_add_tcase(suite, serving);

@@ -415,11 +415,11 @@ START_TEST(exchanges_are_deleted_one_in_a_turn)
         ring_commit(&peer.channel.out, PROTOCOL_EXCHANGE_DELETE, (uint32_t)size);
     }
     channel_publish(&peer.channel);
-    while (actor_get(&context.actors, first))
+    while (actor_get(&context, first))
         fake_peer_turns(context.loop, 1);
-    ck_assert_ptr_nonnull(actor_get(&context.actors, second));
+    ck_assert_ptr_nonnull(actor_get(&context, second));
     ck_assert(!waits());
-    ck_assert_ptr_null(actor_get(&context.actors, second));
+    ck_assert_ptr_null(actor_get(&context, second));
 }
 END_TEST
 

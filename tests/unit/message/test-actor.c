@@ -820,7 +820,7 @@ START_TEST(test_messages_wait_while_a_handler_waits)
 
     start(_i);
     outbox = fake.channel.theirs.header;
-    head = atomic_load(&outbox->head);
+    head = atomic_load(&outbox->worker.head);
     fake_tell(&fake, 1, "ask", "x");
     end = fake.channel.out.published;
     ask = fake_expect_ask(&fake, "question:x");
@@ -828,14 +828,14 @@ START_TEST(test_messages_wait_while_a_handler_waits)
     fake_tell(&fake, 2, "any", "second");
     /* The message in hand holds the ring, and is told from those behind it. */
     ck_assert_uint_eq(atomic_load(&outbox->taken), end);
-    ck_assert_uint_eq(atomic_load(&outbox->head), head);
+    ck_assert_uint_eq(atomic_load(&outbox->worker.head), head);
     fake_replied(&fake, ask.cookie, "wanted", "");
     fake_tell(&fake, 3, "any", "third");
     fake_expect_tell(&fake, "ended:0 wanted  ");
     fake_expect_tell(&fake, "any:second");
     fake_expect_tell(&fake, "any:third");
     fake_consumed(&fake);
-    ck_assert_uint_eq(atomic_load(&outbox->taken), atomic_load(&outbox->head));
+    ck_assert_uint_eq(atomic_load(&outbox->taken), atomic_load(&outbox->worker.head));
     fake_stop(&fake);
 }
 END_TEST
@@ -930,7 +930,7 @@ START_TEST(test_stop_overtakes_messages_but_not_the_one_in_hand)
         sched_yield();
     ck_assert(!ring_pending(&fake.channel.in));
     /* What was not handled is still in the ring. */
-    ck_assert_uint_ne(atomic_load(&fake.channel.theirs.header->head), fake.channel.out.published);
+    ck_assert_uint_ne(atomic_load(&fake.channel.their_words->head), fake.channel.out.published);
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
 END_TEST

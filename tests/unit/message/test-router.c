@@ -107,17 +107,46 @@ static uint64_t dead(enum dead_letter_reason reason)
 START_TEST(a_reference_outlives_its_actor_and_never_finds_another)
 {
     struct actor *first = new_actor("first");
-    uint64_t reference = first->reference;
+    uint64_t reference = first->reference, handle = first->handle;
 
-    ck_assert_ptr_eq(actor_get(&context.actors, reference), first);
-    ck_assert_ptr_null(actor_get(&context.actors, 0));
+    ck_assert_ptr_eq(actor_get(&context, reference), first);
+    ck_assert_ptr_null(actor_get(&context, 0));
     actor_end(first, "gone");
     struct actor *second = new_actor("second");
-    ck_assert_uint_eq((uint32_t)second->reference, (uint32_t)reference);
-    ck_assert_ptr_null(actor_get(&context.actors, reference));
+    ck_assert_uint_eq((uint32_t)second->handle, (uint32_t)handle);
+    ck_assert_ptr_null(actor_get(&context, reference));
     ck_assert_int_eq(tell(reference, "x"), ROUTER_E_GONE);
     ck_assert_uint_eq(dead(DEAD_GONE), 1);
     ck_assert_str_eq(waiting(second), "");
+}
+END_TEST
+
+START_TEST(actors_keep_their_references_under_the_next_supervisor)
+{
+    const uint64_t reference = new_actor("first")->reference;
+    struct message_context next;
+    struct actor *exchange, *declared;
+    uint64_t transient;
+
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE), 0);
+    transient = exchange->reference;
+    actor_end(exchange, "deleted");
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "x", EXCHANGE_SINGLE), 0);
+    ck_assert_uint_ne(exchange->reference, transient);
+    ck_assert_ptr_null(actor_get(&context, transient));
+
+    next = context;
+    message_context_init(&next);
+    next.loop = context.loop;
+    next.events = context.events;
+    ck_assert_int_eq(exchange_actor_declare(&declared, &next, "y", EXCHANGE_SINGLE), 0);
+    ck_assert_int_eq(exchange_actor_declare(&declared, &next, "first", EXCHANGE_SINGLE), 0);
+    ck_assert_uint_eq(declared->reference, reference);
+    /* Under one supervisor, one that comes back is another one. */
+    actor_end(declared, "removed");
+    ck_assert_int_eq(exchange_actor_declare(&declared, &next, "first", EXCHANGE_SINGLE), 0);
+    ck_assert_uint_ne(declared->reference, reference);
+    message_context_deinit(&next);
 }
 END_TEST
 
@@ -1027,6 +1056,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup, teardown);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, a_reference_outlives_its_actor_and_never_finds_another);
+    tcase_add_test(tc, actors_keep_their_references_under_the_next_supervisor);
     tcase_add_test(tc, what_waits_for_an_actor_that_goes_away_becomes_dead_letters);
     tcase_add_test(tc, names_are_taken_once_and_go_with_their_actor);
     tcase_add_test(tc, names_that_could_be_taken_for_addresses_are_refused);

@@ -2,13 +2,18 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/process/capture.h"
 #include <check.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static char lines[1024][CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
 static size_t n_lines;
 static struct loop *loop;
 static struct capture capture;
+static struct capture_memory memory;
 
 static void on_line(void *userdata, const char *line)
 {
@@ -19,14 +24,14 @@ static void on_line(void *userdata, const char *line)
 
 static void set_up(void)
 {
-    capture_init(&capture, NULL, on_line, &capture);
+    capture_init(&capture, NULL, &memory, on_line, &capture);
 }
 
 static void set_up_loop(void)
 {
     const char *reason = "";
     ck_assert_msg(loop_new(&loop, &(struct loop_options){0}, &reason) == 0, "%s", reason);
-    capture_init(&capture, loop, on_line, &capture);
+    capture_init(&capture, loop, &memory, on_line, &capture);
 }
 
 static void tear_down(void)
@@ -38,7 +43,7 @@ static void tear_down(void)
 
 static void feed(const char *text, usec_t now)
 {
-    ck_assert_int_eq(capture_feed(&capture, text, strlen(text), now), 0);
+    capture_feed(&capture, text, strlen(text), now);
 }
 
 START_TEST(lines_are_put_together_from_pieces)
@@ -59,7 +64,7 @@ START_TEST(a_line_without_end_is_delivered_in_bounded_pieces)
 {
     char text[CAPTURE_LINE_MAX * 3 + 10];
     memset(text, 'x', sizeof(text));
-    ck_assert_int_eq(capture_feed(&capture, text, sizeof(text), 0), 0);
+    capture_feed(&capture, text, sizeof(text), 0);
     ck_assert_uint_eq(n_lines, 3);
     for (size_t i = 0; i < 3; i++)
         ck_assert_uint_eq(strlen(lines[i]), CAPTURE_LINE_MAX);
@@ -76,7 +81,7 @@ START_TEST(control_characters_and_bad_utf8_are_escaped)
     ck_assert_str_eq(lines[0],
                      "a\\x1b[31mred\\x07\ttab \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \\xff "
                      "\\xc0\\xaf \\xed\\xa0\\x80 \\xc2\\x85 \\xe2\\x82");
-    ck_assert_int_eq(capture_feed(&capture, "nul\0byte\n", 9, 0), 0);
+    capture_feed(&capture, "nul\0byte\n", 9, 0);
     ck_assert_str_eq(lines[1], "nul\\x00byte");
 }
 END_TEST
@@ -151,7 +156,7 @@ static void on_line_deinit(void *userdata, const char *line)
 
 START_TEST(the_callback_may_tear_it_down)
 {
-    capture_init(&capture, NULL, on_line_deinit, &capture);
+    capture_init(&capture, NULL, &memory, on_line_deinit, &capture);
     feed("one\ntwo\nthree\n", 0);
     ck_assert_uint_eq(n_lines, 1);
 }
@@ -230,6 +235,89 @@ START_TEST(the_summary_of_a_flood_comes_by_itself)
 }
 END_TEST
 
+/* The first supervisor's capture ends as after a crash: its descriptor is gone, the memory stays.
+ */
+static int crash(struct capture_memory *kept)
+{
+    int held = fcntl(capture.fd, F_DUPFD_CLOEXEC, 3); /* the keeper's */
+    capture_deinit(&capture);
+    capture_init(&capture, loop, kept, on_line_stop, &capture);
+    return held;
+}
+
+START_TEST(the_next_supervisor_goes_on_within_a_line)
+{
+    char tail[CAPTURE_TAIL_MAX + 1];
+    int fd, held;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "one\ntw", 6), 6);
+    capture_catch_up(&capture);
+    held = crash(&memory);
+    ck_assert_int_eq(write(fd, "o\nthree\nstop\n", 13), 13);
+    ck_assert_int_eq(capture_adopt(&capture, held), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_lines, 4);
+    ck_assert_str_eq(lines[0], "one");
+    ck_assert_str_eq(lines[1], "two");
+    ck_assert_str_eq(lines[2], "three");
+    ck_assert_uint_eq(capture_position(&capture), 19);
+    ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 19);
+    ck_assert_str_eq(tail, "one\ntwo\nthree\nstop\n");
+    close_fd(fd);
+}
+END_TEST
+
+static void on_line_die(void *userdata, const char *line)
+{
+    (void)userdata;
+    (void)line;
+    _exit(0);
+}
+
+START_TEST(lines_that_were_read_and_not_delivered_come_in_the_next_supervisor)
+{
+    struct capture_memory *shared =
+        mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    int fd, held, status;
+    ck_assert_ptr_ne(shared, MAP_FAILED);
+    capture.memory = shared;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "one\ntwo\nthree\n", 14), 14);
+    pid_t pid = fork();
+    if (pid == 0) {
+        capture.fn = on_line_die;
+        capture_catch_up(&capture);
+        _exit(1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    held = crash(shared);
+    ck_assert_int_eq(capture_adopt(&capture, held), 0);
+    ck_assert_uint_eq(n_lines, 3); /* the one that was being delivered comes again */
+    ck_assert_str_eq(lines[0], "one");
+    ck_assert_str_eq(lines[2], "three");
+    close_fd(fd);
+    ck_assert_int_eq(munmap(shared, sizeof(*shared)), 0);
+}
+END_TEST
+
+START_TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
+{
+    int fd, held;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "one\ntw", 6), 6);
+    capture_catch_up(&capture);
+    held = crash(&memory);
+    memory.line = UINT64_MAX;
+    ck_assert_int_eq(capture_adopt(&capture, held), 0);
+    ck_assert_int_eq(write(fd, "o\nstop\n", 7), 7);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_lines, 3);
+    ck_assert_str_eq(lines[1], "o");
+    close_fd(fd);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("capture");
@@ -250,6 +338,9 @@ int main(void)
     tcase_add_test(looped, the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish);
     tcase_add_test(looped, finish_reads_what_is_left_though_others_hold_the_pipe);
     tcase_add_test(looped, the_summary_of_a_flood_comes_by_itself);
+    tcase_add_test(looped, the_next_supervisor_goes_on_within_a_line);
+    tcase_add_test(looped, lines_that_were_read_and_not_delivered_come_in_the_next_supervisor);
+    tcase_add_test(looped, damaged_memory_loses_what_was_not_delivered_and_nothing_else);
     suite_add_tcase(suite, looped);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

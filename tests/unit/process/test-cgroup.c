@@ -264,6 +264,34 @@ START_TEST(without_cgroup_kill_every_process_is_killed)
 }
 END_TEST
 
+START_TEST(an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others)
+{
+    make_slot();
+    make("digest:4");
+    put("digest:4/cgroup.kill", "");
+    make("mail:acme:0"); /* empty */
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
+    ck_assert_int_eq(cgroup_adopt(&cgroup, &tree, "digest/3"), 0);
+    cgroup_tree_sweep(&tree);
+    ck_assert_str_eq(get("digest:3/cgroup.kill"), "");
+    ck_assert_str_eq(get("digest:4/cgroup.kill"), "1");
+    char path[128];
+    (void)snprintf(path, sizeof(path), "%s/mail:acme:0", root);
+    ck_assert_int_lt(access(path, F_OK), 0);
+    ck_assert_int_eq(cgroup_kill(&cgroup), 0);
+    ck_assert_str_eq(get("digest:3/cgroup.kill"), "1");
+}
+END_TEST
+
+START_TEST(a_slot_whose_cgroup_is_gone_cannot_be_adopted)
+{
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
+    ck_assert_int_eq(cgroup_adopt(&cgroup, &tree, "digest/3"), CGROUP_E_UNAVAILABLE);
+    ck_assert_int_eq(cgroup.fd, -1);
+    ck_assert_ptr_null(cgroup.name);
+}
+END_TEST
+
 START_TEST(each_oom_kill_is_told_once)
 {
     make_slot();
@@ -457,6 +485,8 @@ int main(void)
     tcase_add_test(fake, a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for);
     tcase_add_test(fake, what_lives_in_a_slot_taken_over_is_killed);
     tcase_add_test(fake, without_cgroup_kill_every_process_is_killed);
+    tcase_add_test(fake, an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others);
+    tcase_add_test(fake, a_slot_whose_cgroup_is_gone_cannot_be_adopted);
     tcase_add_test(fake, each_oom_kill_is_told_once);
     tcase_add_test(fake, a_slot_that_is_not_empty_is_busy_and_removed_later);
     tcase_add_test(fake, empty_leftovers_go_with_the_tree);

@@ -88,10 +88,11 @@ START_TEST(a_workers_output_carries_its_own_pid)
     struct event_bus events;
     struct process_context context = {.journal = &journal, .events = &events};
     struct process process;
+    static struct capture_memory memory;
     ck_assert_int_eq(event_bus_init(&events), 0);
-    process_init(&process, &context, "digest", "digest/0");
+    process_init(&process, &context, "digest", "digest/0", &memory);
     process.pid = 4711;
-    ck_assert_int_eq(capture_feed(&process.output, "hello\n", 6, 0), 0);
+    capture_feed(&process.output, "hello\n", 6, 0);
     ck_assert_int_gt(receive(), 0);
     ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=digest\nMESSAGE=hello\n"
                             "TROUPE_GROUP=digest\nTROUPE_WORKER=digest/0\n"

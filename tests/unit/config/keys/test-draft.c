@@ -65,6 +65,7 @@ START_TEST(values_that_are_none_are_problems_of_one_key)
         {"Pool", "Size=0%", "out of range"},
         {"Pool", "Size=1001%", "out of range"},
         {"Pool", "Size=50 %%", "no valid value"},
+        {"Jobs", "Durable=maybe", "unknown"},
         {"Jobs", "QueueMax=0", "out of range"},
         {"Jobs", "QueueMemoryMax=infinity", "out of range"},
         {"Jobs", "MaxRetries=1000001", "out of range"},

@@ -28,6 +28,7 @@ static void assert_policy_defaults(const struct config_group *group)
     ck_assert_uint_eq(group->no_progress, USEC_INFINITY);
     ck_assert_int_eq(group->strategy, CONFIG_ONE_FOR_ONE);
     ck_assert_uint_eq(group->batch_max, 10);
+    ck_assert(!group->durable);
     ck_assert_uint_eq(group->queue_max, 10000);
     ck_assert_uint_eq(group->queue_memory_max, UINT64_C(256) << 20);
     ck_assert_uint_eq(group->timeout, USEC_INFINITY);
@@ -123,12 +124,19 @@ START_TEST(spares_are_for_actors_that_die_one_by_one)
 }
 END_TEST
 
+START_TEST(only_jobs_are_durable)
+{
+    write_group("a", "Type=service\n[Jobs]\nDurable=yes\n");
+    ck_assert_ptr_nonnull(strstr(load_problems(), "Durable=yes needs jobs"));
+}
+END_TEST
+
 START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 {
     struct config_group *group = load_group(
         "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\nMaxMemory=64M\nMaxAgeSec="
         "1h\n"
-        "[Jobs]\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
+        "[Jobs]\nDurable=yes\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
         "BackoffMinSec=1\nBackoffMaxSec=2\nBackoffRandom=50%\nResultTTLSec=0\nResultsMax=0\n"
         "NoProgressSec=2min\n[Restart]\nRestart=always\nStrategy=rest-for-one\nMinSec=3\nMaxSec="
         "4\nRandom=0\nResetAfterSec=infinity\n"
@@ -142,6 +150,7 @@ START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
     ck_assert_int_eq(group->strategy, CONFIG_REST_FOR_ONE);
     ck_assert_uint_eq(group->batch_max, 20);
     ck_assert_uint_eq(group->prefetch, 8);
+    ck_assert(group->durable);
     ck_assert_uint_eq(group->queue_max, 5);
     ck_assert_uint_eq(group->queue_memory_max, 1 << 20);
     ck_assert_uint_eq(group->timeout, 90 * USEC_PER_SEC);
@@ -316,6 +325,7 @@ int main(void)
     const TTest *const tests[] = {
         a_group_needs_only_a_program,
         defaults_are_had_without_a_file,
+        only_jobs_are_durable,
         spares_are_for_actors_that_die_one_by_one,
         every_key_of_the_pool_jobs_and_restarts_is_read,
         every_key_of_workers_and_resources_is_read,

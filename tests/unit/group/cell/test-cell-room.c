@@ -5,6 +5,7 @@
 #include "shared/base/log.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/parts.h"
 #include <check.h>
 #include <stdlib.h>
@@ -118,16 +119,17 @@ START_TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
     (void)queued("urgent", 0);
     for (unsigned band = 0; band < QUEUE_PRIORITIES; band++)
         list_for_each (node, &group->cell->queue.bands[band])
-            ck_assert_str_eq(list_entry(node, struct job, link)->id.name, expected[n++]);
+            ck_assert_str_eq(list_entry(node, struct job, link)->name, expected[n++]);
     ck_assert_uint_eq(n, 4);
 }
 END_TEST
 
 static void stop_loop(struct job_waiter *waiter, struct job *job)
 {
-    (void)waiter;
     if (job->state == JOB_QUEUED)
         loop_stop(parts.loop);
+    if (job_ended(job))
+        (void)job_waiter_free(&parts.jobs, waiter);
 }
 
 START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
@@ -335,7 +337,7 @@ START_TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
     sender_start(&senders[1], "", USEC_INFINITY);
     ck_assert_int_eq(cell_cancel(jobs[1]), 0);
     jobs[1] = NULL;
-    senders[0].request.name = jobs[0]->id.name;
+    senders[0].request.name = jobs[0]->name;
     run_until_answered(2);
     ck_assert_int_eq(senders[0].result, CELL_E_EXISTS);
     ck_assert_int_eq(senders[1].result, 0);

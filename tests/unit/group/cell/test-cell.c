@@ -2,6 +2,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
@@ -159,7 +160,7 @@ static void setup(void)
     struct keeper_ends ends;
 
     log_set_sink(quiet);
-    ends = go_under_keeper();
+    ends = go_under_new_keeper();
     memset(&parts, 0, sizeof(parts));
     registry_init(&parts.registry);
     parts.control.config = &daemon_config;
@@ -254,11 +255,11 @@ static bool stop_when_started;
 
 static void on_change(struct job_waiter *waiter, struct job *job)
 {
-    (void)waiter;
     if (stop_when_started && job->state == JOB_RUNNING && job->started)
         loop_stop(parts.loop);
     if (!job_ended(job))
         return;
+    (void)job_waiter_free(&parts.jobs, waiter);
     n_ended++;
     if (n_ended == n_expected)
         loop_stop(parts.loop);
@@ -358,13 +359,13 @@ START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
     run_jobs();
     dead_letter_walk_begin(&walk, &parts.messages.dead_letters, false);
     for (; (envelope = dead_letter_walk_next(&walk)); n++) {
-        const bool crashed = strcmp(envelope->job, protocol_id_format(&crash->id, id)) == 0;
+        const bool crashed = strcmp(envelope->job, job_format_id(crash, id)) == 0;
 
         ck_assert_int_eq(envelope->reason, DEAD_JOB);
         ck_assert_str_eq(envelope->recipient, "test");
         ck_assert_uint_eq(envelope->attempts, config->max_retries + 1);
         if (!crashed)
-            ck_assert_str_eq(envelope->job, protocol_id_format(&error->id, id));
+            ck_assert_str_eq(envelope->job, job_format_id(error, id));
         ck_assert_str_eq(envelope->text, crashed ? "killed by SIGKILL" : "it is broken");
         ck_assert_mem_eq(payload_data(&envelope->payload), crashed ? "crash" : "error", 5);
         ck_assert_uint_eq(envelope->n_deaths, crashed ? config->max_retries + 1 : 0);
@@ -876,9 +877,10 @@ static struct job *watched;
 
 static void stop_in_backoff(struct job_waiter *waiter, struct job *job)
 {
-    (void)waiter;
     if (job->state == JOB_BACKOFF || job_ended(job))
         loop_stop(parts.loop);
+    if (job_ended(job))
+        (void)job_waiter_free(&parts.jobs, waiter);
 }
 
 START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)

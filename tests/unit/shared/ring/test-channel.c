@@ -203,11 +203,11 @@ START_TEST(A4_publishing_wakes_a_sleeping_peer_only)
     ck_assert_uint_eq(wakes, 0);
     expect(&worker, 10, 'a');
     ck_assert(channel_prepare_sleep(&worker, &expected));
-    ck_assert_uint_eq(expected, worker.theirs.header->tail);
+    ck_assert_uint_eq(expected, worker.their_words->bell);
     send(&supervisor, 10, 'b');
     ck_assert_uint_eq(wakes, 1);
-    ck_assert_ptr_eq(woken, &supervisor.mine.header->tail);
-    ck_assert_uint_ne(expected, worker.theirs.header->tail);
+    ck_assert_ptr_eq(woken, &supervisor.words->bell);
+    ck_assert_uint_ne(expected, worker.their_words->bell);
     channel_end_sleep(&worker);
     send(&supervisor, 10, 'c');
     ck_assert_uint_eq(wakes, 1);
@@ -234,7 +234,7 @@ START_TEST(A4_nobody_goes_to_sleep_on_something_to_read)
     make_both(_i);
     send(&supervisor, 10, 'a');
     ck_assert(!channel_prepare_sleep(&worker, &expected));
-    ck_assert_uint_eq(worker.mine.header->sleeping, 0);
+    ck_assert_uint_eq(worker.words->sleeping, 0);
     /* Known to the consumer, but not yet read. */
     send(&supervisor, 10, 'b');
     expect(&worker, 10, 'a');
@@ -255,14 +255,14 @@ START_TEST(A4_releasing_wakes_a_blocked_peer_only)
     ck_assert_uint_eq(wakes, 0);
     fill(&supervisor);
     ck_assert(channel_prepare_block(&supervisor, 500, &expected));
-    ck_assert_uint_eq(expected, supervisor.theirs.header->head);
+    ck_assert_uint_eq(expected, supervisor.their_words->head);
     expect(&worker, 500, 'f');
     channel_release(&worker);
     ck_assert_uint_eq(wakes, 1);
-    ck_assert_ptr_eq(woken, &worker.mine.header->head);
-    ck_assert_uint_ne(expected, supervisor.theirs.header->head);
+    ck_assert_ptr_eq(woken, &worker.words->head);
+    ck_assert_uint_ne(expected, supervisor.their_words->head);
     channel_end_block(&supervisor);
-    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
+    ck_assert_uint_eq(supervisor.words->blocked, 0);
 }
 END_TEST
 
@@ -272,9 +272,9 @@ START_TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be)
 
     make_both(_i);
     ck_assert(!channel_prepare_block(&supervisor, 500, &expected));
-    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
+    ck_assert_uint_eq(supervisor.words->blocked, 0);
     ck_assert(!channel_prepare_block(&supervisor, RING, &expected));
-    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
+    ck_assert_uint_eq(supervisor.words->blocked, 0);
 }
 END_TEST
 
@@ -283,7 +283,7 @@ START_TEST(waiting_for_nothing_times_out_with_the_flag_down)
     make_both(_i);
     ck_assert_int_eq(channel_wait(&worker, 0), -ETIMEDOUT);
     ck_assert_int_eq(channel_wait(&worker, 1000), -ETIMEDOUT);
-    ck_assert_uint_eq(worker.mine.header->sleeping, 0);
+    ck_assert_uint_eq(worker.words->sleeping, 0);
 }
 END_TEST
 
@@ -295,8 +295,8 @@ START_TEST(waiting_for_space_ends_as_its_contract_says)
     fill(&supervisor);
     ck_assert_int_eq(channel_wait_space(&supervisor, 500, 0), -ETIMEDOUT);
     ck_assert_int_eq(channel_wait_space(&supervisor, 500, 1000), -ETIMEDOUT);
-    ck_assert_uint_eq(supervisor.mine.header->blocked, 0);
-    worker.mine.header->head = 12;
+    ck_assert_uint_eq(supervisor.words->blocked, 0);
+    worker.words->head = 12;
     ck_assert_int_eq(channel_wait_space(&supervisor, 500, USEC_INFINITY), -EPROTO);
 }
 END_TEST
@@ -324,7 +324,7 @@ START_TEST(A4_a_sleeper_in_another_process_is_woken)
         _exit(channel_open(&worker, &given) != 0 || channel_wait(&worker, USEC_INFINITY) != 0 ||
               !ring_pending(&worker.in));
     }
-    wait_until_up(&supervisor.theirs.header->sleeping);
+    wait_until_up(&supervisor.their_words->sleeping);
     send(&supervisor, 10, 'a');
     ck_assert_int_eq(exit_status_of(pid), 0);
 }
@@ -344,7 +344,7 @@ START_TEST(A4_a_blocked_producer_in_another_process_is_woken)
         fill(&worker);
         _exit(channel_wait_space(&worker, 500, USEC_INFINITY) != 0 || put(&worker, 500, 'x') != 0);
     }
-    wait_until_up(&supervisor.theirs.header->blocked);
+    wait_until_up(&supervisor.their_words->blocked);
     expect(&supervisor, 500, 'f');
     channel_release(&supervisor);
     ck_assert_int_eq(exit_status_of(pid), 0);
@@ -373,7 +373,7 @@ START_TEST(a_signal_ends_the_wait)
     }
     /* The flag is up a moment before the sleep begins: signal until one arrives during the sleep.
      */
-    wait_until_up(&supervisor.theirs.header->sleeping);
+    wait_until_up(&supervisor.their_words->sleeping);
     while (waitpid(pid, &status, WNOHANG) == 0) {
         (void)kill(pid, SIGUSR1);
         (void)sched_yield();
@@ -395,12 +395,12 @@ START_TEST(the_next_worker_goes_on_where_the_last_one_stopped)
     channel_release(&worker);
     expect(&worker, 10, 'b');                   /* read and not given back: comes again */
     ck_assert_int_eq(put(&worker, 10, 'y'), 0); /* committed and not published: never happened */
-    worker.mine.header->sleeping = worker.mine.header->blocked = 1;
+    worker.words->sleeping = worker.words->blocked = 1;
     channel_deinit(&worker);
 
     attach_worker();
-    ck_assert_uint_eq(worker.mine.header->sleeping, 0);
-    ck_assert_uint_eq(worker.mine.header->blocked, 0);
+    ck_assert_uint_eq(worker.words->sleeping, 0);
+    ck_assert_uint_eq(worker.words->blocked, 0);
     expect(&worker, 10, 'b');
     send(&worker, 10, 'z');
     expect(&supervisor, 10, 'x');
@@ -418,7 +418,7 @@ START_TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring)
     worker.mine.header->tail = 0xffffff00;
     ck_assert_int_eq(ring_next(&supervisor.in, &record), -EPROTO);
     fill(&supervisor);
-    worker.mine.header->head = 0x7ffffff8;
+    worker.words->head = 0x7ffffff8;
     ck_assert_int_eq(ring_reserve(&supervisor.out, 500, &body), -EPROTO);
 }
 END_TEST

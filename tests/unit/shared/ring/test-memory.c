@@ -53,14 +53,14 @@ START_TEST(a_new_memory_says_what_it_is)
     ck_assert_uint_eq(made.header->version, MEMORY_VERSION);
     ck_assert_uint_eq(made.header->role, MEMORY_OUTBOX);
     ck_assert_uint_eq(made.header->ring_size, RING);
-    ck_assert_uint_eq(made.header->ring_offset, 8192);
+    ck_assert_uint_eq(made.header->ring_offset, 16384);
     ck_assert_uint_eq(made.header->inline_max, 1024);
     ck_assert_uint_eq(made.header->wake_backend, WAKE_FUTEX);
     ck_assert_uint_eq(made.header->tail, 0);
-    ck_assert_uint_eq(made.header->head, 0);
-    ck_assert_uint_eq(made.size, 8192 + RING);
-    ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + 8192);
-    ck_assert_ptr_eq(made.state, (uint8_t *)made.header + 4096);
+    ck_assert_uint_eq(made.header->gate, 0);
+    ck_assert_uint_eq(made.size, 16384 + RING);
+    ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + 16384);
+    ck_assert_ptr_eq(made.state, (uint8_t *)made.header + 12288);
 }
 END_TEST
 
@@ -68,8 +68,8 @@ START_TEST(an_inbox_has_no_state_page)
 {
     make(&inbox_options);
     ck_assert_ptr_null(made.state);
-    ck_assert_uint_eq(made.header->ring_offset, 4096);
-    ck_assert_uint_eq(made.size, 4096 + RING);
+    ck_assert_uint_eq(made.header->ring_offset, 12288);
+    ck_assert_uint_eq(made.size, 12288 + RING);
 }
 END_TEST
 
@@ -128,9 +128,9 @@ START_TEST(the_supervisor_sees_what_a_worker_writes_into_the_outbox)
 {
     make_and_open(&outbox_options);
     opened.ring[0] = 0x5a;
-    opened.header->mark = 78;
+    opened.header->worker.mark = 78;
     ck_assert_uint_eq(made.ring[0], 0x5a);
-    ck_assert_uint_eq(made.header->mark, 78);
+    ck_assert_uint_eq(made.header->worker.mark, 78);
 }
 END_TEST
 
@@ -230,7 +230,7 @@ START_TEST(a_header_that_does_not_fit_is_refused)
     REFUSED(role, MEMORY_INBOX);
     REFUSED(ring_size, RING * 2);
     REFUSED(ring_size, RING / 2);
-    REFUSED(ring_offset, 4096);
+    REFUSED(ring_offset, 12288);
     REFUSED(inline_max, RING);
     REFUSED(wake_backend, 0);
 #undef REFUSED

@@ -47,6 +47,7 @@ static const struct {
     {"{\"error\": \"io.troupe.Jobs.TooManyClients\", \"parameters\": {\"maximum\": 1}}", -EUSERS},
     {"{\"error\":\"io.troupe.Jobs.BadVersion\"}", -EPROTO},
     {"{\"error\":\"io.troupe.Jobs.Stopping\"}", -ESHUTDOWN},
+    {"{\"error\":\"io.troupe.Jobs.Restarting\"}", -ERESTART},
     {"{\"error\":\"org.varlink.service.MethodNotFound\"}", -EPROTO},
     {"{\"parameters\":{\"descriptors\":3}}", -EPROTO},
     {"", -EPROTO},
@@ -475,7 +476,7 @@ START_TEST(test_hang_up_ends_a_waiting_call_and_all_after_it)
     uint64_t group;
 
     start(backends[_i]);
-    ck_assert_int_eq(do_text("hang up", &result), -EPIPE);
+    ck_assert_int_eq(do_text("hang up", &result), -ECONNRESET);
     ck_assert_int_eq(troupe_client_group(client, "echo", &group), -EPIPE);
     ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "x", 1, 1), -EPIPE);
     ck_assert_int_eq(troupe_client_cancel(client, "x"), -EPIPE);
@@ -496,8 +497,212 @@ START_TEST(test_what_arrived_before_the_hang_up_can_be_taken)
     ck_assert_int_eq(troupe_client_next(client, &result, 0), 0);
     ck_assert_str_eq(result.data, "last");
     troupe_result_release(&result);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), 0);
+    ck_assert_int_eq(result.error, -ECONNRESET);
+    ck_assert_uint_eq(result.cookie, 2);
+    troupe_result_release(&result);
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EPIPE);
     troupe_client_free(client);
+}
+END_TEST
+
+enum {
+    CUT_N = 24
+};
+
+/* The loop's index says at which submission the supervisor hangs up. */
+START_TEST(test_each_request_ends_exactly_once_wherever_the_connection_is_cut)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    unsigned n_ends[CUT_N + 1] = {0}, n_lost = 0;
+
+    start(backends[_i % 2]);
+    for (int i = 0; i <= CUT_N; i++) {
+        const char *text = i == _i ? "hang up" : i % 3 == 0 ? "never" : "fine";
+
+        ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, text, strlen(text), (uint64_t)i),
+                         0);
+    }
+    while (troupe_client_next(client, &result, TROUPE_USEC_INFINITY) == 0) {
+        ck_assert_uint_le(result.cookie, CUT_N);
+        n_ends[result.cookie]++;
+        ck_assert(result.error == 0 || result.error == -ECONNRESET);
+        ck_assert(result.error < 0 || result.cookie < (uint64_t)_i);
+        n_lost += result.error < 0;
+        troupe_result_release(&result);
+    }
+    for (int i = 0; i <= CUT_N; i++)
+        ck_assert_uint_eq(n_ends[i], 1);
+    ck_assert_uint_ge(n_lost, (unsigned)(CUT_N - _i));
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EPIPE);
+    stop();
+}
+END_TEST
+
+static void note_end(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
+{
+    (void)actor;
+    ck_assert_int_eq(troupe_future_error(future), -ECONNRESET);
+    ++*(unsigned *)userdata;
+}
+
+START_TEST(test_asks_and_monitors_end_once_when_the_connection_ends)
+{
+    struct troupe_actor *actor;
+    struct troupe_future *futures[3];
+    unsigned n_ends = 0;
+
+    start(backends[_i]);
+    actor = troupe_client_actor(client);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(troupe_actor_ask(actor, 5, &futures[i], "never"), 0);
+    ck_assert_int_eq(troupe_actor_monitor(actor, 5, &futures[2]), 0);
+    for (int i = 1; i < 3; i++)
+        troupe_future_then(futures[i], note_end, &n_ends);
+    ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "hang up", 7, 1), 0);
+    ck_assert_int_eq(troupe_future_await(futures[0], TROUPE_AWAIT_STASH), -ECONNRESET);
+    while (troupe_actor_turn(actor, TROUPE_USEC_INFINITY) == 1)
+        ;
+    ck_assert_int_eq(troupe_actor_turn(actor, 0), -EPIPE);
+    ck_assert_uint_eq(n_ends, 2);
+    for (int i = 0; i < 3; i++)
+        troupe_future_free(futures[i]);
+    stop();
+}
+END_TEST
+
+/* ---- a crash of the supervisor, after which another one goes on with the rings ---- */
+
+enum {
+    CRASH_N = 20
+};
+
+/* The loop's index says at which submission the supervisor crashes, before or after it has consumed
+ * it, and the back end. */
+START_TEST(test_each_request_ends_exactly_once_wherever_the_supervisor_crashes)
+{
+    const int crash_at = _i / 4;
+    const bool unread = _i % 2;
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    unsigned n_ends[CRASH_N] = {0};
+
+    start(backends[_i / 2 % 2]);
+    for (int i = 0; i < CRASH_N; i++) {
+        const char *text = "fine";
+
+        if (i == crash_at)
+            text = unread ? "crash unread" : "crash";
+        else if (i < crash_at && i % 2 == 0)
+            text = "never";
+        if (i % 5 == 4 && i != crash_at)
+            ck_assert_int_eq(troupe_client_wait(client, "slow", (uint64_t)i), 0);
+        else
+            ck_assert_int_eq(
+                troupe_client_submit(client, GROUP, NULL, text, strlen(text), (uint64_t)i), 0);
+        if (i % 3 == 0)
+            troupe_client_flush(client);
+    }
+    for (int i = 0; i < CRASH_N; i++) {
+        ck_assert_int_eq(troupe_client_next(client, &result, TROUPE_USEC_INFINITY), 0);
+        ck_assert_uint_lt(result.cookie, CRASH_N);
+        n_ends[result.cookie]++;
+        if (result.error < 0) {
+            ck_assert_int_eq(result.error, -ECONNRESET);
+            ck_assert_uint_le(result.cookie, (uint64_t)crash_at);
+            ck_assert_uint_ne(result.cookie % 5, result.cookie == (uint64_t)crash_at ? 5 : 4);
+        } else
+            ck_assert(result.cookie % 5 == 4 || result.cookie > (uint64_t)crash_at ||
+                      result.cookie % 2 == 1 || (unread && result.cookie == (uint64_t)crash_at));
+        troupe_result_release(&result);
+    }
+    for (int i = 0; i < CRASH_N; i++)
+        ck_assert_uint_eq(n_ends[i], 1);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    ck_assert_int_eq(do_text("fine", &result), 0);
+    troupe_result_release(&result);
+    stop();
+}
+END_TEST
+
+START_TEST(test_calls_go_on_after_a_crash)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    uint64_t group;
+
+    start(backends[_i]);
+    ck_assert_int_eq(troupe_client_group(client, "crash", &group), -ENOENT); /* by the second one */
+    ck_assert_uint_eq(supervisor.crashes, 1);
+    ck_assert_int_eq(do_text("fine", &result), 0);
+    troupe_result_release(&result);
+    ck_assert_int_eq(do_text("crash", &result), -ECONNRESET);
+    ck_assert_int_eq(troupe_client_create(client, GROUP, NULL, "crash", 5, NULL), -ECONNRESET);
+    ck_assert_int_eq(do_text("fine", &result), 0);
+    troupe_result_release(&result);
+    ck_assert_uint_eq(supervisor.crashes, 3);
+    stop();
+}
+END_TEST
+
+START_TEST(test_an_answer_that_comes_again_after_a_crash_is_ignored)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+
+    start(backends[_i]);
+    ck_assert_int_eq(troupe_client_cancel(client, "crash"), 0);
+    ck_assert_int_eq(do_text("fine", &result), 0);
+    troupe_result_release(&result);
+    ck_assert_uint_eq(supervisor.crashes, 1);
+    stop();
+}
+END_TEST
+
+static void note_restart(struct troupe_actor *actor, void *userdata)
+{
+    (void)actor;
+    ++*(unsigned *)userdata;
+}
+
+START_TEST(test_the_actor_hears_of_a_crash_and_its_asks_end)
+{
+    struct troupe_actor *actor;
+    struct troupe_future *lost, *sent_after;
+    unsigned n_restarts = 0;
+
+    start(backends[_i]);
+    actor = troupe_client_actor(client);
+    troupe_actor_on_restart(actor, note_restart, &n_restarts);
+    ck_assert_int_eq(troupe_actor_ask(actor, 5, &lost, "never"), 0);
+    ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "crash", 5, 1), 0);
+    ck_assert_int_eq(troupe_future_await(lost, TROUPE_AWAIT_STASH), -ECONNRESET);
+    ck_assert_uint_eq(n_restarts, 0); /* not from within a wait that stashes */
+    ck_assert_int_eq(troupe_actor_ask(actor, 5, &sent_after, "never"), 0);
+    ck_assert_int_eq(troupe_actor_turn(actor, TROUPE_USEC_INFINITY), 1);
+    ck_assert_uint_eq(n_restarts, 1);
+    ck_assert_int_eq(troupe_actor_turn(actor, 0), 0);
+    ck_assert(!troupe_future_done(sent_after));
+    troupe_future_free(lost);
+    stop();
+}
+END_TEST
+
+START_TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    struct pollfd poller = {.events = POLLIN};
+    int r;
+
+    start(backends[_i]);
+    poller.fd = troupe_client_fd(client);
+    ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "crash", 5, 7), 0);
+    while ((r = troupe_client_process(client)) == 0)
+        ck_assert_int_eq(poll(&poller, 1, -1), 1);
+    ck_assert_int_eq(r, 1);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), 0);
+    ck_assert_int_eq(result.error, -ECONNRESET);
+    ck_assert_uint_eq(result.cookie, 7);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    ck_assert_int_eq(troupe_client_process(client), 0);
+    stop();
 }
 END_TEST
 
@@ -507,7 +712,7 @@ START_TEST(test_records_that_cannot_be_understood_end_the_connection)
     struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(WAKE_FUTEX);
-    ck_assert_int_eq(do_text(texts[_i], &result), -EPIPE);
+    ck_assert_int_eq(do_text(texts[_i], &result), -ECONNRESET);
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EPIPE);
     stop();
 }
@@ -548,6 +753,15 @@ static Suite *suite(void)
     tcase_add_loop_test(pipelined, test_next_is_interrupted_by_a_signal_handler, 0, n);
     tcase_add_loop_test(ends, test_hang_up_ends_a_waiting_call_and_all_after_it, 0, n);
     tcase_add_loop_test(ends, test_what_arrived_before_the_hang_up_can_be_taken, 0, n);
+    tcase_add_loop_test(ends, test_each_request_ends_exactly_once_wherever_the_connection_is_cut, 0,
+                        CUT_N + 1);
+    tcase_add_loop_test(ends, test_asks_and_monitors_end_once_when_the_connection_ends, 0, n);
+    tcase_add_loop_test(ends, test_each_request_ends_exactly_once_wherever_the_supervisor_crashes,
+                        0, 4 * CRASH_N);
+    tcase_add_loop_test(ends, test_calls_go_on_after_a_crash, 0, n);
+    tcase_add_loop_test(ends, test_an_answer_that_comes_again_after_a_crash_is_ignored, 0, n);
+    tcase_add_loop_test(ends, test_the_actor_hears_of_a_crash_and_its_asks_end, 0, n);
+    tcase_add_loop_test(ends, test_an_event_loop_is_told_of_requests_that_a_crash_has_ended, 0, n);
     tcase_add_loop_test(ends, test_records_that_cannot_be_understood_end_the_connection, 0, 2);
     suite_add_tcase(s, connecting);
     suite_add_tcase(s, calls);

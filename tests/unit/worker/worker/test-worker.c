@@ -492,7 +492,7 @@ START_TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
     size_t size;
 
     start(0);
-    before = atomic_load(&fake.channel.theirs.header->mark);
+    before = atomic_load(&fake.channel.their_words->mark);
     fake_send(&fake, "state at 17", 11, 1);
     fake_started(&fake);
     do
@@ -502,7 +502,7 @@ START_TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
     ck_assert_mem_eq(state, "at 17", 5);
     fake_cancel(&fake);
     fake_result(&fake);
-    ck_assert_uint_ne(atomic_load(&fake.channel.theirs.header->mark), before);
+    ck_assert_uint_ne(atomic_load(&fake.channel.their_words->mark), before);
     fake_stop(&fake);
 }
 END_TEST

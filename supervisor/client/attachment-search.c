@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Finds the jobs of CANCEL and WAIT records, also those that are on disk only. */
+
+#include "supervisor/client/attachment-private.h"
+
+#include "supervisor/channel/answer.h"
+#include "supervisor/group/cell/cell-backlog.h"
+#include <errno.h>
+#include <stdlib.h>
+
+/* Jobs that are read for one client at a time. */
+#define SEARCHES_MAX 1024u
+
+struct search {
+    struct job_lookup lookup;
+    struct list link; /* among the attachment's searches */
+    struct attachment *attachment;
+    uint64_t cookie;
+    attachment_found_fn found;
+    struct job *job; /* with a reference; NULL = there is none */
+};
+
+static void search_free(struct search *search)
+{
+    struct job *job = search->job;
+
+    job_lookup_end(&search->lookup);
+    list_unlink(&search->link);
+    search->attachment->n_searches--;
+    if (job && job->parked)
+        cell_backlog_review(job);
+    if (job)
+        job_unref(search->attachment->context->jobs, job);
+    free(search);
+}
+
+/* Returns 0, or ENDPOINT_E_FULL: it is tried again when there is room. */
+static int search_answer(struct search *search)
+{
+    int r = search->found(search->attachment, search->cookie, search->job);
+
+    /* Any other error means a broken endpoint, whose client is being removed. */
+    if (r == ENDPOINT_E_FULL)
+        return r;
+    search_free(search);
+    return 0;
+}
+
+static void on_found(struct job_lookup *lookup, struct job *job)
+{
+    struct search *search = list_entry(lookup, struct search, lookup);
+
+    search->job = job ? job_ref(job) : NULL;
+    if (search_answer(search) == ENDPOINT_E_FULL) {
+        list_unlink(&search->link);
+        list_push_back(&search->attachment->searched, &search->link);
+    }
+}
+
+int attachment_send_searched(struct attachment *attachment)
+{
+    struct list *node;
+
+    while ((node = list_first(&attachment->searched)))
+        if (search_answer(list_entry(node, struct search, link)) == ENDPOINT_E_FULL)
+            return ENDPOINT_E_FULL;
+    return 0;
+}
+
+int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
+                        attachment_found_fn found)
+{
+    const struct group_context *context = attachment->context;
+    struct job *job = job_by_id(context->jobs, &wanted->id);
+    struct search *search;
+
+    if (job)
+        return found(attachment, wanted->cookie, job);
+    if (attachment->n_searches >= SEARCHES_MAX)
+        return answer_refuse(&attachment->endpoint, wanted->cookie, EBUSY,
+                             "too many jobs are looked for");
+    search = calloc(1, sizeof(*search));
+    if (!search)
+        return answer_errno(&attachment->endpoint, wanted->cookie, -ENOMEM);
+    search->lookup.found = on_found;
+    if (!job_lookup_begin(&search->lookup, context, &wanted->id)) {
+        free(search);
+        return found(attachment, wanted->cookie, NULL);
+    }
+    search->attachment = attachment;
+    search->cookie = wanted->cookie;
+    search->found = found;
+    list_push_back(&attachment->searches, &search->link);
+    attachment->n_searches++;
+    return 0;
+}
+
+void attachment_drop_searches(struct attachment *attachment)
+{
+    struct list *node;
+
+    while ((node = list_first(&attachment->searches)) || (node = list_first(&attachment->searched)))
+        search_free(list_entry(node, struct search, link));
+}

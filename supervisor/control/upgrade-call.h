@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* One request to upgrade the supervisor. The composition root executes it. */
+
+struct upgrade_call {
+    /* Called once if the upgrade fails before anything has changed. After success the call ends
+     * with the supervisor. May free the call. */
+    void (*failed)(struct upgrade_call *call, const char *reason);
+};

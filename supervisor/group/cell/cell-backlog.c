@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-backlog.h"
+
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/cell/cell-restore.h"
+#include "supervisor/job/disk-queue.h"
+#include "supervisor/store/durable-job.h"
+#include <errno.h>
+#include <stdlib.h>
+
+/* Pause before the next reading if none of the jobs could be taken. */
+#define READ_RETRY USEC_PER_SEC
+
+/* How many jobs are read at a time. */
+#define CHUNK (CELL_JOBS_IN_MEMORY / 2)
+
+/* A number that was taken out of the backlog, to be read. */
+struct reading {
+    uint8_t priority;
+    struct job *job; /* with a reference: it was in memory; NULL = its row is read */
+};
+
+struct cell_backlog {
+    struct disk_queue numbers;
+    struct list parked;    /* struct job.link */
+    struct list in_review; /* parked jobs that may be dropped from memory */
+    uint64_t parked_bytes; /* payloads of both */
+    struct job_load *load; /* what is being read; NULL = nothing */
+    struct cell *cell;
+    struct timer retry;             /* nothing is read before */
+    struct reading readings[CHUNK]; /* beside load->entries */
+};
+
+static void on_retry(struct timer *timer, usec_t now)
+{
+    (void)now;
+    cell_wake(list_entry(timer, struct cell_backlog, retry)->cell);
+}
+
+static struct cell_backlog *make_backlog(struct cell *cell)
+{
+    struct cell_backlog *backlog = cell->backlog;
+
+    if (backlog)
+        return backlog;
+    backlog = calloc(1, sizeof(*backlog));
+    if (!backlog)
+        return NULL;
+    disk_queue_init(&backlog->numbers);
+    list_init(&backlog->parked);
+    list_init(&backlog->in_review);
+    timer_init(&backlog->retry, on_retry);
+    backlog->cell = cell;
+    cell->backlog = backlog;
+    return backlog;
+}
+
+/* ---- parked jobs ---- */
+
+static void park(struct cell *cell, struct job *job)
+{
+    job->parked = true;
+    cell->backlog->parked_bytes += job->payload.size;
+    list_push_back(&cell->backlog->in_review, &job->link);
+    cell_wake(cell);
+}
+
+void cell_backlog_take_out(struct cell *cell, struct job *job)
+{
+    job->parked = false;
+    cell->backlog->parked_bytes -= job->payload.size;
+    list_unlink(&job->link);
+}
+
+void cell_backlog_review(struct job *job)
+{
+    list_unlink(&job->link);
+    list_push_back(&job->cell->backlog->in_review, &job->link);
+    cell_wake(job->cell);
+}
+
+static bool is_needed(const struct job *job)
+{
+    return job->references > 1 || !list_empty(&job->waiters) || !durable_job_is_stored(job) ||
+           (job->timers && timer_armed(&job->timers->deadline));
+}
+
+static void drop_from_memory(struct cell *cell, struct job *job)
+{
+    cell_backlog_take_out(cell, job);
+    job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
+    job_count(&cell->counts, JOBS_ON_DISK, 1);
+    job->cell = NULL;
+    job->group = NULL;
+    job_unref(cell->context->jobs, job);
+}
+
+static void review_parked(struct cell *cell)
+{
+    struct list *node;
+
+    while ((node = list_first(&cell->backlog->in_review))) {
+        struct job *job = job_of(node);
+
+        if (!is_needed(job)) {
+            drop_from_memory(cell, job);
+            continue;
+        }
+        list_unlink(node);
+        list_push_back(&cell->backlog->parked, node);
+    }
+}
+
+/* Finds a parked job by its number. A job with a chosen id is not found by that. */
+static struct job *find_parked(const struct cell *cell, int64_t number)
+{
+    return durable_job_find(cell->context->durable, &(struct job_row){.number = number});
+}
+
+/* ---- from memory to disk ---- */
+
+/* The priority of the next job that is not in the queue; QUEUE_PRIORITIES = none. */
+static unsigned next_priority(const struct cell_backlog *backlog)
+{
+    const unsigned waiting = disk_queue_priority(&backlog->numbers);
+    const unsigned read = backlog->load ? backlog->readings[0].priority : QUEUE_PRIORITIES;
+
+    return read < waiting ? read : waiting;
+}
+
+bool cell_backlog_add(struct cell *cell, struct job *job, bool first)
+{
+    struct cell_backlog *backlog = cell->backlog;
+    unsigned next;
+    int r;
+
+    if (!backlog)
+        return false;
+    next = next_priority(backlog);
+    if (job->priority < next || (first && job->priority == next))
+        return false;
+    r = first ? disk_queue_push_front(&backlog->numbers, job->priority, durable_job_number(job))
+              : disk_queue_push_back(&backlog->numbers, job->priority, durable_job_number(job));
+    if (r < 0)
+        return false;
+    park(cell, job);
+    return true;
+}
+
+int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number)
+{
+    int r = make_backlog(cell) ? disk_queue_push_back(&cell->backlog->numbers, priority, number)
+                               : -ENOMEM;
+
+    if (r < 0)
+        return r;
+    job_count(&cell->counts, JOBS_LIVE, 1);
+    job_count(&cell->counts, JOBS_ON_DISK, 1);
+    cell_wake(cell);
+    return 0;
+}
+
+static bool has_many_bytes(const struct cell *cell)
+{
+    const uint64_t parked = cell->backlog ? cell->backlog->parked_bytes : 0;
+
+    return cell->counts.n[JOBS_BYTES] - parked > cell->config->queue_memory_max / 2;
+}
+
+/* Whether the last job of the queue belongs into the backlog: the queue is too long, or a more
+ * urgent job came while this one was read. */
+static bool is_last_too_many(const struct cell *cell, const struct job *last)
+{
+    const struct cell_backlog *backlog = cell->backlog;
+
+    return cell->queue.n_jobs > CELL_JOBS_IN_MEMORY ||
+           (cell->queue.n_jobs > 1 && has_many_bytes(cell)) ||
+           (backlog && disk_queue_priority(&backlog->numbers) < last->priority);
+}
+
+void cell_backlog_shorten_queue(struct cell *cell)
+{
+    struct queue *queue = &cell->queue;
+    struct job *job;
+
+    /* Jobs that are being read belong between the two. */
+    if (cell->backlog && cell->backlog->load)
+        return;
+    while ((job = queue_last(queue)) && job->record && is_last_too_many(cell, job)) {
+        if (!make_backlog(cell) || disk_queue_push_front(&cell->backlog->numbers, job->priority,
+                                                         durable_job_number(job)) < 0)
+            return;
+        queue_remove(queue, job);
+        park(cell, job);
+    }
+}
+
+/* ---- from disk to memory ---- */
+
+static void enqueue(struct cell *cell, struct job *job)
+{
+    queue_push_back(&cell->queue, job);
+    cell_progress_watch(cell);
+    cell_wake(cell);
+}
+
+/* Releases a reading's job, which may have been cancelled meanwhile. */
+static void enqueue_parked(struct cell *cell, struct job *job)
+{
+    if (job->parked) {
+        cell_backlog_take_out(cell, job);
+        enqueue(cell, job);
+    }
+    job_unref(cell->context->jobs, job);
+}
+
+static int restore(struct cell *cell, struct loaded_job *loaded, struct job **ret)
+{
+    int r = cell_restore_job(cell, loaded, NULL, ret);
+
+    if (r < 0)
+        return r;
+    job_count(&cell->counts, JOBS_ON_DISK, -1);
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)(*ret)->payload.size);
+    return 0;
+}
+
+int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret)
+{
+    int r = cell->backlog ? restore(cell, loaded, ret) : -ESRCH;
+
+    if (r == 0)
+        park(cell, *ret);
+    return r;
+}
+
+/* Puts the job of a reading into the queue, unless it has ended. Returns 0, -ENOMEM, or -EEXIST:
+ * another job has its id, until that one has ended and is forgotten. */
+static int take_reading(struct cell *cell, const struct reading *reading,
+                        struct job_load_entry *entry)
+{
+    struct job *job = reading->job;
+    int r;
+
+    if (!job && entry->job) {
+        job = durable_job_find(cell->context->durable, &entry->job->row);
+        if (!job) {
+            r = restore(cell, entry->job, &job);
+            if (r == 0)
+                enqueue(cell, job);
+            return r;
+        }
+        (void)job_ref(job);
+    }
+    if (job)
+        enqueue_parked(cell, job);
+    return 0;
+}
+
+/* Puts the last readings back, from the `n`th on. */
+static void put_back(struct cell *cell, struct job_load *load, size_t n)
+{
+    struct cell_backlog *backlog = cell->backlog;
+
+    for (size_t i = load->n; i-- > n;) {
+        struct reading *reading = &backlog->readings[i];
+
+        /* Without memory, it comes back at the next start. */
+        (void)disk_queue_push_front(&backlog->numbers, reading->priority, load->entries[i].number);
+        if (reading->job)
+            job_unref(cell->context->jobs, reading->job);
+    }
+}
+
+/* A job whose id is taken gives way to the others of its priority. */
+static void take_readings(struct cell *cell, struct job_load *load, int result)
+{
+    struct cell_backlog *backlog = cell->backlog;
+    bool any = false;
+    size_t n = 0;
+    int r = 0;
+
+    backlog->load = NULL;
+    for (; result == 0 && n < load->n_read; n++) {
+        const struct reading *reading = &backlog->readings[n];
+
+        r = take_reading(cell, reading, &load->entries[n]);
+        if (r == -EEXIST)
+            r = disk_queue_push_back(&backlog->numbers, reading->priority, load->entries[n].number);
+        else
+            any = any || r == 0;
+        if (r < 0)
+            break;
+    }
+    put_back(cell, load, n);
+    if (any || timer_arm(cell_timers(cell), &backlog->retry, cell_now(cell) + READ_RETRY) < 0)
+        cell_wake(cell);
+}
+
+static void on_loaded(struct store_task *task, int result)
+{
+    struct job_load *load = job_load_of(task);
+    struct cell *cell = load->owner;
+
+    if (cell)
+        take_readings(cell, load, result);
+    job_load_free(load);
+}
+
+/* Takes the next numbers out of the backlog. Jobs in memory before the first that is not go into
+ * the queue at once. Returns how many are to be read. */
+static size_t take_numbers(struct cell *cell, struct job_load *load)
+{
+    struct cell_backlog *backlog = cell->backlog;
+    size_t n = 0, n_left = CHUNK;
+
+    for (; n_left > 0 && disk_queue_priority(&backlog->numbers) < QUEUE_PRIORITIES; n_left--) {
+        struct reading *reading = &backlog->readings[n];
+
+        reading->priority = (uint8_t)disk_queue_priority(&backlog->numbers);
+        load->entries[n].number = disk_queue_pop(&backlog->numbers);
+        reading->job = find_parked(cell, load->entries[n].number);
+        if (reading->job)
+            (void)job_ref(reading->job);
+        if (n > 0 || !reading->job)
+            n++;
+        else
+            enqueue_parked(cell, reading->job);
+    }
+    return n;
+}
+
+static bool is_loading_due(const struct cell *cell)
+{
+    const struct cell_backlog *backlog = cell->backlog;
+
+    return !backlog->load && !timer_armed(&backlog->retry) &&
+           disk_queue_priority(&backlog->numbers) < QUEUE_PRIORITIES &&
+           cell->queue.n_jobs < CHUNK && (cell->queue.n_jobs == 0 || !has_many_bytes(cell));
+}
+
+static void begin_loading(struct cell *cell)
+{
+    struct job_load *load = job_load_new(CHUNK);
+
+    if (!load)
+        return; /* tried again at the end of the next turn */
+    load->owner = cell;
+    load->bytes_max = cell->config->queue_memory_max / 2;
+    load->task.done = on_loaded;
+    load->n = take_numbers(cell, load);
+    if (load->n == 0) {
+        job_load_free(load);
+        return;
+    }
+    cell->backlog->load = load;
+    store_add(cell->context->durable->store, &load->task);
+}
+
+void cell_backlog_turn(struct cell *cell)
+{
+    if (!cell->closed && is_loading_due(cell))
+        begin_loading(cell);
+    review_parked(cell);
+}
+
+struct job *cell_backlog_first_parked(const struct cell *cell)
+{
+    struct list *node = NULL;
+
+    if (cell->backlog)
+        node = list_first(&cell->backlog->in_review);
+    if (cell->backlog && !node)
+        node = list_first(&cell->backlog->parked);
+    return node ? job_of(node) : NULL;
+}
+
+void cell_backlog_leave(struct cell *cell)
+{
+    struct cell_backlog *backlog = cell->backlog;
+    const uint64_t n = cell->counts.n[JOBS_ON_DISK];
+
+    if (!backlog)
+        return;
+    if (backlog->load) {
+        put_back(cell, backlog->load, 0);
+        backlog->load->owner = NULL;
+    }
+    timer_disarm(cell_timers(cell), &backlog->retry);
+    disk_queue_deinit(&backlog->numbers);
+    job_count(&cell->counts, JOBS_LIVE, -(int64_t)n);
+    job_count(&cell->counts, JOBS_ON_DISK, -(int64_t)n);
+    cell->backlog = NULL;
+    free(backlog);
+    cell_wake(cell);
+}

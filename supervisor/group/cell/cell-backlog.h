@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The durable jobs of a cell that wait on disk only. The queue holds the next CELL_JOBS_IN_MEMORY
+ * jobs; the backlog holds the numbers of those behind them, and the next ones are read when half of
+ * the queue is left.
+ *
+ * A job in the backlog is parked as long as it is in memory for another reason: somebody waits for
+ * it, or it is being written.
+ */
+
+#include "supervisor/store/job-load.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct cell;
+struct job;
+
+#define CELL_JOBS_IN_MEMORY 1000
+
+/* Puts a durable job into the backlog, if its place is behind others that are there. `first`:
+ * before those of its priority. Returns false if it belongs into the queue. */
+bool cell_backlog_add(struct cell *cell, struct job *job, bool first);
+
+/* The same for a job that is not in memory. Returns 0 or -ENOMEM. */
+int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number);
+
+/* Takes a parked job out. */
+void cell_backlog_take_out(struct cell *cell, struct job *job);
+
+/* Called at the end of a turn, before jobs are handed out: moves what does not belong into the
+ * queue to the backlog. */
+void cell_backlog_shorten_queue(struct cell *cell);
+/* Called afterwards, if there is a backlog: reads the next jobs, and drops others from memory. */
+void cell_backlog_turn(struct cell *cell);
+
+/* A parked job may be dropped from memory now. */
+void cell_backlog_review(struct job *job);
+
+/* Makes a parked job of a row that was read by its id. Returns 0, -ESRCH if the cell has left its
+ * jobs on disk, or -ENOMEM. */
+int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret);
+
+/* Returns a parked job; NULL = none. */
+struct job *cell_backlog_first_parked(const struct cell *cell);
+
+/* Drops it all from memory, when no job is parked any more: the jobs stay on disk. */
+void cell_backlog_leave(struct cell *cell);

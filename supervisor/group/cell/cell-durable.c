@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-durable.h"
+
+#include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/cell/refusal.h"
+#include "supervisor/group/group.h"
+#include "supervisor/message/message-context.h"
+#include <errno.h>
+
+bool cell_store_is_opening(const struct cell *cell)
+{
+    const struct store *store = cell->context->durable->store;
+
+    return store && store_state(store) == STORE_OPENING;
+}
+
+int cell_admit_durable(struct cell *cell, const struct cell_request *request)
+{
+    const struct store *store = cell->context->durable->store;
+
+    switch (store ? store_state(store) : STORE_FAILED) {
+    case STORE_OPEN:
+        return 0;
+    case STORE_OPENING:
+        return cell_await_store(cell, request);
+    case STORE_FULL:
+        return CELL_E_STORE_FULL;
+    default:
+        return CELL_E_STORE_FAILED;
+    }
+}
+
+/* Why a job was not written: CELL_E_*. */
+static int refusal_for(int result)
+{
+    switch (result) {
+    case JOB_ROWS_E_EXISTS:
+        return CELL_E_EXISTS;
+    case -E2BIG:
+        return CELL_E_TOO_LARGE;
+    case -ENOSPC:
+        return CELL_E_STORE_FULL;
+    case -ECANCELED:
+        return CELL_E_LEFT;
+    default:
+        return CELL_E_STORE_FAILED;
+    }
+}
+
+unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_state end)
+{
+    const bool dead = end == JOB_DEAD && cell->context->messages->dead_letters.max > 0;
+
+    return (cell_keeps_result(cell, job) ? DURABLE_RESULT : 0u) | (dead ? DURABLE_LETTER : 0u);
+}
+
+bool cell_write_end(struct cell *cell, struct job *job, enum job_state end)
+{
+    struct dead_letters *letters = &cell->context->messages->dead_letters;
+    const unsigned keeps = cell_rest_of(cell, job, end);
+
+    if (!durable_job_end(job, end, keeps,
+                         keeps & DURABLE_LETTER ? dead_letter_reserve_id(letters) : 0))
+        return false;
+    job_count(&cell->counts, JOBS_ENDING, 1);
+    return true;
+}
+
+/* A job that could not be added. A worker may have it in hand: then it ends once that is done. */
+static void cell_refuse_unwritten(struct cell *cell, struct job *job, int refusal)
+{
+    job_count(&cell->counts, JOBS_REFUSED, 1);
+    job->keep_result = false;
+    if (job->state != JOB_RUNNING) {
+        cell_take_out(cell, job);
+        cell_drop_job(cell, job, refusal);
+        return;
+    }
+    job->refusal = (uint8_t)refusal;
+    (void)cell_cancel(job);
+}
+
+/* A job that has ended, but neither its addition nor its end is written. A sender that waits for
+ * the end gets it: nobody else knows of the job. */
+static void cell_end_unwritten(struct cell *cell, struct job *job, bool added, int refusal)
+{
+    const enum job_state end = durable_of(job)->end;
+
+    job_count(&cell->counts, JOBS_ENDING, -1);
+    if (!added && !job->keep_result) {
+        cell_tell_end(cell, job, end);
+        return;
+    }
+    if (end == JOB_SUCCEEDED || end == JOB_REJECTED)
+        payload_deinit(&job->result); /* it is where the payload was, and does not count as one */
+    cell_drop_job(cell, job, refusal);
+}
+
+static void cell_on_unwritten(struct cell *cell, struct job *job, unsigned changes, int result)
+{
+    const bool added = !(changes & DURABLE_ADD);
+    const int refusal = refusal_for(result);
+
+    if (durable_of(job)->leaves)
+        cell_drop_job(cell, job, refusal);
+    else if (durable_job_is_ending(job))
+        cell_end_unwritten(cell, job, added, refusal);
+    else if (!added)
+        cell_refuse_unwritten(cell, job, refusal);
+    else
+        durable_job_answer(job);
+}
+
+void cell_on_written(struct job *job, unsigned changes, int result)
+{
+    struct cell *cell = job->cell;
+
+    if (result != 0) {
+        cell_on_unwritten(cell, job, changes, result);
+    } else if (changes & DURABLE_END) {
+        job_count(&cell->counts, JOBS_ENDING, -1);
+        cell_tell_end(cell, job, durable_of(job)->end);
+    } else {
+        durable_job_answer(job);
+        if (changes & DURABLE_ADD && job->name)
+            cell_wake(cell); /* it may have waited for that */
+        if (durable_of(job)->leaves && !durable_job_is_busy(job))
+            cell_drop_job(cell, job, CELL_E_LEFT);
+        else if (job->parked)
+            cell_backlog_review(job);
+    }
+}
+
+void cell_leave_on_disk(struct cell *cell, struct job *job)
+{
+    if (!job->record || !cell->closed)
+        return;
+    cell_take_out(cell, job);
+    durable_of(job)->leaves = true;
+    if (!durable_job_is_busy(job))
+        cell_drop_job(cell, job, CELL_E_LEFT);
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-restore.h"
+
+#include "supervisor/group/cell/cell-durable.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/identity-rows.h"
+#include "supervisor/store/job-load.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Returns 0 or -ENOMEM. */
+static int restore_key(struct job *job, const struct job_row *row)
+{
+    if (row->key_size == 0)
+        return 0;
+    job->key = malloc(row->key_size);
+    if (!job->key)
+        return -ENOMEM;
+    memcpy(job->key, row->key, row->key_size);
+    job->key_size = row->key_size;
+    return 0;
+}
+
+static void restore_progress(struct job *job, const struct job_row *row)
+{
+    job->max_retries = row->max_retries;
+    job->cancel_requested = row->cancel_requested;
+    job->attempt = row->attempt;
+    job->n_failed = row->n_failed;
+    job->started_at = row->started_at;
+    job->created_at = row->created_at;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int restore_deadline(struct cell *cell, struct job *job, usec_t deadline)
+{
+    if (deadline == 0)
+        return 0;
+    if (job_make_timers(job) < 0)
+        return -ENOMEM;
+    timer_init(&job->timers->deadline, cell_on_deadline);
+    return timer_arm(
+        cell_timers(cell), &job->timers->deadline,
+        usec_add(cell_now(cell), usec_sub(deadline, loop_realtime(cell->context->loop))));
+}
+
+/* Makes a job with the id of the row. Returns 0 or another value. */
+static int make_job(struct cell *cell, const struct job_row *row,
+                    const struct identity_row *identity, struct job **ret)
+{
+    char name[PROTOCOL_ID_TEXT] = "";
+
+    if (identity)
+        return identity_restore_job(identity, cell->context->jobs, row->name, row->name_size, ret);
+    if (row->name_size > 0 && row->name_size < sizeof(name))
+        memcpy(name, row->name, row->name_size);
+    return job_new(cell->context->jobs, name, ret);
+}
+
+int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
+                     const struct identity_row *identity, struct job **ret)
+{
+    const struct job_row *row = &loaded->row;
+    const struct job_options defaults = cell_default_options(cell);
+    struct job *job;
+    int r = make_job(cell, row, identity, &job);
+
+    if (r != 0)
+        return r == JOB_E_EXISTS ? -EEXIST : -ENOMEM;
+    job->group = cell->group;
+    job->cell = cell;
+    job->submitter_uid = row->submitter_uid;
+    job->keep_result = true; /* its submitter, if it waited, asks for it by its id */
+    job_set_options(job, &row->asked, &defaults);
+    restore_progress(job, row);
+    r = restore_key(job, row);
+    if (r == 0 && !identity)
+        r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
+    if (r == 0)
+        r = restore_deadline(cell, job, row->deadline);
+    if (r < 0) {
+        job_unref(cell->context->jobs, job);
+        return r;
+    }
+    if (!identity)
+        durable_of(job)->stored = true;
+    payload_move(&job->payload, &loaded->payload);
+    *ret = job;
+    return 0;
+}
+
+int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
+                    const struct identity_row *identity)
+{
+    uint32_t n_missed;
+    struct job *job;
+    int r = cell_restore_job(cell, loaded, identity, &job);
+
+    if (r < 0)
+        return r;
+    job_count(&cell->counts, JOBS_LIVE, 1);
+    job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+    n_missed = job->record ? durable_job_missed_ends(job, &loaded->row, false) : 0;
+    if (n_missed > 0) {
+        job->n_failed += n_missed - 1;
+        cell_job_orphaned(cell, job);
+        return 0;
+    }
+    switch (loaded->row.state) {
+    case JOB_ROW_RUNNING:
+        cell_job_orphaned(cell, job);
+        break;
+    case JOB_ROW_DELAYED:
+        cell_resume_wait(cell, job, JOB_DELAYED, loaded->row.due);
+        break;
+    case JOB_ROW_BACKOFF:
+        cell_resume_wait(cell, job, JOB_BACKOFF, loaded->row.due);
+        break;
+    default:
+        if (job->cancel_requested)
+            cell_end_cancelled(cell, job);
+        else
+            cell_enqueue(cell, job, false);
+    }
+    return 0;
+}
+
+int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded)
+{
+    const struct job_row *row = &loaded->row;
+    const struct job_options defaults = cell_default_options(cell);
+    const bool ended = job->record && durable_job_is_ending(job);
+    int r = job->key ? 0 : restore_key(job, row);
+
+    if (r == 0 && !ended)
+        r = restore_deadline(cell, job, row->deadline);
+    if (r < 0)
+        return r;
+    job->submitter_uid = row->submitter_uid;
+    job->created_at = row->created_at;
+    if (job->started && row->started_at > 0 && row->attempt == job->attempt)
+        job->started_at = row->started_at;
+    job->n_failed = row->n_failed;
+    if (job->record)
+        job->n_failed += durable_job_missed_ends(job, row, true);
+    job_set_options(job, &row->asked, &defaults);
+    job->max_retries = row->max_retries;
+    if (!ended) {
+        payload_move(&job->payload, &loaded->payload);
+        job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
+    }
+    if (!job->record) {
+        job->restored = false; /* nothing of it is lost */
+        job->cancel_requested = row->cancel_requested;
+        return 0;
+    }
+    job->keep_result = row->keep_result;
+    durable_job_found(job, ended ? cell_rest_of(cell, job, durable_of(job)->end) : 0);
+    if (!ended && row->cancel_requested)
+        (void)cell_cancel(job); /* unless it was cancelled again meanwhile */
+    return 0;
+}

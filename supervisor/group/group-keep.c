@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Keeps what was asked of a group for the next supervisor, and continues from what the last one
+ * kept. */
+
+#include "supervisor/group/group-private.h"
+#include "supervisor/pool/slot/slot.h"
+#include "supervisor/process/kept-state.h"
+#include "supervisor/process/process.h"
+#include <string.h>
+
+/* Changes raise KEPT_STATES_VERSION. Valid when zeroed: nothing was asked. */
+struct group_record {
+    uint64_t size, configured_size;
+    bool wanted, stopped, paused;
+};
+
+static struct group_record *record_of(const struct group *group)
+{
+    return group->kept ? (struct group_record *)(void *)group->kept->data : NULL;
+}
+
+void group_keep(struct group *group)
+{
+    struct group_record *record = record_of(group);
+
+    if (!record || group->resumes)
+        return; /* the record is still the last supervisor's */
+    record->size = group->size;
+    record->configured_size = group->config->size;
+    record->wanted = group->wanted;
+    record->stopped = !group->wanted && !group->pending;
+    record->paused = group->cell ? group->cell->paused : group->paused;
+}
+
+void group_open_kept(struct group *group)
+{
+    group->kept =
+        kept_state_open(&group->context->pools->process->kept, group->name, &group->resumes);
+}
+
+/* Another Size= in the file replaces an earlier resize, as in a reload. */
+static void resume_size(struct group *group, const struct group_record *record)
+{
+    if (record->size == group->size || record->configured_size != group->config->size ||
+        record->size < 1 || record->size > GROUP_SIZE_MAX ||
+        group_reserve(group, (size_t)record->size) < 0)
+        return;
+    group_set_size(group, (size_t)record->size);
+}
+
+/* Makes the cell of a worker "group/key/slot", unless it exists. */
+static int resume_cell(struct group *group, const char *key, size_t size)
+{
+    char text[PROTOCOL_NAME_MAX + 1];
+    struct cell *cell;
+    int r;
+
+    if (size >= sizeof(text) || !protocol_name_valid(key, size) ||
+        group_find_cell(group, key, size))
+        return 0;
+    memcpy(text, key, size);
+    text[size] = '\0';
+    r = cell_new(&cell, group, text);
+    if (r == 0)
+        cell_table_add(&group->cells, cell);
+    return r;
+}
+
+/* The cells of the workers that have outlived the last supervisor. */
+static void resume_cells(struct group *group)
+{
+    const struct held_table *table = &group->context->pools->process->held;
+    const size_t size = strlen(group->name);
+
+    for (const struct held *held = NULL; (held = held_next(table, HOLDING_WORKER, held));) {
+        const char *key = held->name + size + 1;
+
+        if (strncmp(held->name, group->name, size) == 0 && held->name[size] == '/' &&
+            resume_cell(group, key, strcspn(key, "/")) < 0)
+            log_error("%s: out of memory making a cell again", held->name);
+    }
+}
+
+void group_resume(struct group *group)
+{
+    const struct group_record *record = record_of(group);
+
+    if (group->resumes && (record->wanted || record->stopped)) {
+        resume_size(group, record);
+        group_set_paused(group, record->paused);
+        group->wanted = record->wanted;
+        group_set_pending(group, false);
+        if (group_is_keyed(group))
+            resume_cells(group);
+        group_each_cell (cell, group) {
+            pool_resume(&cell->pool, record->wanted);
+            cell_watch_idle(cell);
+        }
+    }
+    group->resumes = false;
+    group_keep(group);
+}

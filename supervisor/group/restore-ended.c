@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Restores dead letters and kept results. */
+
+#include "shared/base/clock.h"
+#include "supervisor/group/group-context.h"
+#include "supervisor/group/group-private.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/group/restore-private.h"
+#include "supervisor/job/job.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/store/dead-rows.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/ended-rows.h"
+#include "supervisor/store/identity-rows.h"
+#include "supervisor/store/job-number.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A copy of a row: its texts follow, each with a NUL. */
+struct restore_copy {
+    struct list link;
+    union {
+        struct ended_row ended;
+        struct dead_row dead;
+    };
+    struct payload payload;
+    char texts[];
+};
+
+void restore_free_copies(struct restore_chunk *chunk)
+{
+    list_for_each_safe (node, &chunk->copies) {
+        struct restore_copy *copy = list_entry(node, struct restore_copy, link);
+
+        list_unlink(node);
+        payload_deinit(&copy->payload);
+        free(copy);
+    }
+}
+
+/* ---- in the storage thread ---- */
+
+static struct restore_copy *new_copy(struct restore_chunk *chunk, size_t texts)
+{
+    struct restore_copy *copy = calloc(1, sizeof(*copy) + texts + 4);
+
+    if (!copy)
+        return NULL;
+    payload_init(&copy->payload);
+    list_push_back(&chunk->copies, &copy->link);
+    chunk->n++;
+    return copy;
+}
+
+/* Copies a text, and moves `*text` to the copy. */
+static void copy_text(char **place, const char **text, uint32_t size)
+{
+    char *copy = *place;
+
+    if (size > 0)
+        memcpy(copy, *text, size);
+    *text = copy;
+    *place += size + 1;
+}
+
+static int copy_letter(void *userdata, const struct dead_row *row)
+{
+    struct restore_copy *copy =
+        new_copy(userdata, row->group_size + row->key_size + row->name_size + row->reason_size);
+    char *place;
+
+    if (!copy)
+        return -ENOMEM;
+    place = copy->texts;
+    copy->dead = *row;
+    copy_text(&place, &copy->dead.group, row->group_size);
+    copy_text(&place, &copy->dead.key, row->key_size);
+    copy_text(&place, &copy->dead.name, row->name_size);
+    copy_text(&place, &copy->dead.reason, row->reason_size);
+    return payload_set(&copy->payload, row->payload, (size_t)row->payload_size);
+}
+
+static int copy_result(void *userdata, const struct ended_row *row)
+{
+    struct restore_chunk *chunk = userdata;
+    struct restore_copy *copy =
+        new_copy(chunk, row->group_size + row->key_size + row->name_size + row->reason_size);
+    char *place;
+
+    if (!copy)
+        return -ENOMEM;
+    place = copy->texts;
+    copy->ended = *row;
+    copy_text(&place, &copy->ended.group, row->group_size);
+    copy_text(&place, &copy->ended.key, row->key_size);
+    copy_text(&place, &copy->ended.name, row->name_size);
+    copy_text(&place, &copy->ended.reason, row->reason_size);
+    return payload_set(&copy->payload, row->result, (size_t)row->result_size);
+}
+
+int restore_read_letters(struct restore_chunk *chunk, struct database *database)
+{
+    int r = dead_rows_scan(database, copy_letter, chunk);
+
+    chunk->n = 0; /* all at once */
+    return r;
+}
+
+int restore_read_results(struct restore_chunk *chunk, struct database *database)
+{
+    return ended_rows_scan(database, chunk->after_ended, chunk->after, RESTORE_RESULTS_MAX,
+                           copy_result, chunk);
+}
+
+/* ---- in the loop ---- */
+
+/* Returns the id that the letter had, or 0 if another one may have it now. */
+static uint64_t id_of_letter(const struct dead_letters *letters, uint64_t id)
+{
+    const bool inherited = id <= letters->inherited_id && !dead_letter_find(letters, id);
+
+    return id > letters->last_id || inherited ? id : 0;
+}
+
+/* Writes the id of its job into `text` of PROTOCOL_ID_TEXT bytes, unless the row has it. */
+static const char *job_of_letter(const struct restore *restore, const struct dead_row *row,
+                                 char *text)
+{
+    struct protocol_id made;
+
+    if (row->name_size > 0 || restore->saved)
+        return row->name;
+    made = job_number_to_id(store_id_key(restore->context->durable->store), row->number);
+    return protocol_id_format(&made, text);
+}
+
+static void restore_letter(const struct restore *restore, struct restore_copy *copy)
+{
+    struct dead_letters *letters = &restore->context->messages->dead_letters;
+    const struct dead_row *row = &copy->dead;
+    const bool keyed = row->key_size > 0 && protocol_name_valid(row->key, row->key_size);
+    char recipient[CONFIG_GROUP_NAME_MAX + PROTOCOL_NAME_MAX + 2], id[PROTOCOL_ID_TEXT];
+    const struct group *group = registry_find(restore->context->registry, row->group);
+    const struct dead_letter_facts facts = {
+        .reason = DEAD_JOB,
+        .id = id_of_letter(letters, row->letter),
+        .row = restore->saved ? 0 : row->number,
+        .at = row->dead_at,
+        .recipient = recipient,
+        .topic = {.type = "",
+                  .key = row->key_size > 0 ? row->key : NULL,
+                  .key_size = row->key_size},
+        .sent_at = row->created_at,
+        .job = job_of_letter(restore, row, id),
+        .submitter_uid = row->submitter_uid,
+        .code = row->code,
+        .options = row->asked,
+        .text = row->reason_size > 0 ? row->reason : NULL,
+        .attempts = row->attempts,
+    };
+
+    (void)snprintf(recipient, sizeof(recipient), "%s%s%s", row->group,
+                   group && group_is_keyed(group) && keyed ? "/" : "",
+                   group && group_is_keyed(group) && keyed ? row->key : "");
+    if (facts.id > letters->last_id)
+        letters->last_id = facts.id;
+    (void)dead_letter_add(letters, &facts, &copy->payload);
+}
+
+void restore_take_letters(struct restore *restore)
+{
+    list_for_each (node, &restore->chunk->copies)
+        restore_letter(restore, list_entry(node, struct restore_copy, link));
+    restore_free_copies(restore->chunk);
+}
+
+/* Returns 0 or another value. */
+static int make_job(const struct restore *restore, const struct ended_row *row, struct job **ret)
+{
+    struct job_table *jobs = restore->context->jobs;
+    struct identity_row identity;
+    int r;
+
+    if (!restore->saved)
+        return job_new(jobs, row->name, ret);
+    r = identity_rows_fetch(restore->saved, row->number, &identity);
+    return r == 0 ? identity_restore_job(&identity, jobs, row->name, row->name_size, ret) : r;
+}
+
+/* Returns 0 or -ENOMEM. */
+static int fill_result(const struct restore *restore, struct group *group, struct job *job,
+                       struct restore_copy *copy)
+{
+    const struct ended_row *row = &copy->ended;
+
+    job->state = row->state;
+    job->group = group;
+    job->keep_result = true;
+    job->priority = row->priority;
+    job->code = row->code;
+    job->attempt = row->attempt;
+    job->n_failed = row->n_failed;
+    job->max_retries = row->max_retries;
+    job->submitter_uid = row->submitter_uid;
+    job->created_at = row->created_at;
+    job->started_at = row->started_at;
+    job->ended_at = row->ended_at;
+    if (row->reason_size > 0)
+        job_set_reason(job, row->reason);
+    if (row->key_size > 0) {
+        job->key = malloc(row->key_size);
+        if (!job->key)
+            return -ENOMEM;
+        memcpy(job->key, row->key, row->key_size);
+        job->key_size = row->key_size;
+    }
+    payload_move(&job->result, &copy->payload);
+    if (restore->saved)
+        return 0;
+    return durable_job_take_result(group->context->durable, job, group->name, row->number);
+}
+
+/* Returns whether the row is to be read again: a job that the store is about to refuse has its id.
+ */
+static bool restore_result(const struct restore *restore, struct restore_copy *copy)
+{
+    const struct group_context *context = restore->context;
+    const struct ended_row *row = &copy->ended;
+    struct group *group = restore->saved
+                              ? registry_find_text(context->registry, row->group, row->group_size)
+                              : restore_find_group(restore, row->group, row->group_size);
+    const usec_t age = usec_sub(loop_realtime(context->loop), row->ended_at);
+    struct job *job;
+    int r;
+
+    if (!group || row->number >= restore->chunk->end || row->state < JOB_SUCCEEDED ||
+        row->state >= _JOB_N_STATES)
+        return false;
+    r = make_job(restore, row, &job);
+    if (r != 0)
+        return r == JOB_E_EXISTS && row->name_size > 0 && !restore->saved &&
+               restore_is_free_soon(restore, row->name, row->name_size);
+    if (fill_result(restore, group, job, copy) < 0) {
+        job->group = NULL;
+        job_unref(context->jobs, job);
+        return false;
+    }
+    kept_results_restore(&group->results, job, usec_sub(loop_now(context->loop), age));
+    return false;
+}
+
+bool restore_take_results(struct restore *restore)
+{
+    struct restore_chunk *chunk = restore->chunk;
+    bool again = false;
+
+    list_for_each (node, &chunk->copies) {
+        struct restore_copy *copy = list_entry(node, struct restore_copy, link);
+
+        again = restore_result(restore, copy);
+        if (again)
+            break;
+        chunk->after = copy->ended.number;
+        chunk->after_ended = copy->ended.ended_at;
+    }
+    restore_free_copies(chunk);
+    return again;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Internal interface between restore.c (the sequence, live jobs) and restore-ended.c (dead letters
+ * and kept results). */
+
+#include "supervisor/config/config.h"
+#include "supervisor/group/restore.h"
+#include "supervisor/store/database.h"
+#include "supervisor/store/job-load.h"
+
+/* Rows that are read at a time. A chunk waits for a commit of what is written meanwhile, so a
+ * million jobs need large ones; results are read with their payloads. */
+#define RESTORE_JOBS_MAX    8192
+#define RESTORE_RESULTS_MAX 256
+
+enum restore_stage {
+    RESTORE_LETTERS,
+    RESTORE_RESULTS,
+    RESTORE_LIVE,
+    RESTORE_DONE,
+};
+
+/* A live job's row. */
+struct restore_row {
+    int64_t number;
+    bool waits; /* for a worker and nothing else: it need not be in memory */
+    uint8_t priority;
+    uint32_t key_size;
+    char group[CONFIG_GROUP_NAME_MAX + 1];
+    char key[PROTOCOL_NAME_MAX + 1];
+    char name[PROTOCOL_NAME_MAX + 1]; /* chosen id */
+};
+
+/* The thread fills it in while the task is in the store; the loop reads it afterwards. */
+struct restore_chunk {
+    enum restore_stage stage;
+    int64_t end;        /* numbers from here on belong to jobs of this run */
+    int64_t after;      /* the last number that was read */
+    usec_t after_ended; /* the end of that job, for results */
+    struct list copies; /* struct restore_copy.link: dead letters or results */
+    unsigned n;         /* rows read */
+    struct restore_row rows[RESTORE_JOBS_MAX];
+};
+
+/* Returns the group, if it is being restored. */
+struct group *restore_find_group(const struct restore *restore, const char *name, size_t size);
+
+/* Whether the store is about to refuse the job that has this id, which was chosen. */
+bool restore_is_free_soon(const struct restore *restore, const char *name, size_t size);
+
+/* ---- restore-ended.c ---- */
+
+/* Read the next dead letters or results into chunk->copies. Return 0 or -errno. */
+int restore_read_letters(struct restore_chunk *chunk, struct database *database);
+int restore_read_results(struct restore_chunk *chunk, struct database *database);
+
+/* Take them over, and free the copies. */
+void restore_take_letters(struct restore *restore);
+/* Returns whether the rest of the chunk is to be read again. */
+bool restore_take_results(struct restore *restore);
+void restore_free_copies(struct restore_chunk *chunk);

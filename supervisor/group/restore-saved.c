@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Brings back what the last supervisor has saved for an upgrade. */
+
+#include "shared/base/log.h"
+#include "supervisor/group/cell/cell-restore.h"
+#include "supervisor/group/group-context.h"
+#include "supervisor/group/group-private.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/group/restore-private.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/store/identity-rows.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct saved {
+    const struct group_context *context;
+    struct database *database;
+    uint64_t n_lost; /* jobs that could not be brought back */
+};
+
+/* Returns the job of the row, if a worker has it in hand; NULL if none has. */
+static struct job *find_in_hand(const struct saved *saved, const struct job_row *row,
+                                const struct identity_row *identity)
+{
+    struct job *job = job_by_handle(saved->context->jobs, identity->handle);
+
+    return job && job->restored && !job->record && job->attempt == row->attempt ? job : NULL;
+}
+
+/* Returns 0, or another value if the job is lost. */
+static int restore_job(const struct saved *saved, struct loaded_job *loaded,
+                       const struct identity_row *identity)
+{
+    const struct job_row *row = &loaded->row;
+    struct job *job = find_in_hand(saved, row, identity);
+    struct group *group;
+    struct cell *cell;
+
+    if (job)
+        return cell_complete_job(job->cell, job, loaded);
+    group = registry_find_text(saved->context->registry, row->group, row->group_size);
+    cell = group ? group_restore_cell(group, row->key, row->key_size) : NULL;
+    return cell ? cell_resume_job(cell, loaded, identity) : -ENOENT;
+}
+
+/* As job_row_fn: the row has no payload yet. */
+static int read_job(void *userdata, const struct job_row *row)
+{
+    struct saved *saved = userdata;
+    struct job_load *load = job_load_new(1);
+    struct identity_row identity;
+    int r;
+
+    if (!load)
+        return -ENOMEM;
+    load->entries[0].number = row->number;
+    r = load->task.apply(&load->task, saved->database);
+    if (r == 0)
+        r = identity_rows_fetch(saved->database, row->number, &identity);
+    if (r == 0 && (!load->entries[0].job || restore_job(saved, load->entries[0].job, &identity)))
+        saved->n_lost++;
+    job_load_free(load);
+    return r;
+}
+
+/* Returns 0 or -errno. */
+static int restore_results(struct restore *restore)
+{
+    struct restore_chunk *chunk = restore->chunk;
+    int r;
+
+    do {
+        chunk->n = 0;
+        r = restore_read_results(chunk, restore->saved);
+        if (r == 0)
+            restore_take_results(restore);
+    } while (r == 0 && chunk->n == RESTORE_RESULTS_MAX);
+    return r;
+}
+
+/* Restores what has ended. Returns 0 or -errno. */
+static int restore_ended(const struct group_context *context, struct database *database)
+{
+    struct restore restore = {
+        .context = context,
+        .chunk = calloc(1, sizeof(*restore.chunk)),
+        .saved = database,
+    };
+    struct dead_letters *letters = &context->messages->dead_letters;
+    int r;
+
+    if (!restore.chunk)
+        return -ENOMEM;
+    list_init(&restore.chunk->copies);
+    restore.chunk->end = INT64_MAX;
+    r = restore_read_letters(restore.chunk, database);
+    if (r == 0)
+        restore_take_letters(&restore);
+    letters->inherited_id = letters->last_id;
+    if (r == 0)
+        r = restore_results(&restore);
+    restore_free_copies(restore.chunk);
+    free(restore.chunk);
+    return r;
+}
+
+int restore_saved(const struct group_context *context, struct database *database)
+{
+    struct saved saved = {.context = context, .database = database};
+    int r = restore_ended(context, database);
+
+    if (r == 0)
+        r = job_rows_scan(database, 0, UINT_MAX, read_job, &saved);
+    if (saved.n_lost > 0)
+        log_error("%" PRIu64 " jobs are lost in the upgrade: their groups are gone, or there is "
+                  "no memory",
+                  saved.n_lost);
+    return r;
+}

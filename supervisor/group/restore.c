@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/restore.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-durable.h"
+#include "supervisor/group/cell/cell-restore.h"
+#include "supervisor/group/group-context.h"
+#include "supervisor/group/group-private.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/group/restore-private.h"
+#include "supervisor/store/durable-job.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Payloads that are read at a time. */
+#define RESTORE_BYTES (UINT64_C(16) << 20)
+
+struct group *restore_find_group(const struct restore *restore, const char *name, size_t size)
+{
+    struct group *group = registry_find_text(restore->context->registry, name, size);
+
+    return group && group->restores ? group : NULL;
+}
+
+/* ---- in the storage thread ---- */
+
+static int copy_row(void *userdata, const struct job_row *row)
+{
+    struct restore_chunk *chunk = userdata;
+    struct restore_row *copy = &chunk->rows[chunk->n++];
+
+    chunk->after = row->number;
+    *copy = (struct restore_row){
+        .number = row->number,
+        .priority = row->priority,
+        .waits = row->state == JOB_ROW_WAITING && row->deadline == 0 && !row->cancel_requested,
+    };
+    if (row->group_size < sizeof(copy->group))
+        memcpy(copy->group, row->group, row->group_size);
+    if (row->name_size > 0 && row->name_size < sizeof(copy->name))
+        memcpy(copy->name, row->name, row->name_size);
+    /* A longer key names no cell. */
+    if (row->key_size < sizeof(copy->key)) {
+        memcpy(copy->key, row->key_size > 0 ? row->key : "", row->key_size);
+        copy->key_size = row->key_size;
+    }
+    return 0;
+}
+
+static int restore_apply(struct store_task *task, struct database *database)
+{
+    struct restore_chunk *chunk = list_entry(task, struct restore, task)->chunk;
+
+    chunk->n = 0;
+    restore_free_copies(chunk);
+    switch (chunk->stage) {
+    case RESTORE_LETTERS:
+        return restore_read_letters(chunk, database);
+    case RESTORE_RESULTS:
+        return restore_read_results(chunk, database);
+    default:
+        return job_rows_scan(database, chunk->after, RESTORE_JOBS_MAX, copy_row, chunk);
+    }
+}
+
+/* ---- live jobs ---- */
+
+static void next_chunk(struct restore *restore);
+
+static struct cell *find_cell(const struct restore *restore, const struct restore_row *row)
+{
+    struct group *group = restore_find_group(restore, row->group, strlen(row->group));
+
+    return group ? group_restore_cell(group, row->key, row->key_size) : NULL;
+}
+
+static bool has_same_cell(const struct restore_row *a, const struct restore_row *b)
+{
+    return strcmp(a->group, b->group) == 0 && a->key_size == b->key_size &&
+           memcmp(a->key, b->key, a->key_size) == 0;
+}
+
+/* Puts the number of a job that waits into its cell's backlog. Returns whether the row is to be
+ * read instead. */
+static bool is_to_be_read(const struct restore *restore, struct cell *cell,
+                          const struct restore_row *row)
+{
+    const struct job_row id = {
+        .number = row->number, .name = row->name, .name_size = (uint32_t)strlen(row->name)};
+    const struct job *job = durable_job_find(restore->context->durable, &id);
+
+    if (job) /* a worker has it in hand */
+        return durable_job_is_unread(job);
+    return cell &&
+           (!row->waits || ended_attempts_has(&restore->context->durable->attempts, row->number) ||
+            cell_backlog_add_number(cell, row->priority, row->number) < 0);
+}
+
+bool restore_is_free_soon(const struct restore *restore, const char *name, size_t size)
+{
+    struct protocol_id id = {0};
+    const struct job *job;
+
+    if (size >= sizeof(id.name))
+        return false;
+    memcpy(id.name, name, size);
+    job = job_by_id(restore->context->jobs, &id);
+    return job && job->record && durable_job_may_exist(job);
+}
+
+/* Returns whether the row is to be read again. */
+static bool resume_job(const struct restore *restore, struct loaded_job *loaded)
+{
+    const struct job_row *row = &loaded->row;
+    struct group *group = restore_find_group(restore, row->group, row->group_size);
+    struct cell *cell = group ? group_restore_cell(group, row->key, row->key_size) : NULL;
+    struct job *job = durable_job_find(restore->context->durable, row);
+    int r = 0;
+
+    if (job && durable_job_is_unread(job))
+        r = cell_complete_job(job->cell, job, loaded);
+    else if (cell && !job)
+        r = cell_resume_job(cell, loaded, NULL);
+    if (r == -EEXIST && restore_is_free_soon(restore, row->name, row->name_size))
+        return true;
+    if (r < 0)
+        log_error("%.*s: cannot take a job from disk: %s; it comes back at the next start",
+                  (int)row->group_size, row->group,
+                  r == -EEXIST ? "another has its id" : strerror(-r));
+    return false;
+}
+
+/* The store does not work: the rest comes back at the next start. */
+static void stop(struct restore *restore)
+{
+    restore->context->durable->restores = false;
+    restore_free_copies(restore->chunk);
+    free(TAKE_PTR(restore->chunk));
+}
+
+static void on_loaded(struct store_task *task, int result);
+
+/* Reads the rows whose numbers have been filled in. */
+static void begin_load(struct restore *restore, struct job_load *load)
+{
+    load->owner = restore;
+    load->bytes_max = RESTORE_BYTES;
+    load->task.done = on_loaded;
+    store_add(restore->context->durable->store, &load->task);
+}
+
+/* Reads the first `n_again` rows of `load` again, and those that had no room in it. Returns false
+ * if there are none. */
+static bool load_rest(struct restore *restore, const struct job_load *load, size_t n_again)
+{
+    const size_t n = n_again + load->n - load->n_read;
+    struct job_load *rest = n > 0 && load->n_read > 0 ? job_load_new(n) : NULL;
+
+    if (!rest)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        rest->entries[i].number =
+            load->entries[i < n_again ? i : load->n_read + i - n_again].number;
+    begin_load(restore, rest);
+    return true;
+}
+
+static void on_loaded(struct store_task *task, int result)
+{
+    struct job_load *load = job_load_of(task);
+    struct restore *restore = load->owner;
+    size_t n_again = 0;
+
+    for (size_t i = 0; result == 0 && i < load->n_read; i++)
+        if (load->entries[i].job && resume_job(restore, load->entries[i].job))
+            load->entries[n_again++].number = load->entries[i].number;
+    if (result < 0)
+        stop(restore);
+    else if (!load_rest(restore, load, n_again))
+        next_chunk(restore);
+    job_load_free(load);
+}
+
+/* Returns whether rows are being read. */
+static bool load_rows(struct restore *restore)
+{
+    const struct restore_chunk *chunk = restore->chunk;
+    struct job_load *load = job_load_new(chunk->n);
+    struct cell *cell = NULL;
+    size_t n = 0;
+
+    if (!load)
+        return false;
+    for (const struct restore_row *row = chunk->rows; row < chunk->rows + chunk->n; row++) {
+        if (row == chunk->rows || !has_same_cell(row, row - 1))
+            cell = find_cell(restore, row);
+        if (row->number < chunk->end && is_to_be_read(restore, cell, row))
+            load->entries[n++].number = row->number;
+    }
+    load->n = n;
+    if (n == 0) {
+        job_load_free(load);
+        return false;
+    }
+    begin_load(restore, load);
+    return true;
+}
+
+/* ---- the sequence ---- */
+
+static bool mark_groups(const struct restore *restore)
+{
+    size_t cursor = 0;
+    struct group *group;
+    bool any = false;
+
+    while ((group = registry_next(restore->context->registry, &cursor))) {
+        group->restores = !group->restored && !group->removed;
+        any = any || group->restores;
+    }
+    return any;
+}
+
+/* Jobs in hand whose rows were not found: they had not been written. Their results are kept. */
+static void complete_unwritten(const struct restore *restore)
+{
+    list_for_each_safe (node, &restore->context->durable->unread) {
+        const struct durable_job *durable = list_entry(node, struct durable_job, unread_link);
+        struct job *job = durable->record.job;
+
+        durable_job_found(job, durable->ended ? cell_rest_of(job->cell, job, durable->end) : 0);
+    }
+}
+
+static void finish(struct restore *restore)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    complete_unwritten(restore);
+    ended_attempts_settle(&restore->context->durable->attempts);
+    restore->context->durable->restores = false;
+    free(TAKE_PTR(restore->chunk));
+    while ((group = registry_next(restore->context->registry, &cursor))) {
+        group->restored = group->restored || group->restores;
+        group->restores = false;
+    }
+    restore_begin(restore); /* groups may have come meanwhile */
+}
+
+/* Reads the next chunk, of this stage or the next one. */
+static void next_chunk(struct restore *restore)
+{
+    struct restore_chunk *chunk = restore->chunk;
+
+    if (chunk->n < (chunk->stage == RESTORE_LIVE ? RESTORE_JOBS_MAX : RESTORE_RESULTS_MAX)) {
+        chunk->stage++;
+        chunk->after = 0;
+        chunk->after_ended = 0;
+    }
+    if (chunk->stage == RESTORE_DONE)
+        finish(restore);
+    else
+        store_add(restore->context->durable->store, &restore->task);
+}
+
+static void restore_done(struct store_task *task, int result)
+{
+    struct restore *restore = list_entry(task, struct restore, task);
+
+    if (result < 0) {
+        stop(restore);
+        return;
+    }
+    switch (restore->chunk->stage) {
+    case RESTORE_LETTERS:
+        restore_take_letters(restore);
+        break;
+    case RESTORE_RESULTS:
+        if (restore_take_results(restore)) {
+            store_add(restore->context->durable->store, &restore->task);
+            return;
+        }
+        break;
+    default:
+        if (load_rows(restore))
+            return;
+    }
+    next_chunk(restore);
+}
+
+void restore_init(struct restore *restore, const struct group_context *context)
+{
+    *restore = (struct restore){.context = context,
+                                .task = {.apply = restore_apply, .done = restore_done}};
+    list_init(&restore->task.link);
+}
+
+void restore_begin(struct restore *restore)
+{
+    struct store *store = restore->context->durable->store;
+
+    if (restore->chunk || !mark_groups(restore))
+        return;
+    restore->chunk = calloc(1, sizeof(*restore->chunk));
+    if (!restore->chunk) {
+        log_error("out of memory: durable jobs stay on disk until the next start");
+        return;
+    }
+    list_init(&restore->chunk->copies);
+    restore->chunk->end = store_next_number(store);
+    restore->chunk->stage = restore->letters_read ? RESTORE_RESULTS : RESTORE_LETTERS;
+    restore->letters_read = true;
+    restore->context->durable->restores = true;
+    store_add(store, &restore->task);
+}
+
+void restore_deinit(struct restore *restore)
+{
+    free(TAKE_PTR(restore->chunk));
+}

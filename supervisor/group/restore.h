@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Brings durable jobs back from disk, with dead letters and kept results: for the groups whose jobs
+ * have not been read yet, in chunks, while the loop serves.
+ */
+
+#include "supervisor/store/store.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct database;
+struct group_context;
+struct restore_chunk;
+
+struct restore {
+    const struct group_context *context;
+    struct store_task task;      /* reads the next chunk */
+    struct restore_chunk *chunk; /* what it reads; NULL = nothing is being restored */
+    bool letters_read;
+    struct database
+        *saved; /* for an upgrade: nothing in it is durable; NULL = the store's is read */
+};
+
+void restore_init(struct restore *restore, const struct group_context *context);
+
+/* Begins to restore the groups that have not been, unless it is under way. The store is open. */
+void restore_begin(struct restore *restore);
+
+/* Called when the store is closed. */
+void restore_deinit(struct restore *restore);
+
+/*
+ * Brings back what the last supervisor has saved for an upgrade (upgrade/save.h): jobs that are not
+ * durable, with dead letters and kept results. Workers have been adopted with their jobs in hand,
+ * and there is no other job yet. Returns 0 or -errno of the database; logs which groups are gone.
+ */
+int restore_saved(const struct group_context *context, struct database *database);

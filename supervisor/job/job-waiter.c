@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job-waiter.h"
+
+#include <stdlib.h>
+
+struct job_waiter *job_waiter_new(struct job_table *table, struct job *job)
+{
+    struct list *unused = list_first(&table->unused_waiters);
+    struct job_waiter *waiter =
+        unused ? list_entry(unused, struct job_waiter, link) : malloc(sizeof(*waiter));
+
+    if (!waiter)
+        return NULL;
+    if (unused)
+        list_unlink(unused);
+    list_init(&waiter->owner_link);
+    waiter->job = job;
+    list_push_back(&job->waiters, &waiter->link);
+    return waiter;
+}
+
+struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *waiter)
+{
+    list_unlink(&waiter->link);
+    list_unlink(&waiter->owner_link);
+    list_push_front(&table->unused_waiters, &waiter->link);
+    return NULL;
+}
+
+void job_tell_waiters(struct job *job)
+{
+    bool ended = job_ended(job);
+
+    list_for_each_safe (node, &job->waiters) {
+        struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
+        if (ended)
+            list_unlink(&waiter->link);
+        waiter->changed(waiter, job);
+    }
+}

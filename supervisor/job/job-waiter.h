@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Waiters: who is notified of the changes of a job. */
+
+#include "shared/base/list.h"
+#include "supervisor/job/job.h"
+#include <stdint.h>
+
+/* Notified of every change of a job. Belongs to its owner; unlinked before the last call. */
+struct job_waiter {
+    struct list link;       /* in the job; as free memory, in the table */
+    struct list owner_link; /* for the owner */
+    /* Called after each change of state. After the last one, job_ended() is true and the waiter is
+     * unlinked. */
+    void (*changed)(struct job_waiter *waiter, struct job *job);
+    struct job *job;
+    void *owner;
+    uint64_t cookie;
+};
+
+/* Makes a waiter without an owner. Returns NULL when out of memory. */
+struct job_waiter *job_waiter_new(struct job_table *table, struct job *job);
+/* Returns the waiter that was added first. */
+static inline struct job_waiter *job_first_waiter(const struct job *job)
+{
+    return list_entry(list_first(&job->waiters), struct job_waiter, link);
+}
+/* Unlinks the waiter from job and owner. Returns NULL. */
+struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *waiter);
+/* Notifies all waiters; when the job has ended, each is unlinked before its call. */
+void job_tell_waiters(struct job *job);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Table, by id, of what the keeper holds for the next supervisor: descriptors, opaque bytes, and
+ * how a process ended. Its size is fixed; the kernel backs only the pages in use. */
+
+#include "supervisor/keeper/message.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define HOLDINGS_MAX        65536
+#define HOLDINGS_BUCKETS    16384
+#define HOLDINGS_BLOCKS_MAX (4 * HOLDINGS_MAX)
+#define HOLDINGS_BLOCK_SIZE 60
+
+struct holding {
+    uint64_t id;    /* 0 = unused entry */
+    uint32_t next;  /* in its bucket or the free list; 1-based, 0 = none */
+    uint32_t block; /* first of a chain; 1-based, 0 = none */
+    pid_t pid;      /* 0 = no process */
+    uint16_t size;  /* of the bytes, which follow the descriptors in the chain */
+    uint8_t n_fds;
+    bool ended; /* `pid` is reaped */
+};
+
+struct holdings_block {
+    uint32_t next; /* 1-based, 0 = none */
+    uint8_t data[HOLDINGS_BLOCK_SIZE];
+};
+
+/* Valid when zeroed: without a limit. Ids with consecutive low bits use the least memory. */
+struct holdings {
+    uint32_t buckets[HOLDINGS_BUCKETS];
+    uint32_t free, n_touched; /* entries */
+    uint32_t free_blocks, n_touched_blocks;
+    size_t n_client_fds;   /* in holdings without a process */
+    size_t client_fds_max; /* 0 = no limit */
+    struct holding table[HOLDINGS_MAX];
+    struct spawn_exit ends[HOLDINGS_MAX]; /* of entries that have `ended` */
+    struct holdings_block blocks[HOLDINGS_BLOCKS_MAX];
+};
+
+/* Where holdings_next() puts bytes and descriptors. */
+struct holdings_content {
+    int fds[HOLD_FDS_MAX];
+    uint8_t bytes[HOLD_BYTES_MAX];
+};
+
+/* Replaces what is held under this id, but keeps how its process ended; on error nothing is left of
+ * it. Returns 0 and owns the descriptors, -ENOSPC, or -EMFILE beyond `client_fds_max`. `id` is not
+ * 0. */
+int holdings_put(struct holdings *holdings, const struct message_hold *hold);
+/* Closes the descriptors. Idempotent. */
+void holdings_remove(struct holdings *holdings, uint64_t id);
+
+bool holdings_has(struct holdings *holdings, uint64_t id);
+/* Keeps how the process of this id ended. Does nothing if the id is not held, or that is known. */
+void holdings_end(struct holdings *holdings, uint64_t id, const struct spawn_exit *how);
+
+/* Iterates over all holdings; false when done. `cursor` starts at 0. `*ret` points into `content`;
+ * its descriptors stay the table's, and its pidfd is -1. */
+bool holdings_next(const struct holdings *holdings, uint32_t *cursor,
+                   struct holdings_content *content, struct message_held *ret);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: MIT */
+/* Children and orphans that end, or have to. */
+#include "supervisor/keeper/keeper-private.h"
+#include "supervisor/keeper/orphans.h"
+#include "supervisor/keeper/spawn.h"
+#include <signal.h>
+#include <unistd.h>
+
+/* The delay from a death to the search for orphans: one search serves many deaths, and restarts
+ * come first. */
+#define ORPHANS_MSEC 2
+
+void keeper_expect_orphans(void)
+{
+    if (keeper.orphans_at == USEC_INFINITY)
+        keeper.orphans_at = usec_add(clock_now(), ORPHANS_MSEC * USEC_PER_MSEC);
+}
+
+/* A contained worker's descendants end with its cgroup, except at the keeper's own end, when no
+ * cgroup is emptied. An inherited process matters only if the keeper killed it as an orphan. */
+static bool leaves_orphans(const struct child *child)
+{
+    if (keeper.ending)
+        return true;
+    return child ? !child->contained : keeper.orphans_left;
+}
+
+/* Keeps how the process ended for the next supervisor. */
+static void keep_end(uint64_t id, const struct spawn_exit *how)
+{
+    if (holdings_has(&keeper.holdings, id))
+        holdings_end(&keeper.holdings, id, how);
+    else
+        keeper.ends[keeper.next_end++ % KEEPER_ENDS] = (struct keeper_end){id, *how};
+}
+
+struct spawn_exit keeper_end_of(uint64_t id)
+{
+    for (size_t i = 0; i < KEEPER_ENDS; i++)
+        if (keeper.ends[i].id == id)
+            return keeper.ends[i].how;
+    return (struct spawn_exit){.unknown = true};
+}
+
+bool keeper_reap_one(void)
+{
+    struct spawn_exit how;
+    const pid_t pid = spawn_find_ended(&how);
+    if (pid <= 0)
+        return false;
+    const struct child *child = children_find(&keeper.children, pid);
+    if (child && child->id != 0) {
+        /* The rest of the process group. Its id is not reused before the child is reaped. */
+        (void)kill(-pid, SIGKILL);
+        keep_end(child->id, &how);
+        if (keeper.supervisor > 0)
+            keeper_reply_exited(child->id, &how);
+    }
+    if (pid == keeper.supervisor)
+        keeper_supervisor_ended(&how);
+    else if (leaves_orphans(child))
+        keeper_expect_orphans();
+    children_remove(&keeper.children, pid);
+    starting_remove(&keeper.starting, pid);
+    return spawn_reap(pid, &how) == 0;
+}
+
+/* Helpers that a living worker has detached stay: they are in its process group. */
+static bool is_kept(pid_t pid)
+{
+    if (keeper.ending)
+        return false;
+    return pid == keeper.supervisor || children_find(&keeper.children, pid) ||
+           children_find(&keeper.children, getpgid(pid));
+}
+
+/* A child that is not reaped keeps its pid, so the signal hits no other process. */
+static void end_orphan(pid_t pid)
+{
+    if (is_kept(pid))
+        return;
+    keeper.orphans_left = true;
+    (void)kill(pid, SIGKILL);
+}
+
+/* Children of the killed orphans become orphans when these die, so each such death calls for
+ * another search. */
+void keeper_end_orphans(void)
+{
+    keeper.orphans_at = USEC_INFINITY;
+    keeper.orphans_left = false;
+    orphans_each(end_orphan);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Internal interface between keeper.c (start, signals, turns), keeper-requests.c (the channel to
+ * the supervisor), keeper-deaths.c (children and orphans) and keeper-restart.c (from one supervisor
+ * to the next).
+ */
+
+#include "shared/base/clock.h"
+#include "supervisor/keeper/children.h"
+#include "supervisor/keeper/crashes.h"
+#include "supervisor/keeper/holdings.h"
+#include "supervisor/keeper/message.h"
+#include "supervisor/keeper/relay.h"
+#include "supervisor/keeper/starting.h"
+#include "supervisor/keeper/supervisor-process.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* How many ends to remember of processes that were not held. */
+#define KEEPER_ENDS 64
+
+struct keeper_end {
+    uint64_t id; /* 0 = none */
+    struct spawn_exit how;
+};
+
+struct keeper {
+    struct supervisor_process process;
+    int channel; /* -1 = the supervisor has closed it */
+    int signals;
+    pid_t supervisor;  /* 0 = none runs */
+    bool ready;        /* a supervisor has been ready once */
+    bool stopping;     /* was asked to; a crash is the end, too */
+    bool ending;       /* everything is killed */
+    int status;        /* of the supervisor; once `ending` */
+    usec_t restart_at; /* when to start the next supervisor; USEC_INFINITY = not */
+    usec_t alive_at;   /* when to serve the watchdog next, between two supervisors */
+    usec_t end_by;     /* when to give up waiting for the rest; once `ending` */
+    bool deaths_due;   /* there may be children to reap */
+    usec_t orphans_at; /* when to search for orphans; USEC_INFINITY = no need */
+    bool orphans_left; /* the last search killed some; their children become orphans in turn */
+    bool reply_waits;  /* `reply` could not be sent yet */
+    bool reply_later;  /* after ENOBUFS: poll() does not report when to send again */
+    int reply_fd;      /* the pidfd sent with `reply`, or -1 */
+    bool handing_over; /* HELD messages are due, from `next_held` on */
+    uint32_t next_held;
+    struct crashes crashes;
+    bool upgrading;  /* the supervisor is the new one, and not ready yet */
+    usec_t ready_by; /* while `upgrading`: when to give it up */
+    uint32_t n_upgrades, n_failed_upgrades;
+    struct relay relay;
+    struct children children;
+    struct starting starting;
+    struct holdings holdings;
+    /* Processes of this supervisor that ended before they were held: a HOLD may be under way. */
+    struct keeper_end ends[KEEPER_ENDS];
+    unsigned next_end;
+    struct message request, reply;
+    struct message_spawn spawn;
+};
+
+extern struct keeper keeper;
+
+/* ---- keeper-requests.c ---- */
+
+/* Sends the reply that waits. While one waits, nothing is reaped and no request is read: the kernel
+ * queues them. */
+void keeper_flush_reply(void);
+void keeper_reply_exited(uint64_t id, const struct spawn_exit *how);
+/* Sends HELD and HELD_END. No request is read and nothing is reaped before all is handed over. */
+void keeper_hand_over(void);
+/* Returns whether there may be more requests. */
+bool keeper_take_request(void);
+
+/* ---- keeper-deaths.c ---- */
+
+/* Plans a search for orphans. */
+void keeper_expect_orphans(void);
+/* Kills those that are found. */
+void keeper_end_orphans(void);
+/* Returns how a process ended that is not held; `unknown` if that is forgotten. */
+struct spawn_exit keeper_end_of(uint64_t id);
+/* Returns whether a child was reaped. The supervisor hears of the death before the child is reaped;
+ * its next request is handled after that. */
+bool keeper_reap_one(void);
+
+/* ---- keeper-restart.c ---- */
+
+/* Returns 0 or -errno, logged. */
+int keeper_start_supervisor(void);
+void keeper_supervisor_ended(const struct spawn_exit *how);
+void keeper_supervisor_ready(void);
+/* Starts the next supervisor when it is due, and gives up one that an upgrade has started and that
+ * does not become ready. */
+void keeper_restart_supervisor(void);
+/* Returns when to call that. */
+usec_t keeper_restart_due(void);
+/* Kills everything. */
+void keeper_end_all(void);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/* The channel to the supervisor: replies, what is handed over, requests. */
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "shared/base/log.h"
+#include "shared/base/rate.h"
+#include "supervisor/keeper/keeper-private.h"
+#include "supervisor/keeper/spawn.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* ---- replies ---- */
+
+void keeper_flush_reply(void)
+{
+    int r = keeper.channel >= 0 ? message_send(keeper.channel, &keeper.reply) : -EPIPE;
+    keeper.reply_later = r == -ENOBUFS;
+    keeper.reply_waits = r == -EAGAIN || r == -ENOBUFS;
+    if (!keeper.reply_waits)
+        keeper.reply_fd = close_fd(keeper.reply_fd);
+}
+
+void keeper_reply_exited(uint64_t id, const struct spawn_exit *how)
+{
+    (void)message_put_exited(&keeper.reply, &(struct message_exited){.id = id, .how = *how});
+    keeper_flush_reply();
+}
+
+static void reply_spawned(uint64_t id, int error, const struct spawn_result *result)
+{
+    const struct message_spawned spawned = {.id = id, .pid = result->pid, .error = error};
+    keeper.reply_fd = result->pidfd;
+    (void)message_put_spawned(&keeper.reply, &spawned, result->pidfd);
+    keeper_flush_reply();
+}
+
+/* ---- handing over ---- */
+
+/* A process that has ended since gets no pidfd: EXITED follows. */
+static void reply_held(struct message_held *held)
+{
+    if (held->hold.pid > 0 && !held->ended)
+        held->pidfd = (int)syscall(SYS_pidfd_open, held->hold.pid, 0);
+    keeper.reply_fd = held->pidfd;
+    (void)message_put_held(&keeper.reply, held);
+    keeper_flush_reply();
+}
+
+static void reply_held_end(void)
+{
+    const struct message_held_end end = {
+        .n_restarts = keeper.crashes.n,
+        .n_upgrades = keeper.n_upgrades,
+        .n_failed_upgrades = keeper.n_failed_upgrades,
+        .first = !keeper.ready,
+        .upgrading = keeper.upgrading,
+        .safe_mode = keeper.crashes.safe_mode,
+    };
+    FAULT_POINT("hand-over");
+    keeper.handing_over = false;
+    (void)message_put_held_end(&keeper.reply, &end);
+    keeper_flush_reply();
+    FAULT_POINT("handed-over");
+}
+
+void keeper_hand_over(void)
+{
+    struct holdings_content content;
+    struct message_held held;
+    while (keeper.handing_over && !keeper.reply_waits)
+        if (holdings_next(&keeper.holdings, &keeper.next_held, &content, &held))
+            reply_held(&held);
+        else
+            reply_held_end();
+}
+
+/* ---- requests ---- */
+
+static void on_spawn(int lost)
+{
+    struct spawn_result result = {.pidfd = -1};
+    int r = message_take_spawn(&keeper.request, &keeper.spawn);
+    if (lost < 0)
+        r = lost;
+    if (r == 0 && children_full(&keeper.children))
+        r = -EAGAIN;
+    starting_share(&keeper.starting, &keeper.request, &keeper.spawn.options);
+    if (r == 0)
+        r = spawn(&keeper.spawn.options, &result);
+    if (r == 0) {
+        children_add(&keeper.children, result.pid, keeper.spawn.id,
+                     keeper.spawn.options.cgroup_fd >= 0);
+        starting_add(&keeper.starting, &keeper.spawn.options, result.pid, &keeper.request);
+    }
+    message_close_fds(&keeper.request);
+    reply_spawned(keeper.spawn.id, r, &result);
+}
+
+/* A child that is not reaped keeps its pid and process group id, so the signals hit no other
+ * process. */
+static void on_kill(void)
+{
+    struct message_kill request;
+    if (message_take_kill(&keeper.request, &request) < 0)
+        return;
+    const struct child *child = children_find(&keeper.children, request.pid);
+    if (!child || child->id != request.id)
+        return;
+    (void)kill(request.pid, SIGKILL);
+    (void)kill(-request.pid, SIGKILL);
+    if (!child->contained)
+        keeper_expect_orphans();
+}
+
+/* New processes do not copy descriptors from SPAWN_COPIED on. */
+static void move_up(struct message *message)
+{
+    for (size_t i = 0; i < message->n_fds; i++) {
+        const int fd = fcntl(message->fds[i], F_DUPFD_CLOEXEC, SPAWN_COPIED);
+        if (fd < 0)
+            continue; /* the limit is low */
+        close_fd(message->fds[i]);
+        message->fds[i] = fd;
+    }
+}
+
+/* Clients can cause it at will. */
+static void log_refusal(const struct message_hold *hold, int error)
+{
+    static struct rate rate;
+    if (rate_take(&rate, clock_now(), 1, NULL))
+        log_warning("keeper: cannot hold the descriptors of a %s for the next supervisor: %s",
+                    hold->pid == 0 ? "client" : "worker", strerror(-error));
+}
+
+static void on_hold(int lost)
+{
+    struct message_hold hold;
+    move_up(&keeper.request);
+    int r = message_take_hold(&keeper.request, &hold);
+    if (lost < 0)
+        r = lost;
+    if (r == 0)
+        r = hold.id != 0 ? holdings_put(&keeper.holdings, &hold) : -EINVAL;
+    if (r < 0) {
+        log_refusal(&hold, r);
+        holdings_remove(&keeper.holdings, hold.id);
+        return;
+    }
+    keeper.request.n_fds = 0; /* held now */
+    const struct child *child = children_find(&keeper.children, hold.pid);
+    if (hold.pid != 0 && (!child || child->id != hold.id)) {
+        const struct spawn_exit how = keeper_end_of(hold.id);
+        holdings_end(&keeper.holdings, hold.id, &how);
+    }
+}
+
+static void on_release(void)
+{
+    uint64_t id;
+    if (message_take_release(&keeper.request, &id) == 0)
+        holdings_remove(&keeper.holdings, id);
+}
+
+bool keeper_take_request(void)
+{
+    int r = message_receive(keeper.channel, &keeper.request);
+    if (r == -EPIPE)
+        keeper.channel = close_fd(keeper.channel);
+    if (r < 0 && r != -EMFILE)
+        return false;
+    switch (message_take_kind(&keeper.request)) {
+    case MESSAGE_SPAWN:
+        if (keeper.supervisor > 0)
+            on_spawn(r);
+        break;
+    case MESSAGE_KILL:
+        on_kill();
+        break;
+    case MESSAGE_HOLD:
+        on_hold(r);
+        break;
+    case MESSAGE_RELEASE:
+        on_release();
+        break;
+    case MESSAGE_FORGIVE:
+        crashes_forgive(&keeper.crashes);
+        break;
+    case MESSAGE_READY:
+        keeper_supervisor_ready();
+        break;
+    default:
+        log_error("keeper: the supervisor sent an unknown request");
+    }
+    message_close_fds(&keeper.request);
+    return true;
+}

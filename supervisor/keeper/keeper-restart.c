@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/* From one supervisor to the next, and the end. */
+#include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
+#include "shared/base/log.h"
+#include "supervisor/keeper/keeper-private.h"
+#include "supervisor/keeper/orphans.h"
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* At the end: the wait for processes that SIGKILL does not end (a hung file system). */
+#define END_MSEC 5000
+/* A new supervisor is ready once it serves its clients. */
+#define UPGRADE_SEC 60
+/* How often the keeper serves the service manager's watchdog between two supervisors. */
+#define ALIVE_SEC 1
+
+/* Runs in the supervisor's process. */
+static void close_all(void)
+{
+    close_fd(keeper.signals);
+    close_fd(keeper.relay.from);
+    close_fd(keeper.relay.to);
+    orphans_close();
+}
+
+int keeper_start_supervisor(void)
+{
+    const pid_t pid = supervisor_process_start(&keeper.process, close_all, &keeper.channel);
+    keeper.restart_at = USEC_INFINITY;
+    if (pid < 0)
+        return (int)pid;
+    keeper.supervisor = pid;
+    keeper.handing_over = true;
+    keeper.next_held = 0;
+    keeper_hand_over();
+    return 0;
+}
+
+static void log_crash(const struct spawn_exit *how, const char *consequence)
+{
+    if (how->signalled)
+        log_error("the supervisor was killed by signal %d (%s)%s; %s", how->code,
+                  strsignal(how->code), how->core_dumped ? ", core dumped" : "", consequence);
+    else
+        log_error("the supervisor exited with status %d; %s", how->code, consequence);
+}
+
+void keeper_end_all(void)
+{
+    keeper.ending = true;
+    keeper.restart_at = USEC_INFINITY;
+    keeper.end_by = usec_add(clock_now(), END_MSEC * USEC_PER_MSEC);
+    keeper_expect_orphans();
+}
+
+/* Kills what only the dead supervisor knew of. The descendants of a contained process, too, become
+ * orphans: no supervisor empties its cgroup. */
+static void end_unheld(struct child *child)
+{
+    if (child->id == 0 || holdings_has(&keeper.holdings, child->id))
+        return;
+    child->id = CHILD_UNKNOWN;
+    child->contained = false;
+    (void)kill(child->pid, SIGKILL);
+    (void)kill(-child->pid, SIGKILL);
+}
+
+static void let_go_of_unheld(void)
+{
+    FAULT_POINT("restart-planned");
+    children_each(&keeper.children, end_unheld);
+    memset(keeper.ends, 0, sizeof(keeper.ends)); /* the next supervisor may use their ids */
+    keeper_expect_orphans();
+}
+
+static void plan_restart(const struct spawn_exit *how)
+{
+    const bool safe = keeper.crashes.safe_mode;
+    keeper.restart_at = crashes_add(&keeper.crashes, clock_now());
+    keeper.alive_at = 0;
+    log_crash(how, "it is started again, and workers run on");
+    if (keeper.crashes.safe_mode && !safe)
+        log_error("the supervisor has crashed %d times within %d s: it starts in safe mode",
+                  CRASHES_MAX, (int)(CRASHES_WITHIN / USEC_PER_SEC));
+    let_go_of_unheld();
+}
+
+/* ---- upgrades ---- */
+
+static void settle_upgrade(bool failed)
+{
+    keeper.upgrading = false;
+    keeper.process.program->settle(keeper.process.program, failed);
+    if (failed)
+        keeper.n_failed_upgrades++;
+    else
+        keeper.n_upgrades++;
+}
+
+/* If there is no new program, the old one goes on. */
+static void plan_upgrade(void)
+{
+    const usec_t now = clock_now();
+    keeper.upgrading = keeper.process.program->renew(keeper.process.program) == 0;
+    if (!keeper.upgrading)
+        keeper.n_failed_upgrades++;
+    keeper.ready_by = usec_add(now, UPGRADE_SEC * USEC_PER_SEC);
+    keeper.restart_at = now;
+    keeper.alive_at = USEC_INFINITY;
+    let_go_of_unheld();
+}
+
+static void undo_upgrade(const struct spawn_exit *how)
+{
+    log_crash(how, "the upgrade has failed, and the old program is started again");
+    settle_upgrade(true);
+    keeper.restart_at = clock_now();
+    let_go_of_unheld();
+}
+
+void keeper_supervisor_ready(void)
+{
+    keeper.ready = true;
+    if (!keeper.upgrading)
+        return;
+    settle_upgrade(false);
+    crashes_forgive(&keeper.crashes);
+    log_notice("the supervisor has been upgraded");
+}
+
+/* ---- the supervisor's end ---- */
+
+/* Takes what the dead supervisor had sent: it may have held or released something at last. */
+static void take_last_requests(void)
+{
+    keeper.supervisor = 0;
+    keeper.handing_over = false;
+    while (keeper.channel >= 0 && keeper_take_request())
+        ;
+    keeper.channel = close_fd(keeper.channel); /* a closed peer keeps poll() awake */
+}
+
+/* A stop that was requested while an upgrade ended is a stop like any other. */
+static int status_of(const struct spawn_exit *how)
+{
+    if (how->signalled)
+        return EXIT_FAILURE;
+    return keeper.stopping && how->code == KEEPER_EXIT_UPGRADE ? EXIT_SUCCESS : how->code;
+}
+
+void keeper_supervisor_ended(const struct spawn_exit *how)
+{
+    take_last_requests();
+    keeper.status = status_of(how);
+    const bool asked = !how->signalled && how->code == EXIT_SUCCESS;
+    if (keeper.ready && !keeper.stopping) {
+        if (keeper.upgrading)
+            undo_upgrade(how);
+        else if (!how->signalled && how->code == KEEPER_EXIT_UPGRADE)
+            plan_upgrade();
+        else if (!asked)
+            plan_restart(how);
+    }
+    if (keeper.restart_at != USEC_INFINITY)
+        return;
+    if (how->signalled)
+        log_crash(how, "everything it ran is ended");
+    keeper_end_all();
+}
+
+/* ---- due ---- */
+
+static usec_t restart_due(void)
+{
+    return keeper.upgrading && keeper.supervisor > 0 ? keeper.ready_by : keeper.restart_at;
+}
+
+static bool is_between_supervisors(void)
+{
+    return keeper.supervisor == 0 && keeper.restart_at != USEC_INFINITY;
+}
+
+usec_t keeper_restart_due(void)
+{
+    const usec_t at = restart_due();
+    return is_between_supervisors() && keeper.alive_at < at ? keeper.alive_at : at;
+}
+
+/* The pauses may exceed WatchdogSec=, after which the service manager would end all workers. */
+static void stay_alive(void)
+{
+    const usec_t now = clock_now();
+    if (!is_between_supervisors() || now < keeper.alive_at)
+        return;
+    relay_tell(&keeper.relay, "WATCHDOG=1\nSTATUS=the supervisor has crashed and is started again, "
+                              "see the log; workers run on");
+    keeper.alive_at = usec_add(now, ALIVE_SEC * USEC_PER_SEC);
+}
+
+static void give_up_upgrade(void)
+{
+    log_error("the new supervisor is not ready after %d s", UPGRADE_SEC);
+    keeper.ready_by = USEC_INFINITY;
+    (void)kill(keeper.supervisor, SIGKILL);
+}
+
+void keeper_restart_supervisor(void)
+{
+    stay_alive();
+    if (clock_now() < restart_due())
+        return;
+    if (keeper.supervisor > 0) {
+        give_up_upgrade();
+    } else if (keeper_start_supervisor() == 0) {
+        FAULT_POINT("restart-started");
+    } else {
+        keeper.status = EXIT_FAILURE;
+        keeper_end_all();
+    }
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* SPAWN: a request for a process. */
+#include "supervisor/keeper/message-private.h"
+#include <errno.h>
+#include <string.h>
+
+static void put_string(struct message *message, const char *string)
+{
+    message_put(message, string, strlen(string) + 1);
+}
+
+static size_t put_strings(struct message *message, char *const *strings, size_t max)
+{
+    size_t n = 0;
+    while (strings[n])
+        n++;
+    message_put_count(message, n, max);
+    for (size_t i = 0; i < n && message->error == 0; i++)
+        put_string(message, strings[i]);
+    return n;
+}
+
+static void put_descriptors(struct message *message, const struct spawn_options *options)
+{
+    const bool has_cgroup = options->cgroup_fd >= 0;
+    message_put_fd(message, options->report_fd);
+    PUT(message, has_cgroup);
+    if (has_cgroup)
+        message_put_fd(message, options->cgroup_fd);
+    message_put_count(message, options->n_fds, SPAWN_FDS_MAX);
+    for (size_t i = 0; i < options->n_fds && message->error == 0; i++) {
+        message_put_fd(message, options->fds[i].fd);
+        PUT(message, options->fds[i].number);
+    }
+}
+
+int message_put_spawn(struct message *message, uint64_t id, const struct spawn_options *options)
+{
+    message_begin(message, MESSAGE_SPAWN, id);
+    size_t n = put_strings(message, options->argv, MESSAGE_STRINGS_MAX);
+    if (message->error == 0)
+        (void)put_strings(message, options->environment, MESSAGE_STRINGS_MAX - n);
+    put_string(message, options->working_directory ? options->working_directory : "/");
+    put_descriptors(message, options);
+    message_put_count(message, options->n_rlimits, SPAWN_RLIMITS_MAX);
+    message_put(message, options->rlimits, options->n_rlimits * sizeof(options->rlimits[0]));
+    PUT(message, options->set_user);
+    PUT(message, options->uid);
+    PUT(message, options->gid);
+    message_put_count(message, options->n_groups, SPAWN_GROUPS_MAX);
+    message_put(message, options->groups, options->n_groups * sizeof(options->groups[0]));
+    PUT(message, options->set_nice);
+    PUT(message, options->nice);
+    PUT(message, options->set_oom_score_adjust);
+    PUT(message, options->oom_score_adjust);
+    return message->error;
+}
+
+static char *take_string(struct message *message)
+{
+    char *string = (char *)message->data + message->taken;
+    const char *end =
+        message->error == 0 ? memchr(string, '\0', message->size - message->taken) : NULL;
+    if (!end) {
+        message->error = -EBADMSG;
+        return NULL;
+    }
+    message->taken += (size_t)(end - string) + 1;
+    return string;
+}
+
+static size_t take_strings(struct message *message, char **strings, size_t max)
+{
+    size_t n = message_take_count(message, max);
+    for (size_t i = 0; i < n; i++)
+        strings[i] = take_string(message);
+    strings[n] = NULL;
+    return n;
+}
+
+static void take_descriptors(struct message *message, struct message_spawn *ret)
+{
+    size_t i = 0;
+    ret->options.report_fd = message_take_fd(message, &i);
+    ret->options.cgroup_fd = message_take_bool(message) ? message_take_fd(message, &i) : -1;
+    ret->options.fds = ret->fds;
+    ret->options.n_fds = message_take_count(message, SPAWN_FDS_MAX);
+    for (size_t at = 0; at < ret->options.n_fds; at++) {
+        ret->fds[at].fd = message_take_fd(message, &i);
+        TAKE(message, ret->fds[at].number);
+    }
+    if (i != message->n_fds)
+        message->error = -EBADMSG;
+}
+
+int message_take_spawn(struct message *message, struct message_spawn *ret)
+{
+    struct spawn_options *options = &ret->options;
+    TAKE(message, ret->id);
+    size_t n = take_strings(message, ret->strings, MESSAGE_STRINGS_MAX);
+    options->argv = ret->strings;
+    options->environment = ret->strings + n + 1;
+    (void)take_strings(message, ret->strings + n + 1, MESSAGE_STRINGS_MAX - n);
+    options->working_directory = take_string(message);
+    take_descriptors(message, ret);
+    options->rlimits = ret->rlimits;
+    options->n_rlimits = message_take_count(message, SPAWN_RLIMITS_MAX);
+    message_take(message, ret->rlimits, options->n_rlimits * sizeof(ret->rlimits[0]));
+    options->set_user = message_take_bool(message);
+    TAKE(message, options->uid);
+    TAKE(message, options->gid);
+    options->groups = ret->groups;
+    options->n_groups = message_take_count(message, SPAWN_GROUPS_MAX);
+    message_take(message, ret->groups, options->n_groups * sizeof(ret->groups[0]));
+    options->set_nice = message_take_bool(message);
+    TAKE(message, options->nice);
+    options->set_oom_score_adjust = message_take_bool(message);
+    TAKE(message, options->oom_score_adjust);
+    if (!ret->strings[0])
+        message->error = -EBADMSG;
+    return message_end(message);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Keeps the state of a slot for the next supervisor, and continues from what the last one kept. */
+
+#include "shared/base/fault.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/process/kept-state.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Changes raise KEPT_STATES_VERSION. Valid when zeroed: a slot that was never started. */
+struct slot_record {
+    uint64_t generation, born, tried;
+    usec_t since_at;   /* realtime */
+    usec_t started_at; /* monotonic */
+    usec_t restart_at; /* realtime */
+    uint64_t n_restarts, n_recycled;
+    uint32_t n_pauses; /* struct restart_tally */
+    uint32_t n_failures;
+    usec_t failing_since_at;
+    uint8_t state; /* enum lifecycle_state */
+    uint8_t kill_reason;
+    bool known; /* the slot has been started or stopped */
+    bool wanted;
+    bool came_up;
+    uint8_t role; /* enum slot_role */
+    char status[SLOT_TEXT_MAX];
+};
+
+_Static_assert(sizeof(struct slot_record) <= KEPT_DATA_MAX, "the record fits");
+
+static struct slot_record *record_of(const struct slot *slot)
+{
+    return slot->kept ? (struct slot_record *)(void *)slot->kept->data : NULL;
+}
+
+void slot_keep(struct slot *slot)
+{
+    struct slot_record *record = record_of(slot);
+
+    if (!record || slot->resumes)
+        return; /* the record is still the last supervisor's */
+    FAULT_POINT("slot.keep");
+    record->known = true;
+    record->generation = slot->generation;
+    record->born = slot->born;
+    record->tried = slot->tried;
+    record->since_at = slot->since_at;
+    record->started_at = slot->worker.started_at;
+    record->restart_at = slot->restart_at;
+    record->n_restarts = slot->n_restarts;
+    record->n_recycled = slot->n_recycled;
+    record->n_pauses = slot_tally(slot)->n_pauses;
+    record->n_failures = slot->health.n_failures;
+    record->failing_since_at = slot->health.since_at;
+    record->state = (uint8_t)slot->state;
+    record->kill_reason = (uint8_t)slot->worker.kill_reason;
+    record->wanted = slot->wanted || slot->restart_asked;
+    record->came_up = slot->worker.came_up;
+    record->role = (uint8_t)slot->role;
+}
+
+void slot_keep_status(struct slot *slot)
+{
+    struct slot_record *record = record_of(slot);
+
+    if (record)
+        (void)snprintf(record->status, sizeof(record->status), "%s",
+                       slot->status_text ? slot->status_text : "");
+}
+
+static int hold_actor(struct slot *slot)
+{
+    int fds[ENDPOINT_HELD_FDS];
+    size_t n = endpoint_held_fds(&slot->worker.endpoint, fds);
+
+    return process_hold(&slot->worker.process, HOLDING_WORKER, slot->kept->name, fds, n);
+}
+
+static int hold(struct slot *slot)
+{
+    if (!slot->kept)
+        return -ENOMEM;
+    if (slot_is_actor(slot))
+        return hold_actor(slot);
+    return process_hold(&slot->worker.process, HOLDING_SERVICE, slot->kept->name,
+                        &slot->worker.notify.fd, 1);
+}
+
+void slot_hold(struct slot *slot)
+{
+    int r = hold(slot);
+
+    if (slot_is_actor(slot))
+        endpoint_close_memories(&slot->worker.endpoint);
+    if (r < 0)
+        log_warning("%s will not outlive a crash of the supervisor: %s", slot->name, strerror(-r));
+}
+
+/* ---- in the next supervisor ---- */
+
+/* The keeper reads at once. */
+#define HOLD_TIMEOUT (5 * USEC_PER_SEC)
+
+static void name_kept(char name[KEPT_NAME_MAX + 2], const struct slot *slot, bool twin)
+{
+    (void)snprintf(name, KEPT_NAME_MAX + 2, "%s%s", slot->name, twin ? "~" : "");
+}
+
+bool slot_has_held(const struct slot *slot)
+{
+    return slot->kept &&
+           held_has(&slot_context(slot)->process->held, HOLDING_WORKER, slot->kept->name);
+}
+
+bool slot_has_held_standby(const struct slot *place)
+{
+    char name[KEPT_NAME_MAX + 2];
+
+    name_kept(name, place, !place->twin);
+    return held_has(&slot_context(place)->process->held, HOLDING_WORKER, name);
+}
+
+enum slot_role slot_kept_role(const struct slot *slot)
+{
+    const struct slot_record *record = record_of(slot);
+
+    return slot->resumes ? (enum slot_role)record->role : SLOT_MEMBER;
+}
+
+void slot_open_kept(struct slot *slot)
+{
+    char name[KEPT_NAME_MAX + 2];
+    bool found;
+
+    name_kept(name, slot, slot->twin);
+    slot->kept = kept_state_open(&slot_context(slot)->process->kept, name, &found);
+    slot->resumes = found && record_of(slot)->known;
+}
+
+static void take_record(struct slot *slot, const struct slot_record *record)
+{
+    char status[SLOT_TEXT_MAX];
+
+    slot->generation = record->generation;
+    slot->born = record->born;
+    slot->tried = record->tried;
+    slot->since_at = record->since_at;
+    slot->n_restarts = record->n_restarts;
+    slot->n_recycled = record->n_recycled;
+    slot->health.n_failures = record->n_failures;
+    slot->health.since_at = record->failing_since_at;
+    slot_tally(slot)->n_pauses = record->n_pauses;
+    (void)snprintf(status, sizeof(status), "%.*s", (int)sizeof(record->status) - 1, record->status);
+    slot_keep_text(&slot->status_text, status);
+}
+
+/* The output's descriptor may follow. */
+static int adopt_endpoint(struct slot *slot, struct held *held)
+{
+    const bool eventfd = loop_wake_backend(slot_context(slot)->loop) == WAKE_EVENTFD;
+    const size_t n = ENDPOINT_HELD_FDS - !eventfd;
+    struct endpoint_adoption adoption = {.blobs = slot->pool->set->blobs};
+    int r = held->n_fds >= n ? endpoint_fds_from_held(&adoption.fds, held->fds, n) : -EPROTO;
+
+    if (r == 0)
+        r = endpoint_adopt(&slot->worker.endpoint, slot_context(slot)->loop, &adoption,
+                           &SLOT_ENDPOINT);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++)
+        held->fds[i] = -1;
+    slot->worker.endpoint_open = true;
+    slot->worker.wants_room = false;
+    delivery_adopt(slot->actor, &slot->worker.endpoint);
+    return 0;
+}
+
+static int adopt_rings(struct slot *slot, struct held *held)
+{
+    int r;
+
+    if (slot_is_actor(slot))
+        return adopt_endpoint(slot, held);
+    r = held->n_fds > 0 ? slot_adopt_notify(slot, held->fds[0]) : -EPROTO;
+    if (r == 0)
+        held->fds[0] = -1;
+    return r;
+}
+
+static int adopt_worker(struct slot *slot, struct held *held)
+{
+    int r = held->pid > 0 ? adopt_rings(slot, held) : -EPROTO;
+
+    if (r < 0) {
+        held_discard(held);
+        return r;
+    }
+    r = process_adopt(&slot->worker.process, held, &SLOT_PROCESS);
+    if (r < 0) {
+        slot_close_endpoint(slot);
+        notify_server_deinit(&slot->worker.notify);
+    }
+    return r;
+}
+
+/* The keeper gets the next inbox first: once the worker has it, the former one is of no use to
+ * the next supervisor. */
+static void pass_inbox_on(struct slot *slot)
+{
+    slot_hand_resume(slot);
+    if (hold(slot) < 0 || !spawner_drain(&slot_context(slot)->process->spawner, HOLD_TIMEOUT))
+        log_warning("%s will not outlive another crash of the supervisor", slot->name);
+    endpoint_hand_over(&slot->worker.endpoint);
+    if (endpoint_open(&slot->worker.endpoint) < 0)
+        endpoint_break(&slot->worker.endpoint, "cannot be read: out of memory");
+}
+
+static enum holding_kind holding_kind_of(const struct slot *slot)
+{
+    return slot_is_actor(slot) ? HOLDING_WORKER : HOLDING_SERVICE;
+}
+
+/* A worker that was to end is told so once more: how far its end had come is not known. */
+static void go_on(struct slot *slot, const struct slot_record *record)
+{
+    const bool came_up = record->came_up || slot->pool->config->type == CONFIG_SERVICE;
+
+    slot_event(slot, LIFECYCLE_EVENT_ADOPTED);
+    slot->worker.came_up = came_up;
+    if (slot_is_actor(slot))
+        pass_inbox_on(slot);
+    if (slot->worker.process.ended)
+        return;
+    slot_arm_timer(slot, &slot->state_timer,
+                   usec_add(record->started_at, slot->pool->config->timeout_start));
+    if (came_up && slot_is_actor(slot))
+        slot_is_ready(slot);
+    else if (came_up)
+        slot_event(slot, LIFECYCLE_EVENT_READY);
+    if (slot->n_jobs > 0)
+        slot_resume_jobs(slot);
+    slot->since_at = record->since_at;
+    if (record->kill_reason == DEATH_STOP && record->wanted)
+        slot_restart(slot);
+    else if (record->kill_reason == DEATH_STOP)
+        slot_stop(slot, false);
+    else if (record->kill_reason != DEATH_EXIT)
+        (void)slot_kill(slot, (enum death_cause)record->kill_reason);
+}
+
+static bool adopt(struct slot *slot, const struct slot_record *record)
+{
+    struct held *held =
+        held_take(&slot_context(slot)->process->held, holding_kind_of(slot), slot->kept->name);
+    int r;
+
+    if (!held)
+        return false;
+    slot_begin_worker(slot);
+    slot->generation = record->generation;
+    slot->worker.started_at = record->started_at;
+    r = adopt_worker(slot, held);
+    if (r < 0) {
+        log_error("%s cannot be taken over from the last supervisor, and is killed: %s", slot->name,
+                  strerror(-r));
+        return false;
+    }
+    slot->worker.adopted = true;
+    go_on(slot, record);
+    slot->worker.adopted = false;
+    return true;
+}
+
+void slot_resume(struct slot *slot)
+{
+    const struct slot_record *record = record_of(slot);
+    const usec_t now = loop_realtime(slot_context(slot)->loop);
+
+    take_record(slot, record);
+    slot->wanted = record->wanted;
+    if (adopt(slot, record)) {
+        /* nothing else to do */
+    } else if (record->wanted && record->state == LIFECYCLE_FAILED) {
+        slot->state = LIFECYCLE_FAILED;
+    } else if (record->wanted && record->state == LIFECYCLE_BACKOFF && record->restart_at > now) {
+        slot->state = LIFECYCLE_BACKOFF;
+        slot->restart_at = record->restart_at;
+        slot_arm(slot, record->restart_at - now);
+    } else if (record->wanted) {
+        slot_start(slot);
+    }
+    slot->resumes = false;
+    slot_count(slot);
+    slot_keep(slot);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/held.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/hash.h"
+#include "shared/base/log.h"
+#include "supervisor/process/holding-bytes.h"
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+static struct held *held_of(struct spawner_client *client)
+{
+    return list_entry(client, struct held, client);
+}
+
+static uint64_t key_of(enum holding_kind kind, const char *name)
+{
+    return hash_bytes(name, strlen(name)) ^ kind;
+}
+
+static void close_fds(struct held *held)
+{
+    held->pidfd = close_fd(held->pidfd);
+    for (size_t i = 0; i < held->n_fds; i++)
+        held->fds[i] = close_fd(held->fds[i]);
+}
+
+static void held_free(struct held *held)
+{
+    close_fds(held);
+    list_unlink(&held->link);
+    free(held);
+}
+
+/* Also ends its calls. */
+static void forget(struct held *held)
+{
+    spawner_forget(held->table->spawner, &held->client);
+    held_free(held);
+}
+
+/* ---- discarding ---- */
+
+static void held_on_exited(struct spawner_client *client, const struct spawn_exit *how)
+{
+    struct held *held = held_of(client);
+
+    held->ended = true;
+    held->how = *how;
+    held->pidfd = close_fd(held->pidfd);
+    if (held->discarded)
+        held_free(held);
+}
+
+static const struct spawner_handler HELD_SPAWNER = {.exited = held_on_exited};
+
+/* Its id stays taken until its process has ended. */
+void held_discard(struct held *held)
+{
+    struct spawner *spawner = held->table->spawner;
+
+    held->discarded = true;
+    list_push_back(&held->table->discarded, &held->link);
+    close_fds(held);
+    if (held->pid != 0 && !held->ended)
+        spawner_kill(spawner, &held->client, held->pid);
+    holding_drop(&held->holding, spawner);
+    if (held->pid == 0 || held->ended)
+        forget(held);
+}
+
+/* ---- taking ---- */
+
+/* Takes it out of its table. */
+static struct held *take_out(struct held *held)
+{
+    index_remove(&held->table->names, &held->entry);
+    list_unlink(&held->link);
+    return held;
+}
+
+static struct held *find(const struct held_table *table, enum holding_kind kind, const char *name)
+{
+    struct index_entry *entry = index_find(&table->names, key_of(kind, name));
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct held *held = list_entry(entry, struct held, entry);
+
+        if (held->kind == kind && strcmp(held->name, name) == 0)
+            return held;
+    }
+    return NULL;
+}
+
+struct held *held_take(struct held_table *table, enum holding_kind kind, const char *name)
+{
+    struct held *held = find(table, kind, name);
+
+    return held ? take_out(held) : NULL;
+}
+
+bool held_has(const struct held_table *table, enum holding_kind kind, const char *name)
+{
+    return find(table, kind, name);
+}
+
+const struct held *held_next(const struct held_table *table, enum holding_kind kind,
+                             const struct held *after)
+{
+    const struct list *node = after ? after->link.next : table->waiting.next;
+
+    for (; node != &table->waiting; node = node->next)
+        if (list_entry(node, struct held, link)->kind == kind)
+            return list_entry(node, struct held, link);
+    return NULL;
+}
+
+struct held *held_take_any(struct held_table *table, enum holding_kind kind)
+{
+    list_for_each (node, &table->waiting) {
+        struct held *held = list_entry(node, struct held, link);
+
+        if (held->kind == kind)
+            return take_out(held);
+    }
+    return NULL;
+}
+
+void held_adopt(struct held *held, struct spawner_client *client, struct holding *holding)
+{
+    struct spawner *spawner = held->table->spawner;
+
+    *holding = held->holding;
+    client->id = 0;
+    if (held->pid != 0 && held->ended)
+        spawner_forget(spawner, &held->client);
+    else
+        spawner_pass_on(spawner, &held->client, client);
+    held_free(held);
+}
+
+void held_discard_rest(struct held_table *table)
+{
+    list_for_each_safe (node, &table->waiting) {
+        struct held *held = list_entry(node, struct held, link);
+
+        log_notice("%s: left by the previous supervisor, and not wanted any more", held->name);
+        held_discard(take_out(held));
+    }
+}
+
+/* ---- collecting ---- */
+
+/* Too large for the stack. */
+static struct message incoming;
+
+/* Returns 0 or -EBADMSG. */
+static int parse_bytes(struct held *held, size_t size)
+{
+    struct holding_head head;
+    const char *end;
+
+    if (size < sizeof(head))
+        return -EBADMSG;
+    memcpy(&head, held->bytes, sizeof(head));
+    held->kind = head.kind;
+    held->version = head.version;
+    held->name = (const char *)held->bytes + sizeof(head);
+    end = memchr(held->name, '\0', size - sizeof(head));
+    if (!end)
+        return -EBADMSG;
+    held->data = (const uint8_t *)end + 1;
+    held->size = size - (size_t)(held->data - held->bytes);
+    return 0;
+}
+
+/* Copies the message, and owns its descriptors. NULL without memory. */
+static struct held *held_new(struct held_table *table, const struct message_held *message)
+{
+    struct held *held = calloc(1, sizeof(*held) + message->hold.size);
+
+    if (!held)
+        return NULL;
+    held->table = table;
+    held->client.handler = &HELD_SPAWNER;
+    held->client.id = held->holding.id = message->hold.id;
+    held->pid = message->hold.pid;
+    held->pidfd = message->pidfd;
+    held->ended = message->ended;
+    held->how = message->how;
+    held->n_fds = message->hold.n_fds;
+    memcpy(held->fds, message->hold.fds, held->n_fds * sizeof(int));
+    memcpy(held->bytes, message->hold.bytes, message->hold.size);
+    list_init(&held->link);
+    return held;
+}
+
+/* Returns 0 or -errno. */
+static int add(struct held_table *table, const struct message_held *message)
+{
+    struct held *held = held_new(table, message);
+    int r;
+
+    if (!held)
+        return -ENOMEM;
+    incoming.n_fds = 0;
+    r = handle_table_restore(&table->spawner->clients, message->hold.id, &held->client);
+    if (r < 0) {
+        held_free(held);
+        return r;
+    }
+    if (parse_bytes(held, message->hold.size) < 0) {
+        held->name = "something unknown";
+        held_discard(held);
+        return 0;
+    }
+    list_push_back(&table->waiting, &held->link);
+    index_add(&table->names, &held->entry, key_of(held->kind, held->name));
+    return 0;
+}
+
+/* Ends what cannot be collected, for lack of memory or descriptors. */
+static void give_up(struct held_table *table, const struct message_held *message, int error)
+{
+    struct spawner_client client = {.id = message->hold.id};
+    struct holding holding = {.id = message->hold.id};
+
+    log_error("process %d cannot be taken over: %s", (int)message->hold.pid, strerror(-error));
+    spawner_kill(table->spawner, &client, message->hold.pid);
+    holding_drop(&holding, table->spawner);
+    /* So that nobody gets this id while the process ends. */
+    if (handle_table_restore(&table->spawner->clients, client.id, &client) == 0)
+        spawner_forget(table->spawner, &client);
+}
+
+/* Returns 0 when it was the last one, -EAGAIN if not, or -EPROTO. */
+static int take_message(struct held_table *table)
+{
+    struct message_held held;
+    int r;
+
+    switch (message_take_kind(&incoming)) {
+    case MESSAGE_HELD:
+        r = message_take_held(&incoming, &held);
+        if (r == 0)
+            r = add(table, &held);
+        if (r < 0)
+            give_up(table, &held, r);
+        message_close_fds(&incoming);
+        return -EAGAIN;
+    case MESSAGE_HELD_END:
+        if (message_take_held_end(&incoming, &table->end) < 0)
+            return -EPROTO;
+        handle_table_link_free(&table->spawner->clients);
+        return 0;
+    default:
+        message_close_fds(&incoming);
+        return -EPROTO;
+    }
+}
+
+int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeout)
+{
+    const usec_t end = usec_add(clock_now(), timeout);
+    struct pollfd wait = {.fd = spawner->fd, .events = POLLIN};
+    int r = spawner->fd < 0 ? 0 : -EAGAIN;
+
+    *table = (struct held_table){.spawner = spawner};
+    list_init(&table->waiting);
+    list_init(&table->discarded);
+    while (r == -EAGAIN) {
+        r = message_receive(spawner->fd, &incoming);
+        if (r == 0 || r == -EMFILE)
+            r = take_message(table);
+        else if (r == -EAGAIN && clock_left(end) == 0)
+            return -ETIMEDOUT;
+        else if (r == -EAGAIN)
+            (void)poll(&wait, 1, (int)(clock_left(end) / USEC_PER_MSEC) + 1);
+    }
+    return r;
+}
+
+void held_deinit(struct held_table *table)
+{
+    if (!table->spawner)
+        return;
+    list_for_each_safe (node, &table->waiting)
+        forget(take_out(list_entry(node, struct held, link)));
+    list_for_each_safe (node, &table->discarded)
+        forget(list_entry(node, struct held, link));
+    index_deinit(&table->names);
+    table->spawner = NULL;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/holding.h"
+
+#include "supervisor/process/holding-bytes.h"
+#include "supervisor/process/spawner.h"
+#include <errno.h>
+#include <string.h>
+
+/* Too large for the stack. */
+static struct message outgoing;
+
+/* Returns the size, or -E2BIG. */
+static int put_together(uint8_t *bytes, const struct holding_content *content)
+{
+    const struct holding_head head = {.kind = (uint16_t)content->kind, .version = content->version};
+    const size_t name_size = strlen(content->name) + 1;
+
+    if (name_size > HOLDING_NAME_MAX + 1 || content->size > HOLDING_DATA_MAX)
+        return -E2BIG;
+    memcpy(bytes, &head, sizeof(head));
+    memcpy(bytes + sizeof(head), content->name, name_size);
+    if (content->size > 0)
+        memcpy(bytes + sizeof(head) + name_size, content->data, content->size);
+    return (int)(sizeof(head) + name_size + content->size);
+}
+
+int holding_put(struct holding *holding, struct spawner *spawner,
+                const struct spawner_client *client, pid_t pid,
+                const struct holding_content *content)
+{
+    uint8_t bytes[HOLD_BYTES_MAX];
+    int r = client->id != 0 ? put_together(bytes, content) : -ESRCH;
+
+    if (r < 0)
+        return r;
+    r = message_put_hold(&outgoing, &(struct message_hold){.id = client->id,
+                                                           .pid = pid,
+                                                           .bytes = bytes,
+                                                           .size = (size_t)r,
+                                                           .fds = content->fds,
+                                                           .n_fds = content->n_fds});
+    if (r == 0)
+        r = spawner_send(spawner, &outgoing);
+    if (r == 0)
+        holding->id = client->id;
+    return r;
+}
+
+void holding_drop(struct holding *holding, struct spawner *spawner)
+{
+    if (holding->id == 0)
+        return;
+    (void)message_put_release(&outgoing, holding->id);
+    (void)spawner_send(spawner, &outgoing);
+    holding->id = 0;
+}

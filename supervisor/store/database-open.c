@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Opening, creation and closing of the database. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/store/database-private.h"
+#include "supervisor/store/schema.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* For another program that holds a lock for a moment. */
+#define BUSY_MSEC      5000
+#define MODE_FILE      0600
+#define MODE_DIRECTORY 0700
+
+#define SETTINGS                                                                                   \
+    "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF;"            \
+    "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 33554432"
+#define SETTINGS_UNSYNCED                                                                          \
+    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF"
+
+static int fail(struct database *database)
+{
+    return database_refuse(database, errno, NULL);
+}
+
+void database_beside(const struct database *database, const char *suffix, char *ret)
+{
+    (void)snprintf(ret, DATABASE_BESIDE_MAX, "%s%s", database->path, suffix);
+}
+
+/* Makes the directory, if it is missing, and locks it. */
+static int lock_directory(struct database *database)
+{
+    const char *slash = strrchr(database->path, '/');
+    char directory[PATH_MAX] = ".";
+
+    if (slash)
+        (void)snprintf(directory, sizeof(directory), "%.*s", (int)(slash - database->path),
+                       database->path);
+    if (mkdir(directory, MODE_DIRECTORY) < 0 && errno != EEXIST)
+        return fail(database);
+    database->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (database->lock < 0)
+        return fail(database);
+    if (flock(database->lock, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? database_refuse(database, EALREADY, "another trouped uses it")
+                                    : fail(database);
+    return 0;
+}
+
+static int count_commit(void *userdata, sqlite3 *handle, const char *name, int n_pages)
+{
+    struct database *database = userdata;
+
+    (void)handle;
+    (void)name;
+    database->log_pages = n_pages;
+    return SQLITE_OK;
+}
+
+static int connect(struct database *database, const char *path, const char *vfs)
+{
+    if (sqlite3_open_v2(path, &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                        vfs) != SQLITE_OK)
+        return database->handle ? database_fail(database) : -ENOMEM;
+    (void)sqlite3_extended_result_codes(database->handle, 1);
+    (void)sqlite3_busy_timeout(database->handle, BUSY_MSEC);
+    /* Also replaces the hook that would make a checkpoint within a commit. */
+    (void)sqlite3_wal_hook(database->handle, count_commit, database);
+    database->log_pages = 0;
+    return 0;
+}
+
+static int execute(struct database *database, const char *sql)
+{
+    return sqlite3_exec(database->handle, sql, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : database_fail(database);
+}
+
+/* Reads the first column of the only row. */
+static int read_number(struct database *database, const char *sql, int64_t *ret)
+{
+    sqlite3_stmt *statement = database_query(database, sql);
+    int r = database_step(database, statement);
+
+    if (r != DATABASE_E_ROW)
+        return r < 0 ? r : database_refuse(database, EUCLEAN, "its table \"store\" is empty");
+    *ret = sqlite3_column_int64(statement, 0);
+    (void)sqlite3_reset(statement);
+    return 0;
+}
+
+static void disconnect(struct database *database, bool failed)
+{
+    for (size_t i = 0; i < database->n_queries; i++)
+        (void)sqlite3_finalize(database->queries[i].statement);
+    database->n_queries = 0;
+    if (failed && database->handle)
+        (void)sqlite3_db_config(database->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    (void)sqlite3_close(TAKE_PTR(database->handle));
+}
+
+static int set_up(struct database *database)
+{
+    return execute(database, database->unsynced ? SETTINGS_UNSYNCED : SETTINGS);
+}
+
+static int migrate(struct database *database, int version)
+{
+    return schema_migrate(database->handle, version) == SQLITE_OK ? 0 : database_fail(database);
+}
+
+/* Fills the file `path`, which is empty. */
+static int fill(struct database *database, const char *path, const char *vfs)
+{
+    int r = connect(database, path, vfs);
+
+    if (r == 0)
+        r = set_up(database);
+    if (r == 0)
+        r = migrate(database, 0);
+    if (r == 0 && sqlite3_wal_checkpoint_v2(database->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE,
+                                            NULL, NULL) != SQLITE_OK)
+        r = database_fail(database);
+    disconnect(database, r < 0);
+    return r;
+}
+
+/* Makes an empty file, in place of any that is there. */
+static int make_file(struct database *database, const char *path)
+{
+    int fd;
+
+    (void)unlink(path);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, MODE_FILE);
+    if (fd < 0)
+        return fail(database);
+    close_fd(fd);
+    return 0;
+}
+
+/* Makes the file under another name first: an empty or unfinished database is never taken for one
+ * that had no jobs. */
+static int create(struct database *database, const char *vfs)
+{
+    char path[DATABASE_BESIDE_MAX], log[DATABASE_BESIDE_MAX];
+    int r;
+
+    database_beside(database, "-wal", log);
+    if (access(log, F_OK) == 0)
+        return database_refuse(database, EUCLEAN, "it is missing, but its log is there");
+    database_beside(database, ".new", path);
+    r = make_file(database, path);
+    if (r == 0)
+        r = fill(database, path, vfs);
+    if (r < 0)
+        return r;
+    return rename(path, database->path) < 0 || fsync(database->lock) < 0 ? fail(database) : 0;
+}
+
+/* Makes the database if there is none. SQLite must not see an empty file: it would remove the
+ * log. */
+static int look_at_file(struct database *database, const char *vfs)
+{
+    struct stat status;
+
+    if (stat(database->path, &status) < 0)
+        return errno == ENOENT ? create(database, vfs) : fail(database);
+    return status.st_size == 0 ? database_refuse(database, EUCLEAN, "it is empty") : 0;
+}
+
+/* Checks that the file is ours, and brings it up to date. */
+static int adopt(struct database *database)
+{
+    int64_t application, version;
+    int r = read_number(database, "PRAGMA application_id", &application);
+
+    if (r == 0)
+        r = read_number(database, "PRAGMA user_version", &version);
+    if (r < 0)
+        return r;
+    if (application != SCHEMA_APPLICATION || version < 1)
+        return database_refuse(database, EUCLEAN, "this is no database of trouped");
+    if (version > SCHEMA_VERSION)
+        return database_refuse(database, ENOTSUP,
+                               "a newer trouped has written it, which has to be installed again");
+    r = set_up(database);
+    return r == 0 ? migrate(database, (int)version) : r;
+}
+
+static int begin_run(struct database *database)
+{
+    int64_t run = 0, id_key = 0, page_size = 0;
+    int r = read_number(database, "PRAGMA page_size", &page_size);
+
+    database->page_size = (int)page_size;
+    if (r == 0) {
+        database_begin(database);
+        r = database_step(database, database_query(database, "UPDATE store SET run = run + 1"));
+    }
+    if (r == 0)
+        r = read_number(database, "SELECT run FROM store", &run);
+    if (r == 0)
+        r = read_number(database, "SELECT id_key FROM store", &id_key);
+    if (r == 0)
+        r = database_commit(database);
+    if (r < 0)
+        return r;
+    database->run = (uint64_t)run;
+    database->id_key = (uint64_t)id_key;
+    return 0;
+}
+
+int database_open(struct database *database, const char *path, const char *vfs)
+{
+    int r;
+
+    database->path = path;
+    database->problem[0] = '\0';
+    database->error = 0;
+    r = lock_directory(database);
+    if (r == 0)
+        r = database_cut_log(database);
+    if (r == 0)
+        r = look_at_file(database, vfs);
+    if (r == 0)
+        r = connect(database, path, vfs);
+    if (r == 0)
+        r = adopt(database);
+    if (r == 0)
+        r = begin_run(database);
+    if (r < 0)
+        database_close(database, true);
+    return r;
+}
+
+static int create_unsynced(struct database *database)
+{
+    int r = make_file(database, database->path);
+
+    if (r == 0)
+        r = connect(database, database->path, NULL);
+    if (r == 0)
+        r = set_up(database);
+    return r == 0 ? migrate(database, 0) : r;
+}
+
+static int open_unsynced(struct database *database)
+{
+    int r = access(database->path, F_OK) < 0 ? fail(database) : 0;
+
+    if (r == 0)
+        r = connect(database, database->path, NULL);
+    return r == 0 ? adopt(database) : r;
+}
+
+int database_open_unsynced(struct database *database, const char *path, bool create)
+{
+    int r;
+
+    *database = (struct database)DATABASE_NULL;
+    database->path = path;
+    database->unsynced = true;
+    r = create ? create_unsynced(database) : open_unsynced(database);
+    if (r < 0)
+        database_close(database, true);
+    return r;
+}
+
+void database_close(struct database *database, bool failed)
+{
+    disconnect(database, failed);
+    if (!failed)
+        database->log_valid = -1;
+    database->lock = close_fd(database->lock);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Internal interface between database*.c. */
+
+#include "supervisor/store/database.h"
+
+/* Room for the path of a file beside the database. */
+#define DATABASE_BESIDE_MAX (PATH_MAX + 8)
+/* Writes the path of the database with this ending. */
+void database_beside(const struct database *database, const char *suffix, char *ret);
+
+/* Sets `problem` to what SQLite says about its last call, and returns the -errno of that. */
+int database_fail(struct database *database);
+/* Sets `problem` to `text`; NULL = that of the error, an errno. Returns -error. */
+int database_refuse(struct database *database, int error, const char *text);
+
+/* ---- database-log.c ---- */
+
+/* Leaves only what is on disk in the log. After a failed sync, the kernel shows the rest as if it
+ * were on disk too, and SQLite would take it for committed. Returns 0 or -errno. */
+int database_cut_log(struct database *database);
+/* Notes that the log is on disk. `pages_before`: log_pages before this commit. Returns 0 or
+ * -errno. */
+int database_note_commit(struct database *database, int pages_before);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * One connection to the SQLite database that holds durable jobs. All calls are synchronous and come
+ * from one thread: the storage thread (store.h), or a unit test.
+ *
+ * The database uses a write-ahead log and syncs each commit. Other programs may read it meanwhile;
+ * an exclusive lock on its directory keeps a second trouped out.
+ */
+
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define DATABASE_QUERIES_MAX 32
+#define DATABASE_PROBLEM_MAX (PATH_MAX + 256)
+
+/* A prepared statement, found by the address of its text. */
+struct database_query {
+    const char *sql;
+    sqlite3_stmt *statement;
+};
+
+struct database {
+    sqlite3 *handle; /* NULL = closed */
+    const char *path;
+    bool unsynced; /* opened by database_open_unsynced() */
+    int lock;      /* the locked directory; -1 = none */
+    struct database_query queries[DATABASE_QUERIES_MAX];
+    size_t n_queries;
+    uint64_t run;    /* how often it was opened */
+    uint64_t id_key; /* for job-number.h */
+    int page_size;
+    int log_pages;                      /* in the write-ahead log, with those of the last commit */
+    off_t log_valid;                    /* bytes of the log that are on disk; -1 = not known yet */
+    uint32_t log_salt;                  /* changes whenever the log begins anew */
+    int error;                          /* the first of this transaction that ends it; 0 = none */
+    char problem[DATABASE_PROBLEM_MAX]; /* its text, with the file; "" = none */
+};
+
+/* clang-format off */
+#define DATABASE_NULL {.lock = -1, .log_valid = -1}
+/* clang-format on */
+
+/*
+ * Opens the database at `path`, which is borrowed; makes it, with its directory, if there is none,
+ * and brings older versions up to date. Counts the opening in `run`: this commit also syncs what an
+ * earlier process may have left unsynced in the log. `vfs` is for tests; NULL = the system's files.
+ *
+ * Returns 0, or on error the following, with `problem` set and nothing left open:
+ *   -EUCLEAN   the file is damaged or no database of trouped; it is left as it is
+ *   -ENOTSUP   a newer trouped wrote it
+ *   -EALREADY  another process uses it
+ *   -ENOSPC    there is no space
+ *   -errno     anything else; -EIO for a failed read, write or sync
+ */
+int database_open(struct database *database, const char *path, const char *vfs);
+
+/*
+ * The same for a file that need not outlive the machine, nor a process that dies while it writes:
+ * it has no log, no lock and no runs, and nothing is synced. `create` makes an empty one, in place
+ * of any that is there; otherwise -ENOENT if there is none.
+ */
+int database_open_unsynced(struct database *database, const char *path, bool create);
+
+/* Closes the connection. If it has failed, there is no checkpoint, and the next opening of this
+ * struct first cuts off what a failed commit has left in the log. Idempotent. */
+void database_close(struct database *database, bool failed);
+
+void database_begin(struct database *database);
+/* Returns 0, or the first error since database_begin(): the caller rolls back then, and closes the
+ * database unless the error is -ENOSPC. */
+int database_commit(struct database *database);
+void database_rollback(struct database *database);
+
+/* Copies the log into the database. Returns 0 or -errno; 0 also if a reader prevents it. */
+int database_checkpoint(struct database *database);
+
+/* Space in bytes. All 0 on error. */
+struct database_room {
+    uint64_t free;   /* within the database's file: pages that hold nothing */
+    uint64_t growth; /* that the file needs before all of the log is in it */
+    uint64_t log;    /* the log's file, which is used again once it is in the database */
+    uint64_t disk;
+};
+struct database_room database_measure_room(struct database *database);
+
+/* Keeps the database's file from growing, so that its log can always be copied into it, or lets it
+ * grow again. */
+void database_limit(struct database *database, bool limited);
+
+/*
+ * Returns a prepared statement for `sql`, a string constant, ready for binding. It belongs to the
+ * database. database_step() resets it, unless there is a row. NULL on error: binding does nothing
+ * then, and database_step() returns that error.
+ */
+sqlite3_stmt *database_query(struct database *database, const char *sql);
+
+enum {
+    _DATABASE_E_SUCCESS,
+    DATABASE_E_ROW,    /* a row can be read; step again or reset */
+    DATABASE_E_EXISTS, /* a unique value is there already */
+};
+
+/* Runs a statement. Returns 0 when it is finished, DATABASE_E_*, or -errno as above; -E2BIG for a
+ * value that is too large. */
+int database_step(struct database *database, sqlite3_stmt *statement);

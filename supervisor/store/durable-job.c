@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/store/durable-job.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/job/job-waiter.h"
+#include "supervisor/store/dead-rows.h"
+#include "supervisor/store/ended-rows.h"
+#include "supervisor/store/job-number.h"
+#include "supervisor/store/job-to-row.h"
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the row ---- */
+
+/* Fills in what never changes. */
+static void durable_describe(struct durable_job *durable)
+{
+    const struct job *job = durable->record.job;
+    struct job_row *row = &durable->row;
+
+    job_to_row(row, job, durable->group);
+    durable->payload = job->payload;
+    row->payload = payload_data(&durable->payload);
+    row->payload_fd = durable->payload.fd;
+}
+
+/* ---- rows without a job ---- */
+
+struct removal {
+    struct store_task task;
+    int64_t number;
+    int (*remove)(struct database *database, int64_t number);
+};
+
+static int removal_apply(struct store_task *task, struct database *database)
+{
+    struct removal *removal = list_entry(task, struct removal, task);
+
+    return removal->remove(database, removal->number);
+}
+
+static void removal_done(struct store_task *task, int result)
+{
+    (void)result;
+    free(list_entry(task, struct removal, task));
+}
+
+/* Removes what is stored under this number. Without memory it comes back at the next start. */
+static void remove_rows(struct durable_jobs *jobs, int64_t number,
+                        int (*remove)(struct database *database, int64_t number))
+{
+    struct removal *removal = jobs->store ? malloc(sizeof(*removal)) : NULL;
+
+    if (!removal)
+        return;
+    *removal = (struct removal){
+        .task = {.apply = removal_apply, .done = removal_done, .lazy = true},
+        .number = number,
+        .remove = remove,
+    };
+    list_init(&removal->task.link);
+    store_add(jobs->store, &removal->task);
+}
+
+static int remove_job(struct database *database, int64_t number)
+{
+    int r = job_rows_remove(database, number);
+
+    if (r == 0)
+        r = ended_rows_remove(database, number);
+    return r == 0 ? dead_rows_remove(database, number) : r;
+}
+
+/* ---- writing ---- */
+
+static int write_result(struct database *database, const struct durable_job *durable)
+{
+    struct ended_row row = {
+        .number = durable->row.number,
+        .group = durable->row.group,
+        .group_size = durable->row.group_size,
+        .key = durable->row.key,
+        .key_size = durable->row.key_size,
+        .name = durable->row.name,
+        .name_size = durable->row.name_size,
+    };
+
+    job_result_to_row(&row, durable->record.job, durable->end);
+    return ended_rows_put(database, &row);
+}
+
+static int write_letter(struct database *database, const struct durable_job *durable)
+{
+    const struct job *job = durable->record.job;
+    const struct dead_row row = {
+        .number = durable->row.number,
+        .letter = durable->letter,
+        .group = durable->row.group,
+        .group_size = durable->row.group_size,
+        .key = durable->row.key,
+        .key_size = durable->row.key_size,
+        .name = durable->row.name,
+        .name_size = durable->row.name_size,
+        .reason = job->reason,
+        .reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0,
+        .code = job->code,
+        .attempts = job->n_failed,
+        .submitter_uid = job->submitter_uid,
+        .created_at = job->created_at,
+        .dead_at = job->ended_at,
+        .asked = durable->row.asked,
+        .payload = payload_data(&job->payload),
+        .payload_fd = job->payload.fd,
+        .payload_size = job->payload.size,
+    };
+
+    return dead_rows_put(database, &row);
+}
+
+static int write_end(struct database *database, const struct durable_job *durable)
+{
+    int r = job_rows_remove(database, durable->row.number);
+
+    if (r == 0 && durable->keeps & DURABLE_RESULT)
+        r = write_result(database, durable);
+    if (r == 0 && durable->keeps & DURABLE_LETTER)
+        r = write_letter(database, durable);
+    return r;
+}
+
+/* Removes the dead letter that the job replaces, in the transaction that adds the job: one of them
+ * is always on disk. The row of the job is there if an earlier try has been written after all. */
+static int write_replacement(struct database *database, const struct durable_job *durable)
+{
+    int r = durable->replaces != 0 ? dead_rows_remove(database, durable->replaces) : 0;
+
+    return r == 0 && durable->replaces != 0 ? job_rows_remove(database, durable->row.number) : r;
+}
+
+/* Runs in the storage thread. The outcome of a job does not change once its end is noted. */
+static int durable_apply(struct store_task *task, struct database *database)
+{
+    struct durable_job *durable = list_entry(task, struct durable_job, task);
+    int r = durable->given & DURABLE_ADD ? write_replacement(database, durable) : 0;
+
+    if (r < 0)
+        return r;
+    if (durable->given & DURABLE_END)
+        return write_end(database, durable);
+    if (durable->given & DURABLE_ADD)
+        return job_rows_add(database, &durable->row);
+    return job_rows_update(database, &durable->row);
+}
+
+/* Gives the store what is noted. */
+static void durable_give(struct durable_job *durable, bool lazy)
+{
+    durable->jobs->n_busy++;
+    durable->given = durable->noted;
+    durable->noted = 0;
+    job_progress_to_row(&durable->row, durable->record.job);
+    /* Nobody has been promised anything yet; but a dead letter is written if possible, and a job
+     * that replaces one takes no more space than that. */
+    durable->task.addition = (durable->given & DURABLE_ADD) != 0 && durable->replaces == 0 &&
+                             !(durable->ended && !durable->record.job->keep_result);
+    durable->task.lazy = lazy;
+    store_add(durable->jobs->store, &durable->task);
+}
+
+static void durable_forget_attempt(struct durable_job *durable)
+{
+    if (durable->kept)
+        ended_attempts_remove(&durable->jobs->attempts, TAKE_PTR(durable->kept));
+}
+
+/* The store has nothing of the job any more. */
+static void durable_got(struct durable_job *durable)
+{
+    struct durable_jobs *jobs = durable->jobs;
+
+    durable->given = 0;
+    if (--jobs->n_busy == 0 && jobs->idle)
+        jobs->idle(jobs);
+}
+
+/* Takes the task back from the store. Returns false if that is too late. */
+static bool durable_take_back(struct durable_job *durable)
+{
+    if (durable->given == 0)
+        return true;
+    if (!store_cancel(durable->jobs->store, &durable->task))
+        return false;
+    durable->noted |= durable->given;
+    durable_got(durable);
+    return true;
+}
+
+static void durable_note(struct durable_job *durable, enum durable_change change, bool lazy)
+{
+    const bool all_lazy = lazy && (durable->given == 0 || durable->task.lazy);
+
+    durable->noted |= change;
+    if (durable_take_back(durable))
+        durable_give(durable, all_lazy);
+}
+
+static void durable_drop_payload(struct durable_job *durable)
+{
+    if (durable->owns_payload)
+        payload_deinit(&durable->payload);
+    durable->owns_payload = false;
+}
+
+void durable_job_take_payload(struct job *job)
+{
+    struct durable_job *durable = durable_of(job);
+
+    if (!(durable->given & DURABLE_ADD))
+        return;
+    durable->owns_payload = true;
+    payload_init(&job->payload);
+}
+
+static void durable_done(struct store_task *task, int result)
+{
+    struct durable_job *durable = list_entry(task, struct durable_job, task);
+    const unsigned changes = durable->given;
+
+    durable_got(durable);
+    durable_drop_payload(durable);
+    if (changes & DURABLE_ADD) {
+        durable->stored = result == 0;
+        if (result == -EIO) /* it may be on disk */
+            remove_rows(durable->jobs, durable->row.number, remove_job);
+        if (result != 0)
+            durable->noted = 0;
+    }
+    if (durable->noted != 0)
+        durable_give(durable, false);
+    else
+        durable_forget_attempt(durable);
+    durable->jobs->written(durable->record.job, changes, result);
+}
+
+/* ---- the job ---- */
+
+static int durable_make(struct durable_jobs *jobs, struct job *job, const char *group,
+                        int64_t number, const struct protocol_id *id)
+{
+    struct durable_job *durable = calloc(1, sizeof(*durable));
+
+    if (!durable)
+        return -ENOMEM;
+    durable->jobs = jobs;
+    durable->group = group;
+    durable->row = (struct job_row)JOB_ROW_NULL;
+    durable->row.number = number;
+    durable->task.apply = durable_apply;
+    durable->task.done = durable_done;
+    list_init(&durable->task.link);
+    list_init(&durable->unread_link);
+    list_init(&durable->answers);
+    list_init(&durable->later);
+    job_set_record(jobs->jobs, job, &durable->record, id);
+    return 0;
+}
+
+int durable_job_take(struct durable_jobs *jobs, struct job *job, const char *group, int64_t number)
+{
+    const struct protocol_id id = job_number_to_id(store_id_key(jobs->store), number);
+
+    return durable_make(jobs, job, group, number, &id);
+}
+
+int durable_job_adopt(struct durable_jobs *jobs, struct job *job, const char *group, int64_t number)
+{
+    struct protocol_id id;
+    int r;
+
+    job_get_id(job, &id);
+    r = durable_make(jobs, job, group, number, &id);
+    if (r < 0)
+        return r;
+    durable_of(job)->stored = true;
+    list_push_back(&jobs->unread, &durable_of(job)->unread_link);
+    return 0;
+}
+
+void durable_job_found(struct job *job, unsigned keeps)
+{
+    struct durable_job *durable = durable_of(job);
+
+    list_unlink(&durable->unread_link);
+    if (durable->noted == 0)
+        return;
+    if (durable->ended) {
+        durable_describe(durable);
+        durable->keeps = keeps & (DURABLE_RESULT | (durable->letter != 0 ? DURABLE_LETTER : 0u));
+    }
+    list_swap(&durable->answers, &durable->later);
+    durable_give(durable, false);
+}
+
+void durable_job_leave(struct job *job)
+{
+    struct durable_job *durable = durable_of(job);
+
+    if (!durable_job_is_unread(job))
+        return;
+    list_unlink(&durable->unread_link);
+    durable->noted = 0;
+    if (durable->kept) /* for the job that is made of its row */
+        ended_attempts_put_back(&durable->jobs->attempts, TAKE_PTR(durable->kept));
+}
+
+void durable_jobs_close(struct durable_jobs *jobs)
+{
+    list_for_each_safe (node, &jobs->unread) {
+        struct durable_job *durable = list_entry(node, struct durable_job, unread_link);
+
+        list_unlink(node);
+        durable->noted = 0;
+        if (durable->ended)
+            jobs->written(durable->record.job, DURABLE_END, -ECANCELED);
+    }
+}
+
+int durable_job_new(struct durable_jobs *jobs, struct job *job, const char *group, int64_t replaces)
+{
+    int r = durable_job_take(jobs, job, group, store_next_number(jobs->store));
+
+    if (r == 0)
+        durable_of(job)->replaces = replaces;
+    return r;
+}
+
+int durable_job_take_result(struct durable_jobs *jobs, struct job *job, const char *group,
+                            int64_t number)
+{
+    int r = durable_job_take(jobs, job, group, number);
+
+    if (r < 0)
+        return r;
+    durable_of(job)->ended = true;
+    durable_of(job)->end = job->state;
+    durable_of(job)->keeps = DURABLE_RESULT;
+    return 0;
+}
+
+struct job *durable_job_find(const struct durable_jobs *jobs, const struct job_row *row)
+{
+    struct protocol_id id = job_number_to_id(store_id_key(jobs->store), row->number);
+    struct job *job;
+
+    memcpy(id.name, row->name_size > 0 ? row->name : "", row->name_size);
+    id.name[row->name_size] = '\0';
+    job = job_by_id(jobs->jobs, &id);
+    return job && job->record && durable_job_number(job) == row->number ? job : NULL;
+}
+
+void durable_job_add(struct job *job)
+{
+    durable_describe(durable_of(job));
+    durable_note(durable_of(job), DURABLE_ADD, false);
+}
+
+void durable_job_update(struct job *job, bool lazy)
+{
+    struct durable_job *durable = durable_of(job);
+
+    if (durable_job_is_unread(job))
+        durable->noted |= DURABLE_UPDATE; /* written when its row has been read */
+    else if (durable->stored || durable_job_is_busy(job))
+        durable_note(durable, DURABLE_UPDATE, lazy);
+}
+
+bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64_t letter)
+{
+    struct durable_job *durable = durable_of(job);
+    const bool taken_back = durable_take_back(durable);
+
+    if (taken_back && !durable->stored &&
+        ((keeps == 0 && durable->replaces == 0) || job->refusal != 0)) {
+        durable->noted = 0;
+        durable_forget_attempt(durable);
+        return false;
+    }
+    if (!durable->row.group && !durable_job_is_unread(job))
+        durable_describe(durable); /* it was read, not added */
+    durable->ended = true;
+    durable->end = end;
+    durable->keeps = keeps;
+    durable->letter = letter;
+    durable->noted = DURABLE_END | (durable->noted & DURABLE_ADD);
+    if (taken_back && !durable_job_is_unread(job))
+        durable_give(durable, false);
+    return true;
+}
+
+/* How many attempts have failed is known when the row has been read. */
+#define N_FAILED_UNKNOWN UINT32_MAX
+
+void durable_job_keep_attempt(struct job *job)
+{
+    struct durable_job *durable = durable_of(job);
+    const uint32_t n_failed = durable_job_is_unread(job) ? N_FAILED_UNKNOWN : job->n_failed;
+
+    durable_forget_attempt(durable);
+    durable->kept =
+        ended_attempts_add(&durable->jobs->attempts, durable->row.number, job->attempt, n_failed);
+}
+
+uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row, bool in_hand)
+{
+    struct durable_job *durable = durable_of(job);
+    struct ended_attempts *attempts = &durable->jobs->attempts;
+    uint32_t n_missed = 0;
+    struct kept_attempt *entry;
+
+    while ((entry = ended_attempts_take(attempts, row->number))) {
+        const bool written = entry->n_failed < row->n_failed;
+
+        if (!in_hand && entry->attempt > job->attempt)
+            job->attempt = entry->attempt;
+        if (!written && !(in_hand && entry->attempt >= job->attempt))
+            n_missed++;
+        ended_attempts_remove(attempts, entry);
+    }
+    if (n_missed > 0 && !durable->kept)
+        durable->kept = ended_attempts_add(
+            attempts, row->number, in_hand ? job->attempt - 1 : job->attempt, row->n_failed);
+    return n_missed;
+}
+
+void durable_job_await(struct job *job, struct job_waiter *waiter)
+{
+    struct durable_job *durable = durable_of(job);
+
+    assert(durable_job_is_busy(job));
+    list_unlink(&waiter->link);
+    list_push_back(durable->noted != 0 ? &durable->later : &durable->answers, &waiter->link);
+}
+
+void durable_job_answer(struct job *job)
+{
+    struct durable_job *durable = durable_of(job);
+    struct list *node;
+
+    while ((node = list_first(&durable->answers))) {
+        struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
+
+        list_unlink(node);
+        waiter->changed(waiter, job);
+    }
+    list_swap(&durable->answers, &durable->later);
+}
+
+void durable_job_answer_all(struct job *job)
+{
+    durable_job_answer(job);
+    durable_job_answer(job);
+}
+
+void durable_job_free(struct job *job)
+{
+    struct durable_job *durable = durable_of(job);
+
+    if (durable->ended && durable->keeps & DURABLE_RESULT && job_ended(job) && job->refusal == 0)
+        remove_rows(durable->jobs, durable->row.number, ended_rows_remove);
+
+    assert(!durable_job_is_busy(job));
+    durable_forget_attempt(durable);
+    list_unlink(&durable->unread_link);
+    job_drop_record(durable->jobs->jobs, job);
+    durable_drop_payload(durable);
+    free(durable);
+}
+
+void durable_jobs_drop_letter(struct durable_jobs *jobs, int64_t number)
+{
+    remove_rows(jobs, number, dead_rows_remove);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The row of a durable job, as the loop knows it. Changes are noted here and written by the store;
+ * those that come before the store has begun to write are merged. A job that ends before it was
+ * written, and of which nothing is kept, is never written at all.
+ */
+
+#include "supervisor/job/job.h"
+#include "supervisor/store/ended-attempts.h"
+#include "supervisor/store/job-rows.h"
+#include "supervisor/store/store.h"
+#include <stdbool.h>
+
+struct job_waiter;
+
+/* What is written; bits. */
+enum durable_change {
+    DURABLE_ADD = 1 << 0,
+    DURABLE_UPDATE = 1 << 1, /* its attempts, its state, or the request to cancel it */
+    DURABLE_END = 1 << 2,
+};
+
+/* What stays of a job that has ended; bits. */
+enum durable_rest {
+    DURABLE_RESULT = 1 << 0,
+    DURABLE_LETTER = 1 << 1,
+};
+
+/* One for the supervisor. */
+struct durable_jobs {
+    struct store *store; /* NULL = there is none */
+    struct job_table *jobs;
+    struct list unread; /* struct durable_job.unread_link */
+    struct ended_attempts attempts;
+    bool restores; /* rows are being read: which jobs there are is not known yet */
+    /*
+     * Called when changes of a live job have been written, or could not be (`result`: see struct
+     * store_task). A failed DURABLE_ADD also takes back all that was noted since, but not the end.
+     */
+    void (*written)(struct job *job, unsigned changes, int result);
+    unsigned n_busy; /* jobs of which the store has changes */
+    /* Called when n_busy falls to 0. */
+    void (*idle)(struct durable_jobs *jobs);
+};
+
+struct durable_job {
+    struct job_record record;
+    struct durable_jobs *jobs;
+    struct store_task task;
+    const char *group;  /* borrowed */
+    struct job_row row; /* what the store writes */
+    struct payload
+        payload; /* the bytes that the store writes: the job's own, unless `owns_payload` */
+    bool owns_payload;
+    unsigned given;     /* changes that the store has */
+    unsigned noted;     /* changes that it gets when it has written those */
+    bool stored;        /* the row is on disk */
+    bool ended;         /* as `end`, which clients do not see yet */
+    enum job_state end; /* valid if `ended`, as are the next two */
+    unsigned keeps;     /* enum durable_rest */
+    uint64_t letter;    /* id of its dead letter */
+    bool leaves;        /* memory, once all is written */
+    int64_t replaces;   /* row of the dead letter that goes when this one is added; 0 = none */
+    struct kept_attempt *kept; /* the end of an attempt, until it is written; NULL = none */
+    struct list unread_link;   /* linked = its row has not been read: its end waits for that */
+    struct list answers;       /* struct job_waiter.link: called when `given` is written */
+    struct list later;         /* the same for `noted` */
+};
+
+static inline struct durable_job *durable_of(const struct job *job)
+{
+    return list_entry(job->record, struct durable_job, record);
+}
+
+/* Makes a new job durable: gives it a number, and its id unless that was chosen. The store has been
+ * open. `group` is valid as long as the job has a record. `replaces`: the row of a dead letter that
+ * goes when the job is written; 0 = none. Returns 0 or -ENOMEM. */
+int durable_job_new(struct durable_jobs *jobs, struct job *job, const char *group,
+                    int64_t replaces);
+/* The same for a row that was read. */
+int durable_job_take(struct durable_jobs *jobs, struct job *job, const char *group, int64_t number);
+
+/* The same for a job that has ended, and whose result was read. */
+int durable_job_take_result(struct durable_jobs *jobs, struct job *job, const char *group,
+                            int64_t number);
+
+/* The same for a job that a worker of the last supervisor has in hand, and that has its id. The end
+ * of such a job is not written before its row has been read. */
+int durable_job_adopt(struct durable_jobs *jobs, struct job *job, const char *group,
+                      int64_t number);
+static inline bool durable_job_is_unread(const struct job *job)
+{
+    return list_linked(&durable_of(job)->unread_link);
+}
+/* The row of such a job has been read into it, or there is none. `keeps`: as of durable_job_end().
+ */
+void durable_job_found(struct job *job, unsigned keeps);
+/* The job leaves memory. If its row has not been read, that says how to go on. */
+void durable_job_leave(struct job *job);
+/* The store is closed: reports ends that cannot be written. */
+void durable_jobs_close(struct durable_jobs *jobs);
+
+/* Finds the job of a row, if it is in memory. Returns NULL if it is not. */
+struct job *durable_job_find(const struct durable_jobs *jobs, const struct job_row *row);
+
+/* Notes that a complete job is to be added. */
+void durable_job_add(struct job *job);
+
+/* The job is about to drop its payload: the store may still read it. */
+void durable_job_take_payload(struct job *job);
+
+/* Notes that the job has changed. `lazy`: nobody waits for it. */
+void durable_job_update(struct job *job, bool lazy);
+
+/* Notes the end of a job whose outcome is in `job`; its state follows when it is told. `keeps` are
+ * bits of enum durable_rest; `letter` is the id of its dead letter. Returns false if nothing is to
+ * be written: it may be told at once. */
+bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64_t letter);
+
+/* The attempt is about to end: until that is written, the next supervisor finds it in memory. */
+void durable_job_keep_attempt(struct job *job);
+/* The row of the job was read. Returns how many attempts have ended of which the row does not know;
+ * the last one's number is in `job` then, unless a worker has a later attempt in hand. */
+uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row, bool in_hand);
+
+/* The number of its row. */
+static inline int64_t durable_job_number(const struct job *job)
+{
+    return durable_of(job)->row.number;
+}
+
+/* Whether all that is known of it is on disk. */
+static inline bool durable_job_is_stored(const struct job *job)
+{
+    return durable_of(job)->stored && (durable_of(job)->given | durable_of(job)->noted) == 0;
+}
+
+/* Whether the job may turn out to exist already, when its row is written: a job on disk that is not
+ * in memory may have the id that was chosen. */
+static inline bool durable_job_may_exist(const struct job *job)
+{
+    return job->name && !durable_of(job)->stored;
+}
+
+/* Whether its end has been noted, and is not told yet. */
+static inline bool durable_job_is_ending(const struct job *job)
+{
+    return durable_of(job)->ended;
+}
+
+/* Whether nothing more happens to it but writing. */
+static inline bool durable_job_is_settled(const struct job *job)
+{
+    return durable_of(job)->ended || durable_of(job)->leaves;
+}
+
+/* Whether changes are to be written. */
+static inline bool durable_job_is_busy(const struct job *job)
+{
+    return (durable_of(job)->given | durable_of(job)->noted) != 0;
+}
+
+/* Calls a waiter of the job once, instead of for each change: when all that was noted has been
+ * written, or the job has ended. */
+void durable_job_await(struct job *job, struct job_waiter *waiter);
+/* Calls those whose changes have been written. */
+void durable_job_answer(struct job *job);
+/* Calls all: the job has ended. */
+void durable_job_answer_all(struct job *job);
+
+/* Frees the record of a job that is not busy, and removes its result from disk; other rows stay. As
+ * struct job_table.free_record. */
+void durable_job_free(struct job *job);
+
+/* Removes the dead letter of the job with this number. */
+void durable_jobs_drop_letter(struct durable_jobs *jobs, int64_t number);

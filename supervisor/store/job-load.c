@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/store/job-load.h"
+
+#include "supervisor/store/job-number.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct loaded_job *loaded_job_free(struct loaded_job *job)
+{
+    if (job)
+        payload_deinit(&job->payload);
+    free(job);
+    return NULL;
+}
+
+static const char *copy_text(char **place, const char *text, uint32_t size)
+{
+    char *copy = *place;
+
+    if (size == 0)
+        return NULL;
+    memcpy(copy, text, size);
+    *place += size;
+    return copy;
+}
+
+/* As job_row_fn. Returns 0 or -ENOMEM. */
+static int copy_row(void *userdata, const struct job_row *row)
+{
+    struct job_load_entry *entry = userdata;
+    struct loaded_job *job =
+        malloc(sizeof(*job) + row->group_size + row->key_size + row->name_size);
+    char *place;
+
+    if (!job)
+        return -ENOMEM;
+    place = job->texts;
+    job->row = *row;
+    job->row.group = copy_text(&place, row->group, row->group_size);
+    job->row.key = copy_text(&place, row->key, row->key_size);
+    job->row.name = copy_text(&place, row->name, row->name_size);
+    job->row.payload = NULL;
+    payload_init(&job->payload);
+    entry->number = row->number;
+    entry->job = job;
+    return row->payload ? payload_set(&job->payload, row->payload, (size_t)row->payload_size) : 0;
+}
+
+/* A transaction that failed is applied again. */
+static void forget_rows(struct job_load *load)
+{
+    for (size_t i = 0; i < load->n; i++)
+        load->entries[i].job = loaded_job_free(load->entries[i].job);
+    load->n_read = 0;
+}
+
+/* Returns 0, JOB_ROWS_E_MISSING or -errno. */
+static int find_number(struct database *database, const struct protocol_id *id, int64_t *ret)
+{
+    char name[PROTOCOL_ID_TEXT];
+
+    *ret = job_number_of_id(database->id_key, id);
+    if (*ret != 0)
+        return 0;
+    protocol_id_format(id, name);
+    return job_rows_find(database, name, strlen(name), ret);
+}
+
+static int copy_next_row(void *userdata, const struct job_row *row)
+{
+    struct job_load *load = userdata;
+
+    return copy_row(&load->entries[load->n_read++], row);
+}
+
+/* Without memory for a row, those before it are kept. */
+static int load_apply(struct store_task *task, struct database *database)
+{
+    struct job_load *load = job_load_of(task);
+    uint64_t bytes = 0;
+    int r = 0;
+
+    forget_rows(load);
+    if (load->lists)
+        return job_rows_list(database, load->after, load->ended, (unsigned)load->n, copy_next_row,
+                             load);
+    if (load->by_id)
+        r = find_number(database, &load->id, &load->entries[0].number);
+    if (r < 0)
+        return r;
+    for (; r == 0 && load->n_read < load->n && bytes <= load->bytes_max; load->n_read++) {
+        struct job_load_entry *entry = &load->entries[load->n_read];
+
+        r = job_rows_fetch(database, entry->number, copy_row, entry);
+        if (r == -ENOMEM) {
+            entry->job = loaded_job_free(entry->job);
+            return 0;
+        }
+        if (r < 0)
+            return r;
+        if (r == 0)
+            bytes += entry->job->payload.size;
+        r = 0;
+    }
+    return 0;
+}
+
+struct job_load *job_load_new(size_t n)
+{
+    struct job_load *load = calloc(1, sizeof(*load) + n * sizeof(load->entries[0]));
+
+    if (!load)
+        return NULL;
+    load->task.apply = load_apply;
+    list_init(&load->task.link);
+    load->bytes_max = UINT64_MAX;
+    load->n = n;
+    return load;
+}
+
+struct job_load *job_load_free(struct job_load *load)
+{
+    if (load)
+        forget_rows(load);
+    free(load);
+    return NULL;
+}

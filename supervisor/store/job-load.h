@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Reads durable jobs from disk: the storage thread copies their rows, the loop uses the copies. */
+
+#include "shared/protocol/job-id.h"
+#include "supervisor/channel/payload.h"
+#include "supervisor/store/job-rows.h"
+#include "supervisor/store/store.h"
+
+/* A copy of a row. row.payload is unset: the bytes are in `payload`. */
+struct loaded_job {
+    struct job_row row;
+    struct payload payload;
+    char texts[]; /* of the row */
+};
+
+struct job_load_entry {
+    int64_t number;
+    struct loaded_job *job; /* NULL = there is no such row, or it was not read */
+};
+
+struct job_load {
+    struct store_task task; /* its done() is the caller's */
+    uint64_t bytes_max;     /* of payloads; at least one row is read */
+    void *owner;            /* for the caller */
+    bool by_id;             /* reads one job: that with `id` */
+    struct protocol_id id;
+    bool lists, ended; /* reads the next `n` rows without payloads, as job_rows_list() */
+    int64_t after;
+    size_t n_read; /* the first `n_read` rows were looked up */
+    size_t n;
+    struct job_load_entry entries[];
+};
+
+/* Makes room for `n` numbers, which the caller fills in, with done() and `bytes_max`, before it
+ * adds the task. done() frees the load. NULL when out of memory. */
+struct job_load *job_load_new(size_t n);
+/* NULL allowed; returns NULL. */
+struct job_load *job_load_free(struct job_load *load);
+
+static inline struct job_load *job_load_of(struct store_task *task)
+{
+    return list_entry(task, struct job_load, task);
+}

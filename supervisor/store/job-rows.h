@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The rows of durable jobs that have not ended: everything that a new supervisor needs to go on
+ * with them. All calls run in the storage thread, within a transaction of the caller's. Updates
+ * and removals are idempotent: after a failure it is unknown whether a transaction is on disk, and
+ * its tasks are applied again, except additions.
+ *
+ * There is no index for the order in which jobs wait: it would cost as much as the rows. The
+ * supervisor keeps the numbers of the jobs in their order, and learns them at its start from
+ * job_rows_scan().
+ */
+
+#include "shared/base/clock.h"
+#include "shared/protocol/job-options.h"
+#include "supervisor/store/database.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum job_row_state {
+    JOB_ROW_WAITING,
+    JOB_ROW_DELAYED, /* until `due`: the first attempt */
+    JOB_ROW_BACKOFF, /* until `due`: the next attempt */
+    JOB_ROW_RUNNING, /* `attempt` was begun */
+    _JOB_ROW_N_STATES,
+};
+
+/* All pointers are borrowed. Texts are not terminated. */
+struct job_row {
+    int64_t number;
+    const char *group, *key, *name; /* name: chosen id */
+    uint32_t group_size, key_size, name_size;
+    uint8_t priority;
+    struct job_options asked;
+    uint32_t max_retries;
+    uid_t submitter_uid;
+    bool keep_result;
+    usec_t created_at, deadline; /* realtime; deadline: 0 = none */
+
+    /* What job_rows_update() writes. */
+    enum job_row_state state;
+    bool cancel_requested;
+    uint32_t attempt, n_failed;
+    usec_t due;        /* realtime; 0 = none */
+    usec_t started_at; /* realtime: this attempt; 0 = none */
+
+    /* The payload is `payload_size` bytes at `payload`, or in the sealed file `payload_fd`; NULL
+     * and -1 = not read, in rows of job_rows_scan(). */
+    uint64_t payload_size;
+    const void *payload;
+    int payload_fd;
+};
+
+/* clang-format off */
+#define JOB_ROW_NULL {.payload_fd = -1, .asked = JOB_OPTIONS_DEFAULT}
+/* clang-format on */
+
+enum {
+    _JOB_ROWS_E_SUCCESS,
+    JOB_ROWS_E_EXISTS,  /* a job that has not ended, or a kept result, has that name */
+    JOB_ROWS_E_MISSING, /* there is no such row */
+};
+
+/* Adds a row. Returns 0, JOB_ROWS_E_EXISTS, or -errno: see database_step(). */
+int job_rows_add(struct database *database, const struct job_row *row);
+
+/* Writes what an attempt changes: see above. No row is no error: a job that has not been written
+ * yet. Returns 0 or -errno. */
+int job_rows_update(struct database *database, const struct job_row *row);
+
+/* Removes a row, if it is there: the job has ended, or its addition has failed with an unknown
+ * result. Returns 0 or -errno. */
+int job_rows_remove(struct database *database, int64_t number);
+
+/* Called for each row that is read. The row is valid during the call. Returns 0 to go on, or what
+ * the reading function is to return. */
+typedef int (*job_row_fn)(void *userdata, const struct job_row *row);
+
+/* Reads one row with its payload. Returns 0, JOB_ROWS_E_MISSING, -errno, or what `fn` returned. */
+int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, void *userdata);
+
+/* Reads the number of the row with that chosen name. Returns 0, JOB_ROWS_E_MISSING or -errno. */
+int job_rows_find(struct database *database, const char *name, size_t size, int64_t *ret_number);
+
+/* Reads at most `max` rows with numbers above `after`, in their order, without payloads. Returns 0,
+ * -errno, or what `fn` returned. */
+int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
+                  void *userdata);
+
+/* The same for a list: `ended` adds the rows of kept results, with a `state` of enum job_state
+ * above all of enum job_row_state. */
+int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
+                  void *userdata);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/store/schema.h"
+
+#include "shared/base/cleanup.h"
+
+/* Step N leads from version N to version N + 1, and ends by writing that version. */
+static const char *const STEPS[] = {
+    "BEGIN;"
+    /* One row. */
+    "CREATE TABLE store (run INTEGER NOT NULL, id_key INTEGER NOT NULL);"
+    "INSERT INTO store VALUES (0, random());"
+    /* Jobs that have not ended. Each index makes adding and removing a job about a sixth slower. */
+    "CREATE TABLE job ("
+    " number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT,"
+    " priority INTEGER NOT NULL, state INTEGER NOT NULL, cancel INTEGER NOT NULL,"
+    " attempt INTEGER NOT NULL, failed INTEGER NOT NULL, max_retries INTEGER NOT NULL,"
+    " created INTEGER NOT NULL, started INTEGER, due INTEGER, deadline INTEGER,"
+    " uid INTEGER NOT NULL, keep INTEGER NOT NULL,"
+    " asked_retries INTEGER, asked_timeout INTEGER, asked_backoff_min INTEGER,"
+    " asked_backoff_max INTEGER, asked_priority INTEGER,"
+    " payload BLOB);"
+    "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
+    /* Results of jobs that have ended, until they expire. */
+    "CREATE TABLE ended ("
+    " number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT,"
+    " state INTEGER NOT NULL, code INTEGER NOT NULL, reason TEXT,"
+    " attempt INTEGER NOT NULL, failed INTEGER NOT NULL, max_retries INTEGER NOT NULL,"
+    " priority INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
+    " started INTEGER, ended INTEGER NOT NULL,"
+    " result BLOB);"
+    "CREATE UNIQUE INDEX ended_name ON ended (name) WHERE name IS NOT NULL;"
+    "CREATE INDEX ended_time ON ended (ended);"
+    /* Jobs that are dead letters. */
+    "CREATE TABLE dead ("
+    " number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT,"
+    " letter INTEGER NOT NULL, code INTEGER NOT NULL, reason TEXT,"
+    " attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
+    " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
+    " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
+    " payload BLOB);"
+    "PRAGMA application_id = 1416786021; PRAGMA user_version = 1;"
+    "COMMIT",
+};
+
+_Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");
+_Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION, "a step for each version");
+
+int schema_migrate(sqlite3 *handle, int version)
+{
+    int r = SQLITE_OK;
+
+    for (; r == SQLITE_OK && version < SCHEMA_VERSION; version++)
+        r = sqlite3_exec(handle, STEPS[version], NULL, NULL, NULL);
+    if (!sqlite3_get_autocommit(handle))
+        (void)sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL);
+    return r;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Internal interface between store*.c. */
+
+#include "supervisor/loop/loop.h"
+#include "supervisor/loop/timer.h"
+#include "supervisor/store/backup.h"
+#include "supervisor/store/database.h"
+#include "supervisor/store/store.h"
+#include <pthread.h>
+
+#define task_of(node) list_entry(node, struct store_task, link)
+
+/* What the thread tells about the database. */
+struct store_report {
+    unsigned serial; /* of the change */
+    enum store_state state;
+    int64_t first_number;
+    uint64_t id_key;
+    char problem[DATABASE_PROBLEM_MAX];
+};
+
+/* The thread's own. */
+struct store_worker {
+    struct database database;
+    struct list tasks;   /* taken, and not finished */
+    int pages_copied;    /* in the log, at the last checkpoint */
+    unsigned n_failures; /* openings that failed in a row */
+    usec_t retry_at;     /* monotonic: when to open it, or to make the reserve, again */
+    char reserve[PATH_MAX + 16];
+    bool reserved;              /* the reserve is there */
+    struct store_backup *asked; /* the backup that is being made */
+    struct backup backup;
+};
+
+struct store {
+    /* The loop's own. */
+    struct loop *loop;
+    char path[PATH_MAX];
+    const char *vfs;
+    usec_t retry;
+    int log_pages;
+    void (*changed)(void *userdata, enum store_state state);
+    void *userdata;
+    struct list pending;           /* added, and not handed to the thread */
+    uint64_t batch;                /* that `pending` will be */
+    struct loop_deferred handover; /* at the end of the turn */
+    struct timer lazy;
+    struct store_report seen;
+    int64_t next_number; /* 0 = not known yet */
+    struct loop_watch watch;
+    int event_fd; /* the thread has something for the loop */
+    pthread_t thread;
+
+    /* Both sides', under the mutex. */
+    pthread_mutex_t mutex;
+    pthread_cond_t wake; /* of the thread */
+    struct list queue;   /* for the thread */
+    uint64_t handed;     /* the last batch in or through the queue */
+    uint64_t taken;      /* the last batch that the thread has taken */
+    struct list finished;
+    struct store_report report;
+    struct store_backup *backup; /* that the loop has asked for; NULL = none */
+    bool backup_finished;
+    bool stopping;
+
+    struct store_worker worker;
+};
+
+/* ---- store-thread.c ---- */
+
+void store_worker_init(struct store *store);
+/* The thread. */
+void *store_run(void *store);

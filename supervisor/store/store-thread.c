@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The thread of the store. */
+
+#include "supervisor/store/job-number.h"
+#include "supervisor/store/reserve.h"
+#include "supervisor/store/store-private.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+/* How long a transaction takes tasks: bounds the time until the first of them is done. */
+#define TRANSACTION_USEC (20 * USEC_PER_MSEC)
+
+/* Space within the database's file, and for the log, that does without the reserve. */
+#define FREE_MIN (8 << 20)
+#define LOG_MIN  (4 << 20)
+
+/* The tasks of a transaction while the disk is full: a small one may still have space. */
+#define FULL_TASKS 64
+
+/* Doubles the time until the database is opened again so often. */
+#define DOUBLINGS_MAX 6
+
+static struct store *store_of(struct store_worker *worker)
+{
+    return list_entry(worker, struct store, worker);
+}
+
+void store_worker_init(struct store *store)
+{
+    struct store_worker *worker = &store->worker;
+
+    worker->database = (struct database)DATABASE_NULL;
+    list_init(&worker->tasks);
+    (void)snprintf(worker->reserve, sizeof(worker->reserve), "%s-reserve", store->path);
+}
+
+/* ---- what the loop hears ---- */
+
+static void wake_loop(struct store *store)
+{
+    (void)eventfd_write(store->event_fd, 1);
+}
+
+static void set_state(struct store_worker *worker, enum store_state state)
+{
+    struct store *store = store_of(worker);
+    struct store_report *report = &store->report;
+    const char *problem = state == STORE_OPEN ? "" : worker->database.problem;
+
+    if (report->serial > 0 && report->state == state && strcmp(report->problem, problem) == 0)
+        return;
+    pthread_mutex_lock(&store->mutex);
+    report->serial++;
+    report->state = state;
+    report->first_number = job_number_first(worker->database.run);
+    report->id_key = worker->database.id_key;
+    (void)snprintf(report->problem, sizeof(report->problem), "%s", problem);
+    pthread_mutex_unlock(&store->mutex);
+    wake_loop(store);
+}
+
+/* Only this thread changes the state. */
+static enum store_state state_of(struct store_worker *worker)
+{
+    return store_of(worker)->report.state;
+}
+
+static bool is_usable(struct store_worker *worker)
+{
+    return state_of(worker) == STORE_OPEN || state_of(worker) == STORE_FULL;
+}
+
+/* Hands tasks back to the loop. */
+static void finish(struct store_worker *worker, struct list *tasks)
+{
+    struct store *store = store_of(worker);
+
+    if (list_empty(tasks))
+        return;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&store->finished, tasks);
+    pthread_mutex_unlock(&store->mutex);
+    wake_loop(store);
+}
+
+/* Finishes all tasks, or all additions, with an error. */
+static void finish_all(struct store_worker *worker, int error, bool additions_only)
+{
+    struct list refused = LIST_INIT(refused);
+
+    list_for_each_safe (node, &worker->tasks) {
+        if (additions_only && !task_of(node)->addition)
+            continue;
+        task_of(node)->error = error;
+        list_unlink(node);
+        list_push_back(&refused, node);
+    }
+    finish(worker, &refused);
+}
+
+/* Finishes what is not accepted in this state. */
+static void refuse(struct store_worker *worker)
+{
+    switch (state_of(worker)) {
+    case STORE_FULL:
+        return finish_all(worker, -ENOSPC, true);
+    case STORE_FAILED:
+        return finish_all(worker, -EIO, true);
+    case STORE_UNUSABLE:
+        return finish_all(worker, -EUCLEAN, false);
+    default:
+        return;
+    }
+}
+
+/* ---- backup ---- */
+
+static void finish_backup(struct store_worker *worker, int result)
+{
+    struct store *store = store_of(worker);
+
+    worker->asked->result = result;
+    worker->asked->size = worker->backup.size;
+    worker->asked->problem = worker->backup.problem;
+    worker->asked = NULL;
+    pthread_mutex_lock(&store->mutex);
+    store->backup_finished = true;
+    pthread_mutex_unlock(&store->mutex);
+    wake_loop(store);
+}
+
+/* Before the database is closed. */
+static void stop_backup(struct store_worker *worker, int error, const char *why)
+{
+    if (!worker->asked)
+        return;
+    backup_end(&worker->backup);
+    (void)snprintf(worker->backup.problem, sizeof(worker->backup.problem), "%s", why);
+    finish_backup(worker, error);
+}
+
+/* Begins it, or goes on with it. */
+static void back_up(struct store_worker *worker)
+{
+    int r = BACKUP_E_GOES_ON;
+
+    if (!worker->asked)
+        return;
+    if (!is_usable(worker))
+        return stop_backup(worker, -EIO, worker->database.problem);
+    r = worker->backup.path ? backup_step(&worker->backup)
+                            : backup_begin(&worker->backup, &worker->database, worker->asked->path);
+    if (r < 0 || (r == 0 && !worker->backup.path))
+        finish_backup(worker, r);
+}
+
+/* ---- opening ---- */
+
+static void retry_later(struct store_worker *worker)
+{
+    worker->retry_at = clock_now() + (store_of(worker)->retry << worker->n_failures);
+    if (worker->n_failures < DOUBLINGS_MAX)
+        worker->n_failures++;
+}
+
+/* The database is closed, or is no longer to be used. */
+static void fail(struct store_worker *worker, int error)
+{
+    const bool for_good = error == -EUCLEAN || error == -ENOTSUP;
+
+    stop_backup(worker, -EIO, worker->database.problem);
+    database_close(&worker->database, true);
+    retry_later(worker);
+    set_state(worker, for_good ? STORE_UNUSABLE : STORE_FAILED);
+}
+
+static void become_full(struct store_worker *worker)
+{
+    struct database *database = &worker->database;
+
+    reserve_give_up(worker->reserve);
+    worker->reserved = false;
+    database_limit(database, false);
+    (void)snprintf(database->problem, sizeof(database->problem),
+                   "%s: the disk is full; jobs are accepted again once it has %d MiB free, "
+                   "or jobs have ended",
+                   database->path, RESERVE_SIZE >> 20);
+    worker->retry_at = clock_now() + store_of(worker)->retry;
+    set_state(worker, STORE_FULL);
+}
+
+/* A file system that cannot reserve space does not keep the store from working. */
+static bool make_reserve(struct store_worker *worker)
+{
+    const int r = reserve_make(worker->reserve);
+
+    worker->reserved = r != -ENOSPC && r != -EDQUOT;
+    database_limit(&worker->database, !worker->reserved);
+    return worker->reserved;
+}
+
+/* Copies the log into the database, so that its file can be used again. Not if the disk has no
+ * space for it: a part would take the space that ends of jobs need in the log. Returns whether that
+ * has not failed otherwise. */
+static bool reuse_log(struct store_worker *worker)
+{
+    const struct database_room room = database_measure_room(&worker->database);
+    const int r = room.growth <= room.disk ? database_checkpoint(&worker->database) : 0;
+
+    if (r < 0 && r != -ENOSPC)
+        fail(worker, r);
+    return r == 0 || r == -ENOSPC;
+}
+
+/* Whether rows that have gone have left space within the file. */
+static bool has_room_inside(struct store_worker *worker)
+{
+    const struct database_room room = database_measure_room(&worker->database);
+
+    return room.free >= FREE_MIN && room.growth == 0 && room.log + room.disk >= LOG_MIN;
+}
+
+/* There is space when there is space for the reserve, or within the file: the database never gives
+ * back what it has filled the disk with. */
+static void look_for_space(struct store_worker *worker)
+{
+    if (make_reserve(worker))
+        set_state(worker, STORE_OPEN);
+    else if (reuse_log(worker))
+        has_room_inside(worker) ? set_state(worker, STORE_OPEN) : become_full(worker);
+}
+
+static void open_database(struct store_worker *worker)
+{
+    struct store *store = store_of(worker);
+    struct database *database = &worker->database;
+    int r = database_open(database, store->path, store->vfs);
+
+    if (r == -ENOSPC) {
+        reserve_give_up(worker->reserve);
+        r = database_open(database, store->path, store->vfs);
+    }
+    if (r < 0)
+        fail(worker, r);
+    else
+        look_for_space(worker);
+}
+
+/* ---- transactions ---- */
+
+/* Applies the first tasks and moves them to `applied`, then commits. Returns 0 or -errno. */
+static int apply(struct store_worker *worker, struct list *applied)
+{
+    struct database *database = &worker->database;
+    unsigned n_left = state_of(worker) == STORE_FULL ? FULL_TASKS : UINT_MAX;
+    struct list *node;
+    usec_t until;
+
+    database_begin(database);
+    until = clock_now() + TRANSACTION_USEC;
+    while (database->error == 0 && (node = list_first(&worker->tasks)) && n_left-- > 0 &&
+           clock_now() < until) {
+        list_unlink(node);
+        list_push_back(applied, node);
+        task_of(node)->error = task_of(node)->apply(task_of(node), database);
+    }
+    return database_commit(database);
+}
+
+/* Returns whether to go on at once. */
+static bool on_failure(struct store_worker *worker, int error)
+{
+    const bool was_full = state_of(worker) == STORE_FULL;
+
+    if (error == -ENOSPC) {
+        become_full(worker);
+        refuse(worker);
+        return reuse_log(worker) && !was_full;
+    }
+    fail(worker, error);
+    refuse(worker);
+    return false;
+}
+
+/* One transaction. After a failure, its tasks wait again. Returns whether to go on at once. */
+static bool commit(struct store_worker *worker)
+{
+    struct list applied = LIST_INIT(applied);
+    const int r = apply(worker, &applied);
+
+    if (r == 0) {
+        worker->n_failures = 0;
+        finish(worker, &applied);
+        return true;
+    }
+    database_rollback(&worker->database);
+    list_append(&applied, &worker->tasks);
+    list_swap(&applied, &worker->tasks);
+    return on_failure(worker, r);
+}
+
+/* Copies the log into the database from time to time: after the tasks are finished, so that they do
+ * not wait for it. Returns whether to go on at once. */
+static bool checkpoint(struct store_worker *worker)
+{
+    const int pages = worker->database.log_pages;
+    int r;
+
+    if (pages < worker->pages_copied)
+        worker->pages_copied = 0; /* the log has begun anew */
+    if (pages - worker->pages_copied < store_of(worker)->log_pages)
+        return true;
+    worker->pages_copied = pages;
+    if (!worker->reserved)
+        (void)make_reserve(worker);
+    r = database_checkpoint(&worker->database);
+    return r == 0 || on_failure(worker, r);
+}
+
+/* ---- the thread ---- */
+
+static bool may_retry(struct store_worker *worker)
+{
+    return state_of(worker) == STORE_FULL || state_of(worker) == STORE_FAILED;
+}
+
+static bool asks_for_backup(const struct store *store)
+{
+    return store->backup && !store->backup_finished;
+}
+
+/* Waits for tasks, for a backup, for the time to retry, or for the end. */
+static void wait_for_work(struct store *store)
+{
+    struct store_worker *worker = &store->worker;
+    struct timespec until = usec_to_timespec(worker->retry_at);
+    int r = 0;
+
+    while (list_empty(&store->queue) && !asks_for_backup(store) && !store->stopping && r == 0)
+        r = may_retry(worker) ? pthread_cond_timedwait(&store->wake, &store->mutex, &until)
+                              : pthread_cond_wait(&store->wake, &store->mutex);
+}
+
+/* Takes all tasks that wait. Returns false at the end, when there are none. */
+static bool take(struct store *store)
+{
+    bool goes_on;
+
+    pthread_mutex_lock(&store->mutex);
+    wait_for_work(store);
+    goes_on = !store->stopping || !list_empty(&store->queue);
+    list_append(&store->worker.tasks, &store->queue);
+    store->taken = store->handed;
+    store->worker.asked = asks_for_backup(store) ? store->backup : NULL;
+    pthread_mutex_unlock(&store->mutex);
+    return goes_on;
+}
+
+static void retry(struct store_worker *worker)
+{
+    if (!may_retry(worker) || clock_now() < worker->retry_at)
+        return;
+    if (state_of(worker) == STORE_FAILED)
+        open_database(worker);
+    else
+        look_for_space(worker);
+}
+
+void *store_run(void *userdata)
+{
+    struct store *store = userdata;
+    struct store_worker *worker = &store->worker;
+
+    open_database(worker);
+    while (take(store)) {
+        retry(worker);
+        refuse(worker);
+        while (is_usable(worker) && !list_empty(&worker->tasks) && commit(worker) &&
+               checkpoint(worker))
+            ;
+        back_up(worker);
+    }
+    stop_backup(worker, -ECANCELED, "the supervisor stops");
+    finish_all(worker, -ECANCELED, false);
+    database_close(&worker->database, !is_usable(worker));
+    return NULL;
+}

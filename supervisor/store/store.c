@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The loop's side of the store. */
+
+#include "supervisor/store/store.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/store/job-number.h"
+#include "supervisor/store/store-private.h"
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+
+/* The first time until it is tried whether there is space again, or to open the database. */
+#define RETRY USEC_PER_SEC
+/* Pages in the log before it is copied into the database. */
+#define LOG_PAGES 2000
+
+static const char *const STATES[_STORE_N_STATES] = {
+    [STORE_OPENING] = "opening", [STORE_OPEN] = "open",         [STORE_FULL] = "full",
+    [STORE_FAILED] = "failed",   [STORE_UNUSABLE] = "unusable",
+};
+
+/* Hands all pending tasks to the thread. */
+static void hand_over(struct store *store)
+{
+    loop_undefer(&store->handover);
+    timer_disarm(loop_timers(store->loop), &store->lazy);
+    if (list_empty(&store->pending))
+        return;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&store->queue, &store->pending);
+    store->handed = store->batch++;
+    pthread_cond_signal(&store->wake);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static void on_handover(struct loop_deferred *deferred)
+{
+    hand_over(list_entry(deferred, struct store, handover));
+}
+
+static void on_lazy(struct timer *timer, usec_t now)
+{
+    (void)now;
+    hand_over(list_entry(timer, struct store, lazy));
+}
+
+void store_add(struct store *store, struct store_task *task)
+{
+    struct timer_queue *timers = loop_timers(store->loop);
+
+    task->batch = store->batch;
+    list_push_back(&store->pending, &task->link);
+    if (task->lazy && (timer_armed(&store->lazy) ||
+                       timer_arm(timers, &store->lazy, loop_now(store->loop) + STORE_LAZY) == 0))
+        return;
+    loop_defer(store->loop, &store->handover);
+}
+
+bool store_cancel(struct store *store, struct store_task *task)
+{
+    bool waits;
+
+    /* Pending tasks are the loop's own, but most are with the thread already. */
+    pthread_mutex_lock(&store->mutex);
+    waits = task->batch > store->taken;
+    if (waits)
+        list_unlink(&task->link);
+    pthread_mutex_unlock(&store->mutex);
+    if (waits)
+        task->batch = 0;
+    return waits;
+}
+
+/* Takes the thread's report. Returns whether the state has changed. */
+static bool see_report(struct store *store)
+{
+    const enum store_state before = store->seen.state;
+
+    if (store->seen.serial == store->report.serial)
+        return false;
+    store->seen = store->report;
+    if (store->next_number == 0)
+        store->next_number = store->seen.first_number;
+    return store->seen.state != before;
+}
+
+static void call_done(struct list *tasks)
+{
+    struct list *node;
+
+    while ((node = list_first(tasks))) {
+        list_unlink(node);
+        task_of(node)->done(task_of(node), task_of(node)->error);
+    }
+}
+
+int store_begin_backup(struct store *store, struct store_backup *backup)
+{
+    /* Only the loop sets and clears the pointer. */
+    if (store->backup)
+        return STORE_E_BUSY;
+    pthread_mutex_lock(&store->mutex);
+    store->backup = backup;
+    pthread_cond_signal(&store->wake);
+    pthread_mutex_unlock(&store->mutex);
+    return 0;
+}
+
+/* Returns a backup that the thread has finished, or NULL. */
+static struct store_backup *take_backup(struct store *store)
+{
+    struct store_backup *backup = NULL;
+
+    if (store->backup_finished)
+        SWAP(backup, store->backup);
+    store->backup_finished = false;
+    return backup;
+}
+
+static void on_event(void *userdata, uint32_t events)
+{
+    struct store *store = userdata;
+    struct store_backup *backup;
+    struct list finished;
+    eventfd_t unused;
+    bool changed;
+
+    (void)events;
+    (void)eventfd_read(store->event_fd, &unused);
+    list_init(&finished);
+    pthread_mutex_lock(&store->mutex);
+    list_swap(&finished, &store->finished);
+    changed = see_report(store);
+    backup = take_backup(store);
+    pthread_mutex_unlock(&store->mutex);
+    if (changed && store->changed)
+        store->changed(store->userdata, store->seen.state);
+    if (backup)
+        backup->done(backup);
+    call_done(&finished);
+}
+
+/* The loop's thread handles all signals. */
+static int start_thread(struct store *store)
+{
+    sigset_t all, saved;
+    int r;
+
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &saved);
+    r = pthread_create(&store->thread, NULL, store_run, store);
+    (void)pthread_sigmask(SIG_SETMASK, &saved, NULL);
+    return -r;
+}
+
+/* With the monotonic clock, for retries. */
+static void init_condition(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(condition, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+}
+
+/* SQLite's own bookkeeping of memory costs a lock in each allocation. */
+static void configure_sqlite(void)
+{
+    (void)sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
+int store_new(struct store **ret, struct loop *loop, const struct store_options *options)
+{
+    struct store *store = calloc(1, sizeof(*store));
+    int r;
+
+    if (!store)
+        return -ENOMEM;
+    store->loop = loop;
+    store->vfs = options->vfs;
+    store->log_pages = options->log_pages > 0 ? options->log_pages : LOG_PAGES;
+    store->retry = options->retry > 0 ? options->retry : RETRY;
+    store->changed = options->changed;
+    store->userdata = options->userdata;
+    (void)snprintf(store->path, sizeof(store->path), "%s", options->path);
+    store->batch = 1;
+    configure_sqlite();
+    list_init(&store->pending);
+    list_init(&store->queue);
+    list_init(&store->finished);
+    loop_deferred_init(&store->handover, on_handover);
+    timer_init(&store->lazy, on_lazy);
+    store_worker_init(store);
+    (void)pthread_mutex_init(&store->mutex, NULL);
+    init_condition(&store->wake);
+    store->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r = store->event_fd < 0
+            ? -errno
+            : loop_watch_fd(loop, &store->watch, store->event_fd, POLLIN, on_event, store);
+    if (r == 0)
+        r = start_thread(store);
+    if (r < 0) {
+        loop_unwatch(loop, &store->watch);
+        close_fd(store->event_fd);
+        free(store);
+        return r;
+    }
+    *ret = store;
+    return 0;
+}
+
+/* done() may add tasks. */
+static void cancel_pending(struct store *store)
+{
+    struct list *node;
+
+    while ((node = list_first(&store->pending))) {
+        list_unlink(node);
+        task_of(node)->done(task_of(node), -ECANCELED);
+    }
+}
+
+struct store *store_free(struct store *store)
+{
+    if (!store)
+        return NULL;
+    hand_over(store);
+    pthread_mutex_lock(&store->mutex);
+    store->stopping = true;
+    pthread_cond_signal(&store->wake);
+    pthread_mutex_unlock(&store->mutex);
+    (void)pthread_join(store->thread, NULL);
+    if (store->backup)
+        store->backup->done(store->backup);
+    call_done(&store->finished);
+    cancel_pending(store);
+    loop_undefer(&store->handover);
+    timer_disarm(loop_timers(store->loop), &store->lazy);
+    loop_unwatch(store->loop, &store->watch);
+    close_fd(store->event_fd);
+    (void)pthread_cond_destroy(&store->wake);
+    (void)pthread_mutex_destroy(&store->mutex);
+    free(store);
+    return NULL;
+}
+
+enum store_state store_state(const struct store *store)
+{
+    return store->seen.state;
+}
+
+const char *store_state_to_string(enum store_state state)
+{
+    return STATES[state];
+}
+
+const char *store_problem(const struct store *store)
+{
+    return store->seen.problem;
+}
+
+int64_t store_next_number(struct store *store)
+{
+    return store->next_number++;
+}
+
+uint64_t store_id_key(const struct store *store)
+{
+    return store->seen.id_key;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The store: writes durable jobs to disk in a thread of its own, so that the loop never waits for
+ * it. The thread takes all tasks that wait, applies them in one transaction, and hands them back
+ * after the commit: what arrives during a commit is the next transaction.
+ */
+
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "supervisor/loop/loop.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct database;
+struct store;
+
+/*
+ * A change or a read, embedded in what it concerns. From store_add() until done(), or until
+ * store_cancel() returns true, it belongs to the store, and what apply() uses must not change.
+ * Tasks are applied in the order in which they were added.
+ */
+struct store_task {
+    struct list link;
+    uint64_t batch; /* private to the store, as is `error` */
+    int error;
+    /* Refused while the store is not open: -ENOSPC, -EIO. Other tasks wait until it is open again:
+     * they must not get lost. */
+    bool addition;
+    /* Written with the next commit, or after STORE_LAZY. */
+    bool lazy;
+    /* Runs in the thread, within a transaction; touches the task, and what belongs to it, only. May
+     * run more than once until it is committed. Returns what done() gets: 0, a positive result, or
+     * an error of the database as it is. */
+    int (*apply)(struct store_task *task, struct database *database);
+    /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
+     *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may
+     *                  be on disk; the caller removes it with a task that is no addition.
+     *   -EUCLEAN       the store is unusable
+     *   -ECANCELED     store_free(): it could not be written */
+    void (*done)(struct store_task *task, int result);
+};
+
+#define STORE_LAZY (20 * USEC_PER_MSEC)
+
+enum store_state {
+    STORE_OPENING, /* tasks wait */
+    STORE_OPEN,
+    STORE_FULL,     /* no space: additions are refused, the rest uses the reserve */
+    STORE_FAILED,   /* an I/O error: additions are refused, the rest waits until it is open again */
+    STORE_UNUSABLE, /* for good: damaged, or written by a newer trouped. All is refused */
+    _STORE_N_STATES,
+};
+
+struct store_options {
+    const char *path; /* of the database; its directory is made if it is missing. Copied */
+    /* For tests: a VFS of SQLite, the time until a first retry, and the pages in the log that make
+     * a checkpoint. NULL, 0 = the usual ones. */
+    const char *vfs;
+    usec_t retry;
+    int log_pages;
+    /* Called in the loop after each change of the state. */
+    void (*changed)(void *userdata, enum store_state state);
+    void *userdata;
+};
+
+/* Starts the thread, which opens the database. Returns 0 or -errno. */
+int store_new(struct store **ret, struct loop *loop, const struct store_options *options);
+
+/* Waits until all tasks are written, if the store is open, and ends the thread. Calls done() for
+ * all of them. NULL allowed; returns NULL. */
+struct store *store_free(struct store *store);
+
+/* Adds a task that is not in the store. done() is never called from within. */
+void store_add(struct store *store, struct store_task *task);
+
+/* Takes a task back. Returns false if the thread has taken it already: then done() follows. */
+bool store_cancel(struct store *store, struct store_task *task);
+
+/* A copy of the database. Belongs to the store until done(). */
+struct store_backup {
+    const char *path; /* of a file that does not exist; borrowed */
+    void (*done)(struct store_backup *backup);
+    int result;          /* 0, -EEXIST, -ECANCELED (the store has ended), or -errno */
+    uint64_t size;       /* bytes */
+    const char *problem; /* if it has failed; valid during done() */
+};
+
+enum {
+    _STORE_E_SUCCESS,
+    STORE_E_BUSY, /* another backup is being made */
+};
+
+/* Copies the database while transactions go on. done() is never called from within. Returns 0 or
+ * STORE_E_BUSY. */
+int store_begin_backup(struct store *store, struct store_backup *backup);
+
+enum store_state store_state(const struct store *store);
+/* "opening", "open", "full", "failed", "unusable"; static. */
+const char *store_state_to_string(enum store_state state);
+/* Why the store is not open, with the file and what to do; "" if it is. Valid until the loop's next
+ * turn. */
+const char *store_problem(const struct store *store);
+
+/* A number for a new job (job-number.h), and the key that makes its id. Valid once the store has
+ * been open. */
+int64_t store_next_number(struct store *store);
+uint64_t store_id_key(const struct store *store);

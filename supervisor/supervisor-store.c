@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Opens the store of durable jobs once a group needs it, and reports its state. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/config/syntax/path.h"
+#include "supervisor/event/event-id.h"
+#include "supervisor/group/cell/cell-durable.h"
+#include "supervisor/group/group.h"
+#include "supervisor/supervisor-private.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STATE_DIRECTORY "/var/lib/troupe"
+#define STORE_FILE      "troupe.db"
+
+static bool is_needed(const struct registry *registry)
+{
+    for (size_t i = 0; i < registry->n_groups; i++)
+        if (registry->sorted[i]->config->durable)
+            return true;
+    return false;
+}
+
+/* The configured directory, or the first that the service manager passes. Returns NULL when out of
+ * memory. */
+static char *state_directory(const struct config_daemon *config)
+{
+    const char *directory = config->state_directory;
+
+    if (!directory)
+        directory = getenv("STATE_DIRECTORY");
+    if (!directory || *directory != '/')
+        directory = STATE_DIRECTORY;
+    return strndup(directory,
+                   config->state_directory ? strlen(directory) : strcspn(directory, ":"));
+}
+
+/* Lets senders of durable jobs try again that have waited for the store to be opened. */
+static void call_senders(const struct registry *registry)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(registry, &cursor)))
+        if (group->config->durable)
+            group_call_senders(group);
+}
+
+static void on_changed(void *userdata, enum store_state state)
+{
+    struct supervisor *supervisor = userdata;
+    const char *problem = store_problem(supervisor->parts.durable.store);
+
+    if (state == STORE_OPEN)
+        restore_begin(&supervisor->restore);
+    if (state == STORE_OPEN)
+        event_emit(&supervisor->parts.events, (struct event){.level = LOG_LEVEL_NOTICE,
+                                                             .type = "store.open",
+                                                             .message = "the store of durable jobs "
+                                                                        "is open"});
+    else
+        event_emit(&supervisor->parts.events,
+                   (struct event){.level = LOG_LEVEL_ERROR,
+                                  .type = state == STORE_FULL ? "store.full" : "store.failed",
+                                  .message_id = EVENT_ID_STORE,
+                                  .message = problem});
+    call_senders(&supervisor->parts.registry);
+    loop_defer(loop_of(supervisor), &supervisor->review);
+}
+
+/* A stop waits until all is written. */
+static void on_idle(struct durable_jobs *jobs)
+{
+    struct supervisor *supervisor = supervisor_of(jobs, parts.durable);
+
+    if (supervisor->parts.control.state == CONTROL_STOPPING)
+        loop_defer(loop_of(supervisor), &supervisor->review);
+}
+
+bool supervisor_store_is_writing(const struct supervisor *supervisor)
+{
+    const struct durable_jobs *durable = &supervisor->parts.durable;
+
+    return durable->n_busy > 0 &&
+           (store_state(durable->store) == STORE_OPEN || store_state(durable->store) == STORE_FULL);
+}
+
+static void on_letter_dropped(void *userdata, int64_t row)
+{
+    durable_jobs_drop_letter(userdata, row);
+}
+
+static int open_store(struct supervisor *supervisor)
+{
+    _cleanup_free_ char *directory = state_directory(supervisor->parts.control.config);
+    _cleanup_free_ char *path = directory ? path_join(directory, STORE_FILE, "") : NULL;
+    const struct store_options options = {
+        .path = path, .changed = on_changed, .userdata = supervisor};
+
+    if (!path)
+        return -ENOMEM;
+    return store_new(&supervisor->parts.durable.store, loop_of(supervisor), &options);
+}
+
+void supervisor_open_store(struct supervisor *supervisor)
+{
+    struct parts *parts = &supervisor->parts;
+    int r;
+
+    if (parts->durable.store && store_state(parts->durable.store) == STORE_OPEN)
+        restore_begin(&supervisor->restore); /* of groups that are new */
+    if (parts->durable.store || !is_needed(&parts->registry))
+        return;
+    parts->durable.idle = on_idle;
+    parts->messages.dead_letters.drop_row = on_letter_dropped;
+    parts->messages.dead_letters.userdata = &parts->durable;
+    restore_init(&supervisor->restore, &parts->groups);
+    r = open_store(supervisor);
+    if (r < 0)
+        log_error("cannot start the store of durable jobs: %s", strerror(-r));
+}
+
+bool supervisor_store_is_opening(const struct supervisor *supervisor)
+{
+    const struct store *store = supervisor->parts.durable.store;
+
+    return store && store_state(store) == STORE_OPENING;
+}
+
+void supervisor_close_store(struct supervisor *supervisor)
+{
+    supervisor->parts.durable.store = store_free(supervisor->parts.durable.store);
+    durable_jobs_close(&supervisor->parts.durable);
+    restore_deinit(&supervisor->restore);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Upgrades the supervisor: the new program checks whether it could start, then this one ends, and
+ * the keeper starts the new one. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/control/upgrade-call.h"
+#include "supervisor/keeper/keeper.h"
+#include "supervisor/supervisor-private.h"
+#include "supervisor/upgrade/save.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Looking up users and files takes up to 20 s. */
+#define CHECK_TIMEOUT (30 * USEC_PER_SEC)
+/* The keeper may be busy. */
+#define HAND_OVER_TIMEOUT (10 * USEC_PER_SEC)
+#define REASON_MAX        2048
+
+/* ---- supervisor_check() ---- */
+
+int supervisor_check(const struct supervisor_options *options)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config *config = NULL;
+    int r = config_read(&config, options->config_directory, &problems);
+
+    if (r == CONFIG_E_INVALID)
+        reload_log_problems(&problems);
+    else if (r < 0)
+        log_error("%s: cannot read the configuration: %s", options->config_directory, strerror(-r));
+    else
+        printf("trouped " TROUPE_VERSION ": ok\n");
+    config_problems_deinit(&problems);
+    config_free(config);
+    return r == CONFIG_E_INVALID ? -EINVAL : r;
+}
+
+/* ---- the check ---- */
+
+static void end_check(struct upgrade *upgrade, struct loop *loop)
+{
+    timer_disarm(loop_timers(loop), &upgrade->timeout);
+    upgrade->output_fd = close_fd(upgrade->output_fd);
+    upgrade->report_fd = close_fd(upgrade->report_fd);
+    upgrade->pid = 0;
+}
+
+static void fail(struct supervisor *supervisor, const char *reason)
+{
+    struct upgrade_call *call = TAKE_PTR(supervisor->upgrade.call);
+
+    log_error("no upgrade: %s", reason);
+    call->failed(call, reason);
+}
+
+/* Nothing has changed: the check could not be started. */
+static void fail_with(struct supervisor *supervisor, const char *step, int error)
+{
+    char reason[REASON_MAX];
+
+    end_check(&supervisor->upgrade, loop_of(supervisor));
+    (void)snprintf(reason, sizeof(reason), "%s: %s: %s", supervisor->options->program, step,
+                   strerror(-error));
+    fail(supervisor, reason);
+}
+
+/* What the check has written, in one line. */
+static void read_output(int fd, char *buffer, size_t size)
+{
+    ssize_t n = read(fd, buffer, size - 1);
+
+    if (n < 0)
+        n = 0;
+    while (n > 0 && buffer[n - 1] == '\n')
+        n--;
+    buffer[n] = '\0';
+    for (char *line = buffer; (line = strchr(line, '\n'));)
+        *line = ' ';
+}
+
+static void on_checked(struct spawner_client *client, const struct spawn_exit *how)
+{
+    struct supervisor *supervisor = supervisor_of(client, upgrade.client);
+    struct upgrade *upgrade = &supervisor->upgrade;
+    char output[REASON_MAX], reason[2 * REASON_MAX];
+    struct spawn_report report;
+
+    if (read(upgrade->report_fd, &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+        fail_with(supervisor, spawn_step_to_string(report.step), report.error);
+        return;
+    }
+    read_output(upgrade->output_fd, output, sizeof(output));
+    end_check(upgrade, loop_of(supervisor));
+    if (!how->unknown && !how->signalled && how->code == EXIT_SUCCESS) {
+        log_notice("upgrading to %s", supervisor->options->program);
+        upgrade->approved = true;
+        loop_stop(loop_of(supervisor));
+        return;
+    }
+    (void)snprintf(reason, sizeof(reason), "%s --check %s %d%s%s", supervisor->options->program,
+                   how->signalled ? "was killed by signal" : "exited with status", how->code,
+                   *output ? ": " : "", output);
+    fail(supervisor, reason);
+}
+
+static void on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int error)
+{
+    struct supervisor *supervisor = supervisor_of(client, upgrade.client);
+
+    close_fd(pidfd);
+    supervisor->upgrade.pid = pid;
+    if (error < 0)
+        fail_with(supervisor, spawn_step_to_string(SPAWN_CLONE), error);
+}
+
+static const struct spawner_handler CHECK = {.spawned = on_spawned, .exited = on_checked};
+
+static void on_timeout(struct timer *timer, usec_t now)
+{
+    struct supervisor *supervisor = supervisor_of(timer, upgrade.timeout);
+
+    (void)now;
+    spawner_kill(&supervisor->parts.process.spawner, &supervisor->upgrade.client,
+                 supervisor->upgrade.pid);
+}
+
+/* The environment of this process and KEEPER_VARIABLE: a vector, owned by the caller, of borrowed
+ * strings. */
+static char **check_environment(char *variable)
+{
+    size_t n = 0;
+    char **strings;
+
+    while (environ[n])
+        n++;
+    strings = calloc(n + 2, sizeof(*strings));
+    if (!strings)
+        return NULL;
+    memcpy(strings, environ, n * sizeof(*strings));
+    strings[n] = variable;
+    return strings;
+}
+
+static int request_check(struct supervisor *supervisor, int output, int report)
+{
+    const struct supervisor_options *options = supervisor->options;
+    char variable[PATH_MAX + 64];
+    _cleanup_free_ char **environment = check_environment(variable);
+    const char *const argv[] = {options->program, "--check", "--config", options->config_directory,
+                                NULL};
+
+    if (!environment)
+        return -ENOMEM;
+    (void)snprintf(variable, sizeof(variable), "%s=-1 -1 %d %s", KEEPER_VARIABLE, MESSAGE_VERSION,
+                   options->program);
+    return spawner_request(
+        &supervisor->parts.process.spawner, &supervisor->upgrade.client,
+        &(struct spawn_options){
+            .argv = (char *const *)argv,
+            .environment = environment,
+            .fds = (const struct spawn_fd[]){{output, STDOUT_FILENO}, {output, STDERR_FILENO}},
+            .n_fds = 2,
+            .report_fd = report,
+            .cgroup_fd = -1,
+        });
+}
+
+static int open_pipe(int *ret_read_fd, int *ret_write_fd)
+{
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    *ret_read_fd = fds[0];
+    *ret_write_fd = fds[1];
+    return 0;
+}
+
+static int begin_check(struct supervisor *supervisor)
+{
+    struct upgrade *upgrade = &supervisor->upgrade;
+    struct loop *loop = loop_of(supervisor);
+    _cleanup_close_ int output = -1, report = -1;
+    int r = open_pipe(&upgrade->output_fd, &output);
+
+    if (r == 0)
+        r = open_pipe(&upgrade->report_fd, &report);
+    if (r == 0)
+        r = timer_arm(loop_timers(loop), &upgrade->timeout,
+                      usec_add(loop_now(loop), CHECK_TIMEOUT));
+    return r < 0 ? r : request_check(supervisor, output, report);
+}
+
+/* ---- the upgrade ---- */
+
+static void supervisor_upgrade(void *userdata, struct upgrade_call *call)
+{
+    struct supervisor *supervisor = userdata;
+    struct upgrade *upgrade = &supervisor->upgrade;
+    int r;
+
+    if (upgrade->call) {
+        call->failed(call, "another upgrade is under way");
+        return;
+    }
+    upgrade->call = call;
+    if (supervisor->parts.control.state != CONTROL_RUNNING) {
+        fail(supervisor, "the supervisor is starting, reloading or stopping");
+        return;
+    }
+    r = begin_check(supervisor);
+    if (r < 0)
+        fail_with(supervisor, "cannot start the check", r);
+}
+
+void supervisor_init_upgrade(struct supervisor *supervisor)
+{
+    struct upgrade *upgrade = &supervisor->upgrade;
+
+    *upgrade = (struct upgrade){.client.handler = &CHECK, .output_fd = -1, .report_fd = -1};
+    timer_init(&upgrade->timeout, on_timeout);
+    supervisor->parts.control.upgrade = supervisor_upgrade;
+}
+
+void supervisor_end_upgrade(struct supervisor *supervisor)
+{
+    struct upgrade *upgrade = &supervisor->upgrade;
+
+    spawner_kill(&supervisor->parts.process.spawner, &upgrade->client, upgrade->pid);
+    spawner_forget(&supervisor->parts.process.spawner, &upgrade->client);
+    end_check(upgrade, loop_of(supervisor));
+    if (upgrade->call)
+        fail(supervisor, "the supervisor is stopping");
+}
+
+/* ---- what only the process knows ---- */
+
+/* Returns `buffer`. */
+static const char *saved_path(const struct supervisor *supervisor, char buffer[PATH_MAX])
+{
+    (void)snprintf(buffer, PATH_MAX, "%s.upgrade", supervisor->options->socket_path);
+    return buffer;
+}
+
+bool supervisor_save(struct supervisor *supervisor)
+{
+    char path[PATH_MAX], problem[DATABASE_PROBLEM_MAX];
+
+    if (save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0)
+        return true;
+    supervisor->upgrade.approved = false;
+    fail(supervisor, problem);
+    return false;
+}
+
+/* Returns 0 or -errno, logged. */
+static int restore_from(struct supervisor *supervisor, const char *path, bool upgrading)
+{
+    struct database database = DATABASE_NULL;
+    int r = database_open_unsynced(&database, path, false);
+
+    if (r == -ENOENT)
+        return 0;
+    /* A failure of the old program is not repeated. */
+    if (!upgrading)
+        (void)unlink(path);
+    if (r == 0)
+        r = restore_saved(&supervisor->parts.groups, &database);
+    if (r < 0)
+        log_error("cannot bring back the jobs that are not durable: %s",
+                  *database.problem ? database.problem : strerror(-r));
+    database_close(&database, r < 0);
+    return r;
+}
+
+void supervisor_restore_saved(struct supervisor *supervisor)
+{
+    const struct message_held_end *predecessors = &supervisor->parts.control.predecessors;
+    char path[PATH_MAX];
+
+    (void)saved_path(supervisor, path);
+    if (!predecessors->first && restore_from(supervisor, path, predecessors->upgrading) < 0 &&
+        predecessors->upgrading)
+        _exit(EXIT_FAILURE); /* the keeper still holds all for the old program */
+    (void)unlink(path);
+}
+
+/* What is neither held by the keeper, nor saved, nor in the store of durable jobs ends here, as in
+ * a crash. */
+void supervisor_hand_over(struct supervisor *supervisor)
+{
+    (void)spawner_drain(&supervisor->parts.process.spawner, HAND_OVER_TIMEOUT);
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/upgrade/save.h"
+
+#include "supervisor/group/group-context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/pool/slot/slot.h"
+#include "supervisor/store/dead-rows.h"
+#include "supervisor/store/identity-rows.h"
+#include "supervisor/store/job-to-row.h"
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct save {
+    struct database database;
+    int64_t number; /* of the last row */
+};
+
+/* Returns 0 or -errno. */
+static int save_identity(struct save *save, const struct job *job)
+{
+    const struct identity_row row = {
+        .number = save->number,
+        .handle = job->handle,
+        .high = job->id_high,
+        .low = job->id_low,
+    };
+
+    return identity_rows_add(&save->database, &row);
+}
+
+static int error_of(int r)
+{
+    return r > 0 ? -EEXIST : r;
+}
+
+/* Of a job that has outlived a crash, only its worker knows. */
+static bool is_elsewhere(const struct job *job)
+{
+    return job->record || job->restored;
+}
+
+static int save_job(struct save *save, const struct job *job)
+{
+    struct job_row row = JOB_ROW_NULL;
+    int r;
+
+    if (is_elsewhere(job))
+        return 0;
+    job_to_row(&row, job, job->group->name);
+    job_progress_to_row(&row, job);
+    row.number = ++save->number;
+    row.payload = payload_data(&job->payload);
+    row.payload_fd = job->payload.fd;
+    r = error_of(job_rows_add(&save->database, &row));
+    return r == 0 ? save_identity(save, job) : r;
+}
+
+static int save_list(struct save *save, const struct list *jobs)
+{
+    int r = 0;
+
+    list_for_each (node, jobs) {
+        r = save_job(save, list_entry(node, struct job, link));
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
+/* What it has been sent counts as seen. */
+static void flush_worker(struct slot *slot)
+{
+    if (slot->worker.endpoint_open)
+        endpoint_flush(&slot->worker.endpoint);
+}
+
+/* In the order in which they are handed out: those that a worker has not seen yet come first. */
+static int save_cell(struct save *save, const struct cell *cell)
+{
+    struct slot *slot;
+    size_t cursor = 0;
+    int r = 0;
+
+    while (r == 0 && (slot = pool_next_slot(&cell->pool, &cursor))) {
+        flush_worker(slot);
+        r = save_list(save, &slot->jobs);
+    }
+    for (unsigned i = 0; r == 0 && i < QUEUE_PRIORITIES; i++)
+        r = save_list(save, &cell->queue.bands[i]);
+    return r == 0 ? save_list(save, &cell->backoff) : r;
+}
+
+static int save_result(struct save *save, const struct group *group, const struct job *job)
+{
+    struct ended_row row = ENDED_ROW_NULL;
+    int r;
+
+    if (job->record)
+        return 0;
+    job_result_to_row(&row, job, job->state);
+    row.number = ++save->number;
+    row.group = group->name;
+    row.group_size = (uint32_t)strlen(group->name);
+    row.key = job->key;
+    row.key_size = job->key_size;
+    row.name = job->name;
+    row.name_size = job->name ? (uint32_t)strlen(job->name) : 0;
+    r = ended_rows_put(&save->database, &row);
+    return r == 0 ? save_identity(save, job) : r;
+}
+
+static int save_group(struct save *save, const struct group *group)
+{
+    int r = 0;
+
+    list_for_each (node, &group->results.jobs) {
+        r = save_result(save, group, list_entry(node, struct kept_result, link)->job);
+        if (r < 0)
+            return r;
+    }
+    group_each_cell (cell, group) {
+        r = save_cell(save, cell);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int save_groups(struct save *save, const struct registry *registry)
+{
+    struct group *group;
+    size_t cursor = 0;
+    int r = 0;
+
+    while (r == 0 && (group = registry_next(registry, &cursor)))
+        r = save_group(save, group);
+    return r;
+}
+
+/* Those of durable jobs are in the store. */
+static int save_letter(struct save *save, const struct dead_letter *letter)
+{
+    struct dead_row row = DEAD_ROW_NULL;
+
+    if (letter->reason != DEAD_JOB || letter->row != 0)
+        return 0;
+    row.number = ++save->number;
+    row.letter = letter->id;
+    row.group = letter->recipient;
+    row.group_size = (uint32_t)strcspn(letter->recipient, "/");
+    row.key = letter->topic.key;
+    row.key_size = letter->topic.key_size;
+    row.name = letter->job;
+    row.name_size = (uint32_t)strlen(letter->job);
+    row.reason = letter->text;
+    row.reason_size = letter->text ? (uint32_t)strlen(letter->text) : 0;
+    row.code = letter->code;
+    row.attempts = letter->attempts;
+    row.submitter_uid = letter->submitter_uid;
+    row.created_at = letter->sent_at;
+    row.dead_at = letter->at;
+    row.asked = letter->options;
+    row.payload = payload_data(&letter->payload);
+    row.payload_fd = letter->payload.fd;
+    row.payload_size = letter->payload.size;
+    return dead_rows_put(&save->database, &row);
+}
+
+static int save_letters(struct save *save, const struct dead_letters *letters)
+{
+    int r = 0;
+
+    list_for_each (node, &letters->rings[dead_letter_queue_of(DEAD_JOB)]) {
+        r = save_letter(save, list_entry(node, struct dead_letter, link));
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
+static int save_all(struct save *save, const struct group_context *context)
+{
+    int r;
+
+    database_begin(&save->database);
+    r = identity_rows_create(&save->database);
+    if (r == 0)
+        r = save_groups(save, context->registry);
+    if (r == 0)
+        r = save_letters(save, &context->messages->dead_letters);
+    return r == 0 ? database_commit(&save->database) : r;
+}
+
+/* The file has its name once it is complete. */
+int save(const char *path, const struct group_context *context,
+         char ret_problem[DATABASE_PROBLEM_MAX])
+{
+    struct save save = {.database = DATABASE_NULL};
+    char unfinished[PATH_MAX];
+    int r;
+
+    if (snprintf(unfinished, sizeof(unfinished), "%s.new", path) >= (int)sizeof(unfinished))
+        return -ENAMETOOLONG;
+    r = database_open_unsynced(&save.database, unfinished, true);
+    if (r == 0)
+        r = save_all(&save, context);
+    (void)snprintf(ret_problem, DATABASE_PROBLEM_MAX, "%s", save.database.problem);
+    database_close(&save.database, r < 0);
+    if (r == 0 && rename(unfinished, path) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlink(unfinished);
+    if (r < 0 && *ret_problem == '\0')
+        (void)snprintf(ret_problem, DATABASE_PROBLEM_MAX, "%s: %s", path, strerror(-r));
+    return r;
+}

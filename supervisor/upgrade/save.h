@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Saves for an upgrade what only this process knows: jobs that are not durable, with their
+ * kept results and dead letters. The next supervisor brings it back with restore_saved().
+ */
+
+#include "supervisor/store/database.h"
+
+struct group_context;
+
+/* Writes the database at `path`, in place of any that is there. Nothing may change meanwhile: the
+ * loop does not run. Returns 0, or -errno, and `ret_problem` says which file and why. */
+int save(const char *path, const struct group_context *context,
+         char ret_problem[DATABASE_PROBLEM_MAX]);

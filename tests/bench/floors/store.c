@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * Jobs on disk, without anything that runs them:
+ *
+ *     store bare PATH COUNT BYTES WINDOW      SQLite alone: transactions that insert and delete
+ *                                             WINDOW / 2 jobs each
+ *     store module PATH COUNT BYTES WINDOW    through Troupe's storage thread: so many jobs in
+ *                                             flight, each added, and removed once it is on disk
+ */
+
+#include "supervisor/store/store.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/store/job-rows.h"
+#include "tests/bench/load/samples.h"
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct load {
+    const char *path;
+    uint64_t count, size, window;
+    void *payload;
+};
+
+static double cpu_seconds(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void print(uint64_t count, double seconds, double cpu)
+{
+    printf("{\"jobs_per_s\": %.1f, \"cpu_us_per_job\": %.3f}\n", (double)count / seconds,
+           cpu / (double)count * 1e6);
+}
+
+/* ---- SQLite alone ---- */
+
+struct bare {
+    sqlite3 *handle;
+    sqlite3_stmt *begin, *insert, *remove, *commit;
+};
+
+static int bare_open(struct bare *bare, const char *path)
+{
+    static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                                   "CREATE TABLE job (id INTEGER PRIMARY KEY, options BLOB,"
+                                   " payload BLOB)";
+    sqlite3 **handle = &bare->handle;
+
+    if (sqlite3_open(path, handle) != SQLITE_OK ||
+        sqlite3_exec(*handle, settings, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(*handle, "BEGIN IMMEDIATE", -1, &bare->begin, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(*handle, "INSERT INTO job VALUES (?1, ?2, ?3)", -1, &bare->insert,
+                           NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(*handle, "DELETE FROM job WHERE id = ?1", -1, &bare->remove, NULL) !=
+            SQLITE_OK ||
+        sqlite3_prepare_v2(*handle, "COMMIT", -1, &bare->commit, NULL) != SQLITE_OK)
+        return -EIO;
+    return 0;
+}
+
+static int run(sqlite3_stmt *statement)
+{
+    return sqlite3_step(statement) == SQLITE_DONE && sqlite3_reset(statement) == SQLITE_OK ? 0
+                                                                                           : -EIO;
+}
+
+/* Inserts the jobs of this batch, and deletes those of the one before. */
+static int bare_batch(struct bare *bare, const struct load *load, uint64_t first, uint64_t n)
+{
+    static const char options[32];
+    int r = run(bare->begin);
+
+    for (uint64_t i = first; r == 0 && i < first + n; i++) {
+        (void)sqlite3_bind_int64(bare->insert, 1, (int64_t)i);
+        (void)sqlite3_bind_blob(bare->insert, 2, options, sizeof(options), SQLITE_STATIC);
+        (void)sqlite3_bind_blob64(bare->insert, 3, load->payload, load->size, SQLITE_STATIC);
+        r = run(bare->insert);
+        (void)sqlite3_bind_int64(bare->remove, 1, (int64_t)i - (int64_t)n);
+        if (r == 0)
+            r = run(bare->remove);
+    }
+    return r == 0 ? run(bare->commit) : r;
+}
+
+static int measure_bare(const struct load *load)
+{
+    const uint64_t n = load->window > 1 ? load->window / 2 : 1;
+    uint64_t begin, done = 0;
+    struct bare bare;
+    double cpu;
+    int r = bare_open(&bare, load->path);
+
+    begin = samples_now();
+    cpu = cpu_seconds();
+    for (; r == 0 && done < load->count; done += n)
+        r = bare_batch(&bare, load, done + 1, n);
+    if (r == 0)
+        print(done, (double)(samples_now() - begin) / 1e9, cpu_seconds() - cpu);
+    return r;
+}
+
+/* ---- the storage thread ---- */
+
+struct module {
+    const struct load *load;
+    struct loop *loop;
+    struct store *store;
+    uint64_t n_begun, n_ended;
+    int error;
+};
+
+struct flight {
+    struct store_task add, remove;
+    struct module *module;
+    int64_t number;
+};
+
+static int apply_add(struct store_task *task, struct database *database)
+{
+    const struct flight *flight = list_entry(task, struct flight, add);
+    struct job_row row = JOB_ROW_NULL;
+
+    row.number = flight->number;
+    row.group = "echo";
+    row.group_size = 4;
+    row.priority = 32;
+    row.max_retries = 3;
+    row.created_at = 1700000000000000;
+    row.keep_result = true;
+    row.payload = flight->module->load->payload;
+    row.payload_size = flight->module->load->size;
+    return job_rows_add(database, &row);
+}
+
+static int apply_remove(struct store_task *task, struct database *database)
+{
+    return job_rows_remove(database, list_entry(task, struct flight, remove)->number);
+}
+
+static void begin_flight(struct flight *flight)
+{
+    struct module *module = flight->module;
+
+    if (module->n_begun++ >= module->load->count)
+        return;
+    flight->number = store_next_number(module->store);
+    store_add(module->store, &flight->add);
+}
+
+static void stop(struct module *module, int result)
+{
+    module->error = result;
+    loop_stop(module->loop);
+}
+
+static void on_added(struct store_task *task, int result)
+{
+    struct flight *flight = list_entry(task, struct flight, add);
+
+    if (result != 0)
+        return stop(flight->module, result);
+    store_add(flight->module->store, &flight->remove);
+}
+
+static void on_removed(struct store_task *task, int result)
+{
+    struct flight *flight = list_entry(task, struct flight, remove);
+
+    if (result != 0 || ++flight->module->n_ended == flight->module->load->count)
+        return stop(flight->module, result);
+    begin_flight(flight);
+}
+
+static void on_change(void *userdata, enum store_state state)
+{
+    struct module *module = userdata;
+
+    stop(module, state == STORE_OPEN ? 0 : -EIO);
+}
+
+static int measure_module(const struct load *load)
+{
+    struct module module = {.load = load};
+    const struct store_options options = {
+        .path = load->path, .changed = on_change, .userdata = &module};
+    const struct loop_options loop_options = {0};
+    struct flight *flights = calloc(load->window, sizeof(*flights));
+    const char *reason = "";
+    uint64_t begin;
+    double cpu;
+    int r = flights ? loop_new(&module.loop, &loop_options, &reason) : -ENOMEM;
+
+    if (r == 0)
+        r = store_new(&module.store, module.loop, &options);
+    if (r == 0)
+        r = loop_run(module.loop);
+    begin = samples_now();
+    cpu = cpu_seconds();
+    for (uint64_t i = 0; r == 0 && i < load->window; i++) {
+        flights[i] = (struct flight){
+            .add = {.addition = true, .apply = apply_add, .done = on_added},
+            .remove = {.apply = apply_remove, .done = on_removed},
+            .module = &module,
+        };
+        begin_flight(&flights[i]);
+    }
+    if (r == 0)
+        r = loop_run(module.loop);
+    if (r == 0)
+        r = module.error;
+    if (r == 0)
+        print(load->count, (double)(samples_now() - begin) / 1e9, cpu_seconds() - cpu);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    struct load load = {0};
+    int r;
+
+    if (argc == 6) {
+        load = (struct load){.path = argv[2],
+                             .count = strtoull(argv[3], NULL, 10),
+                             .size = strtoull(argv[4], NULL, 10),
+                             .window = strtoull(argv[5], NULL, 10)};
+        load.payload = calloc(1, load.size + 1);
+    }
+    if (load.count == 0 || load.window == 0 || !load.payload) {
+        fprintf(stderr, "usage: store bare|module PATH COUNT BYTES WINDOW\n");
+        return 2;
+    }
+    r = strcmp(argv[1], "bare") == 0 ? measure_bare(&load) : measure_module(&load);
+    if (r < 0)
+        fprintf(stderr, "store: %s\n", strerror(-r));
+    return r < 0;
+}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: MIT
+"""Durable jobs beyond those in memory: they wait on disk only."""
+import collections
+import contextlib
+import errno
+import subprocess
+
+from test_durable import Case, actor
+from troupe import Varlink, helper, text
+
+IN_MEMORY = 1000
+
+class Backlog(Case):
+    calls = collections.Counter()
+
+    @staticmethod
+    def fill(s, jobs, connections=128):
+        """Creates jobs, each (data, options), many in a commit."""
+        with contextlib.ExitStack() as stack:
+            free = [stack.enter_context(Varlink(s.socket_path)) for _ in range(connections)]
+            for begin in range(0, len(jobs), connections):
+                batch = list(zip(free, jobs[begin:begin + connections]))
+                for connection, (data, options) in batch:
+                    connection.send("Create", {"group": "kept", "payload": text(data), "options": options})
+                for connection, _ in batch:
+                    connection.reply()
+
+    def noted(self, s, numbers, **options):
+        """Jobs that note their numbers in a file, in the order in which they run."""
+        return [(f"note {s.path('notes')} {number}", options) for number in numbers]
+
+    @staticmethod
+    def notes(s):
+        with open(s.path("notes"), encoding="ascii") as file:
+            return [int(line) for line in file]
+
+    def run_all(self, s, count):
+        s.call("Resume", target="kept")
+        s.until(lambda: s.group("kept")["succeeded"] == count)
+
+    def test_D8_jobs_beyond_a_bound_wait_on_disk_and_all_run_once(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        self.fill(s, self.noted(s, range(4 * IN_MEMORY)))
+        self.assertEqual(s.group("kept")["queued"], 4 * IN_MEMORY)
+        self.run_all(s, 4 * IN_MEMORY)
+        self.assertEqual(sorted(self.notes(s)), list(range(4 * IN_MEMORY)))
+        self.assertEqual(self.rows(s), [])
+
+    def test_D8_jobs_on_disk_run_in_their_order(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        count = 5 * IN_MEMORY // 2
+        self.fill(s, self.noted(s, range(count)), connections=1)
+        self.run_all(s, count)
+        self.assertEqual(self.notes(s), list(range(count)))
+
+    def test_D8_more_urgent_jobs_overtake_those_in_memory_and_on_disk(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        for priority in (32, 63, 10, 32, 5):
+            first = 10000 * priority + 1000 * self.calls[priority]
+            self.calls[priority] += 1
+            self.fill(s, self.noted(s, range(first, first + 700), priority=priority), connections=1)
+        self.run_all(s, 3500)
+        self.assertEqual(self.notes(s), sorted(self.notes(s)))
+
+    def test_D8_a_job_on_disk_costs_at_most_200_bytes(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        jobs = [("echo\n\n" + 4096 * "x", {})] * 10000
+        self.fill(s, jobs)
+        before = s.status_field("VmRSS", s.supervisor_pid)
+        self.fill(s, jobs)
+
+        self.assertLess((s.status_field("VmRSS", s.supervisor_pid) - before) * 1024, 200 * len(jobs))
+
+    def test_D8_a_job_on_disk_is_found_waited_for_and_cancelled_by_its_id(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        count = 2 * IN_MEMORY
+        self.fill(s, self.noted(s, range(count)))
+        made = s.create("kept", f"note {s.path('notes')} {count}")
+        s.create("kept", f"note {s.path('notes')} {count + 1}", id="chosen")
+        for id in (made, "chosen"):
+            self.assertEqual(s.job(id)["state"], "queued")
+        self.refused("JobExists", s.create, "kept", id="chosen")
+        self.refused("NoSuchJob", s.job, "unknown")
+        with Varlink(s.socket_path) as waiting:
+            waiting.send("Wait", {"id": made})
+            s.call("Cancel", id="chosen")
+            self.assertEqual(s.job("chosen")["state"], "cancelled")
+            self.refused("AlreadyEnded", s.call, "Cancel", id="chosen")
+            self.run_all(s, count + 1)
+            self.assertEqual(waiting.reply()[0]["job"]["state"], "succeeded")
+        self.assertEqual(sorted(self.notes(s)), list(range(count + 1)))
+
+    def test_D1_a_job_that_is_refused_as_its_id_is_on_disk_does_not_run(self):
+        s = self.durable({"quick": actor(Durable="yes")}, QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        self.fill(s, [("echo", {})] * 2 * IN_MEMORY)
+        for number in range(20):
+            s.create("kept", "echo", id=f"chosen-{number}")
+        for number in range(20):
+            self.refused("JobExists", s.create, "quick", f"note {s.path('notes')} {number}", id=f"chosen-{number}")
+        s.create("quick", f"note {s.path('notes')} 20", id="another")
+        s.wait_job("another")
+        self.assertEqual(self.notes(s), [20])
+
+    def test_D8_a_job_on_disk_whose_id_is_taken_keeps_no_others_from_running(self):
+        s = self.durable({"plain": actor(ResultTTLSec="1h")}, QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        count = 2 * IN_MEMORY
+        self.fill(s, self.noted(s, range(count)))
+        s.create("kept", f"note {s.path('notes')} {count + 1}", id="chosen")
+        self.fill(s, self.noted(s, [count]))
+        s.create("plain", "echo", id="chosen")  # a job that is not durable: nobody looks on disk
+        self.run_all(s, count + 1)
+        self.assertEqual(s.group("kept")["queued"], 1)
+        s.write("plain.group", actor(ResultsMax=0))
+        s.call("Reload")
+        self.run_all(s, count + 2)
+        self.assertEqual(sorted(self.notes(s)), list(range(count + 2)))
+
+    def by_id(self, s, *arguments):
+        return subprocess.Popen([helper("by-id"), s.socket_path, *arguments], stdout=subprocess.PIPE, text=True)
+
+    def test_D8_a_client_cancels_and_awaits_jobs_on_disk_by_their_ids(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        self.fill(s, [("echo", {})] * 2 * IN_MEMORY)
+        ids = [s.create("kept", "echo", id=name) for name in ("a", "b")] + [s.create("kept", "echo")]
+        with self.by_id(s, "cancel", "a", "unknown", "a") as client:
+            self.assertEqual(client.stdout.read().split(), ["0", str(errno.ESRCH), str(errno.ESRCH)])
+        with self.by_id(s, "wait", *ids, "unknown") as client:
+            self.assertEqual(client.stdout.readline(), "2\n")  # cancelled
+            s.call("Resume", target="kept")
+            self.assertEqual(client.stdout.read().split(), ["0", "0", str(errno.ESRCH)])
+
+    def test_D8_each_job_is_listed_once_wherever_it_waits(self):
+        s = self.durable({"other": actor()}, QueueMax=100000, ResultTTLSec="1h").start()
+        s.do("kept", "echo")
+        ended = s.create("kept", "echo", id="ended")
+        s.wait_job(ended)
+        s.call("Pause", target="kept")
+        s.call("Pause", target="other")
+        self.fill(s, [("echo", {"key": f"k{number % 2}"}) for number in range(2 * IN_MEMORY)])
+        names = [s.create("kept", "echo", id=f"name-{number}", priority=40) for number in range(3)]
+        others = [s.create("other", "echo") for _ in range(3)]
+        for limit in (1000, 300):
+            jobs, _ = s.pages("List", "jobs", limit=limit)
+            ids = [job["id"] for job in jobs]
+            self.assertEqual(len(ids), len(set(ids)))
+            self.assertEqual(len(ids), 2 * IN_MEMORY + 6)
+            self.assertLessEqual({*names, *others}, set(ids))
+            self.assertEqual({job["state"] for job in jobs}, {"queued"})
+            ids += [ended]
+            self.assertEqual(sorted(job["id"] for job in s.pages("List", "jobs", limit=limit, ended=True)[0]), sorted(ids))
+        self.assertEqual(len(s.pages("List", "jobs", group="kept")[0]), 2 * IN_MEMORY + 3)
+        self.assertEqual(len(s.pages("List", "jobs", group="other")[0]), 3)
+        self.assertEqual(len(s.pages("List", "jobs", state="queued")[0]), 2 * IN_MEMORY + 6)
+        self.assertEqual(len(s.pages("List", "jobs", state="running")[0]), 0)
+        by_name = {job["id"]: job for job in s.pages("List", "jobs", group="kept")[0]}
+        for name in names:
+            self.assertEqual(by_name[name], s.job(name))
+
+    def test_D4_jobs_on_disk_come_back_in_their_order(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        count = 6 * IN_MEMORY // 5
+        self.fill(s, self.noted(s, range(count, 2 * count)), connections=1)
+        self.fill(s, self.noted(s, range(count), priority=1), connections=1)
+        self.restart(s)
+        s.until(lambda: s.group("kept")["succeeded"] == 2 * count)
+        self.assertEqual(self.notes(s), list(range(2 * count)))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""troupectl backup: a copy of the database of durable jobs while jobs go on."""
+import os
+import shutil
+import sqlite3
+
+from troupe import ACTOR, TestCase, ini
+
+
+class Backup(TestCase):
+    def durable(self):
+        s = self.supervisor({"kept": ini(ACTOR, Pool={"Size": 1}, Jobs={"Durable": "yes"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        return s.start()
+
+    def test_jobs_of_a_backup_run_once_it_is_restored(self):
+        s = self.durable()
+        s.call("Pause", target="kept")
+        for id in ("one", "two"):
+            s.create("kept", "echo", id=id)
+        copy = s.path("copy.db")
+        self.assertEqual(s.call("Backup", path=copy)["size"], os.path.getsize(copy))
+        self.assertEqual(os.stat(copy).st_mode & 0o777, 0o600)
+        with sqlite3.connect(copy) as connection:
+            self.assertEqual(connection.execute("SELECT name FROM job ORDER BY number").fetchall(), [("one",), ("two",)])
+            self.assertEqual(connection.execute("PRAGMA integrity_check").fetchall(), [("ok",)])
+        s.kill()
+        shutil.rmtree(s.path("state"))
+        os.mkdir(s.path("state"))
+        shutil.copy(copy, s.path("state/troupe.db"))
+        s.told.clear()
+        s.start()
+        for id in ("one", "two"):
+            self.assertEqual(s.call("io.troupe.Jobs.Wait", id=id)["job"]["state"], "succeeded")
+
+    def test_the_tool_makes_a_backup_beside_the_caller_and_overwrites_nothing(self):
+        s = self.durable()
+        done = s.ctl("backup", "copy.db", cwd=s.directory)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("copy.db: ", done.stdout)
+        before = os.stat(s.path("copy.db"))
+        done = s.ctl("backup", "copy.db", cwd=s.directory)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("File exists", done.stderr)
+        self.assertEqual(os.stat(s.path("copy.db")).st_mtime_ns, before.st_mtime_ns)
+
+    def test_without_durable_groups_there_is_nothing_to_back_up(self):
+        s = self.supervisor({"plain": ini(ACTOR)}).start()
+        self.refused("NoStore", s.call, "Backup", path=s.path("copy.db"))
+        self.refused("BadOption", s.call, "Backup", path="copy.db")
+        self.assertIn("no group has Durable=yes", s.ctl("backup", s.path("copy.db")).stderr)

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""Kills the supervisor again and again, at every step of its work and at random moments, and accounts for what it had."""
+import collections
+import contextlib
+import os
+import random
+import re
+import threading
+import time
+import unittest
+
+from troupe import ACTOR, Cgroup, FAULTY_TROUPED, LIMIT, TestCase, VarlinkError, ini, limit
+
+KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
+SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+
+STEADY = "i=0; while :; do i=$((i+1)); echo line $i; sleep .02; done"
+# Its last line before it dies is "line 10".
+CRASHING = "for i in 1 2 3 4 5 6 7 8 9 10; do echo life $TROUPE_GENERATION line $i; sleep .005; done; exit 3"
+RESTART = {"MinSec": "1ms", "MaxSec": "10ms", "StartLimitBurst": 0}
+
+
+class Chaos(TestCase):
+    """A supervisor that is killed again and again, and what it leaves."""
+
+    def begin(self, s):
+        """Starts it; the groups whose processes must stay are in `steady`."""
+        print(f"seed {SEED} (TESTS_SEED= repeats it)")
+        self.rng = random.Random(SEED)
+        self.point = s.path("point")
+        s.environment["TROUPE_FAULT_POINT"] = "@" + self.point
+        self.s = s.start()
+        self.kills = 0
+        self.pids = self.steady_pids()
+        self.kill()
+        self.before = self.measures()
+
+    def faulty(self, groups=None, **options):
+        self.cgroup = Cgroup(self) if Cgroup.available() else None
+        return self.supervisor(groups, program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "safe-mode:1+"},
+                               wrapper=self.cgroup.wrapper if self.cgroup else (), **options)
+
+    def again(self, function):
+        """Calls it until there is a supervisor that answers: a connection to a dying one is reset."""
+        while True:
+            with contextlib.suppress(ConnectionError, EOFError):
+                return function()
+
+    def steady_pids(self):
+        return {w["name"]: w.get("pid") for group in self.steady for w in self.again(lambda g=group: self.s.workers(g))}
+
+    def kill(self):
+        self.s.crash()
+        self.kills += 1
+        self.again(lambda: self.s.call("GetInfo"))
+
+    def kill_at(self, passage):
+        """Kills the supervisor, and the next one at this passage of a fault point: the one after that lives on."""
+        with open(self.point + ".new", "w", encoding="ascii") as file:
+            file.write(passage)
+        os.rename(self.point + ".new", self.point)
+        self.kill()
+        self.kills += 1
+        limit_at = time.monotonic() + LIMIT
+        while os.path.exists(self.point):
+            time.sleep(.001)
+            self.assertLess(time.monotonic(), limit_at, f"{passage} was not reached")
+        self.again(lambda: self.s.call("GetInfo"))
+
+    def kill_at_every_step(self, steps):
+        for n in range(1, steps + 1):
+            self.kill_at(f"any:{n}")
+            self.assertEqual(self.steady_pids(), self.pids, f"after a kill at any:{n}")
+
+    def kill_at_random(self, kills):
+        for _ in range(kills):
+            time.sleep(self.rng.choice((0, .001, .01, .05)) * self.rng.random())  # any moment will do
+            self.kill()
+            self.assertEqual(self.steady_pids(), self.pids)
+
+    def measures(self):
+        self.again(lambda: self.s.call("GetInfo"))
+        keeper = f"/proc/{self.s.process.pid}/fd"
+        return {"descriptors": len([fd for fd in self.s.fds() if "pidfd" not in fd and "pipe" not in fd]),
+                "keeper": len(os.listdir(keeper)) if os.geteuid() == 0 else 0}
+
+    def end(self, others):
+        """Stops everything: nothing is left."""
+        s = self.s
+        self.assertEqual(self.steady_pids(), self.pids)
+        for group in others:
+            s.ctl("stop", group, check=True)
+        s.until(lambda: self.measures()["descriptors"] <= self.before["descriptors"])
+        children = s.children()
+        s.stop()
+        for pid in [*self.pids.values(), *children]:
+            self.assertFalse(os.path.exists(f"/proc/{pid}"))
+        self.assertEqual([name for name in os.listdir(s.directory) if name.endswith(".sock")], [])
+        if self.cgroup:
+            self.assertEqual(self.cgroup.slots(), [])
+
+
+@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+class Services(Chaos):
+    """The supervisor is killed while services write and die."""
+
+    steady = ("steady",)
+
+    def setUp(self):
+        s = self.faulty()
+        for name, script in ("steady", STEADY), ("crashing", CRASHING):
+            path = s.write(name + ".sh", script)
+            s.write(name + ".group", ini(f"/bin/sh {path}", Group={"Type": "service"}, Pool={"Size": 2}, Restart=RESTART))
+        self.begin(s)
+
+    def lines(self, worker):
+        """How often each line of this worker is in the log."""
+        return collections.Counter(re.findall(rf"^trouped: info: \[{worker}\] (.*)$", self.s.log(), re.M))
+
+    def account(self):
+        crashing = self.s.workers("crashing")
+        self.end(["crashing"])
+        doubled = 0
+        for worker in "steady/0", "steady/1":
+            lines = self.lines(worker)
+            last = max(int(line.split()[1]) for line in lines)
+            self.assertEqual([n for n in range(1, last + 1) if f"line {n}" not in lines], [], worker)
+            doubled += sum(lines.values()) - last
+        deaths = 0
+        for worker in crashing:
+            # A kill may come before a new process is held, or after a death is reported and before it is counted.
+            uncounted = worker["generation"] - (worker["state"] != "backoff") - worker["restarts"]
+            self.assertIn(uncounted, range(self.kills + 1), worker)
+            deaths += worker["restarts"]
+        print(f"{self.kills} kills, {deaths} deaths, {doubled} lines doubled")
+        self.assertLessEqual(doubled, self.kills)
+
+    @limit(3600 if KILLS else 300)
+    def test_services_outlive_a_kill_at_every_step(self):
+        self.kill_at_every_step(min(KILLS, 400) or 25)
+        self.account()
+
+    @limit(3600 if KILLS else 300)
+    def test_services_outlive_kills_at_random_moments(self):
+        self.kill_at_random(KILLS or 30)
+        self.account()
+
+
+def actor(size, **jobs):
+    return ini(ACTOR, Pool={"Size": size}, Resources={"LimitCORE": 0}, Restart=RESTART,
+               Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms", "MaxRetries": 100000, **jobs})
+
+
+class Load(Chaos):
+    """Threads that submit jobs until the end."""
+
+    def load(self, *functions):
+        self.over = threading.Event()
+        self.threads = [threading.Thread(target=self.repeat, args=[function]) for function in functions]
+        for thread in self.threads:
+            thread.start()
+        self.addCleanup(self.join)
+
+    def repeat(self, function):
+        while not self.over.is_set():
+            function()
+
+    def join(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join()
+
+    def do(self, group, *payloads):
+        """The answer may be lost with the supervisor."""
+        with contextlib.suppress(ConnectionError, EOFError):
+            self.s.do(group, self.rng.choice(payloads))
+
+
+@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+class Workers(Load):
+    """The supervisor is killed while jobs run in workers of which some die."""
+
+    steady = ("steady",)
+
+    def setUp(self):
+        self.begin(self.faulty({"steady": actor(3), "rough": actor(2)}))
+        self.load(lambda: self.do("steady", "echo fine"),
+                  lambda: self.do("rough", "echo fine", "before 2 crash kill\necho x", "before 2 exit 3\necho x"))
+
+    def account(self):
+        self.join()
+        for group in "steady", "rough":
+            self.assertEqual(self.again(lambda g=group: self.s.do(g, "echo fine"))["state"], "succeeded")
+        self.end(["rough"])
+
+    @limit(3600 if KILLS else 300)
+    def test_D9_workers_outlive_a_kill_at_every_step(self):
+        self.kill_at_every_step(KILLS or 60)
+        self.account()
+
+    @limit(3600 if KILLS else 300)
+    def test_D9_workers_outlive_kills_at_random_moments(self):
+        self.kill_at_random(KILLS or 30)
+        self.account()
+
+
+@unittest.skipUnless(KILLS and os.path.exists(FAULTY_TROUPED), "`make check-chaos` runs it, with fault points")
+class Durable(Load):
+    """The supervisor is killed while durable jobs are created and run: each ends once."""
+
+    steady = ("kept",)
+
+    def setUp(self):
+        s = self.faulty({"kept": actor(2, Durable="yes", ResultsMax=1000000, ResultTTLSec="1h")})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        self.begin(s)
+        self.notes = s.path("notes")
+        self.accepted = []
+        self.load(self.submit)
+
+    def submit(self):
+        """A job whose answer is lost is created again: its id exists, or does not."""
+        id = f"kept-{len(self.accepted) + 1}"
+        try:
+            self.again(lambda: self.s.create("kept", f"note {self.notes} {id}", id=id))
+        except VarlinkError as error:
+            if error.name != "JobExists":
+                raise
+        self.accepted.append(id)
+
+    def account(self):
+        self.join()
+        for id in self.accepted:
+            self.assertEqual(self.again(lambda i=id: self.s.wait_job(i))["state"], "succeeded", id)
+        with open(self.notes, encoding="ascii") as file:
+            notes = collections.Counter(file.read().split())
+        self.assertEqual(set(notes), set(self.accepted))
+        print(f"{self.kills} kills, {len(self.accepted)} durable jobs")
+        self.assertEqual({id: n for id, n in notes.items() if n > 1}, {}, "run twice")
+        self.end([])
+
+    @limit(3600)
+    def test_D9_durable_jobs_outlive_a_kill_at_every_step(self):
+        self.kill_at_every_step(KILLS)
+        self.account()
+
+    @limit(3600)
+    def test_D9_durable_jobs_outlive_kills_at_random_moments(self):
+        self.kill_at_random(KILLS)
+        self.account()
+
+
+if __name__ == "__main__":
+    unittest.main()

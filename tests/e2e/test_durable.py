@@ -1,0 +1,574 @@
+# SPDX-License-Identifier: MIT
+"""Durable jobs: D1 to D7 and D13, with the real database in a directory of its own."""
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+import unittest
+
+from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
+
+HOUR = 3600 * 1000000
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+def actor(size=1, **jobs):
+    return ini(ACTOR, Pool={"Size": size}, Restart=QUICK, Jobs={"BackoffMinSec": "1ms", **jobs})
+
+
+class Case(TestCase):
+    def durable(self, groups=None, size=1, conf="", **jobs):
+        """A supervisor with a durable group "kept"."""
+        s = self.supervisor({"kept": actor(size, Durable="yes", **jobs), **(groups or {})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n{conf}")
+        s.database = s.path("state/troupe.db")
+        return s
+
+    @staticmethod
+    def rows(s, what="*", table="job"):
+        with sqlite3.connect(f"file:{s.database}?mode=ro", uri=True) as connection:
+            return connection.execute(f"SELECT {what} FROM {table}").fetchall()
+
+    @contextlib.contextmanager
+    def blocked(self, s):
+        """Keeps the store from writing within the block, for less than the five seconds that it waits."""
+        connection = sqlite3.connect(s.database, isolation_level=None)
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+            connection.execute("ROLLBACK")
+        finally:
+            connection.close()
+
+    @staticmethod
+    def endless(s):
+        """A job that waits until the test ends."""
+        if not os.path.exists(s.path("never")):
+            Bell(s, "never")
+        return f"wait {s.path('never')}\necho"
+
+    @staticmethod
+    def restart(s):
+        """Kills everything, and starts it again on the same state."""
+        s.kill()
+        with contextlib.suppress(BlockingIOError):
+            while s.notify.recv(65536, socket.MSG_DONTWAIT):
+                pass
+        s.told.clear()
+        s.start()
+
+
+class Accepted(Case):
+    def test_D1_a_job_is_on_disk_when_its_id_is_told(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        s.create("kept", "echo", id="one")
+        self.assertEqual(self.rows(s, "name"), [("one",)])
+        self.assertEqual(s.job("one")["state"], "queued")
+
+    def test_D1_an_id_is_told_only_when_the_job_is_on_disk(self):
+        s = self.durable().start()
+        with Varlink(s.socket_path) as connection:
+            with self.blocked(s):
+                connection.send("Create", {"group": "kept", "payload": text("echo")})
+                s.until(lambda: s.group("kept").get("ending") == 1)  # it has run, and nobody hears of it
+                self.assertFalse(select.select([connection.socket], [], [], 0)[0])
+            id = connection.reply()[0]["id"]
+        self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+    def test_D1_a_job_with_a_chosen_id_runs_only_when_it_is_on_disk(self):
+        s = self.durable().start()
+        with Varlink(s.socket_path) as connection:
+            with self.blocked(s):
+                connection.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": "one"}})
+                s.until(lambda: s.group("kept")["queued"] == 1)
+                self.assertEqual(s.job("one")["state"], "queued")
+                self.assertFalse(select.select([connection.socket], [], [], 0)[0])
+            self.assertEqual(connection.reply()[0]["id"], "one")
+        self.assertEqual(s.wait_job("one")["state"], "succeeded")
+
+    def test_D1_jobs_survive_and_each_ends_once(self):
+        s = self.durable(size=2).start()
+        s.call("Pause", target="kept")
+        ids = [s.create("kept", f"echo {n}") for n in range(100)] + [s.create("kept", "echo x", id="chosen")]
+        self.restart(s)
+        for id in ids:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        self.assertEqual(s.group("kept")["succeeded"], 101)
+        self.assertEqual(self.rows(s), [])
+
+
+    @contextlib.contextmanager
+    def waiting(self, s):
+        """Four jobs that are sent within the block, and that are accepted after it."""
+        first, second = s.connect(), s.connect()
+        first.send("Create", {"group": "kept", "payload": text("echo")})
+        second.send("Do", {"group": "kept", "payload": text("echo")})
+        with subprocess.Popen([helper("push"), s.socket_path, "kept", "2", "8", "0"], stdout=subprocess.PIPE) as push:
+            s.until(lambda: s.group("kept").get("senders") == 3)
+            yield
+            self.assertEqual(json.loads(push.stdout.read()), {"accepted": 2, "busy": 0, "others": 0})
+        self.assertIn("id", first.reply()[0])
+        self.assertEqual(second.reply()[0]["job"]["state"], "succeeded")
+
+    def test_D1_jobs_wait_for_a_store_that_is_being_opened(self):
+        s = self.durable({"other": actor()}).start()
+        s.stop()
+        s.told.clear()
+        os.unlink(s.path("etc/kept.group"))
+        s.start()
+        s.write("kept.group", actor(Durable="yes"))
+        with contextlib.ExitStack() as stack:
+            with self.blocked(s):
+                s.call("io.troupe.Supervisor.Reload")
+                stack.enter_context(self.waiting(s))
+        with contextlib.ExitStack() as stack:
+            with self.blocked(s):
+                s.crash()
+                s.do("other", "echo")
+                stack.enter_context(self.waiting(s))
+
+class Ends(Case):
+    def test_D2_an_end_is_on_disk_when_it_is_told(self):
+        s = self.durable(MaxRetries=0).start()
+        s.create("kept", "echo hello", id="good")
+        self.assertEqual(s.wait_job("good")["state"], "succeeded")
+        self.assertEqual(self.rows(s, "name"), [])
+        self.assertEqual(self.rows(s, "name, result", "ended"), [("good", b"hello")])
+        s.create("kept", "exit 1", id="bad")
+        self.assertEqual(s.wait_job("bad")["state"], "dead")
+        self.assertEqual(self.rows(s, "name"), [])
+        self.assertEqual(self.rows(s, "name, payload", "dead"), [("bad", b"exit 1")])
+
+    def test_D2_what_was_told_as_ended_never_runs_again(self):
+        s = self.durable().start()
+        id = s.create("kept", "echo hello")
+        self.assertEqual(s.wait_job(id)["result"], text("hello"))
+        self.restart(s)
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["result"], job["attempt"]), ("succeeded", text("hello"), 1))
+        self.assertEqual(s.group("kept")["succeeded"], 0)  # in this run
+
+    def test_D3_a_job_that_ends_before_it_was_written_is_not_written(self):
+        s = self.durable().start()
+        with Varlink(s.socket_path) as first, self.blocked(s):
+            first.send("Create", {"group": "kept", "payload": text("echo")})
+            s.until(lambda: s.group("kept").get("ending") == 1)  # the storage thread waits in its transaction
+            self.assertEqual(s.do("kept", "echo hello")["result"], text("hello"))
+            self.assertEqual(s.group("kept")["ending"], 1)
+
+
+class Survives(Case):
+    def test_D4_kept_results_survive_that_their_ids_are_chosen_again_while_they_are_read(self):
+        s = self.durable().start()
+        ids = [f"chosen-{n}" for n in range(8)]
+        for id in ids:
+            s.create("kept", "echo", id=id)
+            s.wait_job(id)
+        for _ in range(3):
+            with self.blocked(s):
+                s.crash()
+                client = s.connect()
+                for id in ids:
+                    client.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": id}})
+                s.until(lambda: s.group("kept").get("senders") == 1)
+            for _ in ids:
+                with self.assertRaises(VarlinkError) as caught:
+                    client.reply()
+                self.assertEqual(caught.exception.name, "JobExists")
+            for id in ids:
+                self.assertEqual(s.job(id)["state"], "succeeded")
+
+    def test_D4_delay_priority_key_and_retries_survive(self):
+        s = self.durable(MaxRetries=5, BackoffMinSec="1h", BackoffMaxSec="1h").start()
+        at = int(time.time() * 1000000) + HOUR
+        s.create("kept", "echo", id="at", at=at, deadline_usec=2 * HOUR)
+        s.create("kept", "exit 1", id="failed", key="some key", max_retries=7)
+        s.wait_job_state("failed", "backoff")
+        s.call("Pause", target="kept")
+        for name, priority in ("last", 63), ("middle", 32), ("first", 0):
+            s.create("kept", f"note {s.path('notes')} {name}", id=name, priority=priority)
+        before = {name: s.job(name) for name in ("at", "failed", "first")}
+        self.restart(s)
+        for name in "first", "middle", "last":
+            self.assertEqual(s.wait_job(name)["state"], "succeeded")
+        with open(s.path("notes"), encoding="ascii") as file:
+            self.assertEqual(file.read().split(), ["first", "middle", "last"])
+        for name in "at", "failed":
+            job = s.job(name)
+            for member in ("state", "attempt", "failed_attempts", "max_attempts", "priority", "created_at",
+                           "next_attempt_at", "key"):
+                self.assertEqual(job.get(member), before[name].get(member), (name, member))
+
+    def test_D4_delayed_jobs_are_listed_with_their_dates_while_they_are_loaded(self):
+        s = self.durable().start()
+        ids = [s.create("kept", "echo", delay_usec=3600000000) for _ in range(20)]
+        dates = {id: s.job(id)["next_attempt_at"] for id in ids}
+        for _ in range(5):
+            self.restart(s)
+            listed = s.call("List")["jobs"]
+            self.assertEqual({job["id"]: job["next_attempt_at"] for job in listed}, dates)
+
+    def test_D4_an_attempt_that_the_supervisor_took_along_has_failed(self):
+        s = self.durable(MaxRetries=1).start()
+        for id in "once", "twice":
+            s.create("kept", self.endless(s) if id == "twice" else "echo", id=id)
+        s.wait_job_state("twice", "running")
+        s.until(lambda: (1,) in self.rows(s, "attempt"))
+        self.restart(s)
+        job = s.wait_job_state("twice", "running")
+        self.assertEqual((job["attempt"], job["attempts"][0]["cause"]), (2, "supervisor"))
+        s.until(lambda: (2,) in self.rows(s, "attempt"))
+        self.restart(s)
+        s.wait_job("twice")
+        for _ in range(2):
+            job = s.job("twice")
+            self.assertEqual((job["state"], job["failed_attempts"], job["max_attempts"]), ("dead", 2, 2))
+            self.restart(s)
+        self.assertEqual(s.job("once")["state"], "succeeded")
+
+    def test_D4_a_request_to_cancel_survives(self):
+        s = self.durable().start()
+        s.create("kept", self.endless(s), id="one")
+        s.until(lambda: s.job("one").get("started_at"))
+        s.call("Cancel", id="one")
+        self.assertEqual(self.rows(s, "cancel"), [(1,)])
+        self.restart(s)
+        self.assertEqual(s.wait_job("one")["state"], "cancelled")
+
+    def test_D4_dead_letters_survive_and_go_when_they_are_purged_or_sent_again(self):
+        s = self.durable(MaxRetries=0).start()
+        for id in "a", "b", "c":
+            s.create("kept", "exit 1", id=id)
+            s.wait_job(id)
+        before = s.ctl_json("dead-letters")["letters"]
+        self.restart(s)
+        after = s.until(lambda: s.ctl_json("dead-letters")["letters"])
+        self.assertEqual([(l["id"], l["job"]) for l in after], [(l["id"], l["job"]) for l in before])
+        s.call("io.troupe.Actors.Purge", id=before[0]["id"])
+        s.until(lambda: len(self.rows(s, "number", "dead")) == 2)
+        s.call("Pause", target="kept")
+        s.call("io.troupe.Actors.Requeue", id=before[1]["id"])
+        s.until(lambda: len(self.rows(s, "number", "dead")) == 1)
+        self.restart(s)
+        jobs = s.until(lambda: [letter["job"] for letter in s.ctl_json("dead-letters")["letters"]])
+        self.assertIn(before[2]["job"], jobs)
+        self.assertNotIn(before[0]["job"], jobs)
+        self.assertNotIn(before[1]["job"], jobs)
+
+
+class Failures(Case):
+    def test_D5_a_full_disk_refuses_jobs_lets_ends_through_and_goes_on(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        s = self.durable({"other": actor()}, QueueMemoryMax="1G")
+        os.mkdir(s.path("state"))
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", s.path("state")], check=False).returncode:
+            self.skipTest("mounting does not work here")
+        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        s.start()
+        with open(s.path("state/ballast"), "wb") as ballast:
+            ballast.write(bytes(24 << 20))
+        s.call("Pause", target="kept")
+        accepted = []
+        with self.assertRaises(VarlinkError) as caught:
+            while len(accepted) < 1000:
+                accepted.append(s.create("kept", "echo\n\n" + "x" * 500000))
+        self.assertEqual(caught.exception.name, "StoreFull")
+        self.assertTrue(accepted)
+        self.assertIn(s.database, caught.exception.parameters["problem"])
+        self.assertEqual(s.group("kept")["state"], "degraded")
+        self.assertIn("full", s.ctl("status", "kept").stdout)
+        create = s.ctl("create", "kept", "--data", "echo")
+        self.assertIn("(Durable=yes), which is full", create.stderr)
+        self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+        s.call("Resume", target="kept")
+        for id in accepted:
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        os.unlink(s.path("state/ballast"))
+        s.wait_event("store.open", count=2)
+        s.create("kept", "echo", id="again")
+        self.assertEqual(s.wait_job("again")["state"], "succeeded")
+
+    def test_D5_a_disk_that_the_database_has_filled_takes_jobs_again_when_its_own_have_ended(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        s = self.durable(QueueMemoryMax="1G")
+        os.mkdir(s.path("state"))
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", s.path("state")], check=False).returncode:
+            self.skipTest("mounting does not work here")
+        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        s.start()
+        for count in 2, 3:
+            s.call("Pause", target="kept")
+            accepted = []
+            with self.assertRaises(VarlinkError) as caught:
+                while len(accepted) < 1000:
+                    accepted.append(s.create("kept", "echo\n\n" + "x" * 500000))
+            self.assertEqual(caught.exception.name, "StoreFull")
+            self.assertGreater(len(accepted), 20)
+            s.call("Resume", target="kept")
+            for id in accepted:
+                self.assertEqual(s.wait_job(id)["state"], "succeeded")
+            s.wait_event("store.open", count=count)
+        s.create("kept", "echo", id="again")
+        self.assertEqual(s.wait_job("again")["state"], "succeeded")
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D6_a_failed_sync_refuses_jobs_and_is_never_taken_for_success(self):
+        s = self.durable({"other": actor()}, size=2)
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        bell = Bell(s, "bell")
+        s.create("kept", f"wait {bell.path}\necho", id="runs")
+        s.until(lambda: s.job("runs").get("started_at"))
+        with open(s.path("fails"), "w", encoding="ascii"):
+            pass
+        error = self.refused("StoreFailed", s.create, "kept", "echo", id="refused")
+        self.assertIn(s.database, error["problem"])
+        self.refused("StoreFailed", s.create, "kept", "echo")
+        self.assertEqual(s.group("kept")["state"], "degraded")
+        self.assertIn("accepts no jobs", s.ctl("status", "kept").stdout)
+        s.wait_event("store.failed")
+        self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+        bell.ring()
+        s.until(lambda: s.group("kept").get("ending") == 1)
+        self.assertEqual(s.job("runs")["state"], "running")
+        os.unlink(s.path("fails"))
+        self.assertEqual(s.wait_job("runs")["state"], "succeeded")
+        self.assertEqual(s.wait_job(s.create("kept", "echo"))["state"], "succeeded")
+        self.restart(s)
+        self.refused("NoSuchJob", s.job, "refused")
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D6_a_dead_letter_goes_only_when_its_new_job_is_on_disk(self):
+        s = self.durable(MaxRetries=0)
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        for id in "a", "b", "c":
+            s.create("kept", "exit 1", id=id)
+            s.wait_job(id)
+        letters = [letter["id"] for letter in s.ctl_json("dead-letters")["letters"]]
+        s.call("Pause", target="kept")
+        with Varlink(s.socket_path) as one, Varlink(s.socket_path) as all:
+            with self.blocked(s):
+                one.send("io.troupe.Actors.Requeue", {"id": letters[0]})
+                s.until(lambda: len(s.ctl_json("dead-letters")["letters"]) == 2)
+                all.send("io.troupe.Actors.Requeue", {"filter": {}})
+                s.until(lambda: not s.ctl_json("dead-letters")["letters"])
+                with open(s.path("fails"), "w", encoding="ascii"):
+                    pass
+            s.wait_event("store.failed")
+            self.assertFalse(select.select([one.socket, all.socket], [], [], 0)[0])
+            error = self.refused("NoSuchDeadLetter", s.call, "io.troupe.Actors.Requeue", id=letters[0])
+            self.assertEqual(error["id"], letters[0])
+            os.unlink(s.path("fails"))
+            self.assertEqual(one.reply()[0]["requeued"], 1)
+            self.assertEqual(all.reply()[0]["requeued"], 2)
+        self.assertEqual(self.rows(s, "payload"), [(b"exit 1",)] * 3)
+        self.assertEqual(self.rows(s, "number", "dead"), [])
+        self.restart(s)
+        s.until(lambda: s.group("kept")["dead"] == 3)
+        self.assertEqual(len(self.rows(s, "number", "dead")), 3)
+
+    def test_D6_a_client_that_leaves_does_not_take_a_dead_letter_along(self):
+        s = self.durable(MaxRetries=0).start()
+        s.create("kept", "exit 1", id="a")
+        s.wait_job("a")
+        s.call("Pause", target="kept")
+        letter = s.ctl_json("dead-letters")["letters"][0]["id"]
+        with self.blocked(s), Varlink(s.socket_path) as client:
+            client.send("io.troupe.Actors.Requeue", {"id": letter})
+            s.until(lambda: not s.ctl_json("dead-letters")["letters"])
+        s.until(lambda: self.rows(s, "payload"))
+        self.assertEqual(self.rows(s, "number", "dead"), [])
+
+    def test_D7_a_damaged_store_is_refused_with_a_remedy_and_left_alone(self):
+        s = self.durable({"other": actor()})
+        os.mkdir(s.path("state"))
+        with open(s.database, "wb") as file:
+            file.write(b"this is no database" * 1000)
+        s.start()
+        error = self.refused("StoreFailed", s.create, "kept", "echo")
+        self.assertIn(s.database, error["problem"])
+        self.assertIn("restore a backup", error["problem"])
+        self.assertIn("restore a backup", s.log())
+        self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+        s.stop()
+        with open(s.database, "rb") as file:
+            self.assertEqual(file.read(), b"this is no database" * 1000)
+
+
+class Stops(Case):
+    def test_D13_a_stop_keeps_durable_jobs_and_names_what_it_drops_of_others(self):
+        s = self.durable({"other": actor()}, conf="TimeoutStopSec=100ms\n").start()
+        for group in "kept", "other":
+            s.create(group, self.endless(s), id=f"hand-{group}")
+            s.until(lambda group=group: s.job(f"hand-{group}").get("started_at"))
+            for n in range(3):
+                s.create(group, "echo", id=f"{group}-{n}")
+        s.stop()
+        log = s.log()
+        self.assertIn("other: 3 jobs that waited are cancelled", log)
+        self.assertIn("hand-other", log)
+        self.assertIn("kept: 3 jobs that wait stay on disk", log)
+        self.assertNotIn("kept: 3 jobs that waited are cancelled", log)
+        s.told.clear()
+        s.start()
+        s.until(lambda: s.job("hand-kept")["state"] == "running")
+        for n in range(3):
+            self.assertEqual(s.job(f"kept-{n}")["state"], "queued")
+        self.refused("NoSuchJob", s.job, "other-0")
+
+    def test_D13_a_job_on_disk_is_asked_for_while_the_supervisor_stops(self):
+        s = self.durable({"other": actor()}).start()
+        s.call("Pause", target="kept")
+        s.create("other", self.endless(s), id="hand")
+        s.until(lambda: s.job("hand").get("started_at"))
+        s.create("kept", "echo", id="one")
+        with Varlink(s.socket_path) as client:
+            s.terminate()
+            s.wait_told("STOPPING=1")
+            client.send("Get", {"id": "one"})
+            with self.assertRaises(VarlinkError) as caught:
+                client.reply()
+            self.assertEqual(caught.exception.name, "NoSuchJob")
+        s.terminate()
+        self.assertEqual(s.wait_end(), 0)
+
+
+class Hands(Case):
+    """The supervisor crashes, and the workers go on with the jobs that they have in hand."""
+
+    def in_hand(self, **options):
+        s = self.durable(MaxRetries=3).start()
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        id = s.create("kept", f"ring {begun.path}\nwait {bell.path}\nattempt", **options)
+        begun.wait()
+        s.until(lambda: (1, 3) in self.rows(s, "attempt, state"))
+        return s, id, begun, bell
+
+    def test_D9_a_durable_job_in_hand_goes_on_and_ends_once(self):
+        for options in {}, {"id": "chosen"}:
+            with self.subTest(options):
+                s, id, _, bell = self.in_hand(**options)
+                pid, started_at = s.worker("kept/0")["pid"], s.job(id)["started_at"]
+                s.crash()
+                job = s.job(id)
+                self.assertEqual((job["state"], job["attempt"]), ("running", 1))
+                bell.ring()
+                job = s.wait_job(id)
+                self.assertEqual((job["state"], job["result"]), ("succeeded", text("1")))
+                self.assertEqual(s.worker("kept/0")["pid"], pid)
+                self.assertEqual(self.rows(s), [])
+                self.restart(s)
+                job = s.job(id)
+                self.assertEqual((job["result"], job["started_at"]), (text("1"), started_at))
+
+    def test_D4_the_result_of_a_job_that_was_not_written_before_a_crash_is_kept(self):
+        s = self.durable().start()
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        client = s.connect()
+        with self.blocked(s):
+            client.send("Create", {"group": "kept", "payload": text(f"ring {begun.path}\nwait {bell.path}\nattempt")})
+            begun.wait()
+            s.crash()
+            bell.ring()
+            s.until(lambda: s.group("kept").get("ending") == 1)
+            id = s.call("List")["jobs"][0]["id"]
+        self.assertEqual(s.wait_job(id)["result"], text("1"))
+        self.restart(s)
+        self.assertEqual(s.job(id)["result"], text("1"))
+
+    def at_work(self, end, retries):
+        """A job that ends as told when the second bell rings."""
+        s = self.durable(MaxRetries=retries).start()
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        id = s.create("kept", f"ring {begun.path}\nwait {bell.path}\n{end}")
+        begun.wait()
+        return s, id, begun, bell
+
+    def crash_before_the_end_is_written(self, s, bell):
+        with self.blocked(s):
+            bell.ring()
+            s.until(lambda: s.group("kept").get("ending") == 1)
+            s.crash()
+
+    def test_D4_an_attempt_counts_whose_result_was_read_but_not_written(self):
+        s, id, begun, bell = self.at_work("attempt", 3)
+        for attempt in 2, 3:
+            self.crash_before_the_end_is_written(s, bell)
+            begun.wait()
+            job = s.job(id)
+            self.assertEqual((job["attempt"], job["attempts"][-1]["cause"]), (attempt, "supervisor"))
+        bell.ring()
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 3, text("3")))
+
+    def test_D4_no_attempt_follows_the_last_one_whose_result_was_read_but_not_written(self):
+        s, id, _, bell = self.at_work("attempt", 0)
+        self.crash_before_the_end_is_written(s, bell)
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 1))
+
+    def test_D4_an_attempt_counts_that_failed_while_nothing_could_be_written(self):
+        for end in "retry 1 x", "crash kill":
+            with self.subTest(end):
+                s, id, begun, bell = self.at_work(end, 1)
+                with self.blocked(s):
+                    bell.ring()
+                    begun.wait()  # the second attempt
+                    s.crash()
+                s.until(lambda: s.job(id)["state"] == "running")
+                bell.ring()
+                s.until(lambda: s.job(id)["state"] == "dead")
+                self.assertEqual(s.job(id)["attempt"], 2)
+
+    def test_D9_a_durable_job_in_hand_is_retried_with_its_payload_when_its_worker_dies_later(self):
+        s, id, begun, bell = self.in_hand()
+        s.crash()
+        self.assertEqual(s.job(id)["state"], "running")
+        os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
+        begun.wait()
+        bell.ring()
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["result"]), ("succeeded", text("2")))
+
+    def test_D4_a_request_to_cancel_a_job_in_hand_is_on_disk_when_it_is_answered(self):
+        s, id, _, _ = self.in_hand()
+        with self.blocked(s):
+            s.crash()  # the next one cannot read the row yet
+            client = s.connect()
+            client.send("Cancel", {"id": id})
+            s.until(lambda: s.job(id).get("cancel_requested"))
+            self.assertFalse(select.select([client.socket], [], [], 0)[0])
+        client.reply()
+        self.assertIn(self.rows(s, "cancel"), ([(1,)], []))  # it may have ended since
+        self.restart(s)
+        self.assertEqual(s.wait_job(id)["state"], "cancelled")
+
+    def test_D4_a_job_in_hand_whose_worker_dies_before_its_row_is_read_is_cancelled(self):
+        s, id, _, _ = self.in_hand()
+        with self.blocked(s):
+            s.crash()
+            client = s.connect()
+            client.send("Cancel", {"id": id})
+            s.until(lambda: s.job(id).get("cancel_requested"))
+            os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
+            s.until(lambda: s.group("kept").get("ending") == 1)
+        client.reply()
+        self.assertEqual(s.wait_job(id)["state"], "cancelled")
+        self.assertEqual(self.rows(s), [])
+
+    def test_D4_a_job_in_hand_stays_cancelled_across_a_crash(self):
+        s, id, _, _ = self.in_hand()
+        s.call("Cancel", id=id)
+        s.crash()
+        s.until(lambda: s.job(id).get("cancel_requested"))
+        os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
+        self.assertEqual(s.wait_job(id)["state"], "cancelled")

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: MIT
+"""The supervisor is replaced by another version, and goes on with the old one if that does not start."""
+import os
+import shutil
+import subprocess
+import threading
+import time
+import unittest
+
+from test_life import actor, service
+from troupe import BUILD, LIMIT, Bell, TestCase, VarlinkError, text
+
+NEW = "9.8.7"
+HOUR = 3600000000
+
+
+class Upgrade(TestCase):
+    def installed(self, groups):
+        """A supervisor that runs from a directory of its own."""
+        s = self.supervisor(groups)
+        for name in "trouped", "trouped-supervisor":
+            shutil.copy(os.path.join(BUILD, name), s.path(name))
+        s.command[0] = s.path("trouped")
+        s.start()
+        self.old = s.call("GetInfo")["version"]
+        self.assertEqual(len(NEW), len(self.old))
+        return s
+
+    def install(self, s, program):
+        """Replaces the supervisor's program, as a package does."""
+        with open(s.path("new"), "wb") as file:
+            file.write(program)
+        os.chmod(s.path("new"), 0o755)
+        os.rename(s.path("new"), s.path("trouped-supervisor"))
+
+    def install_version(self, s, version):
+        with open(s.path("trouped-supervisor"), "rb") as file:
+            self.install(s, file.read().replace(s.call("GetInfo")["version"].encode(), version.encode()))
+
+    def test_D10_an_upgrade_changes_the_supervisor_and_neither_the_main_process_nor_workers(self):
+        s = self.installed({"actor": actor(), "daemon": service("/bin/sleep infinity")})
+        before, daemon, worker = s.call("GetInfo"), s.worker("daemon/0")["pid"], s.worker("actor/0")["pid"]
+        started, go = Bell(s, "started"), Bell(s, "go")
+        job = s.create("actor", f"ring {started.path}\nwait {go.path}\necho done")
+        started.wait()
+        self.install_version(s, NEW)
+        self.assertEqual(s.ctl("upgrade", check=True).stdout, f"trouped {NEW} has taken over from trouped {self.old}\n")
+        after = s.call("GetInfo")
+        self.assertEqual((after["version"], after["pid"]), (NEW, before["pid"]))
+        self.assertNotEqual(after["supervisor_pid"], before["supervisor_pid"])
+        self.assertEqual((after["upgrades"], after["failed_upgrades"], after["restarts"]), (1, 0, 0))
+        self.assertEqual((s.worker("daemon/0")["pid"], s.worker("actor/0")["pid"]), (daemon, worker))
+        self.assertEqual(s.job(job)["state"], "running")
+        go.ring()
+        self.assertEqual(s.wait_job(job)["result"], text("done"))
+        self.install_version(s, self.old)  # and back
+        s.ctl("upgrade", check=True)
+        self.assertEqual(s.call("GetInfo")["version"], self.old)
+        self.assertEqual((s.worker("daemon/0")["pid"], s.worker("actor/0")["pid"]), (daemon, worker))
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+        s.stop()
+
+    def all_jobs(self, s):
+        return {job["id"]: job for job in s.pages("List", "jobs")[0]}
+
+    def test_D10_jobs_that_are_not_durable_survive_in_their_order(self):
+        s = self.installed({"actor": actor(), "slow": actor(Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h", "MaxRetries": 5})})
+        started, go = Bell(s, "started"), Bell(s, "go")
+        note = f"note {s.path('notes')}"
+        in_hand = s.create("actor", f"ring {started.path}\nwait {go.path}\n{note} hand")
+        started.wait()
+        at = int(time.time() * 1000000) + HOUR
+        s.create("actor", "echo", id="at", at=at)
+        s.create("actor", "echo", id="soon", deadline_usec=HOUR, timeout_usec=7000000)
+        s.create("slow", "exit 1", id="failed", max_retries=7)
+        s.wait_job_state("failed", "backoff")
+        s.create("actor", f"{note} last", priority=63)
+        s.create("actor", f"{note} middle")
+        s.create("actor", f"{note} next", key="some key")
+        large = s.create("actor", "sum\n\n" + "x" * 100000)
+        first = s.create("actor", f"{note} first", id="first", priority=0)
+        before = self.all_jobs(s)
+        for _ in range(3):
+            s.ctl("upgrade", check=True)
+            after = self.all_jobs(s)
+            for id in {*before, *after}:
+                for jobs in before, after:
+                    jobs[id].pop("worker", None)
+                    jobs[id].pop("attempts", None)
+                self.assertEqual(after[id], before[id])
+        go.ring()
+        for id in in_hand, large, first, "soon":
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        s.until(lambda: len(self.all_jobs(s)) == 2)
+        with open(s.path("notes"), encoding="ascii") as file:
+            self.assertEqual([line[:5] for line in file.read().split()], ["hand", "first", "middl", "next", "last"])
+        self.assertEqual(s.job("failed")["state"], "backoff")
+        self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
+
+    def test_D10_kept_results_and_dead_letters_survive(self):
+        s = self.supervisor({"actor": actor(Jobs={"MaxRetries": 0}), "durable": actor(Jobs={"MaxRetries": 0, "Durable": "yes"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        for id, script in ("mine", "echo mine"), ("rejected", "reject 7 no"), ("large", "blob 200000"), ("", "echo made"):
+            s.wait_job(s.create("actor", script, key="some key", max_retries=2, **({"id": id} if id else {})))
+        for group in "actor", "durable", "actor", "durable":
+            s.wait_job(s.create(group, "exit 1"))
+        letters = s.ctl_json("dead-letters")["letters"]
+        kept = {job["id"]: s.job(job["id"]) for job in s.pages("List", "jobs", ended=True)[0]}
+        self.assertEqual((len(letters), len(kept)), (4, 8))
+        for _ in range(3):
+            s.ctl("upgrade", check=True)
+            after = s.until(lambda: len(now := s.ctl_json("dead-letters")["letters"]) == 4 and now)
+            for letter in *letters, *after:
+                letter.pop("n_deaths", None)
+                if letter["recipient"] == "durable":
+                    letter.pop("at", None)  # on disk it is the end of the job
+            self.assertEqual(after, letters)
+            s.until(lambda: len(s.pages("List", "jobs", ended=True)[0]) == 8)
+            for id, job in kept.items():
+                now = s.job(id)
+                for one in now, job:
+                    one.pop("attempts")
+                    one.pop("worker", None)
+                self.assertEqual(now, job)
+                job["attempts"] = []
+        s.call("Pause", target="actor")
+        s.call("io.troupe.Actors.Requeue", id=next(letter["id"] for letter in letters if letter["recipient"] == "actor"))
+        self.assertEqual(len(s.ctl_json("dead-letters")["letters"]), 3)
+
+    def test_D10_a_job_in_hand_across_an_upgrade_can_be_tried_again(self):
+        s = self.installed({"actor": actor(Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms"})})
+        started, go = Bell(s, "started"), Bell(s, "go")
+        job = s.create("actor", f"ring {started.path}\nwait {go.path}\nbefore 2 exit 3\necho again")
+        started.wait()
+        s.ctl("upgrade", check=True)
+        go.ring()
+        started.wait()
+        go.ring()
+        job = s.wait_job(job)
+        self.assertEqual((job["attempt"], job["result"]), (2, text("again")))
+
+    def test_D10_an_answer_given_while_no_supervisor_runs_is_taken_with_the_job(self):
+        s = self.installed({"actor": actor(Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms"})})
+        started, go = Bell(s, "started"), Bell(s, "go")
+        job = s.create("actor", f"ring {started.path}\nwait {go.path}\nbefore 2 retry 1 wrong\necho again")
+        started.wait()
+        with open(s.path("trouped-supervisor"), "rb") as file:
+            program = file.read()
+        with open(s.path("real"), "wb") as file:
+            file.write(program)
+        os.chmod(s.path("real"), 0o755)
+        self.install(s, f"""#!/bin/sh
+[ "$1" = --check ] || {{ echo >{go.path}; read line <{s.path("wait")}; }}
+exec {s.path("real")} "$@"
+""".encode())
+        ended = Bell(s, "wait")
+        upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
+        upgrade.start()
+        ended.ring()
+        upgrade.join(LIMIT)
+        started.wait()
+        go.ring()
+        job = s.wait_job(job)
+        self.assertEqual((job["attempt"], job["result"]), (2, text("again")))
+
+    def test_D10_jobs_come_back_if_the_new_program_fails(self):
+        s = self.installed({"actor": actor()})
+        started, go = Bell(s, "started"), Bell(s, "go")
+        in_hand = s.create("actor", f"ring {started.path}\nwait {go.path}\necho hand")
+        started.wait()
+        waiting = s.create("actor", "echo waited")
+        self.install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        self.assertEqual(s.ctl("upgrade").returncode, 1)
+        go.ring()
+        self.assertEqual(s.wait_job(in_hand)["result"], text("hand"))
+        self.assertEqual(s.wait_job(waiting)["result"], text("waited"))
+        self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
+
+    def test_D10_saved_jobs_are_not_brought_back_by_another_main_process(self):
+        s = self.supervisor({"actor": actor()})
+        with open(s.socket_path + ".upgrade", "wb") as file:
+            file.write(b"of an earlier one")
+        s.start()
+        self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
+        self.assertNotIn("cannot bring back", s.log())
+
+    def test_D10_an_upgrade_that_cannot_save_jobs_changes_nothing(self):
+        s = self.installed({"actor": actor()})
+        os.mkdir(s.socket_path + ".upgrade.new")
+        self.refused(s, ".upgrade.new: File exists")
+        os.rmdir(s.socket_path + ".upgrade.new")
+        s.ctl("upgrade", check=True)
+
+    def refused(self, s, reason):
+        before = s.supervisor_pid
+        upgrade = s.ctl("upgrade")
+        self.assertEqual(upgrade.returncode, 1)
+        self.assertIn("nothing has changed: ", upgrade.stderr)
+        self.assertIn(reason, upgrade.stderr)
+        self.assertEqual(s.supervisor_pid, before)
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+
+    def test_a_new_program_that_could_not_start_changes_nothing(self):
+        s = self.installed({"actor": actor()})
+        self.install(s, b"#!/bin/sh\necho wrong machine\nexit 3\n")
+        self.refused(s, "trouped-supervisor --check exited with status 3: wrong machine")
+        os.unlink(s.path("trouped-supervisor"))
+        self.refused(s, "trouped-supervisor: exec: No such file or directory")
+
+    def test_a_configuration_with_problems_keeps_an_upgrade_from_happening(self):
+        s = self.installed({"actor": actor()})
+        s.write("bad.group", "[Group]\nNonsense=1\n")
+        self.refused(s, "bad.group:2")
+
+    def test_D11_if_the_new_program_does_not_become_ready_the_old_one_goes_on(self):
+        s = self.installed({"actor": actor(), "daemon": service("/bin/sleep infinity")})
+        daemon = s.worker("daemon/0")["pid"]
+        self.install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        upgrade = s.ctl("upgrade")
+        self.assertEqual(upgrade.returncode, 1)
+        self.assertIn(f"the new program did not become ready, and trouped {self.old} goes on", upgrade.stderr)
+        info = s.call("GetInfo")
+        self.assertEqual((info["version"], info["upgrades"], info["failed_upgrades"]), (self.old, 0, 1))
+        self.assertEqual(s.worker("daemon/0")["pid"], daemon)
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+        self.assertIn("the upgrade has failed, and the old program is started again", s.log())
+
+    def test_after_a_crash_the_same_program_is_started_whatever_is_installed(self):
+        s = self.installed({"actor": actor()})
+        self.install(s, b"garbage")
+        s.crash()
+        self.assertEqual(s.call("GetInfo")["version"], self.old)
+
+    def test_a_stop_ends_an_upgrade_that_is_being_checked(self):
+        s = self.installed({"actor": actor()})
+        self.install(s, b"#!/bin/sh\nexec sleep 10000\n")
+        connection = s.connect()
+        connection.send("Upgrade", {})
+        s.until(lambda: len(s.children()) == 2)
+        s.terminate()
+        with self.assertRaisesRegex(VarlinkError, "NotUpgraded"):
+            connection.reply()
+        self.assertEqual(s.wait_end(), 0)
+
+    def test_a_program_for_another_main_process_says_so(self):
+        check = subprocess.run([os.path.join(BUILD, "trouped-supervisor"), "--check"], capture_output=True, text=True,
+                               env={**os.environ, "TROUPE_KEEPER": "-1 -1 4711 /nowhere"}, check=False)
+        self.assertEqual(check.returncode, 1)
+        self.assertIn("does not fit the main process that runs: stop trouped and start it", check.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

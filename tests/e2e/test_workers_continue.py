@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""D9: workers outlive a supervisor that crashes, with the jobs that they have in hand."""
+import contextlib
+import os
+import signal
+import threading
+
+from troupe import ACTOR, Bell, LIMIT, TestCase, Varlink, VarlinkError, ended, ini, text
+
+
+def actor(**sections):
+    return ini(ACTOR, Restart={"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}, **sections)
+
+
+class Continuity(TestCase):
+    wake = "futex"
+
+    def started_with(self, conf="", **groups):
+        s = self.supervisor(groups, conf=conf, options=("--wake", self.wake))
+        return s.start()
+
+    @contextlib.contextmanager
+    def without_supervisor(self, s):
+        """The supervisor is killed; the next one starts at the end of the block."""
+        keeper = s.process.pid
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            s.crash()
+            yield
+        finally:
+            os.kill(keeper, signal.SIGCONT)
+
+    def pids(self, s, group="actor"):
+        return {worker["name"]: (worker["pid"], worker["generation"]) for worker in s.workers(group)}
+
+    def test_D9_idle_workers_go_on_and_take_jobs(self):
+        s = self.started_with(actor=actor(Pool={"Size": 3}))
+        before = self.pids(s)
+        s.do("actor", "echo before")
+        for n in range(3):
+            s.crash()
+            s.call("Reload")  # so that three crashes do not lead to safe mode
+            self.assertEqual(s.do("actor", f"echo {n}")["result"], text(str(n)))
+            self.assertEqual(self.pids(s), before)
+        self.assertEqual(s.deaths(), [])
+        s.stop()
+
+    def test_D9_a_job_in_hand_goes_on_and_its_end_is_taken(self):
+        s = self.started_with(actor=actor())
+        before = self.pids(s)
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        id = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
+        begun.wait()
+        s.crash()
+        self.assertEqual(s.worker("actor/0")["state"], "busy")
+        self.assertEqual(s.job(id)["state"], "running")
+        bell.ring()
+        s.wait_event("job.recovered")
+        self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
+        self.assertEqual(self.pids(s), before)
+        self.assertEqual(s.group("actor")["succeeded"], 2)
+        s.stop()
+
+    def test_D9_what_a_worker_answers_while_there_is_no_supervisor_is_taken_first(self):
+        s = self.started_with(actor=actor(Pool={"Prefetch": 4}))
+        before = self.pids(s)
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        for n in range(4):
+            s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho {n}")
+        begun.wait()
+        s.until(lambda: s.group("actor")["running"] == 4)
+        with self.without_supervisor(s):
+            bell.ring(3)
+            begun.wait(3)
+        s.wait_event("job.recovered", count=3)
+        bell.ring()
+        s.wait_event("job.recovered", count=4)
+        self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
+        self.assertEqual(self.pids(s), before)
+        s.stop()
+
+    def test_D9_a_worker_that_dies_meanwhile_is_replaced_and_its_job_ends(self):
+        s = self.started_with(actor=actor())
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        s.create("actor", f"ring {begun.path}\nwait {bell.path}", id="one")
+        begun.wait()
+        pid = s.worker("actor/0")["pid"]
+        worker = os.pidfd_open(pid)
+        self.addCleanup(os.close, worker)
+        with self.without_supervisor(s):
+            os.kill(pid, signal.SIGKILL)
+            self.assertTrue(ended(worker, LIMIT))
+        s.wait_event("job.recovered")
+        self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
+        [death] = s.deaths()
+        self.assertEqual((death["pid"], death["cause"], death["job"]), (pid, "signal", "one"))
+        self.assertEqual(s.worker("actor/0")["generation"], 2)
+        s.stop()
+
+    def test_D9_a_job_in_hand_can_be_cancelled(self):
+        s = self.started_with(actor=actor())
+        before = self.pids(s)
+        begun = Bell(s, "begun")
+        s.create("actor", f"ring {begun.path}\nuntil-cancelled", id="one")
+        begun.wait()
+        s.crash()
+        s.call("Cancel", id="one")
+        s.wait_event("job.recovered")
+        self.assertEqual(self.pids(s), before)
+        s.stop()
+
+    def test_D9_a_stopping_worker_finishes_its_job_and_stops(self):
+        s = self.started_with(actor=actor())
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done", id="one")
+        begun.wait()
+        pid = s.worker("actor/0")["pid"]
+        with Varlink(s.socket_path) as stop:
+            stop.send("Stop", {"target": "actor"})
+            s.wait_worker("actor/0", "stopping")
+            s.crash()
+        self.assertEqual(s.wait_worker("actor/0", "stopping")["pid"], pid)
+        bell.ring()
+        s.wait_worker("actor/0", "stopped")
+        self.assertEqual(s.group("actor")["succeeded"], 1)
+        s.call("Start", target="actor")
+        self.assertEqual(s.do("actor", "echo next")["result"], text("next"))
+        s.stop()
+
+
+    def test_D9_cells_by_key_go_on_with_their_workers_and_jobs(self):
+        s = self.started_with(actor=actor(Pool={"Cells": "by-key", "Size": 2, "CellIdleSec": "5min"}))
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        for key in "red", "blue":
+            s.create("actor", f"ring {begun.path}\nwait {bell.path}\nname", key=key)
+        begun.wait(2)
+        s.until(lambda: all(worker["state"] in ("idle", "busy") for worker in s.workers("actor")))
+        before = self.pids(s)
+        self.assertEqual(len(before), 4)
+        s.crash()
+        self.assertEqual(self.pids(s), before)
+        bell.ring(2)
+        s.wait_event("job.recovered", count=2)
+        self.assertIn(s.do("actor", "name", key="red")["result"], (text("actor/red/0"), text("actor/red/1")))
+        self.assertEqual(self.pids(s), before)
+        s.stop()
+
+
+    def test_D9_a_spare_that_has_taken_a_place_keeps_it_and_so_does_its_own_spare(self):
+        s = self.started_with(actor=actor(Pool={"Size": 1, "Spare": 1}))
+        for _ in range(2):  # its first spare uses the place's second cgroup, the next one the first
+            s.until(lambda: self.spare(s))
+            before = s.worker("actor/0")["pid"], self.spare(s)
+            s.crash()
+            s.call("Reload")
+            self.assertEqual((s.worker("actor/0")["pid"], self.spare(s)), before)
+            self.assertEqual(s.do("actor", "echo x")["result"], text("x"))
+            os.kill(before[0], signal.SIGKILL)
+            s.until(lambda: s.worker("actor/0")["pid"] == before[1])
+        s.until(s.deaths)  # the spare is in its place before the death is proven
+        self.assertEqual(len(s.deaths()), 1)  # earlier ones went with the supervisor
+        s.stop()
+
+    @staticmethod
+    def spare(s):
+        """The pid of the spare that is ready; None = none is."""
+        return next((worker["pid"] for worker in s.workers("actor")
+                     if worker.get("replacement") == "spare" and worker["state"] == "idle"), None)
+
+    def test_D9_a_replaced_worker_that_has_a_job_in_hand_finishes_it(self):
+        s = self.started_with(actor=actor())
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
+        begun.wait()
+        old = s.worker("actor/0")["pid"]
+        s.write("actor.group", actor(Group={"Environment": "NEW=1"}))
+        s.call("Reload")
+        s.until(lambda: s.worker("actor/0")["pid"] not in (old, None))
+        new = s.worker("actor/0")["pid"]
+        s.crash()
+        self.assertEqual(s.worker("actor/0")["pid"], new)
+        self.assertIn(old, s.children())
+        bell.ring()
+        s.wait_event("job.recovered")
+        s.until(lambda: s.children() == [new])
+        self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
+        self.assertEqual(s.deaths("actor")[1:], [])
+        s.stop()
+
+    def test_D9_twenty_crashes_under_load_change_no_worker(self):
+        s = self.started_with(actor=actor(Pool={"Size": 3, "Prefetch": 4}), keyed=actor(Pool={"Cells": "by-key"}))
+        over = threading.Event()
+        done = []
+
+        def load(number):
+            while not over.is_set():
+                with contextlib.suppress(OSError, EOFError, VarlinkError):
+                    with Varlink(s.socket_path) as connection:
+                        while not over.is_set():
+                            options = {"key": f"key{number}"} if number % 2 else {}
+                            connection.call("Do", group="keyed" if number % 2 else "actor",
+                                            payload=text("echo x"), options=options)
+                            done.append(number)
+
+        threads = [threading.Thread(target=load, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        try:
+            s.until(lambda: set(done) == set(range(6)))
+            before = self.pids(s), self.pids(s, "keyed")
+            for _ in range(20):
+                s.crash()
+                s.call("Reload")
+                n = len(done)
+                s.until(lambda: len(done) > n + 20)
+                self.assertEqual((self.pids(s), self.pids(s, "keyed")), before)
+        finally:
+            over.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(s.deaths(), [])
+        for group in "actor", "keyed":
+            s.until(lambda: s.group(group)["running"] == 0)
+        fds = s.n_fds_between_turns()
+        s.crash()
+        s.call("Reload")
+        s.do("actor", "echo x")
+        s.until(lambda: len(s.fds()) <= fds)
+        s.stop()
+
+
+class ContinuityEventfd(Continuity):
+    wake = "eventfd"

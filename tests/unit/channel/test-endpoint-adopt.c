@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "supervisor/channel/endpoint.h"
+#include "tests/unit/fake-peer.h"
+#include "worker/base/carrier.h"
+#include <check.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A supervisor crashes, and the next one takes over: the peer is the library's, in this process on
+ * descriptors of its own, and so are the descriptors that the keeper would hold. Every test runs
+ * with both back ends.
+ */
+
+#define RING_SIZE UINT32_C(4096)
+#define KIND      5
+
+static struct loop *loop;
+static struct endpoint endpoint;
+static struct carrier peer;
+static int held[ENDPOINT_HELD_FDS];
+static size_t n_held;
+static unsigned n_records, n_broken, n_consumed, n_restarted;
+static uint64_t last_value, read_before;
+static int take_result;
+static bool takes;
+
+static int on_record(struct endpoint *self, const struct ring_record *record)
+{
+    struct payload payload = PAYLOAD_NULL;
+
+    n_records++;
+    memcpy(&last_value, record->body, sizeof(last_value));
+    if (!takes)
+        return 0;
+    take_result = endpoint_take(
+        self, &(struct payload_wire){.form = PAYLOAD_BLOB, .size = 3, .serial = last_value},
+        &payload);
+    payload_deinit(&payload);
+    return 0;
+}
+
+static void on_space(struct endpoint *self)
+{
+    (void)self;
+}
+
+static void on_consumed(struct endpoint *self, const struct ring_record *record, uint32_t cursor)
+{
+    (void)self;
+    (void)record;
+    (void)cursor;
+    n_consumed++;
+}
+
+static void on_broken(struct endpoint *self, const char *what)
+{
+    (void)self;
+    ck_assert_ptr_nonnull(what);
+    n_broken++;
+}
+
+static const struct endpoint_handler HANDLER = {
+    .record = on_record,
+    .space = on_space,
+    .consumed = on_consumed,
+    .broken = on_broken,
+};
+
+static void on_restarted(struct carrier *carrier, uint64_t read)
+{
+    ck_assert_ptr_eq(carrier, &peer);
+    n_restarted++;
+    read_before = read;
+}
+
+static const struct carrier_class CLASS = {.restarted = on_restarted};
+
+static int copy_fd(int fd)
+{
+    return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* As the keeper does: descriptors of its own, in the place of the former ones. */
+static void hold(void)
+{
+    int fds[ENDPOINT_HELD_FDS];
+
+    for (size_t i = 0; i < n_held; i++)
+        close(held[i]);
+    n_held = endpoint_held_fds(&endpoint, fds);
+    for (size_t i = 0; i < n_held; i++)
+        held[i] = copy_fd(fds[i]);
+}
+
+static void new_loop(bool force_eventfd)
+{
+    const struct loop_options options = {.force_eventfd = force_eventfd};
+    const char *reason;
+
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+}
+
+static void setup(bool force_eventfd)
+{
+    const struct endpoint_options options = {.ring_size = RING_SIZE, .inline_max = 512};
+    struct endpoint_fds fds;
+    struct channel_fds theirs;
+
+    new_loop(force_eventfd);
+    ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
+    theirs = (struct channel_fds){
+        .inbox = copy_fd(fds.channel.inbox),
+        .outbox = copy_fd(fds.channel.outbox),
+        .wait_fd = copy_fd(fds.channel.wait_fd),
+        .wake_fd = copy_fd(fds.channel.wake_fd),
+    };
+    ck_assert_int_eq(carrier_open(&peer, &CLASS, &theirs, copy_fd(fds.control)), 0);
+    n_held = 0;
+    hold();
+    endpoint_forget_fds(&endpoint, &fds);
+    ck_assert_int_eq(endpoint_open(&endpoint), 0);
+}
+
+static void setup_futex(void)
+{
+    setup(false);
+}
+
+static void setup_eventfd(void)
+{
+    setup(true);
+}
+
+static void teardown(void)
+{
+    endpoint_deinit(&endpoint);
+    carrier_deinit(&peer);
+    for (size_t i = 0; i < n_held; i++)
+        close(held[i]);
+    loop_free(loop);
+}
+
+static int adopt(void)
+{
+    struct endpoint_adoption adoption = {0};
+    int fds[ENDPOINT_HELD_FDS], r;
+
+    for (size_t i = 0; i < n_held; i++)
+        fds[i] = copy_fd(held[i]);
+    ck_assert_int_eq(endpoint_fds_from_held(&adoption.fds, fds, n_held), 0);
+    r = endpoint_adopt(&endpoint, loop, &adoption, &HANDLER);
+    for (size_t i = 0; r < 0 && i < n_held; i++)
+        close(fds[i]);
+    return r;
+}
+
+/* The supervisor is gone, with all that it had not published. */
+static void crash(void)
+{
+    const bool force_eventfd = endpoint.channel.backend == WAKE_EVENTFD;
+
+    /* endpoint_deinit() would shut it down for all who hold it. */
+    endpoint.control = close_fd(endpoint.control);
+    endpoint_deinit(&endpoint);
+    loop_free(loop);
+    new_loop(force_eventfd);
+}
+
+static void hand_over(void)
+{
+    hold();
+    endpoint_hand_over(&endpoint);
+    ck_assert_int_eq(endpoint_open(&endpoint), 0);
+}
+
+static void restart(void)
+{
+    crash();
+    ck_assert_int_eq(adopt(), 0);
+    hand_over();
+}
+
+static void turns(unsigned n)
+{
+    fake_peer_turns(loop, n);
+}
+
+static void await_records(unsigned n)
+{
+    while (n_records < n)
+        turns(1);
+}
+
+static void give(uint64_t value)
+{
+    void *body;
+
+    ck_assert_int_eq(endpoint_reserve(&endpoint, sizeof(value), &body), 0);
+    memcpy(body, &value, sizeof(value));
+    endpoint_commit(&endpoint, KIND, sizeof(value));
+}
+
+static void give_now(uint64_t value)
+{
+    give(value);
+    turns(2);
+}
+
+static void expect(uint64_t value)
+{
+    struct ring_record record;
+    uint64_t found;
+
+    ck_assert_int_eq(carrier_next(&peer, &record), 0);
+    memcpy(&found, record.body, sizeof(found));
+    ck_assert_uint_eq(found, value);
+    channel_release(&peer.channel);
+}
+
+static void expect_nothing(void)
+{
+    struct ring_record record;
+
+    ck_assert_int_eq(carrier_next(&peer, &record), RING_E_EMPTY);
+}
+
+static void peer_send(uint64_t value)
+{
+    uint32_t room = sizeof(value);
+    void *body;
+
+    ck_assert_int_eq(carrier_begin(&peer, 0, NULL, &room, &body), 0);
+    memcpy(body, &value, sizeof(value));
+    ck_assert_int_eq(carrier_commit(&peer, KIND, sizeof(value)), 0);
+    carrier_flush(&peer);
+}
+
+START_TEST(both_sides_go_on_where_they_were)
+{
+    give_now(1);
+    expect(1);
+    peer_send(10);
+    await_records(1);
+    restart();
+    give_now(2);
+    expect(2);
+    peer_send(11);
+    await_records(2);
+    ck_assert_uint_eq(last_value, 11);
+    ck_assert_uint_eq(n_restarted, 1);
+    ck_assert_uint_eq(n_broken, 0);
+}
+END_TEST
+
+START_TEST(what_was_published_before_the_crash_arrives_once_and_in_order)
+{
+    give_now(1);
+    give_now(2);
+    peer_send(10);
+    restart();
+    give_now(3);
+    expect(1);
+    restart();
+    give_now(4);
+    expect(2);
+    expect(3);
+    expect(4);
+    expect_nothing();
+    await_records(1);
+    ck_assert_uint_eq(last_value, 10);
+}
+END_TEST
+
+START_TEST(what_was_not_published_is_lost)
+{
+    give_now(1);
+    give(2);
+    restart();
+    give_now(3);
+    expect(1);
+    expect(3);
+    expect_nothing();
+}
+END_TEST
+
+START_TEST(the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_records)
+{
+    give_now(1);
+    expect(1);
+    give_now(2);
+    restart();
+    ck_assert_uint_eq(n_consumed, 0);
+    (void)endpoint_advance(&endpoint);
+    ck_assert_uint_eq(n_consumed, 1);
+    expect(2);
+    (void)endpoint_advance(&endpoint);
+    ck_assert_uint_eq(n_consumed, 2);
+}
+END_TEST
+
+START_TEST(a_ring_that_was_full_goes_on_and_wraps)
+{
+    uint64_t given = 0, expected = 0;
+
+    for (unsigned round = 0; round < 5; round++) {
+        void *body;
+
+        while (endpoint_reserve(&endpoint, sizeof(given), &body) == 0)
+            give(++given);
+        turns(2);
+        restart();
+        while (expected < given)
+            expect(++expected);
+        expect_nothing();
+    }
+    ck_assert_uint_gt(given, 4 * RING_SIZE / 16);
+}
+END_TEST
+
+static void *wait_for_record(void *result)
+{
+    int *r = result;
+
+    *r = channel_wait(&peer.channel, USEC_INFINITY);
+    return NULL;
+}
+
+START_TEST(a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again)
+{
+    pthread_t thread;
+    int r = 1;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_for_record, &r), 0);
+    while (atomic_load(&peer.channel.words->sleeping) == MEMORY_AWAKE)
+        (void)sched_yield();
+    restart();
+    turns(2);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(r, 0);
+    expect_nothing();
+    ck_assert_uint_eq(n_restarted, 1);
+    ck_assert_int_eq(channel_wait(&peer.channel, 0), -ETIMEDOUT);
+    give_now(1);
+    ck_assert_int_eq(channel_wait(&peer.channel, USEC_INFINITY), 0);
+    expect(1);
+}
+END_TEST
+
+START_TEST(flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox)
+{
+    restart();
+    endpoint_mark(&endpoint, 77);
+    endpoint_set_control(&endpoint, MEMORY_CONTROL_PAUSE);
+    ck_assert_uint_eq(peer.channel.their_words->mark, 77);
+    ck_assert_uint_eq(peer.channel.their_words->control, MEMORY_CONTROL_PAUSE);
+    ck_assert_uint_eq(n_restarted, 0);
+}
+END_TEST
+
+START_TEST(the_peer_learns_which_of_its_requests_the_former_supervisor_had_read)
+{
+    uint64_t before;
+
+    peer_send(1);
+    await_records(1);
+    before = peer.position;
+    crash();
+    peer_send(2);
+    ck_assert_int_eq(adopt(), 0);
+    hand_over();
+    peer_send(3);
+    expect_nothing();
+    ck_assert_uint_eq(read_before, before);
+    await_records(3);
+    ck_assert_uint_eq(last_value, 3);
+}
+END_TEST
+
+/* Sends the descriptor of a blob of three bytes. */
+static void send_blob(int socket, uint64_t serial)
+{
+    int fd;
+
+    ck_assert_int_eq(payload_blob_copy("abc", 3, &fd), 0);
+    ck_assert_int_eq(payload_send_fd(socket, fd, serial), 0);
+    close(fd);
+}
+
+static void expect_blob(uint64_t serial)
+{
+    int fd;
+
+    ck_assert_int_eq(payload_receive_fd(peer.control, serial, payload_drop_fd, &fd), 0);
+    close(fd);
+}
+
+START_TEST(a_descriptor_whose_record_was_never_published_is_dropped)
+{
+    send_blob(endpoint.control, 1);
+    give_now(1);
+    send_blob(endpoint.control, 2); /* the crash comes before its record */
+    restart();
+    send_blob(endpoint.control, 1);
+    give_now(2);
+    restart();
+    send_blob(endpoint.control, 1);
+    give_now(3);
+    expect(1);
+    expect_blob(1);
+    expect(2);
+    expect_blob(1);
+    expect(3);
+    expect_blob(1);
+}
+END_TEST
+
+START_TEST(a_blob_that_the_former_supervisor_had_received_is_lost_and_the_next_one_comes)
+{
+    int fd;
+
+    takes = true;
+    send_blob(peer.control, 1);
+    peer_send(1);
+    send_blob(peer.control, 2);
+    peer_send(2);
+    /* It has received the first one, and dies with the record in hand. */
+    ck_assert_int_eq(payload_receive_fd(endpoint.control, 1, payload_drop_fd, &fd), 0);
+    close(fd);
+    crash();
+    ck_assert_int_eq(adopt(), 0);
+    hand_over();
+    await_records(2);
+    ck_assert_int_eq(take_result, 0);
+    ck_assert_uint_eq(endpoint.blobs_received, 2);
+    crash();
+    send_blob(peer.control, 3);
+    peer_send(3);
+    ck_assert_int_eq(payload_receive_fd(held[2], 3, payload_drop_fd, &fd), 0);
+    close(fd);
+    ck_assert_int_eq(adopt(), 0);
+    hand_over();
+    await_records(3);
+    ck_assert_int_eq(take_result, -ECONNRESET);
+    send_blob(peer.control, 4);
+    peer_send(4);
+    await_records(4);
+    ck_assert_int_eq(take_result, 0);
+    ck_assert_uint_eq(n_broken, 0);
+}
+END_TEST
+
+START_TEST(an_inbox_waits_until_the_control_socket_has_room)
+{
+    uint64_t n = 0, serial;
+    int fd;
+
+    for (;;) {
+        int r, blob;
+
+        ck_assert_int_eq(payload_blob_copy("abc", 3, &blob), 0);
+        r = payload_send_fd(endpoint.control, blob, ++n);
+        close(blob);
+        if (r == -EAGAIN)
+            break;
+        ck_assert_int_eq(r, 0);
+    }
+    restart();
+    give_now(1000);
+    ck_assert(endpoint.hand_over_watch.id != 0);
+    expect_nothing();
+    for (uint64_t i = 1; i < n; i++) {
+        ck_assert_int_eq(payload_receive_any(peer.control, &serial, payload_drop_fd, &fd), 0);
+        ck_assert_uint_eq(serial, i);
+        close(fd);
+    }
+    while (endpoint.hand_over_watch.id != 0)
+        turns(1);
+    expect(1000);
+}
+END_TEST
+
+START_TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
+{
+    give_now(1);
+    crash();
+    atomic_store(&peer.channel.words->head, 12345);
+    ck_assert_int_eq(adopt(), -EPROTO);
+    atomic_store(&peer.channel.words->head, 0);
+    atomic_store(&peer.channel.their_words->head, 8 * RING_SIZE);
+    ck_assert_int_eq(adopt(), -EPROTO);
+    atomic_store(&peer.channel.their_words->head, 0);
+    peer.channel.mine.header->magic ^= 1;
+    ck_assert_int_eq(adopt(), -EPROTO);
+    peer.channel.mine.header->magic ^= 1;
+    ck_assert_int_eq(adopt(), 0);
+}
+END_TEST
+
+static void add_tests(TCase *tcase)
+{
+    tcase_add_test(tcase, both_sides_go_on_where_they_were);
+    tcase_add_test(tcase, what_was_published_before_the_crash_arrives_once_and_in_order);
+    tcase_add_test(tcase, what_was_not_published_is_lost);
+    tcase_add_test(tcase,
+                   the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_records);
+    tcase_add_test(tcase, a_ring_that_was_full_goes_on_and_wraps);
+    tcase_add_test(tcase, a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again);
+    tcase_add_test(tcase, flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox);
+    tcase_add_test(tcase, the_peer_learns_which_of_its_requests_the_former_supervisor_had_read);
+    tcase_add_test(tcase, a_descriptor_whose_record_was_never_published_is_dropped);
+    tcase_add_test(tcase,
+                   a_blob_that_the_former_supervisor_had_received_is_lost_and_the_next_one_comes);
+    tcase_add_test(tcase, an_inbox_waits_until_the_control_socket_has_room);
+    tcase_add_test(tcase, a_peer_that_has_spoilt_its_cursors_is_not_adopted);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("endpoint-adopt");
+    TCase *futex = tcase_create("futex"), *eventfd = tcase_create("eventfd");
+
+    tcase_add_checked_fixture(futex, setup_futex, teardown);
+    tcase_add_checked_fixture(eventfd, setup_eventfd, teardown);
+    add_tests(futex);
+    add_tests(eventfd);
+    suite_add_tcase(suite, futex);
+    suite_add_tcase(suite, eventfd);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

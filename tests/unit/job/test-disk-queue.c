@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/disk-queue.h"
+#include <check.h>
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+
+static struct disk_queue queue;
+
+static void setup(void)
+{
+    disk_queue_init(&queue);
+}
+
+static void teardown(void)
+{
+    disk_queue_deinit(&queue);
+    ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
+}
+
+static void push_back(unsigned priority, int64_t number)
+{
+    ck_assert_int_eq(disk_queue_push_back(&queue, priority, number), 0);
+}
+
+static void push_front(unsigned priority, int64_t number)
+{
+    ck_assert_int_eq(disk_queue_push_front(&queue, priority, number), 0);
+}
+
+START_TEST(numbers_come_by_priority_then_in_their_order)
+{
+    push_back(32, 1);
+    push_back(63, 2);
+    push_back(32, 3);
+    push_back(0, 4);
+    ck_assert_uint_eq(disk_queue_priority(&queue), 0);
+    ck_assert_int_eq(disk_queue_pop(&queue), 4);
+    ck_assert_uint_eq(disk_queue_priority(&queue), 32);
+    ck_assert_int_eq(disk_queue_pop(&queue), 1);
+    ck_assert_int_eq(disk_queue_pop(&queue), 3);
+    ck_assert_int_eq(disk_queue_pop(&queue), 2);
+    ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
+}
+END_TEST
+
+START_TEST(numbers_pushed_to_the_front_come_first_across_blocks)
+{
+    enum {
+        N = 5000
+    };
+
+    for (int64_t i = 1; i <= N; i++) {
+        push_back(5, i);
+        push_front(5, -i);
+    }
+    for (int64_t i = N; i >= 1; i--)
+        ck_assert_int_eq(disk_queue_pop(&queue), -i);
+    for (int64_t i = 1; i <= N; i++)
+        ck_assert_int_eq(disk_queue_pop(&queue), i);
+    ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
+}
+END_TEST
+
+/* A queue of one that is filled and emptied in turns walks through its block. */
+START_TEST(a_backlog_that_is_emptied_again_and_again_keeps_its_order)
+{
+    push_back(7, 0);
+    for (int64_t i = 1; i <= 3000; i++) {
+        push_back(7, i);
+        ck_assert_int_eq(disk_queue_pop(&queue), i - 1);
+    }
+    ck_assert_int_eq(disk_queue_pop(&queue), 3000);
+}
+END_TEST
+
+START_TEST(a_number_takes_at_most_nine_bytes)
+{
+    enum {
+        N = 200000
+    };
+    const struct mallinfo2 before = mallinfo2();
+    struct mallinfo2 after;
+
+    for (int64_t i = 0; i < N; i++)
+        push_back(32, i);
+    after = mallinfo2();
+    ck_assert_uint_le((after.uordblks - before.uordblks) / N, 9);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("disk-queue");
+    TCase *tcase = tcase_create("disk-queue");
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, numbers_come_by_priority_then_in_their_order);
+    tcase_add_test(tcase, numbers_pushed_to_the_front_come_first_across_blocks);
+    tcase_add_test(tcase, a_backlog_that_is_emptied_again_and_again_keeps_its_order);
+    tcase_add_test(tcase, a_number_takes_at_most_nine_bytes);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "supervisor/keeper/holdings.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static struct holdings holdings;
+static struct holdings_content content;
+
+static void setup(void)
+{
+    memset(&holdings, 0, sizeof(holdings));
+}
+
+static void teardown(void)
+{
+}
+
+static int put(uint64_t id, const char *text, size_t size, const int *fds, size_t n_fds)
+{
+    return holdings_put(
+        &holdings,
+        &(struct message_hold){.id = id, .bytes = text, .size = size, .fds = fds, .n_fds = n_fds});
+}
+
+/* The only one. */
+static struct message_held the_one(void)
+{
+    struct message_held held, other;
+    uint32_t cursor = 0;
+
+    ck_assert(holdings_next(&holdings, &cursor, &content, &held));
+    ck_assert(!holdings_next(&holdings, &cursor, &content, &other));
+    return held;
+}
+
+START_TEST(bytes_and_descriptors_of_every_size_come_back)
+{
+    char text[HOLD_BYTES_MAX];
+    int fds[HOLD_FDS_MAX];
+
+    for (size_t i = 0; i < sizeof(text); i++)
+        text[i] = (char)(7 * i);
+    for (size_t size = 0; size <= HOLD_BYTES_MAX; size++) {
+        const size_t n_fds = size % (HOLD_FDS_MAX + 1);
+        for (size_t i = 0; i < n_fds; i++)
+            ck_assert_int_ge(fds[i] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3), 0);
+        ck_assert_int_eq(put(1, text, size, fds, n_fds), 0);
+        const struct message_held held = the_one();
+        ck_assert_uint_eq(held.hold.size, size);
+        ck_assert_mem_eq(held.hold.bytes, text, size);
+        ck_assert_uint_eq(held.hold.n_fds, n_fds);
+        ck_assert_mem_eq(held.hold.fds, fds, n_fds * sizeof(int));
+    }
+    /* The blocks of what was replaced were used again. */
+    ck_assert_uint_le(holdings.n_touched_blocks, 11);
+}
+END_TEST
+
+START_TEST(what_is_replaced_or_removed_is_closed)
+{
+    int fds[2] = {fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3),
+                  fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)};
+
+    ck_assert_int_eq(put(1, "", 0, &fds[0], 1), 0);
+    ck_assert_int_eq(put(1, "", 0, &fds[1], 1), 0);
+    ck_assert_int_eq(fcntl(fds[0], F_GETFD), -1);
+    ck_assert_int_eq(fcntl(fds[1], F_GETFD), FD_CLOEXEC);
+    holdings_remove(&holdings, 1);
+    holdings_remove(&holdings, 1);
+    ck_assert_int_eq(fcntl(fds[1], F_GETFD), -1);
+    ck_assert(!holdings_has(&holdings, 1));
+}
+END_TEST
+
+START_TEST(replacing_keeps_how_the_process_ended)
+{
+    ck_assert_int_eq(put(1, "", 0, NULL, 0), 0);
+    holdings_end(&holdings, 1, &(struct spawn_exit){.code = 3});
+    ck_assert_int_eq(put(1, "x", 1, NULL, 0), 0);
+    ck_assert(the_one().ended);
+    ck_assert_int_eq(the_one().how.code, 3);
+    holdings_remove(&holdings, 1);
+    ck_assert_int_eq(put(1, "", 0, NULL, 0), 0);
+    ck_assert(!the_one().ended);
+}
+END_TEST
+
+START_TEST(a_full_table_refuses_and_has_room_again_after_a_removal)
+{
+    uint64_t id;
+
+    for (id = 1; id <= HOLDINGS_MAX; id++)
+        ck_assert_int_eq(put(id << 32 | id, "", 0, NULL, 0), 0);
+    ck_assert_int_eq(put(id, "", 0, NULL, 0), -ENOSPC);
+    holdings_remove(&holdings, UINT64_C(5) << 32 | 5);
+    ck_assert_int_eq(put(id, "", 0, NULL, 0), 0);
+}
+END_TEST
+
+START_TEST(clients_get_a_share_of_the_descriptors_and_processes_the_rest)
+{
+    const int fds[5] = {-1, -1, -1, -1, -1};
+
+    holdings.client_fds_max = 10;
+    ck_assert_int_eq(put(1, "", 0, fds, 5), 0);
+    ck_assert_int_eq(put(2, "", 0, fds, 4), 0);
+    ck_assert_int_eq(put(2, "", 0, fds, 5), 0);
+    ck_assert_int_eq(put(3, "", 0, fds, 1), -EMFILE);
+    ck_assert(!holdings_has(&holdings, 3));
+    ck_assert_int_eq(
+        holdings_put(&holdings, &(struct message_hold){.id = 4, .pid = 1, .fds = fds, .n_fds = 5}),
+        0);
+    holdings_remove(&holdings, 4);
+    ck_assert_int_eq(put(3, "", 0, fds, 1), -EMFILE);
+    holdings_remove(&holdings, 1);
+    ck_assert_int_eq(put(3, "", 0, fds, 5), 0);
+}
+END_TEST
+
+START_TEST(without_room_for_bytes_nothing_is_left)
+{
+    static char text[HOLD_BYTES_MAX];
+    uint64_t id = 1;
+    uint32_t before;
+
+    while (put(id, text, sizeof(text), NULL, 0) == 0)
+        id++;
+    ck_assert(!holdings_has(&holdings, id));
+    holdings_remove(&holdings, 1);
+    before = holdings.free_blocks;
+    ck_assert_uint_ne(before, 0);
+    ck_assert_int_eq(put(id, text, sizeof(text), NULL, 0), 0);
+    ck_assert(holdings_has(&holdings, id));
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        bytes_and_descriptors_of_every_size_come_back,
+        what_is_replaced_or_removed_is_closed,
+        replacing_keeps_how_the_process_ended,
+        a_full_table_refuses_and_has_room_again_after_a_removal,
+        clients_get_a_share_of_the_descriptors_and_processes_the_rest,
+        without_room_for_bytes_nothing_is_left,
+    };
+
+    return suite_run("holdings", setup, teardown, tests, ELEMENTS(tests));
+}

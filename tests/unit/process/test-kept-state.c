@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/process/kept-state.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct kept_states first, second;
+
+static void set_up(void)
+{
+    ck_assert_int_eq(kept_states_init(&first), 0);
+}
+
+static void tear_down(void)
+{
+    kept_states_deinit(&first);
+    kept_states_deinit(&second);
+}
+
+static void crash_and_adopt(void)
+{
+    int held = fcntl(first.fd, F_DUPFD_CLOEXEC, 3); /* the keeper's */
+    kept_states_deinit(&first);
+    ck_assert_int_eq(kept_states_adopt(&second, held), 0);
+}
+
+static struct kept_state *open_state(struct kept_states *states, const char *name, bool found)
+{
+    bool was_found;
+    struct kept_state *state = kept_state_open(states, name, &was_found);
+    ck_assert(was_found == found);
+    return state;
+}
+
+START_TEST(the_next_supervisor_finds_states_by_name)
+{
+    strcpy((char *)open_state(&first, "a/0", false)->data, "of a");
+    strcpy((char *)open_state(&first, "b/0", false)->data, "of b");
+    crash_and_adopt();
+    struct kept_state *b = open_state(&second, "b/0", true);
+    ck_assert_str_eq((char *)b->data, "of b");
+    ck_assert_str_eq((char *)open_state(&second, "a/0", true)->data, "of a");
+    ck_assert_str_eq((char *)open_state(&second, "c/0", false)->data, "");
+    kept_state_free(&second, b);
+    ck_assert_str_eq((char *)open_state(&second, "b/0", false)->data, "");
+}
+END_TEST
+
+START_TEST(states_that_are_not_opened_again_are_forgotten_and_used_for_others)
+{
+    struct kept_state *a = open_state(&first, "a/0", false);
+    strcpy((char *)a->data, "of a");
+    kept_state_output(&first, a)->end = 7;
+    (void)open_state(&first, "b/0", false);
+    crash_and_adopt();
+    (void)open_state(&second, "b/0", true);
+    kept_states_settle(&second);
+    struct kept_state *c = open_state(&second, "a/0", false);
+    ck_assert_str_eq((char *)c->data, "");
+    ck_assert_uint_eq(kept_state_output(&second, c)->end, 0);
+    ck_assert_uint_eq(second.n_free, 0);
+}
+END_TEST
+
+START_TEST(a_name_that_is_damaged_is_not_found)
+{
+    struct kept_state *a = open_state(&first, "a/0", false);
+    (void)open_state(&first, "b/0", false);
+    memset(a->name, 'a', sizeof(a->name));
+    crash_and_adopt();
+    (void)open_state(&second, "a/0", false);
+    (void)open_state(&second, "b/0", true);
+}
+END_TEST
+
+START_TEST(all_states_can_be_used)
+{
+    char name[16];
+    struct kept_state *state = NULL;
+    for (unsigned i = 0; i < KEPT_STATES_MAX; i++) {
+        snprintf(name, sizeof(name), "%u", i);
+        state = open_state(&first, name, false);
+        ck_assert_ptr_nonnull(state);
+    }
+    ck_assert_ptr_null(open_state(&first, "more", false));
+    kept_state_free(&first, state);
+    ck_assert_ptr_eq(open_state(&first, "more", false), state);
+    crash_and_adopt();
+    ck_assert_ptr_nonnull(open_state(&second, "more", true));
+}
+END_TEST
+
+START_TEST(without_memory_or_with_a_long_name_there_is_no_state)
+{
+    char name[KEPT_NAME_MAX + 2];
+    memset(name, 'x', sizeof(name));
+    name[KEPT_NAME_MAX + 1] = '\0';
+    ck_assert_ptr_null(open_state(&second, "a/0", false));
+    ck_assert_ptr_null(open_state(&first, name, false));
+    ck_assert_ptr_nonnull(open_state(&first, name + 1, false));
+    ck_assert_ptr_null(kept_state_output(&first, NULL));
+    kept_state_free(&second, NULL);
+}
+END_TEST
+
+START_TEST(memory_of_another_size_or_version_is_refused)
+{
+    int fd = memfd_create("other", MFD_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(kept_states_adopt(&second, fd), -EINVAL);
+    ck_assert_int_eq(close(fd), 0);
+    *(uint32_t *)(void *)first.memory = KEPT_STATES_VERSION + 1;
+    ck_assert_int_eq(kept_states_adopt(&second, first.fd), -EINVAL);
+    ck_assert_ptr_null(second.memory);
+}
+END_TEST
+
+START_TEST(output_that_is_not_written_occupies_no_memory)
+{
+    char name[16];
+    struct stat stat;
+    for (unsigned i = 0; i < 1000; i++) {
+        snprintf(name, sizeof(name), "%u", i);
+        ck_assert_ptr_nonnull(kept_state_output(&first, open_state(&first, name, false)));
+    }
+    ck_assert_int_eq(fstat(first.fd, &stat), 0);
+    ck_assert_int_le(stat.st_blocks * 512, 1000 * 512 + 2 * 4096);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("kept-state");
+    TCase *tcase = tcase_create("kept-state");
+    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    tcase_add_test(tcase, the_next_supervisor_finds_states_by_name);
+    tcase_add_test(tcase, states_that_are_not_opened_again_are_forgotten_and_used_for_others);
+    tcase_add_test(tcase, a_name_that_is_damaged_is_not_found);
+    tcase_add_test(tcase, all_states_can_be_used);
+    tcase_add_test(tcase, without_memory_or_with_a_long_name_there_is_no_state);
+    tcase_add_test(tcase, memory_of_another_size_or_version_is_refused);
+    tcase_add_test(tcase, output_that_is_not_written_occupies_no_memory);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int n = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A process that one supervisor starts and the next one adopts, with a real keeper between them. */
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "supervisor/event/event.h"
+#include "supervisor/process/process.h"
+#include "tests/unit/fake-keeper.h"
+#include "tests/unit/suite.h"
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TIMEOUT (60 * USEC_PER_SEC)
+
+static struct event_bus events;
+static struct process_context context;
+static struct process process;
+static struct kept_state *state;
+static char lines[8][64];
+static size_t n_lines;
+static bool started, ended, exited;
+static int pipe_fds[2];
+
+static void on_line(struct event_subscriber *subscriber, const struct event *event)
+{
+    (void)subscriber;
+    ck_assert_uint_lt(n_lines, ELEMENTS(lines));
+    (void)snprintf(lines[n_lines++], sizeof(lines[0]), "%s", event->message);
+}
+
+static struct event_subscriber subscriber = {.fn = on_line};
+
+static void on_started(struct process *p)
+{
+    (void)p;
+    started = true;
+    loop_stop(context.loop);
+}
+
+static void on_ended(struct process *p)
+{
+    (void)p;
+    ended = true;
+}
+
+static void on_exited(struct process *p)
+{
+    ck_assert(!exited);
+    exited = true;
+    process_release(p);
+    loop_stop(context.loop);
+}
+
+static void on_failed(struct process *p, const char *step, int error)
+{
+    (void)p;
+    ck_abort_msg("%s: %s", step, strerror(-error));
+}
+
+static const struct process_handler HANDLER = {
+    .started = on_started, .ended = on_ended, .exited = on_exited, .failed = on_failed};
+
+static void quiet(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+}
+
+/* Called in each supervisor that the keeper starts. */
+static void setup(void)
+{
+    const int channel = go_under_keeper().channel;
+    const char *reason;
+    bool found;
+
+    log_set_sink(quiet);
+    ck_assert_int_eq(event_bus_init(&events), 0);
+    event_subscribe(&events.line_subscribers, &subscriber);
+    context.events = &events;
+    ck_assert_int_eq(loop_new(&context.loop, &(struct loop_options){0}, &reason), 0);
+    ck_assert_int_eq(process_context_init(&context, context.loop, channel), 0);
+    ck_assert_int_eq(held_collect(&context.held, &context.spawner, TIMEOUT), 0);
+    ck_assert_int_eq(process_context_adopt(&context), 0);
+    state = kept_state_open(&context.kept, "test/0", &found);
+    ck_assert(found == (context.held.end.n_restarts > 0));
+    process_init(&process, &context, "test", "test/0", kept_state_output(&context.kept, state));
+}
+
+static void teardown(void)
+{
+    process_deinit(&process);
+    process_context_deinit(&context);
+    loop_free(context.loop);
+    event_bus_deinit(&events);
+}
+
+/* Descriptor 3 of the script is at its end when this supervisor has ended. */
+static void start(char *script)
+{
+    struct config_group *config;
+    const char *step = "";
+
+    ck_assert_int_eq(config_defaults(&config, "test"), 0);
+    config->exec_start = calloc(4, sizeof(char *));
+    config->exec_start[0] = strdup("/bin/sh");
+    config->exec_start[1] = strdup("-c");
+    config->exec_start[2] = strdup(script);
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    const struct process_options options = {
+        .config = config, .fds = &(struct spawn_fd){pipe_fds[0], 3}, .n_fds = 1};
+    ck_assert_int_eq(process_start(&process, &options, &HANDLER, &step), 0);
+    config_group_free(config);
+    while (!started)
+        ck_assert_int_eq(loop_run(context.loop), 0);
+    ck_assert_int_eq(process_hold(&process, HOLDING_SERVICE, "test/0", &pipe_fds[0], 1), 0);
+}
+
+static _Noreturn void crash(void)
+{
+    spawner_ready(&context.spawner);
+    (void)kill(getpid(), SIGKILL);
+    abort();
+}
+
+static struct held *take(void)
+{
+    struct held *held = held_take(&context.held, HOLDING_SERVICE, "test/0");
+
+    ck_assert_ptr_nonnull(held);
+    ck_assert_uint_eq(held->n_fds, 2); /* the owner's first */
+    close_fd(TAKE_FD(held->fds[0]));
+    return held;
+}
+
+static void run_until_exited(void)
+{
+    while (!exited)
+        ck_assert_int_eq(loop_run(context.loop), 0);
+}
+
+START_TEST(a_process_goes_on_with_its_output_in_the_middle_of_a_line)
+{
+    if (context.held.end.n_restarts == 0) {
+        start(
+            "trap 'echo line; exit 3' TERM; printf 'first\nhalf a '; while :; do sleep .01; done");
+        while (process.output.end < strlen("first\nhalf a "))
+            capture_catch_up(&process.output);
+        crash();
+    }
+    ck_assert_int_eq(process_adopt(&process, take(), &HANDLER), 0);
+    if (context.held.end.n_restarts == 1)
+        crash(); /* it is still held */
+    ck_assert_uint_eq(n_lines, 0);
+    ck_assert(!process.ended);
+    ck_assert(process_confirm(&process));
+    process_signal(&process, SIGTERM);
+    run_until_exited();
+    ck_assert(!started && ended);
+    ck_assert_int_eq(process.exit.code, 3);
+    ck_assert_uint_eq(n_lines, 1);
+    ck_assert_str_eq(lines[0], "half a line");
+    char tail[64];
+    (void)process_last_output(&process, 0, tail, sizeof(tail));
+    ck_assert_str_eq(tail, "first\nhalf a line\n");
+}
+END_TEST
+
+START_TEST(a_process_that_ends_between_two_supervisors_is_reported_once)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("read x <&3; echo last words; exit 4");
+        crash();
+    }
+    if (context.held.end.n_restarts == 1) {
+        ck_assert_int_eq(process_adopt(&process, take(), &HANDLER), 0);
+        run_until_exited();
+        ck_assert_int_eq(process.exit.code, 4);
+        ck_assert(!process.exit.signalled);
+        ck_assert_uint_eq(n_lines, 1);
+        ck_assert_str_eq(lines[0], "last words");
+        crash();
+    }
+    ck_assert_ptr_null(held_take(&context.held, HOLDING_SERVICE, "test/0"));
+}
+END_TEST
+
+START_TEST(an_adopted_process_is_killed_with_its_children)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("sleep 10000 & echo $!; wait");
+        while (n_lines == 0)
+            capture_catch_up(&process.output);
+        memcpy(state->data, lines[0], sizeof(lines[0]));
+        crash();
+    }
+    const pid_t child = atoi((const char *)state->data);
+    ck_assert_int_gt(child, 1);
+    ck_assert_int_eq(process_adopt(&process, take(), &HANDLER), 0);
+    ck_assert(process_has(&process, child));
+    process_kill_all(&process);
+    run_until_exited();
+    ck_assert_int_eq(process.exit.code, SIGKILL);
+    while (kill(child, 0) == 0)
+        sched_yield();
+}
+END_TEST
+
+START_TEST(a_process_that_is_not_adopted_is_killed)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("exec sleep 10000");
+        memcpy(state->data, &process.pid, sizeof(process.pid));
+        crash();
+    }
+    pid_t pid;
+    memcpy(&pid, state->data, sizeof(pid));
+    ck_assert_int_eq(kill(pid, 0), 0);
+    process_context_settle(&context);
+    while (kill(pid, 0) == 0)
+        sched_yield();
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_process_goes_on_with_its_output_in_the_middle_of_a_line,
+        a_process_that_ends_between_two_supervisors_is_reported_once,
+        an_adopted_process_is_killed_with_its_children,
+        a_process_that_is_not_adopted_is_killed,
+    };
+
+    return suite_run("process-hold", setup, teardown, tests, ELEMENTS(tests));
+}

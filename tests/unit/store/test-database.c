@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/store/database.h"
+#include "supervisor/store/job-rows.h"
+#include "supervisor/store/schema.h"
+#include "tests/unit/store/scratch.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct database database = DATABASE_NULL;
+static struct scratch scratch;
+
+static void setup(void)
+{
+    scratch_init(&scratch);
+}
+
+static void teardown(void)
+{
+    database_close(&database, false);
+    scratch_deinit(&scratch);
+}
+
+static int open_it(void)
+{
+    return database_open(&database, scratch.path, NULL);
+}
+
+static void add_rows(int64_t first, int64_t last)
+{
+    static const char payload[1000];
+    struct job_row row = JOB_ROW_NULL;
+
+    row.group = "g";
+    row.group_size = 1;
+    row.payload = payload;
+    row.payload_size = sizeof(payload);
+    database_begin(&database);
+    for (row.number = first; row.number <= last; row.number++)
+        ck_assert_int_eq(job_rows_add(&database, &row), 0);
+    ck_assert_int_eq(database_commit(&database), 0);
+}
+
+static int count(void *userdata, const struct job_row *row)
+{
+    (void)row;
+    ++*(unsigned *)userdata;
+    return 0;
+}
+
+/* Returns the number of rows, or -errno. */
+static int count_rows(void)
+{
+    unsigned n = 0;
+    int r = job_rows_scan(&database, 0, 1000000, count, &n);
+
+    return r < 0 ? r : (int)n;
+}
+
+/* A file beside the database. */
+static const char *beside(const char *suffix)
+{
+    static char path[128];
+
+    (void)snprintf(path, sizeof(path), "%s%s", scratch.path, suffix);
+    return path;
+}
+
+static void execute(const char *sql)
+{
+    sqlite3 *handle;
+
+    ck_assert_int_eq(sqlite3_open(scratch.path, &handle), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
+}
+
+START_TEST(rows_are_there_after_the_next_opening)
+{
+    uint64_t run;
+
+    ck_assert_int_eq(open_it(), 0);
+    run = database.run;
+    add_rows(1, 10);
+    database_close(&database, false);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_uint_eq(database.run, run + 1);
+    ck_assert_int_eq(count_rows(), 10);
+}
+END_TEST
+
+START_TEST(a_second_one_is_refused)
+{
+    struct database second = DATABASE_NULL;
+
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(database_open(&second, scratch.path, NULL), -EALREADY);
+    ck_assert_ptr_nonnull(strstr(second.problem, "another trouped"));
+    ck_assert_ptr_nonnull(strstr(second.problem, scratch.path));
+    database_close(&database, false);
+    ck_assert_int_eq(database_open(&second, scratch.path, NULL), 0);
+    database_close(&second, false);
+}
+END_TEST
+
+START_TEST(another_program_may_read_meanwhile)
+{
+    sqlite3 *handle;
+    sqlite3_stmt *statement;
+
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 3);
+    ck_assert_int_eq(sqlite3_open(scratch.path, &handle), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_prepare_v2(handle, "SELECT count(*) FROM job", -1, &statement, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(statement), SQLITE_ROW);
+    ck_assert_int_eq(sqlite3_column_int(statement, 0), 3);
+    add_rows(4, 5);
+    ck_assert_int_eq(database_checkpoint(&database), 0);
+    add_rows(6, 6);
+    ck_assert_int_eq(sqlite3_finalize(statement), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
+    ck_assert_int_eq(count_rows(), 6);
+}
+END_TEST
+
+/* Writes zeros into the file. */
+static void damage(off_t at, size_t size)
+{
+    _cleanup_free_ char *zeros = calloc(1, size);
+    _cleanup_close_ int fd = open(scratch.path, O_WRONLY | O_CLOEXEC);
+
+    ck_assert_int_eq(pwrite(fd, zeros, size, at), (ssize_t)size);
+}
+
+static off_t size_of_file(void)
+{
+    struct stat status;
+
+    ck_assert_int_eq(stat(scratch.path, &status), 0);
+    return status.st_size;
+}
+
+/* Opening fails, names file and remedy, and leaves the file. */
+static void check_refused(int error, const char *text)
+{
+    const off_t size = size_of_file();
+
+    ck_assert_int_eq(open_it(), error);
+    ck_assert_ptr_null(database.handle);
+    ck_assert_msg(strstr(database.problem, text) && strstr(database.problem, scratch.path), "%s",
+                  database.problem);
+    if (error == -EUCLEAN)
+        ck_assert_ptr_nonnull(strstr(database.problem, "restore a backup"));
+    ck_assert_int_eq(size_of_file(), size);
+}
+
+static void make(void)
+{
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 1000);
+    database_close(&database, false);
+}
+
+START_TEST(a_damaged_header_is_refused)
+{
+    make();
+    damage(0, 100);
+    check_refused(-EUCLEAN, "not a database");
+}
+END_TEST
+
+START_TEST(a_damaged_schema_is_refused)
+{
+    make();
+    damage(100, 1000);
+    check_refused(-EUCLEAN, "malformed");
+}
+END_TEST
+
+START_TEST(a_damaged_page_is_found_when_it_is_read)
+{
+    make();
+    damage(size_of_file() / 2, 16384);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(count_rows(), -EUCLEAN);
+    ck_assert_ptr_nonnull(strstr(database.problem, "restore a backup"));
+}
+END_TEST
+
+START_TEST(a_file_cut_short_is_refused)
+{
+    make();
+    ck_assert_int_eq(truncate(scratch.path, 8192), 0);
+    if (open_it() == 0)
+        ck_assert_int_eq(count_rows(), -EUCLEAN);
+    ck_assert_ptr_nonnull(strstr(database.problem, "restore a backup"));
+}
+END_TEST
+
+START_TEST(an_empty_file_is_refused)
+{
+    make();
+    ck_assert_int_eq(rename(scratch.path, beside("-wal")), 0);
+    close_fd(open(scratch.path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    check_refused(-EUCLEAN, "it is empty");
+    ck_assert_int_eq(access(beside("-wal"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(the_database_of_another_program_is_refused)
+{
+    make();
+    execute("PRAGMA application_id = 1");
+    check_refused(-EUCLEAN, "no database of trouped");
+}
+END_TEST
+
+START_TEST(a_log_without_its_database_is_refused)
+{
+    make();
+    ck_assert_int_eq(rename(scratch.path, beside("-wal")), 0);
+    ck_assert_int_eq(open_it(), -EUCLEAN);
+    ck_assert_int_lt(access(scratch.path, F_OK), 0);
+}
+END_TEST
+
+START_TEST(a_newer_version_is_refused)
+{
+    char sql[64];
+
+    make();
+    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION + 1);
+    execute(sql);
+    check_refused(-ENOTSUP, "newer trouped");
+    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", SCHEMA_VERSION);
+    execute(sql);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(count_rows(), 1000);
+}
+END_TEST
+
+START_TEST(an_unfinished_creation_is_done_again)
+{
+    ck_assert_int_eq(mkdir(scratch.directory, 0700), 0);
+    close_fd(open(beside(".new"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_lt(access(beside(".new"), F_OK), 0);
+}
+END_TEST
+
+static int read_pragma(sqlite3 *handle, const char *sql)
+{
+    sqlite3_stmt *statement;
+    int value;
+
+    ck_assert_int_eq(sqlite3_prepare_v2(handle, sql, -1, &statement, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(statement), SQLITE_ROW);
+    value = sqlite3_column_int(statement, 0);
+    (void)sqlite3_finalize(statement);
+    return value;
+}
+
+START_TEST(each_version_is_brought_to_the_last_one)
+{
+    sqlite3 *handle;
+
+    ck_assert_int_eq(sqlite3_open(":memory:", &handle), SQLITE_OK);
+    ck_assert_int_eq(schema_migrate(handle, 0), SQLITE_OK);
+    ck_assert_int_eq(read_pragma(handle, "PRAGMA user_version"), SCHEMA_VERSION);
+    ck_assert_int_eq(read_pragma(handle, "PRAGMA application_id"), SCHEMA_APPLICATION);
+    ck_assert_int_eq(schema_migrate(handle, SCHEMA_VERSION), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
+}
+END_TEST
+
+START_TEST(a_migration_that_fails_changes_nothing)
+{
+    sqlite3 *handle;
+
+    ck_assert_int_eq(sqlite3_open(":memory:", &handle), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(handle, "CREATE TABLE dead (x)", NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_ne(schema_migrate(handle, 0), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_get_autocommit(handle), 1);
+    ck_assert_int_eq(read_pragma(handle, "PRAGMA user_version"), 0);
+    ck_assert_int_eq(read_pragma(handle, "SELECT count(*) FROM sqlite_schema"), 1);
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        rows_are_there_after_the_next_opening,
+        a_second_one_is_refused,
+        another_program_may_read_meanwhile,
+        a_damaged_header_is_refused,
+        a_damaged_schema_is_refused,
+        a_damaged_page_is_found_when_it_is_read,
+        a_file_cut_short_is_refused,
+        an_empty_file_is_refused,
+        the_database_of_another_program_is_refused,
+        a_log_without_its_database_is_refused,
+        a_newer_version_is_refused,
+        an_unfinished_creation_is_done_again,
+        each_version_is_brought_to_the_last_one,
+        a_migration_that_fails_changes_nothing,
+    };
+
+    return suite_run("database", setup, teardown, tests, ELEMENTS(tests));
+}

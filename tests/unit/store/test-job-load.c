@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/store/job-load.h"
+#include "supervisor/store/job-number.h"
+#include "tests/unit/store/scratch.h"
+#include "tests/unit/suite.h"
+#include <string.h>
+
+static struct database database = DATABASE_NULL;
+static struct scratch scratch;
+static struct job_load *load;
+
+static char large[5000];
+
+static void add(int64_t number, const char *name, const char *payload, size_t size)
+{
+    struct job_row row = JOB_ROW_NULL;
+
+    row.number = number;
+    row.group = "mail";
+    row.group_size = 4;
+    row.key = "acme";
+    row.key_size = 4;
+    row.name = name;
+    row.name_size = (uint32_t)strlen(name);
+    row.payload = payload;
+    row.payload_size = size;
+    ck_assert_int_eq(job_rows_add(&database, &row), 0);
+}
+
+static void setup(void)
+{
+    scratch_init(&scratch);
+    ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
+    database_begin(&database);
+    memset(large, 'x', sizeof(large));
+    add(1, "one", "hello", 5);
+    add(2, "", large, sizeof(large));
+    add(4, "", "", 0);
+}
+
+static void teardown(void)
+{
+    load = job_load_free(load);
+    ck_assert_int_eq(database_commit(&database), 0);
+    database_close(&database, false);
+    scratch_deinit(&scratch);
+}
+
+static void apply(void)
+{
+    ck_assert_int_eq(load->task.apply(&load->task, &database), 0);
+}
+
+static void new_load(size_t n)
+{
+    load = job_load_new(n);
+    ck_assert_ptr_nonnull(load);
+    for (size_t i = 0; i < n; i++)
+        load->entries[i].number = (int64_t)i + 1;
+}
+
+static void assert_loaded(size_t i, const char *name, const char *payload, size_t size)
+{
+    const struct loaded_job *job = load->entries[i].job;
+
+    ck_assert_ptr_nonnull(job);
+    ck_assert_int_eq(job->row.number, load->entries[i].number);
+    ck_assert_uint_eq(job->row.group_size, 4);
+    ck_assert_mem_eq(job->row.group, "mail", 4);
+    ck_assert_mem_eq(job->row.key, "acme", 4);
+    ck_assert_uint_eq(job->row.name_size, strlen(name));
+    if (*name)
+        ck_assert_mem_eq(job->row.name, name, strlen(name));
+    ck_assert_uint_eq(job->payload.size, size);
+    if (size > 0)
+        ck_assert_mem_eq(payload_data(&job->payload), payload, size);
+}
+
+START_TEST(rows_are_copied_with_payloads_and_missing_ones_are_passed_over)
+{
+    new_load(4);
+    apply();
+    apply(); /* as after a transaction that failed */
+    ck_assert_uint_eq(load->n_read, 4);
+    assert_loaded(0, "one", "hello", 5);
+    assert_loaded(1, "", large, sizeof(large));
+    ck_assert_ptr_null(load->entries[2].job);
+    assert_loaded(3, "", "", 0);
+}
+END_TEST
+
+START_TEST(a_load_ends_once_its_payloads_are_beyond_the_bound)
+{
+    new_load(4);
+    load->bytes_max = 5;
+    apply();
+    ck_assert_uint_eq(load->n_read, 2);
+    assert_loaded(1, "", large, sizeof(large));
+    ck_assert_ptr_null(load->entries[3].job);
+}
+END_TEST
+
+START_TEST(a_row_is_found_by_its_made_id)
+{
+    new_load(1);
+    load->by_id = true;
+    load->id = job_number_to_id(database.id_key, 2);
+    apply();
+    assert_loaded(0, "", large, sizeof(large));
+}
+END_TEST
+
+START_TEST(a_row_is_found_by_its_chosen_id)
+{
+    new_load(1);
+    load->by_id = true;
+    strcpy(load->id.name, "one");
+    apply();
+    ck_assert_int_eq(load->entries[0].number, 1);
+    assert_loaded(0, "one", "hello", 5);
+    strcpy(load->id.name, "two");
+    apply();
+    ck_assert_ptr_null(load->entries[0].job);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        rows_are_copied_with_payloads_and_missing_ones_are_passed_over,
+        a_load_ends_once_its_payloads_are_beyond_the_bound,
+        a_row_is_found_by_its_made_id,
+        a_row_is_found_by_its_chosen_id,
+    };
+
+    return suite_run("job-load", setup, teardown, tests, ELEMENTS(tests));
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/loop/loop.h"
+#include "supervisor/store/job-number.h"
+#include "supervisor/store/job-rows.h"
+#include "supervisor/store/store.h"
+#include "tests/unit/store/scratch.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct scratch scratch;
+static struct loop *loop;
+static struct store *store;
+static enum store_state wanted;
+
+static void on_change(void *userdata, enum store_state state)
+{
+    (void)userdata;
+    if (state == wanted)
+        loop_stop(loop);
+}
+
+static void run_until(enum store_state state)
+{
+    wanted = state;
+    while (store_state(store) != state)
+        ck_assert_int_eq(loop_run(loop), 0);
+}
+
+static void start(void)
+{
+    const struct store_options options = {.path = scratch.path, .changed = on_change};
+
+    ck_assert_int_eq(store_new(&store, loop, &options), 0);
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    scratch_init(&scratch);
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    start();
+}
+
+static void teardown(void)
+{
+    store = store_free(store);
+    loop_free(loop);
+    scratch_deinit(&scratch);
+}
+
+/* A task that adds, removes or looks for a row. */
+struct change {
+    struct store_task task;
+    int64_t number;
+    int result; /* 1000 = not done */
+};
+
+static unsigned n_left; /* tasks that are not done */
+
+static void on_done(struct store_task *task, int result)
+{
+    list_entry(task, struct change, task)->result = result;
+    if (--n_left == 0)
+        loop_stop(loop);
+}
+
+static int apply_add(struct store_task *task, struct database *database)
+{
+    struct job_row row = JOB_ROW_NULL;
+
+    row.number = list_entry(task, struct change, task)->number;
+    row.group = row.payload = "g";
+    row.group_size = 1;
+    row.payload_size = 1;
+    return job_rows_add(database, &row);
+}
+
+static int apply_remove(struct store_task *task, struct database *database)
+{
+    return job_rows_remove(database, list_entry(task, struct change, task)->number);
+}
+
+static int found(void *userdata, const struct job_row *row)
+{
+    (void)userdata;
+    (void)row;
+    return 0;
+}
+
+static int apply_fetch(struct store_task *task, struct database *database)
+{
+    return job_rows_fetch(database, list_entry(task, struct change, task)->number, found, NULL);
+}
+
+static struct change change(int64_t number, int (*apply)(struct store_task *, struct database *))
+{
+    return (struct change){
+        .task = {.apply = apply, .done = on_done, .addition = apply == apply_add},
+        .number = number,
+        .result = 1000,
+    };
+}
+
+static void add(struct change *task)
+{
+    n_left++;
+    store_add(store, &task->task);
+}
+
+static void run_until_done(void)
+{
+    while (n_left > 0)
+        ck_assert_int_eq(loop_run(loop), 0);
+}
+
+static int fetch(int64_t number)
+{
+    struct change look = change(number, apply_fetch);
+
+    add(&look);
+    run_until_done();
+    return look.result;
+}
+
+START_TEST(what_is_done_is_there_after_the_next_start)
+{
+    struct change first = change(1, apply_add), second = change(2, apply_add),
+                  removal = change(1, apply_remove);
+
+    add(&first);
+    add(&second);
+    add(&removal);
+    run_until_done();
+    ck_assert_int_eq(first.result, 0);
+    ck_assert_int_eq(second.result, 0);
+    ck_assert_int_eq(removal.result, 0);
+    store = store_free(store);
+    start();
+    ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
+    ck_assert_int_eq(fetch(2), 0);
+}
+END_TEST
+
+START_TEST(one_that_fails_by_itself_leaves_the_others)
+{
+    struct change changes[3];
+
+    for (unsigned i = 0; i < 3; i++) {
+        changes[i] = change(i < 2 ? 1 : 2, apply_add);
+        add(&changes[i]);
+    }
+    run_until_done();
+    ck_assert_int_eq(changes[0].result, 0);
+    ck_assert_int_eq(changes[1].result, JOB_ROWS_E_EXISTS);
+    ck_assert_int_eq(changes[2].result, 0);
+}
+END_TEST
+
+START_TEST(a_task_can_be_taken_back_until_the_thread_has_it)
+{
+    struct change first = change(1, apply_add), second = change(2, apply_add);
+
+    run_until(STORE_OPEN);
+    add(&first);
+    add(&second);
+    ck_assert(store_cancel(store, &first.task));
+    n_left--;
+    run_until_done();
+    ck_assert(!store_cancel(store, &second.task));
+    ck_assert_int_eq(first.result, 1000);
+    ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
+    ck_assert_int_eq(fetch(2), 0);
+}
+END_TEST
+
+START_TEST(a_lazy_task_goes_with_the_next_one)
+{
+    struct change lazy = change(1, apply_add), other = change(2, apply_add);
+    usec_t began;
+
+    run_until(STORE_OPEN);
+    lazy.task.lazy = true;
+    began = clock_now();
+    add(&lazy);
+    run_until_done();
+    ck_assert_uint_ge(clock_now() - began, STORE_LAZY);
+    ck_assert_int_eq(lazy.result, 0);
+    lazy = change(3, apply_add);
+    lazy.task.lazy = true;
+    add(&lazy);
+    add(&other);
+    run_until_done();
+    ck_assert_int_eq(lazy.result, 0);
+}
+END_TEST
+
+START_TEST(the_end_writes_what_waits)
+{
+    struct change lazy = change(1, apply_add), other = change(2, apply_add);
+
+    lazy.task.lazy = true;
+    add(&lazy);
+    add(&other);
+    store = store_free(store);
+    ck_assert_int_eq(lazy.result, 0);
+    ck_assert_int_eq(other.result, 0);
+    start();
+    ck_assert_int_eq(fetch(1), 0);
+    ck_assert_int_eq(fetch(2), 0);
+}
+END_TEST
+
+START_TEST(numbers_are_never_used_again)
+{
+    uint64_t key;
+    int64_t number;
+
+    run_until(STORE_OPEN);
+    number = store_next_number(store);
+    key = store_id_key(store);
+    ck_assert_int_eq(store_next_number(store), number + 1);
+    store = store_free(store);
+    start();
+    run_until(STORE_OPEN);
+    ck_assert_int_gt(store_next_number(store), number + (INT64_C(1) << 40));
+    ck_assert_uint_eq(store_id_key(store), key);
+}
+END_TEST
+
+static struct store_backup backup;
+static char copy[128];
+static bool backed_up;
+
+static void on_backup(struct store_backup *done)
+{
+    ck_assert_ptr_eq(done, &backup);
+    backed_up = true;
+    loop_stop(loop);
+}
+
+static void begin_backup(void)
+{
+    (void)snprintf(copy, sizeof(copy), "%s/copy.db", scratch.parent);
+    backup = (struct store_backup){.path = copy, .done = on_backup};
+    backed_up = false;
+    ck_assert_int_eq(store_begin_backup(store, &backup), 0);
+}
+
+static void run_until_backed_up(void)
+{
+    while (!backed_up)
+        ck_assert_int_eq(loop_run(loop), 0);
+}
+
+static int apply_add_big(struct store_task *task, struct database *database)
+{
+    static const char payload[1 << 20];
+    struct job_row row = JOB_ROW_NULL;
+
+    row.number = list_entry(task, struct change, task)->number;
+    row.group = "g";
+    row.group_size = 1;
+    row.payload = payload;
+    row.payload_size = sizeof(payload);
+    return job_rows_add(database, &row);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat status;
+
+    ck_assert_int_eq(stat(path, &status), 0);
+    return status.st_mode & 0777;
+}
+
+START_TEST(only_the_owner_may_read_the_files)
+{
+    char log[128];
+
+    run_until(STORE_OPEN);
+    (void)snprintf(log, sizeof(log), "%s-wal", scratch.path);
+    ck_assert_uint_eq(mode_of(scratch.directory), 0700);
+    ck_assert_uint_eq(mode_of(scratch.path), 0600);
+    ck_assert_uint_eq(mode_of(log), 0600);
+}
+END_TEST
+
+START_TEST(a_backup_is_made_while_jobs_come)
+{
+    struct database other = DATABASE_NULL;
+    struct change changes[8], late = change(100, apply_add);
+
+    for (unsigned i = 0; i < 8; i++) {
+        changes[i] = change(i + 1, apply_add_big);
+        add(&changes[i]);
+    }
+    run_until_done();
+    begin_backup();
+    ck_assert_int_eq(store_begin_backup(store, &backup), STORE_E_BUSY);
+    add(&late);
+    run_until_backed_up();
+    run_until_done();
+    ck_assert_int_eq(backup.result, 0);
+    ck_assert_uint_gt(backup.size, 8 << 20);
+    ck_assert_uint_eq(mode_of(copy), 0600);
+    store = store_free(store);
+    ck_assert_int_eq(rename(copy, scratch.path), 0);
+    ck_assert_msg(database_open(&other, scratch.path, NULL) == 0, "%s", other.problem);
+    for (int64_t i = 1; i <= 8; i++)
+        ck_assert_int_eq(job_rows_fetch(&other, i, found, NULL), 0);
+    database_close(&other, false);
+}
+END_TEST
+
+START_TEST(a_backup_overwrites_nothing)
+{
+    begin_backup();
+    run_until_backed_up();
+    ck_assert_int_eq(backup.result, 0);
+    begin_backup();
+    run_until_backed_up();
+    ck_assert_int_eq(backup.result, -EEXIST);
+    ck_assert_ptr_nonnull(strstr(backup.problem, copy));
+    ck_assert_int_eq(remove(copy), 0);
+}
+END_TEST
+
+START_TEST(a_backup_that_cannot_be_finished_leaves_no_file)
+{
+    struct change big = change(1, apply_add_big);
+
+    add(&big);
+    run_until_done();
+    begin_backup();
+    store = store_free(store);
+    ck_assert(backed_up);
+    if (backup.result != 0) {
+        ck_assert_int_eq(backup.result, -ECANCELED);
+        ck_assert_int_lt(access(copy, F_OK), 0);
+    }
+    start();
+    (void)snprintf(copy, sizeof(copy), "%s/missing/copy.db", scratch.parent);
+    backup = (struct store_backup){.path = copy, .done = on_backup};
+    backed_up = false;
+    ck_assert_int_eq(store_begin_backup(store, &backup), 0);
+    run_until_backed_up();
+    ck_assert_int_eq(backup.result, -ENOENT);
+    ck_assert_ptr_nonnull(strstr(backup.problem, copy));
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        what_is_done_is_there_after_the_next_start,
+        one_that_fails_by_itself_leaves_the_others,
+        a_task_can_be_taken_back_until_the_thread_has_it,
+        a_lazy_task_goes_with_the_next_one,
+        the_end_writes_what_waits,
+        numbers_are_never_used_again,
+        only_the_owner_may_read_the_files,
+        a_backup_is_made_while_jobs_come,
+        a_backup_overwrites_nothing,
+        a_backup_that_cannot_be_finished_leaves_no_file,
+    };
+
+    return suite_run("store", setup, teardown, tests, ELEMENTS(tests));
+}
