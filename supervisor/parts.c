@@ -16,6 +16,7 @@ void parts_connect(struct parts *parts)
         .messages = &parts->messages,
         .process = &parts->process,
         .stock = &parts->stock,
+        .announcements = &parts->announcements,
         .random = &parts->random,
         .runtime_directory = parts->runtime_directory,
     };

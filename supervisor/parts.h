@@ -35,6 +35,7 @@ struct parts {
     struct group_context groups;
     struct process_context process;
     struct endpoint_stock stock;
+    struct work_queue announcements;
     struct control_context control;
     struct backoff_random random;
     const char *runtime_directory; /* for the notify sockets of services */

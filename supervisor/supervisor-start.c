@@ -244,6 +244,7 @@ static int open_parts(struct supervisor *supervisor)
     parts->control.keeper = supervisor->options->keeper;
     parts_connect(parts);
     endpoint_stock_init(&parts->stock, parts->loop);
+    work_queue_init(&parts->announcements, parts->loop);
     r = process_context_init(&parts->process, parts->loop, supervisor->options->channel);
     if (r < 0)
         return failed("watch the channel to the keeper", r);

@@ -184,6 +184,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         timer_disarm(loop_timers(parts->loop), &supervisor->stop_timer);
         loop_undefer(&supervisor->review);
         endpoint_stock_deinit(&parts->stock);
+        work_queue_deinit(&parts->announcements);
         process_context_deinit(&parts->process);
         job_table_deinit(&parts->jobs);
         event_bus_deinit(&parts->events);

@@ -136,12 +136,16 @@ int channel_adopt(struct channel *ret, const struct channel_fds *fds)
     return 0;
 }
 
-void channel_announce(struct channel *channel)
+void channel_move(struct channel *channel)
 {
     /* Partner: the load in channel_is_moved(). Release: the descriptor is in the socket. */
     atomic_store_explicit(&channel->words->epoch, channel->mine.header->epoch,
                           memory_order_release);
     wake_fence();
+}
+
+void channel_announce(struct channel *channel)
+{
     wake_peer(channel, atomic_load_explicit(&channel->their_words->sleeping, memory_order_relaxed));
     /* The predecessor may have died between a change of these words and the wake-up. */
     channel->wake(channel, &channel->words->head);

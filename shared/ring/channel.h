@@ -73,7 +73,7 @@ int channel_open(struct channel *ret, const struct channel_fds *fds);
  * goes on at the same cursors:
  *
  *   supervisor   channel_adopt(); the descriptor `mine.fd` of the next inbox goes to the peer over
- *                its control socket, and to the keeper; then channel_announce()
+ *                its control socket, and to the keeper; then channel_move(), channel_announce()
  *   peer         finds nothing more to read, and channel_is_moved(); receives the descriptor;
  *                channel_follow()
  *
@@ -86,7 +86,10 @@ int channel_open(struct channel *ret, const struct channel_fds *fds);
  * over on success. Returns 0, -EPROTO if the memories are not what they must be, or another -errno.
  */
 int channel_adopt(struct channel *ret, const struct channel_fds *fds);
-/* Supervisor side: wakes the peer to take the next inbox, which is in its control socket. */
+/* Supervisor side: the next inbox is in the peer's control socket. A peer that is awake, or is
+ * woken by a record in it, takes it. */
+void channel_move(struct channel *channel);
+/* Supervisor side: wakes the peer to take it now. */
 void channel_announce(struct channel *channel);
 
 /* Peer side: whether the next inbox is in the control socket. Ends sleeps; channel_wait() returns

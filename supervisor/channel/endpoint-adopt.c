@@ -45,6 +45,7 @@ int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
         return -EPROTO;
     }
     endpoint_set_up(endpoint, loop, handler, &channel, adoption->fds.control, adoption->blobs);
+    endpoint->announcement.queue = adoption->announcements;
     /* All that the peer has not consumed is between the gate and the tail. */
     endpoint->channel.out.head = atomic_load_explicit(endpoint->gate, memory_order_relaxed);
     endpoint->resumed = true;
@@ -64,6 +65,20 @@ static bool await_room(struct endpoint *endpoint)
                          on_room, endpoint) == 0;
 }
 
+static void announce(struct endpoint *endpoint)
+{
+    channel_move(&endpoint->channel);
+    if (endpoint->announcement.queue)
+        task_queue(&endpoint->announcement);
+    else
+        channel_announce(&endpoint->channel);
+}
+
+void endpoint_on_announcement(struct task *task)
+{
+    channel_announce(&list_entry(task, struct endpoint, announcement)->channel);
+}
+
 void endpoint_hand_over(struct endpoint *endpoint)
 {
     int r = payload_send_fd(endpoint->control, endpoint->channel.mine.fd, PAYLOAD_SERIAL_INBOX);
@@ -72,7 +87,7 @@ void endpoint_hand_over(struct endpoint *endpoint)
         return;
     loop_unwatch(endpoint->loop, &endpoint->hand_over_watch);
     if (r == 0)
-        channel_announce(&endpoint->channel);
+        announce(endpoint);
     else if (r != -EPIPE && r != -ECONNRESET) /* else the peer is gone */
         endpoint_break(endpoint, "cannot be given its next inbox");
     endpoint_close_memories(endpoint);

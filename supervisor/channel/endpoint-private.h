@@ -26,6 +26,7 @@ uint32_t endpoint_urgent_end(const struct endpoint *endpoint);
 
 /* Reads the reports about our records up to the mark, then calls endpoint_pass(). */
 void endpoint_on_read_ahead(struct loop_deferred *deferred);
+void endpoint_on_announcement(struct task *task);
 
 /* ---- endpoint-gate.c ---- */
 

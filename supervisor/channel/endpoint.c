@@ -197,6 +197,7 @@ void endpoint_set_up(struct endpoint *endpoint, struct loop *loop,
     loop_hot_init(&endpoint->hot, endpoint_poll, endpoint_cool);
     loop_deferred_init(&endpoint->publish, endpoint_publish);
     loop_deferred_init(&endpoint->read_ahead, endpoint_on_read_ahead);
+    task_init(&endpoint->announcement, NULL, endpoint_on_announcement);
     endpoint->channel.wake = endpoint_wake_peer;
     endpoint->gate = &endpoint->channel.mine.header->gate;
     endpoint->channel.out.shared_head = endpoint->gate;
@@ -245,6 +246,8 @@ void endpoint_deinit(struct endpoint *endpoint)
     loop_unheat(endpoint->loop, &endpoint->hot);
     loop_undefer(&endpoint->publish);
     loop_undefer(&endpoint->read_ahead);
+    if (endpoint->announcement.queue)
+        task_cancel(&endpoint->announcement);
     endpoint_empty_eventfd(endpoint);
     endpoint_unmap(endpoint, &endpoint->channel.mine);
     endpoint_unmap(endpoint, &endpoint->channel.theirs);

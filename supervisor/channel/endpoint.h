@@ -8,6 +8,7 @@
 #include "shared/ring/channel.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/loop/loop.h"
+#include "supervisor/loop/work-queue.h"
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -88,6 +89,7 @@ struct endpoint {
     struct loop_hot hot;
     struct loop_watch tail_watch, head_watch;
     struct loop_deferred publish, read_ahead;
+    struct task announcement; /* wakes an adopted peer */
 };
 
 struct endpoint_options {
@@ -130,6 +132,9 @@ void endpoint_close_memories(struct endpoint *endpoint);
 struct endpoint_adoption {
     struct endpoint_fds fds;  /* `control`: our end */
     struct blob_share *blobs; /* as in endpoint_options */
+    /* Where the wake-up of the peer waits, since a thousand at once keep all processors busy. A
+     * record for the peer wakes it sooner. NULL = it is woken at once. */
+    struct work_queue *announcements;
 };
 int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
                    const struct endpoint_adoption *adoption,

@@ -174,6 +174,19 @@ int holdings_put(struct holdings *holdings, const struct message_hold *hold)
     return 0;
 }
 
+int holdings_replace_fd(struct holdings *holdings, uint64_t id, int fd)
+{
+    const struct holding *holding = find(holdings, id);
+    if (!holding || holding->n_fds == 0)
+        return -ENOENT;
+    uint8_t *first = holdings->blocks[holding->block - 1].data;
+    int former;
+    memcpy(&former, first, sizeof(former));
+    memcpy(first, &fd, sizeof(fd));
+    close_fd(former);
+    return 0;
+}
+
 bool holdings_has(struct holdings *holdings, uint64_t id)
 {
     return find(holdings, id);

@@ -51,6 +51,9 @@ struct holdings_content {
  * it. Returns 0 and owns the descriptors, -ENOSPC, or -EMFILE beyond `client_fds_max`. `id` is not
  * 0. */
 int holdings_put(struct holdings *holdings, const struct message_hold *hold);
+/* Replaces the first descriptor of what is held under this id, and closes the former one. Returns 0
+ * and owns the descriptor, or -ENOENT if none is held. */
+int holdings_replace_fd(struct holdings *holdings, uint64_t id, int fd);
 /* Closes the descriptors. Idempotent. */
 void holdings_remove(struct holdings *holdings, uint64_t id);
 

@@ -159,6 +159,18 @@ static void on_hold(int lost)
     }
 }
 
+static void on_replace(void)
+{
+    struct message_replace replace;
+    move_up(&keeper.request);
+    if (message_take_replace(&keeper.request, &replace) == 0 &&
+        holdings_replace_fd(&keeper.holdings, replace.id, replace.fd) == 0)
+        keeper.request.n_fds = 0; /* held now */
+    else
+        /* Without its present descriptors it is of no use. */
+        holdings_remove(&keeper.holdings, replace.id);
+}
+
 static void on_release(void)
 {
     uint64_t id;
@@ -183,6 +195,9 @@ bool keeper_take_request(void)
         break;
     case MESSAGE_HOLD:
         on_hold(r);
+        break;
+    case MESSAGE_REPLACE:
+        on_replace();
         break;
     case MESSAGE_RELEASE:
         on_release();

@@ -20,6 +20,13 @@ int message_put_hold(struct message *message, const struct message_hold *hold)
     return message->error;
 }
 
+int message_put_replace(struct message *message, const struct message_replace *replace)
+{
+    message_begin(message, MESSAGE_REPLACE, replace->id);
+    message_put_fd(message, replace->fd);
+    return message->error;
+}
+
 int message_put_release(struct message *message, uint64_t id)
 {
     message_begin(message, MESSAGE_RELEASE, id);
@@ -86,6 +93,14 @@ int message_take_hold(struct message *message, struct message_hold *ret)
 {
     take_hold(message, ret);
     return end_with_fds(message, ret->n_fds);
+}
+
+int message_take_replace(struct message *message, struct message_replace *ret)
+{
+    size_t i = 0;
+    TAKE(message, ret->id);
+    ret->fd = message_take_fd(message, &i);
+    return end_with_fds(message, i);
 }
 
 int message_take_release(struct message *message, uint64_t *ret_id)

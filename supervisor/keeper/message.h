@@ -10,6 +10,7 @@
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors
  *     KILL     id, pid: SIGKILL to the process and its group, if it is not reaped
+ *     REPLACE  id; descriptor: instead of the first one of what is held
  *     HOLD     id, pid, bytes; descriptors: kept for the next supervisor, and replace what was
  *              held under this id
  *     RELEASE  id: drops what is held under this id, and how its process ended
@@ -47,6 +48,7 @@ enum message_kind {
     MESSAGE_SPAWNED,
     MESSAGE_EXITED,
     MESSAGE_HOLD,
+    MESSAGE_REPLACE,
     MESSAGE_RELEASE,
     MESSAGE_HELD,
     MESSAGE_HELD_END,
@@ -89,6 +91,12 @@ struct message_hold {
     size_t n_fds;
 };
 
+/* Another first descriptor of what is held. */
+struct message_replace {
+    uint64_t id;
+    int fd;
+};
+
 struct message_held {
     struct message_hold hold; /* with a pid that may have been used again if `ended` */
     bool ended;               /* the process has ended, and is reaped */
@@ -121,6 +129,7 @@ int message_put_kill(struct message *message, const struct message_kill *kill);
 int message_put_spawned(struct message *message, const struct message_spawned *spawned, int pidfd);
 int message_put_exited(struct message *message, const struct message_exited *exited);
 int message_put_hold(struct message *message, const struct message_hold *hold);
+int message_put_replace(struct message *message, const struct message_replace *replace);
 int message_put_release(struct message *message, uint64_t id);
 int message_put_ready(struct message *message);
 int message_put_forgive(struct message *message);
@@ -138,6 +147,7 @@ int message_take_kill(struct message *message, struct message_kill *ret);
 int message_take_spawned(struct message *message, struct message_spawned *ret);
 int message_take_exited(struct message *message, struct message_exited *ret);
 int message_take_hold(struct message *message, struct message_hold *ret);
+int message_take_replace(struct message *message, struct message_replace *ret);
 int message_take_release(struct message *message, uint64_t *ret_id);
 int message_take_held(struct message *message, struct message_held *ret);
 int message_take_held_end(struct message *message, struct message_held_end *ret);

@@ -46,6 +46,14 @@ int holding_put(struct holding *holding, struct spawner *spawner,
     return r;
 }
 
+int holding_replace_fd(const struct holding *holding, struct spawner *spawner, int fd)
+{
+    if (holding->id == 0)
+        return -ESRCH;
+    (void)message_put_replace(&outgoing, &(struct message_replace){.id = holding->id, .fd = fd});
+    return spawner_send(spawner, &outgoing);
+}
+
 void holding_drop(struct holding *holding, struct spawner *spawner)
 {
     if (holding->id == 0)

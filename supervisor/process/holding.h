@@ -55,6 +55,10 @@ int holding_put(struct holding *holding, struct spawner *spawner,
                 const struct spawner_client *client, pid_t pid,
                 const struct holding_content *content);
 
+/* Replaces the first descriptor of what is held; the others stay. Returns 0, -ESRCH if nothing is
+ * held, -ENOMEM or -errno. */
+int holding_replace_fd(const struct holding *holding, struct spawner *spawner, int fd);
+
 /*
  * Drops it. Until then the keeper also keeps how the process ended, so the owner calls this once it
  * has dealt with the end. Idempotent.

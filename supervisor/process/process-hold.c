@@ -30,6 +30,14 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
                        process->pid, &content);
 }
 
+int process_hold_first(struct process *process, int fd)
+{
+    FAULT_POINT("process.hold");
+    if (process->client.id == 0)
+        return 0; /* it has ended meanwhile */
+    return holding_replace_fd(&process->holding, &process->context->spawner, fd);
+}
+
 /* ---- from the last supervisor ---- */
 
 static int adopt_output(struct process *process, struct held *held)
@@ -113,10 +121,19 @@ static int hold_kept_states(struct process_context *context)
                        });
 }
 
+/* The keeper reads at once, unless it is stopped or traced. */
+#define FLUSH_TIMEOUT (5 * USEC_PER_SEC)
+
+bool process_context_flush(struct process_context *context)
+{
+    return spawner_drain(&context->spawner, clock_left(context->flush_by));
+}
+
 int process_context_adopt(struct process_context *context)
 {
     struct held *held = held_take(&context->held, HOLDING_STATES, "");
 
+    context->flush_by = usec_add(clock_now(), FLUSH_TIMEOUT);
     if (held && held->n_fds == 1 && kept_states_adopt(&context->kept, held->fds[0]) == 0) {
         (void)TAKE_FD(held->fds[0]);
         held_adopt(held, &context->kept_client, &context->kept_holding);

@@ -34,6 +34,7 @@ struct process_context {
     struct loop *loop;
     struct spawner spawner;
     struct held_table held; /* filled in by held_collect(), at the start */
+    usec_t flush_by;        /* until when process_context_flush() waits */
     struct kept_states kept;
     struct spawner_client kept_client; /* of kept_holding */
     struct holding kept_holding;
@@ -53,6 +54,9 @@ void process_context_deinit(struct process_context *context); /* harmless on a z
 /* Takes over the kept states of the last supervisor, or begins without any, after held_collect().
  * Returns 0 or -errno. */
 int process_context_adopt(struct process_context *context);
+/* Waits until the keeper has read all, for a limited time in the whole start. Returns whether it
+ * has. */
+bool process_context_flush(struct process_context *context);
 /* All that is wanted of the last supervisor is adopted: ends the rest. Called once, before the
  * first start of a process. */
 void process_context_settle(struct process_context *context);
@@ -123,6 +127,8 @@ int process_start(struct process *process, const struct process_options *options
  */
 int process_hold(struct process *process, enum holding_kind kind, const char *name, const int *fds,
                  size_t n_fds);
+/* The same when only the first of these descriptors has changed. Does nothing if it has ended. */
+int process_hold_first(struct process *process, int fd);
 
 /*
  * Continues a process of the last supervisor, instead of process_start(). Its program runs, and

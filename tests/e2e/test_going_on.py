@@ -225,8 +225,8 @@ class Restarts(Going):
         self.assertEqual(mapping.wait(LIMIT), 9)
 
     def test_do_tells_that_the_fate_of_its_job_is_not_known(self):
-        doing = self.spawn("do", "actor", "--id", "mine", "--data", f"wait {self.s.path('never')}")
         os.mkfifo(self.s.path("never"))
+        doing = self.spawn("do", "actor", "--id", "mine", "--data", f"wait {self.s.path('never')}")
         self.s.until(lambda: self.s.pages("List", "jobs")[0])
         self.replace()
         _, err = doing.communicate(timeout=LIMIT)

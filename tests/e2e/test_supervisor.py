@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The daemon: start, reload, end, and errors around it."""
 import os
+import stat
 import signal
 import socket
 import subprocess
@@ -125,9 +126,13 @@ class Sockets(TestCase):
     def test_a_path_left_by_a_dead_supervisor_is_taken_over(self):
         first = self.started({"actor": actor()})
         first.kill()
-        self.assertTrue(os.path.exists(first.socket_path))
+        left = os.stat(first.socket_path)
+        self.assertTrue(stat.S_ISSOCK(left.st_mode))
+        with self.assertRaises(ConnectionRefusedError):
+            first.connect()
         first.told = []
         first.start()
+        self.assertNotEqual(os.stat(first.socket_path).st_ctime_ns, left.st_ctime_ns)
         self.assertEqual(first.do("actor", "echo")["state"], "succeeded")
 
     def test_a_path_that_is_no_socket_is_left_alone(self):

@@ -102,6 +102,7 @@ static void crash(void)
     hold(&supervisor.channel);
     must(payload_send_fd(supervisor.control, supervisor.channel.mine.fd, PAYLOAD_SERIAL_INBOX) ==
          0);
+    channel_move(&supervisor.channel);
     channel_announce(&supervisor.channel);
 }
 

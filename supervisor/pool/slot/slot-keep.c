@@ -101,9 +101,6 @@ void slot_hold(struct slot *slot)
 
 /* ---- in the next supervisor ---- */
 
-/* The keeper reads at once. */
-#define HOLD_TIMEOUT (5 * USEC_PER_SEC)
-
 static void name_kept(char name[KEPT_NAME_MAX + 2], const struct slot *slot, bool twin)
 {
     (void)snprintf(name, KEPT_NAME_MAX + 2, "%s%s", slot->name, twin ? "~" : "");
@@ -162,7 +159,10 @@ static int adopt_endpoint(struct slot *slot, struct held *held)
 {
     const bool eventfd = loop_wake_backend(slot_context(slot)->loop) == WAKE_EVENTFD;
     const size_t n = ENDPOINT_HELD_FDS - !eventfd;
-    struct endpoint_adoption adoption = {.blobs = slot->pool->set->blobs};
+    struct endpoint_adoption adoption = {
+        .blobs = slot->pool->set->blobs,
+        .announcements = slot_context(slot)->announcements,
+    };
     int r = held->n_fds >= n ? endpoint_fds_from_held(&adoption.fds, held->fds, n) : -EPROTO;
 
     if (r == 0)
@@ -211,7 +211,8 @@ static int adopt_worker(struct slot *slot, struct held *held)
 static void pass_inbox_on(struct slot *slot)
 {
     slot_hand_resume(slot);
-    if (hold(slot) < 0 || !spawner_drain(&slot_context(slot)->process->spawner, HOLD_TIMEOUT))
+    if (process_hold_first(&slot->worker.process, slot->worker.endpoint.channel.mine.fd) < 0 ||
+        !process_context_flush(slot_context(slot)->process))
         log_warning("%s will not outlive another crash of the supervisor", slot->name);
     endpoint_hand_over(&slot->worker.endpoint);
     if (endpoint_open(&slot->worker.endpoint) < 0)

@@ -144,9 +144,11 @@ static void teardown(void)
     loop_free(loop);
 }
 
+static struct work_queue *announcements;
+
 static int adopt(void)
 {
-    struct endpoint_adoption adoption = {0};
+    struct endpoint_adoption adoption = {.announcements = announcements};
     int fds[ENDPOINT_HELD_FDS], r;
 
     for (size_t i = 0; i < n_held; i++)
@@ -253,6 +255,37 @@ START_TEST(both_sides_go_on_where_they_were)
     ck_assert_uint_eq(last_value, 11);
     ck_assert_uint_eq(n_restarted, 1);
     ck_assert_uint_eq(n_broken, 0);
+}
+END_TEST
+
+static bool peer_is_rung(uint32_t before)
+{
+    return atomic_load(&peer.channel.their_words->bell) != before;
+}
+
+START_TEST(the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner)
+{
+    struct work_queue queue;
+    uint32_t bell;
+
+    crash();
+    work_queue_init(&queue, loop);
+    work_queue_hold(&queue, true);
+    announcements = &queue;
+    ck_assert_int_eq(adopt(), 0);
+    announcements = NULL;
+    bell = atomic_load(&peer.channel.their_words->bell);
+    hand_over();
+    turns(2);
+    ck_assert(!peer_is_rung(bell));
+    give_now(2);
+    expect(2);
+    work_queue_hold(&queue, false);
+    turns(2);
+    ck_assert(peer_is_rung(bell));
+    task_cancel(&endpoint.announcement);
+    endpoint.announcement.queue = NULL;
+    work_queue_deinit(&queue);
 }
 END_TEST
 
@@ -507,6 +540,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, what_was_not_published_is_lost);
     tcase_add_test(tcase,
                    the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_records);
+    tcase_add_test(tcase, the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner);
     tcase_add_test(tcase, a_ring_that_was_full_goes_on_and_wraps);
     tcase_add_test(tcase, a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again);
     tcase_add_test(tcase, flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox);

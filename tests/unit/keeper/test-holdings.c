@@ -77,6 +77,27 @@ START_TEST(what_is_replaced_or_removed_is_closed)
 }
 END_TEST
 
+START_TEST(the_first_descriptor_is_replaced_and_all_else_stays)
+{
+    int fds[3];
+
+    for (size_t i = 0; i < ELEMENTS(fds); i++)
+        fds[i] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    ck_assert_int_eq(holdings_replace_fd(&holdings, 1, fds[2]), -ENOENT);
+    ck_assert_int_eq(put(1, "bytes", 5, fds, 2), 0);
+    ck_assert_int_eq(holdings_replace_fd(&holdings, 1, fds[2]), 0);
+    ck_assert_int_eq(fcntl(fds[0], F_GETFD), -1);
+    ck_assert_uint_eq(the_one().hold.n_fds, 2);
+    ck_assert_int_eq(content.fds[0], fds[2]);
+    ck_assert_int_eq(content.fds[1], fds[1]);
+    ck_assert_mem_eq(content.bytes, "bytes", 5);
+    holdings_remove(&holdings, 1);
+    ck_assert_int_eq(fcntl(fds[2], F_GETFD), -1);
+    ck_assert_int_eq(put(2, "", 0, NULL, 0), 0);
+    ck_assert_int_eq(holdings_replace_fd(&holdings, 2, 0), -ENOENT);
+}
+END_TEST
+
 START_TEST(replacing_keeps_how_the_process_ended)
 {
     ck_assert_int_eq(put(1, "", 0, NULL, 0), 0);
@@ -144,6 +165,7 @@ int main(void)
     const TTest *const tests[] = {
         bytes_and_descriptors_of_every_size_come_back,
         what_is_replaced_or_removed_is_closed,
+        the_first_descriptor_is_replaced_and_all_else_stays,
         replacing_keeps_how_the_process_ended,
         a_full_table_refuses_and_has_room_again_after_a_removal,
         clients_get_a_share_of_the_descriptors_and_processes_the_rest,

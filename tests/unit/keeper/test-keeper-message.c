@@ -190,6 +190,7 @@ START_TEST(what_is_held_arrives_as_it_was_put)
         .pidfd = 0,
     };
     struct message_held_end last = {.n_restarts = 4, .safe_mode = true};
+    struct message_replace replace = {.id = 8, .fd = 1};
     struct message_hold hold;
     uint64_t id;
     ck_assert_int_eq(message_put_hold(&out, &held.hold), 0);
@@ -213,6 +214,15 @@ START_TEST(what_is_held_arrives_as_it_was_put)
     last = (struct message_held_end){0};
     ck_assert_int_eq(message_take_held_end(&in, &last), 0);
     ck_assert(last.n_restarts == 4 && last.safe_mode);
+    ck_assert_int_eq(message_put_replace(&out, &replace), 0);
+    ck_assert_int_eq(transfer(), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_REPLACE);
+    ck_assert_int_eq(message_take_replace(&in, &replace), 0);
+    ck_assert_uint_eq(replace.id, 8);
+    ck_assert_int_eq(replace.fd, in.fds[0]);
+    message_close_fds(&in);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_REPLACE);
+    ck_assert_int_eq(message_take_replace(&in, &replace), -EBADMSG);
     ck_assert_int_eq(message_put_release(&out, 9), 0);
     ck_assert_int_eq(transfer(), 0);
     ck_assert_uint_eq(message_take_kind(&in), MESSAGE_RELEASE);
