@@ -153,7 +153,8 @@ static int attachment_look(struct endpoint *endpoint, const struct ring_record *
     }
     if (record->kind != PROTOCOL_CANCEL)
         return 0;
-    if (!list_empty(&attachment->owed) || attachment_may_be_waiting(attachment, record))
+    if (!list_empty(&attachment->owed) || attachment->room.row ||
+        attachment_may_be_waiting(attachment, record))
         return ENDPOINT_E_FULL;
     return attachment_on_cancel(attachment, record);
 }

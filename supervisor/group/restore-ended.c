@@ -236,6 +236,8 @@ static bool restore_result(const struct restore *restore, struct restore_copy *c
     struct job *job;
     int r;
 
+    if (!group && !restore->saved && row->name_size > 0)
+        names_on_disk_add(&context->durable->names, row->name, row->name_size, row->number);
     if (!group || row->number >= restore->chunk->end || row->state < JOB_SUCCEEDED ||
         row->state >= _JOB_N_STATES)
         return false;
@@ -244,8 +246,7 @@ static bool restore_result(const struct restore *restore, struct restore_copy *c
         return r == JOB_E_EXISTS && row->name_size > 0 && !restore->saved &&
                restore_is_free_soon(restore, row->name, row->name_size);
     if (fill_result(restore, group, job, copy) < 0) {
-        job->group = NULL;
-        job_unref(context->jobs, job);
+        job_let_go(context->jobs, job);
         return false;
     }
     kept_results_restore(&group->results, job, usec_sub(loop_now(context->loop), age));

@@ -91,13 +91,15 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
 {
     const struct job_row id = {
         .number = row->number, .name = row->name, .name_size = (uint32_t)strlen(row->name)};
-    const struct job *job = durable_job_find(restore->context->durable, &id);
+    struct durable_jobs *durable = restore->context->durable;
+    const struct job *job = durable_job_find(durable, &id);
 
     if (job) /* a worker has it in hand */
         return durable_job_is_unread(job);
-    return cell &&
-           (!row->waits || ended_attempts_has(&restore->context->durable->attempts, row->number) ||
-            cell_backlog_add_number(cell, row->priority, row->number) < 0);
+    if (row->name[0] != '\0')
+        names_on_disk_add(&durable->names, row->name, id.name_size, row->number);
+    return cell && (!row->waits || ended_attempts_has(&durable->attempts, row->number) ||
+                    cell_backlog_add_number(cell, row->priority, row->number) < 0);
 }
 
 bool restore_is_free_soon(const struct restore *restore, const char *name, size_t size)

@@ -92,15 +92,23 @@ static struct job *job_by_name(const struct job_table *table, const char *name)
     return found ? *(struct job **)found : NULL;
 }
 
-static int job_set_name(struct job_table *table, struct job *job, const char *name)
+/* Returns 0, JOB_E_EXISTS with `*ret_other`, or -errno. */
+static int job_set_name(struct job_table *table, struct job *job, const char *name,
+                        struct job **ret_other)
 {
     struct protocol_id id;
+    struct job *other;
     void *node;
 
     if (protocol_id_parse(&id, name) < 0)
         return -EINVAL;
-    if (job_by_id(table, &id) || job_by_name(table, name))
+    other = job_by_id(table, &id);
+    if (!other)
+        other = job_by_name(table, name);
+    if (other) {
+        *ret_other = other;
         return JOB_E_EXISTS;
+    }
     job->name = strdup(name);
     node = job->name ? tsearch(job, &table->names, compare_names) : NULL;
     return node ? 0 : -ENOMEM;
@@ -151,12 +159,18 @@ static inline void free_rare(void *pointer)
         free(pointer);
 }
 
+static void job_free_id(struct job_table *table, struct job *job)
+{
+    if (job->name && !job->id_is_free)
+        (void)tdelete(job, &table->names, compare_names);
+    job->id_is_free = true;
+}
+
 static void job_free(struct job_table *table, struct job *job)
 {
     if (job->record)
         table->free_record(job);
-    if (job->name)
-        (void)tdelete(job, &table->names, compare_names);
+    job_free_id(table, job);
     free_rare(job->name);
     while (!list_empty(&job->waiters))
         (void)job_waiter_free(table, job_first_waiter(job));
@@ -193,7 +207,7 @@ static struct job *job_allocate(struct job_table *table)
 int job_restore(struct job_table *table, uint64_t handle, const struct protocol_id *id,
                 struct job **ret)
 {
-    struct job *job = job_allocate(table);
+    struct job *job = job_allocate(table), *other;
     int r;
 
     if (!job)
@@ -202,7 +216,7 @@ int job_restore(struct job_table *table, uint64_t handle, const struct protocol_
     job->id_low = id->low;
     job->handle = handle;
     job->restored = true;
-    r = id->name[0] != '\0' ? job_set_name(table, job, id->name) : 0;
+    r = id->name[0] != '\0' ? job_set_name(table, job, id->name, &other) : 0;
     if (r == 0)
         r = handle_table_restore(&table->handles, handle, job);
     if (r != 0) {
@@ -221,7 +235,7 @@ int job_new(struct job_table *table, const char *name, struct job **ret)
 
     if (!job)
         return -ENOMEM;
-    r = name[0] != '\0' ? job_set_name(table, job, name) : 0;
+    r = name[0] != '\0' ? job_set_name(table, job, name, ret) : 0;
     if (r == 0)
         r = handle_table_add(&table->handles, job, &job->handle);
     if (r != 0) {
@@ -250,6 +264,13 @@ void job_unref(struct job_table *table, struct job *job)
     handle_table_remove(&table->handles, job->handle);
     table->n_live--;
     job_free(table, job);
+}
+
+void job_let_go(struct job_table *table, struct job *job)
+{
+    job->group = NULL;
+    job_free_id(table, job);
+    job_unref(table, job);
 }
 
 struct job *job_by_id(const struct job_table *table, const struct protocol_id *id)

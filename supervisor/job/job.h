@@ -78,6 +78,7 @@ struct job {
     bool restored : 1;        /* the last supervisor's: payload and submitter are not known */
     bool canceller_known : 1; /* cancelled by a client: `canceller` */
     bool parked : 1;          /* queued, and the cell's backlog has its number */
+    bool id_is_free : 1;      /* another job may have `name` */
     bool crashed;             /* a process that this attempt ran died: `crash` */
     enum death_cause crash : 8;
     uint8_t chosen;  /* which options the submitter chose: bits of job-options.c */
@@ -138,7 +139,8 @@ int job_table_init(struct job_table *table);
 void job_table_deinit(struct job_table *table);
 
 /* Makes a queued job, in no list, with one reference. Its id is `name`, which must be valid
- * (protocol_name_valid()), or is made if that is empty. Returns 0, JOB_E_EXISTS or -ENOMEM. */
+ * (protocol_name_valid()), or is made if that is empty. Returns 0, JOB_E_EXISTS (`*ret` is the job
+ * that has the id) or -ENOMEM. */
 int job_new(struct job_table *table, const char *name, struct job **ret);
 /*
  * Makes a job that the last supervisor had under this handle and id, before any other job is made.
@@ -149,6 +151,9 @@ int job_restore(struct job_table *table, uint64_t handle, const struct protocol_
 struct job *job_ref(struct job *job);
 /* Frees the job with its last reference: it must have ended and be in no list. */
 void job_unref(struct job_table *table, struct job *job);
+/* Drops the reference of its group: the job has ended, and nothing of it is kept. Its chosen id is
+ * free, even if clients are still to be sent the end. */
+void job_let_go(struct job_table *table, struct job *job);
 
 /* Replaces the id that the table has made by one that outlives the process, and takes note of the
  * record. A chosen id stays. */

@@ -8,12 +8,6 @@
 
 #define kept_of(node) list_entry(node, struct kept_result, link)
 
-static void let_go(struct kept_results *results, struct job *job)
-{
-    job->group = NULL;
-    job_unref(results->table, job);
-}
-
 void kept_results_drop(struct job *job)
 {
     struct kept_result *kept = job->kept;
@@ -25,7 +19,7 @@ void kept_results_drop(struct job *job)
     job->kept = NULL;
     results->n_jobs--;
     results->bytes -= job->result.size;
-    let_go(results, job);
+    job_let_go(results->table, job);
 }
 
 static void kept_results_arm(struct kept_results *results)
@@ -104,7 +98,7 @@ void kept_results_restore(struct kept_results *results, struct job *job, usec_t 
     struct kept_result *kept = malloc(sizeof(*kept));
 
     if (!kept) {
-        let_go(results, job);
+        job_let_go(results->table, job);
         return;
     }
     if (job->result.size > results->memory_max)

@@ -145,7 +145,9 @@ static int durable_apply(struct store_task *task, struct database *database)
     struct durable_job *durable = list_entry(task, struct durable_job, task);
     int r = durable->given & DURABLE_ADD ? write_replacement(database, durable) : 0;
 
-    if (r < 0)
+    if (durable->given == (DURABLE_ADD | DURABLE_END) && r == 0 && durable->row.name_size > 0)
+        r = job_rows_check_name(database, &durable->row);
+    if (r != 0)
         return r;
     if (durable->given & DURABLE_END)
         return write_end(database, durable);
@@ -270,8 +272,11 @@ static int durable_make(struct durable_jobs *jobs, struct job *job, const char *
 int durable_job_take(struct durable_jobs *jobs, struct job *job, const char *group, int64_t number)
 {
     const struct protocol_id id = job_number_to_id(store_id_key(jobs->store), number);
+    int r = durable_make(jobs, job, group, number, &id);
 
-    return durable_make(jobs, job, group, number, &id);
+    if (r == 0 && job->name)
+        names_on_disk_remove(&jobs->names, job->name, strlen(job->name), number);
+    return r;
 }
 
 int durable_job_adopt(struct durable_jobs *jobs, struct job *job, const char *group, int64_t number)
@@ -471,6 +476,8 @@ void durable_job_free(struct job *job)
         remove_rows(durable->jobs, durable->row.number, ended_rows_remove);
 
     assert(!durable_job_is_busy(job));
+    if (durable->stored && !durable->ended && job->name)
+        names_on_disk_add(&durable->jobs->names, job->name, strlen(job->name), durable->row.number);
     durable_forget_attempt(durable);
     list_unlink(&durable->unread_link);
     job_drop_record(durable->jobs->jobs, job);

@@ -10,6 +10,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/store/ended-attempts.h"
 #include "supervisor/store/job-rows.h"
+#include "supervisor/store/names-on-disk.h"
 #include "supervisor/store/store.h"
 #include <stdbool.h>
 
@@ -34,6 +35,7 @@ struct durable_jobs {
     struct job_table *jobs;
     struct list unread; /* struct durable_job.unread_link */
     struct ended_attempts attempts;
+    struct names_on_disk names;
     bool restores; /* rows are being read: which jobs there are is not known yet */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
@@ -144,6 +146,13 @@ static inline bool durable_job_may_exist(const struct job *job)
     return job->name && !durable_of(job)->stored;
 }
 
+/* Whether the job was accepted: it is on disk, or needs not be. Otherwise it is being written. */
+static inline bool durable_job_is_known(const struct job *job)
+{
+    return durable_of(job)->stored || job_ended(job) ||
+           (durable_of(job)->given | durable_of(job)->noted) == 0;
+}
+
 /* Whether its end has been noted, and is not told yet. */
 static inline bool durable_job_is_ending(const struct job *job)
 {
@@ -170,8 +179,8 @@ void durable_job_answer(struct job *job);
 /* Calls all: the job has ended. */
 void durable_job_answer_all(struct job *job);
 
-/* Frees the record of a job that is not busy, and removes its result from disk; other rows stay. As
- * struct job_table.free_record. */
+/* Frees the record of a job that is not busy, and removes its result from disk; other rows stay,
+ * and guard the ids of their jobs. As struct job_table.free_record. */
 void durable_job_free(struct job *job);
 
 /* Removes the dead letter of the job with this number. */

@@ -58,13 +58,25 @@ static void bind_progress(sqlite3_stmt *statement, const struct job_row *row)
 /* Whether a kept result has the name. */
 static int find_ended(struct database *database, const struct job_row *row)
 {
-    sqlite3_stmt *statement = database_query(database, "SELECT 1 FROM ended WHERE name = ?1");
+    sqlite3_stmt *statement =
+        database_query(database, "SELECT 1 FROM ended WHERE name = ?1 AND number <> ?2");
     int r;
 
     row_bind_text(statement, 1, row->name, row->name_size);
+    (void)sqlite3_bind_int64(statement, 2, row->number);
     r = database_step(database, statement);
     (void)sqlite3_reset(statement);
     return r == DATABASE_E_ROW ? JOB_ROWS_E_EXISTS : r;
+}
+
+int job_rows_check_name(struct database *database, const struct job_row *row)
+{
+    int64_t other;
+    int r = job_rows_find(database, row->name, row->name_size, &other);
+
+    if (r == 0)
+        return other == row->number ? 0 : JOB_ROWS_E_EXISTS;
+    return r == JOB_ROWS_E_MISSING ? find_ended(database, row) : r;
 }
 
 int job_rows_add(struct database *database, const struct job_row *row)

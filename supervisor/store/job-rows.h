@@ -64,6 +64,9 @@ enum {
     JOB_ROWS_E_MISSING, /* there is no such row */
 };
 
+/* Returns 0, JOB_ROWS_E_EXISTS, or -errno. For a job that has ended before it was added. */
+int job_rows_check_name(struct database *database, const struct job_row *row);
+
 /* Adds a row. Returns 0, JOB_ROWS_E_EXISTS, or -errno: see database_step(). */
 int job_rows_add(struct database *database, const struct job_row *row);
 

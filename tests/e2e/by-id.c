@@ -2,6 +2,7 @@
 /*
  * by-id SOCKET cancel|wait ID…: cancels or awaits each job and prints, one a line, the error, or
  * the number of its end.
+ * by-id SOCKET create GROUP ID…: creates jobs and prints the errors.
  */
 #include "worker/troupe.h"
 #include <stdio.h>
@@ -20,6 +21,18 @@ static void wait_for(struct troupe_client *client, const char *id)
     troupe_result_release(&result);
 }
 
+static int create(struct troupe_client *client, const char *group, const char *id)
+{
+    struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
+    uint64_t reference;
+    int r = troupe_client_group(client, group, &reference);
+
+    options.id = id;
+    printf("begins\n");
+    fflush(stdout);
+    return r == 0 ? troupe_client_create(client, reference, &options, "echo", 4, NULL) : r;
+}
+
 int main(int argc, char **argv)
 {
     struct troupe_client *client;
@@ -27,7 +40,10 @@ int main(int argc, char **argv)
     if (argc < 4 || troupe_client_connect(&client, argv[1]) < 0)
         return 2;
     for (int i = 3; i < argc; i++) {
-        if (strcmp(argv[2], "cancel") == 0)
+        if (strcmp(argv[2], "create") == 0) {
+            if (i > 3)
+                printf("%d\n", -create(client, argv[3], argv[i]));
+        } else if (strcmp(argv[2], "cancel") == 0)
             printf("%d\n", -troupe_client_cancel(client, argv[i]));
         else
             wait_for(client, argv[i]);

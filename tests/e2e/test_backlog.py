@@ -114,7 +114,10 @@ class Backlog(Case):
         self.fill(s, self.noted(s, range(count)))
         s.create("kept", f"note {s.path('notes')} {count + 1}", id="chosen")
         self.fill(s, self.noted(s, [count]))
-        s.create("plain", "echo", id="chosen")  # a job that is not durable: nobody looks on disk
+        self.refused("JobExists", s.create, "plain", "echo", id="chosen")
+        with self.blocked(s):
+            s.crash()
+            s.create("plain", "echo", id="chosen")  # not durable, and the rows have not been read
         self.run_all(s, count + 1)
         self.assertEqual(s.group("kept")["queued"], 1)
         s.write("plain.group", actor(ResultsMax=0))

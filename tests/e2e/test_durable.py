@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Durable jobs: D1 to D7 and D13, with the real database in a directory of its own."""
 import contextlib
+import errno
 import json
 import os
 import select
@@ -10,6 +11,7 @@ import sqlite3
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
 
@@ -91,6 +93,88 @@ class Accepted(Case):
                 self.assertFalse(select.select([connection.socket], [], [], 0)[0])
             self.assertEqual(connection.reply()[0]["id"], "one")
         self.assertEqual(s.wait_job("one")["state"], "succeeded")
+
+    def twice(self, s, during):
+        """Calls it while a job "one" is being written, and others that want its id wait: sockets, and a ring client."""
+        first, *others = (s.connect() for _ in range(4))
+        calls = [("Create", "kept"), ("Do", "kept"), ("Create", "other")]
+        s.call("Pause", target="kept")
+        with self.blocked(s):
+            first.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": "one"}})
+            s.until(lambda: s.group("kept")["queued"] == 1)
+            for connection, (method, group) in zip(others, calls):
+                connection.send(method, {"group": group, "payload": text("echo"), "options": {"id": "one"}})
+            ring = subprocess.Popen([helper("by-id"), s.socket_path, "create", "kept", "one"],
+                                    stdout=subprocess.PIPE, text=True)
+            self.addCleanup(ring.communicate)
+            self.assertEqual(ring.stdout.readline(), "begins\n")
+            for _ in range(10):
+                s.call("GetInfo")
+            self.assertFalse(select.select([first.socket, *(c.socket for c in others), ring.stdout], [], [], 0)[0])
+            during([first, *others], ring)
+        return first, others, ring
+
+    def test_D1_an_id_is_said_to_exist_only_when_its_job_is_on_disk(self):
+        s = self.durable({"other": actor()}).start()
+        first, others, ring = self.twice(s, lambda *_: None)
+        for connection in others:
+            with self.assertRaises(VarlinkError) as caught:
+                connection.reply()
+            self.assertEqual((caught.exception.name, caught.exception.parameters), ("JobExists", {"id": "one"}))
+            self.assertEqual(self.rows(s, "name"), [("one",)])
+        self.assertEqual(ring.stdout.read(), f"{errno.EEXIST}\n")
+        self.assertEqual(first.reply()[0]["id"], "one")
+        s.call("Resume", target="kept")
+        self.assertEqual(s.wait_job("one")["state"], "succeeded")
+        self.assertEqual(s.group("other")["succeeded"], 0)
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D1_nobody_is_told_that_an_id_exists_whose_job_could_not_be_written(self):
+        s = self.durable({"other": actor()})
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        first, others, ring = self.twice(s, lambda *_: Path(s.path("fails")).touch())
+        for connection in first, *others[:2]:
+            with self.assertRaises(VarlinkError) as caught:
+                connection.reply()
+            self.assertEqual(caught.exception.name, "StoreFailed")
+        self.assertEqual(ring.stdout.read(), f"{errno.EIO}\n")
+        self.assertEqual(others[2].reply()[0]["id"], "one")  # the id is free, and that job is not durable
+        self.assertEqual(s.wait_job("one")["group"], "other")
+        os.unlink(s.path("fails"))
+        s.wait_event("store.open", count=2)
+        self.refused("JobExists", s.create, "kept", "echo", id="one")
+
+    def test_D1_clients_that_want_the_id_of_a_job_go_away(self):
+        s = self.durable({"other": actor()}).start()
+
+        def leave(connections, ring):
+            for connection in connections:
+                connection.socket.close()
+            ring.kill()
+            ring.wait()
+            s.until(lambda: s.call("GetInfo")["clients"] == 1)
+
+        self.twice(s, leave)
+        s.call("Resume", target="kept")
+        self.assertEqual(s.wait_job("one")["state"], "succeeded")
+        self.assertEqual([s.group(group)["succeeded"] for group in ("kept", "other")], [1, 0])
+
+    def test_D1_no_job_takes_the_id_of_one_that_comes_from_disk(self):
+        s = self.durable({"other": actor()}).start()
+        s.call("Pause", target="kept")
+        s.create("kept", "echo", id="one")
+        s.crash()
+        s.until(lambda: s.group("kept")["queued"] == 1)
+        for group in "kept", "other":
+            self.refused("JobExists", s.create, group, "echo", id="one")
+        self.assertEqual(s.job("one")["group"], "kept")
+        self.refused("JobExists", s.create, "other", "echo", id="one")  # it is in memory now
+        s.write("kept.group", actor(Durable="yes", ResultsMax=0))
+        s.call("Reload")
+        s.call("Resume", target="kept")
+        s.until(lambda: self.rows(s) == [])
+        s.create("other", "echo", id="one")
 
     def test_D1_jobs_survive_and_each_ends_once(self):
         s = self.durable(size=2).start()

@@ -8,6 +8,7 @@
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
+#include "supervisor/store/durable-job.h"
 #include <stdlib.h>
 
 struct submit_parameters {
@@ -212,11 +213,13 @@ static struct hold *take_hold(struct request *request)
     return hold;
 }
 
-/* Whether the call waits for room in the queue, or for the store of durable jobs to be opened. */
+/* Whether the call may wait for room in the queue, for the store of durable jobs to be opened, or
+ * for another job with its id to be on disk. */
 static bool may_wait(const struct request *request, const struct group *group,
                      const struct cell_request *wanted)
 {
-    return wanted->wait > 0 || request->drop == drop_hold || group_store_is_opening(group);
+    return wanted->wait > 0 || request->drop == drop_hold || group_store_is_opening(group) ||
+           (wanted->name[0] != '\0' && request->context->durable->store);
 }
 
 static void end_hold(struct request *request)

@@ -31,8 +31,8 @@ int cell_admit_durable(struct cell *cell, const struct cell_request *request)
     }
 }
 
-/* Why a job was not written: CELL_E_*. */
-static int refusal_for(int result)
+/* Why a job was not added, or not changed: CELL_E_*. */
+static int refusal_for(int result, bool added)
 {
     switch (result) {
     case JOB_ROWS_E_EXISTS:
@@ -42,7 +42,7 @@ static int refusal_for(int result)
     case -ENOSPC:
         return CELL_E_STORE_FULL;
     case -ECANCELED:
-        return CELL_E_LEFT;
+        return added ? CELL_E_LEFT : CELL_E_STOPPING;
     default:
         return CELL_E_STORE_FAILED;
     }
@@ -100,7 +100,7 @@ static void cell_end_unwritten(struct cell *cell, struct job *job, bool added, i
 static void cell_on_unwritten(struct cell *cell, struct job *job, unsigned changes, int result)
 {
     const bool added = !(changes & DURABLE_ADD);
-    const int refusal = refusal_for(result);
+    const int refusal = refusal_for(result, added);
 
     if (durable_of(job)->leaves)
         cell_drop_job(cell, job, refusal);

@@ -30,12 +30,10 @@ bool cell_keeps_result(const struct cell *cell, const struct job *job)
 static void cell_let_go(struct cell *cell, struct job *job)
 {
     job->cell = NULL;
-    if (cell_keeps_result(cell, job)) {
+    if (cell_keeps_result(cell, job))
         kept_results_add(&cell->group->results, job);
-    } else {
-        job->group = NULL;
-        job_unref(cell->context->jobs, job);
-    }
+    else
+        job_let_go(cell->context->jobs, job);
 }
 
 /* Measures jobs that a worker ended, unless their sender delayed them. */

@@ -97,6 +97,9 @@ int cell_find_room(struct cell *cell, const struct cell_request *request);
 /* Lets the request's waiter wait until the store of durable jobs is open. Returns CELL_E_WAIT, or
  * CELL_E_STORE_FAILED without a waiter or after a long time. */
 int cell_await_store(struct cell *cell, const struct cell_request *request);
+/* Lets the request's waiter wait until a job that has the request's id is on disk, or could not be
+ * written. Returns CELL_E_WAIT; without a waiter CELL_E_BUSY; or -ENOMEM. */
+int cell_await_row(const struct cell_request *request, struct job *other);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
 /* Calls all waiters whose job does not fit any more after a change of the limits. */

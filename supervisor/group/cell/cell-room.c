@@ -5,9 +5,11 @@
  * as any wait, the queue is full for others.
  */
 
+#include "shared/base/cleanup.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/loop/loop.h"
 
 /* Rough size of a job beside its payload. */
@@ -111,10 +113,44 @@ void cell_waiter_init(struct cell_waiter *waiter, void (*turn)(struct cell_waite
     timer_init(&waiter->timer, cell_on_waiter_timer);
 }
 
+static void stop_waiting_for_row(struct cell_waiter *waiter)
+{
+    struct job_waiter *row = TAKE_PTR(waiter->row);
+
+    if (row)
+        job_waiter_free(row->job->cell->context->jobs, row);
+}
+
+static void on_row(struct job_waiter *row, struct job *job)
+{
+    struct cell_waiter *waiter = row->owner;
+
+    (void)job;
+    stop_waiting_for_row(waiter);
+    waiter->turn(waiter);
+}
+
+int cell_await_row(const struct cell_request *request, struct job *other)
+{
+    struct cell_waiter *waiter = request->waiter;
+
+    if (!waiter)
+        return CELL_E_BUSY;
+    stop_waiting_for_row(waiter);
+    waiter->row = job_waiter_new(other->cell->context->jobs, other);
+    if (!waiter->row)
+        return -ENOMEM;
+    waiter->row->changed = on_row;
+    waiter->row->owner = waiter;
+    durable_job_await(other, waiter->row);
+    return CELL_E_WAIT;
+}
+
 void cell_waiter_stop(struct cell_waiter *waiter)
 {
     struct cell *cell = waiter->cell;
 
+    stop_waiting_for_row(waiter);
     if (!cell)
         return;
     cell_waiter_leave(waiter);

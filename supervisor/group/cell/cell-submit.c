@@ -98,14 +98,30 @@ static int cell_arm_deadline(struct cell *cell, struct job *job, const struct ce
     return timer_arm(cell_timers(cell), &job->timers->deadline, usec_add(from, request->deadline));
 }
 
+/* Returns 0, CELL_E_EXISTS, CELL_E_WAIT or -ENOMEM. */
+static int cell_new_job(struct cell *cell, const struct cell_request *request, struct job **ret)
+{
+    int r;
+
+    if (request->name[0] != '\0' &&
+        names_on_disk_has(&cell->context->durable->names, request->name))
+        return CELL_E_EXISTS;
+    r = job_new(cell->context->jobs, request->name, ret);
+    if (r != JOB_E_EXISTS)
+        return r;
+    /* The sender may rely on the other one as if it were its own. */
+    return (*ret)->record && !durable_job_is_known(*ret) ? cell_await_row(request, *ret)
+                                                         : CELL_E_EXISTS;
+}
+
 /* Makes a job that is queued, but in no queue yet, or delayed. */
 static int cell_make_job(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
     struct job *job;
-    int r = job_new(cell->context->jobs, request->name, &job);
+    int r = cell_new_job(cell, request, &job);
 
     if (r != 0)
-        return r == JOB_E_EXISTS ? CELL_E_EXISTS : r;
+        return r;
     r = cell_fill_job(cell, job, request);
     if (r == 0 && request->changed)
         r = cell_add_submitter(cell, job, request);

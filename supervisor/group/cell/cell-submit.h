@@ -14,13 +14,16 @@ struct cell;
 struct job_waiter;
 
 /*
- * A sender that waits for room in a cell's queue, and keeps its job. turn() is called once: when
- * there is room, when the time is over, or when waiting is of no use any more. The sender then
- * submits the job again with the same waiter, but not from within turn(), or stops waiting.
+ * A sender that waits for room in a cell's queue, and keeps its job; or until it is known whether
+ * another job, which is being written to disk, has its id. turn() is called once: when there is
+ * room, when that is known, when the time is over, or when waiting is of no use any more. The
+ * sender then submits the job again with the same waiter, but not from within turn(), or stops
+ * waiting.
  */
 struct cell_waiter {
     struct list link;
-    struct cell *cell; /* NULL = does not wait */
+    struct cell *cell;      /* NULL = does not wait for room */
+    struct job_waiter *row; /* on the job that has its id; NULL = does not wait for that */
     struct timer timer;
     usec_t since;    /* monotonic: when it began to wait; valid if there is a deadline */
     usec_t deadline; /* monotonic; 0 = has not begun to wait */
@@ -62,9 +65,9 @@ struct cell_request {
 enum {
     _CELL_E_SUCCESS,
     CELL_E_BUSY,      /* QueueMax= or QueueMemoryMax=, also after having waited */
-    CELL_E_WAIT,      /* the same, but the request's waiter waits */
+    CELL_E_WAIT,      /* the request's waiter waits */
     CELL_E_TOO_LARGE, /* above QueueMemoryMax= by itself */
-    CELL_E_EXISTS,    /* a live job has that id */
+    CELL_E_EXISTS,    /* a job that was accepted has that id; a durable one is on disk */
     CELL_E_BAD_ID,
     CELL_E_STOPPING,     /* the supervisor stops, or the group is removed */
     CELL_E_NO_KEY,       /* Cells=by-key requires a key */
