@@ -117,6 +117,7 @@ void troupe_worker_on_job(struct troupe_worker *worker, troupe_job_fn fn, void *
  */
 typedef int (*troupe_scope_fn)(struct troupe_worker *worker, void *userdata);
 typedef void (*troupe_scope_end_fn)(struct troupe_worker *worker, void *userdata);
+/* Sets both. `userdata` must outlive the worker. */
 void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up,
                             troupe_scope_end_fn tear_down, void *userdata);
 
@@ -150,7 +151,9 @@ int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec);
  * handles at most one thing without waiting: 1, 0, or an error of troupe_worker_turn().
  */
 int troupe_worker_fd(struct troupe_worker *worker);
+/* The time in microseconds at which to process, though the descriptor is not readable. */
 uint64_t troupe_worker_timeout(const struct troupe_worker *worker);
+/* Returns 1 if it handled something, 0, or an error of troupe_worker_turn(). */
 int troupe_worker_process(struct troupe_worker *worker);
 
 /* Ends the current or else the next wait of troupe_worker_turn(), which returns 0, and makes the
@@ -171,6 +174,7 @@ void troupe_worker_heartbeat(struct troupe_worker *worker);
 
 /* Pointers that these return belong to the job, and are valid until its handler returns. */
 struct troupe_worker *troupe_job_worker(const struct troupe_job *job);
+/* The id as text. */
 const char *troupe_job_id(const struct troupe_job *job);
 
 /* The routing key; size 0 = none. */
@@ -181,6 +185,7 @@ unsigned troupe_job_attempt(const struct troupe_job *job);
 /* 1 + the retries allowed. */
 unsigned troupe_job_max_attempts(const struct troupe_job *job);
 
+/* The payload in bytes; size 0 = none. */
 const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size);
 
 /* Returns whether the job is to be cancelled. Costs one load from memory. Any thread. */
@@ -369,7 +374,9 @@ int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
  * of 0 until -EAGAIN.
  */
 int troupe_client_fd(struct troupe_client *client);
+/* As troupe_worker_timeout(). */
 uint64_t troupe_client_timeout(const struct troupe_client *client);
+/* Returns 1 if it handled something, 0, or -errno when the connection is lost. */
 int troupe_client_process(struct troupe_client *client);
 
 /* Ends the current or else the next wait of troupe_client_next() or troupe_actor_turn(), and makes

@@ -163,11 +163,11 @@ void job_set_record(struct job_table *table, struct job *job, struct job_record 
 void job_drop_record(struct job_table *table, struct job *job);
 
 /* Return NULL if there is no such job, or not any more. */
+struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
 static inline struct job *job_by_handle(const struct job_table *table, uint64_t handle)
 {
     return handle_table_get(&table->handles, handle);
 }
-struct job *job_by_id(const struct job_table *table, const struct protocol_id *id);
 
 /* Inline: every record about a job has its id. */
 static inline void job_get_id(const struct job *job, struct protocol_id *ret)

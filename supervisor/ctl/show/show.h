@@ -31,8 +31,8 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now);
 void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now);
 void show_job_state(const struct terminal *terminal, const json_t *job, usec_t now);
 
-/* A dot, or a text about it, in the colour of the state of a job, group or worker. */
 #define SHOW_STATE_SIZE 64
+/* Write a dot, or `text`, in the colour of the state of a job, group or worker. Return `buffer`. */
 char *show_dot(char buffer[SHOW_STATE_SIZE], const char *state);
 char *show_state(char buffer[SHOW_STATE_SIZE], const char *state, const char *text);
 #define DOT(state)            show_dot((char[SHOW_STATE_SIZE]){0}, state)
