@@ -45,7 +45,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
                              const struct protocol_submit *submit,
                              const struct job_options *options, struct job **ret)
 {
-    char name[PROTOCOL_ID_TEXT] = "", key[PROTOCOL_KEY_MAX];
+    char name[PROTOCOL_ID_TEXT], key[PROTOCOL_KEY_MAX];
     const struct cell_request request = {
         .name = name,
         .key = key,
@@ -61,6 +61,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .data = submit->payload.data,
         .size = submit->payload.size,
         .blob = attachment->has_blob ? &attachment->blob : NULL,
+        .replaces = 0,
         .changed = submit->flags & PROTOCOL_SUBMIT_DO ? attachment_on_change
                    : group->config->durable           ? attachment_on_accepted
                                                       : NULL,
@@ -71,6 +72,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
     /* Copied before the check: the record lies in the client's memory. */
     if (submit->name_size > 0)
         memcpy(name, submit->name, submit->name_size);
+    name[submit->name_size] = '\0';
     if (submit->key_size > 0)
         memcpy(key, submit->key, submit->key_size);
     if (submit->name_size > 0 && !protocol_name_valid(name, submit->name_size))

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The options of a job: the submitter's or the group's, and which of them the submitter chose. */
 
+#include "supervisor/config/config-group.h"
 #include "supervisor/job/job.h"
+#include "supervisor/job/queue.h"
 
 enum {
     CHOSE_RETRIES = 1 << 0,
@@ -11,23 +13,23 @@ enum {
     CHOSE_PRIORITY = 1 << 4,
 };
 
-#define CHOOSE(option, none, bit)                                                                  \
-    job->option = defaults->option;                                                                \
+#define CHOOSE(option, none, bit, default_value)                                                   \
+    job->option = (default_value);                                                                 \
     if (asked->option != (none)) {                                                                 \
         job->option = asked->option;                                                               \
         chosen |= (bit);                                                                           \
     }
 
 void job_set_options(struct job *job, const struct job_options *asked,
-                     const struct job_options *defaults)
+                     const struct config_group *config)
 {
     unsigned chosen = 0;
 
-    CHOOSE(max_retries, PROTOCOL_DEFAULT_RETRIES, CHOSE_RETRIES)
-    CHOOSE(timeout, PROTOCOL_DEFAULT_USEC, CHOSE_TIMEOUT)
-    CHOOSE(backoff_min, PROTOCOL_DEFAULT_USEC, CHOSE_BACKOFF_MIN)
-    CHOOSE(backoff_max, PROTOCOL_DEFAULT_USEC, CHOSE_BACKOFF_MAX)
-    CHOOSE(priority, PROTOCOL_DEFAULT_PRIORITY, CHOSE_PRIORITY)
+    CHOOSE(max_retries, PROTOCOL_DEFAULT_RETRIES, CHOSE_RETRIES, config->max_retries)
+    CHOOSE(timeout, PROTOCOL_DEFAULT_USEC, CHOSE_TIMEOUT, config->timeout)
+    CHOOSE(backoff_min, PROTOCOL_DEFAULT_USEC, CHOSE_BACKOFF_MIN, config->backoff_min)
+    CHOOSE(backoff_max, PROTOCOL_DEFAULT_USEC, CHOSE_BACKOFF_MAX, config->backoff_max)
+    CHOOSE(priority, PROTOCOL_DEFAULT_PRIORITY, CHOSE_PRIORITY, QUEUE_PRIORITY_DEFAULT)
     job->chosen = (uint8_t)chosen;
     if (job->timeout == 0)
         job->timeout = USEC_INFINITY;

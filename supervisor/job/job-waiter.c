@@ -27,14 +27,24 @@ struct job_waiter *job_waiter_free(struct job_table *table, struct job_waiter *w
     return NULL;
 }
 
+static void job_tell(struct list *node, struct job *job)
+{
+    struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
+
+    waiter->changed(waiter, job);
+}
+
 void job_tell_waiters(struct job *job)
 {
-    bool ended = job_ended(job);
+    struct list *node;
 
-    list_for_each_safe (node, &job->waiters) {
-        struct job_waiter *waiter = list_entry(node, struct job_waiter, link);
-        if (ended)
-            list_unlink(&waiter->link);
-        waiter->changed(waiter, job);
+    if (!job_ended(job)) {
+        list_for_each_safe (live, &job->waiters)
+            job_tell(live, job);
+        return;
+    }
+    while ((node = list_first(&job->waiters))) {
+        list_unlink(node);
+        job_tell(node, job);
     }
 }

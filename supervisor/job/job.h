@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 struct cell;
+struct config_group;
 struct group;
 struct kept_result;
 struct slot;
@@ -195,10 +196,9 @@ void job_note_attempt(struct job *job, const char *worker, const char *cause, co
 /* Replaces the reason (copied; out of memory leaves none). */
 void job_set_reason(struct job *job, const char *reason);
 
-/* Sets the options: each is the submitter's, or the one of `defaults` where PROTOCOL_DEFAULT_*
- * stands. */
+/* Sets the options: each is the submitter's, or the group's where PROTOCOL_DEFAULT_* stands. */
 void job_set_options(struct job *job, const struct job_options *asked,
-                     const struct job_options *defaults);
+                     const struct config_group *config);
 /* Returns those that the submitter chose. */
 struct job_options job_asked(const struct job *job);
 

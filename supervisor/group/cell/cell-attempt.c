@@ -178,8 +178,9 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
     switch (outcome) {
     case PROTOCOL_SUCCESS:
     case PROTOCOL_REJECT:
-        cell_end_answered(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED,
-                          result);
+        cell_drop_payload(cell, job);
+        payload_move(&job->result, result);
+        cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED, NULL);
         break;
     case PROTOCOL_CANCELLED:
         cell_attempt_failed(cell, job, worker, "retry", "given up by its handler");

@@ -12,8 +12,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Drops the payload, which no worker will need again. */
-static void cell_drop_payload(struct cell *cell, struct job *job)
+void cell_drop_payload(struct cell *cell, struct job *job)
 {
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
     if (job->record)
@@ -129,14 +128,6 @@ void cell_drop_job(struct cell *cell, struct job *job, int refusal)
     job_set_state(job, JOB_CANCELLED);
     cell_drop_payload(cell, job);
     cell_finish(cell, job);
-}
-
-void cell_end_answered(struct cell *cell, struct job *job, enum job_state state,
-                       struct payload *result)
-{
-    cell_drop_payload(cell, job);
-    payload_move(&job->result, result);
-    cell_end_job(cell, job, state, NULL);
 }
 
 void cell_end_cancelled(struct cell *cell, struct job *job)

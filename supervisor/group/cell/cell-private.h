@@ -30,11 +30,6 @@ void cell_on_deadline(struct timer *timer, usec_t now);
 /* Removes a job that is not running from its list. */
 void cell_take_out(struct cell *cell, struct job *job);
 
-/* ---- cell-submit.c ---- */
-
-/* The options of a job that chooses none. */
-struct job_options cell_default_options(const struct cell *cell);
-
 /* ---- cell-attempt.c ---- */
 
 /* A running job waits before its next attempt. */
@@ -74,12 +69,11 @@ void cell_report_dead(struct cell *cell, struct job *job);
 
 /* ---- cell-end.c ---- */
 
+/* Drops the payload, which no worker will need again: the result takes its place. */
+void cell_drop_payload(struct cell *cell, struct job *job);
 /* Ends a job that is in no list of the cell: at once, or when the end of a durable job has been
  * written. `reason` NULL = none. */
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
-/* Ends a running job with the result of its worker, which is moved into the job. */
-void cell_end_answered(struct cell *cell, struct job *job, enum job_state state,
-                       struct payload *result);
 /* Ends it for everybody. */
 void cell_tell_end(struct cell *cell, struct job *job, enum job_state state);
 /* Drops a job that is in no list from memory: it was not accepted after all, or its row stays.

@@ -64,7 +64,6 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
                      const struct identity_row *identity, struct job **ret)
 {
     const struct job_row *row = &loaded->row;
-    const struct job_options defaults = cell_default_options(cell);
     struct job *job;
     int r = make_job(cell, row, identity, &job);
 
@@ -74,7 +73,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
     job->cell = cell;
     job->submitter_uid = row->submitter_uid;
     job->keep_result = true; /* its submitter, if it waited, asks for it by its id */
-    job_set_options(job, &row->asked, &defaults);
+    job_set_options(job, &row->asked, cell->config);
     restore_progress(job, row);
     r = restore_key(job, row);
     if (r == 0 && !identity)
@@ -131,7 +130,6 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
 int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded)
 {
     const struct job_row *row = &loaded->row;
-    const struct job_options defaults = cell_default_options(cell);
     const bool ended = job->record && durable_job_is_ending(job);
     int r = job->key ? 0 : restore_key(job, row);
 
@@ -146,7 +144,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     job->n_failed = row->n_failed;
     if (job->record)
         job->n_failed += durable_job_missed_ends(job, row, true);
-    job_set_options(job, &row->asked, &defaults);
+    job_set_options(job, &row->asked, cell->config);
     job->max_retries = row->max_retries;
     if (!ended) {
         payload_move(&job->payload, &loaded->payload);

@@ -29,29 +29,14 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
     return r;
 }
 
-struct job_options cell_default_options(const struct cell *cell)
-{
-    const struct config_group *config = cell->config;
-
-    return (struct job_options){
-        .max_retries = config->max_retries,
-        .timeout = config->timeout,
-        .backoff_min = config->backoff_min,
-        .backoff_max = config->backoff_max,
-        .priority = QUEUE_PRIORITY_DEFAULT,
-    };
-}
-
 /* Fills in everything but a blob, which is taken over when nothing can fail any more. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
-    const struct job_options defaults = cell_default_options(cell);
-
     job->group = cell->group;
     job->cell = cell;
     job->keep_result = request->keep_result;
     job->submitter_uid = request->submitter_uid;
-    job_set_options(job, &request->options, &defaults);
+    job_set_options(job, &request->options, cell->config);
     if (request->key_size > 0) {
         job->key = malloc(request->key_size);
         if (!job->key)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/config/config-group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/job.h"
+#include "supervisor/job/queue.h"
 #include <check.h>
 #include <errno.h>
 #include <malloc.h>
@@ -215,18 +217,19 @@ END_TEST
 
 START_TEST(the_options_that_the_submitter_chose_are_known_as_such)
 {
-    const struct job_options defaults = {5, 6, 7, 8, 9};
+    const struct config_group config = {
+        .max_retries = 5, .timeout = 6, .backoff_min = 7, .backoff_max = 8};
     struct job_options asked = JOB_OPTIONS_DEFAULT;
     struct job *job = new_job("");
 
     asked.timeout = USEC_INFINITY;
     asked.backoff_min = 70;
-    job_set_options(job, &asked, &defaults);
+    job_set_options(job, &asked, &config);
     ck_assert_uint_eq(job->max_retries, 5);
     ck_assert_uint_eq(job->timeout, USEC_INFINITY);
     ck_assert_uint_eq(job->backoff_min, 70);
     ck_assert_uint_eq(job->backoff_max, 70); /* not below the shortest */
-    ck_assert_uint_eq(job->priority, 9);
+    ck_assert_uint_eq(job->priority, QUEUE_PRIORITY_DEFAULT);
     asked = job_asked(job);
     ck_assert_uint_eq(asked.max_retries, PROTOCOL_DEFAULT_RETRIES);
     ck_assert_uint_eq(asked.timeout, USEC_INFINITY);
