@@ -15,8 +15,11 @@
 #include "supervisor/process/journal.h"
 #include "supervisor/reload.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/upgrade/restore.h"
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
+
+struct saved_file;
 
 /* Checks the new program, and makes way for it. */
 struct upgrade {
@@ -25,7 +28,8 @@ struct upgrade {
     pid_t pid;
     int output_fd, report_fd; /* of the check */
     struct timer timeout;
-    bool approved; /* the loop ends, and the new program takes over */
+    bool approved;            /* the loop ends, and the new program takes over */
+    struct saved_file *saved; /* by the last supervisor; NULL = it is not open */
 };
 
 struct supervisor {
@@ -112,9 +116,11 @@ void supervisor_end_upgrade(struct supervisor *supervisor);
 /* Saves what only this process knows, while the loop stands still. Returns false if the upgrade has
  * failed, and nothing has changed. */
 bool supervisor_save(struct supervisor *supervisor);
-/* Brings back what the last supervisor has saved. Does not return if this fails in an upgrade: the
- * old program is to try it. */
-void supervisor_restore_saved(struct supervisor *supervisor);
+/* Brings back what the last supervisor has saved, stage by stage. Does not return if this fails in
+ * an upgrade: the old program is to try it. */
+void supervisor_restore_saved(struct supervisor *supervisor, enum upgrade_stage stage);
+/* After the last stage: removes the file. */
+void supervisor_forget_saved(struct supervisor *supervisor);
 /* Hands everything over to the new program, after the loop has ended. */
 void supervisor_hand_over(struct supervisor *supervisor);
 

@@ -325,16 +325,20 @@ int supervisor_start_groups(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
     struct reload_changes changes = {0};
-    int r = reload_add_groups(parts, supervisor->config);
+    int r;
 
+    supervisor_restore_saved(supervisor, UPGRADE_REFERENCES);
+    r = reload_add_groups(parts, supervisor->config);
     if (r == 0)
         r = reload_take_exchanges(parts, supervisor->config, &changes);
     supervisor_open_store(supervisor);
     strv_free(changes.added);
     registry_resume(&parts->registry);
-    supervisor_restore_saved(supervisor);
+    supervisor_restore_saved(supervisor, UPGRADE_JOBS);
     handle_table_link_free(&parts->jobs.handles);
     control_adopt_clients(supervisor->control, &parts->process.held);
+    supervisor_restore_saved(supervisor, UPGRADE_MESSAGES);
+    supervisor_forget_saved(supervisor);
     process_context_settle(&parts->process);
     supervisor_enter_safe_mode(supervisor);
     order_start(&parts->registry);

@@ -259,36 +259,63 @@ bool supervisor_save(struct supervisor *supervisor)
     return false;
 }
 
-/* Returns 0 or -errno, logged. */
-static int restore_from(struct supervisor *supervisor, const char *path, bool upgrading)
-{
-    struct database database = DATABASE_NULL;
-    int r = database_open_unsynced(&database, path, false);
+struct saved_file {
+    struct database database;
+    char path[PATH_MAX];
+};
 
-    if (r == -ENOENT)
-        return 0;
-    /* A failure of the old program is not repeated. */
-    if (!upgrading)
-        (void)unlink(path);
-    if (r == 0)
-        r = restore_saved(&supervisor->parts.groups, &database);
-    if (r < 0)
-        log_error("cannot bring back the jobs that are not durable: %s",
-                  *database.problem ? database.problem : strerror(-r));
-    database_close(&database, r < 0);
-    return r;
-}
-
-void supervisor_restore_saved(struct supervisor *supervisor)
+/* Opens what the predecessor has saved, if there is anything. Returns 0 or -errno. */
+static int open_saved(struct supervisor *supervisor)
 {
     const struct message_held_end *predecessors = &supervisor->parts.control.predecessors;
+    struct saved_file *file;
+    int r;
+
+    if (predecessors->first)
+        return 0;
+    file = malloc(sizeof(*file));
+    if (!file)
+        return -ENOMEM;
+    r = database_open_unsynced(&file->database, saved_path(supervisor, file->path), false);
+    supervisor->upgrade.saved = file;
+    /* A failure of the old program is not repeated. */
+    if (!predecessors->upgrading)
+        (void)unlink(file->path);
+    if (r == -ENOENT)
+        free(TAKE_PTR(supervisor->upgrade.saved));
+    return r == -ENOENT ? 0 : r;
+}
+
+static void fail_to_restore(struct supervisor *supervisor, int r)
+{
+    const struct saved_file *file = supervisor->upgrade.saved;
+
+    log_error("cannot bring back what was saved for the upgrade: %s",
+              file && *file->database.problem ? file->database.problem : strerror(-r));
+    if (supervisor->parts.control.predecessors.upgrading)
+        _exit(EXIT_FAILURE); /* the keeper still holds all for the old program */
+    supervisor_forget_saved(supervisor);
+}
+
+void supervisor_restore_saved(struct supervisor *supervisor, enum upgrade_stage stage)
+{
+    int r = stage == UPGRADE_REFERENCES ? open_saved(supervisor) : 0;
+
+    if (r == 0 && supervisor->upgrade.saved)
+        r = upgrade_restore(stage, &supervisor->parts.groups, &supervisor->upgrade.saved->database);
+    if (r < 0)
+        fail_to_restore(supervisor, r);
+}
+
+void supervisor_forget_saved(struct supervisor *supervisor)
+{
+    struct saved_file *file = TAKE_PTR(supervisor->upgrade.saved);
     char path[PATH_MAX];
 
-    (void)saved_path(supervisor, path);
-    if (!predecessors->first && restore_from(supervisor, path, predecessors->upgrading) < 0 &&
-        predecessors->upgrading)
-        _exit(EXIT_FAILURE); /* the keeper still holds all for the old program */
-    (void)unlink(path);
+    if (file)
+        database_close(&file->database, false);
+    free(file);
+    (void)unlink(saved_path(supervisor, path));
 }
 
 /* What is neither held by the keeper, nor saved, nor in the store of durable jobs ends here, as in

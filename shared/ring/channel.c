@@ -136,6 +136,20 @@ int channel_adopt(struct channel *ret, const struct channel_fds *fds)
     return 0;
 }
 
+void channel_set_kept(struct channel *channel, uint32_t kept)
+{
+    struct memory_header *header = channel->mine.header;
+    const uint32_t former = header->epoch - 1;
+
+    /* Partner: the store in channel_follow(). A peer that skips an inbox loses what that one had
+     * not kept. */
+    if (former == 0 ||
+        atomic_load_explicit(&channel->their_words->epoch, memory_order_relaxed) == former)
+        header->kept = kept;
+    else
+        header->kept &= kept;
+}
+
 void channel_move(struct channel *channel)
 {
     /* Partner: the load in channel_is_moved(). Release: the descriptor is in the socket. */
@@ -159,6 +173,8 @@ int channel_follow(struct channel *channel, int fd)
 
     if (r < 0)
         return r;
+    /* Partner: the load in channel_set_kept(). */
+    atomic_store_explicit(&channel->words->epoch, header->epoch, memory_order_relaxed);
     return atomic_load_explicit(&header->tail, memory_order_relaxed) - channel->in.head >
                    channel->in.size
                ? -EPROTO

@@ -91,6 +91,8 @@ int channel_adopt(struct channel *ret, const struct channel_fds *fds);
 void channel_move(struct channel *channel);
 /* Supervisor side: wakes the peer to take it now. */
 void channel_announce(struct channel *channel);
+/* After channel_adopt(): sets what the peer can go on waiting for (enum memory_kept). */
+void channel_set_kept(struct channel *channel, uint32_t kept);
 
 /* Peer side: whether the next inbox is in the control socket. Ends sleeps; channel_wait() returns
  * 0, as if there were something to read. False in the supervisor. */

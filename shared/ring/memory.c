@@ -174,6 +174,7 @@ static int copy_inbox(struct memory *to, const struct memory *from)
     }
     atomic_store_explicit(&to->header->hands, hands, memory_order_relaxed);
     to->header->epoch = from->header->epoch + 1;
+    to->header->kept = from->header->kept;
     atomic_store_explicit(&to->header->gate, gate, memory_order_relaxed);
     atomic_store_explicit(&to->header->tail, tail, memory_order_relaxed);
     return 0;

@@ -58,6 +58,12 @@ enum memory_control {
     MEMORY_CONTROL_PAUSE = 1u << 1, /* take no further MESSAGE; answers and jobs go on */
 };
 
+/* What the next supervisor has taken over, as an upgrade saves it; 0 after a crash. Bits that the
+ * worker does not know change nothing. */
+enum memory_kept {
+    MEMORY_KEPT_ASKS = 1u << 0, /* open asks are answered */
+};
+
 /* What one side tells the other beside its records. In the outbox, for both sides. */
 struct memory_words {
     /* How far this side has consumed the other's ring. The other side sleeps here when its ring is
@@ -76,7 +82,8 @@ struct memory_words {
     _Alignas(64) _Atomic uint32_t control;
     /* Counts wake-ups. The other side sleeps here while it has nothing to read. */
     _Alignas(64) _Atomic uint32_t bell;
-    /* Of the supervisor: the epoch of the last inbox that it has sent. */
+    /* Of the supervisor: the epoch of the last inbox that it has sent. Of the worker: of the last
+     * one that it has taken. */
     _Atomic uint32_t epoch;
 };
 
@@ -106,7 +113,8 @@ struct memory_header {
     uint32_t epoch;        /* inbox: 0 for the first one, then one more for each that follows */
     uint32_t resumed;      /* inbox, epoch above 0: up to where in the outbox the former supervisor
                               had read; this one reads on from there */
-    uint8_t unused0[28];
+    uint32_t kept;         /* inbox: enum memory_kept */
+    uint8_t unused0[24];
 
     /* How far the owner has published records in the ring of this memory. */
     _Alignas(64) _Atomic uint32_t tail;

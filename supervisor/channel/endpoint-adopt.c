@@ -44,6 +44,7 @@ int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
         channel_deinit(&channel);
         return -EPROTO;
     }
+    channel_set_kept(&channel, adoption->kept);
     endpoint_set_up(endpoint, loop, handler, &channel, adoption->fds.control, adoption->blobs);
     endpoint->announcement.queue = adoption->announcements;
     /* All that the peer has not consumed is between the gate and the tail. */

@@ -135,6 +135,7 @@ struct endpoint_adoption {
     /* Where the wake-up of the peer waits, since a thousand at once keep all processors busy. A
      * record for the peer wakes it sooner. NULL = it is woken at once. */
     struct work_queue *announcements;
+    uint32_t kept; /* enum memory_kept */
 };
 int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
                    const struct endpoint_adoption *adoption,

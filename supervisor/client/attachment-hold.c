@@ -8,6 +8,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/held.h"
@@ -76,7 +77,8 @@ static int reserve_name(struct message_context *messages, const char *name)
 static int adopt_endpoint(struct attachment *attachment, const struct attachment_options *client,
                           struct held *held)
 {
-    struct endpoint_adoption adoption = {.blobs = client->blobs};
+    struct endpoint_adoption adoption = {.blobs = client->blobs,
+                                         .kept = attachment->context->messages->kept};
     int r = endpoint_fds_from_held(&adoption.fds, held->fds + 1, held->n_fds - 1);
 
     if (r == 0)
@@ -104,11 +106,13 @@ static int resume(struct attachment **ret, const struct group_context *context,
         return r;
     }
     r = attachment_new_actor(attachment, held->name);
-    if (r < 0)
+    if (r < 0) {
         (void)attachment_free(attachment);
-    else
-        *ret = attachment;
-    return r;
+        return r;
+    }
+    delivery_adopt(attachment->actor, &attachment->endpoint);
+    *ret = attachment;
+    return 0;
 }
 
 int attachment_adopt(struct attachment **ret, const struct group_context *context,

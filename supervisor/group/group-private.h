@@ -22,10 +22,6 @@ void group_keep(struct group *group);
 
 extern const struct cell_handler GROUP_CELL_HANDLER;
 
-/* Finds or makes the cell with this key, whatever CellsMax= says. Returns NULL when out of memory,
- * and for a key that cannot name a cell. */
-struct cell *group_restore_cell(struct group *group, const char *key, size_t size);
-
 /* ---- group-actor.c ---- */
 
 /* Makes the actor of a group with Cells=by-key. Returns 0 or -ENOMEM. */

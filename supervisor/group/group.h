@@ -139,6 +139,9 @@ struct cell *group_next_cell(const struct group *group, const struct cell *cell)
 
 /* Returns NULL if there is none. `key` need not be terminated; "" in a group without keys. */
 struct cell *group_find_cell(const struct group *group, const char *key, size_t size);
+/* Finds or makes the cell with this key, whatever CellsMax= says. Returns NULL when out of memory,
+ * and for a key that cannot name a cell. */
+struct cell *group_restore_cell(struct group *group, const char *key, size_t size);
 
 /* As cell_submit(), to the cell of the request's key, which is made or called back if necessary. */
 int group_submit(struct group *group, const struct cell_request *request, struct job **ret);

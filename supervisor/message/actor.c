@@ -45,21 +45,34 @@ static bool is_retired(struct message_context *context, uint64_t hash)
     return *retired_word(context, hash, &bit) & bit;
 }
 
-static void retire(struct actor *actor)
+void actor_retire_name(struct message_context *context, const char *name)
 {
-    uint64_t bit, *word = retired_word(actor->context, hash_name(actor->name), &bit);
+    uint64_t bit, *word = retired_word(context, hash_name(name), &bit);
 
     *word |= bit;
+}
+
+/* Returns what the actor had in the last supervisor; 0 = it was not there. */
+static uint64_t inherit(struct actor *actor)
+{
+    struct inherited_actor *former = inheritance_take(&actor->context->inheritance, actor->name);
+    uint64_t reference;
+
+    if (!former)
+        return 0;
+    reference = former->reference;
+    free(former);
+    return reference;
 }
 
 /* A standby has the name of its place, and gets another reference. */
 static void give_reference(struct actor *actor, bool transient)
 {
     struct message_context *context = actor->context;
-    uint64_t reference = hash_name(actor->name);
+    uint64_t reference = inherit(actor);
 
-    if (transient || is_retired(context, reference))
-        reference = 0;
+    if (reference == 0 && !transient && !is_retired(context, hash_name(actor->name)))
+        reference = hash_name(actor->name);
     while (reference == 0 || index_find(&context->references, reference))
         reference = hash_mix(hash_secret() + ++context->n_transient) & INT64_MAX;
     actor->reference = reference;
@@ -134,7 +147,7 @@ void actor_free(struct actor *actor)
     handle_table_remove(&actor->context->actors, actor->handle);
     index_remove(&actor->context->references, &actor->by_reference);
     actor->context->found = NULL;
-    retire(actor);
+    actor_retire_name(actor->context, actor->name);
     if (actor->class->free_owner)
         actor->class->free_owner(actor);
     free(actor->name);

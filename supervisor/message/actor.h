@@ -155,7 +155,8 @@ struct actor_options {
     uint8_t log;
     /* The reference follows from the name: the actor has the same under the next supervisor, whose
      * peers may still know it. A transient actor, and one that comes back after it has ended, gets
-     * a reference that is never used again. */
+     * a reference that is never used again. After an upgrade, all have those that they had
+     * (actor-save.h). */
     bool transient;
 };
 
@@ -164,6 +165,9 @@ int actor_new(struct actor **ret, struct message_context *context,
               const struct actor_options *options);
 /* Frees an actor without asks, names or messages: the last step of actor_end(). */
 void actor_free(struct actor *actor);
+
+/* The next actor of this name gets a reference that is never used again. */
+void actor_retire_name(struct message_context *context, const char *name);
 
 /* NULL = the actor has ended, or never was. */
 struct actor *actor_get(struct message_context *context, uint64_t reference);

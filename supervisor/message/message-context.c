@@ -10,6 +10,7 @@ void message_context_init(struct message_context *context)
     *context = (struct message_context){0};
     context->last_client = &context->own_last_client;
     list_init(&context->routed);
+    inheritance_init(&context->inheritance);
     ask_table_init(&context->asks);
     dead_letters_init(&context->dead_letters, 0, 0);
 }
@@ -22,6 +23,7 @@ void message_context_deinit(struct message_context *context)
     while ((actor = actor_next(&context->actors, &cursor)))
         actor_end(actor, "the supervisor is stopping");
     assert(!context->names);
+    inheritance_deinit(&context->inheritance);
     handle_table_deinit(&context->actors);
     index_deinit(&context->references);
     ask_table_deinit(&context->asks);

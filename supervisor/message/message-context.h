@@ -9,6 +9,7 @@
 #include "shared/base/rate.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
+#include "supervisor/message/inheritance.h"
 #include "supervisor/message/schedule/schedule.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,6 +56,8 @@ struct message_context {
     /* A bit for the name of each actor that has ended, by its hash: an actor that comes back gets
      * another reference. Names that share a bit only lose that they keep theirs across a crash. */
     uint64_t retired[1024];
+    struct inheritance inheritance; /* after an upgrade, until actors_settle() */
+    uint32_t kept;                  /* enum memory_kept, for peers that are adopted */
     /* "@N". A number that came back would give one client the answers to another. */
     uint64_t *last_client;
     uint64_t own_last_client; /* until the supervisor points to memory that outlives it */

@@ -4,11 +4,14 @@
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/message/actor-save.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/dead-rows.h"
 #include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/saved-rows.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -16,6 +19,7 @@
 #include <unistd.h>
 
 struct save {
+    struct saver saver; /* of rows */
     struct database database;
     int64_t number; /* of the last row */
 };
@@ -72,13 +76,6 @@ static int save_list(struct save *save, const struct list *jobs)
     return r;
 }
 
-/* What it has been sent counts as seen. */
-static void flush_worker(struct slot *slot)
-{
-    if (slot->worker.endpoint_open)
-        endpoint_flush(&slot->worker.endpoint);
-}
-
 /* In the order in which they are handed out: those that a worker has not seen yet come first. */
 static int save_cell(struct save *save, const struct cell *cell)
 {
@@ -86,10 +83,8 @@ static int save_cell(struct save *save, const struct cell *cell)
     size_t cursor = 0;
     int r = 0;
 
-    while (r == 0 && (slot = pool_next_slot(&cell->pool, &cursor))) {
-        flush_worker(slot);
+    while (r == 0 && (slot = pool_next_slot(&cell->pool, &cursor)))
         r = save_list(save, &slot->jobs);
-    }
     for (unsigned i = 0; r == 0 && i < QUEUE_PRIORITIES; i++)
         r = save_list(save, &cell->queue.bands[i]);
     return r == 0 ? save_list(save, &cell->backoff) : r;
@@ -183,16 +178,39 @@ static int save_letters(struct save *save, const struct dead_letters *letters)
     return r;
 }
 
+static int add_row(struct saver *saver, const char *kind, const struct saved_writer *row,
+                   const struct payload *payload)
+{
+    return saved_rows_add(&list_entry(saver, struct save, saver)->database, kind, row, payload);
+}
+
+/* What has been written to them counts as sent. */
+static void flush_actors(const struct message_context *context)
+{
+    const struct actor *actor;
+    size_t cursor = 0;
+
+    while ((actor = actor_next(&context->actors, &cursor)))
+        if (actor->inbox.endpoint)
+            endpoint_flush(actor->inbox.endpoint);
+}
+
 static int save_all(struct save *save, const struct group_context *context)
 {
     int r;
 
+    flush_actors(context->messages);
+
     database_begin(&save->database);
     r = identity_rows_create(&save->database);
+    if (r == 0)
+        r = saved_rows_create(&save->database);
     if (r == 0)
         r = save_groups(save, context->registry);
     if (r == 0)
         r = save_letters(save, &context->messages->dead_letters);
+    if (r == 0)
+        r = actors_save(context->messages, &save->saver);
     return r == 0 ? database_commit(&save->database) : r;
 }
 
@@ -200,7 +218,7 @@ static int save_all(struct save *save, const struct group_context *context)
 int save(const char *path, const struct group_context *context,
          char ret_problem[DATABASE_PROBLEM_MAX])
 {
-    struct save save = {.database = DATABASE_NULL};
+    struct save save = {.saver.add = add_row, .database = DATABASE_NULL};
     char unfinished[PATH_MAX];
     int r;
 

@@ -56,9 +56,10 @@ static void lose(struct troupe_actor *actor, struct list *list, uint64_t read)
     }
 }
 
-void actor_lose(struct troupe_actor *actor, uint64_t read)
+void actor_lose(struct troupe_actor *actor, uint64_t read, uint32_t kept)
 {
-    lose(actor, &actor->futures.asks, read);
+    if (!(kept & MEMORY_KEPT_ASKS))
+        lose(actor, &actor->futures.asks, read);
     lose(actor, &actor->futures.monitors, read);
 }
 

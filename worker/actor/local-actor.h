@@ -99,9 +99,10 @@ void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
 
 /*
  * Fails with -ECONNRESET the futures that wait and were sent before position `read` of the carrier:
- * nothing can arrive for them any more.
+ * nothing can arrive for them any more, except for what the next supervisor has `kept` (enum
+ * memory_kept).
  */
-void actor_lose(struct troupe_actor *actor, uint64_t read);
+void actor_lose(struct troupe_actor *actor, uint64_t read, uint32_t kept);
 /* Has `on_restart` called where messages are handled. */
 void actor_restarted(struct troupe_actor *actor);
 

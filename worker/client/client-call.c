@@ -212,7 +212,7 @@ static int next(struct troupe_client *client, struct answer *ret, usec_t timeout
         int r = answer_next(client, ret);
 
         if (r == -EPIPE || (r == RING_E_EMPTY && over))
-            client_lose(client, UINT64_MAX);
+            client_lose(client, UINT64_MAX, 0);
         if (r != 0 && client->bereft && next_lost(client, &ret->result) == 0)
             return 0;
         if (r != RING_E_EMPTY)

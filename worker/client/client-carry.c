@@ -31,7 +31,7 @@ static int pump_over(struct troupe_client *client)
 {
     const uint64_t before = client->actor.n_received;
 
-    client_lose(client, UINT64_MAX);
+    client_lose(client, UINT64_MAX, 0);
     return client->actor.n_received > before ? 1 : -EPIPE;
 }
 
@@ -82,12 +82,12 @@ static int turn(struct carrier *carrier, usec_t timeout)
     }
 }
 
-void client_lose(struct troupe_client *client, uint64_t read)
+void client_lose(struct troupe_client *client, uint64_t read, uint32_t kept)
 {
     client->bereft = true;
     client->read = read;
     client->pending.cursor = 0;
-    actor_lose(&client->actor, read);
+    actor_lose(&client->actor, read, kept);
 }
 
 static void restarted(struct carrier *carrier, uint64_t read)
@@ -95,7 +95,7 @@ static void restarted(struct carrier *carrier, uint64_t read)
     struct troupe_client *client = client_of(carrier);
 
     client->restarted = true;
-    client_lose(client, read);
+    client_lose(client, read, carrier->channel.theirs.header->kept);
     actor_restarted(&client->actor);
 }
 

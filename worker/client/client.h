@@ -44,8 +44,9 @@ int answer_next(struct troupe_client *client, struct answer *ret);
  */
 int answer_queue(struct troupe_client *client, struct answer *answer);
 
-/* The supervisor has ended: requests sent before this position of the carrier get no answer. */
-void client_lose(struct troupe_client *client, uint64_t read);
+/* The supervisor has ended: requests sent before this position of the carrier get no answer, except
+ * for what the next one has `kept` (enum memory_kept). */
+void client_lose(struct troupe_client *client, uint64_t read, uint32_t kept);
 
 /* Checks for the end of the connection, and returns `over`. */
 bool client_hung_up(struct troupe_client *client);

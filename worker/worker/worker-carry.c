@@ -54,7 +54,7 @@ static void restarted(struct carrier *carrier, uint64_t read)
 {
     struct troupe_actor *actor = &worker_of(carrier)->actor;
 
-    actor_lose(actor, read);
+    actor_lose(actor, read, carrier->channel.theirs.header->kept);
     actor_restarted(actor);
 }
 

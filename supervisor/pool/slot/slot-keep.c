@@ -4,6 +4,7 @@
 
 #include "shared/base/fault.h"
 #include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/process/kept-state.h"
 #include <errno.h>
@@ -162,6 +163,7 @@ static int adopt_endpoint(struct slot *slot, struct held *held)
     struct endpoint_adoption adoption = {
         .blobs = slot->pool->set->blobs,
         .announcements = slot_context(slot)->announcements,
+        .kept = slot_context(slot)->messages->kept,
     };
     int r = held->n_fds >= n ? endpoint_fds_from_held(&adoption.fds, held->fds, n) : -EPROTO;
 

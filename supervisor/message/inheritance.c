@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/inheritance.h"
+
+#include "shared/base/hash.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void inheritance_init(struct inheritance *inheritance)
+{
+    *inheritance = (struct inheritance){0};
+    list_init(&inheritance->actors);
+}
+
+void inheritance_deinit(struct inheritance *inheritance)
+{
+    struct inherited_actor *actor;
+
+    while ((actor = inheritance_take_any(inheritance)))
+        free(actor);
+    index_deinit(&inheritance->by_name);
+}
+
+struct inherited_actor *inheritance_add(struct inheritance *inheritance, const char *name)
+{
+    const size_t size = strlen(name);
+    struct inherited_actor *actor = calloc(1, sizeof(*actor) + size + 1);
+
+    if (!actor)
+        return NULL;
+    memcpy(actor->name, name, size);
+    list_init(&actor->link);
+    list_push_back(&inheritance->actors, &actor->link);
+    index_add(&inheritance->by_name, &actor->by_name, hash_bytes(name, size));
+    return actor;
+}
+
+static struct inherited_actor *take(struct inheritance *inheritance, struct inherited_actor *actor)
+{
+    list_unlink(&actor->link);
+    index_remove(&inheritance->by_name, &actor->by_name);
+    return actor;
+}
+
+struct inherited_actor *inheritance_take(struct inheritance *inheritance, const char *name)
+{
+    struct index_entry *entry = index_find(&inheritance->by_name, hash_bytes(name, strlen(name)));
+    struct inherited_actor *found = NULL;
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct inherited_actor *actor = list_entry(entry, struct inherited_actor, by_name);
+
+        if (strcmp(actor->name, name) == 0 && (!found || !actor->standby))
+            found = actor;
+    }
+    return found ? take(inheritance, found) : NULL;
+}
+
+bool inheritance_next_needed(const struct inheritance *inheritance, char ret[INHERITED_NAME_MAX])
+{
+    list_for_each (node, &inheritance->actors) {
+        struct inherited_actor *actor = list_entry(node, struct inherited_actor, link);
+
+        if (!actor->needed)
+            continue;
+        actor->needed = false;
+        (void)snprintf(ret, INHERITED_NAME_MAX, "%s", actor->name);
+        return true;
+    }
+    return false;
+}
+
+struct inherited_actor *inheritance_take_any(struct inheritance *inheritance)
+{
+    struct list *node = list_first(&inheritance->actors);
+
+    return node ? take(inheritance, list_entry(node, struct inherited_actor, link)) : NULL;
+}

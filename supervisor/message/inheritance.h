@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What an upgrade has saved of the last supervisor's actors, until they are made again by their
+ * names. They get the same references, which workers, clients and saved rows go on using. What is
+ * left at the end has gone for good: its reference finds nothing, and is not used again.
+ */
+
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#define INHERITED_NAME_MAX 1024 /* with the NUL */
+
+struct inherited_actor {
+    struct list link;
+    struct index_entry by_name;
+    uint64_t reference;
+    bool standby; /* has the name of its place */
+    bool needed;  /* messages or timers wait for it: it is to be made if it is not there */
+    char name[];
+};
+
+struct inheritance {
+    struct list actors;
+    struct index by_name;
+};
+
+void inheritance_init(struct inheritance *inheritance);
+void inheritance_deinit(struct inheritance *inheritance);
+
+/* Adds one without settings. NULL when out of memory. */
+struct inherited_actor *inheritance_add(struct inheritance *inheritance, const char *name);
+/* Takes out the actor of this name, its standby only if that alone is left; the caller frees it.
+ * NULL = there is none. */
+struct inherited_actor *inheritance_take(struct inheritance *inheritance, const char *name);
+/* Finds an actor that is needed, and has not been found before. Copies its name; false = there is
+ * none. */
+bool inheritance_next_needed(const struct inheritance *inheritance, char ret[INHERITED_NAME_MAX]);
+/* Takes out any; NULL = none is left. */
+struct inherited_actor *inheritance_take_any(struct inheritance *inheritance);

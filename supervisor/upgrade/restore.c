@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/upgrade/restore.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "supervisor/group/group-context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/group/restore.h"
+#include "supervisor/message/actor-save.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/store/saved-rows.h"
+#include <inttypes.h>
+#include <string.h>
+
+typedef int (*restore_fn)(const struct group_context *context, struct saved_reader *row);
+
+struct kind {
+    enum upgrade_stage stage;
+    const char *name;
+    restore_fn restore;
+};
+
+static int restore_message_ids(const struct group_context *context, struct saved_reader *row)
+{
+    return messages_inherit(context->messages, row);
+}
+
+static int restore_actor(const struct group_context *context, struct saved_reader *row)
+{
+    return actor_inherit(context->messages, row);
+}
+
+/* Within a stage in this order: later ones refer to earlier ones. */
+static const struct kind KINDS[] = {
+    {UPGRADE_REFERENCES, MESSAGES_ROW, restore_message_ids},
+    {UPGRADE_REFERENCES, ACTOR_ROW, restore_actor},
+};
+
+struct scan {
+    const struct kind *kind;
+    const struct group_context *context;
+};
+
+static int restore_row(void *userdata, struct saved_reader *row)
+{
+    const struct scan *scan = userdata;
+
+    return scan->kind->restore(scan->context, row);
+}
+
+static int restore_kind(const struct kind *kind, const struct group_context *context,
+                        struct database *database)
+{
+    struct scan scan = {.kind = kind, .context = context};
+    uint64_t n_refused = 0;
+    int r = saved_rows_scan(database, kind->name, restore_row, &scan, &n_refused);
+
+    if (n_refused > 0)
+        log_error("%" PRIu64 " rows \"%s\" of the last supervisor are dropped: they are damaged, "
+                  "what they belong to is gone, or there is no memory",
+                  n_refused, kind->name);
+    return r;
+}
+
+/* A cell without workers is made when something comes for it, and something is about to. */
+static void make_cell(const struct group_context *context, const char *name)
+{
+    struct group *group = registry_group_of(context->registry, name);
+    const char *key = strchr(name, '/');
+
+    if (group && key && group_is_keyed(group))
+        (void)group_restore_cell(group, key + 1, strcspn(key + 1, "/"));
+}
+
+static void make_cells(const struct group_context *context)
+{
+    const struct inheritance *actors = &context->messages->inheritance;
+    char name[INHERITED_NAME_MAX];
+
+    while (inheritance_next_needed(actors, name))
+        make_cell(context, name);
+}
+
+int upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
+                    struct database *database)
+{
+    int r = saved_rows_create(database); /* for a version that had none */
+
+    if (r == 0 && stage == UPGRADE_JOBS)
+        r = restore_saved(context, database);
+    if (r == 0 && stage == UPGRADE_MESSAGES)
+        make_cells(context);
+    for (size_t i = 0; r == 0 && i < ELEMENTS(KINDS); i++)
+        if (KINDS[i].stage == stage)
+            r = restore_kind(&KINDS[i], context, database);
+    if (stage == UPGRADE_MESSAGES)
+        actors_settle(context->messages);
+    return r;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-save.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
+#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+
+/* The actors of a supervisor, and of the one that an upgrade puts in its place. */
+static struct message_context before, after;
+static struct memory_saver saver;
+
+static void feed(struct actor *actor)
+{
+    (void)actor;
+}
+
+static const struct actor_class CLASS = {.kind = ACTOR_SLOT, .feed = feed};
+
+static void start(struct message_context *context)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    message_context_init(context);
+    ck_assert_int_eq(loop_new(&context->loop, &options, &reason), 0);
+}
+
+static void stop(struct message_context *context)
+{
+    message_context_deinit(context);
+    loop_free(context->loop);
+}
+
+static void setup(void)
+{
+    start(&before);
+    start(&after);
+    memory_saver_init(&saver);
+}
+
+static void teardown(void)
+{
+    stop(&before);
+    stop(&after);
+    memory_saver_deinit(&saver);
+}
+
+static struct actor *make(struct message_context *context, const char *name, bool transient)
+{
+    const struct actor_options options = {.class = &CLASS, .name = name, .transient = transient};
+    struct actor *actor;
+
+    ck_assert_int_eq(actor_new(&actor, context, &options), 0);
+    return actor;
+}
+
+static void upgrade(void)
+{
+    struct saved_reader row;
+
+    ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
+    row = memory_saver_read(&saver, 0, MESSAGES_ROW);
+    ck_assert_int_eq(messages_inherit(&after, &row), 0);
+    for (size_t i = 1; i < saver.n_rows; i++) {
+        row = memory_saver_read(&saver, i, ACTOR_ROW);
+        ck_assert_int_eq(actor_inherit(&after, &row), 0);
+    }
+}
+
+START_TEST(an_actor_that_is_made_again_has_the_same_reference)
+{
+    struct actor *first = make(&before, "group/0", false);
+    const uint64_t former = first->reference;
+    struct actor *again, *transient = make(&before, "exchange", true);
+
+    actor_end(first, "");
+    again = make(&before, "group/0", false); /* after its end: another reference */
+    upgrade();
+    ck_assert_uint_ne(again->reference, former);
+    ck_assert_uint_eq(make(&after, "group/0", false)->reference, again->reference);
+    ck_assert_uint_eq(make(&after, "exchange", true)->reference, transient->reference);
+    actors_settle(&after);
+    ck_assert_ptr_null(actor_get(&after, former));
+    ck_assert_uint_ne(make(&after, "exchange", true)->reference, transient->reference);
+}
+END_TEST
+
+START_TEST(a_standby_gets_the_reference_of_its_predecessor_whatever_comes_first)
+{
+    struct actor *standby, *place;
+
+    /* Its place ends in the table behind it. */
+    place = make(&before, "other", false);
+    standby = make(&before, "group/0", true);
+    actor_end(place, "");
+    place = make(&before, "group/0", false);
+    actor_set_place(standby, place);
+    upgrade();
+    ck_assert_uint_eq(make(&after, "group/0", false)->reference, place->reference);
+    ck_assert_uint_eq(make(&after, "group/0", false)->reference, standby->reference);
+}
+END_TEST
+
+START_TEST(the_reference_of_an_actor_that_is_gone_is_never_used_again)
+{
+    struct actor *ended = make(&before, "ended", false), *dropped = make(&before, "dropped", false);
+    const uint64_t reference = ended->reference;
+
+    actor_end(ended, "");
+    upgrade();
+    actors_settle(&after);
+    ck_assert_uint_ne(make(&after, "ended", false)->reference, reference);
+    ck_assert_uint_ne(make(&after, "dropped", false)->reference, dropped->reference);
+    ck_assert_ptr_null(actor_get(&after, reference));
+    ck_assert_ptr_null(actor_get(&after, dropped->reference));
+}
+END_TEST
+
+START_TEST(ids_of_messages_and_timers_go_on)
+{
+    before.last_message = 77;
+    before.schedules.last_id = 88;
+    upgrade();
+    ck_assert_uint_eq(message_context_next_id(&after), 78);
+    ck_assert_uint_eq(after.schedules.last_id, 88);
+}
+END_TEST
+
+static void check_messages(void *userdata, struct saved_reader *row)
+{
+    int r = messages_inherit(&after, row);
+
+    (void)userdata;
+    ck_assert(r == 0 || r == -EBADMSG);
+}
+
+static void check_actor(void *userdata, struct saved_reader *row)
+{
+    int r = actor_inherit(&after, row);
+
+    (void)userdata;
+    ck_assert(r == 0 || r == -EBADMSG);
+}
+
+START_TEST(damaged_rows_are_refused_or_harmless)
+{
+    make(&before, "group/0", false);
+    ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
+    memory_saver_damage(&saver, 0, check_messages, NULL);
+    memory_saver_damage(&saver, 1, check_actor, NULL);
+    make(&after, "group/0", false);
+    actors_settle(&after);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        an_actor_that_is_made_again_has_the_same_reference,
+        a_standby_gets_the_reference_of_its_predecessor_whatever_comes_first,
+        the_reference_of_an_actor_that_is_gone_is_never_used_again,
+        ids_of_messages_and_timers_go_on,
+        damaged_rows_are_refused_or_harmless,
+    };
+
+    return suite_run("actor-save", setup, teardown, tests, ELEMENTS(tests));
+}
