@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* For another program that holds a lock for a moment. */
-#define BUSY_MSEC      5000
+/* For another program that holds a lock for a while: jobs wait for it rather than being refused. */
+#define BUSY_MSEC      60000
 #define MODE_FILE      0600
 #define MODE_DIRECTORY 0700
 
