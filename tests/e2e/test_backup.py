@@ -28,7 +28,6 @@ class Backup(TestCase):
         shutil.rmtree(s.path("state"))
         os.mkdir(s.path("state"))
         shutil.copy(copy, s.path("state/troupe.db"))
-        s.told.clear()
         s.start()
         for id in ("one", "two"):
             self.assertEqual(s.call("io.troupe.Jobs.Wait", id=id)["job"]["state"], "succeeded")

@@ -50,7 +50,6 @@ class BankTestCase(TestCase):
         """Waits until it has reached the step; starts the supervisor again if it died."""
         if whom == "supervisor":
             self.s.wait_end()
-            self.s.told = []
             self.s.start()
             self.assertFalse(os.path.exists(self.fault), f"nobody came to {step}")
         self.s.until(lambda: not os.path.exists(self.fault))
@@ -240,7 +239,6 @@ class Transfer(BankTestCase):
                 self.s.wait_end()
                 with open(self.fault, "w", encoding="ascii") as file:
                     file.write(again)
-                self.s.told = []
                 self.s.start()
                 self.ask("recover")
                 self.assertFalse(os.path.exists(self.fault), f"nobody came to {again}")

@@ -421,7 +421,6 @@ class Restart(TestCase):
         s = self.supervisor()
         s.write("slow.group", ini("/bin/sleep 10000", Worker={"TimeoutStartSec": "1h"}))
         s.spawn()
-        s.wait_supervisor()
         os.kill(s.supervisor_pid, signal.SIGKILL)
         self.assertEqual(s.wait_end(), 1)
 

@@ -128,7 +128,6 @@ class Sockets(TestCase):
         first.kill()
         left = os.stat(first.socket_path)
         self.assertTrue(stat.S_ISSOCK(left.st_mode))
-        first.told = []
         first.start()
         self.assertIn("left behind by a supervisor that is gone; taken over", first.log())
         self.assertNotEqual(os.stat(first.socket_path).st_ctime_ns, left.st_ctime_ns)

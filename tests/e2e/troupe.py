@@ -198,12 +198,26 @@ class Supervisor:
     # ---- life
 
     def spawn(self, **options):
+        with contextlib.suppress(BlockingIOError):
+            while self.notify.recv(65536, socket.MSG_DONTWAIT):  # what an earlier process has said
+                pass
+        self.told = []
+        self._wait_for_former()
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             env=self.environment, **options)
         self.pidfd = os.pidfd_open(self.process.pid)
         self.connections.callback(os.close, self.pidfd)
         return self
+
+    def _wait_for_former(self):
+        """A supervisor whose main process was killed ends a moment later, and serves the socket until then."""
+        for name in os.listdir("/proc") if self.process else ():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                if name.isdigit() and self._is_supervisor(name):
+                    with open(os.pidfd_open(int(name)), "rb") as former, open(f"/proc/{name}/cmdline", "rb") as file:
+                        if self.config.encode() in file.read().split(b"\0") and not ended(former, LIMIT):
+                            self.test.fail(f"a former supervisor has not ended within {LIMIT} s")
 
     def start(self, **options):
         self.spawn(**options)
@@ -410,15 +424,15 @@ class Supervisor:
 
     @property
     def supervisor_pid(self):
-        """The process with the event loop; the main process, its parent, is the keeper."""
-        [pid] = [pid for pid in self._family() if self._is_supervisor(pid)]
-        return pid
-
-    def wait_supervisor(self):
-        """Waits until the main process has executed the supervisor."""
-        while not any(self._is_supervisor(pid) for pid in self._family()):
-            if self.process.poll() is not None:
-                self.test.fail(f"trouped ended with {self.process.wait()}")
+        """The process with the event loop; the main process, its parent, is the keeper. Waits for it between two of them."""
+        limit_at = time.monotonic() + LIMIT
+        while True:
+            for pid in self._family():
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    if self._is_supervisor(pid) and self.status_field("State", pid) not in "ZX":
+                        return pid
+            if self.process.poll() is not None or time.monotonic() > limit_at:
+                self.test.fail("there is no supervisor")
             os.sched_yield()
 
     def _family(self):
