@@ -186,11 +186,15 @@ class Continuity(TestCase):
         self.assertEqual(player.worker["generation"], before["generation"] + 1)
 
     def test_its_watchdog_goes_on(self):
-        s, player = self.player(Worker={"WatchdogSec": "1s"})
-        s.crash()
-        s.wait_event("worker.adopted")
-        s.wait_for(lambda: s.deaths())
-        self.assertEqual([(d["worker"], d["generation"], d["cause"]) for d in s.deaths()[:1]], [("web/0", 1, "watchdog")])
+        s, player = self.player(Worker={"WatchdogSec": "1s"}, Restart={"MinSec": "1ms", "MaxSec": "1ms", "StartLimitBurst": 0})
+        while True:  # on a slow machine, the watchdog may bite before the crash
+            before = player.worker
+            s.crash()
+            s.wait_for(s.deaths)
+            first = s.deaths()[-1]
+            self.assertEqual((first["worker"], first["cause"]), ("web/0", "watchdog"))
+            if first["pid"] == before.get("pid"):
+                break
 
     def test_a_size_that_was_asked_for_stays(self):
         s, player = self.player()
@@ -209,9 +213,9 @@ class Continuity(TestCase):
         keeper = len(os.listdir(f"/proc/{s.process.pid}/fd")) if os.geteuid() == 0 else 0
         s.crash()
         s.wait_worker("web/0", "idle")
-        s.until(lambda: s.n_fds_between_turns() == before)  # the last connection is being closed
+        s.until(lambda: s.n_fds_between_turns() <= before)  # the last connection is being closed
         if keeper:
-            self.assertEqual(len(os.listdir(f"/proc/{s.process.pid}/fd")), keeper)
+            s.until(lambda: len(os.listdir(f"/proc/{s.process.pid}/fd")) <= keeper)
         self.assertEqual(s.children(), [pid])
         s.stop()
         self.assertFalse(os.path.exists(f"/proc/{pid}"))

@@ -71,7 +71,7 @@ class Upgrade(TestCase):
         started.wait()
         at = int(time.time() * 1000000) + HOUR
         s.create("actor", "echo", id="at", at=at)
-        s.create("actor", "echo", id="soon", deadline_usec=HOUR, timeout_usec=7000000)
+        s.create("actor", "echo", id="soon", deadline_usec=HOUR, timeout_usec=HOUR // 2)
         s.create("slow", "exit 1", id="failed", max_retries=7)
         s.wait_job_state("failed", "backoff")
         s.create("actor", f"{note} last", priority=63)

@@ -36,7 +36,7 @@ def _without_spaces(path):
 
 BUILD = _without_spaces(os.environ.get("TESTS_BUILD", os.path.join(TOP, "build")))
 SANITIZED = bool(os.environ.get("TESTS_SAN"))
-LIMIT = 90.0 if SANITIZED else 45.0  # seconds until an expected event counts as missing
+LIMIT = 120.0 if SANITIZED else 60.0  # seconds until an expected event counts as missing
 
 with open(os.path.join(TOP, "shared", "ring", "memory.h"), encoding="utf-8") as _header:
     VERSION = int(re.search(r"define MEMORY_VERSION\s+(\d+)", _header.read())[1])  # of rings and records
