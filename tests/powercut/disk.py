@@ -18,7 +18,7 @@ import time
 SIZE = 64 << 20
 LOG_SIZE = 4 << 30  # sparse
 SECTOR = 512  # the unit in which a write is torn
-LIMIT = 30  # seconds
+LIMIT = 120  # seconds
 MAGIC, FLUSH, DISCARD = 0x6A736677736872, 1, 4
 SUPER, ENTRY = struct.Struct("<QQQI"), struct.Struct("<QQQQ")
 CLONE_NEWNS = 0x20000
