@@ -1,55 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/ended-rows.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/store/row-values.h"
 
-/* In the order of the parameters and of the columns read. */
-#define COLUMNS                                                                                    \
-    "number, grp, key, name, reason, state, priority, code, attempt, failed, max_retries,"         \
-    " uid, created, started, ended, result"
+#define ROW ended_row
+/* The result follows. */
+#define FIELDS(F)                                                                                  \
+    F(NUMBER, number, number)                                                                      \
+    F(TEXT, grp, group)                                                                            \
+    F(TEXT, key, key)                                                                              \
+    F(TEXT, name, name)                                                                            \
+    F(TEXT, reason, reason)                                                                        \
+    F(NUMBER, state, state)                                                                        \
+    F(NUMBER, priority, priority)                                                                  \
+    F(NUMBER, code, code)                                                                          \
+    F(NUMBER, attempt, attempt)                                                                    \
+    F(NUMBER, failed, n_failed)                                                                    \
+    F(NUMBER, max_retries, max_retries)                                                            \
+    F(NUMBER, uid, submitter_uid)                                                                  \
+    F(NUMBER, created, created_at)                                                                 \
+    F(OPTIONAL, started, started_at, 0)                                                            \
+    F(NUMBER, ended, ended_at)
 
-enum {
-    NUMBER,
-    GROUP,
-    KEY,
-    NAME,
-    REASON,
-    STATE,
-    PRIORITY,
-    CODE,
-    ATTEMPT,
-    FAILED,
-    MAX_RETRIES,
-    UID,
-    CREATED,
-    STARTED,
-    ENDED,
-    RESULT,
-};
+#define COLUMNS FIELDS(ROW_COLUMN) "result"
+#define BYTES   ((int)ELEMENTS(TABLE)) /* column of the result */
 
-/* Columns count from 0, parameters from 1. */
+static const struct row_field TABLE[] = {FIELDS(ROW_FIELD)};
+
 int ended_rows_put(struct database *database, const struct ended_row *row)
 {
-    static const char sql[] = "INSERT OR REPLACE INTO ended (" COLUMNS ") VALUES (?1, ?2, ?3, ?4,"
-                              " ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+    static const char sql[] =
+        "INSERT OR REPLACE INTO ended (" COLUMNS ") VALUES (" FIELDS(ROW_PARAMETER) "?)";
     sqlite3_stmt *statement = database_query(database, sql);
 
-    (void)sqlite3_bind_int64(statement, NUMBER + 1, row->number);
-    row_bind_text(statement, GROUP + 1, row->group, row->group_size);
-    row_bind_text(statement, KEY + 1, row->key, row->key_size);
-    row_bind_text(statement, NAME + 1, row->name, row->name_size);
-    row_bind_text(statement, REASON + 1, row->reason, row->reason_size);
-    row_bind(statement, STATE + 1, row->state);
-    row_bind(statement, PRIORITY + 1, row->priority);
-    (void)sqlite3_bind_int(statement, CODE + 1, row->code);
-    row_bind(statement, ATTEMPT + 1, row->attempt);
-    row_bind(statement, FAILED + 1, row->n_failed);
-    row_bind(statement, MAX_RETRIES + 1, row->max_retries);
-    row_bind(statement, UID + 1, row->submitter_uid);
-    row_bind(statement, CREATED + 1, row->created_at);
-    row_bind_unless(statement, STARTED + 1, row->started_at, 0);
-    row_bind(statement, ENDED + 1, row->ended_at);
-    return row_step_with_bytes(database, statement, RESULT + 1, row->result, row->result_fd,
+    row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
+    return row_step_with_bytes(database, statement, BYTES + 1, row->result, row->result_fd,
                                row->result_size);
 }
 
@@ -65,22 +51,8 @@ static struct ended_row read_row(sqlite3_stmt *statement)
 {
     struct ended_row row = ENDED_ROW_NULL;
 
-    row.number = sqlite3_column_int64(statement, NUMBER);
-    row.group = row_read_text(statement, GROUP, &row.group_size);
-    row.key = row_read_text(statement, KEY, &row.key_size);
-    row.name = row_read_text(statement, NAME, &row.name_size);
-    row.reason = row_read_text(statement, REASON, &row.reason_size);
-    row.state = (uint8_t)sqlite3_column_int(statement, STATE);
-    row.priority = (uint8_t)sqlite3_column_int(statement, PRIORITY);
-    row.code = sqlite3_column_int(statement, CODE);
-    row.attempt = (uint32_t)sqlite3_column_int64(statement, ATTEMPT);
-    row.n_failed = (uint32_t)sqlite3_column_int64(statement, FAILED);
-    row.max_retries = (uint32_t)sqlite3_column_int64(statement, MAX_RETRIES);
-    row.submitter_uid = (uid_t)sqlite3_column_int64(statement, UID);
-    row.created_at = (usec_t)sqlite3_column_int64(statement, CREATED);
-    row.started_at = row_read_or(statement, STARTED, 0);
-    row.ended_at = (usec_t)sqlite3_column_int64(statement, ENDED);
-    row.result = row_read_bytes(statement, RESULT, &row.result_size);
+    row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
+    row.result = row_read_bytes(statement, BYTES, &row.result_size);
     return row;
 }
 

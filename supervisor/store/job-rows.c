@@ -1,59 +1,38 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/job-rows.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/store/row-values.h"
 
-/* In the order of the parameters and of the columns read. */
-#define COLUMNS                                                                                    \
-    "number, grp, key, name, priority, asked_retries, asked_timeout, asked_backoff_min,"           \
-    " asked_backoff_max, asked_priority, max_retries, uid, keep, created, deadline, state,"        \
-    " cancel, attempt, failed, due, started"
+#define ROW job_row
+/* What never changes, and what an attempt changes. The payload follows, or its size in a scan. */
+#define FIXED(F)                                                                                   \
+    F(NUMBER, number, number)                                                                      \
+    F(TEXT, grp, group)                                                                            \
+    F(TEXT, key, key)                                                                              \
+    F(TEXT, name, name)                                                                            \
+    F(NUMBER, priority, priority)                                                                  \
+    ROW_ASKED(F)                                                                                   \
+    F(NUMBER, max_retries, max_retries)                                                            \
+    F(NUMBER, uid, submitter_uid)                                                                  \
+    F(NUMBER, keep, keep_result)                                                                   \
+    F(NUMBER, created, created_at)                                                                 \
+    F(OPTIONAL, deadline, deadline, 0)
+#define PROGRESS(F)                                                                                \
+    F(NUMBER, state, state)                                                                        \
+    F(NUMBER, cancel, cancel_requested)                                                            \
+    F(NUMBER, attempt, attempt)                                                                    \
+    F(NUMBER, failed, n_failed)                                                                    \
+    F(OPTIONAL, due, due, 0)                                                                       \
+    F(OPTIONAL, started, started_at, 0)
 
-enum {
-    NUMBER = 1,
-    GROUP,
-    KEY,
-    NAME,
-    PRIORITY,
-    ASKED, /* five columns */
-    MAX_RETRIES = ASKED + ROW_OPTIONS,
-    UID,
-    KEEP,
-    CREATED,
-    DEADLINE,
-    STATE,
-    CANCEL,
-    ATTEMPT,
-    FAILED,
-    DUE,
-    STARTED,
-    PAYLOAD, /* its size in a scan */
-};
+#define COLUMNS    FIXED(ROW_COLUMN) PROGRESS(ROW_COLUMN)
+#define PARAMETERS FIXED(ROW_PARAMETER) PROGRESS(ROW_PARAMETER)
+#define PAYLOAD    ((int)ELEMENTS(TABLE)) /* its column */
+#define N_PROGRESS ELEMENTS(PROGRESS_TABLE)
 
-static void bind_row(sqlite3_stmt *statement, const struct job_row *row)
-{
-    (void)sqlite3_bind_int64(statement, NUMBER, row->number);
-    row_bind_text(statement, GROUP, row->group, row->group_size);
-    row_bind_text(statement, KEY, row->key, row->key_size);
-    row_bind_text(statement, NAME, row->name, row->name_size);
-    row_bind(statement, PRIORITY, row->priority);
-    row_bind_options(statement, ASKED, &row->asked);
-    row_bind(statement, MAX_RETRIES, row->max_retries);
-    row_bind(statement, UID, row->submitter_uid);
-    row_bind(statement, KEEP, row->keep_result);
-    row_bind(statement, CREATED, row->created_at);
-    row_bind_unless(statement, DEADLINE, row->deadline, 0);
-}
-
-static void bind_progress(sqlite3_stmt *statement, const struct job_row *row)
-{
-    row_bind(statement, STATE, row->state);
-    row_bind(statement, CANCEL, row->cancel_requested);
-    row_bind(statement, ATTEMPT, row->attempt);
-    row_bind(statement, FAILED, row->n_failed);
-    row_bind_unless(statement, DUE, row->due, 0);
-    row_bind_unless(statement, STARTED, row->started_at, 0);
-}
+static const struct row_field TABLE[] = {FIXED(ROW_FIELD) PROGRESS(ROW_FIELD)};
+static const struct row_field PROGRESS_TABLE[] = {PROGRESS(ROW_FIELD)};
 
 /* Whether a kept result has the name. */
 static int find_ended(struct database *database, const struct job_row *row)
@@ -81,30 +60,26 @@ int job_rows_check_name(struct database *database, const struct job_row *row)
 
 int job_rows_add(struct database *database, const struct job_row *row)
 {
-    static const char sql[] =
-        "INSERT INTO job (" COLUMNS ", payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8,"
-        " ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)";
+    static const char sql[] = "INSERT INTO job (" COLUMNS "payload) VALUES (" PARAMETERS "?)";
     sqlite3_stmt *statement = database_query(database, sql);
     int r = row->name_size > 0 ? find_ended(database, row) : 0;
 
     if (r != 0)
         return r;
-    bind_row(statement, row);
-    bind_progress(statement, row);
-    r = row_step_with_bytes(database, statement, PAYLOAD, row->payload, row->payload_fd,
+    row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
+    r = row_step_with_bytes(database, statement, PAYLOAD + 1, row->payload, row->payload_fd,
                             row->payload_size);
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
 }
 
 int job_rows_update(struct database *database, const struct job_row *row)
 {
-    static const char sql[] =
-        "UPDATE job SET state = ?16, cancel = ?17, attempt = ?18, failed = ?19,"
-        " due = ?20, started = ?21 WHERE number = ?1";
+    static const char sql[] = "UPDATE job SET state = ?1, cancel = ?2, attempt = ?3, failed = ?4,"
+                              " due = ?5, started = ?6 WHERE number = ?7";
     sqlite3_stmt *statement = database_query(database, sql);
 
-    (void)sqlite3_bind_int64(statement, NUMBER, row->number);
-    bind_progress(statement, row);
+    row_bind_fields(statement, 1, PROGRESS_TABLE, N_PROGRESS, row);
+    (void)sqlite3_bind_int64(statement, N_PROGRESS + 1, row->number);
     return database_step(database, statement);
 }
 
@@ -112,46 +87,24 @@ int job_rows_remove(struct database *database, int64_t number)
 {
     sqlite3_stmt *statement = database_query(database, "DELETE FROM job WHERE number = ?1");
 
-    (void)sqlite3_bind_int64(statement, NUMBER, number);
+    (void)sqlite3_bind_int64(statement, 1, number);
     return database_step(database, statement);
-}
-
-/* Parameters count from 1, columns from 0. */
-static void read_row(sqlite3_stmt *statement, struct job_row *ret)
-{
-    *ret = (struct job_row)JOB_ROW_NULL;
-    ret->number = sqlite3_column_int64(statement, NUMBER - 1);
-    ret->group = row_read_text(statement, GROUP - 1, &ret->group_size);
-    ret->key = row_read_text(statement, KEY - 1, &ret->key_size);
-    ret->name = row_read_text(statement, NAME - 1, &ret->name_size);
-    ret->priority = (uint8_t)sqlite3_column_int(statement, PRIORITY - 1);
-    ret->asked = row_read_options(statement, ASKED - 1);
-    ret->max_retries = (uint32_t)sqlite3_column_int64(statement, MAX_RETRIES - 1);
-    ret->submitter_uid = (uid_t)sqlite3_column_int64(statement, UID - 1);
-    ret->keep_result = sqlite3_column_int(statement, KEEP - 1) != 0;
-    ret->created_at = (usec_t)sqlite3_column_int64(statement, CREATED - 1);
-    ret->deadline = row_read_or(statement, DEADLINE - 1, 0);
-    ret->state = (enum job_row_state)sqlite3_column_int(statement, STATE - 1);
-    ret->cancel_requested = sqlite3_column_int(statement, CANCEL - 1) != 0;
-    ret->attempt = (uint32_t)sqlite3_column_int64(statement, ATTEMPT - 1);
-    ret->n_failed = (uint32_t)sqlite3_column_int64(statement, FAILED - 1);
-    ret->due = row_read_or(statement, DUE - 1, 0);
-    ret->started_at = row_read_or(statement, STARTED - 1, 0);
 }
 
 /* Calls `fn` for each row of a bound statement. */
 static int read_rows(struct database *database, sqlite3_stmt *statement, bool with_payload,
                      job_row_fn fn, void *userdata)
 {
-    struct job_row row;
     int r;
 
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
-        read_row(statement, &row);
+        struct job_row row = JOB_ROW_NULL;
+
+        row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
         if (with_payload) {
-            row.payload = row_read_bytes(statement, PAYLOAD - 1, &row.payload_size);
+            row.payload = row_read_bytes(statement, PAYLOAD, &row.payload_size);
         } else {
-            row.payload_size = (uint64_t)sqlite3_column_int64(statement, PAYLOAD - 1);
+            row.payload_size = (uint64_t)sqlite3_column_int64(statement, PAYLOAD);
         }
         r = fn(userdata, &row);
         if (r != 0)
@@ -179,7 +132,7 @@ int job_rows_fetch(struct database *database, int64_t number, job_row_fn fn, voi
 {
     struct fetch fetch = {.fn = fn, .userdata = userdata};
     sqlite3_stmt *statement =
-        database_query(database, "SELECT " COLUMNS ", payload FROM job WHERE number = ?1");
+        database_query(database, "SELECT " COLUMNS "payload FROM job WHERE number = ?1");
     int r;
 
     (void)sqlite3_bind_int64(statement, 1, number);
@@ -205,7 +158,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
                   void *userdata)
 {
     static const char sql[] =
-        "SELECT " COLUMNS ", length(payload) FROM job WHERE number > ?1"
+        "SELECT " COLUMNS "length(payload) FROM job WHERE number > ?1"
         " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
         " max_retries, uid, 1, created, NULL, state, 0, attempt, failed, NULL, started,"
         " length(result) FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
@@ -222,7 +175,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS ", length(payload) FROM job WHERE number > ?1"
+    static const char sql[] = "SELECT " COLUMNS "length(payload) FROM job WHERE number > ?1"
                               " ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement = database_query(database, sql);
 

@@ -17,21 +17,82 @@ void row_bind(sqlite3_stmt *statement, int at, uint64_t value)
     (void)sqlite3_bind_int64(statement, at, (int64_t)value);
 }
 
-void row_bind_unless(sqlite3_stmt *statement, int at, uint64_t value, uint64_t default_value)
+static const char *row_read_text(sqlite3_stmt *statement, int column, uint32_t *ret_size)
 {
-    if (value == default_value)
-        (void)sqlite3_bind_null(statement, at);
-    else
-        row_bind(statement, at, value);
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+
+    *ret_size = (uint32_t)sqlite3_column_bytes(statement, column);
+    return text ? text : "";
 }
 
-void row_bind_options(sqlite3_stmt *statement, int at, const struct job_options *options)
+static uint64_t load(const struct row_field *field, const void *at)
 {
-    row_bind_unless(statement, at, options->max_retries, PROTOCOL_DEFAULT_RETRIES);
-    row_bind_unless(statement, at + 1, options->timeout, PROTOCOL_DEFAULT_USEC);
-    row_bind_unless(statement, at + 2, options->backoff_min, PROTOCOL_DEFAULT_USEC);
-    row_bind_unless(statement, at + 3, options->backoff_max, PROTOCOL_DEFAULT_USEC);
-    row_bind_unless(statement, at + 4, options->priority, PROTOCOL_DEFAULT_PRIORITY);
+    switch (field->size) {
+    case 1:
+        return *(const uint8_t *)at;
+    case 4:
+        if (field->is_signed)
+            return (uint64_t)(int64_t)(*(const int32_t *)at);
+        return *(const uint32_t *)at;
+    default:
+        return *(const uint64_t *)at;
+    }
+}
+
+static void store(const struct row_field *field, void *at, uint64_t value)
+{
+    switch (field->size) {
+    case 1:
+        *(uint8_t *)at = field->is_bool ? value != 0 : (uint8_t)value;
+        break;
+    case 4:
+        *(uint32_t *)at = (uint32_t)value;
+        break;
+    default:
+        *(uint64_t *)at = value;
+    }
+}
+
+static void bind_field(sqlite3_stmt *statement, int at, const struct row_field *field,
+                       const void *row)
+{
+    const void *member = (const uint8_t *)row + field->at;
+    const void *size = (const uint8_t *)row + field->size_at;
+
+    if (field->size == 0)
+        row_bind_text(statement, at, *(const char *const *)member, *(const uint32_t *)size);
+    else if (field->optional && load(field, member) == field->absent)
+        (void)sqlite3_bind_null(statement, at);
+    else
+        row_bind(statement, at, load(field, member));
+}
+
+static void read_field(sqlite3_stmt *statement, int column, const struct row_field *field,
+                       void *row)
+{
+    void *member = (uint8_t *)row + field->at;
+    void *size = (uint8_t *)row + field->size_at;
+
+    if (field->size == 0)
+        *(const char **)member = row_read_text(statement, column, size);
+    else if (field->optional && sqlite3_column_type(statement, column) == SQLITE_NULL)
+        store(field, member, field->absent);
+    else
+        store(field, member, (uint64_t)sqlite3_column_int64(statement, column));
+}
+
+void row_bind_fields(sqlite3_stmt *statement, int at, const struct row_field *fields, size_t n,
+                     const void *row)
+{
+    for (size_t i = 0; i < n; i++)
+        bind_field(statement, at + (int)i, &fields[i], row);
+}
+
+void row_read_fields(sqlite3_stmt *statement, int column, const struct row_field *fields, size_t n,
+                     void *row)
+{
+    for (size_t i = 0; i < n; i++)
+        read_field(statement, column + (int)i, &fields[i], row);
 }
 
 int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int at,
@@ -54,36 +115,10 @@ int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int 
     return r;
 }
 
-uint64_t row_read_or(sqlite3_stmt *statement, int column, uint64_t default_value)
-{
-    return sqlite3_column_type(statement, column) == SQLITE_NULL
-               ? default_value
-               : (uint64_t)sqlite3_column_int64(statement, column);
-}
-
-const char *row_read_text(sqlite3_stmt *statement, int column, uint32_t *ret_size)
-{
-    const char *text = (const char *)sqlite3_column_text(statement, column);
-
-    *ret_size = (uint32_t)sqlite3_column_bytes(statement, column);
-    return text ? text : "";
-}
-
 const void *row_read_bytes(sqlite3_stmt *statement, int column, uint64_t *ret_size)
 {
     const void *bytes = sqlite3_column_blob(statement, column);
 
     *ret_size = (uint64_t)sqlite3_column_bytes(statement, column);
     return bytes ? bytes : "";
-}
-
-struct job_options row_read_options(sqlite3_stmt *statement, int column)
-{
-    return (struct job_options){
-        .max_retries = (uint32_t)row_read_or(statement, column, PROTOCOL_DEFAULT_RETRIES),
-        .timeout = row_read_or(statement, column + 1, PROTOCOL_DEFAULT_USEC),
-        .backoff_min = row_read_or(statement, column + 2, PROTOCOL_DEFAULT_USEC),
-        .backoff_max = row_read_or(statement, column + 3, PROTOCOL_DEFAULT_USEC),
-        .priority = (uint8_t)row_read_or(statement, column + 4, PROTOCOL_DEFAULT_PRIORITY),
-    };
 }
