@@ -149,6 +149,7 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .id = id_of_letter(letters, row->letter),
         .row = restore->saved ? 0 : row->number,
         .at = row->dead_at,
+        .restored = true,
         .recipient = recipient,
         .topic = {.type = "",
                   .key = row->key_size > 0 ? row->key : NULL,

@@ -54,6 +54,7 @@ static void cell_write_dead_letter(struct cell *cell, struct job *job)
         .reason = DEAD_JOB,
         .id = job->record ? durable_of(job)->letter : 0,
         .row = job->record ? durable_of(job)->row.number : 0,
+        .at = job->ended_at,
         .recipient = cell->name,
         .topic = {.type = "", .key = job->key, .key_size = job->key_size},
         .sent_at = job->created_at,

@@ -315,8 +315,8 @@ uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_
     const uint64_t id = facts->id > 0 ? facts->id : dead_letter_reserve_id(letters);
     struct dead_letter *letter;
 
-    if (facts->at == 0)
-        letters->counts[facts->reason]++; /* else it was counted by an earlier process */
+    if (!facts->restored)
+        letters->counts[facts->reason]++;
     letter = letter_new(facts);
     if (letter)
         letter->share = share_for(letters, facts);

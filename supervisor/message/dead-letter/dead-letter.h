@@ -66,6 +66,7 @@ struct dead_letter_facts {
     uint64_t id;                    /* reserved; 0 = the next one */
     int64_t row;                    /* of a durable job; 0 = none */
     usec_t at;                      /* realtime; 0 = now */
+    bool restored;                  /* an earlier process has counted it */
     const char *sender, *recipient; /* as addresses */
     uint64_t sender_ref, recipient_ref;
     struct topic topic;
