@@ -108,7 +108,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     char reason[PROTOCOL_REASON_MAX];
 
     if (job->record && durable_job_is_unread(job) && !job->cancel_requested) {
-        cell_drop_job(cell, job, CELL_E_LEFT); /* its row says how to go on */
+        cell_drop_job(cell, job, CELL_E_UNREAD); /* its row says how to go on */
         return;
     }
     job_note_attempt(job, worker, cause, detail);
@@ -196,7 +196,7 @@ static void cell_put_back(struct cell *cell, struct job *job)
 {
     cell_progress_moved(cell);
     if (job->record && durable_job_is_unread(job)) {
-        cell_drop_job(cell, job, CELL_E_LEFT); /* it is read from disk, with its payload */
+        cell_drop_job(cell, job, CELL_E_UNREAD); /* its row has the payload */
         return;
     }
     if (cell_is_restored(job)) {

@@ -76,6 +76,7 @@ enum {
     CELL_E_STORE_FULL,   /* Durable=yes: no space on disk */
     CELL_E_STORE_FAILED, /* Durable=yes: the store does not work: see store_problem() */
     CELL_E_LEFT,         /* a durable job that was accepted, and stays on disk for the next start */
+    CELL_E_UNREAD,       /* the same, and is about to be read from disk again */
 };
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end

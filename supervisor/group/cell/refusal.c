@@ -26,6 +26,8 @@ static const struct refusal REFUSALS[] = {
                              "see troupectl status"},
     [CELL_E_LEFT] = {ESHUTDOWN, "Stopping",
                      "it is stopping; the job stays on disk, and goes on at the next start"},
+    [CELL_E_UNREAD] = {ECONNRESET, "Restarting",
+                       "the supervisor has crashed; the job goes on once it is read from disk"},
 };
 
 const struct refusal *refusal_of(int result)
