@@ -236,9 +236,9 @@ static void durable_done(struct store_task *task, int result)
         durable->stored = result == 0;
         if (result == -EIO) /* it may be on disk */
             remove_rows(durable->jobs, durable->row.number, remove_job);
-        if (result != 0)
-            durable->noted = 0;
     }
+    if (result != 0)
+        durable->noted = 0;
     if (durable->noted != 0)
         durable_give(durable, false);
     else

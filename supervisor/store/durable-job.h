@@ -39,7 +39,7 @@ struct durable_jobs {
     bool restores; /* rows are being read: which jobs there are is not known yet */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
-     * store_task). A failed DURABLE_ADD also takes back all that was noted since, but not the end.
+     * store_task). A failure also takes back all that was noted since, but not the end.
      */
     void (*written)(struct job *job, unsigned changes, int result);
     unsigned n_busy; /* jobs of which the store has changes */

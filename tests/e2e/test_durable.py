@@ -327,7 +327,7 @@ class Survives(Case):
         before = s.ctl_json("dead-letters")["letters"]
         self.restart(s)
         after = s.until(lambda: s.ctl_json("dead-letters")["letters"])
-        self.assertEqual([(l["id"], l["job"]) for l in after], [(l["id"], l["job"]) for l in before])
+        self.assertEqual(after, [{**letter, "n_deaths": 0} for letter in before])
         s.call("io.troupe.Actors.Purge", id=before[0]["id"])
         s.until(lambda: len(self.rows(s, "number", "dead")) == 2)
         s.call("Pause", target="kept")
@@ -422,6 +422,31 @@ class Failures(Case):
         self.assertEqual(s.wait_job(s.create("kept", "echo"))["state"], "succeeded")
         self.restart(s)
         self.refused("NoSuchJob", s.job, "refused")
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D6_a_stop_takes_an_end_along_that_waits_behind_another_failed_change(self):
+        s = self.durable(MaxRetries=3)
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        s.create("kept", self.endless(s), id="one")
+        s.until(lambda: (1, 3) in self.rows(s, "attempt, state"))
+        client = s.connect()
+        with self.blocked(s):
+            client.send("Cancel", {"id": "one"})
+            s.until(lambda: s.job("one").get("cancel_requested"))
+            Path(s.path("fails")).touch()
+        s.wait_event("store.failed")
+        self.assertFalse(select.select([client.socket], [], [], 0)[0])
+        os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
+        s.until(lambda: s.group("kept").get("ending") == 1)
+        s.stop()
+        self.assertNotIn("was killed", s.log())
+        with self.assertRaises((VarlinkError, EOFError, ConnectionError)):
+            client.reply()
+        os.unlink(s.path("fails"))
+        s.told.clear()
+        s.start()
+        self.assertEqual(s.job("one")["id"], "one")
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_D6_a_dead_letter_goes_only_when_its_new_job_is_on_disk(self):
@@ -641,6 +666,23 @@ class Hands(Case):
         client.reply()
         self.assertEqual(s.wait_job(id)["state"], "cancelled")
         self.assertEqual(self.rows(s), [])
+
+    def test_D9_who_waits_for_a_job_that_is_to_be_read_again_is_told_to_ask_again(self):
+        s, id, begun, bell = self.in_hand()
+        with self.blocked(s):
+            s.crash()
+            client = s.connect()
+            client.send("Wait", {"id": id})
+            with subprocess.Popen([helper("by-id"), s.socket_path, "wait", id], stdout=subprocess.PIPE, text=True) as ring:
+                s.until(lambda: s.job(id)["state"] == "running")
+                os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
+                with self.assertRaises(VarlinkError) as caught:
+                    client.reply()
+                self.assertEqual(caught.exception.name, "Restarting")
+                ring.terminate()
+        begun.wait()
+        bell.ring()
+        self.assertEqual(s.wait_job(id)["result"], text("2"))
 
     def test_D4_a_job_in_hand_stays_cancelled_across_a_crash(self):
         s, id, _, _ = self.in_hand()

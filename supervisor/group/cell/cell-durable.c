@@ -97,6 +97,14 @@ static void cell_end_unwritten(struct cell *cell, struct job *job, bool added, i
     cell_drop_job(cell, job, refusal);
 }
 
+/* A change of a live job is not on disk: whoever waits for that hears of it. */
+static void cell_refuse_change(struct job *job, int refusal)
+{
+    job->refusal = (uint8_t)refusal;
+    durable_job_answer_all(job);
+    job->refusal = 0;
+}
+
 static void cell_on_unwritten(struct cell *cell, struct job *job, unsigned changes, int result)
 {
     const bool added = !(changes & DURABLE_ADD);
@@ -109,7 +117,7 @@ static void cell_on_unwritten(struct cell *cell, struct job *job, unsigned chang
     else if (!added)
         cell_refuse_unwritten(cell, job, refusal);
     else
-        durable_job_answer(job);
+        cell_refuse_change(job, refusal);
 }
 
 void cell_on_written(struct job *job, unsigned changes, int result)
