@@ -333,6 +333,7 @@ int supervisor_start_groups(struct supervisor *supervisor)
         r = reload_take_exchanges(parts, supervisor->config, &changes);
     supervisor_open_store(supervisor);
     strv_free(changes.added);
+    supervisor_restore_saved(supervisor, UPGRADE_GROUPS);
     registry_resume(&parts->registry);
     supervisor_restore_saved(supervisor, UPGRADE_JOBS);
     handle_table_link_free(&parts->jobs.handles);

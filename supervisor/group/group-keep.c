@@ -49,21 +49,19 @@ static void resume_size(struct group *group, const struct group_record *record)
     group_set_size(group, (size_t)record->size);
 }
 
-/* Makes the cell of a worker "group/key/slot", unless it exists. */
-static int resume_cell(struct group *group, const char *key, size_t size)
+int group_resume_cell(struct group *group, const char *key, size_t size, struct cell **ret)
 {
     char text[PROTOCOL_NAME_MAX + 1];
-    struct cell *cell;
     int r;
 
-    if (size >= sizeof(text) || !protocol_name_valid(key, size) ||
-        group_find_cell(group, key, size))
+    *ret = group_find_cell(group, key, size);
+    if (*ret || size >= sizeof(text) || !protocol_name_valid(key, size))
         return 0;
     memcpy(text, key, size);
     text[size] = '\0';
-    r = cell_new(&cell, group, text);
+    r = cell_new(ret, group, text);
     if (r == 0)
-        cell_table_add(&group->cells, cell);
+        cell_table_add(&group->cells, *ret);
     return r;
 }
 
@@ -72,12 +70,13 @@ static void resume_cells(struct group *group)
 {
     const struct held_table *table = &group->context->pools->process->held;
     const size_t size = strlen(group->name);
+    struct cell *cell;
 
     for (const struct held *held = NULL; (held = held_next(table, HOLDING_WORKER, held));) {
         const char *key = held->name + size + 1;
 
         if (strncmp(held->name, group->name, size) == 0 && held->name[size] == '/' &&
-            resume_cell(group, key, strcspn(key, "/")) < 0)
+            group_resume_cell(group, key, strcspn(key, "/"), &cell) < 0)
             log_error("%s: out of memory making a cell again", held->name);
     }
 }
@@ -88,7 +87,8 @@ void group_resume(struct group *group)
 
     if (group->resumes && (record->wanted || record->stopped)) {
         resume_size(group, record);
-        group_set_paused(group, record->paused);
+        if (record->paused != group->paused) /* else cells may differ, after an upgrade */
+            group_set_paused(group, record->paused);
         group->wanted = record->wanted;
         group_set_pending(group, false);
         if (group_is_keyed(group))

@@ -17,6 +17,9 @@ void group_drained(struct group *group);
 void group_open_kept(struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);
+/* Finds the cell with this key, or makes it without starting it. `*ret` is NULL for a key that no
+ * cell can have. Returns 0 or -ENOMEM. */
+int group_resume_cell(struct group *group, const char *key, size_t size, struct cell **ret);
 
 /* ---- group-cell.c ---- */
 

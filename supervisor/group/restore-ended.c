@@ -131,7 +131,7 @@ static const char *job_of_letter(const struct restore *restore, const struct dea
 {
     struct protocol_id made;
 
-    if (row->name_size > 0 || restore->saved)
+    if (row->name_size > 0)
         return row->name;
     made = job_number_to_id(store_id_key(restore->context->durable->store), row->number);
     return protocol_id_format(&made, text);
@@ -147,7 +147,7 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
     const struct dead_letter_facts facts = {
         .reason = DEAD_JOB,
         .id = id_of_letter(letters, row->letter),
-        .row = restore->saved ? 0 : row->number,
+        .row = row->number,
         .at = row->dead_at,
         .restored = true,
         .recipient = recipient,

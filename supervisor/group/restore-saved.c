@@ -8,7 +8,6 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
-#include "supervisor/message/message-context.h"
 #include "supervisor/store/identity-rows.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -82,7 +81,7 @@ static int restore_results(struct restore *restore)
     return r;
 }
 
-/* Restores what has ended. Returns 0 or -errno. */
+/* Restores what has ended and is kept. Returns 0 or -errno. */
 static int restore_ended(const struct group_context *context, struct database *database)
 {
     struct restore restore = {
@@ -90,19 +89,13 @@ static int restore_ended(const struct group_context *context, struct database *d
         .chunk = calloc(1, sizeof(*restore.chunk)),
         .saved = database,
     };
-    struct dead_letters *letters = &context->messages->dead_letters;
     int r;
 
     if (!restore.chunk)
         return -ENOMEM;
     list_init(&restore.chunk->copies);
     restore.chunk->end = INT64_MAX;
-    r = restore_read_letters(restore.chunk, database);
-    if (r == 0)
-        restore_take_letters(&restore);
-    letters->inherited_id = letters->last_id;
-    if (r == 0)
-        r = restore_results(&restore);
+    r = restore_results(&restore);
     restore_free_copies(restore.chunk);
     free(restore.chunk);
     return r;

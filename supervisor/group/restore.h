@@ -33,7 +33,7 @@ void restore_deinit(struct restore *restore);
 
 /*
  * Brings back what the last supervisor has saved for an upgrade (upgrade/save.h): jobs that are not
- * durable, with dead letters and kept results. Workers have been adopted with their jobs in hand,
+ * durable, with kept results. Workers have been adopted with their jobs in hand,
  * and there is no other job yet. Returns 0 or -errno of the database; logs which groups are gone.
  */
 int restore_saved(const struct group_context *context, struct database *database);

@@ -8,6 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct saved_reader;
+struct saved_writer;
+
 #define OUTCOMES_MAX    1000u /* jobs remembered */
 #define OUTCOMES_RECENT 20u   /* of these, the ones that decide about failing */
 #define OUTCOMES_ENOUGH 3u    /* dead jobs that make it failing */
@@ -37,3 +40,7 @@ bool outcomes_failing(const struct outcomes *outcomes);
 /* Returns how many of the last `*ret_n` jobs are dead: of all remembered ones, or of the recent
  * ones if only those fail. */
 unsigned outcomes_count_dead(const struct outcomes *outcomes, unsigned *ret_n);
+
+/* Write and read one field of a saved row. What is read is consistent, whatever the row says. */
+void outcomes_put(struct saved_writer *row, const struct outcomes *outcomes);
+void outcomes_get(struct saved_reader *row, struct outcomes *ret);

@@ -3,11 +3,15 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "supervisor/event/death-save.h"
 #include "supervisor/group/group-context.h"
+#include "supervisor/group/group-save.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
+#include "supervisor/job/job-save.h"
 #include "supervisor/message/actor-save.h"
+#include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/store/saved-rows.h"
 #include <inttypes.h>
@@ -31,10 +35,38 @@ static int restore_actor(const struct group_context *context, struct saved_reade
     return actor_inherit(context->messages, row);
 }
 
+static int restore_death(const struct group_context *context, struct saved_reader *row)
+{
+    return death_log_restore(context->deaths, row);
+}
+
+static int restore_dead_letter(const struct group_context *context, struct saved_reader *row)
+{
+    return dead_letter_restore_row(&context->messages->dead_letters, context->deaths, row);
+}
+
+static int restore_dead_letter_tally(const struct group_context *context, struct saved_reader *row)
+{
+    return dead_letter_tally_restore_row(&context->messages->dead_letters, row);
+}
+
+static int restore_job(const struct group_context *context, struct saved_reader *row)
+{
+    return job_restore_row(context->jobs, row);
+}
+
 /* Within a stage in this order: later ones refer to earlier ones. */
 static const struct kind KINDS[] = {
     {UPGRADE_REFERENCES, MESSAGES_ROW, restore_message_ids},
     {UPGRADE_REFERENCES, ACTOR_ROW, restore_actor},
+    {UPGRADE_GROUPS, DEATH_ROW, restore_death},
+    {UPGRADE_GROUPS, DEAD_LETTER_ROW, restore_dead_letter},
+    {UPGRADE_GROUPS, DEAD_LETTER_TALLY_ROW, restore_dead_letter_tally},
+    {UPGRADE_GROUPS, GROUP_ROW, group_restore_row},
+    {UPGRADE_GROUPS, CELL_ROW, cell_restore_row},
+    {UPGRADE_JOBS, CELL_PLAN_ROW, cell_plan_restore_row},
+    {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
+    {UPGRADE_JOBS, JOB_ROW, restore_job},
 };
 
 struct scan {

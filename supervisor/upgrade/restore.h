@@ -10,6 +10,7 @@ struct group_context;
 
 enum upgrade_stage {
     UPGRADE_REFERENCES, /* there is no actor yet */
+    UPGRADE_GROUPS,     /* groups exist, and have not been resumed */
     UPGRADE_JOBS,       /* groups and workers have been resumed, and there is no other job yet */
     UPGRADE_MESSAGES,   /* all actors of the last supervisor are there, and the loop has not run */
 };

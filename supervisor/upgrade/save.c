@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/upgrade/save.h"
 
+#include "supervisor/event/death-save.h"
 #include "supervisor/group/group-context.h"
+#include "supervisor/group/group-save.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/job/job-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/slot/slot.h"
-#include "supervisor/store/dead-rows.h"
 #include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/store/saved-rows.h"
@@ -24,6 +27,12 @@ struct save {
     int64_t number; /* of the last row */
 };
 
+static int add_row(struct saver *saver, const char *kind, const struct saved_writer *row,
+                   const struct payload *payload)
+{
+    return saved_rows_add(&list_entry(saver, struct save, saver)->database, kind, row, payload);
+}
+
 /* Returns 0 or -errno. */
 static int save_identity(struct save *save, const struct job *job)
 {
@@ -35,6 +44,14 @@ static int save_identity(struct save *save, const struct job *job)
     };
 
     return identity_rows_add(&save->database, &row);
+}
+
+/* What its other row does not have. */
+static int save_rest(struct save *save, const struct job *job)
+{
+    int r = save_identity(save, job);
+
+    return r == 0 ? job_save(job, &save->saver) : r;
 }
 
 static int error_of(int r)
@@ -54,14 +71,14 @@ static int save_job(struct save *save, const struct job *job)
     int r;
 
     if (is_elsewhere(job))
-        return 0;
+        return job_save(job, &save->saver);
     job_to_row(&row, job, job->group->name);
     job_progress_to_row(&row, job);
     row.number = ++save->number;
     row.payload = payload_data(&job->payload);
     row.payload_fd = job->payload.fd;
     r = error_of(job_rows_add(&save->database, &row));
-    return r == 0 ? save_identity(save, job) : r;
+    return r == 0 ? save_rest(save, job) : r;
 }
 
 static int save_list(struct save *save, const struct list *jobs)
@@ -106,7 +123,7 @@ static int save_result(struct save *save, const struct group *group, const struc
     row.name = job->name;
     row.name_size = job->name ? (uint32_t)strlen(job->name) : 0;
     r = ended_rows_put(&save->database, &row);
-    return r == 0 ? save_identity(save, job) : r;
+    return r == 0 ? save_rest(save, job) : r;
 }
 
 static int save_group(struct save *save, const struct group *group)
@@ -137,53 +154,6 @@ static int save_groups(struct save *save, const struct registry *registry)
     return r;
 }
 
-/* Those of durable jobs are in the store. */
-static int save_letter(struct save *save, const struct dead_letter *letter)
-{
-    struct dead_row row = DEAD_ROW_NULL;
-
-    if (letter->reason != DEAD_JOB || letter->row != 0)
-        return 0;
-    row.number = ++save->number;
-    row.letter = letter->id;
-    row.group = letter->recipient;
-    row.group_size = (uint32_t)strcspn(letter->recipient, "/");
-    row.key = letter->topic.key;
-    row.key_size = letter->topic.key_size;
-    row.name = letter->job;
-    row.name_size = (uint32_t)strlen(letter->job);
-    row.reason = letter->text;
-    row.reason_size = letter->text ? (uint32_t)strlen(letter->text) : 0;
-    row.code = letter->code;
-    row.attempts = letter->attempts;
-    row.submitter_uid = letter->submitter_uid;
-    row.created_at = letter->sent_at;
-    row.dead_at = letter->at;
-    row.asked = letter->options;
-    row.payload = payload_data(&letter->payload);
-    row.payload_fd = letter->payload.fd;
-    row.payload_size = letter->payload.size;
-    return dead_rows_put(&save->database, &row);
-}
-
-static int save_letters(struct save *save, const struct dead_letters *letters)
-{
-    int r = 0;
-
-    list_for_each (node, &letters->rings[dead_letter_queue_of(DEAD_JOB)]) {
-        r = save_letter(save, list_entry(node, struct dead_letter, link));
-        if (r < 0)
-            break;
-    }
-    return r;
-}
-
-static int add_row(struct saver *saver, const char *kind, const struct saved_writer *row,
-                   const struct payload *payload)
-{
-    return saved_rows_add(&list_entry(saver, struct save, saver)->database, kind, row, payload);
-}
-
 /* What has been written to them counts as sent. */
 static void flush_actors(const struct message_context *context)
 {
@@ -208,7 +178,11 @@ static int save_all(struct save *save, const struct group_context *context)
     if (r == 0)
         r = save_groups(save, context->registry);
     if (r == 0)
-        r = save_letters(save, &context->messages->dead_letters);
+        r = death_log_save(context->deaths, &save->saver);
+    if (r == 0)
+        r = dead_letters_save(&context->messages->dead_letters, &save->saver);
+    if (r == 0)
+        r = groups_save(context, &save->saver);
     if (r == 0)
         r = actors_save(context->messages, &save->saver);
     return r == 0 ? database_commit(&save->database) : r;

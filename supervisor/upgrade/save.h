@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Saves for an upgrade what only this process knows: jobs that are not durable, with their
- * kept results and dead letters. The next supervisor brings it back with restore_saved().
+ * Saves for an upgrade what only this process knows: jobs that are not durable, with their kept
+ * results, dead letters, death reports, and what was asked of groups and cells and is shown of
+ * them. The next supervisor brings it back with upgrade/restore.h.
  */
 
 #include "supervisor/store/database.h"

@@ -122,6 +122,7 @@ static void on_written(struct job_waiter *waiter, struct job *job)
 static int submit(struct group *group, struct dead_letter *letter, struct pending *pending,
                   struct job **ret)
 {
+    static const struct job_options none = JOB_OPTIONS_DEFAULT;
     struct payload payload = PAYLOAD_NULL;
     struct cell_request wanted = {
         .name = "",
@@ -129,7 +130,8 @@ static int submit(struct group *group, struct dead_letter *letter, struct pendin
         .key_size = letter->topic.key_size,
         .keep_result = true,
         .submitter_uid = letter->submitter_uid,
-        .options = letter->options,
+        /* It may have been read from a file. */
+        .options = job_options_check(&letter->options, 0, 0) ? none : letter->options,
         .data = payload_data(&letter->payload),
         .size = letter->payload.size,
         .changed = pending ? on_written : NULL,

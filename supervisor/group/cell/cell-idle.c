@@ -65,6 +65,12 @@ static void cell_set_retiring(struct cell *cell, bool retiring)
     cell->pool.census.parent = retiring ? &group->retiring : &group->pools.census;
 }
 
+void cell_retire(struct cell *cell)
+{
+    cell_set_retiring(cell, true);
+    pool_set_size(&cell->pool, 0);
+}
+
 void cell_on_idle_timer(struct timer *timer, usec_t now)
 {
     struct cell *cell = list_entry(timer, struct cell, idle_timer);
@@ -78,8 +84,7 @@ void cell_on_idle_timer(struct timer *timer, usec_t now)
         return;
     }
     log_debug("%s has been idle for CellIdleSec=: its workers stop", cell->name);
-    cell_set_retiring(cell, true);
-    pool_set_size(&cell->pool, 0);
+    cell_retire(cell);
 }
 
 int cell_call_back(struct cell *cell)

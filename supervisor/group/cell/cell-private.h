@@ -104,3 +104,5 @@ void cell_call_waiters(struct cell *cell);
 /* ---- cell-idle.c ---- */
 
 void cell_on_idle_timer(struct timer *timer, usec_t now);
+/* Stops the slots of an idle cell; then its group frees it. */
+void cell_retire(struct cell *cell);

@@ -65,8 +65,11 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
 {
     const struct job_row *row = &loaded->row;
     struct job *job;
-    int r = make_job(cell, row, identity, &job);
+    int r;
 
+    if (identity && job_options_check(&row->asked, 0, 0))
+        return -EBADMSG;
+    r = make_job(cell, row, identity, &job);
     if (r != 0)
         return r == JOB_E_EXISTS ? -EEXIST : -ENOMEM;
     job->group = cell->group;
@@ -133,6 +136,8 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     const bool ended = job->record && durable_job_is_ending(job);
     int r = job->key ? 0 : restore_key(job, row);
 
+    if (r == 0 && job_options_check(&row->asked, 0, 0))
+        r = -EBADMSG;
     if (r == 0 && !ended)
         r = restore_deadline(cell, job, row->deadline);
     if (r < 0)

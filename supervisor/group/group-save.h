@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Groups with their cells and slots across an upgrade: what was asked of them beyond what
+ * group-keep.c keeps, and what status shows of them. */
+
+#include "supervisor/saved/saved-row.h"
+
+struct group_context;
+
+/* Saves all groups, in rows of the kinds below. Returns 0 or -errno of the saver. */
+int groups_save(const struct group_context *context, struct saver *saver);
+
+/* Restore a row. What the configuration does not have any more is skipped. Return 0, -EBADMSG or
+ * -ENOMEM. */
+#define GROUP_ROW "group"
+#define CELL_ROW  "cell"
+/* These two before the groups are resumed, */
+int group_restore_row(const struct group_context *context, struct saved_reader *row);
+int cell_restore_row(const struct group_context *context, struct saved_reader *row);
+#define CELL_PLAN_ROW "cell-plan"
+#define SLOT_ROW      "slot"
+/* and these afterwards. */
+int cell_plan_restore_row(const struct group_context *context, struct saved_reader *row);
+int slot_restore_row(const struct group_context *context, struct saved_reader *row);

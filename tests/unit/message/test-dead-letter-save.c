@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/dead-letter/dead-letter-save.h"
+#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <string.h>
+
+static struct dead_letters before, after;
+static struct death_log deaths;
+static struct memory_saver saver;
+
+static void setup(void)
+{
+    dead_letters_init(&before, 10, 1 << 20);
+    dead_letters_init(&after, 10, 1 << 20);
+    death_log_init(&deaths, 10);
+    memory_saver_init(&saver);
+}
+
+static void teardown(void)
+{
+    dead_letters_deinit(&before);
+    dead_letters_deinit(&after);
+    death_log_deinit(&deaths);
+    memory_saver_deinit(&saver);
+}
+
+static void add_letter(enum dead_letter_reason reason, int64_t row)
+{
+    struct payload payload = PAYLOAD_NULL;
+    struct death *death = death_new();
+    const struct dead_letter_facts facts = {
+        .reason = reason,
+        .row = row,
+        .sender = "shop/1",
+        .recipient = "stock/0",
+        .sender_ref = 7,
+        .recipient_ref = 9,
+        .topic = {.type = "order.created", .type_size = 13, .key = "", .key_size = 0},
+        .message = 42,
+        .sent_at = 43,
+        .options = {.max_retries = 3, .timeout = 4, .priority = 5},
+        .submitter_uid = 6,
+        .code = -7,
+        .text = "why",
+        .attempts = 8,
+        .deaths = &death,
+        .n_deaths = 1,
+    };
+
+    ck_assert_ptr_nonnull(death);
+    ck_assert_int_eq(payload_set(&payload, "data", 4), 0);
+    ck_assert_uint_gt(dead_letter_add(&before, &facts, &payload), 0);
+    death_unref(death);
+}
+
+static const struct dead_letter *find(struct dead_letters *letters, uint64_t id)
+{
+    const struct dead_letter *letter = dead_letter_find(letters, id);
+
+    ck_assert_ptr_nonnull(letter);
+    return letter;
+}
+
+START_TEST(letters_are_restored_with_all_they_say)
+{
+    const struct dead_letter *a, *b;
+    struct saved_reader row;
+
+    add_letter(DEAD_JOB, 5); /* is in the store */
+    add_letter(DEAD_UNHANDLED, 0);
+    add_letter(DEAD_ERROR, 0);
+    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    ck_assert_uint_eq(saver.n_rows, 3);
+    for (size_t i = 0; i < 2; i++) {
+        row = memory_saver_read(&saver, i, DEAD_LETTER_ROW);
+        ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), 0);
+    }
+    row = memory_saver_read(&saver, 2, DEAD_LETTER_TALLY_ROW);
+    ck_assert_int_eq(dead_letter_tally_restore_row(&after, &row), 0);
+    ck_assert_mem_eq(after.counts, before.counts, sizeof(after.counts));
+    ck_assert_uint_eq(after.last_id, 3);
+    ck_assert_ptr_null(dead_letter_find(&after, 1));
+    for (uint64_t id = 2; id <= 3; id++) {
+        a = find(&after, id);
+        b = find(&before, id);
+        ck_assert_uint_eq(a->reason, b->reason);
+        ck_assert_uint_eq(a->at, b->at);
+        ck_assert_str_eq(a->sender, b->sender);
+        ck_assert_str_eq(a->recipient, b->recipient);
+        ck_assert_uint_eq(a->sender_ref, b->sender_ref);
+        ck_assert_uint_eq(a->recipient_ref, b->recipient_ref);
+        ck_assert_int_eq(topic_compare(&a->topic, &b->topic), 0);
+        ck_assert_uint_eq(a->message, b->message);
+        ck_assert_uint_eq(a->sent_at, b->sent_at);
+        ck_assert_ptr_null(a->job);
+        ck_assert_uint_eq(a->options.max_retries, b->options.max_retries);
+        ck_assert_uint_eq(a->options.timeout, b->options.timeout);
+        ck_assert_uint_eq(a->options.priority, b->options.priority);
+        ck_assert_uint_eq(a->submitter_uid, b->submitter_uid);
+        ck_assert_int_eq(a->code, b->code);
+        ck_assert_str_eq(a->text, b->text);
+        ck_assert_uint_eq(a->attempts, b->attempts);
+        ck_assert_uint_eq(a->n_deaths, 1);
+        ck_assert_uint_eq(a->payload.size, 4);
+        ck_assert_mem_eq(payload_data(&a->payload), "data", 4);
+    }
+}
+END_TEST
+
+START_TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
+{
+    struct saved_reader row;
+
+    add_letter(DEAD_UNHANDLED, 0);
+    list_entry(list_first(&before.rings[DEAD_LETTERS]), struct dead_letter, link)->payload_dropped =
+        true;
+    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
+    row.payload_size = 0;
+    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), 0);
+    ck_assert(find(&after, 1)->payload_dropped);
+    ck_assert_uint_eq(find(&after, 1)->payload_size, 4);
+}
+END_TEST
+
+static void restore_damaged(void *userdata, struct saved_reader *row)
+{
+    (void)userdata;
+    (void)dead_letter_restore_row(&after, &deaths, row);
+}
+
+START_TEST(damaged_letters_do_no_harm)
+{
+    struct saved_reader row;
+
+    add_letter(DEAD_UNHANDLED, 0);
+    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    memory_saver_damage(&saver, 0, restore_damaged, NULL);
+    row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
+    row.end -= 2;
+    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), -EBADMSG);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        letters_are_restored_with_all_they_say,
+        a_payload_that_was_dropped_is_still_known_to_be_missing,
+        damaged_letters_do_no_harm,
+    };
+
+    return suite_run("dead-letter-save", setup, teardown, tests, ELEMENTS(tests));
+}
