@@ -60,6 +60,13 @@ static void slot_on_owner(void *userdata, uint32_t events)
         loop_stay_awake(slot_context(slot)->loop, usec_add(slot_now(slot), LOST_USEC));
 }
 
+void slot_prove_lost(struct slot *slot)
+{
+    /* The keeper and the successor need the CPU. Others that are dying just cost a wake-up. */
+    if (slot->worker.lost)
+        loop_stay_awake(slot_context(slot)->loop, 0);
+}
+
 void slot_judge_lost(struct slot *slot)
 {
     if (slot->worker.lost)

@@ -184,6 +184,8 @@ void slot_watch_owner(struct slot *slot);
 /* Notes whether the worker marked the lifeline itself, while it was alive. Call before it is
  * killed: afterwards this cannot be told. */
 void slot_judge_lost(struct slot *slot);
+/* Its end is proven: the loop need not stay awake for that. */
+void slot_prove_lost(struct slot *slot);
 
 /* ---- slot-actor.c ---- */
 

@@ -27,6 +27,7 @@ static void slot_on_exit(struct process *process)
 
     slot_keep_text(&slot->status_text, ""); /* of the dead service */
     slot_keep_status(slot);
+    slot_prove_lost(slot);
     slot_event(slot, LIFECYCLE_EVENT_EXITED);
 }
 
