@@ -50,7 +50,7 @@ class Count(TestCase):
         self.assertEqual(self.s.wait_job("long")["state"], "cancelled")
 
     def test_J6_how_far_it_got_is_read_while_it_hangs_and_after_it_died(self):
-        self.s.create("count", "5 stuck-at=3 attempts=1", id="stuck", timeout_usec=300000)
+        self.s.create("count", "5 stuck-at=3 attempts=1", id="stuck", timeout_usec=1000000)
         self.assertEqual(self.published("stuck")["state"], "running")
         self.assertEqual(self.s.wait_job("stuck")["state"], "succeeded")
         self.assertIn('"count":3', self.s.deaths()[0]["state"]["data"])

@@ -88,7 +88,7 @@ class Ends(TestCase):
 
     def test_J3_a_time_out_is_retried(self):
         bell = Bell(self.s, "bell")
-        job = self.s.do("actor", f"before 2 wait {bell.path}\nattempt", timeout_usec=100000)
+        job = self.s.do("actor", f"before 2 wait {bell.path}\nattempt", timeout_usec=1000000)
         self.assertEqual((job["state"], job["result"]), ("succeeded", text("2")))
         self.assertEqual(self.s.deaths()[0]["cause"], "job_timeout")
 
@@ -494,7 +494,7 @@ class Scopes(TestCase):
         s = self.supervisor()
         path = s.path("scope")
         s.write("actor.group", actor(Group={"Environment": f"ACTOR_SCOPE={path} ACTOR_SCOPE_SIGNALS=1"},
-                                     Worker={"WatchdogSec": "300ms", "TimeoutStopSec": "10s"}, Jobs={"MaxRetries": 0}))
+                                     Worker={"WatchdogSec": "1s", "TimeoutStopSec": "1min"}, Jobs={"MaxRetries": 0}))
         s.start()
         never = Bell(s, "never")
         for number, options in enumerate(({"timeout_usec": 50000}, {}), 1):

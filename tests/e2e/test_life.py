@@ -172,7 +172,7 @@ class Deaths(TestCase):
 
 class Watchdogs(TestCase):
     def test_a_busy_worker_without_a_sign_of_life_is_aborted(self):
-        s = self.started({"actor": actor(Worker={"WatchdogSec": "100ms"}, Resources={"LimitCORE": 0})})
+        s = self.started({"actor": actor(Worker={"WatchdogSec": "500ms"}, Resources={"LimitCORE": 0})})
         bell = Bell(s, "bell")
         job = s.do("actor", f"before 2 wait {bell.path}\nattempt")
         self.assertEqual(job["result"], text("2"))
@@ -180,10 +180,10 @@ class Watchdogs(TestCase):
         self.assertEqual((death["cause"], death["signal"]), ("watchdog", "SIGABRT"))
 
     def test_a_busy_worker_that_gives_signs_of_life_goes_on(self):
-        s = self.started({"actor": actor(2, Worker={"WatchdogSec": "200ms"}, Resources={"LimitCORE": 0})})
+        s = self.started({"actor": actor(2, Worker={"WatchdogSec": "1s"}, Resources={"LimitCORE": 0})})
         s.create("actor", "until-cancelled", id="lively")
         bell = Bell(s, "bell")
-        s.do("actor", f"before 2 wait {bell.path}\nattempt")  # its watchdog expires after 200 ms
+        s.do("actor", f"before 2 wait {bell.path}\nattempt")  # its watchdog expires after a second
         self.assertEqual(s.job("lively")["attempt"], 1)
         s.call("Cancel", id="lively")
         self.assertEqual(s.wait_job("lively")["state"], "cancelled")

@@ -233,7 +233,7 @@ class Limits(Case):
     def test_a_handler_that_hangs_is_caught_as_a_job_is(self):
         for wake in "futex", "eventfd":
             with self.subTest(wake=wake):
-                s = self.cast(options=("--wake", wake), Worker={"WatchdogSec": "100ms", "OnCrash": "error-queue"},
+                s = self.cast(options=("--wake", wake), Worker={"WatchdogSec": "500ms", "OnCrash": "error-queue"},
                               Resources={"LimitCORE": 0})
                 bell = Bell(s, "bell")
                 for generation in 1, 2:
@@ -246,7 +246,7 @@ class Limits(Case):
                 s.stop()
 
     def test_a_handler_that_waits_for_an_answer_for_ever_is_caught_too(self):
-        s = self.cast(2, Worker={"WatchdogSec": "100ms", "OnCrash": "error-queue"}, Resources={"LimitCORE": 0})
+        s = self.cast(2, Worker={"WatchdogSec": "500ms", "OnCrash": "error-queue"}, Resources={"LimitCORE": 0})
         s.call("io.troupe.Actors.Pause", actor="actor/1")
         self.said(s, "tell", "actor/0", "query", "actor/1")
         s.wait_event("worker.died", "actor", 1)
@@ -255,8 +255,8 @@ class Limits(Case):
         s.stop()
 
     def test_neither_idleness_nor_a_pause_is_taken_for_a_hang(self):
-        s = self.cast(3, Worker={"WatchdogSec": "100ms"})
-        s.write("clock.group", ini(TALKER, Worker={"WatchdogSec": "400ms", "OnCrash": "error-queue"},
+        s = self.cast(3, Worker={"WatchdogSec": "500ms"})
+        s.write("clock.group", ini(TALKER, Worker={"WatchdogSec": "2s", "OnCrash": "error-queue"},
                                    Resources={"LimitCORE": 0}))
         s.call("Reload")
         s.wait_worker("clock/0", "idle")
@@ -499,7 +499,7 @@ class Timers(Case):
         self.assertEqual(s.do("noisy", "beats 1000 noisy/0 beat 18000")["state"], "succeeded")
         self.assertLess(self.share_of_cpu(s, 2), 0.5)
         took = sorted(self.seconds(lambda: s.do("driver", "tell actor/0 note x")) for _ in range(101))
-        self.assertLess(took[50], 0.1)
+        self.assertLess(took[50], 1)
         s.call("Stop", target="noisy")
         self.assertLess(self.share_of_cpu(s, 2), 0.2)
         s.stop()
