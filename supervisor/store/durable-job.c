@@ -56,7 +56,7 @@ static void remove_rows(struct durable_jobs *jobs, int64_t number,
     if (!removal)
         return;
     *removal = (struct removal){
-        .task = {.apply = removal_apply, .done = removal_done, .lazy = true},
+        .task = {.apply = removal_apply, .done = removal_done, .urgency = STORE_LAZY},
         .number = number,
         .remove = remove,
     };
@@ -156,8 +156,38 @@ static int durable_apply(struct store_task *task, struct database *database)
     return job_rows_update(database, &durable->row);
 }
 
+/* ---- additions that are held ---- */
+
+#define CREDIT_MAX  16
+#define CREDIT_LOST 4  /* by one that did not pay */
+#define CREDIT_WON  8  /* by one that did, while few do */
+#define TRY_EVERY   64 /* of those that are not held without credit */
+
+/* Whether to hold the next. */
+static bool hold_begin(struct durable_hold *hold)
+{
+    if (hold->credit < 0 && ++hold->n_passed < TRY_EVERY)
+        return false;
+    hold->n_passed = 0;
+    return true;
+}
+
+static void hold_end(struct durable_job *durable, bool paid)
+{
+    struct durable_hold *hold = durable->hold;
+    int credit;
+
+    if (!hold)
+        return;
+    durable->hold = NULL;
+    credit = hold->credit + (!paid ? -CREDIT_LOST : hold->credit < 0 ? CREDIT_WON : 1);
+    hold->credit = credit < -CREDIT_MAX ? -CREDIT_MAX : credit > CREDIT_MAX ? CREDIT_MAX : credit;
+}
+
+/* ---- giving ---- */
+
 /* Gives the store what is noted. */
-static void durable_give(struct durable_job *durable, bool lazy)
+static void durable_give(struct durable_job *durable)
 {
     durable->jobs->n_busy++;
     durable->given = durable->noted;
@@ -167,7 +197,10 @@ static void durable_give(struct durable_job *durable, bool lazy)
      * that replaces one takes no more space than that. */
     durable->task.addition = (durable->given & DURABLE_ADD) != 0 && durable->replaces == 0 &&
                              !(durable->ended && !durable->record.job->keep_result);
-    durable->task.lazy = lazy;
+    durable->task.urgency = durable->hold      ? STORE_HELD
+                            : durable->hurries ? STORE_AT_ONCE
+                                               : STORE_LAZY;
+    durable->hurries = false;
     store_add(durable->jobs->store, &durable->task);
 }
 
@@ -195,17 +228,9 @@ static bool durable_take_back(struct durable_job *durable)
     if (!store_cancel(durable->jobs->store, &durable->task))
         return false;
     durable->noted |= durable->given;
+    durable->hurries |= durable->task.urgency != STORE_LAZY;
     durable_got(durable);
     return true;
-}
-
-static void durable_note(struct durable_job *durable, enum durable_change change, bool lazy)
-{
-    const bool all_lazy = lazy && (durable->given == 0 || durable->task.lazy);
-
-    durable->noted |= change;
-    if (durable_take_back(durable))
-        durable_give(durable, all_lazy);
 }
 
 static void durable_drop_payload(struct durable_job *durable)
@@ -233,14 +258,17 @@ static void durable_done(struct store_task *task, int result)
     durable_got(durable);
     durable_drop_payload(durable);
     if (changes & DURABLE_ADD) {
+        hold_end(durable, false);
         durable->stored = result == 0;
         if (result == -EIO) /* it may be on disk */
             remove_rows(durable->jobs, durable->row.number, remove_job);
     }
-    if (result != 0)
+    if (result != 0) {
         durable->noted = 0;
+        durable->hurries = false;
+    }
     if (durable->noted != 0)
-        durable_give(durable, false);
+        durable_give(durable);
     else
         durable_forget_attempt(durable);
     durable->jobs->written(durable->record.job, changes, result);
@@ -305,7 +333,8 @@ void durable_job_found(struct job *job, unsigned keeps)
         durable->keeps = keeps & (DURABLE_RESULT | (durable->letter != 0 ? DURABLE_LETTER : 0u));
     }
     list_swap(&durable->answers, &durable->later);
-    durable_give(durable, false);
+    durable->hurries = true;
+    durable_give(durable);
 }
 
 void durable_job_leave(struct job *job)
@@ -365,10 +394,28 @@ struct job *durable_job_find(const struct durable_jobs *jobs, const struct job_r
     return job && job->record && durable_job_number(job) == row->number ? job : NULL;
 }
 
-void durable_job_add(struct job *job)
+/* A job with a name, or that replaces a dead letter, depends on other rows: it takes its turn. */
+void durable_job_add(struct job *job, struct durable_hold *hold)
 {
-    durable_describe(durable_of(job));
-    durable_note(durable_of(job), DURABLE_ADD, false);
+    struct durable_job *durable = durable_of(job);
+
+    durable_describe(durable);
+    if (hold && !job->name && durable->replaces == 0 && hold_begin(hold))
+        durable->hold = hold;
+    durable->noted |= DURABLE_ADD;
+    durable->hurries = true;
+    durable_give(durable);
+}
+
+/* A lazy update does not join an addition that is held or being written: the end may come first. */
+static void durable_note_update(struct durable_job *durable, bool lazy)
+{
+    durable->noted |= DURABLE_UPDATE;
+    durable->hurries |= !lazy;
+    if ((lazy && durable->given != 0) || !durable_take_back(durable))
+        return;
+    durable->hold = NULL;
+    durable_give(durable);
 }
 
 void durable_job_update(struct job *job, bool lazy)
@@ -378,7 +425,7 @@ void durable_job_update(struct job *job, bool lazy)
     if (durable_job_is_unread(job))
         durable->noted |= DURABLE_UPDATE; /* written when its row has been read */
     else if (durable->stored || durable_job_is_busy(job))
-        durable_note(durable, DURABLE_UPDATE, lazy);
+        durable_note_update(durable, lazy);
 }
 
 bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64_t letter)
@@ -386,6 +433,7 @@ bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64
     struct durable_job *durable = durable_of(job);
     const bool taken_back = durable_take_back(durable);
 
+    hold_end(durable, taken_back);
     if (taken_back && !durable->stored &&
         ((keeps == 0 && durable->replaces == 0) || job->refusal != 0)) {
         durable->noted = 0;
@@ -399,8 +447,9 @@ bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64
     durable->keeps = keeps;
     durable->letter = letter;
     durable->noted = DURABLE_END | (durable->noted & DURABLE_ADD);
+    durable->hurries = true;
     if (taken_back && !durable_job_is_unread(job))
-        durable_give(durable, false);
+        durable_give(durable);
     return true;
 }
 

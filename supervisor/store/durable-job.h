@@ -47,6 +47,15 @@ struct durable_jobs {
     void (*idle)(struct durable_jobs *jobs);
 };
 
+/*
+ * Learns whether the jobs of a cell end so soon that their additions had better wait for that: then
+ * one commit holds both. {0} is one that has learnt nothing yet. Private to durable-job.c.
+ */
+struct durable_hold {
+    int credit;        /* holds that paid, less those that did not; bounded */
+    unsigned n_passed; /* additions that were not held since the last that was */
+};
+
 struct durable_job {
     struct job_record record;
     struct durable_jobs *jobs;
@@ -56,15 +65,17 @@ struct durable_job {
     struct payload
         payload; /* the bytes that the store writes: the job's own, unless `owns_payload` */
     bool owns_payload;
-    unsigned given;     /* changes that the store has */
-    unsigned noted;     /* changes that it gets when it has written those */
-    bool stored;        /* the row is on disk */
-    bool ended;         /* as `end`, which clients do not see yet */
-    enum job_state end; /* valid if `ended`, as are the next two */
-    unsigned keeps;     /* enum durable_rest */
-    uint64_t letter;    /* id of its dead letter */
-    bool leaves;        /* memory, once all is written */
-    int64_t replaces;   /* row of the dead letter that goes when this one is added; 0 = none */
+    unsigned given;            /* changes that the store has */
+    unsigned noted;            /* changes that it gets when it has written those */
+    bool hurries;              /* somebody waits for what is noted */
+    struct durable_hold *hold; /* of which the addition is held; NULL = it is not */
+    bool stored;               /* the row is on disk */
+    bool ended;                /* as `end`, which clients do not see yet */
+    enum job_state end;        /* valid if `ended`, as are the next two */
+    unsigned keeps;            /* enum durable_rest */
+    uint64_t letter;           /* id of its dead letter */
+    bool leaves;               /* memory, once all is written */
+    int64_t replaces; /* row of the dead letter that goes when this one is added; 0 = none */
     struct kept_attempt *kept; /* the end of an attempt, until it is written; NULL = none */
     struct list unread_link;   /* linked = its row has not been read: its end waits for that */
     struct list answers;       /* struct job_waiter.link: called when `given` is written */
@@ -107,8 +118,8 @@ void durable_jobs_close(struct durable_jobs *jobs);
 /* Finds the job of a row, if it is in memory. Returns NULL if it is not. */
 struct job *durable_job_find(const struct durable_jobs *jobs, const struct job_row *row);
 
-/* Notes that a complete job is to be added. */
-void durable_job_add(struct job *job);
+/* Notes that a complete job is to be added. `hold` is its cell's; NULL = it does not begin now. */
+void durable_job_add(struct job *job, struct durable_hold *hold);
 
 /* The job is about to drop its payload: the store may still read it. */
 void durable_job_take_payload(struct job *job);

@@ -47,6 +47,8 @@ struct store {
     uint64_t batch;                /* that `pending` will be */
     struct loop_deferred handover; /* at the end of the turn */
     struct timer lazy;
+    struct list held;  /* tasks that wait for their time, oldest first */
+    struct timer hold; /* until the first of them is pending */
     struct store_report seen;
     int64_t next_number; /* 0 = not known yet */
     struct loop_watch watch;

@@ -17,6 +17,8 @@
 
 /* The first time until it is tried whether there is space again, or to open the database. */
 #define RETRY USEC_PER_SEC
+/* The batch of tasks that are held. */
+#define HELD UINT64_MAX
 /* Pages in the log before it is copied into the database. */
 #define LOG_PAGES 2000
 
@@ -35,8 +37,8 @@ static void hand_over(struct store *store)
     pthread_mutex_lock(&store->mutex);
     list_append(&store->queue, &store->pending);
     store->handed = store->batch++;
-    pthread_cond_signal(&store->wake);
     pthread_mutex_unlock(&store->mutex);
+    pthread_cond_signal(&store->wake);
 }
 
 static void on_handover(struct loop_deferred *deferred)
@@ -50,22 +52,67 @@ static void on_lazy(struct timer *timer, usec_t now)
     hand_over(list_entry(timer, struct store, lazy));
 }
 
-void store_add(struct store *store, struct store_task *task)
+/* Returns whether the timer runs, which is set to `after` unless it did. */
+static bool run_timer(struct store *store, struct timer *timer, usec_t after)
 {
-    struct timer_queue *timers = loop_timers(store->loop);
+    return timer_armed(timer) ||
+           timer_arm(loop_timers(store->loop), timer, usec_add(loop_now(store->loop), after)) == 0;
+}
 
+static void make_pending(struct store *store, struct store_task *task)
+{
     task->batch = store->batch;
     list_push_back(&store->pending, &task->link);
-    if (task->lazy && (timer_armed(&store->lazy) ||
-                       timer_arm(timers, &store->lazy, loop_now(store->loop) + STORE_LAZY) == 0))
+}
+
+/* Ends the waiting of tasks that are held until `now`. */
+static void release(struct store *store, usec_t now)
+{
+    struct list *node;
+
+    while ((node = list_first(&store->held)) &&
+           (task_of(node)->held_until <= now ||
+            !run_timer(store, &store->hold, usec_sub(task_of(node)->held_until, now)))) {
+        list_unlink(node);
+        make_pending(store, task_of(node));
+        loop_defer(store->loop, &store->handover);
+    }
+}
+
+static void on_hold(struct timer *timer, usec_t now)
+{
+    release(list_entry(timer, struct store, hold), now);
+}
+
+/* Returns false without memory. */
+static bool hold(struct store *store, struct store_task *task)
+{
+    if (!run_timer(store, &store->hold, STORE_HOLD))
+        return false;
+    task->batch = HELD;
+    task->held_until = loop_now(store->loop) + STORE_HOLD;
+    list_push_back(&store->held, &task->link);
+    return true;
+}
+
+void store_add(struct store *store, struct store_task *task)
+{
+    if (task->urgency == STORE_HELD && hold(store, task))
         return;
-    loop_defer(store->loop, &store->handover);
+    make_pending(store, task);
+    if (task->urgency != STORE_LAZY || !run_timer(store, &store->lazy, STORE_LAZY_MAX))
+        loop_defer(store->loop, &store->handover);
 }
 
 bool store_cancel(struct store *store, struct store_task *task)
 {
     bool waits;
 
+    if (task->batch == HELD) {
+        list_unlink(&task->link);
+        task->batch = 0;
+        return true;
+    }
     /* Pending tasks are the loop's own, but most are with the thread already. */
     pthread_mutex_lock(&store->mutex);
     waits = task->batch > store->taken;
@@ -193,10 +240,12 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
     store->batch = 1;
     configure_sqlite();
     list_init(&store->pending);
+    list_init(&store->held);
     list_init(&store->queue);
     list_init(&store->finished);
     loop_deferred_init(&store->handover, on_handover);
     timer_init(&store->lazy, on_lazy);
+    timer_init(&store->hold, on_hold);
     store_worker_init(store);
     (void)pthread_mutex_init(&store->mutex, NULL);
     init_condition(&store->wake);
@@ -221,7 +270,7 @@ static void cancel_pending(struct store *store)
 {
     struct list *node;
 
-    while ((node = list_first(&store->pending))) {
+    while ((node = list_first(&store->pending)) || (node = list_first(&store->held))) {
         list_unlink(node);
         task_of(node)->done(task_of(node), -ECANCELED);
     }
@@ -231,6 +280,7 @@ struct store *store_free(struct store *store)
 {
     if (!store)
         return NULL;
+    release(store, USEC_INFINITY);
     hand_over(store);
     pthread_mutex_lock(&store->mutex);
     store->stopping = true;
@@ -243,6 +293,7 @@ struct store *store_free(struct store *store)
     cancel_pending(store);
     loop_undefer(&store->handover);
     timer_disarm(loop_timers(store->loop), &store->lazy);
+    timer_disarm(loop_timers(store->loop), &store->hold);
     loop_unwatch(store->loop, &store->watch);
     close_fd(store->event_fd);
     (void)pthread_cond_destroy(&store->wake);

@@ -16,10 +16,18 @@
 struct database;
 struct store;
 
+enum store_urgency {
+    STORE_AT_ONCE,
+    STORE_HELD, /* for STORE_HOLD, whatever else is written: it is likely to be taken back */
+    STORE_LAZY, /* until something else is written, or for STORE_LAZY_MAX */
+};
+#define STORE_HOLD     200 /* microseconds: about one sync of a fast disk */
+#define STORE_LAZY_MAX (20 * USEC_PER_MSEC)
+
 /*
  * A change or a read, embedded in what it concerns. From store_add() until done(), or until
  * store_cancel() returns true, it belongs to the store, and what apply() uses must not change.
- * Tasks are applied in the order in which they were added.
+ * Tasks are applied in the order in which they were added; later ones overtake those that are held.
  */
 struct store_task {
     struct list link;
@@ -28,8 +36,9 @@ struct store_task {
     /* Refused while the store is not open: -ENOSPC, -EIO. Other tasks wait until it is open again:
      * they must not get lost. */
     bool addition;
-    /* Written with the next commit, or after STORE_LAZY. */
-    bool lazy;
+    /* How long it may wait before it is handed to the thread. */
+    enum store_urgency urgency;
+    usec_t held_until; /* private to the store */
     /* Runs in the thread, within a transaction; touches the task, and what belongs to it, only. May
      * run more than once until it is committed. Returns what done() gets: 0, a positive result, or
      * an error of the database as it is. */
@@ -41,8 +50,6 @@ struct store_task {
      *   -ECANCELED     store_free(): it could not be written */
     void (*done)(struct store_task *task, int result);
 };
-
-#define STORE_LAZY (20 * USEC_PER_MSEC)
 
 enum store_state {
     STORE_OPENING, /* tasks wait */

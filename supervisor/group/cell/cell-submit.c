@@ -145,7 +145,7 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     if (job->record)
-        durable_job_add(job);
+        durable_job_add(job, job->state == JOB_QUEUED ? &cell->hold : NULL);
     job_event(job, "job.accepted", NULL, "is accepted");
     *ret = job;
     return 0;

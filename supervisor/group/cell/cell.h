@@ -24,6 +24,7 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/pool/pool.h"
+#include "supervisor/store/durable-job.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -67,6 +68,7 @@ struct cell {
     struct cell_progress progress;
     struct job_counts counts;
     struct job_history history;
+    struct durable_hold hold;
     usec_t idle_since;             /* monotonic: when its last live job ended */
     struct timer idle_timer;       /* fires when it may have been idle for CellIdleSec= */
     struct loop_deferred dispatch; /* matches jobs and slots at the end of the turn */

@@ -58,14 +58,17 @@ static void teardown(void)
 struct change {
     struct store_task task;
     int64_t number;
-    int result; /* 1000 = not done */
+    int result;     /* 1000 = not done */
+    unsigned order; /* of done() */
 };
 
 static unsigned n_left; /* tasks that are not done */
+static unsigned n_done;
 
 static void on_done(struct store_task *task, int result)
 {
     list_entry(task, struct change, task)->result = result;
+    list_entry(task, struct change, task)->order = ++n_done;
     if (--n_left == 0)
         loop_stop(loop);
 }
@@ -185,14 +188,14 @@ START_TEST(a_lazy_task_goes_with_the_next_one)
     usec_t began;
 
     run_until(STORE_OPEN);
-    lazy.task.lazy = true;
+    lazy.task.urgency = STORE_LAZY;
     began = clock_now();
     add(&lazy);
     run_until_done();
-    ck_assert_uint_ge(clock_now() - began, STORE_LAZY);
+    ck_assert_uint_ge(clock_now() - began, STORE_LAZY_MAX);
     ck_assert_int_eq(lazy.result, 0);
     lazy = change(3, apply_add);
-    lazy.task.lazy = true;
+    lazy.task.urgency = STORE_LAZY;
     add(&lazy);
     add(&other);
     run_until_done();
@@ -200,15 +203,52 @@ START_TEST(a_lazy_task_goes_with_the_next_one)
 }
 END_TEST
 
+START_TEST(others_overtake_a_task_that_is_held)
+{
+    struct change held = change(1, apply_add), other = change(2, apply_add);
+    usec_t began;
+
+    run_until(STORE_OPEN);
+    held.task.urgency = STORE_HELD;
+    began = clock_now();
+    add(&held);
+    add(&other);
+    run_until_done();
+    ck_assert_uint_ge(clock_now() - began, STORE_HOLD);
+    ck_assert_int_eq(held.result, 0);
+    ck_assert_uint_gt(held.order, other.order);
+}
+END_TEST
+
+START_TEST(a_task_that_is_held_can_be_taken_back)
+{
+    struct change first = change(1, apply_add), second = change(2, apply_add);
+
+    run_until(STORE_OPEN);
+    first.task.urgency = second.task.urgency = STORE_HELD;
+    add(&first);
+    add(&second);
+    ck_assert(store_cancel(store, &first.task));
+    n_left--;
+    run_until_done();
+    ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
+    ck_assert_int_eq(fetch(2), 0);
+}
+END_TEST
+
 START_TEST(the_end_writes_what_waits)
 {
     struct change lazy = change(1, apply_add), other = change(2, apply_add);
+    struct change held = change(3, apply_add);
 
-    lazy.task.lazy = true;
+    lazy.task.urgency = STORE_LAZY;
+    held.task.urgency = STORE_HELD;
+    add(&held);
     add(&lazy);
     add(&other);
     store = store_free(store);
     ck_assert_int_eq(lazy.result, 0);
+    ck_assert_int_eq(held.result, 0);
     ck_assert_int_eq(other.result, 0);
     start();
     ck_assert_int_eq(fetch(1), 0);
@@ -362,6 +402,8 @@ int main(void)
         one_that_fails_by_itself_leaves_the_others,
         a_task_can_be_taken_back_until_the_thread_has_it,
         a_lazy_task_goes_with_the_next_one,
+        others_overtake_a_task_that_is_held,
+        a_task_that_is_held_can_be_taken_back,
         the_end_writes_what_waits,
         numbers_are_never_used_again,
         only_the_owner_may_read_the_files,
