@@ -23,7 +23,9 @@ struct saved_file;
 
 /* Checks the new program, and makes way for it. */
 struct upgrade {
-    struct upgrade_call *call;    /* under way; NULL = none */
+    struct list calls;            /* struct upgrade_call.link: one upgrade for all */
+    struct loop_deferred begin;   /* begins it, once the supervisor runs */
+    bool checking;                /* the new program is being checked */
     struct spawner_client client; /* of the check */
     pid_t pid;
     int output_fd, report_fd; /* of the check */
@@ -97,6 +99,8 @@ int supervisor_start_groups(struct supervisor *supervisor);
 void supervisor_open_store(struct supervisor *supervisor);
 /* Whether changes of durable jobs are being written. */
 bool supervisor_store_is_writing(const struct supervisor *supervisor);
+/* Whether jobs are being read: the ends of those that a worker had in hand wait for that. */
+bool supervisor_store_is_restoring(const struct supervisor *supervisor);
 bool supervisor_store_is_opening(const struct supervisor *supervisor);
 /* Waits until all is written that can be. */
 void supervisor_close_store(struct supervisor *supervisor);
@@ -105,12 +109,15 @@ void supervisor_close_store(struct supervisor *supervisor);
 
 /* Pauses all groups, if the keeper says so. */
 void supervisor_enter_safe_mode(struct supervisor *supervisor);
-/* Resumes them. In any case earlier crashes do not count any more. */
-void supervisor_leave_safe_mode(struct supervisor *supervisor);
+/* Resumes them. In any case earlier crashes do not count any more. Returns whether there was safe
+ * mode. */
+bool supervisor_leave_safe_mode(struct supervisor *supervisor);
 
 /* ---- supervisor-upgrade.c ---- */
 
 void supervisor_init_upgrade(struct supervisor *supervisor);
+/* Begins an upgrade that waits: the supervisor runs. */
+void supervisor_resume_upgrade(struct supervisor *supervisor);
 /* Gives up the one that is under way: the supervisor stops. */
 void supervisor_end_upgrade(struct supervisor *supervisor);
 /* Saves what only this process knows, while the loop stands still. Returns false if the upgrade has

@@ -100,10 +100,11 @@ static void finish(struct supervisor *supervisor, int r)
     list_unlink(&call->link);
     call->result = r;
     if (r == 0)
-        supervisor_leave_safe_mode(supervisor);
+        call->left_safe_mode = supervisor_leave_safe_mode(supervisor);
     log_outcome(supervisor, call);
     if (!list_empty(&supervisor->reloads))
         loop_defer(parts->loop, &supervisor->reload);
+    supervisor_resume_upgrade(supervisor);
     if (call->done)
         call->done(call);
 }

@@ -113,6 +113,7 @@ static void review_readiness(struct supervisor *supervisor)
                                               .message = message,
                                           });
     supervisor_resume_reload(supervisor);
+    supervisor_resume_upgrade(supervisor);
 }
 
 void supervisor_on_status_due(struct timer *timer, usec_t now)

@@ -32,13 +32,13 @@ void supervisor_enter_safe_mode(struct supervisor *supervisor)
     pause_all(supervisor, true);
 }
 
-void supervisor_leave_safe_mode(struct supervisor *supervisor)
+bool supervisor_leave_safe_mode(struct supervisor *supervisor)
 {
     struct control_context *control = &supervisor->parts.control;
 
     spawner_forgive(&supervisor->parts.process.spawner);
     if (!control->predecessors.safe_mode)
-        return;
+        return false;
     control->predecessors.safe_mode = false;
     event_emit(&supervisor->parts.events, (struct event){
                                               .level = LOG_LEVEL_NOTICE,
@@ -46,4 +46,5 @@ void supervisor_leave_safe_mode(struct supervisor *supervisor)
                                               .message = "safe mode has ended",
                                           });
     pause_all(supervisor, false);
+    return true;
 }

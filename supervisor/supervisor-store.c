@@ -14,6 +14,8 @@
 
 #define STATE_DIRECTORY "/var/lib/troupe"
 #define STORE_FILE      "troupe.db"
+/* What is not written by then stays as it is on disk. */
+#define WRITE_TIMEOUT (10 * USEC_PER_SEC)
 
 static bool is_needed(const struct registry *registry)
 {
@@ -67,7 +69,20 @@ static void on_changed(void *userdata, enum store_state state)
                                   .message_id = EVENT_ID_STORE,
                                   .message = problem});
     call_senders(&supervisor->parts.registry);
+    supervisor_resume_upgrade(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
+}
+
+static void on_restored(struct restore *restore)
+{
+    supervisor_resume_upgrade(supervisor_of(restore, restore));
+}
+
+bool supervisor_store_is_restoring(const struct supervisor *supervisor)
+{
+    const struct durable_jobs *durable = &supervisor->parts.durable;
+
+    return durable->restores && store_state(durable->store) == STORE_OPEN;
 }
 
 /* A stop waits until all is written. */
@@ -117,6 +132,7 @@ void supervisor_open_store(struct supervisor *supervisor)
     parts->messages.dead_letters.drop_row = on_letter_dropped;
     parts->messages.dead_letters.userdata = &parts->durable;
     restore_init(&supervisor->restore, &parts->groups);
+    supervisor->restore.done = on_restored;
     r = open_store(supervisor);
     if (r < 0)
         log_error("cannot start the store of durable jobs: %s", strerror(-r));
@@ -129,8 +145,20 @@ bool supervisor_store_is_opening(const struct supervisor *supervisor)
     return store && store_state(store) == STORE_OPENING;
 }
 
+/* An end that a worker told while its job was being added is written after that. */
+static void write_all(struct supervisor *supervisor)
+{
+    const usec_t end = usec_add(clock_now(), WRITE_TIMEOUT);
+    usec_t left;
+
+    while (supervisor_store_is_writing(supervisor) && (left = clock_left(end)) > 0)
+        store_work(supervisor->parts.durable.store, left);
+}
+
 void supervisor_close_store(struct supervisor *supervisor)
 {
+    if (supervisor->parts.durable.store)
+        write_all(supervisor);
     supervisor->parts.durable.store = store_free(supervisor->parts.durable.store);
     durable_jobs_close(&supervisor->parts.durable);
     restore_deinit(&supervisor->restore);

@@ -49,14 +49,18 @@ static void end_check(struct upgrade *upgrade, struct loop *loop)
     upgrade->output_fd = close_fd(upgrade->output_fd);
     upgrade->report_fd = close_fd(upgrade->report_fd);
     upgrade->pid = 0;
+    upgrade->checking = false;
 }
 
 static void fail(struct supervisor *supervisor, const char *reason)
 {
-    struct upgrade_call *call = TAKE_PTR(supervisor->upgrade.call);
-
     log_error("no upgrade: %s", reason);
-    call->failed(call, reason);
+    list_for_each_safe (node, &supervisor->upgrade.calls) {
+        struct upgrade_call *call = list_entry(node, struct upgrade_call, link);
+
+        list_unlink(&call->link);
+        call->failed(call, reason);
+    }
 }
 
 /* Nothing has changed: the check could not be started. */
@@ -199,24 +203,40 @@ static int begin_check(struct supervisor *supervisor)
 
 /* ---- the upgrade ---- */
 
-static void supervisor_upgrade(void *userdata, struct upgrade_call *call)
+static void begin(struct loop_deferred *deferred)
 {
-    struct supervisor *supervisor = userdata;
+    struct supervisor *supervisor = supervisor_of(deferred, upgrade.begin);
     struct upgrade *upgrade = &supervisor->upgrade;
     int r;
 
-    if (upgrade->call) {
-        call->failed(call, "another upgrade is under way");
+    if (upgrade->checking || upgrade->approved || list_empty(&upgrade->calls) ||
+        supervisor->parts.control.state != CONTROL_RUNNING ||
+        supervisor_store_is_restoring(supervisor))
         return;
-    }
-    upgrade->call = call;
-    if (supervisor->parts.control.state != CONTROL_RUNNING) {
-        fail(supervisor, "the supervisor is starting, reloading or stopping");
-        return;
-    }
+    upgrade->checking = true;
     r = begin_check(supervisor);
     if (r < 0)
         fail_with(supervisor, "cannot start the check", r);
+}
+
+/* Waits while the supervisor starts, reloads or reads durable jobs, and joins an upgrade that is
+ * under way. */
+static void supervisor_upgrade(void *userdata, struct upgrade_call *call)
+{
+    struct supervisor *supervisor = userdata;
+
+    list_init(&call->link);
+    list_push_back(&supervisor->upgrade.calls, &call->link);
+    if (supervisor->parts.control.state == CONTROL_STOPPING)
+        fail(supervisor, "the supervisor is stopping");
+    else
+        supervisor_resume_upgrade(supervisor);
+}
+
+void supervisor_resume_upgrade(struct supervisor *supervisor)
+{
+    if (!list_empty(&supervisor->upgrade.calls))
+        loop_defer(loop_of(supervisor), &supervisor->upgrade.begin);
 }
 
 void supervisor_init_upgrade(struct supervisor *supervisor)
@@ -224,6 +244,8 @@ void supervisor_init_upgrade(struct supervisor *supervisor)
     struct upgrade *upgrade = &supervisor->upgrade;
 
     *upgrade = (struct upgrade){.client.handler = &CHECK, .output_fd = -1, .report_fd = -1};
+    list_init(&upgrade->calls);
+    loop_deferred_init(&upgrade->begin, begin);
     timer_init(&upgrade->timeout, on_timeout);
     supervisor->parts.control.upgrade = supervisor_upgrade;
 }
@@ -235,7 +257,8 @@ void supervisor_end_upgrade(struct supervisor *supervisor)
     spawner_kill(&supervisor->parts.process.spawner, &upgrade->client, upgrade->pid);
     spawner_forget(&supervisor->parts.process.spawner, &upgrade->client);
     end_check(upgrade, loop_of(supervisor));
-    if (upgrade->call)
+    loop_undefer(&upgrade->begin);
+    if (!list_empty(&upgrade->calls))
         fail(supervisor, "the supervisor is stopping");
 }
 

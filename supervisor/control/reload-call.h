@@ -20,6 +20,7 @@ struct reload_call {
     void (*done)(struct reload_call *call); /* called once; may deinit and free the call */
     /* 0; CONFIG_E_INVALID with problems (nothing has changed); or -errno. */
     int result;
+    bool left_safe_mode;
     struct reload_changes changes;
     struct config_problems
         problems;                  /* why the reload failed; of a partial one, what was left out */

@@ -142,6 +142,8 @@ static void stop(struct restore *restore)
     restore->context->durable->restores = false;
     restore_free_copies(restore->chunk);
     free(TAKE_PTR(restore->chunk));
+    if (restore->done)
+        restore->done(restore);
 }
 
 static void on_loaded(struct store_task *task, int result);
@@ -252,6 +254,8 @@ static void finish(struct restore *restore)
         group->restores = false;
     }
     restore_begin(restore); /* groups may have come meanwhile */
+    if (restore->done)
+        restore->done(restore);
 }
 
 /* Reads the next chunk, of this stage or the next one. */

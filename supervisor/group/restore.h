@@ -21,6 +21,7 @@ struct restore {
     bool letters_read;
     struct database
         *saved; /* for an upgrade: nothing in it is durable; NULL = the store's is read */
+    void (*done)(struct restore *restore); /* read, or failed; NULL = nobody wants to know */
 };
 
 void restore_init(struct restore *restore, const struct group_context *context);

@@ -193,6 +193,15 @@ static void on_event(void *userdata, uint32_t events)
     call_done(&finished);
 }
 
+void store_work(struct store *store, usec_t timeout)
+{
+    struct pollfd wait = {.fd = store->event_fd, .events = POLLIN};
+
+    hand_over(store);
+    if (poll(&wait, 1, (int)(timeout / USEC_PER_MSEC) + 1) > 0)
+        on_event(store, POLLIN);
+}
+
 /* The loop's thread handles all signals. */
 static int start_thread(struct store *store)
 {

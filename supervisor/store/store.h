@@ -79,6 +79,10 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
  * all of them. NULL allowed; returns NULL. */
 struct store *store_free(struct store *store);
 
+/* Without the loop: hands all tasks to the thread, waits for at most `timeout` until it has
+ * finished some, and calls done() for those. */
+void store_work(struct store *store, usec_t timeout);
+
 /* Adds a task that is not in the store. done() is never called from within. */
 void store_add(struct store *store, struct store_task *task);
 

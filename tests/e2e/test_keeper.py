@@ -365,7 +365,8 @@ class Restart(TestCase):
         self.assertIn(f"safe mode, the supervisor has crashed {len(crashes)} times: all groups are paused until troupectl reload",
                       status.stdout)
         s.wait_told("STATUS=2 of 2 workers up in 2 groups; safe mode, all groups are paused, see troupectl status")
-        s.call("Reload")
+        self.assertEqual(s.ctl("reload", check=True).stdout,
+                         "no group has changed\nsafe mode has ended: all groups are resumed\n")
         self.assertEqual(s.wait_job(job)["result"], text("a"))
         self.assertFalse(s.call("GetInfo")["safe_mode"])
         self.assertEqual(s.ctl("status").returncode, 0)

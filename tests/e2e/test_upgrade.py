@@ -9,9 +9,10 @@ import unittest
 
 from test_cells import keyed
 from test_life import actor, service
-from troupe import BUILD, LIMIT, Bell, TestCase, VarlinkError, text
+from troupe import BUILD, LIMIT, Bell, Cgroup, TestCase, VarlinkError, limit, text
 
 NEW = "9.8.7"
+UPGRADES = int(os.environ.get("TESTS_UPGRADES", "0"))
 HOUR = 3600000000
 
 
@@ -265,6 +266,37 @@ exec {s.path("real")} "$@"
         self.assertEqual(s.supervisor_pid, before)
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
 
+    def test_an_upgrade_that_is_requested_during_another_one_joins_it(self):
+        s = self.installed({"actor": actor()})
+        with open(s.path("trouped-supervisor"), "rb") as file:
+            program = file.read()
+        with open(s.path("real"), "wb") as file:
+            file.write(program)
+        os.chmod(s.path("real"), 0o755)
+        os.mkfifo(s.path("wait"))
+        self.install(s, f"""#!/bin/sh
+[ "$1" != --check ] || read line <{s.path("wait")}
+exec {s.path("real")} "$@"
+""".encode())
+        connections = [s.connect() for _ in range(2)]
+        for connection in connections:
+            connection.send("Upgrade", {})
+        s.until(lambda: s.log().count("Upgrade asked for by") == 2)
+        with open(s.path("wait"), "w", encoding="ascii") as file:
+            file.write("go\n")
+        for connection in connections:
+            with self.assertRaisesRegex(VarlinkError, "Restarting"):
+                connection.reply()
+        s.wait_supervisor()
+        s.until(lambda: s.call("GetInfo")["upgrades"] == 1)
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+
+    def test_upgrades_back_to_back_all_happen(self):
+        s = self.installed({"actor": actor(10)})
+        for _ in range(5):
+            s.ctl("upgrade", check=True)
+        self.assertEqual(s.call("GetInfo")["upgrades"], 5)
+
     def test_a_new_program_that_could_not_start_changes_nothing(self):
         s = self.installed({"actor": actor()})
         self.install(s, b"#!/bin/sh\necho wrong machine\nexit 3\n")
@@ -312,6 +344,84 @@ exec {s.path("real")} "$@"
                                env={**os.environ, "TROUPE_KEEPER": "-1 -1 4711 /nowhere"}, check=False)
         self.assertEqual(check.returncode, 1)
         self.assertIn("does not fit the main process that runs: stop trouped and start it", check.stderr)
+
+
+class Again(TestCase):
+    """One upgrade after the other under load: TESTS_UPGRADES= says how many."""
+    WORKERS = 20
+
+    def setUp(self):
+        self.cgroup = Cgroup(self) if Cgroup.available() else None
+        self.s = self.supervisor({"busy": actor(self.WORKERS, Jobs={"QueueMax": 100000, "ResultsMax": 100000}),
+                                  "durable": actor(4, Jobs={"Durable": "yes", "ResultsMax": 100000}), "idle": actor(10)},
+                                 wrapper=self.cgroup.wrapper if self.cgroup else ())
+        self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
+        self.s.start()
+
+    def work(self, group):
+        """Feeds lines to `troupectl map`, a ring client, until `over`; each job notes its number."""
+        command = [os.path.join(BUILD, "troupectl"), "--socket", self.s.socket_path, "map", group, "--window", "64"]
+        mapping = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        count = [0]
+
+        def feed():
+            while not self.over.is_set():
+                mapping.stdin.write(f"note {self.s.path(group)} {count[0]}\n".encode())
+                mapping.stdin.flush()
+                count[0] += 1
+            mapping.stdin.close()
+
+        def take():
+            count.append(mapping.stdout.read().count(b"\n"))
+            count.append(mapping.stderr.read().decode())
+            count.append(mapping.wait(LIMIT))
+            mapping.stdout.close()
+            mapping.stderr.close()
+
+        threads = [threading.Thread(target=function) for function in (feed, take)]
+        for thread in threads:
+            thread.start()
+        return threads, count
+
+    def pids(self):
+        return {worker["name"]: worker["pid"] for group in ("busy", "durable", "idle") for worker in self.s.workers(group)}
+
+    def keeper_fds(self):
+        return len(os.listdir(f"/proc/{self.s.process.pid}/fd"))
+
+    @limit(3600 if UPGRADES else 300)
+    def test_D10_upgrades_under_load_lose_nothing_and_do_nothing_twice(self):
+        s, self.over = self.s, threading.Event()
+        pids, children = self.pids(), len(s.children())
+        s.ctl("upgrade", check=True)
+        fds = self.keeper_fds()
+        loads = {group: self.work(group) for group in ("busy", "durable")}
+        try:
+            for n in range(UPGRADES or 5):
+                upgrade = s.ctl("upgrade")
+                self.assertEqual(upgrade.returncode, 0, f"upgrade {n}: {upgrade.stderr}")
+                self.assertEqual(self.pids(), pids)
+        finally:
+            self.over.set()
+            for threads, _ in loads.values():
+                for thread in threads:
+                    thread.join()
+        for group, (_, (count, done, err, status)) in loads.items():
+            self.assertEqual((status, done), (0, count), err)
+            with open(s.path(group), encoding="ascii") as file:
+                numbers = [int(line.split()[0]) for line in file]
+            self.assertEqual(sorted(numbers), list(range(count)), group)
+            print(f"{UPGRADES or 5} upgrades, {group}: {count} jobs")
+        self.assertEqual(self.pids(), pids)
+        s.until(lambda: len(s.children()) == children)
+        s.until(lambda: self.keeper_fds() <= fds)
+        self.assertEqual(s.call("GetInfo")["upgrades"], (UPGRADES or 5) + 1)
+        s.stop()
+        for pid in pids.values():
+            self.assertFalse(os.path.exists(f"/proc/{pid}"))
+        self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
+        if self.cgroup:
+            self.assertEqual(self.cgroup.slots(), [])
 
 
 if __name__ == "__main__":

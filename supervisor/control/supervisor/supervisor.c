@@ -99,6 +99,8 @@ static void answer_reload(struct request *request, const struct reload_call *cal
         report_names(reply, "added", call->changes.added);
         report_names(reply, "removed", call->changes.removed);
         report_names(reply, "changed", call->changes.changed);
+        if (call->left_safe_mode)
+            reply_bool(reply, "left_safe_mode", true);
         if (call->faults.n_problems > 0)
             report_problems(reply, "faults", &call->faults);
         if (call->problems.n_problems > 0)

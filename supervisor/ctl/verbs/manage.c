@@ -204,6 +204,8 @@ static void show_reload(const struct invocation *invocation, const json_t *reply
         n += show_names(out, reply, "changed");
         if (n == 0)
             terminal_print(out, "no group has changed");
+        if (field_true(reply, "left_safe_mode"))
+            terminal_print(out, "safe mode has ended: all groups are resumed");
     }
 }
 

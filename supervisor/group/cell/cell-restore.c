@@ -160,7 +160,6 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
         job->cancel_requested = row->cancel_requested;
         return 0;
     }
-    job->keep_result = row->keep_result;
     durable_job_found(job, ended ? cell_rest_of(cell, job, durable_of(job)->end) : 0);
     if (!ended && row->cancel_requested)
         (void)cell_cancel(job); /* unless it was cancelled again meanwhile */
