@@ -322,6 +322,31 @@ exec {s.path("real")} "$@"
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
         self.assertIn("the upgrade has failed, and the old program is started again", s.log())
 
+    def after_upgrade(self, s, active):
+        """Runs the package's hook, with these programs instead of the system's."""
+        for name, script in ("systemctl", f"echo $* >>{s.path('asked')}; [ $1 = daemon-reload ] || exit {0 if active else 3}"), \
+                            ("troupectl", f'exec {os.path.join(BUILD, "troupectl")} --socket {s.socket_path} "$@"'):
+            with open(s.path(name), "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\n{script}\n")
+            os.chmod(s.path(name), 0o755)
+        hook = os.path.join(os.path.dirname(__file__), "..", "..", "units", "after-upgrade")
+        return subprocess.run([hook], env={"PATH": s.directory + ":/usr/bin:/bin"}, capture_output=True, text=True, timeout=LIMIT,
+                              check=True)
+
+    def test_a_package_upgrades_a_running_supervisor_and_never_fails(self):
+        s = self.installed({"actor": actor()})
+        worker = s.worker("actor/0")["pid"]
+        self.install_version(s, NEW)
+        self.after_upgrade(s, False)
+        self.assertEqual(s.call("GetInfo")["version"], self.old)
+        self.assertEqual(self.after_upgrade(s, True).stdout, f"trouped {NEW} has taken over from trouped {self.old}\n")
+        self.assertEqual((s.call("GetInfo")["version"], s.worker("actor/0")["pid"]), (NEW, worker))
+        self.install(s, b"#!/bin/sh\nexit 3\n")
+        self.assertIn("the version that was running goes on", self.after_upgrade(s, True).stderr)
+        self.assertEqual(s.worker("actor/0")["pid"], worker)
+        with open(s.path("asked"), encoding="ascii") as file:
+            self.assertIn("daemon-reload\n--quiet is-active trouped.service\n", file.read())
+
     def test_after_a_crash_the_same_program_is_started_whatever_is_installed(self):
         s = self.installed({"actor": actor()})
         self.install(s, b"garbage")
