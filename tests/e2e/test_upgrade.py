@@ -287,7 +287,6 @@ exec {s.path("real")} "$@"
         for connection in connections:
             with self.assertRaisesRegex(VarlinkError, "Restarting"):
                 connection.reply()
-        s.wait_supervisor()
         s.until(lambda: s.call("GetInfo")["upgrades"] == 1)
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
 
