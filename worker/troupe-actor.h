@@ -213,9 +213,10 @@ typedef void (*troupe_failure_fn)(struct troupe_actor *actor, int error, const c
 void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn, void *userdata);
 
 /*
- * Calls `fn` where messages are handled, once after each crash of the supervisor. Another one has
- * taken over, and the actor keeps its address, but must again register names, subscribe, monitor
- * and set timers.
+ * Calls `fn` where messages are handled, once after each crash or upgrade of the supervisor.
+ * Another one has taken over, and the actor keeps its address, but must again register names,
+ * subscribe and monitor; after a crash it must also set timers. After an upgrade they go on:
+ * troupe_actor_timer_cancel_type() first makes sure that there is one of each.
  */
 typedef void (*troupe_restart_fn)(struct troupe_actor *actor, void *userdata);
 void troupe_actor_on_restart(struct troupe_actor *actor, troupe_restart_fn fn, void *userdata);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-save.h"
 
+#include "shared/ring/memory.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include <errno.h>
@@ -45,6 +46,7 @@ int messages_inherit(struct message_context *context, struct saved_reader *row)
     context->last_message = last_message;
     context->schedules.last_id = last_timer;
     memcpy(context->retired, retired, size);
+    context->kept |= MEMORY_KEPT_ASKS;
     return 0;
 }
 

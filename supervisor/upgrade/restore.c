@@ -11,8 +11,11 @@
 #include "supervisor/group/restore.h"
 #include "supervisor/job/job-save.h"
 #include "supervisor/message/actor-save.h"
+#include "supervisor/message/ask/ask-save.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
+#include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/store/saved-rows.h"
 #include <inttypes.h>
 #include <string.h>
@@ -55,6 +58,31 @@ static int restore_job(const struct group_context *context, struct saved_reader 
     return job_restore_row(context->jobs, row);
 }
 
+static int restore_ask_table(const struct group_context *context, struct saved_reader *row)
+{
+    return ask_table_restore(context->messages, row);
+}
+
+static int restore_ask(const struct group_context *context, struct saved_reader *row)
+{
+    return ask_restore_row(context->messages, row);
+}
+
+static int restore_schedule(const struct group_context *context, struct saved_reader *row)
+{
+    return schedule_restore_row(context->messages, row);
+}
+
+static int restore_inbox(const struct group_context *context, struct saved_reader *row)
+{
+    return inbox_restore(context->messages, row);
+}
+
+static int restore_mail(const struct group_context *context, struct saved_reader *row)
+{
+    return mail_restore(context->messages, row);
+}
+
 /* Within a stage in this order: later ones refer to earlier ones. */
 static const struct kind KINDS[] = {
     {UPGRADE_REFERENCES, MESSAGES_ROW, restore_message_ids},
@@ -67,6 +95,11 @@ static const struct kind KINDS[] = {
     {UPGRADE_JOBS, CELL_PLAN_ROW, cell_plan_restore_row},
     {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
     {UPGRADE_JOBS, JOB_ROW, restore_job},
+    {UPGRADE_MESSAGES, ASK_TABLE_ROW, restore_ask_table},
+    {UPGRADE_MESSAGES, ASK_ROW, restore_ask},
+    {UPGRADE_MESSAGES, INBOX_ROW, restore_inbox},
+    {UPGRADE_MESSAGES, MAIL_ROW, restore_mail},
+    {UPGRADE_MESSAGES, SCHEDULE_ROW, restore_schedule},
 };
 
 struct scan {

@@ -9,8 +9,11 @@
 #include "supervisor/job/job-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/ask/ask-save.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
+#include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-to-row.h"
@@ -165,6 +168,17 @@ static void flush_actors(const struct message_context *context)
             endpoint_flush(actor->inbox.endpoint);
 }
 
+static int save_messages(const struct message_context *context, struct saver *saver)
+{
+    int r = actors_save(context, saver);
+
+    if (r == 0)
+        r = asks_save(context, saver);
+    if (r == 0)
+        r = schedules_save(context, saver);
+    return r == 0 ? deliveries_save(context, saver) : r;
+}
+
 static int save_all(struct save *save, const struct group_context *context)
 {
     int r;
@@ -184,7 +198,7 @@ static int save_all(struct save *save, const struct group_context *context)
     if (r == 0)
         r = groups_save(context, &save->saver);
     if (r == 0)
-        r = actors_save(context->messages, &save->saver);
+        r = save_messages(context->messages, &save->saver);
     return r == 0 ? database_commit(&save->database) : r;
 }
 

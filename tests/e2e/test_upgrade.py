@@ -7,6 +7,7 @@ import threading
 import time
 import unittest
 
+from test_actors import ActorsTestCase, Client
 from test_cells import keyed
 from test_life import actor, service
 from troupe import BUILD, LIMIT, Bell, Cgroup, TestCase, VarlinkError, limit, text
@@ -16,13 +17,18 @@ UPGRADES = int(os.environ.get("TESTS_UPGRADES", "0"))
 HOUR = 3600000000
 
 
+def copy_programs(s):
+    """Has the supervisor run from a directory of its own."""
+    for name in "trouped", "trouped-supervisor":
+        shutil.copy(os.path.join(BUILD, name), s.path(name))
+    s.command[0] = s.path("trouped")
+
+
 class Upgrade(TestCase):
     def installed(self, groups):
         """A supervisor that runs from a directory of its own."""
         s = self.supervisor(groups)
-        for name in "trouped", "trouped-supervisor":
-            shutil.copy(os.path.join(BUILD, name), s.path(name))
-        s.command[0] = s.path("trouped")
+        copy_programs(s)
         s.start()
         self.old = s.call("GetInfo")["version"]
         self.assertEqual(len(NEW), len(self.old))
@@ -446,6 +452,139 @@ class Again(TestCase):
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
         if self.cgroup:
             self.assertEqual(self.cgroup.slots(), [])
+
+
+class Messages(ActorsTestCase):
+    """What waits in the supervisor for workers and clients, or is to be sent later."""
+    worker = {"MailboxMax": 100000}
+
+    def supervisor(self, *args, **options):
+        s = super().supervisor(*args, **options)
+        copy_programs(s)
+        return s
+
+    def upgrade(self):
+        self.s.ctl("upgrade", check=True)
+        self.assertNotIn("of the last supervisor are dropped", self.s.log())
+
+    def gate(self):
+        """Lets a/0 wait in a handler."""
+        bell = Bell(self.s, "bell")
+        self.do("c", f"tell a/0 do.gate - {bell.path}")
+        self.wait_log("a", 1)
+        return bell
+
+    def waiting(self, address):
+        return self.s.call("io.troupe.Actors.Lookup", name=address)["actor"]["waiting"]
+
+    def test_D10_messages_that_wait_survive_in_their_order(self):
+        bell = self.gate()
+        self.do("c", "burst a/0 20000 number")
+        self.s.call("io.troupe.Actors.Tell", to="a/0", type="large", payload=text("x" * 900))
+        self.do("c", "tell a/0 keyed some.key last")
+        self.assertGreater(self.waiting("a/0"), 0)
+        for _ in range(2):
+            self.upgrade()
+        bell.ring()
+        self.wait_line("a", "keyed 'some.key' last")
+        self.assertEqual(self.log("a")[1:],
+                         [f"number - {i}" for i in range(20000)] + ["large - " + "x" * 900, "keyed 'some.key' last"])
+
+    def test_D10_no_message_is_lost_or_handled_twice_by_upgrades_under_load(self):
+        self.s.create("b", "burst a/0 30000 number", id="burst")
+        for _ in range(3):
+            self.upgrade()
+        self.assertEqual(self.s.wait_job("burst")["state"], "succeeded")
+        self.wait_line("a", "number - 29999")
+        self.assertEqual(self.log("a"), [f"number - {i}" for i in range(30000)])
+
+    def test_D10_what_is_held_back_by_a_pause_stays_so(self):
+        self.s.call("io.troupe.Actors.Pause", actor="a/0")
+        for number in "one", "two":
+            self.do("c", f"tell a/0 note - {number}")
+        self.upgrade()
+        self.assertEqual(self.waiting("a/0"), 2)
+        self.do("c", "tell a/0 note - three")
+        self.s.call("io.troupe.Actors.Resume", actor="a/0")
+        self.wait_line("a", "note - three")
+        self.assertEqual(self.log("a"), ["note - one", "note - two", "note - three"])
+
+    def test_D11_messages_come_back_if_the_new_program_fails(self):
+        self.s.call("io.troupe.Actors.Pause", actor="a/0")
+        self.do("c", "tell a/0 note - one")
+        timer = self.do("c", "after 3600000000 0 b/0 tick x")
+        Upgrade.install(self, self.s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        self.assertEqual(self.s.ctl("upgrade").returncode, 1)
+        self.do("c", "tell a/0 note - two")
+        self.s.call("io.troupe.Actors.Resume", actor="a/0")
+        self.wait_line("a", "note - two")
+        self.assertEqual(self.log("a"), ["note - one", "note - two"])
+        self.assertEqual(self.do("c", f"cancel {timer}"), "1")
+
+    def stash(self):
+        for number in "one", "two", "three":
+            self.do("c", f"tell a/0 later - {number}")
+        self.do("c", "tell a/0 note - stashed")
+        self.wait_line("a", "note - stashed")
+
+    def test_D10_a_stash_survives(self):
+        self.stash()
+        self.upgrade()
+        self.do("c", "tell a/0 do.unstash - x")
+        self.wait_line("a", "later - three")
+        self.assertEqual(self.log("a")[1:], ["later - one", "later - two", "later - three"])
+
+    def test_D10_a_stash_survives_its_worker_after_an_upgrade(self):
+        self.stash()
+        self.upgrade()
+        self.do("c", "tell a/0 do.crash.once - x")
+        self.wait_line("a", "do.crash.once - x")
+        self.do("c", "tell a/0 do.unstash - x")
+        self.wait_line("a", "later - three")
+        self.assertEqual([line for line in self.log("a") if line.startswith("later")],
+                         ["later - one", "later - two", "later - three"])
+
+    def test_D10_an_ask_gets_its_reply(self):
+        bell = Bell(self.s, "bell")
+        client = Client(self.s)
+        self.assertEqual(client.do("ask b/0 do.reply 0 - answer first"), "answer first")
+        client.process.stdin.write(f"ask a/0 do.gate 0 gate {bell.path}\n")
+        client.process.stdin.flush()
+        self.wait_log("a", 1)
+        self.s.create("c", "ask a/0 do.reply 0 - answer yes", id="asks")
+        self.s.until(lambda: self.asks("@1") == self.asks("c/0") == 1)
+        for _ in range(2):
+            self.upgrade()
+        bell.ring()
+        self.assertEqual(client.process.stdout.readline(), "gate open\n")
+        self.assertEqual(self.s.wait_job("asks")["result"]["data"], "answer yes")
+        self.assertEqual((self.asks("@1"), self.asks("c/0")), (0, 0))
+
+    def asks(self, address):
+        return self.s.call("io.troupe.Actors.Lookup", name=address)["actor"]["asks"]
+
+    def test_D10_an_ask_times_out(self):
+        self.gate()
+        self.s.create("c", "ask a/0 do.reply 1500000 - answer yes", id="asks")
+        self.s.until(lambda: self.asks("c/0") == 1 or "ended_at" in self.s.job("asks"))
+        self.upgrade()
+        self.s.wait_job("asks")
+        self.assertIn("ETIMEDOUT", str(self.s.job("asks")))
+
+    def test_D10_a_timer_goes_off_once_and_another_one_goes_on(self):
+        once, again = self.do("a", "after 1500000 0 b/0 tick once"), self.do("a", "after 200000 200000 c/0 tick again")
+        self.do("a", f"at {int(time.time() * 1e6) + 1500000} b/0 date")
+        for _ in range(2):
+            self.upgrade()
+        self.wait_line("b", "tick - once")
+        self.wait_line("b", "date - ")
+        n = len(self.log("c"))
+        self.s.until(lambda: len(self.log("c")) >= n + 3)
+        self.assertEqual(self.do("a", f"cancel {again}"), "1")
+        self.assertEqual(self.do("a", f"cancel {once}"), "0")
+        self.do("a", "tell b/0 note - last")
+        self.wait_line("b", "note - last")
+        self.assertEqual(len(self.log("b")), 3)
 
 
 if __name__ == "__main__":

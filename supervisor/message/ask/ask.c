@@ -71,17 +71,53 @@ static int ask_table_grow(struct ask_table *table, struct message_context *conte
     return 0;
 }
 
-static int ask_arm(struct ask *ask, usec_t timeout)
+int ask_table_add_place(struct message_context *context, uint32_t generation, uint64_t asked_by)
 {
-    struct loop *loop = ask->context->loop;
+    struct ask_table *table = &context->asks;
+    int r = ask_table_grow(table, context);
 
-    if (timeout == USEC_INFINITY)
-        return 0;
-    return timer_arm(loop_timers(loop), &ask->timer, usec_add(loop_now(loop), timeout));
+    if (r < 0)
+        return r;
+    table->entries[table->n_entries - 1]->generation = generation;
+    table->entries[table->n_entries - 1]->asked_by = asked_by;
+    return 0;
+}
+
+static int ask_arm(struct ask *ask, usec_t at)
+{
+    return timer_arm(loop_timers(ask->context->loop), &ask->timer, at);
+}
+
+/* Uses a free place. */
+static void ask_begin(struct ask *ask, const struct ask_options *options, uint32_t generation,
+                      const struct ask_copies *copies)
+{
+    list_unlink(&ask->link);
+    ask->generation = generation;
+    ask->handle = (uint64_t)ask->generation << 32 | ask->index;
+    ask->asker = options->asker;
+    ask->asked_by = ask->asker ? actor_self(ask->asker)->reference : 0;
+    ask->cookie = options->cookie;
+    ask->done = options->done;
+    ask->userdata = options->userdata;
+    ask->recipient = copies->recipient;
+    ask->copies = copies->n;
+    ask->weight = copies->weight;
+    ask->quiet = false;
+    ask->wanted_size = (uint8_t)options->wanted.type_size;
+    if (ask->wanted_size > 0)
+        memcpy(ask->wanted, options->wanted.type, ask->wanted_size);
+    if (ask->asker) {
+        list_push_back(&ask->asker->asks, &ask->link);
+        index_add(&ask->asker->asks_by_cookie, &ask->by_cookie, ask->cookie);
+        ask->asker->n_asks += ask->weight;
+    }
+    table_of(ask)->n_open++;
 }
 
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options)
 {
+    static const struct ask_copies ONE = {.n = 1, .weight = 1};
     struct ask_table *table = &context->asks;
     struct ask *ask;
     int r;
@@ -92,29 +128,29 @@ int ask_new(struct ask **ret, struct message_context *context, const struct ask_
             return r;
     }
     ask = ask_of(list_first(&table->free), link);
-    r = ask_arm(ask, options->timeout);
+    r = ask_arm(ask, usec_add(loop_now(context->loop), options->timeout));
     if (r < 0)
         return r;
-    list_unlink(&ask->link);
-    ask->generation = ask->generation == UINT32_MAX ? 1 : ask->generation + 1;
-    ask->handle = (uint64_t)ask->generation << 32 | ask->index;
-    ask->asker = options->asker;
-    ask->asked_by = ask->asker ? actor_self(ask->asker)->reference : 0;
-    ask->cookie = options->cookie;
-    ask->done = options->done;
-    ask->userdata = options->userdata;
-    ask->recipient = 0;
-    ask->copies = ask->weight = 1;
-    ask->quiet = false;
-    ask->wanted_size = (uint8_t)options->wanted.type_size;
-    if (ask->wanted_size > 0)
-        memcpy(ask->wanted, options->wanted.type, ask->wanted_size);
-    if (ask->asker) {
-        list_push_back(&ask->asker->asks, &ask->link);
-        index_add(&ask->asker->asks_by_cookie, &ask->by_cookie, ask->cookie);
-        ask->asker->n_asks++;
-    }
-    table->n_open++;
+    ask_begin(ask, options, ask->generation == UINT32_MAX ? 1 : ask->generation + 1, &ONE);
+    *ret = ask;
+    return 0;
+}
+
+int ask_restore(struct ask **ret, struct message_context *context,
+                const struct ask_options *options, uint64_t handle, usec_t at,
+                const struct ask_copies *copies)
+{
+    const struct ask_table *table = &context->asks;
+    const uint32_t index = (uint32_t)handle;
+    struct ask *ask = index < table->n_entries ? table->entries[index] : NULL;
+    int r;
+
+    if (!ask || handle == 0 || ask->handle != 0 || ask->generation != handle >> 32)
+        return -EBADMSG;
+    r = ask_arm(ask, at);
+    if (r < 0)
+        return r;
+    ask_begin(ask, options, ask->generation, copies);
     *ret = ask;
     return 0;
 }

@@ -67,6 +67,20 @@ struct ask_options {
 
 /* 0 or -ENOMEM. */
 int ask_new(struct ask **ret, struct message_context *context, const struct ask_options *options);
+
+/* For an upgrade: makes the next place of an empty table, with what its asks had. 0 or -ENOMEM. */
+int ask_table_add_place(struct message_context *context, uint32_t generation, uint64_t asked_by);
+/* The messages of an ask that is under way. */
+struct ask_copies {
+    uint64_t recipient; /* as in struct ask */
+    uint32_t n, weight;
+};
+/* Makes the ask again that had this handle in its place, until `at` (USEC_INFINITY = for good)
+ * instead of the options' time-out. 0, -EBADMSG (no such place, or it is in use), or -ENOMEM. */
+int ask_restore(struct ask **ret, struct message_context *context,
+                const struct ask_options *options, uint64_t handle, usec_t at,
+                const struct ask_copies *copies);
+
 struct ask *ask_get(const struct ask_table *table, uint64_t handle); /* NULL = it has ended */
 
 /* Who asked, also when the ask has ended, until its place is reused; 0 = not known. */

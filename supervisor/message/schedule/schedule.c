@@ -234,13 +234,53 @@ static void schedule_register(struct schedule *schedule, const struct topic *top
     const uint64_t key = hash_bytes(topic->type, topic->type_size);
     struct actor *to = schedule->to;
 
-    schedule->id = ++table->last_id;
     list_push_back(&to->schedules, &schedule->link);
     index_add(&to->schedules_by_type, &schedule->by_type, key);
     index_add(&to->schedules_by_setter, &schedule->by_setter, setter_key(schedule->setter, key));
     index_add(&table->by_id, &schedule->by_id, schedule->id);
     schedule_count(schedule, true);
     schedule_count_beats(schedule, true);
+}
+
+/* Takes over the message, whatever the result. */
+static int schedule_begin(struct schedule *schedule, const struct schedule_options *options,
+                          struct envelope *envelope)
+{
+    int r;
+
+    schedule->envelope = envelope;
+    schedule->bytes = envelope_bytes(envelope);
+    schedule_register(schedule, options->topic);
+    envelope->sender = options->sender;
+    envelope->timer = schedule->id;
+    envelope->flags = PROTOCOL_MESSAGE_TIMER;
+    r = schedule_arm(schedule);
+    if (r < 0)
+        schedule_end(schedule);
+    return r;
+}
+
+int schedule_restore(struct message_context *context, const struct schedule_options *options,
+                     uint64_t id, bool orphan)
+{
+    struct envelope *envelope = schedule_envelope(options);
+    struct schedule *schedule;
+    int r = envelope ? 0 : -ENOMEM;
+
+    if (r == 0 && index_find(&context->schedules.by_id, id))
+        r = -EBADMSG;
+    if (r == 0)
+        r = schedule_new(&schedule, context, options);
+    if (r < 0) {
+        envelope_free(envelope);
+        return r;
+    }
+    if (context->schedules.last_id < id)
+        context->schedules.last_id = id;
+    schedule->id = id;
+    schedule->orphan = orphan;
+    schedule->due = options->at;
+    return schedule_begin(schedule, options, envelope);
 }
 
 int schedule_add(struct message_context *context, const struct schedule_options *options,
@@ -258,20 +298,12 @@ int schedule_add(struct message_context *context, const struct schedule_options 
         envelope_free(envelope);
         return r;
     }
-    schedule->envelope = envelope;
-    schedule->bytes = envelope_bytes(envelope);
-    schedule_register(schedule, options->topic);
-    envelope->sender = options->sender;
-    envelope->timer = schedule->id;
-    envelope->flags = PROTOCOL_MESSAGE_TIMER;
+    schedule->id = ++context->schedules.last_id;
     schedule->due = options->realtime ? options->at : usec_add(schedule_now(schedule), options->at);
-    r = schedule_arm(schedule);
-    if (r < 0) {
-        schedule_end(schedule);
-        return r;
-    }
-    *ret = schedule->id;
-    return 0;
+    r = schedule_begin(schedule, options, envelope);
+    if (r == 0)
+        *ret = schedule->id;
+    return r;
 }
 
 /* ---- cancelling ---- */

@@ -90,6 +90,11 @@ enum {
 int schedule_add(struct message_context *context, const struct schedule_options *options,
                  uint64_t *ret);
 
+/* For an upgrade: makes the timer again that had this id, within any bounds. `at` is when it is
+ * due, in the clock of its kind, instead of a delay. 0, -EBADMSG (the id is in use), or -ENOMEM. */
+int schedule_restore(struct message_context *context, const struct schedule_options *options,
+                     uint64_t id, bool orphan);
+
 /* Cancels a timer if the actor `by` may; NULL = anything may be cancelled. Returns how many: 0
  * or 1. */
 unsigned schedule_cancel(struct message_context *context, uint64_t id, const struct actor *by);

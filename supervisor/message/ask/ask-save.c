@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/ask/ask-save.h"
+
+#include "supervisor/message/actor.h"
+#include "supervisor/message/message-context.h"
+#include <errno.h>
+
+static int save_table(const struct ask_table *table, struct saver *saver)
+{
+    struct saved_writer row = {0};
+
+    for (uint32_t i = 0; i < table->n_entries; i++) {
+        saved_put_number(&row, table->entries[i]->generation);
+        saved_put_number(&row, table->entries[i]->asked_by);
+    }
+    return saved_add(saver, ASK_TABLE_ROW, &row, NULL);
+}
+
+static void put_recipients(struct saved_writer *row, const struct recipients *recipients)
+{
+    const size_t list = saved_begin(row);
+
+    for (uint32_t i = 0; recipients && i < recipients->n_places; i++)
+        if (recipients->places[i] != 0)
+            saved_put_number(row, recipients->places[i]);
+    saved_end(row, list);
+}
+
+static int save_ask(const struct ask *ask, struct saver *saver)
+{
+    struct saved_writer row = {0};
+
+    saved_put_number(&row, ask->handle);
+    saved_put_number(&row, ask->asker->reference);
+    saved_put_number(&row, ask->cookie);
+    saved_put_number(&row, timer_armed(&ask->timer) ? ask->timer.at : USEC_INFINITY);
+    saved_put_number(&row, ask->recipient);
+    saved_put_number(&row, ask->copies);
+    saved_put_number(&row, ask->weight);
+    saved_put_bytes(&row, ask->wanted, ask->wanted_size);
+    saved_put_number(&row, ask->recipients != NULL);
+    put_recipients(&row, ask->recipients);
+    return saved_add(saver, ASK_ROW, &row, NULL);
+}
+
+int asks_save(const struct message_context *context, struct saver *saver)
+{
+    const struct ask_table *table = &context->asks;
+    int r = save_table(table, saver);
+
+    for (uint32_t i = 0; r == 0 && i < table->n_entries; i++)
+        if (table->entries[i]->handle != 0 && table->entries[i]->asker)
+            r = save_ask(table->entries[i], saver);
+    return r;
+}
+
+int ask_table_restore(struct message_context *context, struct saved_reader *row)
+{
+    int r = 0;
+
+    while (r == 0 && saved_has_more(row)) {
+        const uint32_t generation = (uint32_t)saved_get_below(row, UINT32_MAX);
+        const uint64_t asked_by = saved_get_number(row);
+
+        r = row->damaged ? -EBADMSG : ask_table_add_place(context, generation, asked_by);
+    }
+    return r;
+}
+
+static int get_recipients(struct saved_reader *row, struct recipients **ret)
+{
+    const bool several = saved_get_below(row, 1);
+    struct saved_reader list = saved_get_fields(row);
+    int r = several ? recipients_reserve(ret, 1) : 0;
+
+    while (r == 0 && several && saved_has_more(&list)) {
+        const uint64_t reference = saved_get_number(&list);
+
+        if (reference != 0 && !list.damaged)
+            r = recipients_add(ret, reference);
+    }
+    return r;
+}
+
+int ask_restore_row(struct message_context *context, struct saved_reader *row)
+{
+    const uint64_t handle = saved_get_number(row);
+    struct ask_options options = {.asker = actor_get(context, saved_get_number(row))};
+    struct ask_copies copies;
+    struct ask *ask;
+    size_t wanted_size;
+    usec_t at;
+    int r;
+
+    options.cookie = saved_get_number(row);
+    at = saved_get_number(row);
+    copies.recipient = saved_get_number(row);
+    copies.n = (uint32_t)saved_get_below(row, UINT32_MAX);
+    copies.weight = (uint32_t)saved_get_below(row, UINT32_MAX);
+    options.wanted.type = saved_get_bytes(row, &wanted_size);
+    options.wanted.type_size = (uint32_t)wanted_size;
+    if (row->damaged || wanted_size > TOPIC_TYPE_MAX ||
+        !topic_type_valid(options.wanted.type, wanted_size) || copies.n == 0 || copies.weight == 0)
+        return -EBADMSG;
+    if (!options.asker || !options.asker->inbox.endpoint)
+        return 0; /* nobody waits any more */
+    r = ask_restore(&ask, context, &options, handle, at, &copies);
+    if (r == 0)
+        r = get_recipients(row, &ask->recipients);
+    return r;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/delivery/delivery-save.h"
+
+#include "supervisor/message/dead-letter/undeliverable.h"
+#include "supervisor/message/delivery/delivery-private.h"
+#include "supervisor/message/envelope-save.h"
+#include "supervisor/message/message-context.h"
+#include <errno.h>
+
+/* Where a message was. The values are saved. */
+enum mail_place {
+    MAIL_WAITS,
+    MAIL_ANSWERS,
+    MAIL_STASHED,
+    MAIL_IN_INBOX, /* kept for its blob */
+};
+
+/* ---- saving ---- */
+
+static int save_inbox(const struct actor *actor, struct saver *saver)
+{
+    struct saved_writer row = {0};
+
+    saved_put_number(&row, actor->reference);
+    saved_put_number(&row, actor->paused);
+    saved_put_number(&row, actor->log);
+    saved_put_number(&row, actor->waits_for ? actor->waits_for->reference : 0);
+    saved_put_number(&row, actor->inbox.settled);
+    return saved_add(saver, INBOX_ROW, &row, NULL);
+}
+
+static int save_list(const struct actor *actor, enum mail_place place, const struct list *messages,
+                     struct saver *saver)
+{
+    int r = 0;
+
+    list_for_each (node, messages) {
+        const struct envelope *envelope = list_entry(node, struct envelope, link);
+        struct saved_writer row = {0};
+
+        saved_put_number(&row, actor->reference);
+        saved_put_number(&row, place);
+        envelope_put(&row, envelope);
+        r = saved_add(saver, MAIL_ROW, &row, &envelope->payload);
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
+/* A stash comes before what waits, as its messages are older. */
+static int save_actor(const struct actor *actor, struct saver *saver)
+{
+    int r = save_inbox(actor, saver);
+
+    if (r == 0)
+        r = save_list(actor, MAIL_IN_INBOX, &actor->blobs, saver);
+    if (r == 0)
+        r = save_list(actor, MAIL_STASHED, &actor->mailbox.stash, saver);
+    if (r == 0)
+        r = save_list(actor, MAIL_ANSWERS, &actor->mailbox.answers, saver);
+    return r == 0 ? save_list(actor, MAIL_WAITS, &actor->mailbox.messages, saver) : r;
+}
+
+int deliveries_save(const struct message_context *context, struct saver *saver)
+{
+    const struct actor *actor;
+    size_t cursor = 0;
+    int r = 0;
+
+    while (r == 0 && (actor = actor_next(&context->actors, &cursor)))
+        r = save_actor(actor, saver);
+    return r;
+}
+
+/* ---- restoring ---- */
+
+/* Unless it is not where a record ends: the messages before it count as not reported on then. */
+static void restore_settled(struct actor *actor, uint32_t settled)
+{
+    struct endpoint *endpoint = actor->inbox.endpoint;
+    uint32_t at = delivery_gate_of(endpoint);
+    struct ring_record record;
+
+    while (delivery_is_behind(settled, at) && ring_look(&endpoint->channel.out, &at, &record) == 0)
+        if (at == settled)
+            actor->inbox.settled = settled;
+}
+
+/* The worker of a standby may have ended meanwhile. */
+static void restore_wait(struct actor *actor, uint64_t reference)
+{
+    struct actor *standby = actor_get(actor->context, reference);
+
+    if (standby && standby->place == actor && standby->inbox.endpoint)
+        actor->waits_for = standby;
+}
+
+int inbox_restore(struct message_context *context, struct saved_reader *row)
+{
+    struct actor *actor = actor_get(context, saved_get_number(row));
+    const bool paused = saved_get_below(row, 1);
+    const uint8_t log = (uint8_t)saved_get_below(row, UINT8_MAX);
+    const uint64_t waits_for = saved_get_number(row);
+    const uint32_t settled = (uint32_t)saved_get_below(row, UINT32_MAX);
+
+    if (row->damaged)
+        return -EBADMSG;
+    if (!actor)
+        return 0; /* nothing of it is left to restore */
+    actor->log = log;
+    if (paused && !actor->paused)
+        delivery_pause(actor);
+    if (waits_for != 0)
+        restore_wait(actor, waits_for);
+    if (actor->inbox.endpoint)
+        restore_settled(actor, settled);
+    return 0;
+}
+
+/* As if it had gone between two messages. */
+static void end_without_actor(struct message_context *context, struct envelope *envelope,
+                              uint64_t reference)
+{
+    const struct undeliverable gone = {.reason = DEAD_GONE, .error = ENOENT};
+
+    if (envelope->kind != PROTOCOL_MESSAGE) {
+        (void)envelope_free(envelope);
+        return;
+    }
+    envelope->to = reference;
+    undeliverable_end(context, envelope, NULL, &gone);
+}
+
+static void put_back(struct actor *actor, struct envelope *envelope)
+{
+    mailbox_add(&actor->mailbox, envelope);
+    actor_wake(actor);
+}
+
+static void put_into_stash(struct actor *actor, struct envelope *envelope)
+{
+    const bool in_hand = envelope->in_hand;
+
+    mailbox_add_stash(&actor->mailbox, envelope);
+    mailbox_set_in_hand(&actor->mailbox, envelope, in_hand);
+}
+
+static void put(struct actor *actor, struct envelope *envelope, enum mail_place place)
+{
+    const bool has_worker = actor->inbox.endpoint != NULL;
+
+    if (place == MAIL_WAITS)
+        put_back(actor, envelope);
+    else if (place == MAIL_STASHED && has_worker)
+        put_into_stash(actor, envelope);
+    else if (place == MAIL_STASHED && envelope->flags & PROTOCOL_MESSAGE_POOL && actor->pool)
+        put_back(actor->pool, envelope);
+    else if (place == MAIL_STASHED)
+        put_back(actor_self(actor), envelope);
+    else if (place == MAIL_ANSWERS)
+        actor_answer(actor, envelope);
+    else if (has_worker)
+        list_push_back(&actor->blobs, &envelope->link);
+    else
+        end_without_actor(actor->context, envelope, actor->reference);
+}
+
+int mail_restore(struct message_context *context, struct saved_reader *row)
+{
+    const uint64_t reference = saved_get_number(row);
+    const enum mail_place place = (enum mail_place)saved_get_below(row, MAIL_IN_INBOX);
+    struct actor *actor = actor_get(context, reference);
+    struct envelope *envelope;
+    int r = envelope_get(row, &envelope);
+
+    if (r < 0)
+        return r;
+    if ((envelope->kind == PROTOCOL_MESSAGE) == (place == MAIL_ANSWERS)) {
+        (void)envelope_free(envelope);
+        return -EBADMSG;
+    }
+    if (actor)
+        put(actor, envelope, place);
+    else
+        end_without_actor(context, envelope, reference);
+    return 0;
+}

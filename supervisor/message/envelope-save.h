@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Messages and answers as fields of saved rows; the payload is the row's. */
+
+#include "supervisor/message/envelope.h"
+#include "supervisor/saved/saved-row.h"
+
+void envelope_put(struct saved_writer *row, const struct envelope *envelope);
+/* Makes the message again, in no list. Returns 0, -EBADMSG or -ENOMEM. */
+int envelope_get(struct saved_reader *row, struct envelope **ret);
+
+/* The same for a topic, which then points into the row. Returns 0 or -EBADMSG. */
+void topic_put(struct saved_writer *row, const struct topic *topic);
+int topic_get(struct saved_reader *row, struct topic *ret);

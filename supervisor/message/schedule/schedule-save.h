@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Timers across an upgrade: each keeps its id and goes off when it would have. Periodic ones keep
+ * their beat. */
+
+#include "supervisor/saved/saved-row.h"
+
+struct message_context;
+
+#define SCHEDULE_ROW "timer"
+
+/* Returns 0 or -errno of the saver. */
+int schedules_save(const struct message_context *context, struct saver *saver);
+/* Once all actors are there. Returns 0, -EBADMSG, -ENOENT (its recipient is gone, and so is the
+ * timer), or -ENOMEM. */
+int schedule_restore_row(struct message_context *context, struct saved_reader *row);

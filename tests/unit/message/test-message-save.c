@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/event/death.h"
+#include "supervisor/event/event.h"
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-save.h"
+#include "supervisor/message/actor.h"
+#include "supervisor/message/ask/ask-save.h"
+#include "supervisor/message/delivery/delivery-save.h"
+#include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/message/schedule/schedule-save.h"
+#include "tests/unit/fake-peer.h"
+#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <string.h>
+
+/* An actor with rings in a supervisor, and the same in the one that takes its place. */
+struct side {
+    struct message_context context;
+    struct alarms alarms;
+    struct event_bus events;
+    struct death_log deaths;
+    struct fake_peer peer;
+    struct actor *actor;
+};
+
+static struct side before, after;
+static struct memory_saver saver;
+
+static const struct endpoint_handler HANDLER;
+
+static const struct actor_class CLASS = {
+    .kind = ACTOR_CLIENT,
+    .deliver = delivery_to_inbox,
+    .feed = delivery_feed_inbox,
+};
+
+static void start(struct side *side)
+{
+    const struct loop_options options = {0};
+    const struct endpoint_options sizes = {.ring_size = 1 << 16, .inline_max = 256};
+    const char *reason;
+
+    message_context_init(&side->context);
+    ck_assert_int_eq(loop_new(&side->context.loop, &options, &reason), 0);
+    alarms_init(&side->alarms, side->context.loop);
+    side->context.alarms = &side->alarms;
+    ck_assert_int_eq(event_bus_init(&side->events), 0);
+    side->context.events = &side->events;
+    death_log_init(&side->deaths, 1);
+    side->context.deaths = &side->deaths;
+    dead_letters_resize(&side->context.dead_letters, 10, 1 << 20);
+    fake_peer_open(&side->peer, side->context.loop, &sizes, &HANDLER);
+    ck_assert_int_eq(actor_new(&side->actor, &side->context,
+                               &(struct actor_options){.class = &CLASS, .name = "actor"}),
+                     0);
+    delivery_attach(side->actor, &side->peer.endpoint);
+}
+
+static void stop(struct side *side)
+{
+    actor_end(side->actor, "the test is over");
+    fake_peer_close(&side->peer);
+    message_context_deinit(&side->context);
+    event_bus_deinit(&side->events);
+    death_log_deinit(&side->deaths);
+    alarms_deinit(&side->alarms);
+    loop_free(side->context.loop);
+}
+
+static void setup(void)
+{
+    start(&before);
+    start(&after);
+    memory_saver_init(&saver);
+}
+
+static void teardown(void)
+{
+    stop(&before);
+    stop(&after);
+    memory_saver_deinit(&saver);
+}
+
+typedef int (*restore_fn)(struct message_context *context, struct saved_reader *row);
+
+/* Restores all rows of that kind. */
+static void restore(const char *kind, restore_fn fn)
+{
+    for (size_t i = 0; i < saver.n_rows; i++) {
+        struct saved_reader row;
+
+        if (strcmp(saver.rows[i].kind, kind) != 0)
+            continue;
+        row = memory_saver_read(&saver, i, kind);
+        ck_assert_int_eq(fn(&after.context, &row), 0);
+    }
+}
+
+static struct topic topic_of(const char *type)
+{
+    return (struct topic){
+        .type = type, .type_size = (uint32_t)strlen(type), .key = "k", .key_size = 1};
+}
+
+static struct envelope *make_message(const char *type, uint64_t id)
+{
+    const struct topic topic = topic_of(type);
+    struct envelope *envelope = envelope_new(PROTOCOL_MESSAGE, &topic);
+
+    ck_assert_ptr_nonnull(envelope);
+    envelope->id = id;
+    envelope->sender = 11;
+    envelope->ask = 12;
+    envelope->attempt = 2;
+    envelope->flags = PROTOCOL_MESSAGE_REDELIVERED;
+    envelope->sent_at = 13;
+    ck_assert_int_eq(payload_set(&envelope->payload, type, strlen(type)), 0);
+    return envelope;
+}
+
+static void check_message(const struct list *node, const char *type, uint64_t id)
+{
+    const struct envelope *envelope = list_entry(node, struct envelope, link);
+
+    ck_assert_uint_eq(envelope->id, id);
+    ck_assert_uint_eq(envelope->sender, 11);
+    ck_assert_uint_eq(envelope->ask, 12);
+    ck_assert_uint_eq(envelope->attempt, 2);
+    ck_assert_uint_eq(envelope->flags, PROTOCOL_MESSAGE_REDELIVERED);
+    ck_assert_uint_eq(envelope->sent_at, 13);
+    ck_assert_uint_eq(envelope->topic.type_size, strlen(type));
+    ck_assert_mem_eq(envelope->topic.type, type, strlen(type));
+    ck_assert_uint_eq(envelope->topic.key_size, 1);
+    ck_assert_mem_eq(envelope->topic.key, "k", 1);
+    ck_assert_uint_eq(envelope->payload.size, strlen(type));
+    ck_assert_mem_eq(payload_data(&envelope->payload), type, strlen(type));
+}
+
+START_TEST(messages_keep_their_order_and_all_that_is_known_of_them)
+{
+    struct mailbox *mailbox = &before.actor->mailbox;
+    struct envelope *stashed = make_message("stashed", 1);
+
+    mailbox_add_stash(mailbox, stashed);
+    mailbox_set_in_hand(mailbox, stashed, true);
+    mailbox_add_stash(mailbox, make_message("stashed.too", 2));
+    mailbox_add(mailbox, make_message("first", 3));
+    mailbox_add(mailbox, make_message("second", 4));
+    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    restore(INBOX_ROW, inbox_restore);
+    restore(MAIL_ROW, mail_restore);
+    mailbox = &after.actor->mailbox;
+    check_message(mailbox->stash.next, "stashed", 1);
+    check_message(mailbox->stash.next->next, "stashed.too", 2);
+    ck_assert_uint_eq(mailbox->n_in_hand, 1);
+    check_message(mailbox->messages.next, "first", 3);
+    check_message(mailbox->messages.next->next, "second", 4);
+    ck_assert_uint_eq(mailbox->n, 4);
+    ck_assert_uint_eq(mailbox->bytes, before.actor->mailbox.bytes);
+}
+END_TEST
+
+START_TEST(a_pause_and_the_log_of_an_actor_stay)
+{
+    delivery_pause(before.actor);
+    before.actor->log = ACTOR_LOG_UNHANDLED;
+    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    restore(INBOX_ROW, inbox_restore);
+    ck_assert(after.actor->paused);
+    ck_assert_uint_eq(after.actor->inbox.control, MEMORY_CONTROL_PAUSE);
+    ck_assert_uint_eq(after.actor->log, ACTOR_LOG_UNHANDLED);
+}
+END_TEST
+
+START_TEST(messages_for_an_actor_that_is_gone_are_dead_letters)
+{
+    mailbox_add(&before.actor->mailbox, make_message("first", 3));
+    mailbox_add_stash(&before.actor->mailbox, make_message("second", 4));
+    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    index_remove(&after.context.references, &after.actor->by_reference);
+    restore(MAIL_ROW, mail_restore);
+    index_add(&after.context.references, &after.actor->by_reference, after.actor->reference);
+    ck_assert_uint_eq(after.context.dead_letters.last_id, 2);
+}
+END_TEST
+
+static struct ask *ask(uint64_t cookie, usec_t timeout)
+{
+    const struct ask_options options = {
+        .asker = before.actor, .cookie = cookie, .timeout = timeout, .wanted = topic_of("answer")};
+    struct ask *ret;
+
+    ck_assert_int_eq(ask_new(&ret, &before.context, &options), 0);
+    return ret;
+}
+
+START_TEST(asks_keep_handle_asker_recipients_and_time)
+{
+    struct ask *first = ask(1, USEC_INFINITY), *ended = ask(2, 5), *copied = ask(3, 1000000),
+               *found;
+    const uint64_t gone = ended->handle;
+
+    ask_end(ended);
+    ck_assert_int_eq(ask_share(copied, 3), 0);
+    ask_handed(first, 77);
+    ask_handed(copied, 78);
+    ask_handed(copied, 79);
+    ck_assert_int_eq(asks_save(&before.context, &saver.saver), 0);
+    restore(ASK_TABLE_ROW, ask_table_restore);
+    restore(ASK_ROW, ask_restore_row);
+    found = ask_get(&after.context.asks, first->handle);
+    ck_assert_ptr_nonnull(found);
+    ck_assert_ptr_eq(found->asker, after.actor);
+    ck_assert_uint_eq(found->cookie, 1);
+    ck_assert(!timer_armed(&found->timer));
+    ck_assert(ask_may_reply(found, 77) && !ask_may_reply(found, 78));
+    ck_assert(ask_wants(found, &(struct topic){.type = "answer.well", .type_size = 11}));
+    ck_assert(!ask_wants(found, &(struct topic){.type = "other", .type_size = 5}));
+    found = ask_get(&after.context.asks, copied->handle);
+    ck_assert_ptr_nonnull(found);
+    ck_assert_uint_eq(found->timer.at, copied->timer.at);
+    ck_assert_uint_eq(found->copies, 3);
+    ck_assert(ask_may_reply(found, 78) && ask_may_reply(found, 79) && !ask_may_reply(found, 77));
+    ck_assert_uint_eq(after.actor->n_asks, 4);
+    ck_assert_ptr_null(ask_get(&after.context.asks, gone));
+    ck_assert_uint_eq(ask_asked_by(&after.context.asks, gone), after.actor->reference);
+    ask_end_cookie(after.actor, 3);
+    ck_assert_uint_eq(after.actor->n_asks, 1);
+}
+END_TEST
+
+START_TEST(a_handle_that_has_been_used_is_not_used_again)
+{
+    const uint64_t gone = ask(2, 5)->handle;
+    struct ask *next;
+
+    ask_end_all(before.actor);
+    ck_assert_int_eq(asks_save(&before.context, &saver.saver), 0);
+    restore(ASK_TABLE_ROW, ask_table_restore);
+    ck_assert_int_eq(ask_new(&next, &after.context,
+                             &(struct ask_options){.asker = after.actor,
+                                                   .timeout = USEC_INFINITY,
+                                                   .wanted = topic_of("a")}),
+                     0);
+    ck_assert_uint_eq((uint32_t)next->handle, (uint32_t)gone);
+    ck_assert_uint_eq(next->handle >> 32, (gone >> 32) + 1);
+}
+END_TEST
+
+static uint64_t set_timer(usec_t at, usec_t period, bool realtime)
+{
+    const struct topic topic = topic_of("tick");
+    struct payload payload = PAYLOAD_NULL;
+    const struct schedule_options options = {
+        .to = before.actor,
+        .sender = before.actor->reference,
+        .at = at,
+        .period = period,
+        .realtime = realtime,
+        .topic = &topic,
+        .payload = &payload,
+    };
+    uint64_t id;
+
+    ck_assert_int_eq(payload_set(&payload, "beat", 4), 0);
+    ck_assert_int_eq(schedule_add(&before.context, &options, &id), 0);
+    return id;
+}
+
+static const struct schedule *find_timer(const struct message_context *context, uint64_t id)
+{
+    struct index_entry *entry = index_find(&context->schedules.by_id, id);
+
+    ck_assert_ptr_nonnull(entry);
+    return list_entry(entry, struct schedule, by_id);
+}
+
+START_TEST(timers_keep_id_time_and_beat)
+{
+    const uint64_t ids[] = {set_timer(1000000, 0, false), set_timer(5000, 7000, false),
+                            set_timer(clock_realtime() + 1000000, 0, true)};
+
+    ck_assert_int_eq(schedules_save(&before.context, &saver.saver), 0);
+    restore(SCHEDULE_ROW, schedule_restore_row);
+    for (size_t i = 0; i < ELEMENTS(ids); i++) {
+        const struct schedule *a = find_timer(&before.context, ids[i]);
+        const struct schedule *b = find_timer(&after.context, ids[i]);
+
+        ck_assert_uint_eq(b->due, a->due);
+        ck_assert_uint_eq(b->period, a->period);
+        ck_assert_uint_eq(b->realtime, a->realtime);
+        ck_assert_uint_eq(b->setter, a->setter);
+        ck_assert_ptr_eq(b->to, after.actor);
+        ck_assert_uint_eq(b->envelope->timer, ids[i]);
+        ck_assert_mem_eq(payload_data(&b->envelope->payload), "beat", 4);
+    }
+    ck_assert_uint_eq(after.context.schedules.last_id, 3);
+    ck_assert_uint_eq(after.actor->timers.n, 3);
+    ck_assert_uint_eq(after.actor->timers.bytes, before.actor->timers.bytes);
+    ck_assert_uint_eq(schedule_cancel_type(after.actor, "tick", 4, after.actor, 10), 3);
+}
+END_TEST
+
+static void check(void *userdata, struct saved_reader *row)
+{
+    const restore_fn fn = *(restore_fn *)userdata;
+    int r = fn(&after.context, row);
+
+    ck_assert(r == 0 || r == -EBADMSG || r == -ENOENT);
+}
+
+START_TEST(damaged_rows_are_refused_or_harmless)
+{
+    static const struct {
+        const char *kind;
+        restore_fn restore;
+    } KINDS[] = {
+        {INBOX_ROW, inbox_restore},         {MAIL_ROW, mail_restore},
+        {ASK_ROW, ask_restore_row},         {SCHEDULE_ROW, schedule_restore_row},
+        {ASK_TABLE_ROW, ask_table_restore},
+    };
+
+    mailbox_add(&before.actor->mailbox, make_message("first", 3));
+    mailbox_add_stash(&before.actor->mailbox, make_message("second", 4));
+    ask_handed(ask(1, USEC_INFINITY), 77);
+    (void)set_timer(1000000, 2000000, false);
+    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(asks_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(schedules_save(&before.context, &saver.saver), 0);
+    restore(ASK_TABLE_ROW, ask_table_restore);
+    for (size_t i = 0; i < saver.n_rows; i++)
+        for (size_t j = 0; j < ELEMENTS(KINDS); j++) {
+            restore_fn fn = KINDS[j].restore;
+
+            if (strcmp(saver.rows[i].kind, KINDS[j].kind) == 0)
+                memory_saver_damage(&saver, i, check, &fn);
+        }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        messages_keep_their_order_and_all_that_is_known_of_them,
+        a_pause_and_the_log_of_an_actor_stay,
+        messages_for_an_actor_that_is_gone_are_dead_letters,
+        asks_keep_handle_asker_recipients_and_time,
+        a_handle_that_has_been_used_is_not_used_again,
+        timers_keep_id_time_and_beat,
+        damaged_rows_are_refused_or_harmless,
+    };
+
+    return suite_run("message-save", setup, teardown, tests, ELEMENTS(tests));
+}
