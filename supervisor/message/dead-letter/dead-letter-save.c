@@ -129,7 +129,9 @@ static size_t get_deaths(struct saved_reader *row, const struct death_log *log,
 static struct dead_letter_facts get_facts(struct saved_reader *row)
 {
     struct dead_letter_facts facts = {
-        .reason = (enum dead_letter_reason)saved_get_below(row, _DEAD_N_REASONS - 1)};
+        .reason = (enum dead_letter_reason)saved_get_below(row, _DEAD_N_REASONS - 1),
+        .restored = true,
+    };
 
     facts.id = saved_get_number(row);
     facts.at = saved_get_number(row);
