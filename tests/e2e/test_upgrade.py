@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The supervisor is replaced by another version, and goes on with the old one if that does not start."""
+import collections
 import os
 import shutil
 import subprocess
@@ -178,10 +179,7 @@ class Upgrade(TestCase):
         s.call("Resize", target="shop/sized", size=4)
         s.call("Pause", target="shop/paused")
         s.call("Stop", target="shop/stopped")
-        for i in range(2):
-            s.wait_worker(f"shop/stopped/{i}", "stopped")
-        for i in range(4):
-            s.wait_worker(f"shop/sized/{i}", "idle")
+        s.wait_for(lambda: collections.Counter(w["state"] for w in s.workers("shop")) == {"idle": 4 + 2 + 2, "stopped": 2})
         pids = {worker["name"]: worker.get("pid") for worker in s.workers("shop")}
         self.upgrade_three_times(s)
         self.assertEqual({worker["name"]: worker.get("pid") for worker in s.workers("shop")}, pids)
