@@ -142,7 +142,9 @@ void kept_states_deinit(struct kept_states *states)
 {
     if (!states->memory)
         return;
-    kept_states_settle(states);
+    for (uint32_t i = 0; states->earlier.n_entries > 0; i++)
+        if (states->waiting[i])
+            take_out(states, i);
     index_deinit(&states->earlier);
     unmap(states);
     states->fd = close_fd(states->fd);

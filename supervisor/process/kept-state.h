@@ -60,6 +60,7 @@ int kept_states_init(struct kept_states *states);
 /* Uses the last supervisor's memory. Takes over `fd` only on success. Returns 0, -EINVAL if this is
  * no such memory, or -errno. */
 int kept_states_adopt(struct kept_states *states, int fd);
+/* Forgets nothing: a supervisor that fails to start leaves all states to the next one. */
 void kept_states_deinit(struct kept_states *states);
 
 /* Returns the last supervisor's state of this name, with `*ret_found` set, or a zeroed one. NULL if

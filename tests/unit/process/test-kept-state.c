@@ -23,11 +23,18 @@ static void tear_down(void)
     kept_states_deinit(&second);
 }
 
+/* The keeper holds the memory from one to the other. */
+static void pass_on(struct kept_states *from, struct kept_states *to)
+{
+    int held = fcntl(from->fd, F_DUPFD_CLOEXEC, 3);
+    kept_states_deinit(from);
+    memset(to, 0, sizeof(*to));
+    ck_assert_int_eq(kept_states_adopt(to, held), 0);
+}
+
 static void crash_and_adopt(void)
 {
-    int held = fcntl(first.fd, F_DUPFD_CLOEXEC, 3); /* the keeper's */
-    kept_states_deinit(&first);
-    ck_assert_int_eq(kept_states_adopt(&second, held), 0);
+    pass_on(&first, &second);
 }
 
 static struct kept_state *open_state(struct kept_states *states, const char *name, bool found)
@@ -65,6 +72,18 @@ START_TEST(states_that_are_not_opened_again_are_forgotten_and_used_for_others)
     ck_assert_str_eq((char *)c->data, "");
     ck_assert_uint_eq(kept_state_output(&second, c)->end, 0);
     ck_assert_uint_eq(second.n_free, 0);
+}
+END_TEST
+
+START_TEST(a_supervisor_that_does_not_start_leaves_the_states_to_the_next_one)
+{
+    (void)open_state(&first, "a/0", false);
+    (void)open_state(&first, "b/0", false);
+    crash_and_adopt();
+    (void)open_state(&second, "a/0", true);
+    pass_on(&second, &first);
+    (void)open_state(&first, "a/0", true);
+    (void)open_state(&first, "b/0", true);
 }
 END_TEST
 
@@ -141,6 +160,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, set_up, tear_down);
     tcase_add_test(tcase, the_next_supervisor_finds_states_by_name);
     tcase_add_test(tcase, states_that_are_not_opened_again_are_forgotten_and_used_for_others);
+    tcase_add_test(tcase, a_supervisor_that_does_not_start_leaves_the_states_to_the_next_one);
     tcase_add_test(tcase, a_name_that_is_damaged_is_not_found);
     tcase_add_test(tcase, all_states_can_be_used);
     tcase_add_test(tcase, without_memory_or_with_a_long_name_there_is_no_state);
