@@ -107,7 +107,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     return 0;
 }
 
-int channel_adopt(struct channel *ret, const struct channel_fds *fds)
+int channel_adopt(struct channel *ret, const struct channel_fds *fds, enum wake_backend backend)
 {
     _cleanup_(channel_deinit)
     struct channel channel = CHANNEL_NULL;
@@ -121,7 +121,8 @@ int channel_adopt(struct channel *ret, const struct channel_fds *fds)
         return r;
     channel.backend = (enum wake_backend)channel.mine.header->wake_backend;
     channel.wake = wake_at_once;
-    if (fds->wait_fd < 0 || (channel.backend == WAKE_EVENTFD && fds->wake_fd < 0))
+    if (channel.backend != backend || fds->wait_fd < 0 ||
+        (backend == WAKE_EVENTFD && fds->wake_fd < 0))
         return -EPROTO;
     r = init_rings(&channel, true);
     if (r < 0)

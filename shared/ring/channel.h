@@ -83,9 +83,9 @@ int channel_open(struct channel *ret, const struct channel_fds *fds);
  */
 
 /* Supervisor side. `fds` as the peer has them (struct channel_fds): the former inbox; all are taken
- * over on success. Returns 0, -EPROTO if the memories are not what they must be, or another -errno.
- */
-int channel_adopt(struct channel *ret, const struct channel_fds *fds);
+ * over on success. Returns 0, -EPROTO if the memories are not what they must be or have another
+ * back end, or another -errno. */
+int channel_adopt(struct channel *ret, const struct channel_fds *fds, enum wake_backend backend);
 /* Supervisor side: the next inbox is in the peer's control socket. A peer that is awake, or is
  * woken by a record in it, takes it. */
 void channel_move(struct channel *channel);

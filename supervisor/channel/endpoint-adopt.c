@@ -36,14 +36,10 @@ int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
                    const struct endpoint_adoption *adoption, const struct endpoint_handler *handler)
 {
     struct channel channel;
-    int r = channel_adopt(&channel, &adoption->fds.channel);
+    int r = channel_adopt(&channel, &adoption->fds.channel, loop_wake_backend(loop));
 
     if (r < 0)
         return r;
-    if (channel.backend != loop_wake_backend(loop)) {
-        channel_deinit(&channel);
-        return -EPROTO;
-    }
     channel_set_kept(&channel, adoption->kept);
     endpoint_set_up(endpoint, loop, handler, &channel, adoption->fds.control, adoption->blobs);
     endpoint->announcement.queue = adoption->announcements;

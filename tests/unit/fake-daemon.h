@@ -93,9 +93,11 @@ static void crash(void)
     struct channel next;
     struct channel_fds fds = supervisor.held;
 
+    const enum wake_backend backend = supervisor.channel.backend;
+
     supervisor.held = (struct channel_fds)CHANNEL_FDS_NULL;
     channel_deinit(&supervisor.channel);
-    must(channel_adopt(&next, &fds) == 0);
+    must(channel_adopt(&next, &fds, backend) == 0);
     supervisor.channel = next;
     supervisor.crashing = false;
     supervisor.crashes++;

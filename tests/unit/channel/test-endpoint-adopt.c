@@ -156,7 +156,7 @@ static int adopt(void)
     ck_assert_int_eq(endpoint_fds_from_held(&adoption.fds, fds, n_held), 0);
     r = endpoint_adopt(&endpoint, loop, &adoption, &HANDLER);
     for (size_t i = 0; r < 0 && i < n_held; i++)
-        close(fds[i]);
+        ck_assert_int_eq(close(fds[i]), 0); /* still ours */
     return r;
 }
 
@@ -516,6 +516,19 @@ START_TEST(an_inbox_waits_until_the_control_socket_has_room)
 }
 END_TEST
 
+START_TEST(a_peer_with_another_back_end_is_not_adopted)
+{
+    const bool eventfd = endpoint.channel.backend == WAKE_EVENTFD;
+
+    crash();
+    loop_free(loop);
+    new_loop(!eventfd);
+    if ((loop_wake_backend(loop) == WAKE_EVENTFD) == eventfd)
+        return; /* the kernel has one only */
+    ck_assert_int_eq(adopt(), -EPROTO);
+}
+END_TEST
+
 START_TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
 {
     give_now(1);
@@ -549,6 +562,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase,
                    a_blob_that_the_former_supervisor_had_received_is_lost_and_the_next_one_comes);
     tcase_add_test(tcase, an_inbox_waits_until_the_control_socket_has_room);
+    tcase_add_test(tcase, a_peer_with_another_back_end_is_not_adopted);
     tcase_add_test(tcase, a_peer_that_has_spoilt_its_cursors_is_not_adopted);
 }
 
