@@ -415,7 +415,7 @@ class Restart(TestCase):
         worker = os.pidfd_open(s.worker("daemon/0")["pid"])
         self.addCleanup(os.close, worker)
         s.terminate()
-        s.wait_for(lambda: s.call("GetInfo")["state"] == "stopping")
+        s.wait_told("STOPPING=1")
         os.kill(s.supervisor_pid, signal.SIGKILL)
         self.assertEqual(s.wait_end(), 1)
         self.assertTrue(ended(worker, 0))
