@@ -28,16 +28,18 @@ LASTING = ("mail", "pool", "after")  # the guest is removed now and then, with i
 KEYS = "abcdefgh"
 
 
-def group(name, pool=None, strategy="one-for-one", jobs=None, variable="0"):
+def group(name, pool=None, strategy="one-for-one", jobs=None, variable="0", start_limit="1min"):
     after = {"After": "pool"} if name == "after" else {}
     cells = {"Cells": "by-key"} if name in KEYED else {}
     return ini(ACTOR, Group={"Environment": f"ROUND={variable}", **after}, Pool={**cells, **(pool or {})},
                Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms", "BackoffMaxSec": "20ms", "TimeoutSec": "100ms",
                      "ResultsMax": 1000000, **(jobs or {})},
                Restart={"MinSec": "1ms", "MaxSec": "20ms", "StartLimitBurst": 0, "Strategy": strategy},
-               Worker={"TimeoutStartSec": "500ms", "TimeoutStopSec": "200ms"}, Resources={"LimitCORE": 0})
+               Worker={"TimeoutStartSec": start_limit, "TimeoutStopSec": "200ms"}, Resources={"LimitCORE": 0})
 
 
+# Every start must be given its time there: on a busy machine, workers that are killed as they start keep each other from
+# starting, for ever.
 CALM = {"Size": 1, "CellIdleSec": "1ms"}
 
 
@@ -185,7 +187,7 @@ class Script:
         jobs = {"QueueMax": rng.choice((3, 10, 100)), "QueueMemoryMax": rng.choice(("100K", "10M")),
                 "NoProgressSec": rng.choice(("infinity", "50ms")), "TimeoutSec": rng.choice(("20ms", "100ms"))}
         strategy = rng.choice(("one-for-one", "one-for-all", "rest-for-one"))
-        self.s.write(name + ".group", group(name, pool, strategy, jobs, variable=rng.randrange(3)))
+        self.s.write(name + ".group", group(name, pool, strategy, jobs, rng.randrange(3), rng.choice(("500ms", "1min"))))
         self.call("Reload")
 
     def come_and_go(self):
