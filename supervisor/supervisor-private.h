@@ -107,10 +107,10 @@ void supervisor_close_store(struct supervisor *supervisor);
 
 /* ---- supervisor-safe-mode.c ---- */
 
-/* Pauses all groups, if the keeper says so. */
+/* Pauses all groups, if the keeper says so. Before any job is handed out. */
 void supervisor_enter_safe_mode(struct supervisor *supervisor);
-/* Resumes them. In any case earlier crashes do not count any more. Returns whether there was safe
- * mode. */
+/* Resumes those that it has paused. In any case earlier crashes do not count any more. Returns
+ * whether there was safe mode. */
 bool supervisor_leave_safe_mode(struct supervisor *supervisor);
 
 /* ---- supervisor-upgrade.c ---- */

@@ -7,14 +7,14 @@
 #include "supervisor/group/group.h"
 #include "supervisor/supervisor-private.h"
 
-static void pause_all(struct supervisor *supervisor, bool paused)
+static void hold_back_all(struct supervisor *supervisor, bool held_back)
 {
     struct registry *registry = &supervisor->parts.registry;
     size_t cursor = 0;
     struct group *group;
 
     while ((group = registry_next(registry, &cursor)))
-        group_set_paused(group, paused);
+        group_hold_back(group, held_back);
 }
 
 void supervisor_enter_safe_mode(struct supervisor *supervisor)
@@ -29,7 +29,7 @@ void supervisor_enter_safe_mode(struct supervisor *supervisor)
                    .message = "safe mode after several crashes: all groups are paused until "
                               "troupectl reload",
                });
-    pause_all(supervisor, true);
+    hold_back_all(supervisor, true);
 }
 
 bool supervisor_leave_safe_mode(struct supervisor *supervisor)
@@ -45,6 +45,6 @@ bool supervisor_leave_safe_mode(struct supervisor *supervisor)
                                               .type = "supervisor.safe-mode-ended",
                                               .message = "safe mode has ended",
                                           });
-    pause_all(supervisor, false);
+    hold_back_all(supervisor, false);
     return true;
 }

@@ -334,6 +334,7 @@ int supervisor_start_groups(struct supervisor *supervisor)
     supervisor_open_store(supervisor);
     strv_free(changes.added);
     supervisor_restore_saved(supervisor, UPGRADE_GROUPS);
+    supervisor_enter_safe_mode(supervisor);
     registry_resume(&parts->registry);
     supervisor_restore_saved(supervisor, UPGRADE_JOBS);
     handle_table_link_free(&parts->jobs.handles);
@@ -341,7 +342,6 @@ int supervisor_start_groups(struct supervisor *supervisor)
     supervisor_restore_saved(supervisor, UPGRADE_MESSAGES);
     supervisor_forget_saved(supervisor);
     process_context_settle(&parts->process);
-    supervisor_enter_safe_mode(supervisor);
     order_start(&parts->registry);
     return r;
 }

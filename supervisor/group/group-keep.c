@@ -30,7 +30,7 @@ void group_keep(struct group *group)
     record->configured_size = group->config->size;
     record->wanted = group->wanted;
     record->stopped = !group->wanted && !group->pending;
-    record->paused = group->cell ? group->cell->paused : group->paused;
+    record->paused = group_stays_paused(group);
 }
 
 void group_open_kept(struct group *group)
@@ -87,8 +87,8 @@ void group_resume(struct group *group)
 
     if (group->resumes && (record->wanted || record->stopped)) {
         resume_size(group, record);
-        if (record->paused != group->paused) /* else cells may differ, after an upgrade */
-            group_set_paused(group, record->paused);
+        if (record->paused && !group_stays_paused(group)) /* else cells may differ */
+            group_set_paused(group, true);
         group->wanted = record->wanted;
         group_set_pending(group, false);
         if (group_is_keyed(group))

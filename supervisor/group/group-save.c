@@ -18,7 +18,7 @@ static int save_group(const struct group *group, struct saver *saver)
     saved_put_text(&row, group->name);
     saved_put_number(&row, group->config->size);
     saved_put_number(&row, group->size);
-    saved_put_number(&row, group->cell ? group->cell->paused : group->paused);
+    saved_put_number(&row, group_stays_paused(group));
     saved_put_number(&row, group->message_log);
     saved_put_number(&row, group->pools.n_deaths);
     saved_put_number(&row, group->pools.generations);

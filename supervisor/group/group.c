@@ -142,11 +142,12 @@ static const char *const PAUSED[] = {
     "is paused: jobs are queued, none is handed out",
 };
 
-void group_set_paused(struct group *group, bool paused)
+static void set_paused(struct group *group, bool paused, bool held_back)
 {
     bool changes = group->paused != paused;
 
     group->paused = paused;
+    group->held_back = held_back;
     group_each_cell (cell, group) {
         changes = changes || cell->paused != paused;
         cell_set_paused(cell, paused);
@@ -155,6 +156,22 @@ void group_set_paused(struct group *group, bool paused)
     if (changes)
         group_tell(group, LOG_LEVEL_NOTICE, paused ? "group.paused" : "group.resumed", "%s",
                    PAUSED[paused]);
+}
+
+void group_set_paused(struct group *group, bool paused)
+{
+    set_paused(group, paused, false);
+}
+
+void group_hold_back(struct group *group, bool held_back)
+{
+    if (held_back ? !group->paused : group->held_back)
+        set_paused(group, held_back, held_back);
+}
+
+bool group_stays_paused(const struct group *group)
+{
+    return group->paused && !group->held_back;
 }
 
 int group_set_cell_paused(struct cell *cell, bool paused)

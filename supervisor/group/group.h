@@ -50,6 +50,7 @@ struct group {
     bool wanted;               /* new slots are started */
     bool pending;              /* starts once the groups of its After= have come up */
     bool paused;               /* new cells are paused */
+    bool held_back;            /* paused only because of safe mode */
     const char *closed;        /* as of a cell */
     struct job_id_log cut_off; /* jobs that are not retried because of a close */
     bool restores;             /* its durable jobs are being read from disk */
@@ -71,6 +72,11 @@ void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
 void group_reset(struct group *group);
 void group_set_paused(struct group *group, bool paused);
+/* Safe mode begins or ends: pauses the group unless it is paused, and resumes it if nobody has
+ * paused or resumed it meanwhile. */
+void group_hold_back(struct group *group, bool held_back);
+/* Whether it was paused other than by safe mode: the next supervisor is to pause it, too. */
+bool group_stays_paused(const struct group *group);
 /* This cell alone; one that retires is called back. Returns 0 or -ENOMEM. */
 int group_set_cell_paused(struct cell *cell, bool paused);
 /* Closes every cell there is and will be, as cell_close(), and logs the jobs concerned. */

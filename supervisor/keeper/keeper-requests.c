@@ -58,7 +58,7 @@ static void reply_held_end(void)
         .n_failed_upgrades = keeper.n_failed_upgrades,
         .first = !keeper.ready,
         .upgrading = keeper.upgrading,
-        .safe_mode = keeper.crashes.safe_mode,
+        .safe_mode = keeper.crashes.safe_mode && !keeper.upgrading,
     };
     FAULT_POINT("hand-over");
     keeper.handing_over = false;

@@ -110,7 +110,7 @@ struct message_held_end {
     uint32_t n_failed_upgrades; /* after which the old program was started again */
     bool first;                 /* no supervisor has been ready before */
     bool upgrading;             /* READY finishes an upgrade */
-    bool safe_mode;             /* the supervisor crashes again and again */
+    bool safe_mode;             /* the supervisor crashes again and again; not in an upgrade */
 };
 
 /* A received SPAWN, with the storage behind the pointers of `options`. */

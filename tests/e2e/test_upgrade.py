@@ -246,6 +246,16 @@ exec {s.path("real")} "$@"
         self.assertEqual(s.wait_job(waiting)["result"], text("waited"))
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
 
+    def test_an_upgrade_ends_safe_mode_and_keeps_what_was_paused_before(self):
+        s = self.installed({"actor": actor(), "paused": actor()})
+        s.call("Pause", target="paused")
+        s.crash_into_safe_mode()
+        job = s.create("actor", "echo waited")
+        s.ctl("upgrade", check=True)
+        self.assertFalse(s.call("GetInfo")["safe_mode"])
+        self.assertEqual(s.wait_job(job)["result"], text("waited"))
+        self.assertEqual(s.group("paused")["state"], "paused")
+
     def test_D10_saved_jobs_are_not_brought_back_by_another_main_process(self):
         s = self.supervisor({"actor": actor()})
         with open(s.socket_path + ".upgrade", "wb") as file:

@@ -263,6 +263,17 @@ class Supervisor:
             self.test.fail(f"the supervisor has not ended within {LIMIT} s")
         os.close(supervisor)
 
+    def crash_into_safe_mode(self):
+        """Returns after how many crashes, three within 30 s, the supervisor is in safe mode."""
+        crashes = []
+        while not self.call("GetInfo")["safe_mode"]:
+            crashes.append(time.monotonic())
+            self.crash()
+            self.test.assertEqual(self.call("GetInfo")["restarts"], len(crashes))
+            self.test.assertTrue(len(crashes) <= 3 or crashes[-2] - crashes[-4] > 25, "three crashes within 30 s were not enough")
+        self.test.assertGreaterEqual(len(crashes), 3)
+        return len(crashes)
+
     @contextlib.contextmanager
     def stopped(self):
         """Stops the supervisor within the block; the main process runs on."""
