@@ -64,7 +64,7 @@ def wait_next(daemon, before):
         if time.monotonic() > until:
             raise programs.Failed("no other supervisor has taken over: " + daemon.last_words())
         time.sleep(0.01)
-    control(daemon, "status")
+    control(daemon, "info")  # status fails until all groups are up
 
 
 def upgrade(daemon):
