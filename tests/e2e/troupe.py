@@ -453,11 +453,17 @@ class Supervisor:
             return [int(child) for child in file.read().split()]
 
     @staticmethod
-    def _is_supervisor(pid):
+    def _runs_program(pid):
+        """Whether it runs the supervisor's program: as the supervisor, or as the check of an upgrade."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             with open(f"/proc/{pid}/comm", encoding="ascii") as file:
                 return file.read() == "trouped-supervi\n"
         return False
+
+    def _is_supervisor(self, pid):
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            arguments = file.read().split(b"\0")[:-1]  # none once it ends
+        return bool(arguments) and b"--check" not in arguments and self._runs_program(pid)
 
     def fds(self):
         """What its descriptors refer to. Empty without root: a supervisor is not dumpable, so /proc/PID/fd is root's."""
@@ -476,7 +482,7 @@ class Supervisor:
 
     def children(self):
         """Workers and services."""
-        return [pid for pid in self._family() if not self._is_supervisor(pid)]
+        return [pid for pid in self._family() if not self._runs_program(pid)]
 
     def status_field(self, name, pid=None):
         with open(f"/proc/{pid or self.supervisor_pid}/status", encoding="ascii") as file:
