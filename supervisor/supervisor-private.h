@@ -54,6 +54,7 @@ struct supervisor {
     struct timer status_timer;   /* one line for many events */
     struct timer stop_timer;
     struct restore restore;
+    struct timer opening_timer; /* how long readiness waits for the store */
     struct list reloads;         /* struct reload_call.link; the first one is under way */
     struct loop_deferred reload; /* begins the first one */
     struct config *loaded;       /* by the one under way, which waits for `lookup` */
@@ -102,6 +103,9 @@ bool supervisor_store_is_writing(const struct supervisor *supervisor);
 /* Whether jobs are being read: the ends of those that a worker had in hand wait for that. */
 bool supervisor_store_is_restoring(const struct supervisor *supervisor);
 bool supervisor_store_is_opening(const struct supervisor *supervisor);
+/* Whether readiness waits for that. */
+bool supervisor_store_is_awaited(const struct supervisor *supervisor);
+void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
 /* Waits until all is written that can be. */
 void supervisor_close_store(struct supervisor *supervisor);
 

@@ -60,6 +60,8 @@ static void describe_trouble(char *buffer, size_t size, const struct supervisor 
     *buffer = '\0';
     if (supervisor->parts.control.predecessors.safe_mode)
         (void)snprintf(buffer, size, "; safe mode, all groups are paused");
+    else if (supervisor_store_is_opening(supervisor))
+        (void)snprintf(buffer, size, "; the store of durable jobs is still being opened");
     else if (n > 1)
         (void)snprintf(buffer, size, "; %zu groups are in trouble", n);
     else if (n == 1 && group_is_blocked(first))
@@ -96,7 +98,7 @@ static void review_readiness(struct supervisor *supervisor)
     const struct census *census = &registry->census;
     char workers[96], message[128];
 
-    if (supervisor->ready || supervisor_store_is_opening(supervisor) ||
+    if (supervisor->ready || supervisor_store_is_awaited(supervisor) ||
         census->n[CENSUS_UNDECIDED] > 0 || !list_empty(&registry->pending))
         return;
     supervisor->ready = true;

@@ -16,6 +16,8 @@
 #define STORE_FILE      "troupe.db"
 /* What is not written by then stays as it is on disk. */
 #define WRITE_TIMEOUT (10 * USEC_PER_SEC)
+/* Groups without durable jobs do not need the store: it may be locked, or on a disk that hangs. */
+#define OPENING_TIMEOUT (5 * USEC_PER_SEC)
 
 static bool is_needed(const struct registry *registry)
 {
@@ -136,6 +138,9 @@ void supervisor_open_store(struct supervisor *supervisor)
     r = open_store(supervisor);
     if (r < 0)
         log_error("cannot start the store of durable jobs: %s", strerror(-r));
+    else
+        (void)timer_arm(loop_timers(parts->loop), &supervisor->opening_timer,
+                        usec_add(loop_now(parts->loop), OPENING_TIMEOUT));
 }
 
 bool supervisor_store_is_opening(const struct supervisor *supervisor)
@@ -143,6 +148,22 @@ bool supervisor_store_is_opening(const struct supervisor *supervisor)
     const struct store *store = supervisor->parts.durable.store;
 
     return store && store_state(store) == STORE_OPENING;
+}
+
+bool supervisor_store_is_awaited(const struct supervisor *supervisor)
+{
+    return supervisor_store_is_opening(supervisor) && timer_armed(&supervisor->opening_timer);
+}
+
+void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
+{
+    struct supervisor *supervisor = supervisor_of(timer, opening_timer);
+
+    (void)now;
+    if (supervisor_store_is_opening(supervisor))
+        log_warning("the store of durable jobs is still being opened; its groups accept no jobs "
+                    "before that");
+    loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
 /* An end that a worker told while its job was being added is written after that. */

@@ -103,6 +103,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor_init_upgrade(supervisor);
     timer_init(&supervisor->status_timer, supervisor_on_status_due);
     timer_init(&supervisor->stop_timer, on_stop_timeout);
+    timer_init(&supervisor->opening_timer, supervisor_on_opening_timeout);
     if (journal_is_stderr() && journal_init(&supervisor->journal, "trouped", NULL) == 0) {
         journal_log_to(&supervisor->journal);
         supervisor->parts.process.journal = &supervisor->journal;
@@ -183,6 +184,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     if (parts->loop) {
         timer_disarm(loop_timers(parts->loop), &supervisor->status_timer);
         timer_disarm(loop_timers(parts->loop), &supervisor->stop_timer);
+        timer_disarm(loop_timers(parts->loop), &supervisor->opening_timer);
         loop_undefer(&supervisor->review);
         endpoint_stock_deinit(&parts->stock);
         work_queue_deinit(&parts->announcements);

@@ -68,6 +68,18 @@ class Accepted(Case):
         self.assertEqual(self.rows(s, "name"), [("one",)])
         self.assertEqual(s.job("one")["state"], "queued")
 
+    def test_a_store_that_cannot_be_opened_for_a_while_delays_readiness_for_seconds_only(self):
+        s = self.durable({"actor": actor()}).start()
+        s.stop()
+        with self.blocked(s):
+            s.start()
+            self.assertIn("the store of durable jobs is being opened", s.group("kept")["store_problem"])
+            s.wait_told("STATUS=2 of 2 workers up in 2 groups; the store of durable jobs is still being opened, "
+                        "see troupectl status")
+            self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+        s.wait_told("STATUS=2 of 2 workers up in 2 groups")
+        self.assertEqual(s.do("kept", "echo a")["result"], text("a"))
+
     def test_D1_an_id_is_told_only_when_the_job_is_on_disk(self):
         s = self.durable().start()
         with Varlink(s.socket_path) as connection:
