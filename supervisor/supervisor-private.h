@@ -3,6 +3,7 @@
 
 /* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
  * parts), supervisor-store.c (durable jobs), supervisor-reload.c (reads the configuration),
+ * supervisor-unconfigured.c (waits for one without problems),
  * supervisor-review.c (readiness and status), supervisor-safe-mode.c and supervisor-upgrade.c. */
 
 #include "supervisor/config/names/lookup.h"
@@ -16,8 +17,12 @@
 #include "supervisor/reload.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade/restore.h"
+#include <limits.h>
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
+
+/* Of the text that clients get. */
+#define CONFIG_PROBLEM_MAX (PATH_MAX + 1024)
 
 struct saved_file;
 
@@ -54,13 +59,16 @@ struct supervisor {
     struct timer status_timer;   /* one line for many events */
     struct timer stop_timer;
     struct restore restore;
-    struct timer opening_timer; /* how long readiness waits for the store */
+    struct timer opening_timer;  /* how long readiness waits for the store */
     struct list reloads;         /* struct reload_call.link; the first one is under way */
     struct loop_deferred reload; /* begins the first one */
     struct config *loaded;       /* by the one under way, which waits for `lookup` */
     struct lookup lookup;
     struct reload_call hangup; /* SIGHUP's */
     bool hangup_again;         /* another SIGHUP came meanwhile */
+    char config_problem[CONFIG_PROBLEM_MAX];
+    struct timer config_timer; /* reads the configuration again while it has a problem */
+    usec_t config_delay;
 };
 
 static inline struct loop *loop_of(const struct supervisor *supervisor)
@@ -73,8 +81,12 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender);
 
 /* ---- supervisor-reload.c ---- */
 
-/* Reads it for the first time. Returns 0 or -errno, logged. */
+/* Reads it for the first time. Returns 0, also if it has a problem: then that is logged, control
+ * knows it, and the defaults are in force; or -ENOMEM. */
 int supervisor_load_config(struct supervisor *supervisor);
+
+/* Has the settings of troupe.conf take effect. */
+void supervisor_apply_daemon(struct supervisor *supervisor);
 
 void supervisor_init_reload(struct supervisor *supervisor);
 /* Begins a waiting reload: the supervisor is ready. */
@@ -83,6 +95,18 @@ void supervisor_resume_reload(struct supervisor *supervisor);
 void supervisor_hang_up(struct supervisor *supervisor);
 /* Ends all reloads with -ESHUTDOWN: the supervisor stops. */
 void supervisor_end_reload(struct supervisor *supervisor);
+
+/* ---- supervisor-unconfigured.c ---- */
+
+/* Notes why the configuration cannot be used: the first problem, or -errno. */
+void supervisor_note_problem(struct supervisor *supervisor, const struct config_problems *problems,
+                             int r);
+/* Serves the control socket, and leaves what runs untouched, until the configuration is valid. */
+void supervisor_await_config(struct supervisor *supervisor);
+/* Starts the groups: the configuration is valid. `call` lists them. Takes over `config`. Returns 0
+ * or -errno. */
+int supervisor_start_late(struct supervisor *supervisor, struct config *config,
+                          struct reload_call *call);
 
 /* ---- supervisor-start.c ---- */
 

@@ -38,11 +38,24 @@ static int resolve(struct supervisor *supervisor)
     return r;
 }
 
-static void apply_daemon(struct supervisor *supervisor)
+static void take_daemon(struct supervisor *supervisor)
 {
     supervisor->parts.control.config = &supervisor->config->daemon;
     if (!supervisor->options->log_level_given)
         log_set_max_level((enum log_level)supervisor->config->daemon.log_level);
+}
+
+void supervisor_apply_daemon(struct supervisor *supervisor)
+{
+    struct parts *parts = &supervisor->parts;
+
+    take_daemon(supervisor);
+    death_log_resize(&parts->deaths, parts->control.config->deaths_max);
+    dead_letters_resize(&parts->messages.dead_letters, parts->control.config->dead_letters_max,
+                        parts->control.config->dead_letters_memory_max);
+    loop_set_spin(parts->loop, parts->control.config->spin);
+    if (supervisor->control)
+        control_review_clients(supervisor->control);
 }
 
 int supervisor_load_config(struct supervisor *supervisor)
@@ -57,11 +70,15 @@ int supervisor_load_config(struct supervisor *supervisor)
         r = resolve(supervisor);
     if (r < 0)
         log_error("%s: cannot read the configuration: %s", directory, strerror(-r));
+    if (r != 0) {
+        supervisor_note_problem(supervisor, &problems, r);
+        config_free(TAKE_PTR(supervisor->config));
+        r = config_empty(&supervisor->config);
+    }
     config_problems_deinit(&problems);
-    if (r != 0)
-        return r < 0 ? r : -EINVAL;
-    apply_daemon(supervisor);
-    return 0;
+    if (r == 0)
+        take_daemon(supervisor);
+    return r;
 }
 
 static struct reload_call *first_call(const struct supervisor *supervisor)
@@ -95,7 +112,7 @@ static void finish(struct supervisor *supervisor, int r)
 
     lookup_deinit(&supervisor->lookup);
     supervisor->loaded = config_free(supervisor->loaded);
-    parts->control.state = CONTROL_RUNNING;
+    parts->control.state = supervisor->ready ? CONTROL_RUNNING : CONTROL_STARTING;
     notify_ready(&supervisor->notify, loop_now(parts->loop));
     list_unlink(&call->link);
     call->result = r;
@@ -117,16 +134,12 @@ static int apply(struct supervisor *supervisor)
 
     if (r < 0)
         return r;
+    if (parts->control.config_problem)
+        return supervisor_start_late(supervisor, TAKE_PTR(supervisor->loaded), call);
     r = reload_apply(parts, supervisor->options->config_directory, &supervisor->config,
                      TAKE_PTR(supervisor->loaded), call);
-    apply_daemon(supervisor);
+    supervisor_apply_daemon(supervisor);
     supervisor_open_store(supervisor);
-    death_log_resize(&parts->deaths, parts->control.config->deaths_max);
-    dead_letters_resize(&parts->messages.dead_letters, parts->control.config->dead_letters_max,
-                        parts->control.config->dead_letters_memory_max);
-    loop_set_spin(parts->loop, parts->control.config->spin);
-    if (supervisor->control)
-        control_review_clients(supervisor->control);
     return r;
 }
 
@@ -137,6 +150,12 @@ static void on_lookup_done(struct lookup *lookup)
     finish(supervisor, apply(supervisor));
 }
 
+static bool may_begin(const struct control_context *control)
+{
+    return control->state == CONTROL_RUNNING ||
+           (control->state == CONTROL_STARTING && control->config_problem);
+}
+
 static void begin(struct loop_deferred *deferred)
 {
     struct supervisor *supervisor = supervisor_of(deferred, reload);
@@ -144,8 +163,11 @@ static void begin(struct loop_deferred *deferred)
     struct reload_call *call = first_call(supervisor);
     int r;
 
-    if (!call || parts->control.state != CONTROL_RUNNING)
+    if (!call || !may_begin(&parts->control))
         return;
+    /* What is left out would end with its workers. */
+    if (parts->control.config_problem)
+        call->partial = false;
     notify_reloading(&supervisor->notify, loop_now(parts->loop));
     parts->control.state = CONTROL_RELOADING;
     lookup_init(&supervisor->lookup, parts->loop, on_lookup_done);
@@ -168,7 +190,7 @@ static void supervisor_reload(void *userdata, struct reload_call *call)
     struct supervisor *supervisor = userdata;
 
     list_push_back(&supervisor->reloads, &call->link);
-    if (supervisor->parts.control.state == CONTROL_RUNNING)
+    if (may_begin(&supervisor->parts.control))
         begin(&supervisor->reload);
 }
 

@@ -153,6 +153,8 @@ void supervisor_review(struct loop_deferred *deferred)
             loop_stop(loop);
         return;
     }
+    if (supervisor->parts.control.config_problem)
+        return;
     reap_groups(supervisor);
     order_start(&supervisor->parts.registry);
     supervisor_report_ready(supervisor);

@@ -284,6 +284,15 @@ static int collect_held(struct parts *parts)
     return 0;
 }
 
+/* A first start fails. So does an upgrade: the old program may understand the configuration. */
+static int refuse_problem(const struct supervisor *supervisor)
+{
+    const struct control_context *control = &supervisor->parts.control;
+    const bool alone = control->predecessors.first || control->predecessors.upgrading;
+
+    return control->config_problem && alone ? -EINVAL : 0;
+}
+
 int supervisor_open(struct supervisor *supervisor)
 {
     int r = supervisor_load_config(supervisor);
@@ -300,6 +309,8 @@ int supervisor_open(struct supervisor *supervisor)
         r = open_parts(supervisor);
     if (r == 0)
         r = collect_held(&supervisor->parts);
+    if (r == 0)
+        r = refuse_problem(supervisor);
     if (r == 0)
         r = open_notify(supervisor);
     if (r == 0)

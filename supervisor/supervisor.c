@@ -115,7 +115,10 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     }
     event_subscribe(&supervisor->parts.events.subscribers, &supervisor->on_event);
     supervisor_open_cgroups(supervisor);
-    r = supervisor_start_groups(supervisor);
+    if (supervisor->parts.control.config_problem)
+        supervisor_await_config(supervisor);
+    else
+        r = supervisor_start_groups(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
     if (r < 0) {
         log_error("cannot start the groups: %s", strerror(-r));
@@ -185,6 +188,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         timer_disarm(loop_timers(parts->loop), &supervisor->status_timer);
         timer_disarm(loop_timers(parts->loop), &supervisor->stop_timer);
         timer_disarm(loop_timers(parts->loop), &supervisor->opening_timer);
+        timer_disarm(loop_timers(parts->loop), &supervisor->config_timer);
         loop_undefer(&supervisor->review);
         endpoint_stock_deinit(&parts->stock);
         work_queue_deinit(&parts->announcements);

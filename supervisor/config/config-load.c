@@ -278,6 +278,18 @@ int config_read(struct config **ret, const char *directory, struct config_proble
     return r;
 }
 
+int config_empty(struct config **ret)
+{
+    struct config *config = calloc(1, sizeof(*config));
+    int r = config ? config_schema_defaults(&CONFIG_DAEMON_SCHEMA, &config->daemon) : -ENOMEM;
+
+    if (r < 0)
+        config_free(config);
+    else
+        *ret = config;
+    return r;
+}
+
 int config_load(struct config **ret, const char *directory, struct config_problems *problems)
 {
     struct loader loader = {.problems = problems, .directory = directory};

@@ -84,6 +84,9 @@ enum {
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
 
+/* A configuration without groups, with the defaults of troupe.conf. Returns 0 or -ENOMEM. */
+int config_empty(struct config **ret);
+
 /* Whether a problem is one of that file or of its drop-ins. */
 bool config_problem_is_of(const struct config_problem *problem, const char *directory,
                           const char *name, const char *suffix);

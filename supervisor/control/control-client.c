@@ -84,6 +84,17 @@ static bool find(struct request *request)
     return true;
 }
 
+/* Nothing is known of the groups yet, and nothing may be made that they would own. */
+static bool is_unconfigured(struct request *request)
+{
+    const char *problem = request->context->config_problem;
+
+    if (!problem || request->method->always)
+        return false;
+    request_fail_string(request, "io.troupe.Supervisor.NotConfigured", "problem", problem);
+    return true;
+}
+
 static void on_message(struct connection *connection, const char *text, size_t size)
 {
     struct client *client = client_of(connection, connection);
@@ -100,7 +111,7 @@ static void on_message(struct connection *connection, const char *text, size_t s
         return;
     }
     if (permitted(request) && request_take_parameters(request) &&
-        !(request->method->begins && control_refuse_stopping(request)))
+        !(request->method->begins && control_refuse_stopping(request)) && !is_unconfigured(request))
         request->method->call(request);
 }
 

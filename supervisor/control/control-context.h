@@ -48,8 +48,11 @@ struct control_context {
     const struct request_interface *const *interfaces; /* NULL-terminated */
 
     const struct config_daemon *config; /* replaced by a reload */
-    const char *cgroups_text;           /* "delegated: memory pids cpu", or what is missing */
-    pid_t keeper;                       /* the main process; 0 = none */
+    /* Why nothing is taken over or started yet: the configuration has a problem. NULL = it has none
+     */
+    const char *config_problem;
+    const char *cgroups_text; /* "delegated: memory pids cpu", or what is missing */
+    pid_t keeper;             /* the main process; 0 = none */
     int fds_for_all; /* from this descriptor on, only for clients that may change things; 0 = none
                       */
     enum control_state state;

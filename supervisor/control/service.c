@@ -46,7 +46,7 @@ static const struct varlink_parameter interface_table[] = {
 };
 
 const struct request_method control_service_methods[] = {
-    {"GetInfo", get_info, .changes = false},
-    {"GetInterfaceDescription", get_description, interface_table, .changes = false},
+    {"GetInfo", get_info, .changes = false, .always = true},
+    {"GetInterfaceDescription", get_description, interface_table, .changes = false, .always = true},
     {0},
 };

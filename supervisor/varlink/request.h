@@ -28,6 +28,7 @@ struct request_method {
     const struct varlink_parameter *parameters; /* NULL = none; see request.parameters */
     bool changes;                               /* needs permission */
     bool begins;                                /* refused while the supervisor stops */
+    bool always;                                /* also without groups; see NotConfigured */
 };
 
 struct request_interface {

@@ -397,19 +397,13 @@ class Restart(TestCase):
         s.wait_worker("other/0", "idle")
 
     def test_the_service_manager_hears_between_two_supervisors_that_all_is_alive(self):
-        s = self.started({"actor": actor()})
-        s.write("wrong.group", "[Group]\nNonsense=1\n")  # no supervisor starts, nor serves the watchdog
-        s.crash()
-        s.wait_told("WATCHDOG=1")
+        s = self.between_two_supervisors()
+        s.call("GetInfo")
+        s.crash()  # followed by a pause of two seconds
         s.wait_told("STATUS=the supervisor has crashed and is started again, see the log; workers run on")
-        while s.log().count("exited with status 1") < 4:  # from here on there are pauses
-            os.sched_yield()
-        s.told.clear()
-        s.wait_told("WATCHDOG=1")
-        s.told.clear()
-        s.wait_told("WATCHDOG=1")
-        os.remove(os.path.join(s.config, "wrong.group"))
-        s.process.send_signal(signal.SIGHUP)
+        for _ in range(5):  # with the one before: each of five crashes, and within the last pause
+            s.told.clear()
+            s.wait_told("WATCHDOG=1")
         s.wait_worker("actor/0", "idle")
 
     def test_a_crash_while_it_stops_is_the_end(self):
@@ -430,22 +424,76 @@ class Restart(TestCase):
         os.kill(s.supervisor_pid, signal.SIGKILL)
         self.assertEqual(s.wait_end(), 1)
 
-    def test_a_configuration_with_a_mistake_ends_the_first_start_and_delays_a_later_one(self):
+    def test_a_configuration_with_a_mistake_ends_the_first_start(self):
         wrong = "[Nonsense]\n"
         s = self.supervisor(conf=wrong)
         s.spawn()
         self.assertEqual(s.wait_end(), 1)
         self.assertNotIn("signal", s.log())
-        s = self.started({"actor": actor()})
+
+    def unconfigured(self):
+        """A supervisor that has crashed while the configuration has a mistake, and its workers."""
+        s = self.started({"actor": actor(2), "daemon": service("/bin/sleep infinity")})
         workers = s.children()
-        s.write("troupe.conf", wrong)
+        s.write("bad.group", "[Group]\nNonsense=1\nExecStart=/bin/true\n")
         s.crash()
-        self.wait_logged(s, "unknown section")
-        s.write("troupe.conf", "")
-        s.process.send_signal(signal.SIGHUP)  # between two supervisors it starts the next one
-        s.call("GetInfo")
+        self.wait_logged(s, "no group can be taken over before the configuration is valid")
+        return s, workers
+
+    def assert_goes_on(self, s, workers):
+        s.until(lambda: s.call("GetInfo")["state"] == "running")
+        self.assertNotIn("config_problem", s.call("GetInfo"))
         self.assertEqual(s.children(), workers)
-        self.assertNotIn("Segmentation", s.log())
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+        self.assertEqual(s.call("GetInfo")["restarts"], 1)
+
+    def test_after_a_crash_a_mistake_in_the_configuration_is_told_over_the_socket(self):
+        s, workers = self.unconfigured()
+        self.assertIn("bad.group:2", s.call("GetInfo")["config_problem"])
+        status = s.ctl("status")
+        self.assertEqual(status.returncode, 1)
+        self.assertIn("bad.group:2", status.stdout)
+        refused = s.ctl("start", "actor")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("bad.group:2", refused.stderr)
+        for partial in False, True:
+            with self.assertRaisesRegex(VarlinkError, "BadConfiguration"):
+                s.call("Reload", partial=partial)
+        self.assertEqual(s.children(), workers)
+        os.unlink(os.path.join(s.config, "bad.group"))
+        self.assertEqual(s.call("Reload")["added"], ["actor", "daemon"])
+        self.assert_goes_on(s, workers)
+
+    def test_after_a_crash_a_corrected_configuration_is_found_without_a_reload(self):
+        s, workers = self.unconfigured()
+        os.unlink(os.path.join(s.config, "bad.group"))
+        self.assert_goes_on(s, workers)
+
+    def test_after_a_crash_SIGHUP_reads_the_corrected_configuration(self):
+        s, workers = self.unconfigured()
+        os.rename(s.config, s.path("gone"))
+        s.process.send_signal(signal.SIGHUP)
+        self.wait_logged(s, "cannot read the configuration: No such file")
+        os.rename(s.path("gone"), s.config)
+        os.unlink(os.path.join(s.config, "bad.group"))
+        s.process.send_signal(signal.SIGHUP)
+        self.assert_goes_on(s, workers)
+
+    def test_after_a_crash_a_worker_that_dies_while_the_configuration_is_wrong_is_replaced(self):
+        s, workers = self.unconfigured()
+        fd = os.pidfd_open(workers[0])
+        os.kill(workers[0], signal.SIGKILL)
+        self.assertTrue(ended(fd, LIMIT))
+        os.close(fd)
+        os.unlink(os.path.join(s.config, "bad.group"))
+        s.call("Reload")
+        s.until(lambda: len(s.children()) == 3 and s.call("GetInfo")["state"] == "running")
+        self.assertEqual(len(set(s.children()) & set(workers)), 2)
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+
+    def test_a_supervisor_without_a_configuration_can_be_stopped(self):
+        s, _ = self.unconfigured()
+        s.stop()
 
     def processes_of(self, s):
         """Pidfds of all processes that have its configuration among their arguments."""

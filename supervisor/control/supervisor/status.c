@@ -270,6 +270,6 @@ static const struct varlink_parameter status_table[] = {
 };
 
 const struct request_method control_status_methods[] = {
-    {"GetStatus", get_status, status_table, .changes = false},
+    {"GetStatus", get_status, status_table, .changes = false, .always = true},
     {0},
 };

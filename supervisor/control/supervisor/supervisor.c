@@ -41,6 +41,7 @@ static void get_info(struct request *request)
     reply_int(reply, "supervisor_pid", getpid());
     reply_string(reply, "state", STATES[context->state]);
     reply_bool(reply, "safe_mode", context->predecessors.safe_mode);
+    reply_string_if(reply, "config_problem", context->config_problem);
     reply_uint(reply, "restarts", context->predecessors.n_restarts);
     reply_uint(reply, "upgrades", context->predecessors.n_upgrades);
     reply_uint(reply, "failed_upgrades", context->predecessors.n_failed_upgrades);
@@ -203,8 +204,8 @@ static void upgrade(struct request *request)
 }
 
 const struct request_method control_supervisor_methods[] = {
-    {"GetInfo", get_info, .changes = false},
-    {"Reload", reload_all, reload_table, .changes = true, .begins = true},
+    {"GetInfo", get_info, .changes = false, .always = true},
+    {"Reload", reload_all, reload_table, .changes = true, .begins = true, .always = true},
     {"Upgrade", upgrade, .changes = true, .begins = true},
     {0},
 };

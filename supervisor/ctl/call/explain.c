@@ -46,6 +46,9 @@ static const struct explanation explanations[] = {
     {"BadPayload", .status = EXIT_USAGE, "the supervisor refused the payload: {problem}"},
     {"BadConfiguration", .status = EXIT_INVALID,
      "problems in the configuration: {problems:length}; nothing was changed"},
+    {"NotConfigured", .status = EXIT_FAILED,
+     "the supervisor has crashed, and its configuration has a problem: {problem}; workers run on, "
+     "and the rest waits until it is correct"},
     {"NotUpgraded", .status = EXIT_FAILED, "nothing has changed: {reason}"},
     {"NotAnActor", .status = EXIT_FAILED,
      "group '{group}' is a plain service (Type=service): it has no queue and takes no jobs"},

@@ -17,6 +17,8 @@ static void show_info(const struct invocation *invocation, const json_t *info)
     terminal_print(out, "Version: %s", SAFE(field_text(info, "version")));
     terminal_print(out, "  State: %s%s", SAFE(field_text(info, "state")),
                    field_true(info, "safe_mode") ? ", in safe mode" : "");
+    if (field_has(info, "config_problem"))
+        terminal_print(out, "Trouble: %s", SAFE(field_text(info, "config_problem")));
     terminal_print(out, "    Pid: %lld", (long long)field_int(info, "pid"));
     terminal_print(out, "  Since: %s (%s)", TIME(started), AGO(now, started));
     terminal_print(out, "Crashes: %s", COUNT(field_count(info, "restarts")));

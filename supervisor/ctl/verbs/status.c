@@ -36,10 +36,10 @@ static size_t rank(const json_t *group)
     return ELEMENTS(troubles);
 }
 
-/* EXIT_OK if all groups are well. In safe mode none of them works. */
+/* EXIT_OK if all groups are well. In safe mode, or without a configuration, none of them works. */
 static int status_of_groups(const json_t *info, const json_t *groups)
 {
-    if (field_true(info, "safe_mode"))
+    if (field_true(info, "safe_mode") || field_has(info, "config_problem"))
         return EXIT_FAILED;
     for (size_t i = 0; i < json_array_size(groups); i++)
         if (!group_is_up(json_array_get(groups, i)))
@@ -66,6 +66,11 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
                        ", the supervisor has crashed %s times: all groups are paused until "
                        "troupectl reload",
                        COUNT(field_count(info, "restarts")));
+    if (field_has(info, "config_problem"))
+        terminal_print(&invocation->out,
+                       "  Trouble: " RED "the configuration has a problem" PLAIN
+                       " since the supervisor has crashed; workers run on: %s",
+                       SAFE(field_text(info, "config_problem")));
 }
 
 /* Summarises the states in trouble in one line. */
@@ -114,7 +119,7 @@ static int status_of_all(struct invocation *invocation)
     show_troubles(&invocation->out, groups);
     for (size_t i = 0; i <= ELEMENTS(troubles); i++)
         show_ranked(invocation, groups, i);
-    if (json_array_size(groups) == 0)
+    if (json_array_size(groups) == 0 && !field_has(info, "config_problem"))
         terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
     return status_of_groups(info, groups);
 }

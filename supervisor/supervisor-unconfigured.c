@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The configuration has a problem when the supervisor starts after a crash. What its predecessor
+ * ran is not touched before that is solved: the supervisor serves the control socket, which says
+ * what is wrong, and starts late, at a reload or when it finds the configuration valid. */
+
+#include "supervisor/config/syntax/strv.h"
+#include "supervisor/control/control.h"
+#include "supervisor/supervisor-private.h"
+#include <stdio.h>
+#include <string.h>
+
+#define RETRY_FIRST USEC_PER_SEC
+#define RETRY_MAX   (30 * USEC_PER_SEC)
+
+void supervisor_note_problem(struct supervisor *supervisor, const struct config_problems *problems,
+                             int r)
+{
+    char *text = supervisor->config_problem;
+    const struct config_problem *first = problems->problems;
+
+    if (r < 0)
+        (void)snprintf(text, CONFIG_PROBLEM_MAX, "%s: %s", supervisor->options->config_directory,
+                       strerror(-r));
+    else if (first->line > 0)
+        (void)snprintf(text, CONFIG_PROBLEM_MAX, "%s:%u: %s", first->path, first->line,
+                       first->text);
+    else
+        (void)snprintf(text, CONFIG_PROBLEM_MAX, "%s: %s", first->path, first->text);
+    supervisor->parts.control.config_problem = text;
+}
+
+static void tell_status(struct supervisor *supervisor)
+{
+    notify_status(&supervisor->notify, loop_now(loop_of(supervisor)),
+                  "cannot go on after a crash, workers run on: %s", supervisor->config_problem);
+}
+
+static void arm(struct supervisor *supervisor)
+{
+    struct loop *loop = loop_of(supervisor);
+
+    (void)timer_arm(loop_timers(loop), &supervisor->config_timer,
+                    usec_add(loop_now(loop), supervisor->config_delay));
+    supervisor->config_delay *= 2;
+    if (supervisor->config_delay > RETRY_MAX)
+        supervisor->config_delay = RETRY_MAX;
+}
+
+/* Only a valid configuration is worth a reload, which would log its problems again. */
+static void on_retry(struct timer *timer, usec_t now)
+{
+    struct supervisor *supervisor = supervisor_of(timer, config_timer);
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config *config = NULL;
+    int r;
+
+    (void)now;
+    if (!supervisor->parts.control.config_problem ||
+        supervisor->parts.control.state != CONTROL_STARTING)
+        return;
+    r = config_read(&config, supervisor->options->config_directory, &problems);
+    if (r != 0) {
+        supervisor_note_problem(supervisor, &problems, r);
+        tell_status(supervisor);
+    }
+    config_free(config);
+    config_problems_deinit(&problems);
+    arm(supervisor);
+    if (r == 0)
+        supervisor_hang_up(supervisor);
+}
+
+void supervisor_await_config(struct supervisor *supervisor)
+{
+    log_error("no group can be taken over before the configuration is valid; workers and services "
+              "run on");
+    tell_status(supervisor);
+    timer_init(&supervisor->config_timer, on_retry);
+    supervisor->config_delay = RETRY_FIRST;
+    /* A reload ends safe mode, so somebody has to ask for it. */
+    if (!supervisor->parts.control.predecessors.safe_mode)
+        arm(supervisor);
+}
+
+int supervisor_start_late(struct supervisor *supervisor, struct config *config,
+                          struct reload_call *call)
+{
+    int r = 0;
+
+    timer_disarm(loop_timers(loop_of(supervisor)), &supervisor->config_timer);
+    supervisor->parts.control.config_problem = NULL;
+    config_free(supervisor->config);
+    supervisor->config = config;
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++)
+        r = strv_append(&call->changes.added, config->groups[i]->name);
+    supervisor_apply_daemon(supervisor);
+    if (r == 0)
+        r = supervisor_start_groups(supervisor);
+    loop_defer(loop_of(supervisor), &supervisor->review);
+    return r;
+}
