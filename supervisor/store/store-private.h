@@ -16,7 +16,7 @@
 struct store_report {
     unsigned serial; /* of the change */
     enum store_state state;
-    int64_t first_number;
+    int64_t first_number; /* 0 = not known yet */
     uint64_t id_key;
     char problem[DATABASE_PROBLEM_MAX];
 };

@@ -56,7 +56,8 @@ static void set_state(struct store_worker *worker, enum store_state state)
     pthread_mutex_lock(&store->mutex);
     report->serial++;
     report->state = state;
-    report->first_number = job_number_first(worker->database.run);
+    /* Not before the database has been open, which counts the run. */
+    report->first_number = worker->database.run > 0 ? job_number_first(worker->database.run) : 0;
     report->id_key = worker->database.id_key;
     (void)snprintf(report->problem, sizeof(report->problem), "%s", problem);
     pthread_mutex_unlock(&store->mutex);

@@ -381,6 +381,24 @@ START_TEST(a_store_in_use_is_opened_once_it_is_free)
 }
 END_TEST
 
+START_TEST(a_store_that_is_opened_late_goes_on_with_its_numbers)
+{
+    struct database other = DATABASE_NULL;
+    int64_t earlier;
+
+    begin();
+    earlier = store_next_number(store);
+    store = store_free(store);
+    ck_assert_int_eq(database_open(&other, scratch.path, NULL), 0);
+    start();
+    run_until(STORE_FAILED);
+    database_close(&other, false);
+    run_until(STORE_OPEN);
+    ck_assert_int_gt(store_next_number(store), earlier);
+    end();
+}
+END_TEST
+
 START_TEST(a_damaged_store_refuses_everything)
 {
     int fd;
@@ -413,6 +431,7 @@ int main(void)
         a_failed_store_refuses_additions_and_keeps_the_rest,
         what_cannot_be_written_is_handed_back_at_the_end,
         a_store_in_use_is_opened_once_it_is_free,
+        a_store_that_is_opened_late_goes_on_with_its_numbers,
         a_damaged_store_refuses_everything,
     };
 
