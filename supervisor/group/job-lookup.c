@@ -26,9 +26,9 @@ static struct job *take_job(const struct group_context *context, struct job_load
     struct job *job = job_by_id(context->jobs, &load->id);
     struct cell *cell = !job && loaded ? find_cell(context->registry, &loaded->row) : NULL;
 
-    /* A cell that was closed has left its jobs on disk. */
-    if (cell && cell->backlog && loaded->row.state == JOB_ROW_WAITING &&
-        cell_backlog_restore(cell, loaded, &job) < 0)
+    /* What its row says of its state is older than that it waits. A cell that was closed has left
+     * its jobs on disk. */
+    if (cell && cell_backlog_restore(cell, loaded, &job) < 0)
         return NULL;
     return job;
 }

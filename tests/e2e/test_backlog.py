@@ -6,7 +6,7 @@ import errno
 import subprocess
 
 from test_durable import Case, actor
-from troupe import Varlink, helper, text
+from troupe import Bell, Varlink, helper, text
 
 IN_MEMORY = 1000
 
@@ -94,6 +94,19 @@ class Backlog(Case):
             self.run_all(s, count + 1)
             self.assertEqual(waiting.reply()[0]["job"]["state"], "succeeded")
         self.assertEqual(sorted(self.notes(s)), list(range(count + 1)))
+
+    def test_D8_a_job_that_waits_on_disk_for_another_attempt_is_found_by_its_id(self):
+        s = self.durable(QueueMax=100000).start()
+        bell = Bell(s, "bell")
+        s.create("kept", f"before 2 wait {bell.path}\nbefore 2 exit 1\necho x", id="retried")
+        s.until(lambda: s.job("retried").get("started_at"))
+        s.call("Pause", target="kept")
+        self.fill(s, self.noted(s, range(2 * IN_MEMORY)))
+        bell.ring()
+        s.until(lambda: s.group("kept")["queued"] == 2 * IN_MEMORY + 1)
+        self.assertEqual(s.job("retried")["state"], "queued")
+        self.run_all(s, 2 * IN_MEMORY + 1)
+        self.assertEqual(s.job("retried")["attempt"], 2)
 
     def test_D1_a_job_that_is_refused_as_its_id_is_on_disk_does_not_run(self):
         s = self.durable({"quick": actor(Durable="yes")}, QueueMax=100000).start()

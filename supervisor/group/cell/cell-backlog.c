@@ -227,7 +227,8 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
 
 int cell_backlog_restore(struct cell *cell, struct loaded_job *loaded, struct job **ret)
 {
-    int r = cell->backlog ? restore(cell, loaded, ret) : -ESRCH;
+    const bool any = cell->backlog && cell->counts.n[JOBS_ON_DISK] > 0;
+    int r = any ? restore(cell, loaded, ret) : -ESRCH;
 
     if (r == 0)
         park(cell, *ret);
