@@ -218,6 +218,7 @@ class Durable(Load):
         self.begin(s)
         self.notes = s.path("notes")
         self.accepted = []
+        self.answers = {}
         self.load(self.submit)
 
     def measures(self):
@@ -229,14 +230,16 @@ class Durable(Load):
         id = f"kept-{len(self.accepted) + 1}"
         try:
             self.again(lambda: self.s.create("kept", f"note {self.notes} {id}", id=id))
+            self.answers[id] = "accepted"
         except VarlinkError as error:
+            self.answers[id] = error.name
             if error.name != "JobExists":
                 raise
         self.accepted.append(id)
 
     def account(self):
         self.join()
-        jobs = {id: self.again(lambda i=id: self.s.wait_job(i)) for id in self.accepted}
+        jobs = {id: self.outcome(id) for id in self.accepted}
         with open(self.notes, encoding="ascii") as file:
             runs = collections.Counter(file.read().split())
         self.assertEqual(set(runs), set(self.accepted))
@@ -249,9 +252,24 @@ class Durable(Load):
         self.assertEqual(self.ends(), {id: 1 for id in self.accepted})
         self.end([])
 
+    def outcome(self, id):
+        """What has become of it; what there is of a job that cannot be asked for."""
+        try:
+            return self.again(lambda: self.s.wait_job(id))
+        except VarlinkError as error:
+            self.fail(f"{id}, which was {self.answers[id]}: {error}; its rows: {self.rows(id)}; {self.s.ctl('status').stdout}")
+
+    def rows(self, id):
+        with self.database() as connection:
+            return {table: connection.execute(f"SELECT * FROM {table} WHERE name = ?", (id,)).fetchall()
+                    for table in ("job", "ended", "dead")}
+
+    def database(self):
+        return contextlib.closing(sqlite3.connect(f"file:{self.s.path('state/troupe.db')}?mode=ro", uri=True))
+
     def ends(self):
         """How often each job is in the database, live or ended."""
-        with sqlite3.connect(f"file:{self.s.path('state/troupe.db')}?mode=ro", uri=True) as connection:
+        with self.database() as connection:
             return collections.Counter(id for id, in connection.execute("SELECT name FROM job UNION ALL SELECT name FROM ended"))
 
     @limit(3600)
