@@ -28,7 +28,7 @@ struct inherited_actor *inheritance_add(struct inheritance *inheritance, const c
 
     if (!actor)
         return NULL;
-    memcpy(actor->name, name, size);
+    (void)stpcpy(actor->name, name);
     list_init(&actor->link);
     list_push_back(&inheritance->actors, &actor->link);
     index_add(&inheritance->by_name, &actor->by_name, hash_bytes(name, size));
