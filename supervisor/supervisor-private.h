@@ -154,7 +154,7 @@ bool supervisor_save(struct supervisor *supervisor);
 /* Brings back what the last supervisor has saved, stage by stage. Does not return if this fails in
  * an upgrade: the old program is to try it. */
 void supervisor_restore_saved(struct supervisor *supervisor, enum upgrade_stage stage);
-/* After the last stage: removes the file. */
+/* Removes the file, once this supervisor serves: until then the old program may need it. */
 void supervisor_forget_saved(struct supervisor *supervisor);
 /* Hands everything over to the new program, after the loop has ended. */
 void supervisor_hand_over(struct supervisor *supervisor);

@@ -351,7 +351,6 @@ int supervisor_start_groups(struct supervisor *supervisor)
     handle_table_link_free(&parts->jobs.handles);
     control_adopt_clients(supervisor->control, &parts->process.held);
     supervisor_restore_saved(supervisor, UPGRADE_MESSAGES);
-    supervisor_forget_saved(supervisor);
     process_context_settle(&parts->process);
     order_start(&parts->registry);
     return r;

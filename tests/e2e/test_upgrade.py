@@ -11,7 +11,7 @@ import unittest
 from test_actors import ActorsTestCase, Client
 from test_cells import keyed
 from test_life import actor, service
-from troupe import BUILD, LIMIT, Bell, Cgroup, TestCase, VarlinkError, limit, text
+from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, VarlinkError, limit, text
 
 NEW = "9.8.7"
 UPGRADES = int(os.environ.get("TESTS_UPGRADES", "0"))
@@ -243,6 +243,20 @@ exec {s.path("real")} "$@"
         self.assertEqual(s.ctl("upgrade").returncode, 1)
         go.ring()
         self.assertEqual(s.wait_job(in_hand)["result"], text("hand"))
+        self.assertEqual(s.wait_job(waiting)["result"], text("waited"))
+        self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D11_jobs_come_back_if_the_new_program_crashes_just_before_it_serves(self):
+        s = self.installed({"actor": actor()})
+        s.call("Pause", target="actor")
+        waiting = s.create("actor", "echo waited")
+        self.install(s, f"""#!/bin/sh
+[ "$1" = --check ] || export TROUPE_FAULT_POINT=process.settle:1
+exec {FAULTY_TROUPED}-supervisor "$@"
+""".encode())
+        self.assertEqual(s.ctl("upgrade").returncode, 1)
+        s.call("Resume", target="actor")
         self.assertEqual(s.wait_job(waiting)["result"], text("waited"))
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
 
