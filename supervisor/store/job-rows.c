@@ -2,6 +2,8 @@
 #include "supervisor/store/job-rows.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/job/job-options-check.h"
+#include "supervisor/job/queue.h"
 #include "supervisor/store/row-values.h"
 
 #define ROW job_row
@@ -91,6 +93,17 @@ int job_rows_remove(struct database *database, int64_t number)
     return database_step(database, statement);
 }
 
+/* SQLite does not notice values that a damaged file has in them. */
+static void mend_options(struct job_row *row)
+{
+    static const struct job_options none = JOB_OPTIONS_DEFAULT;
+
+    if (row->priority >= QUEUE_PRIORITIES)
+        row->priority = QUEUE_PRIORITY_DEFAULT;
+    if (job_options_check(&row->asked, 0, 0))
+        row->asked = none;
+}
+
 /* Calls `fn` for each row of a bound statement. */
 static int read_rows(struct database *database, sqlite3_stmt *statement, bool with_payload,
                      job_row_fn fn, void *userdata)
@@ -101,6 +114,7 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, bool wi
         struct job_row row = JOB_ROW_NULL;
 
         row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
+        mend_options(&row);
         if (with_payload) {
             row.payload = row_read_bytes(statement, PAYLOAD, &row.payload_size);
         } else {

@@ -60,6 +60,21 @@ class Case(TestCase):
         s.start()
 
 
+class Damaged(Case):
+    def test_jobs_run_whose_priority_on_disk_is_none(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        for id in ("one", "two"):
+            s.create("kept", "echo a", id=id)
+        s.kill()
+        with contextlib.closing(sqlite3.connect(s.database)) as connection, connection:
+            connection.execute("UPDATE job SET priority = 200, asked_priority = 200 WHERE name = 'one'")
+            connection.execute("UPDATE job SET priority = 200, asked_priority = 200, state = 1 WHERE name = 'two'")
+        s.start()
+        for id in ("one", "two"):
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
+
 class Accepted(Case):
     def test_D1_a_job_is_on_disk_when_its_id_is_told(self):
         s = self.durable().start()
