@@ -88,10 +88,15 @@ int backup_begin(struct backup *backup, struct database *database, const char *p
 
 static int sync_file(struct backup *backup, const char *path)
 {
-    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    /* In a directory of somebody else it may have become a pipe. */
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     struct stat status;
 
-    if (fd < 0 || fsync(fd) < 0 || fstat(fd, &status) < 0)
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return fail(backup, errno, NULL);
+    if (!S_ISREG(status.st_mode))
+        return fail(backup, ESTALE, "somebody has replaced it meanwhile");
+    if (fsync(fd) < 0)
         return fail(backup, errno, NULL);
     backup->size = (uint64_t)status.st_size;
     return 0;

@@ -252,9 +252,21 @@ static int create_unsynced(struct database *database)
     return r == 0 ? migrate(database, 0) : r;
 }
 
+/* In a directory of all users, somebody else may have left a file or a link of this name. */
+static int check_owner(struct database *database)
+{
+    struct stat status;
+
+    if (lstat(database->path, &status) < 0)
+        return fail(database);
+    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid())
+        return database_refuse(database, EPERM, "it is not a file of this user");
+    return 0;
+}
+
 static int open_unsynced(struct database *database)
 {
-    int r = access(database->path, F_OK) < 0 ? fail(database) : 0;
+    int r = check_owner(database);
 
     if (r == 0)
         r = connect(database, database->path, NULL);

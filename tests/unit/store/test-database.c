@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/store/backup.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/schema.h"
@@ -293,6 +294,47 @@ START_TEST(a_migration_that_fails_changes_nothing)
 }
 END_TEST
 
+START_TEST(what_is_no_file_of_this_user_is_not_opened_as_a_saved_one)
+{
+    char file[256], link[256];
+
+    (void)snprintf(file, sizeof(file), "%s/saved", scratch.parent);
+    (void)snprintf(link, sizeof(link), "%s/link", scratch.parent);
+    ck_assert_int_eq(database_open_unsynced(&database, file, true), 0);
+    database_close(&database, false);
+    ck_assert_int_eq(symlink(file, link), 0);
+    ck_assert_int_eq(database_open_unsynced(&database, link, false), -EPERM);
+    ck_assert_ptr_nonnull(strstr(database.problem, "not a file of this user"));
+    ck_assert_int_eq(unlink(link), 0);
+    if (geteuid() == 0) {
+        ck_assert_int_eq(chown(file, 65534, 65534), 0);
+        ck_assert_int_eq(database_open_unsynced(&database, file, false), -EPERM);
+        ck_assert_int_eq(chown(file, 0, 0), 0);
+    }
+    ck_assert_int_eq(database_open_unsynced(&database, file, false), 0);
+}
+END_TEST
+
+START_TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
+{
+    struct backup backup = {0};
+    char path[256], unfinished[300];
+    int r;
+
+    (void)snprintf(path, sizeof(path), "%s/copy.db", scratch.parent);
+    (void)snprintf(unfinished, sizeof(unfinished), "%s.new", path);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(backup_begin(&backup, &database, path), 0);
+    ck_assert_int_eq(unlink(unfinished), 0);
+    ck_assert_int_eq(mkfifo(unfinished, 0600), 0);
+    while ((r = backup_step(&backup)) == BACKUP_E_GOES_ON)
+        ;
+    ck_assert_int_eq(r, -ESTALE);
+    ck_assert_int_eq(access(path, F_OK), -1);
+    ck_assert_int_eq(access(unfinished, F_OK), -1);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -310,6 +352,8 @@ int main(void)
         an_unfinished_creation_is_done_again,
         each_version_is_brought_to_the_last_one,
         a_migration_that_fails_changes_nothing,
+        what_is_no_file_of_this_user_is_not_opened_as_a_saved_one,
+        a_backup_does_not_wait_for_a_pipe_that_took_its_place,
     };
 
     return suite_run("database", setup, teardown, tests, ELEMENTS(tests));
