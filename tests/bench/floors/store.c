@@ -5,6 +5,8 @@
  *
  *     store bare PATH COUNT BYTES WINDOW      SQLite alone: transactions that insert and delete
  *                                             WINDOW / 2 jobs each
+ *     store create PATH COUNT BYTES WINDOW    the same, and each job that is deleted leaves a
+ *                                             result; the oldest results are deleted
  *     store module PATH COUNT BYTES WINDOW    through Troupe's storage thread: so many jobs in
  *                                             flight, each added, and removed once it is on disk
  */
@@ -12,6 +14,7 @@
 #include "supervisor/store/store.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/store/job-rows.h"
+#include "supervisor/store/schema.h"
 #include "tests/bench/load/samples.h"
 #include <errno.h>
 #include <sqlite3.h>
@@ -42,28 +45,49 @@ static void print(uint64_t count, double seconds, double cpu)
 
 /* ---- SQLite alone ---- */
 
+/* The default of ResultsMax=. */
+#define RESULTS_MAX 10000
+
 struct bare {
     sqlite3 *handle;
-    sqlite3_stmt *begin, *insert, *remove, *commit;
+    bool keeps_results;
+    sqlite3_stmt *begin, *insert, *remove, *keep, *expire, *commit;
 };
 
+static int bare_prepare(struct bare *bare)
+{
+    const struct {
+        sqlite3_stmt **statement;
+        const char *sql;
+    } all[] = {
+        {&bare->begin, "BEGIN IMMEDIATE"},
+        {&bare->insert, "INSERT INTO job VALUES (?1, 'echo', NULL, NULL, 32, 0, 0, 0, 0, 3, ?2,"
+                        " NULL, NULL, NULL, 0, 1, NULL, NULL, NULL, NULL, NULL, ?3)"},
+        {&bare->remove, "DELETE FROM job WHERE number = ?1"},
+        {&bare->keep, "INSERT INTO ended VALUES (?1, 'echo', NULL, NULL, 4, 0, NULL, 1, 0, 3, 32,"
+                      " 0, ?2, ?2, ?2, ?3)"},
+        {&bare->expire, "DELETE FROM ended WHERE number = ?1"},
+        {&bare->commit, "COMMIT"},
+    };
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+        if (sqlite3_prepare_v2(bare->handle, all[i].sql, -1, all[i].statement, NULL) != SQLITE_OK)
+            return -EIO;
+    return 0;
+}
+
+/* The tables and the settings are those of the store. */
 static int bare_open(struct bare *bare, const char *path)
 {
     static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                                   "CREATE TABLE job (id INTEGER PRIMARY KEY, options BLOB,"
-                                   " payload BLOB)";
-    sqlite3 **handle = &bare->handle;
+                                   "PRAGMA secure_delete = OFF; PRAGMA cache_size = -16384;"
+                                   "PRAGMA wal_autocheckpoint = 2000";
 
-    if (sqlite3_open(path, handle) != SQLITE_OK ||
-        sqlite3_exec(*handle, settings, NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(*handle, "BEGIN IMMEDIATE", -1, &bare->begin, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(*handle, "INSERT INTO job VALUES (?1, ?2, ?3)", -1, &bare->insert,
-                           NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(*handle, "DELETE FROM job WHERE id = ?1", -1, &bare->remove, NULL) !=
-            SQLITE_OK ||
-        sqlite3_prepare_v2(*handle, "COMMIT", -1, &bare->commit, NULL) != SQLITE_OK)
+    if (sqlite3_open(path, &bare->handle) != SQLITE_OK ||
+        sqlite3_exec(bare->handle, settings, NULL, NULL, NULL) != SQLITE_OK ||
+        schema_migrate(bare->handle, 0) != SQLITE_OK)
         return -EIO;
-    return 0;
+    return bare_prepare(bare);
 }
 
 static int run(sqlite3_stmt *statement)
@@ -72,29 +96,49 @@ static int run(sqlite3_stmt *statement)
                                                                                            : -EIO;
 }
 
-/* Inserts the jobs of this batch, and deletes those of the one before. */
+static int run_on(sqlite3_stmt *statement, int64_t number)
+{
+    (void)sqlite3_bind_int64(statement, 1, number);
+    return run(statement);
+}
+
+static int run_with_bytes(sqlite3_stmt *statement, int64_t number, const struct load *load)
+{
+    (void)sqlite3_bind_int64(statement, 2, (int64_t)(samples_now() / 1000));
+    (void)sqlite3_bind_blob64(statement, 3, load->payload, load->size, SQLITE_STATIC);
+    return run_on(statement, number);
+}
+
+/* Ends a job of an earlier batch: the result is as large as the payload. */
+static int bare_end(struct bare *bare, const struct load *load, int64_t number)
+{
+    int r = run_on(bare->remove, number);
+
+    if (r == 0 && bare->keeps_results)
+        r = run_with_bytes(bare->keep, number, load);
+    if (r == 0 && bare->keeps_results && number > RESULTS_MAX)
+        r = run_on(bare->expire, number - RESULTS_MAX);
+    return r;
+}
+
+/* Inserts the jobs of this batch, and ends those of the one before. */
 static int bare_batch(struct bare *bare, const struct load *load, uint64_t first, uint64_t n)
 {
-    static const char options[32];
     int r = run(bare->begin);
 
     for (uint64_t i = first; r == 0 && i < first + n; i++) {
-        (void)sqlite3_bind_int64(bare->insert, 1, (int64_t)i);
-        (void)sqlite3_bind_blob(bare->insert, 2, options, sizeof(options), SQLITE_STATIC);
-        (void)sqlite3_bind_blob64(bare->insert, 3, load->payload, load->size, SQLITE_STATIC);
-        r = run(bare->insert);
-        (void)sqlite3_bind_int64(bare->remove, 1, (int64_t)i - (int64_t)n);
-        if (r == 0)
-            r = run(bare->remove);
+        r = run_with_bytes(bare->insert, (int64_t)i, load);
+        if (r == 0 && i > n)
+            r = bare_end(bare, load, (int64_t)(i - n));
     }
     return r == 0 ? run(bare->commit) : r;
 }
 
-static int measure_bare(const struct load *load)
+static int measure_bare(const struct load *load, bool keeps_results)
 {
     const uint64_t n = load->window > 1 ? load->window / 2 : 1;
     uint64_t begin, done = 0;
-    struct bare bare;
+    struct bare bare = {.keeps_results = keeps_results};
     double cpu;
     int r = bare_open(&bare, load->path);
 
@@ -234,10 +278,11 @@ int main(int argc, char **argv)
         load.payload = calloc(1, load.size + 1);
     }
     if (load.count == 0 || load.window == 0 || !load.payload) {
-        fprintf(stderr, "usage: store bare|module PATH COUNT BYTES WINDOW\n");
+        fprintf(stderr, "usage: store bare|create|module PATH COUNT BYTES WINDOW\n");
         return 2;
     }
-    r = strcmp(argv[1], "bare") == 0 ? measure_bare(&load) : measure_module(&load);
+    r = strcmp(argv[1], "module") == 0 ? measure_module(&load)
+                                       : measure_bare(&load, strcmp(argv[1], "create") == 0);
     if (r < 0)
         fprintf(stderr, "store: %s\n", strerror(-r));
     return r < 0;

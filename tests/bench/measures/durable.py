@@ -77,7 +77,7 @@ def busy_other(beside):
 
 def measures(quick):
     window = [
-        Store("floor: SQLite alone", "bare", "floor"),
+        Store("floor: SQLite alone", "create", "floor"),
         Windows("Troupe, create", Creating(1, IN_HAND), "troupe"),
         Windows("Troupe, do", Durable(1, IN_HAND), "troupe"),
         *(Windows(name, server(1, IN_HAND)) for name, server in DISK_SERVERS.items()),
