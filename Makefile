@@ -228,7 +228,7 @@ $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD
 # Lets an allocation of the library fail.
 $(BUILD)/tests/unit/message/test-actor: WRAPPED := -Wl,--wrap=malloc
 # Lets the disk be full.
-$(BUILD)/tests/unit/store/test-store-failure: WRAPPED := -Wl,--wrap=posix_fallocate
+$(BUILD)/tests/unit/store/test-store-failure: WRAPPED := -Wl,--wrap=posix_fallocate -Wl,--wrap=pwrite
 # Lets tests of calls slow the clock down.
 $(BUILD)/tests/unit/control/%: WRAPPED := -Wl,--wrap=clock_now
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -17,6 +18,16 @@
 #define FRAME   24
 #define SALT_AT 16
 
+/* The index of the log, as SQLite documents it: its version, how many pages of the log count, and
+ * the log's salt, in the part that is always mapped. */
+#define INDEX_VERSION  3007000
+#define INDEX_PAGES_AT 16
+#define INDEX_SALT_AT  32
+#define INDEX_PART     32768
+
+/* By how much the file of the log is lengthened before it is needed. */
+#define LENGTHEN_BY (1 << 20)
+
 static int open_log(const struct database *database)
 {
     char path[DATABASE_BESIDE_MAX];
@@ -25,36 +36,23 @@ static int open_log(const struct database *database)
     return open(path, O_RDWR | O_CLOEXEC);
 }
 
-/* 0 in an empty log. */
-static int read_salt(struct database *database, int fd, uint32_t *ret)
-{
-    *ret = 0;
-    return pread(fd, ret, sizeof(*ret), SALT_AT) < 0 ? database_refuse(database, errno, NULL) : 0;
-}
-
 /* Syncs what an earlier process has left, so that all of it counts. */
 static int sync_log(struct database *database, int fd)
 {
-    struct stat status;
+    int r;
 
-    if (fdatasync(fd) < 0) {
-        const int r = database_refuse(database, errno, NULL);
-
-        /* What is read from now on is what is on disk. */
-        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-        return r;
-    }
-    if (fstat(fd, &status) < 0)
-        return database_refuse(database, errno, NULL);
-    database->log_valid = status.st_size;
-    return read_salt(database, fd, &database->log_salt);
+    if (fdatasync(fd) == 0)
+        return 0;
+    r = database_refuse(database, errno, NULL);
+    /* What is read from now on is what is on disk. */
+    (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    return r;
 }
 
 int database_cut_log(struct database *database)
 {
     _cleanup_close_ int fd = open_log(database);
-    uint32_t salt;
-    int r;
+    uint32_t salt = 0; /* of an empty log */
 
     if (fd < 0 && errno == ENOENT)
         return 0;
@@ -62,9 +60,8 @@ int database_cut_log(struct database *database)
         return database_refuse(database, errno, NULL);
     if (database->log_valid < 0)
         return sync_log(database, fd);
-    r = read_salt(database, fd, &salt);
-    if (r < 0)
-        return r;
+    if (pread(fd, &salt, sizeof(salt), SALT_AT) < 0)
+        return database_refuse(database, errno, NULL);
     /* A log that was begun anew since the last commit holds nothing that is needed. */
     return ftruncate(fd, salt == database->log_salt ? database->log_valid : 0) < 0
                ? database_refuse(database, errno, NULL)
@@ -109,14 +106,45 @@ void database_limit(struct database *database, bool limited)
                        NULL, NULL, NULL);
 }
 
-int database_note_commit(struct database *database, int pages_before)
+int database_note_log(struct database *database)
 {
-    database->log_valid = HEADER + (off_t)database->log_pages * (FRAME + database->page_size);
-    if (database->log_pages <= pages_before || pages_before == 0) {
-        _cleanup_close_ int fd = open_log(database);
+    volatile void *index = NULL;
+    sqlite3_file *file = NULL;
+    uint32_t version, n_pages;
 
-        return fd < 0 ? database_refuse(database, errno, NULL)
-                      : read_salt(database, fd, &database->log_salt);
-    }
+    if (sqlite3_file_control(database->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) !=
+            SQLITE_OK ||
+        file->pMethods->xShmMap(file, 0, INDEX_PART, 0, &index) != SQLITE_OK || !index)
+        return database_refuse(database, EIO, "the index of its log is missing");
+    memcpy(&version, (const char *)index, sizeof(version));
+    if (version != INDEX_VERSION)
+        return database_refuse(database, ENOTSUP, "SQLite has changed the index of its log");
+    memcpy(&n_pages, (const char *)index + INDEX_PAGES_AT, sizeof(n_pages));
+    memcpy(&database->log_salt, (const char *)index + INDEX_SALT_AT, sizeof(database->log_salt));
+    if ((int)n_pages < database->log_pages)
+        database->log_size = 0; /* begun anew: SQLite may have cut its file */
+    database->log_pages = (int)n_pages;
+    database->log_valid =
+        n_pages == 0 ? 0 : HEADER + (off_t)n_pages * (FRAME + database->page_size);
     return 0;
+}
+
+/* To SQLite, the log ends where zeros begin. They are not synced here: the next commit does that.
+ */
+void database_lengthen_log(struct database *database)
+{
+    static const char zeros[LENGTHEN_BY];
+    const off_t wanted = database->log_valid + LENGTHEN_BY / 2;
+    _cleanup_close_ int fd = -1;
+    struct stat status;
+    ssize_t n = 0;
+
+    if (database->log_valid < 0 || wanted <= database->log_size)
+        return;
+    fd = open_log(database);
+    if (fd < 0 || fstat(fd, &status) < 0)
+        return;
+    if (wanted > status.st_size)
+        n = pwrite(fd, zeros, sizeof(zeros), status.st_size);
+    database->log_size = status.st_size + (n > 0 ? n : 0);
 }

@@ -54,16 +54,6 @@ static int lock_directory(struct database *database)
     return 0;
 }
 
-static int count_commit(void *userdata, sqlite3 *handle, const char *name, int n_pages)
-{
-    struct database *database = userdata;
-
-    (void)handle;
-    (void)name;
-    database->log_pages = n_pages;
-    return SQLITE_OK;
-}
-
 static int connect(struct database *database, const char *path, const char *vfs)
 {
     if (sqlite3_open_v2(path, &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
@@ -71,8 +61,8 @@ static int connect(struct database *database, const char *path, const char *vfs)
         return database->handle ? database_fail(database) : -ENOMEM;
     (void)sqlite3_extended_result_codes(database->handle, 1);
     (void)sqlite3_busy_timeout(database->handle, BUSY_MSEC);
-    /* Also replaces the hook that would make a checkpoint within a commit. */
-    (void)sqlite3_wal_hook(database->handle, count_commit, database);
+    /* The store makes its checkpoints itself, and not within a commit. */
+    (void)sqlite3_wal_autocheckpoint(database->handle, 0);
     database->log_pages = 0;
     return 0;
 }
@@ -201,6 +191,8 @@ static int begin_run(struct database *database)
     int r = read_number(database, "PRAGMA page_size", &page_size);
 
     database->page_size = (int)page_size;
+    if (r == 0)
+        r = database_note_log(database);
     if (r == 0) {
         database_begin(database);
         r = database_step(database, database_query(database, "UPDATE store SET run = run + 1"));
@@ -291,5 +283,6 @@ void database_close(struct database *database, bool failed)
     disconnect(database, failed);
     if (!failed)
         database->log_valid = -1;
+    database->log_size = 0;
     database->lock = close_fd(database->lock);
 }

@@ -20,6 +20,6 @@ int database_refuse(struct database *database, int error, const char *text);
 /* Leaves only what is on disk in the log. After a failed sync, the kernel shows the rest as if it
  * were on disk too, and SQLite would take it for committed. Returns 0 or -errno. */
 int database_cut_log(struct database *database);
-/* Notes that the log is on disk. `pages_before`: log_pages before this commit. Returns 0 or
- * -errno. */
-int database_note_commit(struct database *database, int pages_before);
+/* Notes which part of the log counts: all of it is on disk. For after a commit, and after SQLite
+ * has read the log. Returns 0 or -errno. */
+int database_note_log(struct database *database);

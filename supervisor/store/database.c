@@ -129,12 +129,11 @@ void database_begin(struct database *database)
 
 int database_commit(struct database *database)
 {
-    const int pages_before = database->log_pages;
     int r = database->error;
 
     if (r == 0)
         r = database_step(database, database_query(database, "COMMIT"));
-    return r == 0 && !database->unsynced ? database_note_commit(database, pages_before) : r;
+    return r == 0 && !database->unsynced ? database_note_log(database) : r;
 }
 
 void database_rollback(struct database *database)

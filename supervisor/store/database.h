@@ -37,6 +37,7 @@ struct database {
     int page_size;
     int log_pages;                      /* in the write-ahead log, with those of the last commit */
     off_t log_valid;                    /* bytes of the log that are on disk; -1 = not known yet */
+    off_t log_size;                     /* of its file, as last seen */
     uint32_t log_salt;                  /* changes whenever the log begins anew */
     int error;                          /* the first of this transaction that ends it; 0 = none */
     char problem[DATABASE_PROBLEM_MAX]; /* its text, with the file; "" = none */
@@ -80,6 +81,10 @@ void database_rollback(struct database *database);
 
 /* Copies the log into the database. Returns 0 or -errno; 0 also if a reader prevents it. */
 int database_checkpoint(struct database *database);
+
+/* Makes the log's file longer than its contents: a sync that also has to write its new size takes
+ * several times as long. For after a commit, while there is space; without effect on error. */
+void database_lengthen_log(struct database *database);
 
 /* Space in bytes. All 0 on error. */
 struct database_room {

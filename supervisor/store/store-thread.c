@@ -296,6 +296,8 @@ static bool commit(struct store_worker *worker)
     if (r == 0) {
         worker->n_failures = 0;
         finish(worker, &applied);
+        if (worker->reserved)
+            database_lengthen_log(&worker->database);
         return true;
     }
     database_rollback(&worker->database);

@@ -255,6 +255,86 @@ START_TEST(an_unfinished_creation_is_done_again)
 }
 END_TEST
 
+static off_t size_of_log(void)
+{
+    struct stat status;
+
+    ck_assert_int_eq(stat(beside("-wal"), &status), 0);
+    return status.st_size;
+}
+
+/* As the process that comes after one that was killed. */
+static void open_as_another(void)
+{
+    database_close(&database, true);
+    database = (struct database)DATABASE_NULL;
+    ck_assert_int_eq(open_it(), 0);
+}
+
+START_TEST(a_lengthened_log_has_room_for_commits)
+{
+    off_t size;
+
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 1);
+    database_lengthen_log(&database);
+    size = size_of_log();
+    ck_assert_int_gt(size, database.log_valid + (1 << 19));
+    add_rows(2, 101);
+    ck_assert_int_eq(size_of_log(), size);
+    database_lengthen_log(&database);
+    ck_assert_int_eq(size_of_log(), size);
+    add_rows(102, 701);
+    database_lengthen_log(&database);
+    ck_assert_int_gt(size_of_log(), database.log_valid + (1 << 19));
+}
+END_TEST
+
+START_TEST(a_log_that_began_anew_is_lengthened_again)
+{
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 500);
+    database_lengthen_log(&database);
+    execute("PRAGMA wal_checkpoint(TRUNCATE)");
+    ck_assert_int_eq(size_of_log(), 0);
+    add_rows(501, 501);
+    database_lengthen_log(&database);
+    ck_assert_int_gt(size_of_log(), database.log_valid + (1 << 19));
+}
+END_TEST
+
+START_TEST(the_next_process_reads_a_lengthened_log_to_its_end)
+{
+    off_t end;
+
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 100);
+    database_lengthen_log(&database);
+    end = database.log_valid;
+    open_as_another();
+    ck_assert_int_eq(count_rows(), 100);
+    /* It has counted its run. */
+    ck_assert_int_gt(database.log_valid, end);
+    ck_assert_int_lt(database.log_valid, end + (1 << 19));
+    add_rows(101, 200);
+    open_as_another();
+    ck_assert_int_eq(count_rows(), 200);
+}
+END_TEST
+
+START_TEST(a_commit_longer_than_the_log_before_it_is_kept_by_a_cut)
+{
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 1);
+    ck_assert_int_eq(database_checkpoint(&database), 0);
+    add_rows(2, 500);
+    database_lengthen_log(&database);
+    database_close(&database, true);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(count_rows(), 500);
+}
+END_TEST
+
 static int read_pragma(sqlite3 *handle, const char *sql)
 {
     sqlite3_stmt *statement;
@@ -350,6 +430,10 @@ int main(void)
         a_log_without_its_database_is_refused,
         a_newer_version_is_refused,
         an_unfinished_creation_is_done_again,
+        a_lengthened_log_has_room_for_commits,
+        a_log_that_began_anew_is_lengthened_again,
+        the_next_process_reads_a_lengthened_log_to_its_end,
+        a_commit_longer_than_the_log_before_it_is_kept_by_a_cut,
         each_version_is_brought_to_the_last_one,
         a_migration_that_fails_changes_nothing,
         what_is_no_file_of_this_user_is_not_opened_as_a_saved_one,

@@ -274,6 +274,26 @@ START_TEST(promises_hold_when_a_sync_fails_while_another_program_reads)
 }
 END_TEST
 
+START_TEST(promises_hold_when_the_first_sync_after_a_power_cut_fails)
+{
+    begin();
+    run_lanes(1, JOBS);
+    fake_disk_cut_power();
+    store = store_free(store);
+    fake_disk_power_on();
+    fake_disk_fail(FAKE_EIO_ON_SYNC, 1, 1);
+    start();
+    run_until(STORE_OPEN);
+    ck_assert_uint_eq(fake_disk_n_failed(), 1);
+    run_lanes(LANES * JOBS + 1, 1);
+    fake_disk_cut_power();
+    store = store_free(store);
+    fake_disk_power_on();
+    check_promises();
+    end();
+}
+END_TEST
+
 static atomic_bool no_space;
 
 int __real_posix_fallocate(int fd, off_t at, off_t size);
@@ -282,6 +302,35 @@ int __wrap_posix_fallocate(int fd, off_t at, off_t size)
 {
     return no_space ? ENOSPC : __real_posix_fallocate(fd, at, size);
 }
+
+static atomic_bool no_lengthening;
+static atomic_uint n_refused;
+
+ssize_t __real_pwrite(int fd, const void *from, size_t size, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *from, size_t size, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *from, size_t size, off_t at)
+{
+    if (!no_lengthening)
+        return __real_pwrite(fd, from, size, at);
+    atomic_fetch_add(&n_refused, 1);
+    errno = ENOSPC;
+    return -1;
+}
+
+START_TEST(a_log_that_cannot_be_lengthened_takes_commits)
+{
+    no_lengthening = true;
+    n_refused = 0;
+    begin();
+    run_lanes(1, 1);
+    ck_assert_uint_gt(n_refused, 0);
+    for (unsigned i = 1; i <= LANES; i++)
+        ck_assert_int_eq(promises[i], THERE);
+    ck_assert_uint_eq(n_changes, 1);
+    no_lengthening = false;
+    end();
+}
+END_TEST
 
 START_TEST(ends_pass_when_the_disk_is_full)
 {
@@ -427,6 +476,8 @@ int main(void)
         promises_hold_when_a_sync_fails,
         promises_hold_when_several_syncs_fail,
         promises_hold_when_a_sync_fails_while_another_program_reads,
+        promises_hold_when_the_first_sync_after_a_power_cut_fails,
+        a_log_that_cannot_be_lengthened_takes_commits,
         ends_pass_when_the_disk_is_full,
         a_failed_store_refuses_additions_and_keeps_the_rest,
         what_cannot_be_written_is_handed_back_at_the_end,
