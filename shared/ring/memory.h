@@ -61,7 +61,8 @@ enum memory_control {
 /* What the next supervisor has taken over, as an upgrade saves it; 0 after a crash. Bits that the
  * worker does not know change nothing. */
 enum memory_kept {
-    MEMORY_KEPT_ASKS = 1u << 0, /* open asks are answered */
+    MEMORY_KEPT_ASKS = 1u << 0,     /* open asks are answered */
+    MEMORY_KEPT_MONITORS = 1u << 1, /* ends are told of */
 };
 
 /* What one side tells the other beside its records. In the outbox, for both sides. */

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether messages wait for it, or others count on it: it is to be there after the upgrade. */
+static bool is_needed(const struct actor *actor)
+{
+    return !mailbox_idle(&actor->mailbox) || !list_empty(&actor->schedules) ||
+           !list_empty(&actor->observers) || !list_empty(&actor->names) ||
+           actor->subscriptions.n_subscriptions > 0;
+}
+
 static int save_actor(const struct actor *actor, struct saver *saver)
 {
     struct saved_writer row = {0};
@@ -15,7 +23,8 @@ static int save_actor(const struct actor *actor, struct saver *saver)
     saved_put_number(&row, actor->reference);
     saved_put_text(&row, actor->name);
     saved_put_number(&row, actor->place != NULL);
-    saved_put_number(&row, !mailbox_idle(&actor->mailbox) || !list_empty(&actor->schedules));
+    saved_put_number(&row, is_needed(actor));
+    saved_put_number(&row, actor_is(actor, ACTOR_EXCHANGE));
     return saved_add(saver, ACTOR_ROW, &row, NULL);
 }
 
@@ -29,6 +38,7 @@ int actors_save(const struct message_context *context, struct saver *saver)
     saved_put_number(&row, context->last_message);
     saved_put_number(&row, context->schedules.last_id);
     saved_put_bytes(&row, context->retired, sizeof(context->retired));
+    saved_put_number(&row, MEMORY_KEPT_MONITORS);
     r = saved_add(saver, MESSAGES_ROW, &row, NULL);
     while (r == 0 && (actor = actor_next(&context->actors, &cursor)))
         r = save_actor(actor, saver);
@@ -40,13 +50,14 @@ int messages_inherit(struct message_context *context, struct saved_reader *row)
     const uint64_t last_message = saved_get_number(row), last_timer = saved_get_number(row);
     size_t size;
     const void *retired = saved_get_bytes(row, &size);
+    const uint64_t kept = saved_get_number(row);
 
     if (row->damaged || size != sizeof(context->retired))
         return -EBADMSG;
     context->last_message = last_message;
     context->schedules.last_id = last_timer;
     memcpy(context->retired, retired, size);
-    context->kept |= MEMORY_KEPT_ASKS;
+    context->kept |= MEMORY_KEPT_ASKS | (kept & MEMORY_KEPT_MONITORS);
     return 0;
 }
 
@@ -55,11 +66,12 @@ int actor_inherit(struct message_context *context, struct saved_reader *row)
     const uint64_t reference = saved_get_number(row);
     char name[INHERITED_NAME_MAX];
     struct inherited_actor *added;
-    bool standby, needed;
+    bool standby, needed, exchange;
 
     saved_get_text(row, name, sizeof(name));
     standby = saved_get_below(row, 1);
     needed = saved_get_below(row, 1);
+    exchange = saved_get_below(row, 1);
     if (row->damaged || reference == 0 || reference > INT64_MAX)
         return -EBADMSG;
     added = inheritance_add(&context->inheritance, name);
@@ -68,6 +80,7 @@ int actor_inherit(struct message_context *context, struct saved_reader *row)
     added->reference = reference;
     added->standby = standby;
     added->needed = needed;
+    added->exchange = exchange;
     return 0;
 }
 

@@ -56,11 +56,14 @@ void actor_retire_name(struct message_context *context, const char *name)
 static uint64_t inherit(struct actor *actor)
 {
     struct inherited_actor *former = inheritance_take(&actor->context->inheritance, actor->name);
-    uint64_t reference;
+    uint64_t reference = 0;
 
     if (!former)
         return 0;
-    reference = former->reference;
+    if (former->exchange == actor_is(actor, ACTOR_EXCHANGE))
+        reference = former->reference;
+    else
+        actor_retire_name(actor->context, actor->name);
     free(former);
     return reference;
 }

@@ -18,8 +18,9 @@ struct inherited_actor {
     struct list link;
     struct index_entry by_name;
     uint64_t reference;
-    bool standby; /* has the name of its place */
-    bool needed;  /* messages or timers wait for it: it is to be made if it is not there */
+    bool standby;  /* has the name of its place */
+    bool needed;   /* something waits for it: it is to be made if it is not there */
+    bool exchange; /* a group of its name is another actor */
     char name[];
 };
 

@@ -10,11 +10,14 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
 #include "supervisor/job/job-save.h"
+#include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/ask/ask-save.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/delivery/delivery-save.h"
+#include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/monitor-save.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/store/saved-rows.h"
 #include <inttypes.h>
@@ -58,6 +61,26 @@ static int restore_job(const struct group_context *context, struct saved_reader 
     return job_restore_row(context->jobs, row);
 }
 
+static int restore_exchange(const struct group_context *context, struct saved_reader *row)
+{
+    return exchange_restore_row(context->messages, row);
+}
+
+static int restore_subscription(const struct group_context *context, struct saved_reader *row)
+{
+    return subscription_restore_row(context->messages, row);
+}
+
+static int restore_actor_name(const struct group_context *context, struct saved_reader *row)
+{
+    return actor_name_restore_row(context->messages, row);
+}
+
+static int restore_monitor(const struct group_context *context, struct saved_reader *row)
+{
+    return monitor_restore_row(context->messages, row);
+}
+
 static int restore_ask_table(const struct group_context *context, struct saved_reader *row)
 {
     return ask_table_restore(context->messages, row);
@@ -95,10 +118,14 @@ static const struct kind KINDS[] = {
     {UPGRADE_JOBS, CELL_PLAN_ROW, cell_plan_restore_row},
     {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
     {UPGRADE_JOBS, JOB_ROW, restore_job},
+    {UPGRADE_MESSAGES, EXCHANGE_ROW, restore_exchange},
+    {UPGRADE_MESSAGES, SUBSCRIPTION_ROW, restore_subscription},
+    {UPGRADE_MESSAGES, ACTOR_NAME_ROW, restore_actor_name},
     {UPGRADE_MESSAGES, ASK_TABLE_ROW, restore_ask_table},
     {UPGRADE_MESSAGES, ASK_ROW, restore_ask},
     {UPGRADE_MESSAGES, INBOX_ROW, restore_inbox},
     {UPGRADE_MESSAGES, MAIL_ROW, restore_mail},
+    {UPGRADE_MESSAGES, MONITOR_ROW, restore_monitor},
     {UPGRADE_MESSAGES, SCHEDULE_ROW, restore_schedule},
 };
 

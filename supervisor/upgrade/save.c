@@ -7,12 +7,15 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/job/job-save.h"
+#include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask/ask-save.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/delivery/delivery-save.h"
+#include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/monitor-save.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/identity-rows.h"
@@ -172,6 +175,12 @@ static int save_messages(const struct message_context *context, struct saver *sa
 {
     int r = actors_save(context, saver);
 
+    if (r == 0)
+        r = exchanges_save(context, saver);
+    if (r == 0)
+        r = actor_names_save(context, saver);
+    if (r == 0)
+        r = monitors_save(context, saver);
     if (r == 0)
         r = asks_save(context, saver);
     if (r == 0)

@@ -4,8 +4,8 @@
 /*
  * Saves for an upgrade what only this process knows: jobs that are not durable, with their kept
  * results, dead letters, death reports, what was asked of groups and cells and is shown of them,
- * and actors with their messages, asks and timers. The next supervisor brings it back with
- * upgrade/restore.h.
+ * actors with their messages, asks, timers, names and monitors, and exchanges with their
+ * subscriptions. The next supervisor brings it back with upgrade/restore.h.
  */
 
 #include "supervisor/store/database.h"

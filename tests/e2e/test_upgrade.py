@@ -25,6 +25,20 @@ def copy_programs(s):
     s.command[0] = s.path("trouped")
 
 
+def install(s, program):
+    """Replaces the supervisor's program, as a package does."""
+    with open(s.path("new"), "wb") as file:
+        file.write(program)
+    os.chmod(s.path("new"), 0o755)
+    os.rename(s.path("new"), s.path("trouped-supervisor"))
+
+
+def install_script(s, line):
+    """Has the program that is installed run this line of shell first."""
+    os.rename(s.path("trouped-supervisor"), s.path("real"))
+    install(s, f"#!/bin/sh\n{line}\nexec {s.path('real')} \"$@\"\n".encode())
+
+
 class Upgrade(TestCase):
     def installed(self, groups):
         """A supervisor that runs from a directory of its own."""
@@ -35,16 +49,9 @@ class Upgrade(TestCase):
         self.assertEqual(len(NEW), len(self.old))
         return s
 
-    def install(self, s, program):
-        """Replaces the supervisor's program, as a package does."""
-        with open(s.path("new"), "wb") as file:
-            file.write(program)
-        os.chmod(s.path("new"), 0o755)
-        os.rename(s.path("new"), s.path("trouped-supervisor"))
-
     def install_version(self, s, version):
         with open(s.path("trouped-supervisor"), "rb") as file:
-            self.install(s, file.read().replace(s.call("GetInfo")["version"].encode(), version.encode()))
+            install(s, file.read().replace(s.call("GetInfo")["version"].encode(), version.encode()))
 
     def test_D10_an_upgrade_changes_the_supervisor_and_neither_the_main_process_nor_workers(self):
         s = self.installed({"actor": actor(), "daemon": service("/bin/sleep infinity")})
@@ -193,7 +200,7 @@ class Upgrade(TestCase):
         s.wait_job(s.create("actor", "exit 1"))
         s.wait_worker("actor/0", "idle")
         before = self.shown(s)
-        self.install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
         self.assertEqual(s.ctl("upgrade").returncode, 1)
         self.assert_same(s, before)
 
@@ -214,16 +221,8 @@ class Upgrade(TestCase):
         started, go = Bell(s, "started"), Bell(s, "go")
         job = s.create("actor", f"ring {started.path}\nwait {go.path}\nbefore 2 retry 1 wrong\necho again")
         started.wait()
-        with open(s.path("trouped-supervisor"), "rb") as file:
-            program = file.read()
-        with open(s.path("real"), "wb") as file:
-            file.write(program)
-        os.chmod(s.path("real"), 0o755)
-        self.install(s, f"""#!/bin/sh
-[ "$1" = --check ] || {{ echo >{go.path}; read line <{s.path("wait")}; }}
-exec {s.path("real")} "$@"
-""".encode())
         ended = Bell(s, "wait")
+        install_script(s, f'[ "$1" = --check ] || {{ echo >{go.path}; read line <{ended.path}; }}')
         upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
         upgrade.start()
         ended.ring()
@@ -239,7 +238,7 @@ exec {s.path("real")} "$@"
         in_hand = s.create("actor", f"ring {started.path}\nwait {go.path}\necho hand")
         started.wait()
         waiting = s.create("actor", "echo waited")
-        self.install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
         self.assertEqual(s.ctl("upgrade").returncode, 1)
         go.ring()
         self.assertEqual(s.wait_job(in_hand)["result"], text("hand"))
@@ -251,7 +250,7 @@ exec {s.path("real")} "$@"
         s = self.installed({"actor": actor()})
         s.call("Pause", target="actor")
         waiting = s.create("actor", "echo waited")
-        self.install(s, f"""#!/bin/sh
+        install(s, f"""#!/bin/sh
 [ "$1" = --check ] || export TROUPE_FAULT_POINT=process.settle:1
 exec {FAULTY_TROUPED}-supervisor "$@"
 """.encode())
@@ -296,16 +295,8 @@ exec {FAULTY_TROUPED}-supervisor "$@"
 
     def test_an_upgrade_that_is_requested_during_another_one_joins_it(self):
         s = self.installed({"actor": actor()})
-        with open(s.path("trouped-supervisor"), "rb") as file:
-            program = file.read()
-        with open(s.path("real"), "wb") as file:
-            file.write(program)
-        os.chmod(s.path("real"), 0o755)
         os.mkfifo(s.path("wait"))
-        self.install(s, f"""#!/bin/sh
-[ "$1" != --check ] || read line <{s.path("wait")}
-exec {s.path("real")} "$@"
-""".encode())
+        install_script(s, f'[ "$1" != --check ] || read line <{s.path("wait")}')
         connections = [s.connect() for _ in range(2)]
         for connection in connections:
             connection.send("Upgrade", {})
@@ -326,7 +317,7 @@ exec {s.path("real")} "$@"
 
     def test_a_new_program_that_could_not_start_changes_nothing(self):
         s = self.installed({"actor": actor()})
-        self.install(s, b"#!/bin/sh\necho wrong machine\nexit 3\n")
+        install(s, b"#!/bin/sh\necho wrong machine\nexit 3\n")
         self.refused(s, "trouped-supervisor --check exited with status 3: wrong machine")
         os.unlink(s.path("trouped-supervisor"))
         self.refused(s, "trouped-supervisor: exec: No such file or directory")
@@ -339,7 +330,7 @@ exec {s.path("real")} "$@"
     def test_D11_if_the_new_program_does_not_become_ready_the_old_one_goes_on(self):
         s = self.installed({"actor": actor(), "daemon": service("/bin/sleep infinity")})
         daemon = s.worker("daemon/0")["pid"]
-        self.install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        install(s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
         upgrade = s.ctl("upgrade")
         self.assertEqual(upgrade.returncode, 1)
         self.assertIn(f"the new program did not become ready, and trouped {self.old} goes on", upgrade.stderr)
@@ -368,7 +359,7 @@ exec {s.path("real")} "$@"
         self.assertEqual(s.call("GetInfo")["version"], self.old)
         self.assertEqual(self.after_upgrade(s, True).stdout, f"trouped {NEW} has taken over from trouped {self.old}\n")
         self.assertEqual((s.call("GetInfo")["version"], s.worker("actor/0")["pid"]), (NEW, worker))
-        self.install(s, b"#!/bin/sh\nexit 3\n")
+        install(s, b"#!/bin/sh\nexit 3\n")
         self.assertIn("the version that was running goes on", self.after_upgrade(s, True).stderr)
         self.assertEqual(s.worker("actor/0")["pid"], worker)
         with open(s.path("asked"), encoding="ascii") as file:
@@ -376,13 +367,13 @@ exec {s.path("real")} "$@"
 
     def test_after_a_crash_the_same_program_is_started_whatever_is_installed(self):
         s = self.installed({"actor": actor()})
-        self.install(s, b"garbage")
+        install(s, b"garbage")
         s.crash()
         self.assertEqual(s.call("GetInfo")["version"], self.old)
 
     def test_a_stop_ends_an_upgrade_that_is_being_checked(self):
         s = self.installed({"actor": actor()})
-        self.install(s, b"#!/bin/sh\nexec sleep 10000\n")
+        install(s, b"#!/bin/sh\nexec sleep 10000\n")
         connection = s.connect()
         connection.send("Upgrade", {})
         s.until(lambda: len(s.children()) == 2)
@@ -535,7 +526,7 @@ class Messages(ActorsTestCase):
         self.s.call("io.troupe.Actors.Pause", actor="a/0")
         self.do("c", "tell a/0 note - one")
         timer = self.do("c", "after 3600000000 0 b/0 tick x")
-        Upgrade.install(self, self.s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        install(self.s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
         self.assertEqual(self.s.ctl("upgrade").returncode, 1)
         self.do("c", "tell a/0 note - two")
         self.s.call("io.troupe.Actors.Resume", actor="a/0")
@@ -607,6 +598,182 @@ class Messages(ActorsTestCase):
         self.do("a", "tell b/0 note - last")
         self.wait_line("b", "note - last")
         self.assertEqual(len(self.log("b")), 3)
+
+
+class Ties(ActorsTestCase):
+    """What actors have made known of themselves: exchanges, subscriptions, names, monitors."""
+
+    def supervisor(self, *args, **options):
+        s = super().supervisor(*args, **options)
+        copy_programs(s)
+        return s
+
+    def upgrade(self):
+        self.s.ctl("upgrade", check=True)
+        self.assertNotIn("of the last supervisor are dropped", self.s.log())
+
+    def upgrade_during(self, act):
+        """Upgrades, and calls `act` while no supervisor runs."""
+        ended, go = Bell(self.s, "ended"), Bell(self.s, "go")
+        install_script(self.s, f'[ "$1" = --check ] || {{ echo >{ended.path}; read line <{go.path}; }}')
+        upgrade = threading.Thread(target=self.s.ctl, args=("upgrade",))
+        upgrade.start()
+        ended.wait()
+        act()
+        go.ring()
+        upgrade.join(LIMIT)
+        self.assertEqual(self.s.call("GetInfo")["upgrades"], 1)
+
+    def fail_upgrade(self):
+        install(self.s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
+        self.assertEqual(self.s.ctl("upgrade").returncode, 1)
+
+    def exchanges(self):
+        return {exchange["name"]: exchange for exchange in self.call("ListExchanges")["exchanges"]}
+
+    def number_of(self, name, line):
+        """How often the actor has logged the line, once all before a further message is handled."""
+        self.n = getattr(self, "n", 0) + 1
+        self.s.call("io.troupe.Actors.Tell", to=f"{name}/0", type="mark", payload=text(str(self.n)))
+        self.wait_line(name, f"mark - {self.n}")
+        return self.log(name).count(line)
+
+    # exchanges and subscriptions
+
+    def test_D10_what_is_published_reaches_the_subscribers_of_before(self):
+        reference = self.do("a", "exchange x 3")
+        client = Client(self.s)
+        for name, type, key in ("b", "order", "berlin"), ("c", "''", "-"):
+            self.assertEqual(self.do(name, f"subscribe x {type} {key}"), "0")
+        self.assertEqual(client.do("subscribe x order -"), "0")
+        before, subscriptions = self.exchanges(), self.call("ListSubscriptions", exchange="x")
+        for _ in range(2):
+            self.upgrade()
+        self.assertEqual(self.exchanges(), before)
+        self.assertEqual(self.call("ListSubscriptions", exchange="x"), subscriptions)
+        self.assertEqual(self.do("a", "lookup x"), reference)
+        self.do("a", f"tell ={reference} order.new berlin one")
+        self.do("a", "tell x order.new bonn two")
+        self.assertEqual(self.do("c", "tell c/0 mark - x"), "")
+        self.wait_line("c", "mark - x")
+        self.assertEqual(self.log("c")[:2], ["order.new 'berlin' one", "order.new 'bonn' two"])
+        self.assertEqual(self.number_of("b", "order.new 'berlin' one"), 1)
+        self.assertEqual(self.number_of("b", "order.new 'bonn' two"), 0)
+        self.s.until(lambda: client.do("") or len(self.log("client")) == 2)
+        self.assertEqual(self.do("b", "unsubscribe x order berlin"), "1")
+        self.assertEqual(self.do("b", "delete x"), "error EPERM")
+        self.assertEqual(self.do("a", "delete x"), "0")
+
+    def test_D10_what_waits_in_an_exchange_survives(self):
+        self.do("a", "exchange x 2")
+        self.do("b", "subscribe x '' -")
+        self.call("Pause", actor="x")
+        for number in "one", "two":
+            self.do("a", f"tell x note - {number}")
+        self.upgrade()
+        self.assertEqual(self.call("Lookup", name="x")["actor"]["waiting"], 2)
+        self.do("a", "tell x note - three")
+        self.call("Resume", actor="x")
+        self.wait_line("b", "note - three")
+        self.assertEqual(self.log("b"), ["note - one", "note - two", "note - three"])
+
+    def test_D11_exchanges_names_and_monitors_come_back_if_the_new_program_fails(self):
+        client = Client(self.s)
+        self.do("a", "exchange x 2")
+        self.do("b", "subscribe x '' -")
+        self.do("b", "register bob")
+        self.do("b", "watch " + client.do("address self"))
+        self.fail_upgrade()
+        self.do("a", "tell x note - one")
+        self.do("a", "tell bob note - two")
+        self.wait_line("b", "note - two")
+        client.end()
+        self.wait_line("b", "terminated - the client has gone away")
+        self.assertEqual(self.log("b")[:2], ["note - one", "note - two"])
+
+    def test_D10_an_exchange_that_a_file_declares_meanwhile_keeps_its_subscriptions(self):
+        reference = self.do("a", "exchange x 0")
+        self.do("b", "subscribe x order -")
+        self.do("c", "subscribe x order -")
+        self.call("Pause", actor="x")
+        self.do("a", "tell x order - one")
+        self.s.write("x.exchange", "[Exchange]\nType=typed-multi\n")
+        self.do("b", "subscribe x other -")
+        self.upgrade()
+        exchange = self.exchanges()["x"]
+        self.assertEqual((exchange["kind"], exchange["declared"], exchange["reference"], exchange["subscriptions"]),
+                         ("typed_multi", True, reference, 1))
+        self.assertNotIn("is deleted", self.s.log())
+        self.call("Resume", actor="x")
+        self.assertEqual(self.do("a", "tell x other - two"), "")
+        self.wait_line("b", "other - two")
+
+    def test_D10_an_exchange_whose_name_a_group_has_now_is_deleted_and_the_group_gets_nothing_of_it(self):
+        reference = self.do("a", "exchange d 2")
+        self.do("b", "watch d")
+        self.call("Pause", actor="d")
+        self.do("a", "tell d note - one")
+        self.add("d")
+        self.upgrade()
+        self.wait_line("b", "terminated - it is gone")
+        self.assertIn("exchange d, made by a/0, is deleted: a file declares a group of that name", self.s.log())
+        self.assertEqual(self.dead(1), [("gone", "note")])
+        self.assertNotEqual(self.do("a", "lookup d"), reference)
+
+    # names
+
+    def test_D10_a_registered_name_is_found_and_belongs_to_its_actor(self):
+        client = Client(self.s)
+        self.assertEqual(self.do("b", "register bob"), "0")
+        self.assertEqual(client.do("register mine"), "0")
+        for _ in range(2):
+            self.upgrade()
+        self.assertEqual(self.do("a", "register bob"), "error EEXIST")
+        self.assertEqual(self.do("a", "register mine"), "error EEXIST")
+        self.assertEqual(self.do("a", "tell bob note - one"), "")
+        self.wait_line("b", "note - one")
+        self.assertEqual(self.do("a", "lookup mine"), client.do("lookup self"))
+        self.assertEqual(self.do("b", "deregister bob"), "1")
+        self.assertEqual(self.do("a", "register bob"), "0")
+
+    def test_D10_a_name_that_a_file_declares_meanwhile_is_lost(self):
+        self.do("b", "register d")
+        self.add("d")
+        self.upgrade()
+        self.assertIn("b/0 loses the name d, which it had registered: a file declares it", self.s.log())
+        self.assertNotEqual(self.do("a", "lookup d"), self.do("a", "lookup b/0"))
+
+    # monitors
+
+    def test_D10_a_monitor_tells_of_an_end_after_the_upgrade(self):
+        clients = [Client(self.s) for _ in range(2)]
+        address = clients[0].do("address self")
+        self.assertGreater(int(self.do("a", f"watch {address}")), 0)
+        self.assertGreater(int(clients[1].do(f"watch {address}")), 0)
+        for _ in range(2):
+            self.upgrade()
+        self.assertEqual(self.number_of("a", "terminated - the client has gone away"), 0)
+        clients[0].end()
+        self.wait_line("a", "terminated - the client has gone away")
+        self.s.until(lambda: clients[1].do("") or self.log("client"))
+        self.assertEqual(self.log("client"), ["terminated - the client has gone away"])
+        self.upgrade()
+        self.assertEqual(self.number_of("a", "terminated - the client has gone away"), 1)
+
+    def test_D10_a_monitor_tells_once_of_an_end_during_the_upgrade(self):
+        client = Client(self.s)
+        self.do("a", "watch " + client.do("address self"))
+        self.upgrade_during(client.end)
+        self.s.until(lambda: any(line.startswith("terminated") for line in self.log("a")))
+        self.assertEqual(self.number_of("a", "terminated - the client has gone away"), 1)
+        self.assertEqual(sum(line.startswith("terminated") for line in self.log("a")), 1)
+
+    def test_D10_a_monitor_tells_once_of_an_actor_that_the_new_supervisor_does_not_make(self):
+        self.do("a", "watch b/0")
+        os.unlink(os.path.join(self.s.config, "b.group"))
+        self.upgrade()
+        self.wait_line("a", "terminated - it is gone")
+        self.assertEqual(self.number_of("a", "terminated - it is gone"), 1)
 
 
 if __name__ == "__main__":

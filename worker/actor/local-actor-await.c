@@ -60,7 +60,8 @@ void actor_lose(struct troupe_actor *actor, uint64_t read, uint32_t kept)
 {
     if (!(kept & MEMORY_KEPT_ASKS))
         lose(actor, &actor->futures.asks, read);
-    lose(actor, &actor->futures.monitors, read);
+    if (!(kept & MEMORY_KEPT_MONITORS))
+        lose(actor, &actor->futures.monitors, read);
 }
 
 void actor_restarted(struct troupe_actor *actor)

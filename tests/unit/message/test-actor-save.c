@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name-save.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
@@ -128,6 +130,75 @@ START_TEST(ids_of_messages_and_timers_go_on)
 }
 END_TEST
 
+/* Restores the names, from row `i` on. */
+static int restore_names(size_t i)
+{
+    int r = 0;
+
+    for (; r == 0 && i < saver.n_rows; i++) {
+        struct saved_reader row = memory_saver_read(&saver, i, ACTOR_NAME_ROW);
+
+        r = actor_name_restore_row(&after, &row);
+    }
+    return r;
+}
+
+START_TEST(names_stay_with_their_actors)
+{
+    struct actor *bob = make(&before, "group/0", false), *client = make(&before, "@1", false);
+
+    ck_assert_int_eq(actor_register(bob, "bob"), 0);
+    ck_assert_int_eq(actor_register(bob, "robert"), 0);
+    ck_assert_int_eq(actor_publish(client), 0);
+    ck_assert_int_eq(actor_register(make(&before, "gone", false), "lost"), 0);
+    upgrade();
+    client = make(&after, "@1", false);
+    ck_assert_int_eq(actor_publish(client), 0);
+    bob = make(&after, "group/0", false);
+    memory_saver_deinit(&saver);
+    ck_assert_int_eq(actor_names_save(&before, &saver.saver), 0);
+    ck_assert_uint_eq(saver.n_rows, 3);
+    ck_assert_int_eq(restore_names(0), 0);
+    ck_assert_ptr_eq(actor_by_name(&after, "bob"), bob);
+    ck_assert_ptr_eq(actor_by_name(&after, "robert"), bob);
+    ck_assert_uint_eq(bob->n_names, 2);
+    ck_assert_ptr_null(actor_by_name(&after, "lost"));
+    ck_assert_int_eq(actor_register(client, "bob"), ACTOR_E_EXISTS);
+}
+END_TEST
+
+START_TEST(a_name_that_something_else_has_now_is_lost)
+{
+    struct actor *bob, *owner;
+
+    ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
+    bob = make(&after, "group/0", false);
+    owner = make(&after, "other", false);
+    ck_assert_int_eq(actor_register(owner, "bob"), 0);
+    ck_assert_int_eq(actor_names_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(restore_names(0), 0);
+    ck_assert_ptr_eq(actor_by_name(&after, "bob"), owner);
+    ck_assert_uint_eq(bob->n_names, 0);
+}
+END_TEST
+
+static void check_name(void *userdata, struct saved_reader *row)
+{
+    int r = actor_name_restore_row(&after, row);
+
+    (void)userdata;
+    ck_assert(r == 0 || r == -EBADMSG);
+}
+
+START_TEST(damaged_names_are_refused_or_harmless)
+{
+    ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
+    make(&after, "group/0", false);
+    ck_assert_int_eq(actor_names_save(&before, &saver.saver), 0);
+    memory_saver_damage(&saver, 0, check_name, NULL);
+}
+END_TEST
+
 static void check_messages(void *userdata, struct saved_reader *row)
 {
     int r = messages_inherit(&after, row);
@@ -162,6 +233,9 @@ int main(void)
         a_standby_gets_the_reference_of_its_predecessor_whatever_comes_first,
         the_reference_of_an_actor_that_is_gone_is_never_used_again,
         ids_of_messages_and_timers_go_on,
+        names_stay_with_their_actors,
+        a_name_that_something_else_has_now_is_lost,
+        damaged_names_are_refused_or_harmless,
         damaged_rows_are_refused_or_harmless,
     };
 

@@ -8,6 +8,8 @@
 #include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/monitor-save.h"
+#include "supervisor/message/monitor.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/saved/memory-saver.h"
@@ -303,6 +305,78 @@ START_TEST(timers_keep_id_time_and_beat)
 }
 END_TEST
 
+static struct actor *make_other(struct side *side)
+{
+    struct actor *other;
+
+    ck_assert_int_eq(actor_new(&other, &side->context,
+                               &(struct actor_options){.class = &CLASS, .name = "other"}),
+                     0);
+    return other;
+}
+
+/* How often an actor is told that the other one has ended. */
+static unsigned count_notices(const struct actor *observer, const struct actor *other)
+{
+    unsigned n = 0;
+
+    list_for_each (node, &observer->mailbox.answers) {
+        const struct envelope *envelope = list_entry(node, struct envelope, link);
+
+        n += envelope->kind == PROTOCOL_TERMINATED && envelope->sender == other->reference;
+    }
+    return n;
+}
+
+START_TEST(a_monitor_tells_of_an_end_after_the_upgrade)
+{
+    struct actor *other = make_other(&before);
+    const struct actor former = *other;
+
+    ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
+    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
+    other = make_other(&after);
+    restore(MONITOR_ROW, monitor_restore_row);
+    ck_assert_uint_eq(after.actor->n_monitoring, 1);
+    ck_assert_uint_eq(count_notices(after.actor, &former), 0);
+    actor_end(other, "gone");
+    ck_assert_uint_eq(count_notices(after.actor, &former), 1);
+    ck_assert_uint_eq(after.actor->n_monitoring, 0);
+}
+END_TEST
+
+START_TEST(a_monitor_tells_once_of_what_ends_or_fails_in_between)
+{
+    struct actor *other = make_other(&before), *again;
+
+    ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
+    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
+    restore(MONITOR_ROW, monitor_restore_row);
+    ck_assert_uint_eq(count_notices(after.actor, other), 1);
+    again = make_other(&after);
+    again->failed = true;
+    restore(MONITOR_ROW, monitor_restore_row);
+    actor_end(again, "gone");
+    ck_assert_uint_eq(count_notices(after.actor, other), 2);
+}
+END_TEST
+
+START_TEST(a_monitor_ends_with_its_worker)
+{
+    struct actor *other = make_other(&before);
+    struct endpoint *endpoint = after.actor->inbox.endpoint;
+
+    ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
+    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
+    other = make_other(&after);
+    after.actor->inbox.endpoint = NULL;
+    restore(MONITOR_ROW, monitor_restore_row);
+    after.actor->inbox.endpoint = endpoint;
+    ck_assert_uint_eq(after.actor->n_monitoring, 0);
+    actor_end(other, "gone");
+}
+END_TEST
+
 static void check(void *userdata, struct saved_reader *row)
 {
     const restore_fn fn = *(restore_fn *)userdata;
@@ -319,7 +393,7 @@ START_TEST(damaged_rows_are_refused_or_harmless)
     } KINDS[] = {
         {INBOX_ROW, inbox_restore},         {MAIL_ROW, mail_restore},
         {ASK_ROW, ask_restore_row},         {SCHEDULE_ROW, schedule_restore_row},
-        {ASK_TABLE_ROW, ask_table_restore},
+        {ASK_TABLE_ROW, ask_table_restore}, {MONITOR_ROW, monitor_restore_row},
     };
 
     mailbox_add(&before.actor->mailbox, make_message("first", 3));
@@ -329,6 +403,8 @@ START_TEST(damaged_rows_are_refused_or_harmless)
     ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
     ck_assert_int_eq(asks_save(&before.context, &saver.saver), 0);
     ck_assert_int_eq(schedules_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(monitor_add(before.actor, make_other(&before)->reference), 0);
+    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
     restore(ASK_TABLE_ROW, ask_table_restore);
     for (size_t i = 0; i < saver.n_rows; i++)
         for (size_t j = 0; j < ELEMENTS(KINDS); j++) {
@@ -349,6 +425,9 @@ int main(void)
         asks_keep_handle_asker_recipients_and_time,
         a_handle_that_has_been_used_is_not_used_again,
         timers_keep_id_time_and_beat,
+        a_monitor_tells_of_an_end_after_the_upgrade,
+        a_monitor_tells_once_of_what_ends_or_fails_in_between,
+        a_monitor_ends_with_its_worker,
         damaged_rows_are_refused_or_harmless,
     };
 

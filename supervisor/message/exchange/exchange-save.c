@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/exchange/exchange-save.h"
+
+#include "shared/base/log.h"
+#include "shared/protocol/protocol-requests.h"
+#include "supervisor/message/actor-name.h"
+#include "supervisor/message/envelope-save.h"
+#include "supervisor/message/exchange/exchange-actor.h"
+#include "supervisor/message/message-context.h"
+#include <errno.h>
+
+/* ---- saving ---- */
+
+static int save_exchange(const struct actor *actor, struct saver *saver)
+{
+    const struct exchange *exchange = actor_exchange(actor);
+    struct saved_writer row = {0};
+
+    saved_put_text(&row, actor->name);
+    saved_put_number(&row, exchange->kind);
+    saved_put_number(&row, exchange->creator);
+    return saved_add(saver, EXCHANGE_ROW, &row, NULL);
+}
+
+static int save_subscriptions(const struct actor *actor, struct saver *saver)
+{
+    int r = 0;
+
+    list_for_each (node, &actor_exchange(actor)->subscriptions) {
+        const struct exchange_subscription *subscription =
+            list_entry(node, struct exchange_subscription, link);
+        struct saved_writer row = {0};
+
+        saved_put_number(&row, actor->reference);
+        saved_put_number(&row, subscription->subscriber->actor);
+        topic_put(&row, &subscription->topic);
+        r = saved_add(saver, SUBSCRIPTION_ROW, &row, NULL);
+        if (r < 0)
+            break;
+    }
+    return r;
+}
+
+int exchanges_save(const struct message_context *context, struct saver *saver)
+{
+    const struct actor *actor;
+    size_t cursor = 0;
+    int r = 0;
+
+    while (r == 0 && (actor = actor_next(&context->actors, &cursor))) {
+        if (!actor_exchange(actor))
+            continue;
+        if (!actor_exchange(actor)->declared)
+            r = save_exchange(actor, saver);
+        if (r == 0)
+            r = save_subscriptions(actor, saver);
+    }
+    return r;
+}
+
+/* ---- restoring ---- */
+
+/* One whose maker is gone stays, as it does when its maker ends. */
+static int make(struct message_context *context, const char *name, enum exchange_kind kind,
+                uint64_t creator)
+{
+    struct actor *maker = actor_get(context, creator), *actor;
+    int r = maker ? exchange_actor_make(&actor, maker, name, kind)
+                  : exchange_actor_new(&actor, context, name, kind);
+
+    if (r == 0)
+        actor_exchange(actor)->creator = creator;
+    return r;
+}
+
+int exchange_restore_row(struct message_context *context, struct saved_reader *row)
+{
+    char name[PROTOCOL_ACTOR_NAME_MAX + 1];
+    enum exchange_kind kind;
+    const struct actor *other;
+    uint64_t creator;
+
+    saved_get_text(row, name, sizeof(name));
+    kind = (enum exchange_kind)saved_get_below(row, _EXCHANGE_N_KINDS - 1);
+    creator = saved_get_number(row);
+    if (row->damaged)
+        return -EBADMSG;
+    other = actor_by_name(context, name);
+    if (other && actor_exchange(other) && actor_exchange(other)->declared)
+        return 0;
+    switch (make(context, name, kind, creator)) {
+    case 0:
+        return 0;
+    case ACTOR_E_EXISTS:
+        log_warning("exchange %s, made by %s, is deleted: a file declares a group of that name",
+                    name, actor_name_of(context, creator));
+        return 0;
+    case ACTOR_E_BAD_NAME:
+        return -EBADMSG;
+    case ACTOR_E_TOO_MANY:
+        return -ENOSPC;
+    default:
+        return -ENOMEM;
+    }
+}
+
+int subscription_restore_row(struct message_context *context, struct saved_reader *row)
+{
+    struct actor *exchange = actor_get(context, saved_get_number(row));
+    struct actor *subscriber = actor_get(context, saved_get_number(row));
+    struct topic topic;
+    int r = topic_get(row, &topic);
+
+    if (r < 0 || (exchange && !actor_exchange(exchange)))
+        return -EBADMSG;
+    if (!exchange || !subscriber)
+        return 0; /* it has ended with one of them */
+    r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic);
+    return r == EXCHANGE_E_FULL ? -ENOSPC : r;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor-save.h"
+#include "supervisor/message/envelope-save.h"
+#include "supervisor/message/exchange/exchange-actor.h"
+#include "supervisor/message/exchange/exchange-save.h"
+#include "supervisor/message/message-context.h"
+#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The actors of a supervisor, and of the one that an upgrade puts in its place. */
+static struct message_context before, after;
+static struct memory_saver saver;
+
+static void feed(struct actor *actor)
+{
+    (void)actor;
+}
+
+static const struct actor_class CLASS = {.kind = ACTOR_SLOT, .feed = feed};
+
+static void start(struct message_context *context)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    message_context_init(context);
+    ck_assert_int_eq(loop_new(&context->loop, &options, &reason), 0);
+}
+
+static void stop(struct message_context *context)
+{
+    message_context_deinit(context);
+    loop_free(context->loop);
+}
+
+static void setup(void)
+{
+    start(&before);
+    start(&after);
+    memory_saver_init(&saver);
+}
+
+static void teardown(void)
+{
+    stop(&before);
+    stop(&after);
+    memory_saver_deinit(&saver);
+}
+
+static struct actor *make(struct message_context *context, const char *name)
+{
+    const struct actor_options options = {.class = &CLASS, .name = name};
+    struct actor *actor;
+
+    ck_assert_int_eq(actor_new(&actor, context, &options), 0);
+    return actor;
+}
+
+static struct actor *make_exchange(struct actor *creator, const char *name, enum exchange_kind kind)
+{
+    struct actor *exchange;
+
+    ck_assert_int_eq(creator ? exchange_actor_make(&exchange, creator, name, kind)
+                             : exchange_actor_new(&exchange, &before, name, kind),
+                     0);
+    return exchange;
+}
+
+static void subscribe(struct actor *exchange, struct actor *subscriber, const char *type)
+{
+    const struct topic topic = {
+        .type = type, .type_size = (uint32_t)strlen(type), .key = "a.*", .key_size = 3};
+
+    ck_assert_int_eq(
+        exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic), 0);
+}
+
+typedef int (*restore_fn)(struct message_context *context, struct saved_reader *row);
+
+/* Restores all rows of that kind; the result of the last one. */
+static int restore(const char *kind, restore_fn fn)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < saver.n_rows; i++)
+        if (strcmp(saver.rows[i].kind, kind) == 0) {
+            struct saved_reader row = memory_saver_read(&saver, i, kind);
+
+            r = fn(&after, &row);
+        }
+    return r;
+}
+
+static void save_all(void)
+{
+    ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(exchanges_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(restore(MESSAGES_ROW, messages_inherit), 0);
+    ck_assert_int_eq(restore(ACTOR_ROW, actor_inherit), 0);
+}
+
+static void restore_all(void)
+{
+    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), 0);
+    ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), 0);
+}
+
+/* The types of an exchange's subscriptions, in their order. */
+static const char *types_of(const struct actor *exchange)
+{
+    static char types[100];
+    size_t n = 0;
+
+    list_for_each (node, &actor_exchange(exchange)->subscriptions) {
+        const struct topic *topic = &list_entry(node, struct exchange_subscription, link)->topic;
+
+        ck_assert_uint_eq(topic->key_size, 3);
+        ck_assert_mem_eq(topic->key, "a.*", 3);
+        n += (size_t)snprintf(types + n, sizeof(types) - n, "%.*s ", (int)topic->type_size,
+                              topic->type);
+    }
+    types[n] = '\0';
+    return types;
+}
+
+START_TEST(an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order)
+{
+    struct actor *maker = make(&before, "maker"), *other = make(&before, "other");
+    struct actor *exchange = make_exchange(maker, "x", EXCHANGE_PATTERN), *again;
+
+    subscribe(exchange, other, "one");
+    subscribe(exchange, maker, "two");
+    subscribe(exchange, other, "three");
+    save_all();
+    maker = make(&after, "maker");
+    other = make(&after, "other");
+    restore_all();
+    again = actor_by_name(&after, "x");
+    ck_assert_ptr_nonnull(again);
+    ck_assert_uint_eq(again->reference, exchange->reference);
+    ck_assert_uint_eq(actor_exchange(again)->kind, EXCHANGE_PATTERN);
+    ck_assert_uint_eq(actor_exchange(again)->creator, maker->reference);
+    ck_assert_ptr_eq(list_first(&maker->made), &again->made_link);
+    ck_assert_str_eq(types_of(again), "one two three ");
+    ck_assert_uint_eq(other->subscriptions.n_subscriptions, 2);
+    ck_assert_uint_eq(actor_exchange(again)->effort, actor_exchange(exchange)->effort);
+    ck_assert_uint_eq(other->subscriptions.effort, maker->subscriptions.effort * 2);
+}
+END_TEST
+
+START_TEST(the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_of_what_is_gone)
+{
+    struct actor *maker = make(&before, "maker");
+    struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI);
+
+    make_exchange(NULL, "administrators", EXCHANGE_TYPED_MULTI);
+    subscribe(exchange, maker, "one");
+    save_all();
+    restore_all();
+    exchange = actor_by_name(&after, "x");
+    ck_assert_ptr_nonnull(exchange);
+    ck_assert_uint_eq(actor_exchange(exchange)->creator, maker->reference);
+    ck_assert_str_eq(types_of(exchange), "");
+    ck_assert_uint_eq(actor_exchange(actor_by_name(&after, "administrators"))->creator, 0);
+}
+END_TEST
+
+START_TEST(the_configuration_has_the_last_word_on_what_it_declares)
+{
+    struct actor *maker = make(&before, "maker");
+    struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI), *declared;
+
+    subscribe(exchange, maker, "one");
+    subscribe(exchange, maker, "two");
+    save_all();
+    maker = make(&after, "maker");
+    ck_assert_int_eq(exchange_actor_declare(&declared, &after, "x", EXCHANGE_SINGLE), 0);
+    actor_exchange(declared)->declared = true;
+    restore_all();
+    ck_assert_ptr_eq(actor_by_name(&after, "x"), declared);
+    ck_assert_uint_eq(declared->reference, exchange->reference);
+    ck_assert_uint_eq(actor_exchange(declared)->kind, EXCHANGE_SINGLE);
+    ck_assert_uint_eq(actor_exchange(declared)->creator, 0);
+    ck_assert(list_empty(&maker->made));
+    ck_assert_str_eq(types_of(declared), "two ");
+}
+END_TEST
+
+START_TEST(a_declared_exchange_is_left_to_the_configuration)
+{
+    struct actor *exchange, *subscriber = make(&before, "subscriber");
+
+    ck_assert_int_eq(exchange_actor_declare(&exchange, &before, "x", EXCHANGE_TYPED_MULTI), 0);
+    actor_exchange(exchange)->declared = true;
+    subscribe(exchange, subscriber, "one");
+    save_all();
+    make(&after, "subscriber");
+    restore_all();
+    ck_assert_ptr_null(actor_by_name(&after, "x"));
+    ck_assert_int_eq(exchange_actor_declare(&exchange, &after, "x", EXCHANGE_TYPED_MULTI), 0);
+    restore_all();
+    ck_assert_str_eq(types_of(exchange), "one ");
+}
+END_TEST
+
+static struct actor *group;
+
+static bool find_group(void *userdata, const char *address, struct actor **ret)
+{
+    (void)userdata;
+    *ret = strcmp(address, group->name) == 0 ? group : NULL;
+    return *ret;
+}
+
+START_TEST(an_exchange_whose_name_a_group_has_is_gone_and_the_group_has_another_reference)
+{
+    struct actor *exchange = make_exchange(make(&before, "maker"), "x", EXCHANGE_SINGLE);
+    struct actor *declared;
+
+    ck_assert_int_eq(exchange_actor_declare(&declared, &before, "y", EXCHANGE_SINGLE), 0);
+    save_all();
+    after.n_transient = 100; /* another process gives others */
+    group = make(&after, "x");
+    after.find_in_groups = find_group;
+    restore_all();
+    ck_assert_ptr_null(actor_by_name(&after, "x"));
+    ck_assert_ptr_null(actor_get(&after, exchange->reference));
+    ck_assert_uint_ne(make(&after, "y")->reference, declared->reference);
+}
+END_TEST
+
+START_TEST(bounds_hold)
+{
+    struct actor *maker = make(&before, "maker"), *other = make(&before, "other");
+    struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI);
+
+    subscribe(exchange, other, "one");
+    save_all();
+    make(&after, "maker");
+    other = make(&after, "other");
+    after.n_exchanges = EXCHANGES_MAX;
+    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), -ENOSPC);
+    after.n_exchanges = 0;
+    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), 0);
+    other->subscriptions.n_subscriptions = EXCHANGE_PER_ACTOR_MAX;
+    ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -ENOSPC);
+    other->subscriptions.n_subscriptions = 0;
+}
+END_TEST
+
+static void check(void *userdata, struct saved_reader *row)
+{
+    const restore_fn fn = *(restore_fn *)userdata;
+    int r = fn(&after, row);
+
+    ck_assert(r == 0 || r == -EBADMSG);
+}
+
+START_TEST(damaged_rows_are_refused_or_harmless)
+{
+    struct actor *maker = make(&before, "maker");
+    restore_fn exchange = exchange_restore_row, subscription = subscription_restore_row;
+
+    subscribe(make_exchange(maker, "x", EXCHANGE_PATTERN), maker, "one");
+    ck_assert_int_eq(exchanges_save(&before, &saver.saver), 0);
+    make(&after, "maker");
+    memory_saver_damage(&saver, 0, check, &exchange);
+    memory_saver_damage(&saver, 1, check, &subscription);
+    restore_all();
+    memory_saver_damage(&saver, 1, check, &subscription);
+}
+END_TEST
+
+START_TEST(an_exchange_of_a_kind_that_does_not_exist_is_refused)
+{
+    struct saved_writer row = {0};
+
+    saved_put_text(&row, "x");
+    saved_put_number(&row, _EXCHANGE_N_KINDS);
+    saved_put_number(&row, 0);
+    ck_assert_int_eq(saved_add(&saver.saver, EXCHANGE_ROW, &row, NULL), 0);
+    ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), -EBADMSG);
+    ck_assert_ptr_null(actor_by_name(&after, "x"));
+}
+END_TEST
+
+START_TEST(a_subscription_to_what_is_no_exchange_is_refused)
+{
+    struct actor *subscriber = make(&after, "subscriber");
+    const struct topic topic = {.type = "t", .type_size = 1};
+    struct saved_writer row = {0};
+
+    saved_put_number(&row, subscriber->reference);
+    saved_put_number(&row, subscriber->reference);
+    topic_put(&row, &topic);
+    ck_assert_int_eq(saved_add(&saver.saver, SUBSCRIPTION_ROW, &row, NULL), 0);
+    ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -EBADMSG);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order,
+        the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_of_what_is_gone,
+        the_configuration_has_the_last_word_on_what_it_declares,
+        a_declared_exchange_is_left_to_the_configuration,
+        an_exchange_whose_name_a_group_has_is_gone_and_the_group_has_another_reference,
+        bounds_hold,
+        damaged_rows_are_refused_or_harmless,
+        an_exchange_of_a_kind_that_does_not_exist_is_refused,
+        a_subscription_to_what_is_no_exchange_is_refused,
+    };
+
+    return suite_run("exchange-save", setup, teardown, tests, ELEMENTS(tests));
+}
