@@ -275,6 +275,7 @@ bool supervisor_save(struct supervisor *supervisor)
 {
     char path[PATH_MAX], problem[DATABASE_PROBLEM_MAX];
 
+    notify_alive(&supervisor->notify, clock_now());
     if (save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0)
         return true;
     supervisor->upgrade.approved = false;
@@ -345,5 +346,6 @@ void supervisor_forget_saved(struct supervisor *supervisor)
  * a crash. */
 void supervisor_hand_over(struct supervisor *supervisor)
 {
+    notify_alive(&supervisor->notify, clock_now());
     (void)spawner_drain(&supervisor->parts.process.spawner, HAND_OVER_TIMEOUT);
 }

@@ -37,7 +37,7 @@ struct keeper {
     bool ending;       /* everything is killed */
     int status;        /* of the supervisor; once `ending` */
     usec_t restart_at; /* when to start the next supervisor; USEC_INFINITY = not */
-    usec_t alive_at;   /* when to serve the watchdog next, between two supervisors */
+    usec_t alive_at;   /* when to serve the watchdog next, while no supervisor does */
     usec_t end_by;     /* when to give up waiting for the rest; once `ending` */
     bool deaths_due;   /* there may be children to reap */
     usec_t orphans_at; /* when to search for orphans; USEC_INFINITY = no need */

@@ -13,7 +13,7 @@
 #define END_MSEC 5000
 /* A new supervisor is ready once it serves its clients. */
 #define UPGRADE_SEC 60
-/* How often the keeper serves the service manager's watchdog between two supervisors. */
+/* How often the keeper serves the service manager's watchdog while no supervisor does. */
 #define ALIVE_SEC 1
 
 /* Runs in the supervisor's process. */
@@ -108,7 +108,7 @@ static void plan_upgrade(void)
         keeper.n_failed_upgrades++;
     keeper.ready_by = usec_add(now, UPGRADE_SEC * USEC_PER_SEC);
     keeper.restart_at = now;
-    keeper.alive_at = USEC_INFINITY;
+    keeper.alive_at = keeper.upgrading ? 0 : USEC_INFINITY;
     let_go_of_unheld();
 }
 
@@ -177,25 +177,28 @@ static usec_t restart_due(void)
     return keeper.upgrading && keeper.supervisor > 0 ? keeper.ready_by : keeper.restart_at;
 }
 
-static bool is_between_supervisors(void)
+/* Between two supervisors, and while a new program takes over what was saved for it. */
+static bool serves_watchdog(void)
 {
-    return keeper.supervisor == 0 && keeper.restart_at != USEC_INFINITY;
+    return keeper.upgrading || (keeper.supervisor == 0 && keeper.restart_at != USEC_INFINITY);
 }
 
 usec_t keeper_restart_due(void)
 {
     const usec_t at = restart_due();
-    return is_between_supervisors() && keeper.alive_at < at ? keeper.alive_at : at;
+    return serves_watchdog() && keeper.alive_at < at ? keeper.alive_at : at;
 }
 
 /* The pauses may exceed WatchdogSec=, after which the service manager would end all workers. */
 static void stay_alive(void)
 {
     const usec_t now = clock_now();
-    if (!is_between_supervisors() || now < keeper.alive_at)
+    if (!serves_watchdog() || now < keeper.alive_at)
         return;
-    relay_tell(&keeper.relay, "WATCHDOG=1\nSTATUS=the supervisor has crashed and is started again, "
-                              "see the log; workers run on");
+    relay_tell(&keeper.relay, keeper.upgrading
+                                  ? "WATCHDOG=1"
+                                  : "WATCHDOG=1\nSTATUS=the supervisor has crashed and is started "
+                                    "again, see the log; workers run on");
     keeper.alive_at = usec_add(now, ALIVE_SEC * USEC_PER_SEC);
 }
 

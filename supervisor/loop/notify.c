@@ -74,13 +74,20 @@ static void notify_on_retry(struct timer *timer, usec_t now)
     send_pending((struct notify *)((char *)timer - offsetof(struct notify, retry)), now);
 }
 
+void notify_alive(struct notify *notify, usec_t now)
+{
+    if (notify->watchdog_interval == 0)
+        return;
+    notify->pending |= PENDING_WATCHDOG;
+    send_pending(notify, now);
+}
+
 static void notify_on_watchdog(struct timer *timer, usec_t now)
 {
     struct notify *notify = (struct notify *)((char *)timer - offsetof(struct notify, watchdog));
-    notify->pending |= PENDING_WATCHDOG;
     /* Cannot fail: the timer was in the queue just now. */
     (void)timer_arm(notify->timers, timer, usec_add(now, notify->watchdog_interval));
-    send_pending(notify, now);
+    notify_alive(notify, now);
 }
 
 static int parse_unsigned(const char *text, uint64_t *ret)

@@ -38,6 +38,8 @@ void notify_ready(struct notify *notify, usec_t now);
 /* Also begins a reload for Type=notify-reload: it ends with notify_ready(). */
 void notify_reloading(struct notify *notify, usec_t now);
 void notify_stopping(struct notify *notify, usec_t now);
+/* A sign of life outside the loop, if the manager asks for them. */
+void notify_alive(struct notify *notify, usec_t now);
 /* One line for `systemctl status`; the same text again is not sent. */
 void notify_status(struct notify *notify, usec_t now, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -232,6 +232,19 @@ class Upgrade(TestCase):
         job = s.wait_job(job)
         self.assertEqual((job["attempt"], job["result"]), (2, text("again")))
 
+    def test_the_service_manager_hears_during_an_upgrade_that_all_is_alive(self):
+        s = self.installed({"actor": actor()})
+        go = Bell(s, "go")
+        install_script(s, f'[ "$1" = --check ] || read line <{go.path}')
+        upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
+        upgrade.start()
+        for _ in range(3):
+            s.told.clear()
+            s.wait_told("WATCHDOG=1")
+        go.ring()
+        upgrade.join(LIMIT)
+        self.assertEqual(s.call("GetInfo")["upgrades"], 1)
+
     def test_D10_jobs_come_back_if_the_new_program_fails(self):
         s = self.installed({"actor": actor()})
         started, go = Bell(s, "started"), Bell(s, "go")
