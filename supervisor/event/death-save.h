@@ -6,8 +6,9 @@
 #include "supervisor/event/death.h"
 #include "supervisor/saved/saved-row.h"
 
-/* Saves the log, a row for each report, of the kind DEATH_ROW. Returns 0 or -errno of the saver. */
 #define DEATH_ROW "death"
+
+/* Saves the log, a row of that kind for each report. Returns 0 or -errno of the saver. */
 int death_log_save(const struct death_log *log, struct saver *saver);
 /* Adds the report of a row to the log, under its serial. Returns 0, -EBADMSG or -ENOMEM. */
 int death_log_restore(struct death_log *log, struct saved_reader *row);

@@ -7,8 +7,9 @@
 #include "supervisor/job/job.h"
 #include "supervisor/saved/saved-row.h"
 
-/* Saves it in a row of the kind JOB_ROW, if there is anything. Returns 0 or -errno of the saver. */
 #define JOB_ROW "job"
+
+/* Saves it in a row of that kind, if there is anything. Returns 0 or -errno of the saver. */
 int job_save(const struct job *job, struct saver *saver);
 
 /* The jobs have been restored, under their handles. A row of a job that is gone is skipped. Returns

@@ -6,8 +6,9 @@
 #include "supervisor/message/envelope.h"
 #include "supervisor/saved/saved-row.h"
 
+/* Appends the fields of a message, but not its payload, to a row. */
 void envelope_put(struct saved_writer *row, const struct envelope *envelope);
-/* Makes the message again, in no list. Returns 0, -EBADMSG or -ENOMEM. */
+/* Makes the message again, in no list and owned by the caller. Returns 0, -EBADMSG or -ENOMEM. */
 int envelope_get(struct saved_reader *row, struct envelope **ret);
 
 /* The same for a topic, which then points into the row. Returns 0 or -EBADMSG. */

@@ -55,6 +55,7 @@ static inline bool saved_has_more(const struct saved_reader *reader)
     return reader->at < reader->end && !reader->damaged;
 }
 
+/* Returns the next field; 0 if it is missing or damaged. */
 uint64_t saved_get_number(struct saved_reader *reader);
 /* The same for a number of `0 … max`; any other is damage, and read as 0. */
 uint64_t saved_get_below(struct saved_reader *reader, uint64_t max);

@@ -6,10 +6,11 @@
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/saved/saved-row.h"
 
+/* Appends the fields of a cell to a row. */
 void cell_put(struct saved_writer *row, const struct cell *cell);
-/* The cell is new. Returns 0, -EBADMSG or -ENOMEM. */
+/* Reads them into a new cell. Returns 0, -EBADMSG or -ENOMEM. */
 int cell_get(struct saved_reader *row, struct cell *cell);
 
-/* What is to follow once the cell has been resumed. */
+/* The same for what is to follow once the cell has been resumed. Damage shows in the row. */
 void cell_put_plan(struct saved_writer *row, const struct cell *cell);
 void cell_get_plan(struct saved_reader *row, struct cell *cell);

@@ -6,6 +6,7 @@
 #include "supervisor/group/cell/job-stats.h"
 #include "supervisor/saved/saved-row.h"
 
+/* Appends both to a row. */
 void job_stats_put(struct saved_writer *row, const struct job_counts *counts,
                    const struct job_history *history);
 /* Adds to the counts, but not to those of the parent, and replaces the history. */

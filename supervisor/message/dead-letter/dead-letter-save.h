@@ -6,9 +6,10 @@
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/saved/saved-row.h"
 
-/* Save letters and counts in rows of these kinds. Returns 0 or -errno of the saver. */
 #define DEAD_LETTER_ROW       "dead-letter"
 #define DEAD_LETTER_TALLY_ROW "dead-letter-tally"
+
+/* Saves letters and counts in rows of these kinds. Returns 0 or -errno of the saver. */
 int dead_letters_save(const struct dead_letters *letters, struct saver *saver);
 
 /* Adds the letter of a row under its id; `deaths` has been restored. Returns 0, -EBADMSG or
