@@ -7,6 +7,7 @@
 #include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/removal.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -24,44 +25,6 @@ static void durable_describe(struct durable_job *durable)
     durable->payload = job->payload;
     row->payload = payload_data(&durable->payload);
     row->payload_fd = durable->payload.fd;
-}
-
-/* ---- rows without a job ---- */
-
-struct removal {
-    struct store_task task;
-    int64_t number;
-    int (*remove)(struct database *database, int64_t number);
-};
-
-static int removal_apply(struct store_task *task, struct database *database)
-{
-    struct removal *removal = list_entry(task, struct removal, task);
-
-    return removal->remove(database, removal->number);
-}
-
-static void removal_done(struct store_task *task, int result)
-{
-    (void)result;
-    free(list_entry(task, struct removal, task));
-}
-
-/* Removes what is stored under this number. Without memory it comes back at the next start. */
-static void remove_rows(struct durable_jobs *jobs, int64_t number,
-                        int (*remove)(struct database *database, int64_t number))
-{
-    struct removal *removal = jobs->store ? malloc(sizeof(*removal)) : NULL;
-
-    if (!removal)
-        return;
-    *removal = (struct removal){
-        .task = {.apply = removal_apply, .done = removal_done, .urgency = STORE_LAZY},
-        .number = number,
-        .remove = remove,
-    };
-    list_init(&removal->task.link);
-    store_add(jobs->store, &removal->task);
 }
 
 static int remove_job(struct database *database, int64_t number)
@@ -261,7 +224,7 @@ static void durable_done(struct store_task *task, int result)
         hold_end(durable, false);
         durable->stored = result == 0;
         if (result == -EIO) /* it may be on disk */
-            remove_rows(durable->jobs, durable->row.number, remove_job);
+            removal_add(durable->jobs->store, durable->row.number, remove_job);
     }
     if (result != 0) {
         durable->noted = 0;
@@ -522,7 +485,7 @@ void durable_job_free(struct job *job)
     struct durable_job *durable = durable_of(job);
 
     if (durable->ended && durable->keeps & DURABLE_RESULT && job_ended(job) && job->refusal == 0)
-        remove_rows(durable->jobs, durable->row.number, ended_rows_remove);
+        removal_add(durable->jobs->store, durable->row.number, ended_rows_remove);
 
     assert(!durable_job_is_busy(job));
     if (durable->stored && !durable->ended && job->name)
@@ -536,5 +499,5 @@ void durable_job_free(struct job *job)
 
 void durable_jobs_drop_letter(struct durable_jobs *jobs, int64_t number)
 {
-    remove_rows(jobs, number, dead_rows_remove);
+    removal_add(jobs->store, number, dead_rows_remove);
 }
