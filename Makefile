@@ -62,7 +62,8 @@ JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 below = $(sort $(shell find $(1) -name '$(2)'))
 SHARED := $(call below,shared,*.c)
 KEEPER := $(filter-out %/main.c,$(call below,supervisor/keeper,*.c))
-SUPERVISOR := $(filter-out %/main.c supervisor/ctl/%,$(call below,supervisor,*.c))
+SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/%,$(call below,supervisor,*.c))
+CALLER := $(call below,supervisor/caller,*.c)
 CTL := $(filter-out %/main.c,$(call below,supervisor/ctl,*.c))
 WORKER := $(filter-out worker/exec/% worker/examples/%,$(call below,worker,*.c))
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
@@ -140,6 +141,7 @@ define archive
 endef
 $(BUILD)/libshared.a: $(call object,$(SHARED)); $(archive)
 $(BUILD)/libsupervisor.a: $(call object,$(SUPERVISOR)); $(archive)
+$(BUILD)/libcaller.a: $(call object,$(CALLER)); $(archive)
 $(BUILD)/libctl.a: $(call object,$(CTL)); $(archive)
 $(BUILD)/libworker.a: $(call object,$(WORKER)); $(archive)
 $(BUILD)/libexec.a: $(call object,$(EXEC)); $(archive)
@@ -185,8 +187,8 @@ $(BUILD)/tests/powercut/mutant/trouped: $(BUILD)/trouped $(BUILD)/tests/powercut
 	$(Q)cp $< $@
 
 # Takes libtroupe as everybody has it, with nothing but its interface; of the daemon, configuration only.
-$(BUILD)/troupectl: $(BUILD)/obj/supervisor/ctl/main.o $(BUILD)/libctl.a $(BUILD)/libsupervisor.a \
-		$(BUILD)/libtroupe.a $(BUILD)/libshared.a
+$(BUILD)/troupectl: $(BUILD)/obj/supervisor/ctl/main.o $(BUILD)/libctl.a $(BUILD)/libcaller.a \
+		$(BUILD)/libsupervisor.a $(BUILD)/libtroupe.a $(BUILD)/libshared.a
 	$(link) $(CTL_LIBS)
 
 $(BUILD)/troupe-exec: $(BUILD)/obj/worker/exec/troupe-exec.o $(BUILD)/libexec.a $(BUILD)/libtroupe.a \
@@ -222,7 +224,7 @@ $$(BUILD)/examples/$(1): $$(call object,$$(wildcard worker/examples/$(1).c worke
 endef
 $(foreach name,$(EXAMPLES),$(eval $(call example,$(name))))
 
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD)/libctl.a \
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD)/libctl.a $(BUILD)/libcaller.a \
 		$(BUILD)/libexec.a $(BUILD)/libsupervisor.a $(BUILD)/libworker.a $(BUILD)/libshared.a
 	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS) $(WRAPPED)
 # Lets an allocation of the library fail.
@@ -380,7 +382,7 @@ fuzz: deps
 
 .PHONY: fuzz-programs
 fuzz-programs: $(call program,$(FUZZERS))
-$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libctl.a $(BUILD)/libsupervisor.a \
+$(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libctl.a $(BUILD)/libcaller.a $(BUILD)/libsupervisor.a \
 		$(BUILD)/libworker.a $(BUILD)/libshared.a
 	$(link) $(SUPERVISOR_LIBS) -fsanitize=fuzzer
 

@@ -3,7 +3,7 @@
 
 /* One run of troupectl: its verb, options and operands, the connection, and the output. */
 
-#include "supervisor/ctl/call/varlink-client.h"
+#include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/command/exit-status.h"
 #include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/text/terminal.h"

@@ -3,9 +3,9 @@
 /* The verb cancel: cancels jobs by id, or all jobs of a group. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
-#include "supervisor/ctl/call/varlink-client.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"

@@ -6,10 +6,10 @@
  * input, supervisor, output and user.
  */
 
+#include "supervisor/caller/reader.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
-#include "supervisor/ctl/call/reader.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"

@@ -6,7 +6,7 @@
  * https://varlink.org
  */
 
-#include "supervisor/ctl/call/reader.h"
+#include "supervisor/caller/reader.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

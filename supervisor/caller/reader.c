@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/call/reader.h"
+#include "supervisor/caller/reader.h"
 
 #include "shared/base/cleanup.h"
 #include <poll.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/call/varlink-client.h"
+#include "supervisor/caller/varlink-client.h"
 
 #include "shared/base/cleanup.h"
 #include <poll.h>
