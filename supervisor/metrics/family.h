@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The families of metrics as a table: where the reply has the values of each, and what they mean.
+ */
+
+#include <stddef.h>
+
+enum family_type {
+    FAMILY_GAUGE,
+    FAMILY_COUNTER,
+    FAMILY_HISTOGRAM, /* the member is a Histogram */
+};
+
+enum family_unit {
+    FAMILY_NUMBER,
+    FAMILY_BYTES,
+    FAMILY_SECONDS, /* the member is in microseconds */
+};
+
+/* The part of the reply that has the member, which decides about the labels of all samples. */
+enum family_scope {
+    FAMILY_GROUP, /* label group */
+    FAMILY_CELL,  /* one of top_cells; labels group and cell */
+    FAMILY_STORE,
+    FAMILY_LETTERS, /* dead_letters */
+    FAMILY_SUPERVISOR,
+    _FAMILY_N_SCOPES,
+};
+
+struct family {
+    const char *name; /* without "_total", which samples of counters end with */
+    enum family_type type;
+    enum family_unit unit;
+    enum family_scope scope;
+    const char *member; /* an integer, a boolean, or with `label`: a string or an object */
+    /* Of an object, each member is a sample with its name in this label. A string is a sample of
+     * the value 1 that has it in this label. */
+    const char *label;
+    const char *help; /* a sentence without its full stop */
+};
+
+extern const struct family FAMILIES[];
+extern const size_t N_FAMILIES;

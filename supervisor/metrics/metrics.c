@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/metrics/metrics.h"
+
+#include "supervisor/metrics/family.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OPENMETRICS "application/openmetrics-text"
+
+static const char *const CONTENT_TYPES[] = {
+    [METRICS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
+    [METRICS_OPENMETRICS] = OPENMETRICS "; version=1.0.0; charset=utf-8",
+};
+
+/* What is being written. */
+struct text {
+    FILE *file;
+    enum metrics_format format;
+    const json_t *bounds; /* of the histograms' buckets */
+    const struct family *family;
+    bool begun;           /* the lines about the family have been written */
+    const json_t *object; /* that has the sample, and its labels */
+};
+
+/* A label beside those of the object. NULL = none. */
+struct label {
+    const char *name, *value;
+};
+
+enum metrics_format metrics_negotiate(const char *accept)
+{
+    return accept && strstr(accept, OPENMETRICS) ? METRICS_OPENMETRICS : METRICS_PROMETHEUS;
+}
+
+const char *metrics_content_type(enum metrics_format format)
+{
+    return CONTENT_TYPES[format];
+}
+
+int metrics_join(json_t *whole, const json_t *part)
+{
+    json_t *groups = json_object_get(whole, "groups"), *more = json_object_get(part, "groups");
+
+    if (!groups)
+        return json_object_update(whole, (json_t *)(uintptr_t)part) < 0 ? -ENOMEM : 0;
+    if (json_array_extend(groups, more) < 0)
+        return -ENOMEM;
+    groups = json_incref(groups);
+    if (json_object_update(whole, (json_t *)(uintptr_t)part) < 0) {
+        json_decref(groups);
+        return -ENOMEM;
+    }
+    return json_object_set_new(whole, "groups", groups) < 0 ? -ENOMEM : 0;
+}
+
+/* ---- a family's first lines ---- */
+
+static const char *const TYPES[] = {
+    [FAMILY_GAUGE] = "gauge",
+    [FAMILY_COUNTER] = "counter",
+    [FAMILY_HISTOGRAM] = "histogram",
+};
+
+static const char *const UNITS[] = {
+    [FAMILY_NUMBER] = NULL,
+    [FAMILY_BYTES] = "bytes",
+    [FAMILY_SECONDS] = "seconds",
+};
+
+/* What the names of a family's samples have behind its own. */
+static const char *sample_suffix(const struct text *text)
+{
+    return text->family->type == FAMILY_COUNTER ? "_total" : "";
+}
+
+static void begin_family(struct text *text)
+{
+    const struct family *family = text->family;
+    const char *suffix = text->format == METRICS_PROMETHEUS ? sample_suffix(text) : "";
+    const char *unit = text->format == METRICS_PROMETHEUS ? NULL : UNITS[family->unit];
+
+    if (text->begun)
+        return;
+    text->begun = true;
+    fprintf(text->file, "# HELP %s%s %s.\n", family->name, suffix, family->help);
+    fprintf(text->file, "# TYPE %s%s %s\n", family->name, suffix, TYPES[family->type]);
+    if (unit)
+        fprintf(text->file, "# UNIT %s %s\n", family->name, unit);
+}
+
+/* ---- samples ---- */
+
+static void write_escaped(FILE *file, const char *value)
+{
+    for (; *value != '\0'; value++) {
+        if (*value == '\\' || *value == '"')
+            fputc('\\', file);
+        if (*value == '\n')
+            fputs("\\n", file);
+        else
+            fputc(*value, file);
+    }
+}
+
+/* Writes a label if it has a value. `*separator` is what comes before it. */
+static void write_label(FILE *file, const char *name, const char *value, char *separator)
+{
+    if (!value)
+        return;
+    fprintf(file, "%c%s=\"", *separator, name);
+    write_escaped(file, value);
+    fputc('"', file);
+    *separator = ',';
+}
+
+static const char *member_text(const json_t *object, const char *name)
+{
+    return json_string_value(json_object_get(object, name));
+}
+
+/* Writes the sample's name and labels. */
+static void begin_sample(struct text *text, const char *suffix, struct label label)
+{
+    char separator = '{';
+
+    begin_family(text);
+    fprintf(text->file, "%s%s", text->family->name, suffix);
+    if (text->family->scope == FAMILY_GROUP)
+        write_label(text->file, "group", member_text(text->object, "name"), &separator);
+    if (text->family->scope == FAMILY_CELL) {
+        write_label(text->file, "group", member_text(text->object, "group"), &separator);
+        write_label(text->file, "cell", member_text(text->object, "key"), &separator);
+    }
+    write_label(text->file, label.name, label.value, &separator);
+    fputs(separator == ',' ? "} " : " ", text->file);
+}
+
+/* Formats microseconds as seconds, without zeros at the end; `whole` is what follows if no
+ * fraction does. */
+static const char *format_seconds(char buffer[32], int64_t usec, const char *whole)
+{
+    const char *sign = usec < 0 ? "-" : "";
+    const uint64_t value = usec < 0 ? 0 - (uint64_t)usec : (uint64_t)usec;
+    size_t size = (size_t)snprintf(buffer, 32, "%s%" PRIu64 ".%06" PRIu64, sign, value / 1000000,
+                                   value % 1000000);
+
+    while (buffer[size - 1] == '0')
+        size--;
+    if (buffer[size - 1] == '.')
+        (void)snprintf(buffer + size - 1, 32 - size, "%s", whole);
+    else
+        buffer[size] = '\0';
+    return buffer;
+}
+
+static void write_value(struct text *text, int64_t value)
+{
+    char buffer[32];
+
+    if (text->family->unit == FAMILY_SECONDS)
+        fprintf(text->file, "%s\n", format_seconds(buffer, value, ""));
+    else
+        fprintf(text->file, "%" PRId64 "\n", value);
+}
+
+/* Writes an integer or a boolean, and nothing for anything else. */
+static void write_number(struct text *text, const json_t *value, struct label label)
+{
+    if (!json_is_integer(value) && !json_is_boolean(value))
+        return;
+    begin_sample(text, sample_suffix(text), label);
+    write_value(text, json_is_integer(value) ? json_integer_value(value) : json_is_true(value));
+}
+
+static void write_bucket(struct text *text, const char *le, int64_t count)
+{
+    begin_sample(text, "_bucket", (struct label){"le", le});
+    fprintf(text->file, "%" PRId64 "\n", count);
+}
+
+/* The reply counts each bucket for itself, and leaves out zeros at the end. */
+static void write_histogram(struct text *text, const json_t *histogram)
+{
+    const json_t *buckets = json_object_get(histogram, "buckets");
+    const size_t n = json_array_size(text->bounds);
+    int64_t count = 0;
+    char le[32];
+
+    if (!json_is_array(buckets) || n == 0)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        count += json_integer_value(json_array_get(buckets, i));
+        write_bucket(text,
+                     format_seconds(le, json_integer_value(json_array_get(text->bounds, i)), ".0"),
+                     count);
+    }
+    count += json_integer_value(json_array_get(buckets, n));
+    write_bucket(text, "+Inf", count);
+    begin_sample(text, "_count", (struct label){0});
+    fprintf(text->file, "%" PRId64 "\n", count);
+    begin_sample(text, "_sum", (struct label){0});
+    write_value(text, json_integer_value(json_object_get(histogram, "sum_usec")));
+}
+
+static void write_each(struct text *text, const json_t *values)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)(uintptr_t)values, name, value)
+        write_number(text, value, (struct label){text->family->label, name});
+}
+
+static void write_samples(struct text *text, const json_t *object)
+{
+    const struct family *family = text->family;
+    const json_t *value = json_object_get(object, family->member);
+
+    text->object = object;
+    if (family->type == FAMILY_HISTOGRAM) {
+        write_histogram(text, value);
+    } else if (!family->label) {
+        write_number(text, value, (struct label){0});
+    } else if (json_is_string(value)) {
+        begin_sample(text, sample_suffix(text),
+                     (struct label){family->label, json_string_value(value)});
+        fputs("1\n", text->file);
+    } else {
+        write_each(text, value);
+    }
+}
+
+/* ---- all of them ---- */
+
+static const char *const SCOPES[_FAMILY_N_SCOPES] = {
+    [FAMILY_GROUP] = "groups",         [FAMILY_CELL] = "top_cells",        [FAMILY_STORE] = "store",
+    [FAMILY_LETTERS] = "dead_letters", [FAMILY_SUPERVISOR] = "supervisor",
+};
+
+static void write_family(struct text *text, const struct family *family, const json_t *reply)
+{
+    const json_t *scope = json_object_get(reply, SCOPES[family->scope]);
+
+    text->family = family;
+    text->begun = false;
+    if (json_is_object(scope))
+        write_samples(text, scope);
+    for (size_t i = 0; i < json_array_size(scope); i++)
+        write_samples(text, json_array_get(scope, i));
+}
+
+char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size)
+{
+    char *result = NULL;
+    size_t size = 0;
+    struct text text = {
+        .file = open_memstream(&result, &size),
+        .format = format,
+        .bounds = json_object_get(reply, "bounds_usec"),
+    };
+    bool failed;
+
+    if (!text.file)
+        return NULL;
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        write_family(&text, &FAMILIES[i], reply);
+    /* Only a comment in the older format, which this tells from a part of it. */
+    fputs("# EOF\n", text.file);
+    failed = ferror(text.file) != 0;
+    failed = fclose(text.file) != 0 || failed;
+    if (failed) {
+        free(result);
+        return NULL;
+    }
+    if (ret_size)
+        *ret_size = size;
+    return result;
+}

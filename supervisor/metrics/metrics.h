@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The text that monitoring systems read, made of the replies of io.troupe.Supervisor.GetMetrics.
+ * There are two formats, which differ in the names of counters' families and in the end: Prometheus
+ * and newer collectors ask for OpenMetrics; promtool and node_exporter read the older text format.
+ */
+
+#include <jansson.h>
+#include <stddef.h>
+
+enum metrics_format {
+    METRICS_PROMETHEUS,  /* Prometheus' text format 0.0.4 */
+    METRICS_OPENMETRICS, /* OpenMetrics 1.0.0 */
+};
+
+/* The format that an HTTP client wants, by its Accept header: OpenMetrics if the header names it,
+ * otherwise the older one. NULL = no header. */
+enum metrics_format metrics_negotiate(const char *accept);
+
+/* The value of Content-Type; static. */
+const char *metrics_content_type(enum metrics_format format);
+
+/* Adds one reply of a call with "more" to those before it, in `whole`, which begins as an empty
+ * object. `part` is borrowed. Returns 0 or -ENOMEM. */
+int metrics_join(json_t *whole, const json_t *part);
+
+/* Returns the text, terminated, and its length in `*ret_size` (may be NULL); the caller frees it.
+ * NULL = out of memory. Members that are missing, or are not what the interface says, are left
+ * out. */
+char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size);

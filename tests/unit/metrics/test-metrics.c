@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/metrics/metrics.h"
+
+#include "tests/unit/suite.h"
+#include <stdlib.h>
+#include <string.h>
+
+static json_t *reply;
+static char *text;
+
+static void tear_down(void)
+{
+    json_decref(reply);
+    reply = NULL;
+    free(text);
+    text = NULL;
+}
+
+/* Writes JSON in which apostrophes stand for quotes. */
+static json_t *parse(const char *json)
+{
+    char *copy = strdup(json);
+    json_error_t error;
+    json_t *value;
+
+    ck_assert_ptr_nonnull(copy);
+    for (char *c = copy; *c != '\0'; c++)
+        if (*c == '\'')
+            *c = '"';
+    value = json_loads(copy, 0, &error);
+    ck_assert_msg(value, "%s: %s", error.text, copy);
+    free(copy);
+    return value;
+}
+
+static const char *write_as(enum metrics_format format, const char *json)
+{
+    size_t size;
+
+    tear_down();
+    reply = parse(json);
+    text = metrics_to_text(reply, format, &size);
+    ck_assert_ptr_nonnull(text);
+    ck_assert_uint_eq(size, strlen(text));
+    return text;
+}
+
+START_TEST(the_older_format_names_a_counters_family_as_its_samples)
+{
+    ck_assert_str_eq(write_as(METRICS_PROMETHEUS,
+                              "{'groups': [{'name': 'a', 'accepted': 3, 'queued': 2},"
+                              " {'name': 'b', 'accepted': 4, 'queued': 0}]}"),
+                     "# HELP troupe_jobs_accepted_total Jobs that were accepted.\n"
+                     "# TYPE troupe_jobs_accepted_total counter\n"
+                     "troupe_jobs_accepted_total{group=\"a\"} 3\n"
+                     "troupe_jobs_accepted_total{group=\"b\"} 4\n"
+                     "# HELP troupe_queue_jobs Jobs that wait for a worker.\n"
+                     "# TYPE troupe_queue_jobs gauge\n"
+                     "troupe_queue_jobs{group=\"a\"} 2\n"
+                     "troupe_queue_jobs{group=\"b\"} 0\n"
+                     "# EOF\n");
+}
+END_TEST
+
+START_TEST(openmetrics_names_a_counters_family_without_total_and_says_units)
+{
+    ck_assert_str_eq(write_as(METRICS_OPENMETRICS, "{'supervisor': {'upgrades': 1, 'cpu_usec':"
+                                                   " 1500000, 'resident_bytes': 4096}}"),
+                     "# HELP troupe_upgrades Upgrades in place.\n"
+                     "# TYPE troupe_upgrades counter\n"
+                     "troupe_upgrades_total 1\n"
+                     "# HELP troupe_cpu_seconds CPU time of the supervisor's process.\n"
+                     "# TYPE troupe_cpu_seconds counter\n"
+                     "# UNIT troupe_cpu_seconds seconds\n"
+                     "troupe_cpu_seconds_total 1.5\n"
+                     "# HELP troupe_resident_memory_bytes Resident memory of the supervisor's "
+                     "process.\n"
+                     "# TYPE troupe_resident_memory_bytes gauge\n"
+                     "# UNIT troupe_resident_memory_bytes bytes\n"
+                     "troupe_resident_memory_bytes 4096\n"
+                     "# EOF\n");
+}
+END_TEST
+
+START_TEST(members_of_an_object_are_samples_with_a_label)
+{
+    write_as(METRICS_PROMETHEUS,
+             "{'groups': [{'name': 'a', 'workers': {'idle': 3, 'busy': 1}, 'state': 'paused'}]}");
+    ck_assert_ptr_nonnull(strstr(text, "\ntroupe_workers{group=\"a\",state=\"idle\"} 3\n"
+                                       "troupe_workers{group=\"a\",state=\"busy\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\ntroupe_group_state{group=\"a\",state=\"paused\"} 1\n"));
+}
+END_TEST
+
+START_TEST(buckets_of_a_histogram_are_cumulative)
+{
+    write_as(METRICS_OPENMETRICS, "{'bounds_usec': [16, 32, 1000000], 'groups': [{'name': 'a',"
+                                  " 'wait': {'buckets': [2, 0, 3, 1], 'sum_usec': 2000001},"
+                                  " 'run': {'buckets': [1], 'sum_usec': 7}}]}");
+    ck_assert_ptr_nonnull(strstr(text,
+                                 "# TYPE troupe_job_wait_seconds histogram\n"
+                                 "# UNIT troupe_job_wait_seconds seconds\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"a\",le=\"0.000016\"} 2\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"a\",le=\"0.000032\"} 2\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"a\",le=\"1.0\"} 5\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"a\",le=\"+Inf\"} 6\n"
+                                 "troupe_job_wait_seconds_count{group=\"a\"} 6\n"
+                                 "troupe_job_wait_seconds_sum{group=\"a\"} 2.000001\n"));
+    ck_assert_ptr_nonnull(strstr(text, "le=\"1.0\"} 1\n"
+                                       "troupe_job_run_seconds_bucket{group=\"a\",le=\"+Inf\"} 1\n"
+                                       "troupe_job_run_seconds_count{group=\"a\"} 1\n"
+                                       "troupe_job_run_seconds_sum{group=\"a\"} 0.000007\n"));
+}
+END_TEST
+
+START_TEST(values_of_labels_are_escaped)
+{
+    write_as(METRICS_PROMETHEUS,
+             "{'top_cells': [{'group': 'a', 'key': 'x\\\"\\\\\\n=', 'queued': 1}]}");
+    ck_assert_ptr_nonnull(
+        strstr(text, "troupe_cell_queue_jobs{group=\"a\",cell=\"x\\\"\\\\\\n=\"} 1\n"));
+}
+END_TEST
+
+START_TEST(what_is_missing_or_of_another_type_is_left_out)
+{
+    static const char *const STRANGE[] = {
+        "{}",
+        "{'groups': 7, 'store': [], 'supervisor': 'x', 'dead_letters': null}",
+        "{'groups': [1, null, {'name': 3, 'queued': 'x', 'wait': [], 'run': {'buckets': 1}}]}",
+        "{'bounds_usec': {}, 'groups': [{'name': 'a', 'wait': {'buckets': [1]}}]}",
+        "{'supervisor': {'workers': {}, 'clients': 1.5, 'version': 2}}",
+    };
+
+    for (size_t i = 0; i < ELEMENTS(STRANGE); i++)
+        ck_assert_str_eq(write_as(METRICS_OPENMETRICS, STRANGE[i]), "# EOF\n");
+}
+END_TEST
+
+START_TEST(times_are_written_exactly)
+{
+    write_as(METRICS_PROMETHEUS, "{'groups': [{'name': 'a', 'oldest_usec': 0},"
+                                 " {'name': 'b', 'oldest_usec': 1000000},"
+                                 " {'name': 'c', 'oldest_usec': 90071992547409930},"
+                                 " {'name': 'd', 'oldest_usec': -1}]}");
+    ck_assert_ptr_nonnull(strstr(text, "{group=\"a\"} 0\n"));
+    ck_assert_ptr_nonnull(strstr(text, "{group=\"b\"} 1\n"));
+    ck_assert_ptr_nonnull(strstr(text, "{group=\"c\"} 90071992547.40993\n"));
+    ck_assert_ptr_nonnull(strstr(text, "{group=\"d\"} -0.000001\n"));
+}
+END_TEST
+
+START_TEST(replies_in_parts_are_joined)
+{
+    json_t *whole = json_object(), *first = parse("{'groups': [{'name': 'a', 'queued': 1}]}");
+    json_t *last = parse("{'groups': [{'name': 'b', 'queued': 2}], 'supervisor': {'clients': 3}}");
+
+    ck_assert_int_eq(metrics_join(whole, first), 0);
+    ck_assert_int_eq(metrics_join(whole, last), 0);
+    text = metrics_to_text(whole, METRICS_PROMETHEUS, NULL);
+    ck_assert_ptr_nonnull(strstr(text, "{group=\"a\"} 1\ntroupe_queue_jobs{group=\"b\"} 2\n"));
+    ck_assert_ptr_nonnull(strstr(text, "\ntroupe_clients 3\n"));
+    json_decref(whole);
+    json_decref(first);
+    json_decref(last);
+}
+END_TEST
+
+START_TEST(a_client_gets_the_format_that_it_accepts)
+{
+    ck_assert_int_eq(metrics_negotiate(NULL), METRICS_PROMETHEUS);
+    ck_assert_int_eq(metrics_negotiate("text/plain;version=0.0.4, */*"), METRICS_PROMETHEUS);
+    ck_assert_int_eq(
+        metrics_negotiate("application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5"),
+        METRICS_OPENMETRICS);
+    ck_assert_str_eq(metrics_content_type(METRICS_OPENMETRICS),
+                     "application/openmetrics-text; version=1.0.0; charset=utf-8");
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        the_older_format_names_a_counters_family_as_its_samples,
+        openmetrics_names_a_counters_family_without_total_and_says_units,
+        members_of_an_object_are_samples_with_a_label,
+        buckets_of_a_histogram_are_cumulative,
+        values_of_labels_are_escaped,
+        what_is_missing_or_of_another_type_is_left_out,
+        times_are_written_exactly,
+        replies_in_parts_are_joined,
+        a_client_gets_the_format_that_it_accepts,
+    };
+
+    return suite_run("metrics", NULL, tear_down, tests, ELEMENTS(tests));
+}
