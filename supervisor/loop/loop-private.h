@@ -3,9 +3,11 @@
 
 /* Internal interface between loop-*.c: loop.c sets the loop up and keeps what is deferred,
  * loop-turn.c runs and measures the turns, loop-hot.c polls the hot set, loop-watch.c keeps the
- * watches, loop-close.c releases what the ring may still hold. */
+ * watches, loop-close.c releases what the ring may still hold, and a back end (loop-backend.h)
+ * waits. */
 
 #include "shared/ring/spin.h"
+#include "supervisor/loop/loop-backend.h"
 #include "supervisor/loop/loop-ring.h"
 #include "supervisor/loop/loop.h"
 #include <assert.h>
@@ -20,6 +22,7 @@ struct loop_leftover {
 };
 
 struct loop {
+    const struct loop_backend *backend;
     struct loop_ring ring;
     struct timer_queue timers;
     usec_t now;
@@ -90,15 +93,11 @@ static inline usec_t loop_leftovers_due(const struct loop *loop)
     return loop->n_leftovers > 0 ? usec_add(loop->leftovers_since, LOOP_LEFTOVERS_DELAY)
                                  : USEC_INFINITY;
 }
-/* Releases all. All cancellations must have been submitted. */
+/* Releases all. Everything must be armed (loop_backend.arm()): the ring has let go of them. */
 void loop_release_leftovers(struct loop *loop);
 
-/* Handles a completion: calls back for a descriptor; a word waits for loop_deliver_words(). */
-void loop_complete(struct loop *loop, uint64_t id, int result);
+/* Calls back for the words and eventfds of which this turn's events have told. */
 void loop_deliver_words(struct loop *loop);
 
-/* Turns all changes of watches into submissions. False if some must wait for the next turn. */
-bool loop_queue_submissions(struct loop *loop);
-
-/* Frees the slots. The ring is gone already. */
+/* Frees the slots. The back end is gone already. */
 void loop_free_slots(struct loop *loop);

@@ -15,20 +15,11 @@
 #define LATE_IDLE_USEC 4
 
 /* Serves descriptors as they come, and words (the rings' traffic) after all of them. */
-static bool run_completions(struct loop *loop)
+static bool run_events(struct loop *loop)
 {
-    unsigned n = io_uring_cq_ready(&loop->ring.uring);
-    for (unsigned i = 0; i < n; i++) {
-        struct io_uring_cqe *cqe;
-        if (io_uring_peek_cqe(&loop->ring.uring, &cqe) != 0)
-            break;
-        uint64_t id = cqe->user_data;
-        int result = cqe->res;
-        io_uring_cqe_seen(&loop->ring.uring, cqe);
-        loop_complete(loop, id, result);
-    }
+    bool any = loop->backend->pass_on(loop);
     loop_deliver_words(loop);
-    return n > 0;
+    return any;
 }
 
 static void run_deferred_list(struct loop *loop, struct list *list)
@@ -52,20 +43,10 @@ static bool run_deferred(struct loop *loop)
     return any;
 }
 
-/* Temporary errors: the queued submissions are tried again. */
+/* Temporary errors: the same is tried again in the next turn. */
 static bool is_passing(int error)
 {
     return error == -EINTR || error == -ETIME || error == -EAGAIN || error == -EBUSY;
-}
-
-/* Does not sleep, and makes no system call unless there is something to submit or to reap. */
-static int submit(struct loop *loop)
-{
-    struct io_uring *uring = &loop->ring.uring;
-    unsigned flags = IO_URING_READ_ONCE(*uring->sq.kflags);
-    if (io_uring_sq_ready(uring) == 0 && !(flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
-        return 0;
-    return io_uring_submit_and_get_events(uring);
 }
 
 /* Reads what has arrived. Before a timer fires, everything that has arrived by then is read first,
@@ -76,7 +57,7 @@ static int read_sources(struct loop *loop, bool *ret_found)
     usec_t until = 0;
     *ret_found = false;
     for (;;) {
-        bool found = run_completions(loop);
+        bool found = run_events(loop);
         found |= loop_run_hot(loop);
         *ret_found |= found;
         if (timer_queue_next(&loop->timers) > loop->now)
@@ -85,8 +66,8 @@ static int read_sources(struct loop *loop, bool *ret_found)
             until = usec_add(clock_now(), CATCH_UP_USEC);
         else if (!found || clock_now() >= until)
             return 0;
-        (void)loop_queue_submissions(loop);
-        int r = submit(loop);
+        (void)loop->backend->arm(loop);
+        int r = loop->backend->fetch(loop, true);
         if (r < 0 && !is_passing(r))
             return r;
     }
@@ -101,39 +82,33 @@ static bool run_timers(struct loop *loop)
 }
 
 /* Does not read the clock after a turn without work if no timer is armed. */
-static int submit_and_sleep(struct loop *loop, bool worked)
+static int sleep_until_due(struct loop *loop, bool worked)
 {
-    struct io_uring *uring = &loop->ring.uring;
     usec_t next = timer_queue_next(&loop->timers);
     if (loop_leftovers_due(loop) < next)
         next = loop_leftovers_due(loop);
     if (next == USEC_INFINITY && !worked)
-        return io_uring_submit_and_wait(uring, 1);
+        return loop->backend->sleep(loop, USEC_INFINITY);
     usec_t now = clock_now();
     loop_measure_turn(loop, now);
     if (next == USEC_INFINITY)
-        return io_uring_submit_and_wait(uring, 1);
+        return loop->backend->sleep(loop, USEC_INFINITY);
     usec_t timeout = usec_sub(next, now);
-    if (timeout == 0)
-        return submit(loop);
-    struct io_uring_cqe *cqe;
-    struct __kernel_timespec ts = {.tv_sec = (long long)(timeout / USEC_PER_SEC),
-                                   .tv_nsec = (long long)(timeout % USEC_PER_SEC * 1000)};
-    return io_uring_submit_and_wait_timeout(uring, &cqe, 1, &ts, NULL);
+    return timeout > 0 ? loop->backend->sleep(loop, timeout) : loop->backend->fetch(loop, false);
 }
 
 /* If sched_yield() takes longer, another process needs the CPU. */
 #define YIELD_USEC 10
 
 /* Offers the CPU instead of sleeping. */
-static int submit_and_yield(struct loop *loop)
+static int yield(struct loop *loop)
 {
     const usec_t before = clock_now();
     loop_measure_turn(loop, before);
     (void)sched_yield();
     if (usec_sub(clock_now(), before) > YIELD_USEC)
         loop->awake_until = 0;
-    return submit(loop);
+    return loop->backend->fetch(loop, false);
 }
 
 static bool start_spinning(struct loop *loop)
@@ -187,19 +162,19 @@ static int finish_turn(struct loop *loop, bool worked)
     if (worked || !on)
         loop_cool_hot(loop, !on);
     bool release = loop_leftovers_due(loop) <= loop->now;
-    bool all_queued = loop_queue_submissions(loop);
-    bool may_sleep = all_queued && !release && !loop->stop && list_empty(&loop->hot) &&
+    bool all_armed = loop->backend->arm(loop);
+    bool may_sleep = all_armed && !release && !loop->stop && list_empty(&loop->hot) &&
                      list_empty(&loop->deferred) && list_empty(&loop->late) &&
-                     io_uring_cq_ready(&loop->ring.uring) == 0;
+                     !loop->backend->has_events(loop);
     int r;
     if (!may_sleep)
-        r = submit(loop);
+        r = loop->backend->fetch(loop, false);
     else if (loop->now < loop->awake_until)
-        r = submit_and_yield(loop);
+        r = yield(loop);
     else
-        r = submit_and_sleep(loop, worked);
+        r = sleep_until_due(loop, worked);
     loop->slept = may_sleep;
-    if (release && all_queued && r >= 0)
+    if (release && all_armed && r >= 0)
         loop_release_leftovers(loop);
     return r < 0 && !is_passing(r) ? r : 0;
 }

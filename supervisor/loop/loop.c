@@ -16,6 +16,7 @@ int loop_new(struct loop **ret, const struct loop_options *options, const char *
         free(loop);
         return r;
     }
+    loop->backend = &loop_backend_ring;
     struct list *lists[] = {&loop->free,          &loop->pending, &loop->updates,  &loop->cancels,
                             &loop->fired,         &loop->hot,     &loop->hot_pass, &loop->deferred,
                             &loop->deferred_pass, &loop->late};
@@ -30,7 +31,7 @@ void loop_free(struct loop *loop)
 {
     if (!loop)
         return;
-    loop_ring_deinit(&loop->ring);
+    loop->backend->deinit(loop);
     timer_queue_deinit(&loop->timers);
     loop_release_leftovers(loop);
     loop_free_slots(loop);
