@@ -86,7 +86,7 @@ MANUALS := $(call below,supervisor worker,*.[1-8])
 INTERFACES := $(wildcard supervisor/control/*.varlink)
 OURS := $(call below,shared supervisor worker tests,*.[ch])
 PRODUCT := $(filter-out tests/%,$(filter %.c,$(OURS)))
-SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* tests/*/* worker/examples/* 2>/dev/null)
+SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* units/debian/* units/debian/tests/* tests/*/* worker/examples/* 2>/dev/null)
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
@@ -99,7 +99,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-layers check-chaos check-asan check-tsan \
-	check-model check-valgrind check-systemd check-powercut check-vm fuzz lint fmt install install-files uninstall bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-valgrind check-systemd check-powercut check-vm fuzz lint fmt install install-files uninstall deb bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -442,7 +442,7 @@ install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
 	$(call install_all,755,$(BUILD)/troupectl,$(BINDIR)) \
-	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS),$(LIBEXECDIR)) \
+	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade,$(LIBEXECDIR)) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
 	$(call install_all,644,worker/troupe.h worker/troupe-actor.h worker/troupe-query.h,$(INCLUDEDIR)) \
@@ -481,6 +481,11 @@ uninstall:
 	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' \
 		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
+# Debian packages of this tree. VERSION= gives them, and the programs, another version.
+deb: deps
+	@.ci/deps debhelper dpkg-dev systemd
+	@units/debian/make-deb '$(VERSION)' '$(BUILD)/deb'
+
 clean:
 	rm -rf $(BUILD)
 
@@ -505,6 +510,7 @@ help:
 	@echo 'make bench-deps     the peers, by apt-get'
 	@echo 'make lint fmt       static analysis, layers; layout'
 	@echo 'make install        DESTDIR= PREFIX=/usr; and uninstall'
+	@echo 'make deb            Debian packages, in build/deb'
 	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'
 	@echo 'make clean'
 	@echo 'Variables: BUILD=build CC=gcc|clang V=1 W=error SAN=address,undefined CFLAGS= LDFLAGS= JOBS='
