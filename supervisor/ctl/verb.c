@@ -257,14 +257,18 @@ const struct verb verb_table[] = {
         .examples = "  troupectl deaths digest/3 --limit 1\n",
     },
     {
-        .name = "log", .operands = "TARGET", .operands_min = 1, .operands_max = 1,
-        .summary = "The last output of workers; or switches the message log",
+        .name = "logs", .operands = "TARGET|JOB", .operands_min = 1, .operands_max = 1,
+        .summary = "What workers or one job wrote; or switches the message log",
+        .details =
+            "What a job wrote is kept after its end and the end of its worker. A name that is\n"
+            "both a group's and a job's is the group's.\n",
         .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES | OPTIONS_RECONNECT,
-        .run = verb_log,
-        .examples = "  troupectl log digest\n"
-                    "  troupectl log digest/3 --follow\n"
-                    "  troupectl log digest --messages unhandled,dispatched\n"
-                    "  troupectl log digest --messages none\n",
+        .run = verb_logs,
+        .examples = "  troupectl logs digest\n"
+                    "  troupectl logs digest/3 --follow\n"
+                    "  troupectl logs nightly\n"
+                    "  troupectl logs digest --messages unhandled,dispatched\n"
+                    "  troupectl logs digest --messages none\n",
     },
     {
         .name = "verify", .operands = "[FILE...]", .operands_max = ANY_NUMBER,

@@ -55,6 +55,8 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     group->name = strdup(config->name);
     group->size = config->size;
     group->pools.context = context->pools;
+    group->pools.name = group->name;
+    output_log_init(&group->pools.output);
     group->pools.census.parent = &context->registry->census;
     group->retiring.parent = &group->pools.census;
     list_init(&group->pending_link);
@@ -93,6 +95,7 @@ struct group *group_free(struct group *group)
     list_unlink(&group->down_link); /* freed slots may have put it there */
     if (group->actor)
         actor_end(group->actor, "the group is gone");
+    output_log_deinit(&group->pools.output);
     kept_results_deinit(&group->results);
     cell_table_deinit(&group->cells);
     group_fault_end(group);

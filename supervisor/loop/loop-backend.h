@@ -22,6 +22,8 @@ struct loop_backend {
     int (*fetch)(struct loop *loop, bool all);
     /* The same, and sleeps until something happens, or for `timeout` (USEC_INFINITY = no limit). */
     int (*sleep)(struct loop *loop, usec_t timeout);
+    /* Whether fetch() might find something, without a system call. NULL = that cannot be told. */
+    bool (*may_fetch)(const struct loop *loop);
     /* Whether something was fetched and not passed on yet. */
     bool (*has_events)(const struct loop *loop);
     /* Passes on what was fetched, to loop_slot_complete(). Returns whether there was anything. */

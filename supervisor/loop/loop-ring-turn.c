@@ -85,13 +85,20 @@ static bool arm(struct loop *loop)
     return true;
 }
 
+/* Completions that the kernel writes on request only are announced by a flag in shared memory. */
+static bool may_fetch(const struct loop *loop)
+{
+    const unsigned flags = IO_URING_READ_ONCE(*loop->ring.uring.sq.kflags);
+
+    return (flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)) != 0;
+}
+
 /* Makes no system call unless there is something to submit or to reap. */
 static int fetch(struct loop *loop, bool all)
 {
     struct io_uring *uring = &loop->ring.uring;
-    unsigned flags = IO_URING_READ_ONCE(*uring->sq.kflags);
     (void)all;
-    if (io_uring_sq_ready(uring) == 0 && !(flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW)))
+    if (io_uring_sq_ready(uring) == 0 && !may_fetch(loop))
         return 0;
     return io_uring_submit_and_get_events(uring);
 }
@@ -169,6 +176,7 @@ const struct loop_backend loop_backend_ring = {
     .unwatch = unwatch,
     .fetch = fetch,
     .sleep = sleep_in_ring,
+    .may_fetch = may_fetch,
     .has_events = has_events,
     .pass_on = pass_on,
     .wake_word = wake_word,

@@ -49,6 +49,13 @@ static bool is_passing(int error)
     return error == -EINTR || error == -ETIME || error == -EAGAIN || error == -EBUSY;
 }
 
+bool loop_has_news(const struct loop *loop)
+{
+    const struct loop_backend *backend = loop->backend;
+
+    return backend->has_events(loop) || !backend->may_fetch || backend->may_fetch(loop);
+}
+
 /* Reads what has arrived. Before a timer fires, everything that has arrived by then is read first,
  * for at most CATCH_UP_USEC: completions that the kernel reports only on request, and descriptors
  * that are read in pieces. Returns 0 or -errno. */

@@ -41,6 +41,10 @@ void loop_free(struct loop *loop); /* NULL allowed */
 /* WAKE_FUTEX where the kernel has IORING_OP_FUTEX_WAIT and WAKE and nothing forces otherwise. */
 enum wake_backend loop_wake_backend(const struct loop *loop);
 
+/* Whether something may have happened to a watched descriptor that its callback does not know yet.
+ * Costs no system call; may be true without cause, but never false without. */
+bool loop_has_news(const struct loop *loop);
+
 /* The time at the beginning of this turn. */
 usec_t loop_now(const struct loop *loop);
 /* CLOCK_REALTIME, read at most once a turn: for what is noted with every job. */

@@ -189,7 +189,6 @@ void pool_take_config(struct pool *pool, const struct config_group *config)
     pool->config = config;
     pool->members.batch_max = config->batch_max;
     for (size_t cursor = 0; (slot = pool_next_slot(pool, &cursor));) {
-        slot->worker.process.group = config->name;
         slot_take_config(slot);
     }
     pool_standby_review_all(pool);

@@ -7,6 +7,7 @@
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/event/event.h"
+#include "supervisor/event/output-log.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/pool/census.h"
@@ -58,6 +59,8 @@ struct pool_handler {
 /* What the pools of a group share; owned by the group. */
 struct pool_set {
     const struct pool_context *context;
+    const char *name;         /* the group's; it outlives configurations */
+    struct output_log output; /* what its workers write while they have a job */
     struct blob_share *blobs; /* that payloads sent by the workers count in */
     struct census census;
     uint64_t n_deaths;    /* other than by a stop */

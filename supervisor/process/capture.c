@@ -13,6 +13,8 @@
 /* Bounds what is read from one worker per turn, and after its death. */
 #define READ_TURN   8192
 #define READ_FINISH ((size_t)256 * 1024)
+/* What a pipe holds: what was written before the cut is read. */
+#define READ_CUT ((size_t)64 * 1024)
 
 _Static_assert(CAPTURE_LINE_MAX < CAPTURE_TAIL_MAX, "the tail has room behind an incomplete line");
 
@@ -79,23 +81,25 @@ static void report_suppressed(struct capture *capture)
     (void)snprintf(line, sizeof(line), "… %llu lines suppressed",
                    (unsigned long long)capture->n_suppressed);
     capture->n_suppressed = 0;
+    capture->sums_up = true;
     capture->fn(capture->userdata, line);
+    capture->sums_up = false;
 }
 
-/* Counts a line against the limit. First reports the lines suppressed in the previous second. */
+/* Counts a line against the limit. First reports the lines suppressed in the previous interval. */
 static bool within_limit(struct capture *capture, usec_t now)
 {
-    if (usec_sub(now, capture->window_start) >= USEC_PER_SEC || capture->n_window == 0) {
+    if (usec_sub(now, capture->window_start) >= capture->interval || capture->n_window == 0) {
         capture->window_start = now;
         capture->n_window = 0;
         report_suppressed(capture);
     }
-    if (capture->n_window >= CAPTURE_LINES_PER_SEC) {
+    if (capture->interval > 0 && capture->n_window >= capture->burst) {
         capture->n_suppressed++;
         /* Out of memory: the next line brings the summary. */
         if (capture->loop && !timer_armed(&capture->summary))
             (void)timer_arm(loop_timers(capture->loop), &capture->summary,
-                            usec_add(capture->window_start, USEC_PER_SEC));
+                            usec_add(capture->window_start, capture->interval));
         return false;
     }
     capture->n_window++;
@@ -242,9 +246,17 @@ void capture_init(struct capture *capture, struct loop *loop, struct capture_mem
     *capture = (struct capture)CAPTURE_NULL;
     capture->loop = loop;
     capture->memory = memory;
+    capture->interval = CAPTURE_INTERVAL;
+    capture->burst = CAPTURE_BURST;
     capture->fn = fn;
     capture->userdata = userdata;
     timer_init(&capture->summary, capture_on_summary);
+}
+
+void capture_set_limit(struct capture *capture, usec_t interval, unsigned burst)
+{
+    capture->interval = burst > 0 ? interval : 0;
+    capture->burst = burst;
 }
 
 /* Forgets the output of the last process. Memory that was not used stays untouched. */
@@ -311,14 +323,27 @@ void capture_catch_up(struct capture *capture)
     read_up_to(capture, READ_FINISH, now_of(capture));
 }
 
+static void deliver_rest(struct capture *capture, usec_t now)
+{
+    if (capture->end > capture->line)
+        deliver(capture, capture->end - capture->line, now);
+}
+
+void capture_cut(struct capture *capture)
+{
+    const usec_t now = now_of(capture);
+
+    read_up_to(capture, READ_CUT, now);
+    deliver_rest(capture, now);
+}
+
 void capture_finish(struct capture *capture)
 {
     usec_t now = now_of(capture);
     read_up_to(capture, READ_FINISH, now);
     if (capture->fd >= 0)
         stop_reading(capture);
-    if (capture->end > capture->line)
-        deliver(capture, capture->end - capture->line, now);
+    deliver_rest(capture, now);
     if (capture->loop)
         timer_disarm(loop_timers(capture->loop), &capture->summary);
     report_suppressed(capture);

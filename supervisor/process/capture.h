@@ -4,7 +4,7 @@
 /*
  * Captures a worker's standard output and error: one pipe, read in bounded pieces, once per turn.
  * The last CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a callback,
- * at most CAPTURE_LINES_PER_SEC; one line sums up the rest.
+ * at most as many as capture_set_limit() allows; one line sums up the rest.
  *
  * A worker that writes faster than the supervisor reads blocks on its own full pipe. The output is
  * kept in memory that the caller provides. If that memory outlives the supervisor, the next one
@@ -20,9 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CAPTURE_TAIL_MAX      4096
-#define CAPTURE_LINE_MAX      2048 /* longer lines are delivered in pieces */
-#define CAPTURE_LINES_PER_SEC 200
+#define CAPTURE_TAIL_MAX 4096
+#define CAPTURE_LINE_MAX 2048 /* longer lines are delivered in pieces */
+
+/* The default limit. */
+#define CAPTURE_BURST    200
+#define CAPTURE_INTERVAL USEC_PER_SEC
 
 /*
  * `line` is NUL-terminated, without newline; control characters and bytes that are not UTF-8 are
@@ -43,11 +46,14 @@ struct capture {
     struct loop_watch watch;
     int fd;                        /* read end; -1 = closed */
     struct capture_memory *memory; /* borrowed; NULL = output is discarded */
-    size_t end;  /* bytes read in total; the position in the circular tail is the remainder */
-    size_t line; /* `end` at the beginning of the first line that is not delivered */
+    size_t end;      /* bytes read in total; the position in the circular tail is the remainder */
+    size_t line;     /* `end` at the beginning of the first line that is not delivered */
+    usec_t interval; /* of the limit; 0 = there is no limit */
+    unsigned burst;
     usec_t window_start;
-    unsigned n_window;     /* lines delivered within this second */
+    unsigned n_window;     /* lines delivered within this interval */
     uint64_t n_suppressed; /* lines not delivered and not yet reported */
+    bool sums_up;          /* the line being delivered is the summary of others */
     struct timer summary;
     capture_line_fn fn;
     void *userdata;
@@ -61,6 +67,9 @@ struct capture {
  * kept in `memory`, which must outlive the capture; NULL = nowhere. */
 void capture_init(struct capture *capture, struct loop *loop, struct capture_memory *memory,
                   capture_line_fn fn, void *userdata);
+
+/* Delivers at most `burst` lines within `interval`; 0 of either = no limit. */
+void capture_set_limit(struct capture *capture, usec_t interval, unsigned burst);
 
 /*
  * Creates and watches the pipe for a new process, and forgets the output of the last.
@@ -94,6 +103,10 @@ size_t capture_position(const struct capture *capture);
 
 /* Reads the pipe now (bounded), without waiting for the loop. */
 void capture_catch_up(struct capture *capture);
+
+/* The same, and delivers what follows the last complete line as a line, too: what is written from
+ * now on belongs to something else. Costs a system call. */
+void capture_cut(struct capture *capture);
 
 /*
  * Copies the output since position `since` (0 = all) and a NUL: at most the last CAPTURE_TAIL_MAX

@@ -140,7 +140,7 @@ static int process_prepare_cgroup(struct process *process, const struct process_
 
     if (!process->context->cgroups)
         return 0;
-    if (snprintf(name, sizeof(name), "%s%s", process->worker, options->twin ? "~" : "") >=
+    if (snprintf(name, sizeof(name), "%s%s", process->subject.worker, options->twin ? "~" : "") >=
         (int)sizeof(name))
         return -ENAMETOOLONG;
     r = cgroup_init(&process->cgroup, process->context->cgroups, options->config, name);

@@ -6,8 +6,10 @@
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
 #include "shared/base/log.h"
+#include "shared/protocol/job-id.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/event/output-log.h"
 #include "supervisor/process/journal.h"
 #include <errno.h>
 #include <poll.h>
@@ -18,8 +20,34 @@
 
 /* ---- output ---- */
 
-static void process_log_line(const struct process *process, const char *line)
+/* A line of output, and what goes with it. */
+struct output {
+    int level;       /* as of syslog(3) */
+    const char *job; /* NULL = none */
+    const char *text;
+};
+
+/* Takes a prefix such as "<3>" off. */
+static void process_take_level(const struct process *process, struct output *output)
 {
+    const char *text = output->text;
+
+    if (!process->level_prefix || text[0] != '<' || text[1] < '0' || text[1] > '7' ||
+        text[2] != '>')
+        return;
+    output->level = text[1] - '0';
+    output->text += 3;
+}
+
+/* The log's own levels begin with LOG_LEVEL_ERROR; the journal takes all. */
+static enum log_level process_log_level(const struct output *output)
+{
+    return output->level < LOG_LEVEL_ERROR ? LOG_LEVEL_ERROR : (enum log_level)output->level;
+}
+
+static void process_log_line(const struct process *process, const struct output *output)
+{
+    const struct process_subject *subject = &process->subject;
     char pid[16] = "";
 
     if (process->pid > 0)
@@ -27,31 +55,54 @@ static void process_log_line(const struct process *process, const char *line)
     /* The journal's _PID= is the supervisor's, so SYSLOG_PID= names the writer. Accepted from
      * root only, OBJECT_PID= makes the journal add the writer's other fields. */
     const struct log_fields fields = LOG_FIELDS(
-        {"TROUPE_GROUP", process->group}, {"TROUPE_WORKER", process->worker},
+        {"TROUPE_GROUP", subject->group}, {"TROUPE_WORKER", subject->worker},
+        {"TROUPE_JOB", output->job}, {"TROUPE_KEY", *subject->key != '\0' ? subject->key : NULL},
         {"SYSLOG_PID", *pid != '\0' ? pid : NULL}, {"OBJECT_PID", *pid != '\0' ? pid : NULL});
 
     if (process->context->journal)
-        (void)journal_send(process->context->journal, LOG_LEVEL_INFO, process->group, fields, line);
+        (void)journal_send(process->context->journal, (enum log_level)output->level, subject->group,
+                           fields, output->text);
     else
-        log_write(LOG_LEVEL_INFO, fields, "[%s] %s", process->worker, line);
+        log_write(process_log_level(output), fields, "[%s] %s", subject->worker, output->text);
+}
+
+/* Limits repetitions of the same line; different lines are limited by the capture only. The journal
+ * gets all lines of a job, so that it can be asked for them. */
+static bool process_logs(const struct process *process, const struct output *output)
+{
+    const struct limited_line what = {
+        .level = process_log_level(output),
+        .subject = process->subject.group,
+        .kind = "worker.output",
+        .id = hash_bytes(output->text, strlen(output->text)),
+        .text = output->text,
+    };
+
+    return (output->job && process->context->journal) ||
+           limited_log_admits(process->context->log, &what);
 }
 
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
-    /* Limits repetitions of the same line; different lines are not limited here. */
-    const struct limited_line what = {
-        .level = LOG_LEVEL_INFO,
-        .subject = process->group,
-        .kind = "worker.output",
-        .id = hash_bytes(line, strlen(line)),
-        .text = line,
-    };
+    struct output output = {.level = LOG_LEVEL_INFO, .text = line};
+    char job[PROTOCOL_ID_TEXT];
 
-    if (limited_log_admits(process->context->log, &what))
-        process_log_line(process, line);
+    /* What was suppressed may have been written for several jobs. */
+    if (!process->output.sums_up && process->handler && process->handler->job)
+        output.job = process->handler->job(process, job);
+    process_take_level(process, &output);
+    if (*output.text == '\0')
+        return;
+    if (process_logs(process, &output))
+        process_log_line(process, &output);
+    if (output.job && process->subject.log)
+        output_log_add(process->subject.log, clock_realtime(), output.level, output.job,
+                       output.text);
     event_publish(&process->context->events->line_subscribers,
-                  &(struct event){.worker = process->worker, .message = line});
+                  &(struct event){.worker = process->subject.worker,
+                                  .job = output.job,
+                                  .message = output.text});
 }
 
 /* ---- end ---- */
@@ -80,9 +131,9 @@ static void process_on_overdue(struct timer *timer, usec_t now)
     if (process->n_overdue < OVERDUE_MAX &&
         timer_arm(loop_timers(process->context->loop), timer, usec_add(now, delay)) == 0)
         return;
-    log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->worker}),
+    log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->subject.worker}),
               "%s: process %d is dead, but another process traces it: how it ended is unknown",
-              process->worker, (int)process->pid);
+              process->subject.worker, (int)process->pid);
     spawner_forget(&process->context->spawner, &process->client);
     (void)process_confirm(process);
     process->exit = (struct spawn_exit){.unknown = true};
@@ -107,7 +158,7 @@ static void process_on_exit(void *userdata, uint32_t events)
     process->n_overdue = 0;
     if (timer_arm(timers, &process->overdue,
                   usec_add(loop_now(process->context->loop), OVERDUE_FIRST)) < 0)
-        log_error("%s: out of memory arming a timer", process->worker);
+        log_error("%s: out of memory arming a timer", process->subject.worker);
     process_end(process);
 }
 
@@ -230,8 +281,8 @@ void process_context_deinit(struct process_context *context)
     kept_states_deinit(&context->kept);
 }
 
-void process_init(struct process *process, struct process_context *context, const char *group,
-                  const char *worker, struct capture_memory *memory)
+void process_init(struct process *process, struct process_context *context,
+                  const struct process_subject *subject, struct capture_memory *memory)
 {
     *process = (struct process){
         .context = context,
@@ -239,12 +290,19 @@ void process_init(struct process *process, struct process_context *context, cons
         .pidfd = -1,
         .report_fd = -1,
         .cgroup = CGROUP_NULL,
-        .group = group,
-        .worker = worker,
+        .subject = *subject,
+        .level_prefix = true,
     };
     task_init(&process->reap, &context->reaps, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
     capture_init(&process->output, context->loop, memory, process_on_line, process);
+}
+
+void process_take_config(struct process *process, const struct config_group *config)
+{
+    process->level_prefix = config->syslog_level_prefix;
+    capture_set_limit(&process->output, config->log_rate_limit_interval,
+                      config->log_rate_limit_burst);
 }
 
 void process_deinit(struct process *process)

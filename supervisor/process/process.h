@@ -28,6 +28,7 @@
 struct event_bus;
 struct journal;
 struct limited_log;
+struct output_log;
 
 /* Shared by all processes. */
 struct process_context {
@@ -61,8 +62,16 @@ bool process_context_flush(struct process_context *context);
  * first start of a process. */
 void process_context_settle(struct process_context *context);
 
+/* Whose output it is. The strings and the log outlive the process. */
+struct process_subject {
+    const char *group, *worker;
+    const char *key;        /* "" = none */
+    struct output_log *log; /* keeps the lines of jobs; NULL = nothing does */
+};
+
 struct process {
     struct process_context *context;
+    struct process_subject subject;
     struct spawner_client client;
     struct holding holding; /* what the keeper holds for the next supervisor */
     pid_t pid;              /* 0 = none, or not known yet */
@@ -77,8 +86,8 @@ struct process {
     struct timer overdue;      /* armed while it is dead and not reaped */
     unsigned n_overdue;        /* how often `overdue` has fired */
     struct task reap;
-    struct capture output;      /* stdout and stderr; its tail outlives the process */
-    const char *group, *worker; /* fields of its output; borrowed from the slot */
+    struct capture output; /* stdout and stderr; its tail outlives the process */
+    bool level_prefix;     /* of SyslogLevelPrefix= */
     const struct process_handler *handler;
 };
 
@@ -92,6 +101,10 @@ struct process_handler {
     /* The process is reaped. Called once, from a work queue, so that many deaths at a time do
      * not block the loop. Calls process_release(). */
     void (*exited)(struct process *process);
+    /* Returns the id of the job that the process works on, in `buffer` (PROTOCOL_ID_TEXT), or NULL.
+     * Called for each line of output, which belongs to that job. The callback itself may be NULL.
+     */
+    const char *(*job)(struct process *process, char *buffer);
 };
 
 struct process_options {
@@ -106,9 +119,11 @@ struct process_options {
     const char *const *user_environment; /* overridden by the configuration; NULL = none */
 };
 
-/* `group` and `worker` must outlive the process. Its output is kept in `memory`; NULL = nowhere. */
-void process_init(struct process *process, struct process_context *context, const char *group,
-                  const char *worker, struct capture_memory *memory);
+/* The output is kept in `memory`; NULL = nowhere. */
+void process_init(struct process *process, struct process_context *context,
+                  const struct process_subject *subject, struct capture_memory *memory);
+/* Takes what is configured of its output: at the beginning, and after a change. */
+void process_take_config(struct process *process, const struct config_group *config);
 /* Not while the process runs. */
 void process_deinit(struct process *process);
 

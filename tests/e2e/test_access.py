@@ -94,7 +94,8 @@ class Contents(TestCase):
             "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Supervisor.Watch": [{}],
             "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],
-            "io.troupe.Supervisor.GetLog": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
+            "io.troupe.Supervisor.GetLog": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"},
+                                             *({"job": id} for id in (self.kept, self.dead, self.erred, self.live))],
             "io.troupe.Jobs.Get": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
             "io.troupe.Jobs.List": [{"ended": True}, {"group": "secret", "ended": True}],
             "io.troupe.Jobs.Wait": [{"id": id} for id in (self.kept, self.dead, self.erred)],
@@ -225,7 +226,7 @@ class Contents(TestCase):
                 process = s.ctl(*arguments, user=STRANGER)
                 self.assertIn("(restricted", process.stdout, process.stderr)
                 self.assertNotIn(SECRET, process.stdout)
-        self.assertEqual(s.ctl("log", "secret", user=STRANGER).returncode, 4)
+        self.assertEqual(s.ctl("logs", "secret", user=STRANGER).returncode, 4)
 
 
 if __name__ == "__main__":

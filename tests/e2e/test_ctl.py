@@ -56,7 +56,7 @@ class Status(Ctl):
 
     def test_json_is_the_reply_itself(self):
         for arguments, method, parameters in ((("status", "sleep"), "GetStatus", {"target": "sleep"}),
-                                              (("jobs",), "List", {}), (("log", "actor"), "GetLog", {"target": "actor"}),
+                                              (("jobs",), "List", {}), (("logs", "actor"), "GetLog", {"target": "actor"}),
                                               (("deaths",), "ListDeaths", {}), (("events",), "Watch", {})):
             with self.subTest(verb=arguments):
                 self.assertEqual(self.s.ctl_json(*arguments), self.s.call(method, **parameters))
@@ -115,7 +115,7 @@ class Status(Ctl):
 
     def test_the_log_can_be_followed(self):
         self.exits(0, "do", "actor", "--data", "complain before")
-        follower = self.spawn("log", "actor", "--follow")
+        follower = self.spawn("logs", "actor", "--follow")
         self.assertRegex(follower.stdout.readline(), rb"^actor/\d: before\n$")
         for words in b"first", b"second":
             self.exits(0, "do", "actor", "--data", "complain " + words.decode())

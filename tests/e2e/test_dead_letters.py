@@ -575,7 +575,7 @@ class DeadLetters(Letters):
         for arguments in (("tell", "p", "x"), ("ask", "p", "x"), ("schedule", "p", "x", "--delay", "1h"),
                           ("dead-letters", "purge", "--all"), ("dead-letters", "requeue", "--all"),
                           ("exchanges", "create", "x", "single"), ("pause", "--actor", "p/0"),
-                          ("log", "p", "--messages", "all"), ("subscribe", "x", "p")):
+                          ("logs", "p", "--messages", "all"), ("subscribe", "x", "p")):
             with self.subTest(arguments):
                 self.assertEqual(s.ctl(*arguments, **as_nobody).returncode, 4)
 
@@ -673,14 +673,14 @@ class Verbs(Letters):
 
     def test_switching_the_message_log(self):
         s = self.players("no unhandled\n")
-        self.assertEqual(s.ctl_json("log", "p", "--messages", "unhandled,dispatched"),
+        self.assertEqual(s.ctl_json("logs", "p", "--messages", "unhandled,dispatched"),
                          {"enqueued": False, "dispatched": True, "unhandled": True})
-        self.assertEqual(s.ctl_json("log", "p", "--messages", "none"),
+        self.assertEqual(s.ctl_json("logs", "p", "--messages", "none"),
                          {"enqueued": False, "dispatched": False, "unhandled": False})
         for what in ("some", "", "unhandled,", "all,none"):
             with self.subTest(what):
-                self.assertEqual(s.ctl("log", "p", "--messages", what).returncode, 2 if what != "unhandled," else 0)
-        self.assertEqual(s.ctl("log", "q", "--messages", "all").returncode, 5)
+                self.assertEqual(s.ctl("logs", "p", "--messages", what).returncode, 2 if what != "unhandled," else 0)
+        self.assertEqual(s.ctl("logs", "q", "--messages", "all").returncode, 5)
 
 
 if __name__ == "__main__":

@@ -131,6 +131,12 @@ static const struct config_key GROUP_KEYS[] = {
      .allowed = "retry, error-queue"},
     {IN_WORKER("MessageRetries", UNSIGNED, message_retries), LIVE, DEFAULT("3"),
      FROM(0, "", 1000000)},
+    {IN_WORKER("SyslogLevelPrefix", BOOL, syslog_level_prefix), LIVE, DEFAULT("yes"),
+     .allowed = "no, yes"},
+    {IN_WORKER("LogRateLimitIntervalSec", TIME, log_rate_limit_interval), LIVE, DEFAULT("1s"),
+     TIME_TO(3600 * USEC_PER_SEC, ", up to 1h, 0 (no limit)")},
+    {IN_WORKER("LogRateLimitBurst", UNSIGNED, log_rate_limit_burst), LIVE, DEFAULT("200"),
+     FROM(0, " (no limit)", 1000000)},
 
     {IN_RESOURCES("MemoryMax", SIZE, memory_max), DEFAULT("infinity"),
      SIZE_OR_INFINITY(4096, "a size from 4K such as 512M")},

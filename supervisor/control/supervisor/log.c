@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor.GetLog: the last output of workers, and lines as they come. */
+/* io.troupe.Supervisor.GetLog: the last output of workers, and lines as they come. What a job
+ * wrote: see job-log.c. */
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/supervisor/job-log.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
@@ -54,7 +56,7 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
 }
 
 struct log_parameters {
-    const char *target;
+    const char *target, *job; /* either */
     bool follow;
 };
 
@@ -139,7 +141,7 @@ static void free_log(struct request_parts *parts)
     free(log_of(parts));
 }
 
-static void get_log(struct request *request)
+static void get_log_of_target(struct request *request)
 {
     const struct log_parameters *given = request->parameters;
     struct registry_target target;
@@ -169,8 +171,21 @@ static void get_log(struct request *request)
     request_in_parts(request, &log->parts);
 }
 
+static void get_log(struct request *request)
+{
+    const struct log_parameters *given = request->parameters;
+
+    if (!given->target == !given->job)
+        (void)request_refuse(request, "target", "either this or job");
+    else if (given->job)
+        control_job_log(request, given->job, given->follow);
+    else
+        get_log_of_target(request);
+}
+
 static const struct varlink_parameter log_table[] = {
-    VARLINK_ROW("target", STRING, log_parameters, target, .required = true),
+    VARLINK_ROW("target", STRING, log_parameters, target),
+    VARLINK_ROW("job", STRING, log_parameters, job),
     VARLINK_ROW("follow", BOOL, log_parameters, follow),
     {0},
 };

@@ -49,13 +49,23 @@ bool slot_job_waits(const struct slot *slot)
     return slot->worker.wants_room && slot_is_up(slot) && slot->pool->handler->has_job(slot->pool);
 }
 
+/* What the idle worker has written belongs to no job. */
+static void slot_begin_output(struct slot *slot)
+{
+    struct capture *output = &slot->worker.process.output;
+
+    if (output->end > 0)
+        capture_cut(output);
+    slot->worker.output_mark = output->end;
+}
+
 int slot_assign(struct slot *slot, struct job *job)
 {
     int r;
 
     /* Set before the worker can see the job. */
     if (slot->n_jobs == 0)
-        slot->worker.output_mark = capture_position(&slot->worker.process.output);
+        slot_begin_output(slot);
     r = slot_send_job(slot, job);
     if (slot->worker.wants_room)
         actor_wake(slot->actor);

@@ -101,6 +101,15 @@ static void slot_lose_result(struct slot *slot, int error, struct payload *reaso
     (void)payload_set(reason, text, strlen(text)); /* small: needs no memory */
 }
 
+/* The worker wrote the job's output before it answered: reads that, unless there is none. */
+static void slot_end_output(struct slot *slot)
+{
+    struct capture *output = &slot->worker.process.output;
+
+    if (output->end > 0 || loop_has_news(slot_context(slot)->loop))
+        capture_cut(output);
+}
+
 static int slot_on_result(struct slot *slot, const struct ring_record *record)
 {
     struct protocol_result result;
@@ -124,6 +133,7 @@ static int slot_on_result(struct slot *slot, const struct ring_record *record)
     if (job) {
         if (job->record)
             durable_job_keep_attempt(job);
+        slot_end_output(slot);
         slot_let_go(slot, job);
         slot->worker.jobs_done++;
         slot->pool->handler->job_answered(slot->pool, job, slot->name,

@@ -52,6 +52,7 @@ void slot_arm_age(struct slot *slot)
 
 void slot_take_config(struct slot *slot)
 {
+    process_take_config(&slot->worker.process, slot->pool->config);
     slot_arm_age(slot);
     if (slot->actor)
         slot_review_clock(slot);

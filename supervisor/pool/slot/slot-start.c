@@ -69,11 +69,19 @@ static void slot_on_spawned(struct process *process)
         slot_is_ready(slot);
 }
 
+static const char *slot_output_job(struct process *process, char *buffer)
+{
+    const struct slot *slot = slot_of(process, worker.process);
+
+    return slot->n_jobs > 0 ? job_format_id(slot_job_at_work(slot), buffer) : NULL;
+}
+
 const struct process_handler SLOT_PROCESS = {
     .started = slot_on_spawned,
     .failed = slot_on_spawn_failed,
     .ended = slot_on_end,
     .exited = slot_on_exit,
+    .job = slot_output_job,
 };
 
 static void slot_notify(struct slot *slot, const struct notify_message *message)

@@ -256,8 +256,13 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
     timer_init(&slot->clock, slot_on_clock);
     timer_init(&slot->age_timer, slot_on_age);
     slot_open_kept(slot);
-    process_init(&slot->worker.process, pool->context->process, pool->config->name, slot->name,
+    process_init(&slot->worker.process, pool->context->process,
+                 &(struct process_subject){.group = pool->set->name,
+                                           .worker = slot->name,
+                                           .key = pool->key,
+                                           .log = &pool->set->output},
                  kept_state_output(&pool->context->process->kept, slot->kept));
+    process_take_config(&slot->worker.process, pool->config);
     slot_health_init(slot);
     slot_count(slot);
     *ret = slot;

@@ -10,6 +10,7 @@
  *   state TEXT           publishes it
  *   ring PATH | wait PATH    writes a line to a FIFO; waits for one
  *   complain TEXT        writes a line to standard error
+ *   mutter TEXT          writes to standard error, without ending the line
  *   until-cancelled      ends the job once the cancel flag is set
  *   crash segv|abort|kill | exit STATUS | deaf | allocate
  *   leak BYTES           allocates and keeps that much memory
@@ -247,6 +248,8 @@ static int run(struct troupe_job *job, const char *line)
         wait_bell(argument);
     else if (argument_of(line, "complain", &argument))
         fprintf(stderr, "%s\n", argument);
+    else if (argument_of(line, "mutter", &argument))
+        fputs(argument, stderr);
     else if (argument_of(line, "crash", &argument))
         crash(argument);
     else if (argument_of(line, "exit", &argument))

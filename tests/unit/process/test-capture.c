@@ -129,9 +129,9 @@ START_TEST(a_flood_is_cut_off_and_summed_up_in_one_line)
 {
     for (int i = 0; i < 1000; i++)
         feed("noise\n", 5 * USEC_PER_SEC + (usec_t)i);
-    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC);
+    ck_assert_uint_eq(n_lines, CAPTURE_BURST);
     feed("later\n", 6 * USEC_PER_SEC);
-    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC + 2);
+    ck_assert_uint_eq(n_lines, CAPTURE_BURST + 2);
     ck_assert_ptr_nonnull(strstr(lines[n_lines - 2], " 800 lines suppressed"));
     ck_assert_str_eq(lines[n_lines - 1], "later");
 }
@@ -139,11 +139,28 @@ END_TEST
 
 START_TEST(what_was_suppressed_is_told_at_the_end)
 {
-    for (int i = 0; i < CAPTURE_LINES_PER_SEC + 3; i++)
+    for (int i = 0; i < CAPTURE_BURST + 3; i++)
         feed("noise\n", 1);
     capture_finish(&capture);
-    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC + 1);
+    ck_assert_uint_eq(n_lines, CAPTURE_BURST + 1);
     ck_assert_ptr_nonnull(strstr(lines[n_lines - 1], " 3 lines suppressed"));
+}
+END_TEST
+
+START_TEST(the_limit_can_be_set_and_lifted)
+{
+    capture_set_limit(&capture, 10 * USEC_PER_SEC, 2);
+    feed("1\n2\n3\n", USEC_PER_SEC);
+    feed("4\n", 9 * USEC_PER_SEC);
+    ck_assert_uint_eq(n_lines, 2);
+    feed("5\n", 11 * USEC_PER_SEC);
+    ck_assert_uint_eq(n_lines, 4);
+    ck_assert_ptr_nonnull(strstr(lines[2], " 2 lines suppressed"));
+    ck_assert_str_eq(lines[3], "5");
+    capture_set_limit(&capture, 10 * USEC_PER_SEC, 0);
+    for (int i = 0; i < 2 * CAPTURE_BURST; i++)
+        feed("noise\n", 11 * USEC_PER_SEC);
+    ck_assert_uint_eq(n_lines, 4 + 2 * CAPTURE_BURST);
 }
 END_TEST
 
@@ -227,10 +244,10 @@ START_TEST(the_summary_of_a_flood_comes_by_itself)
     int fd;
     capture.fn = on_line_stop;
     ck_assert_int_eq(capture_open(&capture, &fd), 0);
-    for (int i = 0; i < CAPTURE_LINES_PER_SEC + 10; i++)
+    for (int i = 0; i < CAPTURE_BURST + 10; i++)
         ck_assert_int_eq(write(fd, "noise\n", 6), 6);
     ck_assert_int_eq(loop_run(loop), 0);
-    ck_assert_uint_eq(n_lines, CAPTURE_LINES_PER_SEC + 1);
+    ck_assert_uint_eq(n_lines, CAPTURE_BURST + 1);
     close_fd(fd);
 }
 END_TEST
@@ -244,6 +261,23 @@ static int crash(struct capture_memory *kept)
     capture_init(&capture, loop, kept, on_line_stop, &capture);
     return held;
 }
+
+START_TEST(a_cut_reads_what_was_written_and_ends_the_line)
+{
+    int fd;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "one\nhalf", 8), 8);
+    capture_cut(&capture);
+    ck_assert_uint_eq(n_lines, 2);
+    ck_assert_str_eq(lines[1], "half");
+    capture_cut(&capture);
+    ck_assert_uint_eq(n_lines, 2);
+    ck_assert_int_eq(write(fd, "two\n", 4), 4);
+    capture_cut(&capture);
+    ck_assert_str_eq(lines[2], "two");
+    close_fd(fd);
+}
+END_TEST
 
 START_TEST(the_next_supervisor_goes_on_within_a_line)
 {
@@ -331,6 +365,7 @@ int main(void)
     tcase_add_test(plain, the_tail_begins_with_a_whole_character);
     tcase_add_test(plain, a_flood_is_cut_off_and_summed_up_in_one_line);
     tcase_add_test(plain, what_was_suppressed_is_told_at_the_end);
+    tcase_add_test(plain, the_limit_can_be_set_and_lifted);
     tcase_add_test(plain, the_callback_may_tear_it_down);
     suite_add_tcase(suite, plain);
     tcase_add_checked_fixture(looped, set_up_loop, tear_down);
@@ -338,6 +373,7 @@ int main(void)
     tcase_add_test(looped, the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish);
     tcase_add_test(looped, finish_reads_what_is_left_though_others_hold_the_pipe);
     tcase_add_test(looped, the_summary_of_a_flood_comes_by_itself);
+    tcase_add_test(looped, a_cut_reads_what_was_written_and_ends_the_line);
     tcase_add_test(looped, the_next_supervisor_goes_on_within_a_line);
     tcase_add_test(looped, lines_that_were_read_and_not_delivered_come_in_the_next_supervisor);
     tcase_add_test(looped, damaged_memory_loses_what_was_not_delivered_and_nothing_else);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/event/event.h"
+#include "supervisor/event/output-log.h"
 #include "supervisor/process/journal.h"
 #include "supervisor/process/process.h"
 #include <check.h>
@@ -90,7 +91,8 @@ START_TEST(a_workers_output_carries_its_own_pid)
     struct process process;
     static struct capture_memory memory;
     ck_assert_int_eq(event_bus_init(&events), 0);
-    process_init(&process, &context, "digest", "digest/0", &memory);
+    process_init(&process, &context, &(struct process_subject){"digest", "digest/0", "", NULL},
+                 &memory);
     process.pid = 4711;
     capture_feed(&process.output, "hello\n", 6, 0);
     ck_assert_int_gt(receive(), 0);
@@ -98,6 +100,43 @@ START_TEST(a_workers_output_carries_its_own_pid)
                             "TROUPE_GROUP=digest\nTROUPE_WORKER=digest/0\n"
                             "SYSLOG_PID=4711\nOBJECT_PID=4711\n");
     process_deinit(&process);
+    event_bus_deinit(&events);
+}
+END_TEST
+
+static const char *job_of_process(struct process *process, char *buffer)
+{
+    (void)process;
+    return strcpy(buffer, "nightly");
+}
+
+START_TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
+{
+    static const struct process_handler handler = {.job = job_of_process};
+    struct event_bus events;
+    struct process_context context = {.journal = &journal, .events = &events};
+    struct output_log log;
+    struct process_subject subject = {"mail", "mail/acme/0", "acme", &log};
+    struct process process;
+    static struct capture_memory memory;
+    ck_assert_int_eq(event_bus_init(&events), 0);
+    output_log_init(subject.log);
+    process_init(&process, &context, &subject, &memory);
+    process.handler = &handler;
+    capture_feed(&process.output, "<2>hello\n", 9, 0);
+    ck_assert_int_gt(receive(), 0);
+    ck_assert_str_eq(entry, "PRIORITY=2\nSYSLOG_IDENTIFIER=mail\nMESSAGE=hello\n"
+                            "TROUPE_GROUP=mail\nTROUPE_WORKER=mail/acme/0\n"
+                            "TROUPE_JOB=nightly\nTROUPE_KEY=acme\n");
+    ck_assert_str_eq(output_log_after(subject.log, 0)->text, "hello");
+    ck_assert_str_eq(output_log_after(subject.log, 0)->job, "nightly");
+    process.level_prefix = false;
+    capture_feed(&process.output, "<2>hello\n", 9, 0);
+    ck_assert_int_gt(receive(), 0);
+    ck_assert_ptr_nonnull(strstr(entry, "PRIORITY=6\n"));
+    ck_assert_ptr_nonnull(strstr(entry, "MESSAGE=<2>hello\n"));
+    process_deinit(&process);
+    output_log_deinit(subject.log);
     event_bus_deinit(&events);
 }
 END_TEST
@@ -224,6 +263,7 @@ int main(void)
     tcase_add_test(tcase, an_entry_carries_priority_identifier_message_and_fields);
     tcase_add_test(tcase, a_workers_line_has_its_own_identifier);
     tcase_add_test(tcase, a_workers_output_carries_its_own_pid);
+    tcase_add_test(tcase, M6_a_line_of_a_job_carries_its_id_key_and_priority);
     tcase_add_test(tcase, a_value_with_a_newline_cannot_forge_a_field);
     tcase_add_test(tcase, names_that_the_journal_would_refuse_are_left_out);
     tcase_add_test(tcase, more_fields_than_there_is_room_for_are_left_out);

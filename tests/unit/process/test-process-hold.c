@@ -90,7 +90,8 @@ static void setup(void)
     ck_assert_int_eq(process_context_adopt(&context), 0);
     state = kept_state_open(&context.kept, "test/0", &found);
     ck_assert(found == (context.held.end.n_restarts > 0));
-    process_init(&process, &context, "test", "test/0", kept_state_output(&context.kept, state));
+    process_init(&process, &context, &(struct process_subject){"test", "test/0", "", NULL},
+                 kept_state_output(&context.kept, state));
 }
 
 static void teardown(void)

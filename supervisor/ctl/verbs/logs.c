@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verb log: the output of workers, and the switch of the message log. */
+/* The verb logs: the output of workers and jobs, and the switch of the message log. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
@@ -86,24 +88,92 @@ static int follow_lines(struct invocation *invocation, const json_t *parameters,
     return r == EXIT_OK && fflush(stdout) != 0 ? EXIT_FAILED : r;
 }
 
+/* Whose lines are shown. */
+struct source {
+    const char *member; /* of GetLog: "target" or "job" */
+    const char *name;
+};
+
 static int follow_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
 {
-    (void)userdata;
-    return call_more(
-        invocation, CALL_SUPERVISOR "GetLog",
-        json_pack("{s:s, s:b}", "target", invocation_operand(invocation, 0), "follow", true), true,
-        follow_lines, reconnect);
+    const struct source *source = userdata;
+
+    return call_more(invocation, CALL_SUPERVISOR "GetLog",
+                     json_pack("{s:s, s:b}", source->member, source->name, "follow", true), true,
+                     follow_lines, reconnect);
 }
 
-int verb_log(struct invocation *invocation)
+static bool is_named(const struct varlink_reply *reply, const char *error)
 {
-    const char *target = invocation_operand(invocation, 0);
+    return reply->error && strcmp(reply->error, error) == 0;
+}
+
+/*
+ * Finds out what the operand names: a group, cell or worker, else a job. Returns an exit status.
+ */
+static int find_source(struct invocation *invocation, struct source *ret)
+{
+    struct varlink_reply reply;
+    int r;
+
+    *ret = (struct source){"job", invocation_operand(invocation, 0)};
+    r = call_any(invocation, CALL_SUPERVISOR "GetStatus", json_pack("{s:s}", "target", ret->name),
+                 false, &reply);
+    if (r != EXIT_OK)
+        return r;
+    if (!reply.error)
+        ret->member = "target";
+    else if (!is_named(&reply, CALL_SUPERVISOR "NoSuchTarget") || strchr(ret->name, '/'))
+        r = explain_error(reply.error, reply.parameters);
+    varlink_reply_deinit(&reply);
+    return r;
+}
+
+/* A job without lines may have written nothing, or it may not exist. */
+static int explain_silence(struct invocation *invocation, const char *id)
+{
+    struct varlink_reply reply;
+    int r = call_any(invocation, CALL_JOBS "Get", json_pack("{s:s}", "id", id), false, &reply);
+
+    if (r != EXIT_OK)
+        return r;
+    if (reply.error)
+        r = explain_error(reply.error, reply.parameters);
+    else if (!invocation->options.quiet && !invocation->options.json)
+        complain("no output of job '%s' is kept", id);
+    varlink_reply_deinit(&reply);
+    return r;
+}
+
+static int show_source(struct invocation *invocation, const struct source *source)
+{
+    json_auto_t *reply = NULL;
+    int r = call(invocation, CALL_SUPERVISOR "GetLog",
+                 json_pack("{s:s}", source->member, source->name), false, &reply);
+
+    if (r != EXIT_OK)
+        return r;
+    if (strcmp(source->member, "job") == 0 &&
+        json_array_size(json_object_get(reply, "lines")) == 0) {
+        r = explain_silence(invocation, source->name);
+        if (r != EXIT_OK)
+            return r;
+    }
+    return output_reply(invocation, reply, show_lines);
+}
+
+int verb_logs(struct invocation *invocation)
+{
+    struct source source;
+    int r;
 
     if (invocation->options.messages)
-        return switch_messages(invocation, target);
+        return switch_messages(invocation, invocation_operand(invocation, 0));
+    r = find_source(invocation, &source);
+    if (r != EXIT_OK)
+        return r;
     if (!invocation->options.follow)
-        return call_print(invocation, CALL_SUPERVISOR "GetLog",
-                          json_pack("{s:s}", "target", target), false, show_lines);
+        return show_source(invocation, &source);
     invocation->lines = true;
-    return reconnect_run(invocation, USEC_INFINITY, follow_once, NULL);
+    return reconnect_run(invocation, USEC_INFINITY, follow_once, &source);
 }

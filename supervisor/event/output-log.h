@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The last lines that a group's workers wrote while they had a job in hand, so that a job's output
+ * can be read after its worker is gone. At most OUTPUT_LOG_MAX bytes, with what the lines cost
+ * beside their text; the oldest lines go first. */
+
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "shared/base/log.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#define OUTPUT_LOG_MAX ((size_t)256 * 1024)
+
+struct output_line {
+    struct list link;
+    uint64_t id; /* counts from 1 in its log */
+    usec_t at;   /* realtime */
+    int level;   /* as of syslog(3), 0 to 7 */
+    size_t size; /* that it counts with */
+    const char *job, *text;
+    char data[];
+};
+
+struct output_log {
+    struct list lines; /* struct output_line.link, oldest first */
+    size_t size;
+    uint64_t last_id;
+};
+
+void output_log_init(struct output_log *log);
+/* Harmless on a zeroed struct. */
+void output_log_deinit(struct output_log *log);
+
+/* Keeps a copy. Out of memory, or a line larger than the log, keeps nothing. */
+void output_log_add(struct output_log *log, usec_t at, int level, const char *job,
+                    const char *text);
+
+/* Returns the first line with a higher id, or the one behind `line`; NULL = none. Valid until the
+ * next line is added. */
+const struct output_line *output_log_after(const struct output_log *log, uint64_t id);
+const struct output_line *output_log_next(const struct output_log *log,
+                                          const struct output_line *line);

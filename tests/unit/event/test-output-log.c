@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/event/output-log.h"
+#include <check.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct output_log log_;
+
+static void set_up(void)
+{
+    output_log_init(&log_);
+}
+
+static void tear_down(void)
+{
+    output_log_deinit(&log_);
+}
+
+START_TEST(lines_are_kept_with_their_job_in_their_order)
+{
+    const struct output_line *line;
+
+    output_log_add(&log_, 7, 3, "a", "first");
+    output_log_add(&log_, 8, 6, "b", "second");
+    line = output_log_after(&log_, 0);
+    ck_assert_str_eq(line->job, "a");
+    ck_assert_str_eq(line->text, "first");
+    ck_assert_uint_eq(line->at, 7);
+    ck_assert_int_eq(line->level, 3);
+    line = output_log_next(&log_, line);
+    ck_assert_str_eq(line->job, "b");
+    ck_assert_ptr_null(output_log_next(&log_, line));
+    ck_assert_ptr_eq(output_log_after(&log_, 1), line);
+    ck_assert_ptr_null(output_log_after(&log_, 2));
+}
+END_TEST
+
+START_TEST(M6_a_flood_drops_the_oldest_lines_and_stays_within_its_bound)
+{
+    char text[32];
+
+    for (int i = 0; i < 100000; i++) {
+        (void)snprintf(text, sizeof(text), "line %d", i);
+        output_log_add(&log_, 0, 6, "job", text);
+        ck_assert_uint_le(log_.size, OUTPUT_LOG_MAX);
+    }
+    ck_assert_uint_gt(log_.size, OUTPUT_LOG_MAX - 256);
+    ck_assert_str_eq(output_log_after(&log_, 99999)->text, "line 99999");
+    ck_assert_uint_gt(output_log_after(&log_, 0)->id, 90000);
+}
+END_TEST
+
+START_TEST(a_line_larger_than_the_log_is_not_kept)
+{
+    static char text[OUTPUT_LOG_MAX];
+
+    output_log_add(&log_, 0, 6, "job", "kept");
+    memset(text, 'x', sizeof(text) - 1);
+    output_log_add(&log_, 0, 6, "job", text);
+    ck_assert_str_eq(output_log_after(&log_, 0)->text, "kept");
+    ck_assert_uint_eq(log_.last_id, 1);
+}
+END_TEST
+
+START_TEST(a_log_that_was_never_begun_can_be_torn_down)
+{
+    static struct output_log zeroed;
+
+    output_log_deinit(&zeroed);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("output-log");
+    TCase *tests = tcase_create("output-log");
+
+    tcase_add_checked_fixture(tests, set_up, tear_down);
+    tcase_add_test(tests, lines_are_kept_with_their_job_in_their_order);
+    tcase_add_test(tests, M6_a_flood_drops_the_oldest_lines_and_stays_within_its_bound);
+    tcase_add_test(tests, a_line_larger_than_the_log_is_not_kept);
+    tcase_add_test(tests, a_log_that_was_never_begun_can_be_torn_down);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
