@@ -252,14 +252,34 @@ static size_t count_emptied(const struct parts *parts, const char *directory,
 }
 
 /* A directory that was moved or is not mounted must not remove all groups. */
-static int refuse_empty(const char *directory, size_t n, struct reload_call *call)
+static int refuse_empty(const char *directory, size_t n, const char *noun,
+                        struct config_problems *problems)
 {
-    int r = config_problem_add(&call->problems, directory, 0,
-                               "has no NAME.group any more, and %zu group%s run%s; to remove all "
+    int r = config_problem_add(problems, directory, 0,
+                               "has no NAME.group any more, and %zu %s%s run%s; to remove all "
                                "of them: troupectl reload --allow-empty",
-                               n, n == 1 ? "" : "s", n == 1 ? "s" : "");
+                               n, noun, n == 1 ? "" : "s", n == 1 ? "s" : "");
 
     return r < 0 ? r : CONFIG_E_INVALID;
+}
+
+static size_t count_held(const struct held_table *table)
+{
+    static const enum holding_kind kinds[] = {HOLDING_WORKER, HOLDING_SERVICE};
+    size_t n = 0;
+
+    for (size_t i = 0; i < ELEMENTS(kinds); i++)
+        for (const struct held *held = NULL; (held = held_next(table, kinds[i], held));)
+            n++;
+    return n;
+}
+
+int reload_check_held(const struct parts *parts, const char *directory, const struct config *config,
+                      struct config_problems *problems)
+{
+    const size_t n = config->n_groups > 0 ? 0 : count_held(&parts->process.held);
+
+    return n > 0 ? refuse_empty(directory, n, "worker", problems) : 0;
 }
 
 /* Checks against what runs. Returns 0, CONFIG_E_INVALID, or -ENOMEM. */
@@ -275,7 +295,11 @@ static int reload_check(struct parts *parts, const char *directory, const struct
         return r;
     n_emptied = call->allow_empty ? 0 : count_emptied(parts, directory, config, call);
     if (n_emptied > 0)
-        return refuse_empty(directory, n_emptied, call);
+        return refuse_empty(directory, n_emptied, "group", &call->problems);
+    if (!call->allow_empty)
+        r = reload_check_held(parts, directory, config, &call->problems);
+    if (r != 0)
+        return r;
     return call->problems.n_problems > 0 && !call->partial ? CONFIG_E_INVALID : 0;
 }
 

@@ -9,6 +9,11 @@
 #include "supervisor/control/reload-call.h"
 #include "supervisor/parts.h"
 
+/* Whether the configuration is empty while workers of the last supervisor wait to be taken over,
+ * which would end them. Returns 0, CONFIG_E_INVALID with a problem, or -ENOMEM. */
+int reload_check_held(const struct parts *parts, const char *directory, const struct config *config,
+                      struct config_problems *problems);
+
 /* Reads `directory`, and checks it against what runs. Returns 0 with `*ret`, CONFIG_E_INVALID with
  * the call's problems, or -errno. */
 int reload_read(struct parts *parts, const char *directory, struct reload_call *call,

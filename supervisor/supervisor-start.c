@@ -284,6 +284,23 @@ static int collect_held(struct parts *parts)
     return 0;
 }
 
+/* An empty directory would end what the last supervisor has left. */
+static int note_emptied(struct supervisor *supervisor)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    int r = 0;
+
+    if (!supervisor->parts.control.config_problem)
+        r = reload_check_held(&supervisor->parts, supervisor->options->config_directory,
+                              supervisor->config, &problems);
+    if (r == CONFIG_E_INVALID) {
+        reload_log_problems(&problems);
+        supervisor_note_problem(supervisor, &problems, r);
+    }
+    config_problems_deinit(&problems);
+    return r < 0 ? r : 0;
+}
+
 /* A first start fails. So does an upgrade: the old program may understand the configuration. */
 static int refuse_problem(const struct supervisor *supervisor)
 {
@@ -309,6 +326,8 @@ int supervisor_open(struct supervisor *supervisor)
         r = open_parts(supervisor);
     if (r == 0)
         r = collect_held(&supervisor->parts);
+    if (r == 0)
+        r = note_emptied(supervisor);
     if (r == 0)
         r = refuse_problem(supervisor);
     if (r == 0)

@@ -60,6 +60,9 @@ static void on_retry(struct timer *timer, usec_t now)
         supervisor->parts.control.state != CONTROL_STARTING)
         return;
     r = config_read(&config, supervisor->options->config_directory, &problems);
+    if (r == 0)
+        r = reload_check_held(&supervisor->parts, supervisor->options->config_directory, config,
+                              &problems);
     if (r != 0) {
         supervisor_note_problem(supervisor, &problems, r);
         tell_status(supervisor);
@@ -97,6 +100,7 @@ int supervisor_start_late(struct supervisor *supervisor, struct config *config,
     supervisor_apply_daemon(supervisor);
     if (r == 0)
         r = supervisor_start_groups(supervisor);
+    supervisor_forget_saved(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
     return r;
 }

@@ -127,7 +127,8 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     }
     /* Before the first request: its reply may be how a client learns that an upgrade is done. */
     supervisor_report_ready(supervisor);
-    supervisor_forget_saved(supervisor);
+    if (!supervisor->parts.control.config_problem)
+        supervisor_forget_saved(supervisor);
     *ret = supervisor;
     return 0;
 }

@@ -491,6 +491,34 @@ class Restart(TestCase):
         self.assertEqual(len(set(s.children()) & set(workers)), 2)
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
 
+    def emptied(self):
+        """A supervisor that has crashed while the directory has no group, and its workers."""
+        s = self.started({"actor": actor(2), "daemon": service("/bin/sleep infinity")})
+        workers = s.children()
+        os.rename(s.config, s.path("gone"))
+        os.mkdir(s.config)
+        s.crash()
+        self.wait_logged(s, "no group can be taken over before the configuration is valid")
+        return s, workers
+
+    def test_D9_a_directory_that_is_empty_after_a_crash_ends_no_worker(self):
+        s, workers = self.emptied()
+        self.assertIn("has no NAME.group any more, and 3 workers run", s.call("GetInfo")["config_problem"])
+        with self.assertRaisesRegex(VarlinkError, "BadConfiguration"):
+            s.call("Reload")
+        s.process.send_signal(signal.SIGHUP)
+        self.wait_logged(s, "3 workers run; to remove all of them: troupectl reload --allow-empty")
+        self.assertEqual(s.children(), workers)
+        os.rmdir(s.config)
+        os.rename(s.path("gone"), s.config)
+        self.assert_goes_on(s, workers)
+
+    def test_a_directory_that_shall_be_empty_after_a_crash_ends_all_workers(self):
+        s, workers = self.emptied()
+        s.ctl("reload", "--allow-empty", check=True)
+        s.until(lambda: s.call("GetInfo")["state"] == "running" and not s.children())
+        self.assertEqual(s.call("GetStatus")["groups"], [])
+
     def test_a_supervisor_without_a_configuration_can_be_stopped(self):
         s, _ = self.unconfigured()
         s.stop()
