@@ -120,6 +120,8 @@ int supervisor_start_groups(struct supervisor *supervisor);
 
 /* ---- supervisor-store.c ---- */
 
+/* Returns where the database is; the caller frees it. NULL when out of memory. */
+char *supervisor_store_path(const struct config_daemon *config);
 /* Opens the store if a group needs it and it is not open. The log says why that fails. */
 void supervisor_open_store(struct supervisor *supervisor);
 /* Whether changes of durable jobs are being written. */

@@ -19,14 +19,6 @@
 /* Groups without durable jobs do not need the store: it may be locked, or on a disk that hangs. */
 #define OPENING_TIMEOUT (5 * USEC_PER_SEC)
 
-static bool is_needed(const struct registry *registry)
-{
-    for (size_t i = 0; i < registry->n_groups; i++)
-        if (registry->sorted[i]->config->durable)
-            return true;
-    return false;
-}
-
 /* The configured directory, or the first that the service manager passes. Returns NULL when out of
  * memory. */
 static char *state_directory(const struct config_daemon *config)
@@ -39,6 +31,21 @@ static char *state_directory(const struct config_daemon *config)
         directory = STATE_DIRECTORY;
     return strndup(directory,
                    config->state_directory ? strlen(directory) : strcspn(directory, ":"));
+}
+
+char *supervisor_store_path(const struct config_daemon *config)
+{
+    _cleanup_free_ char *directory = state_directory(config);
+
+    return directory ? path_join(directory, STORE_FILE, "") : NULL;
+}
+
+static bool is_needed(const struct registry *registry)
+{
+    for (size_t i = 0; i < registry->n_groups; i++)
+        if (registry->sorted[i]->config->durable)
+            return true;
+    return false;
 }
 
 /* Lets senders of durable jobs try again that have waited for the store to be opened. */
@@ -111,8 +118,7 @@ static void on_letter_dropped(void *userdata, int64_t row)
 
 static int open_store(struct supervisor *supervisor)
 {
-    _cleanup_free_ char *directory = state_directory(supervisor->parts.control.config);
-    _cleanup_free_ char *path = directory ? path_join(directory, STORE_FILE, "") : NULL;
+    _cleanup_free_ char *path = supervisor_store_path(supervisor->parts.control.config);
     const struct store_options options = {
         .path = path, .changed = on_changed, .userdata = supervisor};
 

@@ -22,25 +22,6 @@
 #define HAND_OVER_TIMEOUT (10 * USEC_PER_SEC)
 #define REASON_MAX        2048
 
-/* ---- supervisor_check() ---- */
-
-int supervisor_check(const struct supervisor_options *options)
-{
-    struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    struct config *config = NULL;
-    int r = config_read(&config, options->config_directory, &problems);
-
-    if (r == CONFIG_E_INVALID)
-        reload_log_problems(&problems);
-    else if (r < 0)
-        log_error("%s: cannot read the configuration: %s", options->config_directory, strerror(-r));
-    else
-        printf("trouped " TROUPE_VERSION ": ok\n");
-    config_problems_deinit(&problems);
-    config_free(config);
-    return r == CONFIG_E_INVALID ? -EINVAL : r;
-}
-
 /* ---- the check ---- */
 
 static void end_check(struct upgrade *upgrade, struct loop *loop)

@@ -14,9 +14,11 @@
 #include <unistd.h>
 
 /* For another program that holds a lock for a while: jobs wait for it rather than being refused. */
-#define BUSY_MSEC      60000
-#define MODE_FILE      0600
-#define MODE_DIRECTORY 0700
+#define BUSY_MSEC 60000
+/* Who asks waits for it. */
+#define CHECK_BUSY_MSEC 5000
+#define MODE_FILE       0600
+#define MODE_DIRECTORY  0700
 
 #define SETTINGS                                                                                   \
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF;"            \
@@ -54,12 +56,20 @@ static int lock_directory(struct database *database)
     return 0;
 }
 
-static int connect(struct database *database, const char *path, const char *vfs)
+static int open_handle(struct database *database, const char *path, const char *vfs, int mode)
 {
-    if (sqlite3_open_v2(path, &database->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                        vfs) != SQLITE_OK)
+    if (sqlite3_open_v2(path, &database->handle, mode | SQLITE_OPEN_NOMUTEX, vfs) != SQLITE_OK)
         return database->handle ? database_fail(database) : -ENOMEM;
     (void)sqlite3_extended_result_codes(database->handle, 1);
+    return 0;
+}
+
+static int connect(struct database *database, const char *path, const char *vfs)
+{
+    int r = open_handle(database, path, vfs, SQLITE_OPEN_READWRITE);
+
+    if (r < 0)
+        return r;
     (void)sqlite3_busy_timeout(database->handle, BUSY_MSEC);
     /* The store makes its checkpoints itself, and not within a commit. */
     (void)sqlite3_wal_autocheckpoint(database->handle, 0);
@@ -166,22 +176,32 @@ static int look_at_file(struct database *database, const char *vfs)
     return status.st_size == 0 ? database_refuse(database, EUCLEAN, "it is empty") : 0;
 }
 
-/* Checks that the file is ours, and brings it up to date. */
-static int adopt(struct database *database)
+/* Checks that the file is ours. */
+static int read_version(struct database *database, int64_t *ret)
 {
-    int64_t application, version;
+    int64_t application;
     int r = read_number(database, "PRAGMA application_id", &application);
 
     if (r == 0)
-        r = read_number(database, "PRAGMA user_version", &version);
+        r = read_number(database, "PRAGMA user_version", ret);
     if (r < 0)
         return r;
-    if (application != SCHEMA_APPLICATION || version < 1)
+    if (application != SCHEMA_APPLICATION || *ret < 1)
         return database_refuse(database, EUCLEAN, "this is no database of trouped");
-    if (version > SCHEMA_VERSION)
+    if (*ret > SCHEMA_VERSION)
         return database_refuse(database, ENOTSUP,
                                "a newer trouped has written it, which has to be installed again");
-    r = set_up(database);
+    return 0;
+}
+
+/* Checks the file, and brings it up to date. */
+static int adopt(struct database *database)
+{
+    int64_t version;
+    int r = read_version(database, &version);
+
+    if (r == 0)
+        r = set_up(database);
     return r == 0 ? migrate(database, (int)version) : r;
 }
 
@@ -276,6 +296,23 @@ int database_open_unsynced(struct database *database, const char *path, bool cre
     if (r < 0)
         database_close(database, true);
     return r;
+}
+
+int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX])
+{
+    struct database database = DATABASE_NULL;
+    int64_t version;
+    int r;
+
+    database.path = path;
+    r = open_handle(&database, path, NULL, SQLITE_OPEN_READONLY);
+    if (r == 0)
+        (void)sqlite3_busy_timeout(database.handle, CHECK_BUSY_MSEC);
+    if (r == 0)
+        r = read_version(&database, &version);
+    (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", database.problem);
+    database_close(&database, true);
+    return r == -ENOTSUP ? r : 0;
 }
 
 void database_close(struct database *database, bool failed)

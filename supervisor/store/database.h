@@ -69,6 +69,13 @@ int database_open(struct database *database, const char *path, const char *vfs);
  */
 int database_open_unsynced(struct database *database, const char *path, bool create);
 
+/*
+ * Whether this version can read the database at `path`, which another process may use meanwhile.
+ * Returns 0, also if there is none or it cannot be read: database_open() says so. -ENOTSUP, with
+ * `problem` set, if a newer trouped wrote it.
+ */
+int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
+
 /* Closes the connection. If it has failed, there is no checkpoint, and the next opening of this
  * struct first cuts off what a failed commit has left in the log. Idempotent. */
 void database_close(struct database *database, bool failed);

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The supervisor is replaced by another version, and goes on with the old one if that does not start."""
 import collections
+import contextlib
 import os
 import shutil
+import sqlite3
 import subprocess
 import threading
 import time
@@ -297,14 +299,14 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         os.rmdir(s.socket_path + ".upgrade.new")
         s.ctl("upgrade", check=True)
 
-    def refused(self, s, reason):
+    def refused(self, s, reason, group="actor"):
         before = s.supervisor_pid
         upgrade = s.ctl("upgrade")
         self.assertEqual(upgrade.returncode, 1)
         self.assertIn("nothing has changed: ", upgrade.stderr)
         self.assertIn(reason, upgrade.stderr)
         self.assertEqual(s.supervisor_pid, before)
-        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+        self.assertEqual(s.do(group, "echo a")["result"], text("a"))
 
     def test_an_upgrade_that_is_requested_during_another_one_joins_it(self):
         s = self.installed({"actor": actor()})
@@ -339,6 +341,35 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         s = self.installed({"actor": actor()})
         s.write("bad.group", "[Group]\nNonsense=1\n")
         self.refused(s, "bad.group:2")
+
+    def test_D14_a_program_that_is_older_than_the_store_is_found_before_the_upgrade(self):
+        s = self.supervisor({"kept": actor(1, Jobs={"Durable": "yes"})})
+        copy_programs(s)
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        self.old = s.call("GetInfo")["version"]
+        with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"))) as database:
+            database.execute("PRAGMA user_version = 4711")
+        self.refused(s, "troupe.db: a newer trouped has written it, which has to be installed again", "kept")
+        os.unlink(os.path.join(s.config, "kept.group"))
+        self.assertIn(": ok", subprocess.run([s.path("trouped-supervisor"), "--check", "--config", s.config],
+                                             stdout=subprocess.PIPE, text=True, check=True).stdout)
+
+    def test_D11_an_upgrade_to_an_empty_configuration_ends_no_worker_and_loses_no_job(self):
+        s = self.installed({"actor": actor()})
+        worker = s.worker("actor/0")["pid"]
+        s.ctl("pause", "actor", check=True)
+        job = s.create("actor", "echo a")
+        os.rename(s.config, s.path("gone"))
+        os.mkdir(s.config)
+        self.assertEqual(s.ctl("upgrade").returncode, 1)
+        self.assertIn("has no NAME.group any more", s.call("GetInfo")["config_problem"])
+        os.rmdir(s.config)
+        os.rename(s.path("gone"), s.config)
+        s.until(lambda: s.call("GetInfo")["state"] == "running")
+        s.ctl("resume", "actor", check=True)
+        self.assertEqual(s.wait_job(job)["result"], text("a"))
+        self.assertEqual(s.worker("actor/0")["pid"], worker)
 
     def test_D11_if_the_new_program_does_not_become_ready_the_old_one_goes_on(self):
         s = self.installed({"actor": actor(), "daemon": service("/bin/sleep infinity")})
