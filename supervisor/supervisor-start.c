@@ -3,6 +3,7 @@
 /* Opens the parts of the supervisor and starts the groups. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/client/client-name.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
@@ -13,6 +14,7 @@
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -232,8 +234,14 @@ static void resume_client_numbers(struct parts *parts)
     bool found;
     struct kept_state *kept = kept_state_open(&parts->process.kept, ":clients", &found);
 
-    if (kept)
-        parts->messages.last_client = (uint64_t *)(void *)kept->data;
+    if (!kept)
+        return;
+    parts->messages.last_client = (uint64_t *)(void *)kept->data;
+    if (*parts->messages.last_client > CLIENT_NUMBER_MAX) {
+        log_warning("the number of the last client that was kept is damaged: %" PRIu64,
+                    *parts->messages.last_client);
+        *parts->messages.last_client = 0;
+    }
 }
 
 static int open_parts(struct supervisor *supervisor)

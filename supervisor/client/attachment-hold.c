@@ -7,6 +7,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "supervisor/client/client-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
@@ -60,13 +61,9 @@ int attachment_take_connection(struct held *held)
 /* Later clients get higher numbers, so that an address is never used again. */
 static int reserve_name(struct message_context *messages, const char *name)
 {
-    char *end;
-    unsigned long long number;
+    uint64_t number;
 
-    if (name[0] != '@')
-        return -EPROTO;
-    number = strtoull(name + 1, &end, 10);
-    if (*end != '\0')
+    if (!client_name_read(name, &number))
         return -EPROTO;
     if (*messages->last_client < number)
         *messages->last_client = number;

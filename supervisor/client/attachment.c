@@ -3,6 +3,7 @@
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
+#include "supervisor/client/client-name.h"
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
@@ -255,7 +256,7 @@ int attachment_new(struct attachment **ret, const struct group_context *context,
         .blobs = client->blobs,
     };
     struct attachment *attachment;
-    char name[24];
+    char name[CLIENT_NAME_SIZE];
     int r = attachment_allocate(&attachment, context, client);
 
     if (r < 0)
@@ -266,8 +267,7 @@ int attachment_new(struct attachment **ret, const struct group_context *context,
         free(attachment);
         return r;
     }
-    (void)snprintf(name, sizeof(name), "@%llu",
-                   (unsigned long long)++*context->messages->last_client);
+    client_name_write(name, ++*context->messages->last_client);
     r = attachment_new_actor(attachment, name);
     if (r == 0)
         r = endpoint_open(&attachment->endpoint);

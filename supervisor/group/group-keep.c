@@ -12,7 +12,7 @@
 /* Changes raise KEPT_STATES_VERSION. Valid when zeroed: nothing was asked. */
 struct group_record {
     uint64_t size, configured_size;
-    bool wanted, stopped, paused;
+    uint8_t wanted, stopped, paused; /* 0 = false: see struct slot_record */
 };
 
 static struct group_record *record_of(const struct group *group)

@@ -3,6 +3,7 @@
 /* Restores dead letters and kept results. */
 
 #include "shared/base/clock.h"
+#include "shared/base/log.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
@@ -15,6 +16,7 @@
 #include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-number.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +124,7 @@ static uint64_t id_of_letter(const struct dead_letters *letters, uint64_t id)
 {
     const bool inherited = id <= letters->inherited_id && !dead_letter_find(letters, id);
 
-    return id > letters->last_id || inherited ? id : 0;
+    return dead_letter_id_valid(id) && (id > letters->last_id || inherited) ? id : 0;
 }
 
 /* Writes the id of its job into `text` of PROTOCOL_ID_TEXT bytes, unless the row has it. */
@@ -166,6 +168,10 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
     (void)snprintf(recipient, sizeof(recipient), "%s%s%s", row->group,
                    group && group_is_keyed(group) && keyed ? "/" : "",
                    group && group_is_keyed(group) && keyed ? row->key : "");
+    if (!dead_letter_id_valid(row->letter))
+        log_warning("the store has the dead letter of row %" PRId64 " under the number %" PRIu64
+                    ", which none can have: it gets another one",
+                    row->number, row->letter);
     if (facts.id > letters->last_id)
         letters->last_id = facts.id;
     (void)dead_letter_add(letters, &facts, &copy->payload);

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import threading
+import unittest
 
 from troupe import ACTOR, Bell, LIMIT, TestCase, Varlink, VarlinkError, ended, ini, text
 
@@ -30,6 +31,19 @@ class Continuity(TestCase):
         finally:
             os.kill(keeper, signal.SIGCONT)
 
+    def damage_record(self, s, name):
+        """Damages what is kept of a slot's state."""
+        directory = f"/proc/{s.process.pid}/fd/"
+        for entry in os.listdir(directory):
+            if os.readlink(directory + entry).startswith("/memfd:trouped-state"):
+                with open(directory + entry, "r+b", buffering=0) as file:
+                    content = file.read(1 << 20)
+                    at = content.index(b"\0" + name.encode() + b"\0") + 1 + 168  # struct slot_record
+                    for offset in range(80, 86):  # state, reason, three truths, role
+                        os.pwrite(file.fileno(), b"\xff", at + offset)
+                return
+        self.fail("the main process holds no kept states")
+
     def pids(self, s, group="actor"):
         return {worker["name"]: (worker["pid"], worker["generation"]) for worker in s.workers(group)}
 
@@ -44,6 +58,16 @@ class Continuity(TestCase):
             self.assertEqual(self.pids(s), before)
         self.assertEqual(s.deaths(), [])
         s.stop()
+
+    @unittest.skipUnless(os.geteuid() == 0, "takes root to change what the main process holds")
+    def test_D9_a_worker_whose_kept_state_is_damaged_goes_on(self):
+        s = self.started_with(actor=actor(Pool={"Size": 3}))
+        before = self.pids(s)
+        with self.without_supervisor(s):
+            self.damage_record(s, "actor/1")
+        self.assertEqual(self.pids(s), before)
+        self.assertIn("actor/1: what the last supervisor kept of its state is damaged: state 255, reason 255, role 255", s.log())
+        self.assertEqual(s.do("actor", "echo again")["result"], text("again"))
 
     def test_D9_a_job_in_hand_goes_on_and_its_end_is_taken(self):
         s = self.started_with(actor=actor())

@@ -183,8 +183,9 @@ int dead_letter_restore_row(struct dead_letters *letters, const struct death_log
     facts.deaths = found;
     facts.n_deaths = get_deaths(row, deaths, found);
     size_dropped = saved_get_number(row);
-    r = row->damaged || facts.id == 0 || facts.at == 0 ? -EBADMSG
-                                                       : add(letters, &facts, size_dropped, row);
+    r = row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0
+            ? -EBADMSG
+            : add(letters, &facts, size_dropped, row);
     for (size_t i = 0; i < facts.n_deaths; i++)
         death_unref(found[i]);
     return r;
@@ -194,6 +195,8 @@ int dead_letter_tally_restore_row(struct dead_letters *letters, struct saved_rea
 {
     const uint64_t last_id = saved_get_number(row);
 
+    if (last_id > DEAD_LETTER_ID_MAX)
+        return -EBADMSG;
     if (letters->last_id < last_id)
         letters->last_id = last_id;
     letters->n_evicted += saved_get_number(row);

@@ -53,6 +53,7 @@ enum dead_letter_queue {
 #define DEAD_LETTER_COPY_MAX   (UINT64_C(1) << 20)
 #define DEAD_LETTER_BLOBS_MAX  64
 #define DEAD_LETTER_DEATHS_MAX 8
+#define DEAD_LETTER_ID_MAX     ((uint64_t)INT64_MAX / 2) /* of one that is read back */
 
 /* The resources of a share: messages in each ring (enum dead_letter_queue), bytes, blobs. */
 enum {
@@ -139,6 +140,12 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
  */
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
                          struct payload *payload);
+
+/* Whether a letter that is read back may have this id: there is room for more above it. */
+static inline bool dead_letter_id_valid(uint64_t id)
+{
+    return id > 0 && id <= DEAD_LETTER_ID_MAX;
+}
 
 /* Returns an id for a letter that will be added. */
 static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)

@@ -23,9 +23,10 @@ struct slot_record {
     usec_t failing_since_at;
     uint8_t state; /* enum lifecycle_state */
     uint8_t kill_reason;
-    bool known; /* the slot has been started or stopped */
-    bool wanted;
-    bool came_up;
+    /* 0 = false: a bool that was damaged would have no defined value. */
+    uint8_t known; /* the slot has been started or stopped */
+    uint8_t wanted;
+    uint8_t came_up;
     uint8_t role; /* enum slot_role */
     char status[SLOT_TEXT_MAX];
 };
@@ -128,6 +129,22 @@ enum slot_role slot_kept_role(const struct slot *slot)
     return slot->resumes ? (enum slot_role)record->role : SLOT_MEMBER;
 }
 
+/* A worker of a slot whose record is damaged is taken over as one that nothing was asked of. */
+static void check_record(const struct slot *slot)
+{
+    struct slot_record *record = record_of(slot);
+
+    if (record->state < _LIFECYCLE_N_STATES && record->kill_reason < _DEATH_N_CAUSES &&
+        record->role <= SLOT_PREDECESSOR)
+        return;
+    log_warning("%s: what the last supervisor kept of its state is damaged: state %u, reason %u, "
+                "role %u",
+                slot->name, record->state, record->kill_reason, record->role);
+    record->state = LIFECYCLE_STOPPED;
+    record->kill_reason = DEATH_EXIT;
+    record->role = SLOT_MEMBER;
+}
+
 void slot_open_kept(struct slot *slot)
 {
     char name[KEPT_NAME_MAX + 2];
@@ -136,6 +153,8 @@ void slot_open_kept(struct slot *slot)
     name_kept(name, slot, slot->twin);
     slot->kept = kept_state_open(&slot_context(slot)->process->kept, name, &found);
     slot->resumes = found && record_of(slot)->known;
+    if (slot->resumes)
+        check_record(slot);
 }
 
 static void take_record(struct slot *slot, const struct slot_record *record)

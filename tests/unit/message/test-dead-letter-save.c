@@ -143,12 +143,28 @@ START_TEST(damaged_letters_do_no_harm)
 }
 END_TEST
 
+START_TEST(an_id_that_leaves_no_room_above_it_is_refused)
+{
+    struct saved_reader row;
+
+    before.last_id = DEAD_LETTER_ID_MAX;
+    add_letter(DEAD_UNHANDLED, 0);
+    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    row = memory_saver_read(&saver, 0, DEAD_LETTER_ROW);
+    ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), -EBADMSG);
+    row = memory_saver_read(&saver, 1, DEAD_LETTER_TALLY_ROW);
+    ck_assert_int_eq(dead_letter_tally_restore_row(&after, &row), -EBADMSG);
+    ck_assert_uint_eq(after.last_id, 0);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         letters_are_restored_with_all_they_say,
         a_payload_that_was_dropped_is_still_known_to_be_missing,
         damaged_letters_do_no_harm,
+        an_id_that_leaves_no_room_above_it_is_refused,
     };
 
     return suite_run("dead-letter-save", setup, teardown, tests, ELEMENTS(tests));
