@@ -40,11 +40,22 @@ static void reply_spawned(uint64_t id, int error, const struct spawn_result *res
 
 /* ---- handing over ---- */
 
-/* A process that has ended since gets no pidfd: EXITED follows. */
+/* It is not reaped yet, so it has a pidfd even if it has ended since. Without one, the supervisor
+ * does not take it over. */
+static void open_pidfd(struct message_held *held)
+{
+    static struct rate rate;
+    held->pidfd = (int)syscall(SYS_pidfd_open, held->hold.pid, 0);
+    if (held->pidfd < 0 && rate_take(&rate, clock_now(), 1, NULL))
+        log_error("keeper: no descriptor of process %d for the next supervisor, which will replace "
+                  "it: %s",
+                  (int)held->hold.pid, strerror(errno));
+}
+
 static void reply_held(struct message_held *held)
 {
     if (held->hold.pid > 0 && !held->ended)
-        held->pidfd = (int)syscall(SYS_pidfd_open, held->hold.pid, 0);
+        open_pidfd(held);
     keeper.reply_fd = held->pidfd;
     (void)message_put_held(&keeper.reply, held);
     keeper_flush_reply();
@@ -129,12 +140,12 @@ static void move_up(struct message *message)
 }
 
 /* Clients can cause it at will. */
-static void log_refusal(const struct message_hold *hold, int error)
+static void log_refusal(const char *what, int error)
 {
     static struct rate rate;
     if (rate_take(&rate, clock_now(), 1, NULL))
-        log_warning("keeper: cannot hold the descriptors of a %s for the next supervisor: %s",
-                    hold->pid == 0 ? "client" : "worker", strerror(-error));
+        log_warning("keeper: cannot hold the descriptors of a %s for the next supervisor: %s", what,
+                    strerror(-error));
 }
 
 static void on_hold(int lost)
@@ -147,7 +158,7 @@ static void on_hold(int lost)
     if (r == 0)
         r = hold.id != 0 ? holdings_put(&keeper.holdings, &hold) : -EINVAL;
     if (r < 0) {
-        log_refusal(&hold, r);
+        log_refusal(hold.pid == 0 ? "client" : "worker", r);
         holdings_remove(&keeper.holdings, hold.id);
         return;
     }
@@ -159,16 +170,23 @@ static void on_hold(int lost)
     }
 }
 
-static void on_replace(void)
+static void on_replace(int lost)
 {
     struct message_replace replace;
     move_up(&keeper.request);
-    if (message_take_replace(&keeper.request, &replace) == 0 &&
-        holdings_replace_fd(&keeper.holdings, replace.id, replace.fd) == 0)
+    int r = message_take_replace(&keeper.request, &replace);
+    if (lost < 0)
+        r = lost;
+    if (r == 0)
+        r = holdings_replace_fd(&keeper.holdings, replace.id, replace.fd);
+    if (r == 0) {
         keeper.request.n_fds = 0; /* held now */
-    else
-        /* Without its present descriptors it is of no use. */
-        holdings_remove(&keeper.holdings, replace.id);
+        return;
+    }
+    /* Without its present descriptors it is of no use. */
+    if (holdings_has(&keeper.holdings, replace.id))
+        log_refusal("worker", r);
+    holdings_remove(&keeper.holdings, replace.id);
 }
 
 static void on_release(void)
@@ -197,7 +215,7 @@ bool keeper_take_request(void)
         on_hold(r);
         break;
     case MESSAGE_REPLACE:
-        on_replace();
+        on_replace(r);
         break;
     case MESSAGE_RELEASE:
         on_release();

@@ -116,7 +116,7 @@ int message_take_spawn(struct message *message, struct message_spawn *ret)
     TAKE(message, options->nice);
     options->set_oom_score_adjust = message_take_bool(message);
     TAKE(message, options->oom_score_adjust);
-    if (!ret->strings[0])
+    if (!ret->strings[0] || ret->id == 0)
         message->error = -EBADMSG;
     return message_end(message);
 }

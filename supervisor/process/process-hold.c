@@ -73,6 +73,8 @@ static int adopt_all(struct process *process, struct held *held)
 
     if (r == 0)
         r = adopt_cgroup(process, held);
+    if (r == 0 && held->pidfd < 0 && !held->ended)
+        r = -EMFILE; /* it could get no signal */
     if (r == 0 && held->pidfd >= 0)
         r = process_watch_exit(process, held->pidfd);
     if (r == 0)

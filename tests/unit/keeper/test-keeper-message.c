@@ -118,6 +118,16 @@ START_TEST(any_bytes_are_taken_apart_safely)
 }
 END_TEST
 
+START_TEST(a_process_without_an_id_is_refused)
+{
+    ck_assert_int_eq(message_put_spawn(&out, 0, &OPTIONS), 0);
+    ck_assert_int_eq(transfer(), 0);
+    (void)message_take_kind(&in);
+    ck_assert_int_eq(message_take_spawn(&in, &taken), -EBADMSG);
+    message_close_fds(&in);
+}
+END_TEST
+
 START_TEST(what_is_too_large_is_refused_before_it_is_sent)
 {
     static char large[MESSAGE_SIZE_MAX], *many[MESSAGE_STRINGS_MAX + 2];
@@ -279,6 +289,7 @@ int main(void)
     tcase_add_test(tcase, a_request_arrives_as_it_was_put);
     tcase_add_test(tcase, what_is_cut_off_or_has_more_at_its_end_is_refused);
     tcase_add_test(tcase, any_bytes_are_taken_apart_safely);
+    tcase_add_test(tcase, a_process_without_an_id_is_refused);
     tcase_add_test(tcase, what_is_too_large_is_refused_before_it_is_sent);
     tcase_add_test(tcase, the_largest_request_arrives);
     tcase_add_test(tcase, replies_and_the_other_request_arrive_as_they_were_put);

@@ -8,6 +8,7 @@
 #include "supervisor/process/process.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -213,6 +214,24 @@ START_TEST(an_adopted_process_is_killed_with_its_children)
 }
 END_TEST
 
+START_TEST(a_process_that_could_get_no_signal_is_not_adopted_and_is_killed)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("exec sleep 10000");
+        memcpy(state->data, &process.pid, sizeof(process.pid));
+        crash();
+    }
+    struct held *held = take();
+    pid_t pid;
+
+    held->pidfd = close_fd(held->pidfd); /* as if the keeper had too many descriptors */
+    memcpy(&pid, state->data, sizeof(pid));
+    ck_assert_int_eq(process_adopt(&process, held, &HANDLER), -EMFILE);
+    while (kill(pid, 0) == 0)
+        sched_yield();
+}
+END_TEST
+
 START_TEST(a_process_that_is_not_adopted_is_killed)
 {
     if (context.held.end.n_restarts == 0) {
@@ -235,6 +254,7 @@ int main(void)
         a_process_goes_on_with_its_output_in_the_middle_of_a_line,
         a_process_that_ends_between_two_supervisors_is_reported_once,
         an_adopted_process_is_killed_with_its_children,
+        a_process_that_could_get_no_signal_is_not_adopted_and_is_killed,
         a_process_that_is_not_adopted_is_killed,
     };
 
