@@ -79,7 +79,8 @@ int actor_inherit(struct message_context *context, struct saved_reader *row)
         return -ENOMEM;
     added->reference = reference;
     added->standby = standby;
-    added->needed = needed;
+    if (needed)
+        inheritance_need(&context->inheritance, added);
     added->exchange = exchange;
     return 0;
 }

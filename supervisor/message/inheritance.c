@@ -10,6 +10,7 @@ void inheritance_init(struct inheritance *inheritance)
 {
     *inheritance = (struct inheritance){0};
     list_init(&inheritance->actors);
+    list_init(&inheritance->needed);
 }
 
 void inheritance_deinit(struct inheritance *inheritance)
@@ -30,14 +31,21 @@ struct inherited_actor *inheritance_add(struct inheritance *inheritance, const c
         return NULL;
     (void)stpcpy(actor->name, name);
     list_init(&actor->link);
+    list_init(&actor->needed_link);
     list_push_back(&inheritance->actors, &actor->link);
     index_add(&inheritance->by_name, &actor->by_name, hash_bytes(name, size));
     return actor;
 }
 
+void inheritance_need(struct inheritance *inheritance, struct inherited_actor *actor)
+{
+    list_push_back(&inheritance->needed, &actor->needed_link);
+}
+
 static struct inherited_actor *take(struct inheritance *inheritance, struct inherited_actor *actor)
 {
     list_unlink(&actor->link);
+    list_unlink(&actor->needed_link);
     index_remove(&inheritance->by_name, &actor->by_name);
     return actor;
 }
@@ -56,18 +64,17 @@ struct inherited_actor *inheritance_take(struct inheritance *inheritance, const 
     return found ? take(inheritance, found) : NULL;
 }
 
-bool inheritance_next_needed(const struct inheritance *inheritance, char ret[INHERITED_NAME_MAX])
+bool inheritance_next_needed(struct inheritance *inheritance, char ret[INHERITED_NAME_MAX])
 {
-    list_for_each (node, &inheritance->actors) {
-        struct inherited_actor *actor = list_entry(node, struct inherited_actor, link);
+    struct list *node = list_first(&inheritance->needed);
+    const struct inherited_actor *actor;
 
-        if (!actor->needed)
-            continue;
-        actor->needed = false;
-        (void)snprintf(ret, INHERITED_NAME_MAX, "%s", actor->name);
-        return true;
-    }
-    return false;
+    if (!node)
+        return false;
+    actor = list_entry(node, struct inherited_actor, needed_link);
+    (void)snprintf(ret, INHERITED_NAME_MAX, "%s", actor->name);
+    list_unlink(node);
+    return true;
 }
 
 struct inherited_actor *inheritance_take_any(struct inheritance *inheritance)

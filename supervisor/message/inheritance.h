@@ -16,16 +16,17 @@
 
 struct inherited_actor {
     struct list link;
+    struct list needed_link; /* in inheritance.needed */
     struct index_entry by_name;
     uint64_t reference;
     bool standby;  /* has the name of its place */
-    bool needed;   /* something waits for it: it is to be made if it is not there */
     bool exchange; /* a group of its name is another actor */
     char name[];
 };
 
 struct inheritance {
     struct list actors;
+    struct list needed; /* something waits for them: they are to be made if they are not there */
     struct index by_name;
 };
 
@@ -34,11 +35,13 @@ void inheritance_deinit(struct inheritance *inheritance);
 
 /* Adds one without settings. NULL when out of memory. */
 struct inherited_actor *inheritance_add(struct inheritance *inheritance, const char *name);
+/* Notes that something waits for it. */
+void inheritance_need(struct inheritance *inheritance, struct inherited_actor *actor);
 /* Takes out the actor of this name, its standby only if that alone is left; the caller frees it.
  * NULL = there is none. */
 struct inherited_actor *inheritance_take(struct inheritance *inheritance, const char *name);
-/* Finds an actor that is needed, and has not been found before. Copies its name; false = there is
- * none. */
-bool inheritance_next_needed(const struct inheritance *inheritance, char ret[INHERITED_NAME_MAX]);
+/* Finds an actor that is needed, and has been neither taken nor found before. Copies its name;
+ * false = there is none. */
+bool inheritance_next_needed(struct inheritance *inheritance, char ret[INHERITED_NAME_MAX]);
 /* Takes out any; NULL = none is left. */
 struct inherited_actor *inheritance_take_any(struct inheritance *inheritance);

@@ -167,7 +167,7 @@ static void make_cell(const struct group_context *context, const char *name)
 
 static void make_cells(const struct group_context *context)
 {
-    const struct inheritance *actors = &context->messages->inheritance;
+    struct inheritance *actors = &context->messages->inheritance;
     char name[INHERITED_NAME_MAX];
 
     while (inheritance_next_needed(actors, name))

@@ -226,6 +226,21 @@ START_TEST(damaged_rows_are_refused_or_harmless)
 }
 END_TEST
 
+START_TEST(an_actor_that_is_needed_is_found_once_and_not_after_it_is_made_again)
+{
+    char name[INHERITED_NAME_MAX];
+
+    ck_assert_int_eq(actor_register(make(&before, "a", false), "x"), 0);
+    ck_assert_int_eq(actor_register(make(&before, "b", false), "y"), 0);
+    (void)make(&before, "c", false);
+    upgrade();
+    (void)make(&after, "a", false);
+    ck_assert(inheritance_next_needed(&after.inheritance, name));
+    ck_assert_str_eq(name, "b");
+    ck_assert(!inheritance_next_needed(&after.inheritance, name));
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -237,6 +252,7 @@ int main(void)
         a_name_that_something_else_has_now_is_lost,
         damaged_names_are_refused_or_harmless,
         damaged_rows_are_refused_or_harmless,
+        an_actor_that_is_needed_is_found_once_and_not_after_it_is_made_again,
     };
 
     return suite_run("actor-save", setup, teardown, tests, ELEMENTS(tests));
