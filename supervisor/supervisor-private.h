@@ -32,8 +32,9 @@ struct upgrade {
     struct loop_deferred begin;   /* begins it, once the supervisor runs */
     bool checking;                /* the new program is being checked */
     struct spawner_client client; /* of the check */
-    pid_t pid;
-    int output_fd, report_fd; /* of the check */
+    bool late;                    /* its callers were told of a failure */
+    pid_t pid;                    /* 0 = the keeper has not answered yet */
+    int output_fd, report_fd;     /* of the check */
     struct timer timeout;
     bool approved;            /* the loop ends, and the new program takes over */
     struct saved_file *saved; /* by the last supervisor; NULL = it is not open */

@@ -30,7 +30,7 @@ static void end_check(struct upgrade *upgrade, struct loop *loop)
     upgrade->output_fd = close_fd(upgrade->output_fd);
     upgrade->report_fd = close_fd(upgrade->report_fd);
     upgrade->pid = 0;
-    upgrade->checking = false;
+    upgrade->checking = upgrade->late = false;
 }
 
 static void fail(struct supervisor *supervisor, const char *reason)
@@ -75,14 +75,16 @@ static void on_checked(struct spawner_client *client, const struct spawn_exit *h
     struct upgrade *upgrade = &supervisor->upgrade;
     char output[REASON_MAX], reason[2 * REASON_MAX];
     struct spawn_report report;
+    bool late;
 
     if (read(upgrade->report_fd, &report, sizeof(report)) == (ssize_t)sizeof(report)) {
         fail_with(supervisor, spawn_step_to_string(report.step), report.error);
         return;
     }
     read_output(upgrade->output_fd, output, sizeof(output));
+    late = upgrade->late;
     end_check(upgrade, loop_of(supervisor));
-    if (!how->unknown && !how->signalled && how->code == EXIT_SUCCESS) {
+    if (!late && !how->unknown && !how->signalled && how->code == EXIT_SUCCESS) {
         log_notice("upgrading to %s", supervisor->options->program);
         upgrade->approved = true;
         loop_stop(loop_of(supervisor));
@@ -102,6 +104,8 @@ static void on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int 
     supervisor->upgrade.pid = pid;
     if (error < 0)
         fail_with(supervisor, spawn_step_to_string(SPAWN_CLONE), error);
+    else if (supervisor->upgrade.late)
+        spawner_kill(&supervisor->parts.process.spawner, client, pid);
 }
 
 static const struct spawner_handler CHECK = {.spawned = on_spawned, .exited = on_checked};
@@ -109,10 +113,16 @@ static const struct spawner_handler CHECK = {.spawned = on_spawned, .exited = on
 static void on_timeout(struct timer *timer, usec_t now)
 {
     struct supervisor *supervisor = supervisor_of(timer, upgrade.timeout);
+    struct upgrade *upgrade = &supervisor->upgrade;
 
-    (void)now;
-    spawner_kill(&supervisor->parts.process.spawner, &supervisor->upgrade.client,
-                 supervisor->upgrade.pid);
+    if (upgrade->pid != 0) {
+        spawner_kill(&supervisor->parts.process.spawner, &upgrade->client, upgrade->pid);
+        return;
+    }
+    /* The keeper is stopped or busy: the check ends as soon as it begins. */
+    upgrade->late = true;
+    (void)timer_arm(loop_timers(loop_of(supervisor)), timer, usec_add(now, CHECK_TIMEOUT));
+    fail(supervisor, "the main process does not answer");
 }
 
 /* The environment of this process and KEEPER_VARIABLE: a vector, owned by the caller, of borrowed

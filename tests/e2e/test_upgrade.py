@@ -426,6 +426,18 @@ exec {FAULTY_TROUPED}-supervisor "$@"
             connection.reply()
         self.assertEqual(s.wait_end(), 0)
 
+    def test_a_crash_during_the_check_of_an_upgrade_is_told_as_what_it_is(self):
+        s = self.installed({"actor": actor()})
+        install(s, b"#!/bin/sh\nexec sleep 10000\n")
+        command = [os.path.join(BUILD, "troupectl"), "--socket", s.socket_path, "upgrade"]
+        upgrade = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(upgrade.kill)
+        s.until(lambda: len(s.children()) == 2)
+        s.crash()
+        self.assertIn(f"the supervisor ended before it was replaced, and trouped {self.old} goes on: try again",
+                      upgrade.communicate(timeout=LIMIT)[1])
+        self.assertEqual(upgrade.returncode, 1)
+
     def test_a_program_for_another_main_process_says_so(self):
         check = subprocess.run([os.path.join(BUILD, "trouped-supervisor"), "--check"], capture_output=True, text=True,
                                env={**os.environ, "TROUPE_KEEPER": "-1 -1 4711 /nowhere"}, check=False)

@@ -26,8 +26,12 @@ static int show_outcome(struct invocation *invocation, const struct upgrade *upg
                            SAFE(field_text(upgrade->before, "version")));
         return EXIT_OK;
     }
-    complain("the new program did not become ready, and trouped %s goes on; its log says why",
-             SAFE(field_text(info, "version")));
+    if (field_count(info, "failed_upgrades") > field_count(upgrade->before, "failed_upgrades"))
+        complain("the new program did not become ready, and trouped %s goes on; its log says why",
+                 SAFE(field_text(info, "version")));
+    else
+        complain("the supervisor ended before it was replaced, and trouped %s goes on: try again",
+                 SAFE(field_text(info, "version")));
     return EXIT_FAILED;
 }
 
