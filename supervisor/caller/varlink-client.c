@@ -16,7 +16,7 @@ int varlink_client_init(struct varlink_client *client, const char *path, usec_t 
     if (strlen(path) >= sizeof(address.sun_path))
         return -ENAMETOOLONG;
     memcpy(address.sun_path, path, strlen(path) + 1);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (timeout == 0 ? SOCK_NONBLOCK : 0), 0);
     if (fd < 0)
         return -errno;
     if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)

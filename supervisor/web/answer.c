@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/web/answer.h"
+
+#include "shared/base/cleanup.h"
+#include <stdio.h>
+#include <string.h>
+
+#define POLICY                                                                                     \
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "                    \
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "            \
+    "require-trusted-types-for 'script'; trusted-types 'none'"
+
+void answer_harden(struct MHD_Response *response)
+{
+    static const struct {
+        const char *name, *value;
+    } headers[] = {
+        {"Content-Security-Policy", POLICY},
+        {"X-Content-Type-Options", "nosniff"},
+        {"X-Frame-Options", "DENY"},
+        {"Referrer-Policy", "no-referrer"},
+        {"Cross-Origin-Resource-Policy", "same-origin"},
+        {"Cross-Origin-Opener-Policy", "same-origin"},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(headers); i++)
+        MHD_add_response_header(response, headers[i].name, headers[i].value);
+}
+
+enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
+                            struct MHD_Response *response)
+{
+    enum MHD_Result r = MHD_NO;
+
+    if (response) {
+        answer_harden(response);
+        r = MHD_queue_response(connection, status, response);
+        MHD_destroy_response(response);
+    }
+    return r;
+}
+
+/* Takes ownership of `text`, which may be NULL. */
+static struct MHD_Response *make(const char *type, char *text, size_t size)
+{
+    struct MHD_Response *response =
+        text ? MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE) : NULL;
+
+    if (!response) {
+        free(text);
+        return NULL;
+    }
+    MHD_add_response_header(response, "Content-Type", type);
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    return response;
+}
+
+static struct MHD_Response *make_json(json_t *body)
+{
+    char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
+
+    json_decref(body);
+    return make("application/json", text, text ? strlen(text) : 0);
+}
+
+enum MHD_Result answer_json(struct MHD_Connection *connection, unsigned status, json_t *body)
+{
+    return answer_send(connection, status, make_json(body));
+}
+
+enum MHD_Result answer_text(struct MHD_Connection *connection, const char *type, char *text,
+                            size_t size)
+{
+    return answer_send(connection, MHD_HTTP_OK, make(type, text, size));
+}
+
+static const char *name_of(unsigned status)
+{
+    switch (status) {
+    case MHD_HTTP_UNAUTHORIZED:
+        return "NeedsToken";
+    case MHD_HTTP_FORBIDDEN:
+        return "NotPermitted";
+    case MHD_HTTP_NOT_FOUND:
+        return "NotFound";
+    case MHD_HTTP_SERVICE_UNAVAILABLE:
+        return "Unavailable";
+    default:
+        return "BadRequest";
+    }
+}
+
+enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned status,
+                               const char *reason, const char *allow)
+{
+    struct MHD_Response *response =
+        make_json(json_pack("{s:s, s:s}", "error", name_of(status), "reason", reason));
+
+    if (response && allow)
+        MHD_add_response_header(response, "Allow", allow);
+    if (response && status == MHD_HTTP_UNAUTHORIZED)
+        MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
+    if (response && status == MHD_HTTP_SERVICE_UNAVAILABLE)
+        MHD_add_response_header(response, "Retry-After", "1");
+    return answer_send(connection, status, response);
+}
+
+static const char *explain(int failure)
+{
+    switch (failure) {
+    case -ENOENT:
+        return "there is no such socket: is trouped running?";
+    case -ECONNREFUSED:
+        return "nothing listens there: is trouped running?";
+    case -EACCES:
+        return "troupe-web may not open it: see the mode of the socket and of its directory";
+    case -ETIMEDOUT:
+        return "no answer within 5 seconds: it is busy, or hangs";
+    case -EAGAIN:
+        return "it does not accept connections: it is busy, or hangs";
+    case -EBUSY:
+        return "too many calls are on their way already";
+    case -ECONNRESET:
+    case -EPIPE:
+        return "it closed the connection, or is gone";
+    case -EPROTO:
+        return "what answers there is not trouped, or has another version";
+    default:
+        return strerror(-failure);
+    }
+}
+
+enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *socket, int failure)
+{
+    char reason[512];
+
+    snprintf(reason, sizeof(reason), "supervisor at %s: %s", socket, explain(failure));
+    return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE, reason, NULL);
+}
+
+unsigned answer_status_of(const char *error)
+{
+    static const struct {
+        const char *name;
+        unsigned status;
+    } statuses[] = {
+        {"NotPermitted", MHD_HTTP_FORBIDDEN},
+        {"BadOption", MHD_HTTP_BAD_REQUEST},
+        {"BadSize", MHD_HTTP_BAD_REQUEST},
+        {"InvalidParameter", MHD_HTTP_BAD_REQUEST},
+        {"MethodNotFound", MHD_HTTP_NOT_IMPLEMENTED},
+        {"MethodNotImplemented", MHD_HTTP_NOT_IMPLEMENTED},
+        {"InterfaceNotFound", MHD_HTTP_NOT_IMPLEMENTED},
+        {"Stopping", MHD_HTTP_SERVICE_UNAVAILABLE},
+        {"Restarting", MHD_HTTP_SERVICE_UNAVAILABLE},
+        {"NotConfigured", MHD_HTTP_SERVICE_UNAVAILABLE},
+        {"TooManyClients", MHD_HTTP_SERVICE_UNAVAILABLE},
+        {"Internal", MHD_HTTP_SERVICE_UNAVAILABLE},
+    };
+    const char *dot = strrchr(error, '.');
+    const char *name = dot ? dot + 1 : error;
+
+    for (size_t i = 0; i < ELEMENTS(statuses); i++)
+        if (strcmp(statuses[i].name, name) == 0)
+            return statuses[i].status;
+    return strncmp(name, "NoSuch", 6) == 0 ? MHD_HTTP_NOT_FOUND : MHD_HTTP_CONFLICT;
+}
+
+enum MHD_Result answer_error(struct MHD_Connection *connection, const struct varlink_reply *reply)
+{
+    return answer_json(
+        connection, answer_status_of(reply->error),
+        json_pack("{s:s, s:O}", "error", reply->error, "parameters", reply->parameters));
+}

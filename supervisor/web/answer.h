@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Answers to browsers, with the headers that all of them have. */
+
+#include "supervisor/web/question.h"
+#include <microhttpd.h>
+
+/* Adds the headers that keep a page of ours to itself. */
+void answer_harden(struct MHD_Response *response);
+
+/* Sends it and gives up the reference; NULL = out of memory. */
+enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
+                            struct MHD_Response *response);
+
+/* Takes ownership of `body`; NULL = out of memory. */
+enum MHD_Result answer_json(struct MHD_Connection *connection, unsigned status, json_t *body);
+
+/* Takes ownership of `text`, as answer_json(). `type` is static. */
+enum MHD_Result answer_text(struct MHD_Connection *connection, const char *type, char *text,
+                            size_t size);
+
+/* {"error": short name, "reason": a sentence}. `allow`: methods, for 405. */
+enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned status,
+                               const char *reason, const char *allow);
+
+/* Answers with why the supervisor did not reply, or with its error. */
+enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *socket, int failure);
+enum MHD_Result answer_error(struct MHD_Connection *connection, const struct varlink_reply *reply);
+
+/* The HTTP status for an error of the supervisor, by its full name. */
+unsigned answer_status_of(const char *error);

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/web/exchange.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/metrics/metrics.h"
+#include "supervisor/web/answer.h"
+#include "supervisor/web/page.h"
+#include "supervisor/web/route.h"
+#include "supervisor/web/visitor.h"
+#include <string.h>
+
+#define URL_MAX ((size_t)512)
+
+struct exchange {
+    struct site *site;
+    struct MHD_Connection *connection;
+    const struct page_file *file; /* either this */
+    const struct route *route;    /* or this */
+    bool head;
+    char *body; /* owned */
+    size_t body_size;
+    bool body_too_large;
+    struct parameters parameters;
+    struct waiter waiter;
+    bool suspended, answered;
+    struct outcome outcome; /* once answered */
+};
+
+static enum MHD_Result refuse(const struct exchange *exchange, unsigned status, const char *reason)
+{
+    return answer_refusal(exchange->connection, status, reason, NULL);
+}
+
+static enum MHD_Result no_memory(const struct exchange *exchange)
+{
+    return refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "troupe-web is out of memory");
+}
+
+/* ---- the headers */
+
+static const char *header(struct MHD_Connection *connection, const char *name)
+{
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+static enum MHD_Result count_host(void *userdata, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
+{
+    unsigned *n = userdata;
+
+    (void)kind;
+    (void)value;
+    *n += strcasecmp(name, "Host") == 0;
+    return MHD_YES;
+}
+
+static unsigned check_headers(const struct exchange *exchange, const char **ret_reason)
+{
+    struct MHD_Connection *connection = exchange->connection;
+    struct guard_request request = {
+        .change = exchange->route && exchange->route->change,
+        .page = exchange->file != NULL,
+        .host = header(connection, "Host"),
+        .origin = header(connection, "Origin"),
+        .fetch_site = header(connection, "Sec-Fetch-Site"),
+        .content_type = header(connection, "Content-Type"),
+        .content_length = header(connection, "Content-Length"),
+        .authorization = header(connection, "Authorization"),
+    };
+
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &request.n_hosts);
+    return guard_check(&exchange->site->guard, &request, ret_reason);
+}
+
+static const char *allowed_methods(const struct exchange *exchange)
+{
+    return exchange->route && exchange->route->change ? "POST" : "GET, HEAD";
+}
+
+static bool is_allowed_method(const struct exchange *exchange, const char *method)
+{
+    if (exchange->route && exchange->route->change)
+        return strcmp(method, "POST") == 0;
+    return strcmp(method, "GET") == 0 || exchange->head;
+}
+
+/* Answers at once unless the request is to be served. */
+static enum MHD_Result admit(struct exchange *exchange, const char *url, const char *method)
+{
+    const char *reason = NULL;
+    unsigned status;
+
+    if (strlen(url) > URL_MAX)
+        return refuse(exchange, MHD_HTTP_URI_TOO_LONG, "the path is longer than 512 bytes");
+    exchange->file = page_find(url);
+    exchange->route = exchange->file ? NULL : route_find(url);
+    exchange->head = strcmp(method, "HEAD") == 0;
+    if ((exchange->file || exchange->route) && !is_allowed_method(exchange, method))
+        return answer_refusal(exchange->connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                              "this path does not have that method", allowed_methods(exchange));
+    status = check_headers(exchange, &reason);
+    if (status != 0)
+        return refuse(exchange, status, reason);
+    if (!exchange->file && !exchange->route)
+        return refuse(exchange, MHD_HTTP_NOT_FOUND, "there is nothing at this path");
+    visitor_give(exchange->connection, clock_deadline(VISITOR_ANSWER));
+    return MHD_YES;
+}
+
+/* ---- the parameters */
+
+struct reading {
+    struct exchange *exchange;
+    struct parameter_reason *reason;
+    int r;
+};
+
+static enum MHD_Result add_argument(void *userdata, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    struct reading *reading = userdata;
+
+    (void)kind;
+    reading->r = parameters_add_text(&reading->exchange->parameters,
+                                     reading->exchange->route->parameters, name,
+                                     value ? value : "", reading->reason);
+    return reading->r == 0 ? MHD_YES : MHD_NO;
+}
+
+/* Returns 0, PARAMETER_E_BAD or -ENOMEM. */
+static int read_parameters(struct exchange *exchange, struct parameter_reason *reason)
+{
+    struct reading reading = {.exchange = exchange, .reason = reason};
+    int r = parameters_init(&exchange->parameters);
+
+    if (r < 0)
+        return r;
+    /* Changes take nothing from the address, which ends up in logs. */
+    if (exchange->route->change)
+        r = parameters_add_body(&exchange->parameters, exchange->route->parameters,
+                                exchange->body ? exchange->body : "", exchange->body_size, reason);
+    else
+        MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, add_argument,
+                                  &reading);
+    if (r == 0)
+        r = reading.r;
+    return r == 0 ? parameters_complete(&exchange->parameters, exchange->route->parameters, reason)
+                  : r;
+}
+
+/* ---- the supervisor */
+
+static void on_outcome(struct waiter *waiter, const struct outcome *outcome)
+{
+    struct exchange *exchange = list_entry(waiter, struct exchange, waiter);
+
+    exchange->answered = true;
+    exchange->outcome.failure = outcome->failure;
+    exchange->outcome.reply.parameters = json_incref(outcome->reply.parameters);
+    if (outcome->reply.error) {
+        exchange->outcome.reply.error = strdup(outcome->reply.error);
+        if (!exchange->outcome.reply.error)
+            exchange->outcome.failure = -ENOMEM;
+    }
+    if (exchange->suspended) {
+        exchange->suspended = false;
+        MHD_resume_connection(exchange->connection);
+    }
+}
+
+static void ask(struct exchange *exchange)
+{
+    const struct question_options options = {
+        .method = exchange->route->method,
+        .parameters = exchange->parameters.call,
+        .shared = !exchange->route->change,
+        .join = exchange->route->kind == ROUTE_METRICS ? metrics_join : NULL,
+    };
+
+    questions_ask(&exchange->site->questions, &options, clock_now(), &exchange->waiter);
+    if (!exchange->answered) {
+        exchange->suspended = true;
+        MHD_suspend_connection(exchange->connection);
+    }
+}
+
+static enum MHD_Result answer_metrics(const struct exchange *exchange)
+{
+    enum metrics_format format = metrics_negotiate(header(exchange->connection, "Accept"));
+    size_t size;
+    char *text = metrics_to_text(exchange->outcome.reply.parameters, format, &size);
+
+    return answer_text(exchange->connection, metrics_content_type(format), text, size);
+}
+
+static enum MHD_Result answer_outcome(const struct exchange *exchange)
+{
+    const struct outcome *outcome = &exchange->outcome;
+    const struct route *route = exchange->route;
+
+    if (outcome->failure < 0)
+        return answer_failure(exchange->connection, exchange->site->questions.socket,
+                              outcome->failure);
+    if (outcome->reply.error)
+        return answer_error(exchange->connection, &outcome->reply);
+    if (route->kind == ROUTE_METRICS)
+        return answer_metrics(exchange);
+    return answer_json(exchange->connection, MHD_HTTP_OK,
+                       route->view ? route->view(outcome->reply.parameters,
+                                                 exchange->parameters.local)
+                                   : json_incref(outcome->reply.parameters));
+}
+
+/* ---- the request */
+
+static enum MHD_Result answer_session(const struct exchange *exchange)
+{
+    const struct guard *guard = &exchange->site->guard;
+    bool has_token = token_matches(&guard->token, header(exchange->connection, "Authorization"));
+
+    return answer_json(exchange->connection, MHD_HTTP_OK,
+                       json_pack("{s:s, s:b, s:b}", "version", TROUPE_VERSION, "changes",
+                                 guard->allow_changes, "token", has_token));
+}
+
+static enum MHD_Result serve_route(struct exchange *exchange)
+{
+    struct parameter_reason reason;
+    int r;
+
+    if (exchange->body_too_large)
+        return refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "a change must have at most 64 KiB");
+    r = read_parameters(exchange, &reason);
+    if (r != 0)
+        return r < 0 ? no_memory(exchange) : refuse(exchange, MHD_HTTP_BAD_REQUEST, reason.text);
+    if (exchange->route->kind == ROUTE_SESSION)
+        return answer_session(exchange);
+    if (exchange->route->kind == ROUTE_EVENTS) {
+        visitor_give(exchange->connection, USEC_INFINITY);
+        return feed_answer(&exchange->site->feed, exchange->connection, exchange->head);
+    }
+    ask(exchange);
+    return exchange->answered ? answer_outcome(exchange) : MHD_YES;
+}
+
+/* Keeps a part of the body, up to the bound. */
+static void take_body(struct exchange *exchange, const char *part, size_t size)
+{
+    char *body;
+
+    if (exchange->body_too_large || exchange->body_size + size > GUARD_BODY_MAX) {
+        exchange->body_too_large = true;
+        return;
+    }
+    body = realloc(exchange->body, exchange->body_size + size);
+    if (!body) {
+        exchange->body_too_large = true;
+        return;
+    }
+    memcpy(body + exchange->body_size, part, size);
+    exchange->body = body;
+    exchange->body_size += size;
+}
+
+static struct exchange *exchange_new(struct site *site, struct MHD_Connection *connection)
+{
+    struct exchange *exchange = calloc(1, sizeof(*exchange));
+
+    if (!exchange)
+        return NULL;
+    exchange->site = site;
+    exchange->connection = connection;
+    exchange->waiter.done = on_outcome;
+    list_init(&exchange->waiter.node);
+    return exchange;
+}
+
+/* The library calls it with the headers, with each part of the body, at the end, and again after the
+ * connection was suspended. */
+enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connection, const char *url,
+                                const char *method, const char *version, const char *upload,
+                                size_t *upload_size, void **context)
+{
+    struct exchange *exchange = *context;
+
+    (void)version;
+    if (!exchange) {
+        *context = exchange = exchange_new(userdata, connection);
+        return exchange ? admit(exchange, url, method) : MHD_NO;
+    }
+    if (*upload_size > 0) {
+        take_body(exchange, upload, *upload_size);
+        *upload_size = 0;
+        return MHD_YES;
+    }
+    if (exchange->answered)
+        return answer_outcome(exchange);
+    return exchange->file ? page_answer(connection, exchange->file) : serve_route(exchange);
+}
+
+void exchange_completed(void *userdata, struct MHD_Connection *connection, void **context,
+                        enum MHD_RequestTerminationCode code)
+{
+    struct exchange *exchange = *context;
+
+    (void)userdata;
+    (void)code;
+    *context = NULL;
+    visitor_give(connection, clock_deadline(VISITOR_IDLE));
+    if (!exchange)
+        return;
+    list_unlink(&exchange->waiter.node);
+    parameters_deinit(&exchange->parameters);
+    varlink_reply_deinit(&exchange->outcome.reply);
+    free(exchange->body);
+    free(exchange);
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* One request of a browser and its answer. */
+
+#include "supervisor/web/site.h"
+
+/* For MHD_start_daemon(); `userdata` is the struct site. */
+enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connection, const char *url,
+                                const char *method, const char *version, const char *upload,
+                                size_t *upload_size, void **context);
+
+/* For MHD_OPTION_NOTIFY_COMPLETED. */
+void exchange_completed(void *userdata, struct MHD_Connection *connection, void **context,
+                        enum MHD_RequestTerminationCode code);

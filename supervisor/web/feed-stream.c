@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The streams to browsers, and what is kept for them. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/web/answer.h"
+#include "supervisor/web/feed-private.h"
+#include <string.h>
+
+struct stream {
+    struct list node;
+    struct feed *feed;
+    struct MHD_Connection *connection;
+    int fd;        /* of the connection */
+    size_t place;  /* in the poller */
+    uint64_t next; /* the piece that is sent */
+    size_t offset; /* how much of it is sent */
+    char *greeting; /* sent first; owned */
+    bool suspended, over;
+};
+
+static void drop_first(struct feed *feed)
+{
+    char **piece = &feed->pieces[feed->first++ % FEED_KEPT];
+
+    feed->bytes -= strlen(*piece);
+    free(TAKE_PTR(*piece));
+}
+
+void feed_drop_pieces(struct feed *feed)
+{
+    while (feed->first < feed->next)
+        drop_first(feed);
+}
+
+static void wake(struct stream *stream)
+{
+    if (!stream->suspended)
+        return;
+    stream->suspended = false;
+    MHD_resume_connection(stream->connection);
+}
+
+void feed_add(struct feed *feed, char *piece)
+{
+    if (!piece)
+        return;
+    if (feed->next - feed->first == FEED_KEPT)
+        drop_first(feed);
+    feed->pieces[feed->next++ % FEED_KEPT] = piece;
+    feed->bytes += strlen(piece);
+    while (feed->bytes > FEED_KEPT_BYTES)
+        drop_first(feed);
+    list_for_each (node, &feed->streams)
+        wake(list_entry(node, struct stream, node));
+}
+
+void feed_prepare_streams(struct feed *feed, struct poller *poller)
+{
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        stream->place = stream->suspended ? poller_add(poller, stream->fd, POLLRDHUP) : POLLER_MAX;
+    }
+}
+
+/* The library does not look at a connection that is suspended. */
+void feed_run_streams(struct feed *feed, const struct poller *poller)
+{
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        if (poller_events(poller, stream->place) != 0) {
+            stream->over = true;
+            wake(stream);
+        }
+    }
+}
+
+void feed_stop(struct feed *feed)
+{
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        stream->over = true;
+        wake(stream);
+    }
+}
+
+static ssize_t copy_from(const char *text, size_t *offset, char *buffer, size_t max, bool *ret_all)
+{
+    size_t left = strlen(text) - *offset, size = left < max ? left : max;
+
+    memcpy(buffer, text + *offset, size);
+    *offset += size;
+    *ret_all = size == left;
+    return (ssize_t)size;
+}
+
+static ssize_t send_greeting(struct stream *stream, char *buffer, size_t max)
+{
+    bool all;
+    ssize_t n = copy_from(stream->greeting, &stream->offset, buffer, max, &all);
+
+    if (all) {
+        free(TAKE_PTR(stream->greeting));
+        stream->offset = 0;
+    }
+    return n;
+}
+
+static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size_t max)
+{
+    struct stream *stream = userdata;
+    const struct feed *feed = stream->feed;
+    bool all;
+    ssize_t n;
+
+    (void)position;
+    if (stream->over || stream->next < feed->first)
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    if (stream->greeting)
+        return send_greeting(stream, buffer, max);
+    if (stream->next == feed->next) {
+        stream->suspended = true;
+        MHD_suspend_connection(stream->connection);
+        return 0;
+    }
+    n = copy_from(feed->pieces[stream->next % FEED_KEPT], &stream->offset, buffer, max, &all);
+    if (all) {
+        stream->next++;
+        stream->offset = 0;
+    }
+    return n;
+}
+
+static void free_stream(void *userdata)
+{
+    struct stream *stream = userdata;
+
+    list_unlink(&stream->node);
+    stream->feed->n_streams--;
+    free(stream->greeting);
+    free(stream);
+}
+
+static struct stream *stream_new(struct feed *feed, struct MHD_Connection *connection)
+{
+    struct stream *stream = calloc(1, sizeof(*stream));
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+    if (!stream)
+        return NULL;
+    *stream = (struct stream){
+        .feed = feed,
+        .connection = connection,
+        .fd = info ? info->connect_fd : -1,
+        .place = POLLER_MAX,
+        .next = feed->next,
+        .greeting = strdup(feed->here ? "retry: 1000\nevent: here\ndata: {}\n\n" : "retry: 1000\n\n"),
+    };
+    if (!stream->greeting) {
+        free(stream);
+        return NULL;
+    }
+    list_push_back(&feed->streams, &stream->node);
+    feed->n_streams++;
+    return stream;
+}
+
+static struct MHD_Response *make_response(struct feed *feed, struct MHD_Connection *connection,
+                                          bool only_headers)
+{
+    struct MHD_Response *response;
+    struct stream *stream;
+
+    if (only_headers)
+        return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    stream = stream_new(feed, connection);
+    if (!stream)
+        return NULL;
+    response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, stream,
+                                                 free_stream);
+    if (!response)
+        free_stream(stream);
+    return response;
+}
+
+enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection, bool only_headers)
+{
+    struct MHD_Response *response;
+
+    if (feed->n_streams >= FEED_STREAMS_MAX)
+        return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                              "too many browsers listen to events already", NULL);
+    response = make_response(feed, connection, only_headers);
+    if (response) {
+        MHD_add_response_header(response, "Content-Type", "text/event-stream");
+        MHD_add_response_header(response, "Cache-Control", "no-store");
+        /* Asks a reverse proxy to pass on each event at once. */
+        MHD_add_response_header(response, "X-Accel-Buffering", "no");
+    }
+    return answer_send(connection, MHD_HTTP_OK, response);
+}

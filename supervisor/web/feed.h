@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Events of the supervisor as they come, to any number of browsers (server-sent events). There is one
+ * connection to the supervisor, and only while somebody listens. The last events are kept once for
+ * all; a browser that falls further behind is disconnected, and connects again.
+ *
+ * Events of the stream: "event", with an Event of io.troupe.Supervisor; "here" and "away" with the
+ * reason, when the connection to the supervisor is made and lost: what happened meanwhile is not told.
+ */
+
+#include "shared/base/list.h"
+#include "supervisor/caller/varlink-client.h"
+#include "supervisor/web/poller.h"
+#include <microhttpd.h>
+
+#define FEED_STREAMS_MAX 48
+#define FEED_KEPT        512
+#define FEED_KEPT_BYTES  ((size_t)4 << 20)
+
+struct feed {
+    const char *socket; /* of the supervisor; borrowed */
+    struct varlink_client client;
+    size_t place; /* of the connection in the poller */
+    bool here;
+    usec_t retry_at, pause, heartbeat_at;
+    struct list streams;
+    unsigned n_streams;
+    /* The piece n, for n in [first, next), is pieces[n % FEED_KEPT]. */
+    char *pieces[FEED_KEPT];
+    uint64_t first, next;
+    size_t bytes;
+};
+
+void feed_init(struct feed *feed, const char *socket);
+void feed_deinit(struct feed *feed);
+
+/* Begins a stream; 503 if there are too many. `only_headers`: for HEAD. */
+enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection,
+                            bool only_headers);
+
+/* Before and after the loop waits. */
+void feed_prepare(struct feed *feed, struct poller *poller);
+void feed_run(struct feed *feed, const struct poller *poller, usec_t now);
+
+/* Ends all streams. */
+void feed_stop(struct feed *feed);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/web/guard.h"
+
+#include "shared/base/cleanup.h"
+#include <ctype.h>
+#include <microhttpd.h>
+#include <string.h>
+#include <strings.h>
+
+#define NAME_MAX_SIZE 253
+
+static bool is_character(char c, bool address)
+{
+    return address ? isxdigit((unsigned char)c) || c == ':' || c == '.'
+                   : isalnum((unsigned char)c) || c == '-' || c == '.' || c == '_';
+}
+
+/* The size of the name or address that a text begins with; 0 if there is none. */
+static size_t name_size(const char *text)
+{
+    bool address = *text == '[';
+    size_t size = address;
+
+    while (is_character(text[size], address))
+        size++;
+    if (address)
+        return text[size] == ']' && size > 1 && size < NAME_MAX_SIZE ? size + 1 : 0;
+    return size <= NAME_MAX_SIZE ? size : 0;
+}
+
+bool guard_is_name(const char *text)
+{
+    size_t size = name_size(text);
+
+    return size > 0 && text[size] == '\0';
+}
+
+/* Nothing, or a colon and a port. */
+static bool is_port(const char *text)
+{
+    size_t digits;
+
+    if (*text == '\0')
+        return true;
+    digits = strspn(text + 1, "0123456789");
+    return *text == ':' && digits > 0 && digits <= 5 && text[1 + digits] == '\0';
+}
+
+static bool is_one_of(const char *name, size_t size, const char *const *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strlen(list[i]) == size && strncasecmp(list[i], name, size) == 0)
+            return true;
+    return false;
+}
+
+bool guard_knows_host(const struct guard *guard, const char *host)
+{
+    static const char *const loopback[] = {"localhost", "127.0.0.1", "[::1]"};
+    size_t size = name_size(host);
+
+    return size > 0 && is_port(host + size) &&
+           (is_one_of(host, size, loopback, ELEMENTS(loopback)) ||
+            is_one_of(host, size, guard->hosts, guard->n_hosts));
+}
+
+/* A page that this server has served has the origin "http://" or "https://" and its host. */
+static bool is_own_origin(const char *origin, const char *host)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+
+    for (size_t i = 0; i < ELEMENTS(schemes); i++)
+        if (strncasecmp(origin, schemes[i], strlen(schemes[i])) == 0)
+            return strcasecmp(origin + strlen(schemes[i]), host) == 0;
+    return false;
+}
+
+static bool is_json(const char *type)
+{
+    static const char json[] = "application/json";
+    const char *rest;
+
+    if (!type || strncasecmp(type, json, sizeof(json) - 1) != 0)
+        return false;
+    rest = type + sizeof(json) - 1;
+    return *rest == '\0' || *rest == ';' || *rest == ' ';
+}
+
+static bool is_too_large(const char *length)
+{
+    return length && (strlen(length) > 9 || strtoul(length, NULL, 10) > GUARD_BODY_MAX);
+}
+
+static unsigned refuse(unsigned status, const char *reason, const char **ret_reason)
+{
+    *ret_reason = reason;
+    return status;
+}
+
+/* Requests that a page of somebody else makes a browser send. */
+static unsigned check_origin(const struct guard_request *request, const char **ret_reason)
+{
+    const char *site = request->fetch_site;
+
+    if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
+        return refuse(MHD_HTTP_FORBIDDEN, "another site's page must not ask for this", ret_reason);
+    if (request->origin && !is_own_origin(request->origin, request->host))
+        return refuse(MHD_HTTP_FORBIDDEN, "the header Origin names another site", ret_reason);
+    return 0;
+}
+
+static unsigned check_change(const struct guard *guard, const struct guard_request *request,
+                             const char **ret_reason)
+{
+    if (!guard->allow_changes)
+        return refuse(MHD_HTTP_FORBIDDEN,
+                      "this page only shows; troupe-web --allow-changes permits changes",
+                      ret_reason);
+    if (!is_json(request->content_type))
+        return refuse(MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                      "a change must have the Content-Type application/json", ret_reason);
+    if (is_too_large(request->content_length))
+        return refuse(MHD_HTTP_CONTENT_TOO_LARGE, "a change must have at most 64 KiB", ret_reason);
+    return 0;
+}
+
+unsigned guard_check(const struct guard *guard, const struct guard_request *request,
+                     const char **ret_reason)
+{
+    unsigned status;
+
+    if (request->n_hosts != 1)
+        return refuse(MHD_HTTP_BAD_REQUEST, "a request must have one header Host", ret_reason);
+    if (!guard_knows_host(guard, request->host))
+        return refuse(MHD_HTTP_MISDIRECTED_REQUEST,
+                      "not served under this name; troupe-web --host=NAME allows it", ret_reason);
+    if (request->page)
+        return 0;
+    status = check_origin(request, ret_reason);
+    if (status == 0 && request->change)
+        status = check_change(guard, request, ret_reason);
+    if (status == 0 && (request->change || guard->require_token) &&
+        !token_matches(&guard->token, request->authorization))
+        return refuse(MHD_HTTP_UNAUTHORIZED,
+                      "needs the token of troupe-web, as \"Authorization: Bearer TOKEN\"",
+                      ret_reason);
+    return status;
+}

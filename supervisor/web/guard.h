@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Decides by a request's headers whether it is served. Knows nothing of sockets or of the library. */
+
+#include "supervisor/web/token.h"
+
+/* Bodies of changes are small. */
+#define GUARD_BODY_MAX ((size_t)64 << 10)
+
+struct guard {
+    const char *const *hosts; /* besides localhost, 127.0.0.1 and [::1]; borrowed */
+    size_t n_hosts;
+    bool allow_changes;
+    bool require_token;
+    struct token token;
+};
+
+/* What a request's headers say; NULL = there is no such header. Borrowed. */
+struct guard_request {
+    bool change; /* POST */
+    bool page;   /* a file of the page, which everybody may have */
+    unsigned n_hosts;
+    const char *host;
+    const char *origin;
+    const char *fetch_site; /* Sec-Fetch-Site, which current browsers send */
+    const char *content_type;
+    const char *content_length;
+    const char *authorization;
+};
+
+/* Returns 0 to serve it, or an HTTP status with `*ret_reason`, a sentence. */
+unsigned guard_check(const struct guard *guard, const struct guard_request *request,
+                     const char **ret_reason);
+
+/* Whether it can be a host's name or an address, "[::1]" included, without a port. */
+bool guard_is_name(const char *text);
+
+/* Whether browsers may use this value of the header "Host". */
+bool guard_knows_host(const struct guard *guard, const char *host);

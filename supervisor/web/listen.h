@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Sockets on which browsers connect. */
+
+#include "supervisor/web/options.h"
+
+/*
+ * Returns how many there are in `fds`, which the caller owns: those that the service manager has
+ * passed, or new ones bound to the addresses of the options. Prints errors; returns -errno then.
+ * Refuses addresses that other machines can reach unless the options allow that.
+ */
+int listen_open(const struct options *options, int fds[OPTIONS_LISTEN_MAX]);
+
+/* As listen_open() for one address, "127.0.0.1:80", "[::1]:80" or "80". Returns a descriptor. */
+int listen_bind(const char *address, bool allow_remote);

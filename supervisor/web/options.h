@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The command line of troupe-web. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define OPTIONS_LISTEN_MAX 4
+#define OPTIONS_HOSTS_MAX  16
+
+#define OPTIONS_SOCKET "/run/troupe/troupe.sock"
+#define OPTIONS_LISTEN "127.0.0.1:7670"
+
+/* All texts are borrowed from the arguments. */
+struct options {
+    const char *socket; /* of the supervisor */
+    const char *listen[OPTIONS_LISTEN_MAX];
+    size_t n_listen;
+    const char *hosts[OPTIONS_HOSTS_MAX]; /* names of this machine that browsers may use */
+    size_t n_hosts;
+    const char *token_file;
+    bool allow_remote;
+    bool allow_changes;
+    bool require_token; /* for looking, too */
+};
+
+enum {
+    _OPTIONS_E_SUCCESS,
+    OPTIONS_E_DONE,  /* the help or the version was printed */
+    OPTIONS_E_USAGE, /* a message was printed to standard error */
+};
+
+/* Returns 0 or OPTIONS_E_*. */
+int options_parse(struct options *ret, int argc, char *argv[]);

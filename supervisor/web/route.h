@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The paths below /api, and which method of the supervisor answers each. Nothing else is forwarded. */
+
+#include "supervisor/web/parameter.h"
+
+/* Makes the answer out of a reply; returns a new reference, or NULL when out of memory. */
+typedef json_t *(*route_view_fn)(json_t *reply, const json_t *local);
+
+enum route_kind {
+    ROUTE_CALL,    /* forwards a call */
+    ROUTE_METRICS, /* the same, as text for Prometheus */
+    ROUTE_EVENTS,  /* a stream of events */
+    ROUTE_SESSION, /* what this browser may do */
+};
+
+struct route {
+    const char *path;
+    enum route_kind kind;
+    bool change; /* POST, never shared with other browsers; all others are GET */
+    const char *method;
+    const struct parameter *parameters;
+    route_view_fn view; /* NULL = the reply as it is */
+};
+
+/* Returns NULL if there is none. */
+const struct route *route_find(const char *path);

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/web/view.h"
+
+#include "shared/base/cleanup.h"
+#include <stdbool.h>
+#include <string.h>
+
+/* Which part of the workers, or of the cells, is kept; all of it counts. */
+struct slice {
+    size_t offset, limit;
+};
+
+/* A shallow copy without some members. The list ends with NULL. */
+static json_t *copy_without(json_t *object, const char *const *names)
+{
+    json_t *copy = json_copy(object);
+
+    for (; copy && *names; names++)
+        json_object_del(copy, *names);
+    return copy;
+}
+
+static json_t *light_death(json_t *death)
+{
+    static const char *const heavy[] = {"state", "stderr", "messages", NULL};
+
+    return copy_without(death, heavy);
+}
+
+/* As its copy with a light death in the member of that name. */
+static json_t *with_light_death(json_t *copy, const char *name)
+{
+    json_t *death = json_object_get(copy, name);
+
+    if (death && json_object_set_new(copy, name, light_death(death)) < 0) {
+        json_decref(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+static json_t *light_worker(json_t *worker)
+{
+    static const char *const heavy[] = {"published", NULL};
+
+    return with_light_death(copy_without(worker, heavy), "last_death");
+}
+
+/* Maps the names of states to how many workers are in them. */
+static json_t *count_states(const json_t *workers)
+{
+    json_t *counts = json_object(), *worker;
+    size_t i;
+
+    json_array_foreach (workers, i, worker) {
+        const char *state = json_string_value(json_object_get(worker, "state"));
+        json_int_t n = json_integer_value(json_object_get(counts, state ? state : ""));
+
+        if (state)
+            json_object_set_new(counts, state, json_integer(n + 1));
+    }
+    return counts;
+}
+
+typedef json_t *(*light_fn)(json_t *item);
+
+static json_t *slice_of(const json_t *array, struct slice slice, light_fn light)
+{
+    json_t *kept = json_array();
+
+    for (size_t i = slice.offset; i < json_array_size(array) && i - slice.offset < slice.limit; i++)
+        if (json_array_append_new(kept, light(json_array_get(array, i))) < 0) {
+            json_decref(kept);
+            return NULL;
+        }
+    return kept;
+}
+
+/* A group or a cell, counted, without its workers and cells. */
+static json_t *summary_of(json_t *group)
+{
+    static const char *const heavy[] = {"workers", "cells", NULL};
+    const json_t *workers = json_object_get(group, "workers");
+    json_t *copy = copy_without(group, heavy);
+
+    if (copy && workers &&
+        (json_object_set_new(copy, "workers_total",
+                             json_integer((json_int_t)json_array_size(workers))) < 0 ||
+         json_object_set_new(copy, "workers_by_state", count_states(workers)) < 0)) {
+        json_decref(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+/* A group or a cell with a page of its workers. */
+static json_t *with_workers(json_t *group, struct slice slice)
+{
+    json_t *copy = summary_of(group);
+
+    if (copy && json_object_set_new(copy, "workers",
+                                    slice_of(json_object_get(group, "workers"), slice,
+                                             light_worker)) < 0) {
+        json_decref(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+static json_t *detail_of(json_t *group, struct slice slice)
+{
+    json_t *cells = json_object_get(group, "cells"), *copy, *kept;
+
+    if (!cells)
+        return with_workers(group, slice);
+    copy = summary_of(group);
+    if (json_array_size(cells) == 1) {
+        kept = json_array();
+        if (json_array_append_new(kept, with_workers(json_array_get(cells, 0), slice)) < 0) {
+            json_decref(kept);
+            kept = NULL;
+        }
+    } else {
+        kept = slice_of(cells, slice, summary_of);
+    }
+    if (copy && json_object_set_new(copy, "cells", kept) < 0) {
+        json_decref(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+json_t *view_status(json_t *reply, const json_t *local)
+{
+    json_t *groups = json_array(), *group;
+    const json_t *limit = json_object_get(local, "limit");
+    const struct slice slice = {
+        .offset = (size_t)json_integer_value(json_object_get(local, "offset")),
+        .limit = (size_t)json_integer_value(limit),
+    };
+    size_t i;
+
+    json_array_foreach (json_object_get(reply, "groups"), i, group)
+        if (json_array_append_new(groups, limit ? detail_of(group, slice) : summary_of(group)) <
+            0) {
+            json_decref(groups);
+            return NULL;
+        }
+    return json_pack("{s:o}", "groups", groups);
+}
+
+json_t *view_event(json_t *event)
+{
+    return with_light_death(json_copy(event), "death");
+}
+
+json_t *view_events(json_t *reply, const json_t *local)
+{
+    const struct slice all = {.limit = SIZE_MAX};
+    json_t *copy = json_copy(reply);
+
+    (void)local;
+    if (copy && json_object_set_new(copy, "events",
+                                    slice_of(json_object_get(reply, "events"), all, view_event)) <
+                    0) {
+        json_decref(copy);
+        return NULL;
+    }
+    return copy;
+}
