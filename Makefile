@@ -49,6 +49,7 @@ LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,n
 pkg = $(shell $(PKG_CONFIG) --libs $(1))
 URING_LIBS = $(eval URING_LIBS := $$(call pkg,liburing))$(URING_LIBS)
 SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd jansson sqlite3))$(SUPERVISOR_LIBS)
+WEB_LIBS = $(eval WEB_LIBS := $$(call pkg,libsystemd jansson libmicrohttpd))$(WEB_LIBS)
 CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,libsystemd jansson))$(CTL_LIBS)
 CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
 # From its archive: a worker that is restarted often starts faster.
@@ -62,9 +63,10 @@ JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 below = $(sort $(shell find $(1) -name '$(2)'))
 SHARED := $(call below,shared,*.c)
 KEEPER := $(filter-out %/main.c,$(call below,supervisor/keeper,*.c))
-SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/%,$(call below,supervisor,*.c))
+SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/% supervisor/web/%,$(call below,supervisor,*.c))
 CALLER := $(call below,supervisor/caller,*.c)
 CTL := $(filter-out %/main.c,$(call below,supervisor/ctl,*.c))
+WEB := $(filter-out %/main.c,$(call below,supervisor/web,*.c))
 WORKER := $(filter-out worker/exec/% worker/examples/%,$(call below,worker,*.c))
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
 UNIT_TESTS := $(call below,tests/unit,test-*.c)
@@ -92,7 +94,7 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
-PROGRAMS := $(BUILD)/trouped $(BUILD)/trouped-supervisor $(BUILD)/troupectl $(BUILD)/troupe-exec
+PROGRAMS := $(BUILD)/trouped $(BUILD)/trouped-supervisor $(BUILD)/troupectl $(BUILD)/troupe-web $(BUILD)/troupe-exec
 LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
@@ -134,6 +136,9 @@ $(BUILD)/faults/obj/%.o: %.c $(STAMP)
 INCBIN := $(shell grep -ls incbin $(SUPERVISOR))
 $(call object,$(INCBIN)) $(call fault_object,$(INCBIN)): $(INTERFACES)
 
+# So is the page.
+$(call object,supervisor/web/page.c): $(wildcard supervisor/web/page/*)
+
 # Convenience archives: a link takes from them what it needs.
 define archive
 	$(call say,AR,$@)
@@ -143,6 +148,7 @@ $(BUILD)/libshared.a: $(call object,$(SHARED)); $(archive)
 $(BUILD)/libsupervisor.a: $(call object,$(SUPERVISOR)); $(archive)
 $(BUILD)/libcaller.a: $(call object,$(CALLER)); $(archive)
 $(BUILD)/libctl.a: $(call object,$(CTL)); $(archive)
+$(BUILD)/libweb.a: $(call object,$(WEB)); $(archive)
 $(BUILD)/libworker.a: $(call object,$(WORKER)); $(archive)
 $(BUILD)/libexec.a: $(call object,$(EXEC)); $(archive)
 $(BUILD)/libhelpers.a: $(call object,$(UNIT_HELPERS)); $(archive)
@@ -191,6 +197,10 @@ $(BUILD)/troupectl: $(BUILD)/obj/supervisor/ctl/main.o $(BUILD)/libctl.a $(BUILD
 		$(BUILD)/libsupervisor.a $(BUILD)/libtroupe.a $(BUILD)/libshared.a
 	$(link) $(CTL_LIBS)
 
+$(BUILD)/troupe-web: $(BUILD)/obj/supervisor/web/main.o $(BUILD)/libweb.a $(BUILD)/libcaller.a \
+		$(BUILD)/libsupervisor.a $(BUILD)/libshared.a
+	$(link) $(WEB_LIBS)
+
 $(BUILD)/troupe-exec: $(BUILD)/obj/worker/exec/troupe-exec.o $(BUILD)/libexec.a $(BUILD)/libtroupe.a \
 		$(BUILD)/libshared.a
 	$(link)
@@ -225,7 +235,7 @@ endef
 $(foreach name,$(EXAMPLES),$(eval $(call example,$(name))))
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD)/libctl.a $(BUILD)/libcaller.a \
-		$(BUILD)/libexec.a $(BUILD)/libsupervisor.a $(BUILD)/libworker.a $(BUILD)/libshared.a
+		$(BUILD)/libexec.a $(BUILD)/libweb.a $(BUILD)/libsupervisor.a $(BUILD)/libworker.a $(BUILD)/libshared.a
 	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS) $(WRAPPED)
 # Lets an allocation of the library fail.
 $(BUILD)/tests/unit/message/test-actor: WRAPPED := -Wl,--wrap=malloc
@@ -441,7 +451,7 @@ SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@
 install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
-	$(call install_all,755,$(BUILD)/troupectl,$(BINDIR)) \
+	$(call install_all,755,$(BUILD)/troupectl $(BUILD)/troupe-web,$(BINDIR)) \
 	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade,$(LIBEXECDIR)) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \

@@ -121,9 +121,9 @@ static enum MHD_Result add_argument(void *userdata, enum MHD_ValueKind kind, con
     struct reading *reading = userdata;
 
     (void)kind;
-    reading->r = parameters_add_text(&reading->exchange->parameters,
-                                     reading->exchange->route->parameters, name,
-                                     value ? value : "", reading->reason);
+    reading->r =
+        parameters_add_text(&reading->exchange->parameters, reading->exchange->route->parameters,
+                            name, value ? value : "", reading->reason);
     return reading->r == 0 ? MHD_YES : MHD_NO;
 }
 
@@ -206,9 +206,9 @@ static enum MHD_Result answer_outcome(const struct exchange *exchange)
     if (route->kind == ROUTE_METRICS)
         return answer_metrics(exchange);
     return answer_json(exchange->connection, MHD_HTTP_OK,
-                       route->view ? route->view(outcome->reply.parameters,
-                                                 exchange->parameters.local)
-                                   : json_incref(outcome->reply.parameters));
+                       route->view
+                           ? route->view(outcome->reply.parameters, exchange->parameters.local)
+                           : json_incref(outcome->reply.parameters));
 }
 
 /* ---- the request */
@@ -275,8 +275,8 @@ static struct exchange *exchange_new(struct site *site, struct MHD_Connection *c
     return exchange;
 }
 
-/* The library calls it with the headers, with each part of the body, at the end, and again after the
- * connection was suspended. */
+/* The library calls it with the headers, with each part of the body, at the end, and again after
+ * the connection was suspended. */
 enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connection, const char *url,
                                 const char *method, const char *version, const char *upload,
                                 size_t *upload_size, void **context)

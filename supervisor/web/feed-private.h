@@ -5,7 +5,11 @@
 
 #include "supervisor/web/feed.h"
 
-/* Keeps a piece of the streams, takes ownership of it (NULL = it is lost), and wakes those that wait. */
+/* A browser that has gone without a word is noticed at the next one. */
+#define FEED_HEARTBEAT (15 * USEC_PER_SEC)
+
+/* Keeps a piece of the streams, takes ownership of it (NULL = it is lost), and wakes those that
+ * wait. */
 void feed_add(struct feed *feed, char *piece);
 void feed_drop_pieces(struct feed *feed);
 

@@ -11,10 +11,10 @@ struct stream {
     struct list node;
     struct feed *feed;
     struct MHD_Connection *connection;
-    int fd;        /* of the connection */
-    size_t place;  /* in the poller */
-    uint64_t next; /* the piece that is sent */
-    size_t offset; /* how much of it is sent */
+    int fd;         /* of the connection */
+    size_t place;   /* in the poller */
+    uint64_t next;  /* the piece that is sent */
+    size_t offset;  /* how much of it is sent */
     char *greeting; /* sent first; owned */
     bool suspended, over;
 };
@@ -158,14 +158,16 @@ static struct stream *stream_new(struct feed *feed, struct MHD_Connection *conne
         .fd = info ? info->connect_fd : -1,
         .place = POLLER_MAX,
         .next = feed->next,
-        .greeting = strdup(feed->here ? "retry: 1000\nevent: here\ndata: {}\n\n" : "retry: 1000\n\n"),
+        .greeting =
+            strdup(feed->here ? "retry: 1000\nevent: here\ndata: {}\n\n" : "retry: 1000\n\n"),
     };
     if (!stream->greeting) {
         free(stream);
         return NULL;
     }
     list_push_back(&feed->streams, &stream->node);
-    feed->n_streams++;
+    if (feed->n_streams++ == 0)
+        feed->heartbeat_at = clock_deadline(FEED_HEARTBEAT);
     return stream;
 }
 
@@ -180,8 +182,8 @@ static struct MHD_Response *make_response(struct feed *feed, struct MHD_Connecti
     stream = stream_new(feed, connection);
     if (!stream)
         return NULL;
-    response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, stream,
-                                                 free_stream);
+    response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, stream, free_stream);
     if (!response)
         free_stream(stream);
     return response;

@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A browser that has gone without a word is noticed at the next one. */
-#define HEARTBEAT (15 * USEC_PER_SEC)
 #define PAUSE_MIN (250 * USEC_PER_MSEC)
 #define PAUSE_MAX (4 * USEC_PER_SEC)
 /* In one turn, so that other browsers are served between them. */
@@ -75,7 +73,7 @@ static void forward(struct feed *feed, const json_t *reply)
     json_t *event;
     size_t i;
 
-    json_array_foreach (json_object_get(reply, "events"), i, event)
+    json_array_foreach(json_object_get(reply, "events"), i, event)
         say(feed, "event", view_event(event));
 }
 
@@ -132,7 +130,7 @@ void feed_run(struct feed *feed, const struct poller *poller, usec_t now)
     if (feed->client.fd >= 0)
         receive(feed, now);
     if (now >= feed->heartbeat_at) {
-        feed->heartbeat_at = usec_add(now, HEARTBEAT);
+        feed->heartbeat_at = usec_add(now, FEED_HEARTBEAT);
         feed_add(feed, strdup(": still here\n\n"));
     }
 }

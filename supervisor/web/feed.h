@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * Events of the supervisor as they come, to any number of browsers (server-sent events). There is one
- * connection to the supervisor, and only while somebody listens. The last events are kept once for
- * all; a browser that falls further behind is disconnected, and connects again.
+ * Events of the supervisor as they come, to any number of browsers (server-sent events). There is
+ * one connection to the supervisor, and only while somebody listens. The last events are kept once
+ * for all; a browser that falls further behind is disconnected, and connects again.
  *
  * Events of the stream: "event", with an Event of io.troupe.Supervisor; "here" and "away" with the
- * reason, when the connection to the supervisor is made and lost: what happened meanwhile is not told.
+ * reason, when the connection to the supervisor is made and lost: what happened meanwhile is not
+ * told.
  */
 
 #include "shared/base/list.h"

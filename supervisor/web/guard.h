@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Decides by a request's headers whether it is served. Knows nothing of sockets or of the library. */
+/* Decides by a request's headers whether it is served. Knows nothing of sockets or of the library.
+ */
 
 #include "supervisor/web/token.h"
 

@@ -144,7 +144,8 @@ static int take_passed(int fd, bool allow_remote)
     union address address;
     socklen_t size = sizeof(address);
 
-    if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0 || getsockname(fd, &address.any, &size) < 0) {
+    if (sd_is_socket(fd, AF_UNSPEC, SOCK_STREAM, 1) <= 0 ||
+        getsockname(fd, &address.any, &size) < 0) {
         log_error("descriptor %d, which the service manager has passed, is not a listening socket",
                   fd);
         return -EINVAL;

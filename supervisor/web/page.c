@@ -43,7 +43,10 @@ struct page_file {
     const char *path, *type, *begin, *end;
 };
 
-#define SCRIPT(symbol) {"/" #symbol ".js", "text/javascript; charset=utf-8", page_##symbol, page_##symbol##_end}
+#define SCRIPT(symbol)                                                                             \
+    {                                                                                              \
+        "/" #symbol ".js", "text/javascript; charset=utf-8", page_##symbol, page_##symbol##_end    \
+    }
 
 static const struct page_file files[] = {
     {"/", "text/html; charset=utf-8", page_index, page_index_end},

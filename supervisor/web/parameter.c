@@ -156,7 +156,8 @@ int parameters_add_body(struct parameters *parameters, const struct parameter *t
 
     if (!json_is_object(root))
         return bad(reason, "the body", "must be a JSON object");
-    json_object_foreach (root, name, value) {
+    json_object_foreach(root, name, value)
+    {
         r = add(parameters, table, name, json_incref(value), reason);
         if (r != 0)
             break;
@@ -172,7 +173,8 @@ int parameters_complete(struct parameters *parameters, const struct parameter *t
 
         if (table->required && !json_object_get(home, table->name))
             return bad(reason, table->name, "is missing");
-        if (table->type == PARAMETER_LIMIT && !json_object_get(home, table->name) &&
+        if (table->type == PARAMETER_LIMIT && !table->local &&
+            !json_object_get(home, table->name) &&
             json_object_set_new(home, table->name, json_integer(PARAMETER_LIMIT_DEFAULT)) < 0)
             return -ENOMEM;
     }

@@ -53,6 +53,7 @@ int parameters_add_text(struct parameters *parameters, const struct parameter *t
 int parameters_add_body(struct parameters *parameters, const struct parameter *table,
                         const char *body, size_t size, struct parameter_reason *reason);
 
-/* Checks that nothing is missing, and sets the default of the limit. As parameters_add_text(). */
+/* Checks that nothing is missing, and sets the default of a limit for the supervisor. As
+ * parameters_add_text(). */
 int parameters_complete(struct parameters *parameters, const struct parameter *table,
                         struct parameter_reason *reason);

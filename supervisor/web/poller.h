@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What one turn of the loop waits for: descriptors and a time. Everything has its bound elsewhere. */
+/* What one turn of the loop waits for: descriptors and a time. Everything has its bound elsewhere.
+ */
 
 #include "shared/base/clock.h"
 #include <poll.h>

@@ -11,7 +11,7 @@ struct question {
     question_join_fn join;
     struct varlink_client client; /* while it is pending */
     bool pending;
-    usec_t until; /* pending: the time-out; else how long the outcome is good */
+    usec_t until;  /* pending: the time-out; else how long the outcome is good */
     json_t *whole; /* replies so far, with `join` */
     struct outcome outcome;
 };
@@ -68,7 +68,8 @@ static void fail(struct questions *questions, struct question *question, int fai
 /* The same for equal questions; NULL when out of memory. */
 static char *make_key(const struct question_options *options)
 {
-    _cleanup_free_ char *parameters = json_dumps(options->parameters, JSON_COMPACT | JSON_SORT_KEYS);
+    _cleanup_free_ char *parameters =
+        json_dumps(options->parameters, JSON_COMPACT | JSON_SORT_KEYS);
     size_t size = parameters ? strlen(options->method) + strlen(parameters) + 2 : 0;
     char *key = parameters ? malloc(size) : NULL;
 
@@ -128,8 +129,8 @@ static void begin(struct questions *questions, struct question *question,
     int r = varlink_client_init(&question->client, questions->socket, 0);
 
     if (r == 0)
-        r = varlink_client_send(&question->client, options->method, json_incref(options->parameters),
-                                options->join != NULL);
+        r = varlink_client_send(&question->client, options->method,
+                                json_incref(options->parameters), options->join != NULL);
     if (r < 0) {
         fail(questions, question, r, now);
         return;

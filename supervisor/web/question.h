@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Calls to the supervisor on behalf of browsers. A question that many ask is sent once: who asks the
- * same while the reply is on its way, or within a second after it came, gets that one. Nothing is
- * sent unless somebody asks. Nothing waits: the loop of the program runs them.
+ * Calls to the supervisor on behalf of browsers. A question that many ask is sent once: who asks
+ * the same while the reply is on its way, or within a second after it came, gets that one. Nothing
+ * is sent unless somebody asks. Nothing waits: the loop of the program runs them.
  */
 
 #include "shared/base/list.h"
@@ -18,7 +18,8 @@
 #define QUESTIONS_GOOD    USEC_PER_SEC
 #define QUESTIONS_TIMEOUT (5 * USEC_PER_SEC)
 
-/* Adds a reply of several to those before it, in `whole`, an empty object at first. 0 or -ENOMEM. */
+/* Adds a reply of several to those before it, in `whole`, an empty object at first. 0 or -ENOMEM.
+ */
 typedef int (*question_join_fn)(json_t *whole, const json_t *part);
 
 /* What came of it: the reply, which may be an error, or -errno in `failure`. */
@@ -46,8 +47,8 @@ void questions_deinit(struct questions *questions);
 
 struct question_options {
     const char *method;
-    json_t *parameters; /* borrowed */
-    bool shared;        /* looks only: may be answered by what another browser got */
+    json_t *parameters;    /* borrowed */
+    bool shared;           /* looks only: may be answered by what another browser got */
     question_join_fn join; /* not NULL: calls with "more" */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The paths below /api, and which method of the supervisor answers each. Nothing else is forwarded. */
+/* The paths below /api, and which method of the supervisor answers each. Nothing else is forwarded.
+ */
 
 #include "supervisor/web/parameter.h"
 

@@ -11,7 +11,8 @@
 #define MEMORY_MAX ((size_t)32 << 10)
 
 /* What browsers do wrong is no news. */
-static void on_log(void *userdata, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const char *format,
+                                                         va_list arguments)
 {
     char text[512];
 
@@ -33,12 +34,12 @@ static struct MHD_Daemon *start(struct server *server, struct site *site, int fd
         {MHD_OPTION_END, 0, NULL},
     };
 
-    return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL,
-        exchange_handle, site, MHD_OPTION_ARRAY, options, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS_MAX,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned)SERVER_CONNECTIONS_EACH,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, MEMORY_MAX, MHD_OPTION_END);
+    return MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL,
+                            NULL, exchange_handle, site, MHD_OPTION_ARRAY, options,
+                            MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                            (unsigned)SERVER_CONNECTIONS_MAX, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                            (unsigned)SERVER_CONNECTIONS_EACH, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            MEMORY_MAX, MHD_OPTION_END);
 }
 
 int server_init(struct server *server, struct site *site, const int *fds, int n_fds)

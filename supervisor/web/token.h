@@ -15,13 +15,14 @@ struct token {
 };
 
 /*
- * Reads the first line of a file. Returns 0; -EPERM if others may read or write it; -EINVAL if it is
- * not a regular file, or the line has not 16 to 256 printable characters without blanks; or -errno.
+ * Reads the first line of a file. Returns 0; -EPERM if others may read or write it; -EINVAL if it
+ * is not a regular file, or the line has not 16 to 256 printable characters without blanks; or
+ * -errno.
  */
 int token_read(struct token *ret, const char *path);
 
 /*
- * Whether this value of the header "Authorization" is "Bearer" and the token. The time that it takes
- * does not depend on where they differ. False if there is no token.
+ * Whether this value of the header "Authorization" is "Bearer" and the token. The time that it
+ * takes does not depend on where they differ. False if there is no token.
  */
 bool token_matches(const struct token *token, const char *authorization);

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 /* Which part of the workers, or of the cells, is kept; all of it counts. */
@@ -52,7 +53,8 @@ static json_t *count_states(const json_t *workers)
     json_t *counts = json_object(), *worker;
     size_t i;
 
-    json_array_foreach (workers, i, worker) {
+    json_array_foreach(workers, i, worker)
+    {
         const char *state = json_string_value(json_object_get(worker, "state"));
         json_int_t n = json_integer_value(json_object_get(counts, state ? state : ""));
 
@@ -98,9 +100,9 @@ static json_t *with_workers(json_t *group, struct slice slice)
 {
     json_t *copy = summary_of(group);
 
-    if (copy && json_object_set_new(copy, "workers",
-                                    slice_of(json_object_get(group, "workers"), slice,
-                                             light_worker)) < 0) {
+    if (copy &&
+        json_object_set_new(copy, "workers",
+                            slice_of(json_object_get(group, "workers"), slice, light_worker)) < 0) {
         json_decref(copy);
         return NULL;
     }
@@ -140,12 +142,13 @@ json_t *view_status(json_t *reply, const json_t *local)
     };
     size_t i;
 
-    json_array_foreach (json_object_get(reply, "groups"), i, group)
-        if (json_array_append_new(groups, limit ? detail_of(group, slice) : summary_of(group)) <
-            0) {
-            json_decref(groups);
-            return NULL;
-        }
+    json_array_foreach(json_object_get(reply, "groups"), i,
+                       group) if (json_array_append_new(groups, limit ? detail_of(group, slice)
+                                                                      : summary_of(group)) < 0)
+    {
+        json_decref(groups);
+        return NULL;
+    }
     return json_pack("{s:o}", "groups", groups);
 }
 
@@ -160,9 +163,9 @@ json_t *view_events(json_t *reply, const json_t *local)
     json_t *copy = json_copy(reply);
 
     (void)local;
-    if (copy && json_object_set_new(copy, "events",
-                                    slice_of(json_object_get(reply, "events"), all, view_event)) <
-                    0) {
+    if (copy &&
+        json_object_set_new(copy, "events",
+                            slice_of(json_object_get(reply, "events"), all, view_event)) < 0) {
         json_decref(copy);
         return NULL;
     }

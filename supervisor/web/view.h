@@ -9,11 +9,11 @@
 #include <jansson.h>
 
 /*
- * Of GetStatus. Each group and cell gets "workers_total" and "workers_by_state", an object of counts,
- * instead of its workers; each group loses its cells. With "limit" in `local`, the groups keep cells
- * and workers from "offset" on, at most "limit" of each; a group of which the reply has one cell
- * alone keeps that cell's workers instead. Published states and what workers wrote before they died
- * are left out of workers.
+ * Of GetStatus. Each group and cell gets "workers_total" and "workers_by_state", an object of
+ * counts, instead of its workers; each group loses its cells. With "limit" in `local`, the groups
+ * keep cells and workers from "offset" on, at most "limit" of each; a group of which the reply has
+ * one cell alone keeps that cell's workers instead. Published states and what workers wrote before
+ * they died are left out of workers.
  */
 json_t *view_status(json_t *reply, const json_t *local);
 

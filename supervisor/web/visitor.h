@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Connections of browsers, and the time that each has for its next step. The library only counts the
- * time without any byte, so that one byte now and then would keep a connection for good.
+ * Connections of browsers, and the time that each has for its next step. The library only counts
+ * the time without any byte, so that one byte now and then would keep a connection for good.
  */
 
 #include "shared/base/list.h"

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: MIT
+"""troupe-web: what it tells, whom it refuses, and what bounds it has."""
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from troupe import ACTOR, LIMIT, Supervisor
+from web_client import TOKEN, TROUPE_WEB, Web
+
+GROUP = f"[Group]\nExecStart={ACTOR}\n[Pool]\nSize=2\n"
+
+
+class WebTest(unittest.TestCase):
+    def supervisor(self, groups=None, **options):
+        return Supervisor(self, groups or {"work": GROUP}, **options).start()
+
+    def token_file(self, mode=0o600, text=TOKEN + "\n"):
+        fd, path = tempfile.mkstemp(prefix="troupe-web-token-")
+        self.addCleanup(os.unlink, path)
+        os.write(fd, text.encode())
+        os.fchmod(fd, mode)
+        os.close(fd)
+        return path
+
+    def changing(self, supervisor, *options):
+        return Web(self, supervisor.socket_path, "--allow-changes", "--token-file", self.token_file(), *options)
+
+    def fails(self, status, *options, stderr):
+        done = subprocess.run([TROUPE_WEB, "--socket", "/nowhere", *options], capture_output=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        self.assertIn(stderr, done.stderr.decode())
+
+
+class Telling(WebTest):
+    def test_M5_status_is_that_of_the_socket_with_counts_instead_of_workers(self):
+        supervisor = self.supervisor({"work": GROUP, "cells": GROUP + "Cells=by-key\n"})
+        web = Web(self, supervisor.socket_path)
+        supervisor.do("cells", "x", key="a")
+        supervisor.do("cells", "x", key="b")
+        cells, work = web.get("/api/status")["groups"]
+        expected = supervisor.group("work")
+        self.assertEqual(work["workers_by_state"], {"idle": 2})
+        self.assertEqual({k: v for k, v in work.items() if not k.startswith("workers")},
+                         {k: v for k, v in expected.items() if k != "workers"})
+        self.assertNotIn("cells", cells)
+        self.assertEqual(cells["cells_total"], 2)
+
+    def test_M5_a_page_of_workers_and_of_cells(self):
+        supervisor = self.supervisor({"work": GROUP.replace("2", "5"), "cells": GROUP + "Cells=by-key\n"})
+        web = Web(self, supervisor.socket_path)
+        for key in "abc":
+            supervisor.do("cells", "x", key=key)
+        [work] = web.get("/api/status?target=work&offset=3&limit=10")["groups"]
+        self.assertEqual([w["name"] for w in work["workers"]], ["work/3", "work/4"])
+        self.assertEqual(work["workers_total"], 5)
+        [cells] = web.get("/api/status?target=cells&offset=1&limit=1")["groups"]
+        self.assertEqual([c["key"] for c in cells["cells"]], ["b"])
+        self.assertEqual(cells["cells"][0]["workers_total"], 2)
+        [cell] = web.get("/api/status?target=cells/c&limit=10")["groups"]
+        self.assertEqual([w["name"] for w in cell["cells"][0]["workers"]], ["cells/c/0", "cells/c/1"])
+
+    def test_M5_a_change_is_seen_at_once_by_the_next_question(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        self.assertEqual(web.get("/api/status")["groups"][0]["state"], "running")
+        supervisor.call("Pause", target="work")
+        supervisor.until(lambda: web.get("/api/status")["groups"][0]["state"] == "paused")
+
+    def test_M5_jobs_deaths_and_dead_letters(self):
+        supervisor = self.supervisor({"work": GROUP + "[Jobs]\nMaxRetries=0\n"})
+        web = Web(self, supervisor.socket_path)
+        job = supervisor.create("work", "crash", id="the-job")
+        self.assertEqual(supervisor.wait_job(job)["state"], "dead")
+        self.assertEqual(web.get(f"/api/job?id={job}")["job"]["state"], "dead")
+        self.assertEqual([j["id"] for j in web.get("/api/jobs?ended=true&state=dead")["jobs"]], [job])
+        [death] = web.get("/api/deaths")["deaths"]
+        self.assertEqual(death["job"], job)
+        [letter] = web.get("/api/dead-letters?queue=dead_letters&reason=job")["letters"]
+        self.assertEqual(letter["job"], job)
+        self.assertEqual(web.get(f"/api/dead-letter?id={letter['id']}")["letter"]["job"], job)
+        self.assertIn("job.dead", [e["type"] for e in web.get("/api/past-events")["events"]])
+        self.assertEqual(web.status("/api/job?id=nobody"), 404)
+
+    def test_M5_events_come_as_they_happen(self):
+        supervisor = self.supervisor()
+        events = Web(self, supervisor.socket_path).events()
+        self.assertEqual(events.next()[0], "here")
+        os.kill(supervisor.worker("work/0")["pid"], signal.SIGKILL)
+        died = events.wait("event", type="worker.died", worker="work/0")
+        self.assertEqual(died["death"]["signal"], "SIGKILL")
+        self.assertNotIn("stderr", died["death"])
+
+    def test_M5_the_files_of_the_page(self):
+        web = Web(self, "/nowhere")
+        for path, kind in (("/", "text/html"), ("/style.css", "text/css"), ("/page.js", "text/javascript")):
+            status, headers, body = web.ask(path)
+            self.assertEqual(status, 200)
+            self.assertIn(kind, headers["Content-Type"])
+            self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+            self.assertNotIn("unsafe", headers["Content-Security-Policy"])
+            self.assertEqual(web.ask(path, If_None_Match=headers["ETag"])[::2], (304, b""))
+            status, head, nothing = web.ask(path, "HEAD")
+            self.assertEqual((status, head["Content-Length"], nothing), (200, str(len(body)), b""))
+
+    def test_M5_nobody_asks_the_supervisor_while_nobody_looks(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        web.get("/api/status")
+        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
+        events = web.events()
+        self.assertEqual(events.next()[0], "here")
+        self.assertEqual(supervisor.call("GetInfo")["clients"], 2)
+        events.close()
+        supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
+
+
+class Away(WebTest):
+    def test_M5_a_supervisor_that_is_away_is_said_and_found_again(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        events = web.events()
+        self.assertEqual(events.next()[0], "here")
+        supervisor.stop()
+        events.wait("away")
+        status, _, body = web.ask("/api/info")
+        self.assertEqual(status, 503)
+        self.assertIn("is trouped running?", json.loads(body)["reason"])
+        self.assertEqual(web.status("/"), 200)
+        supervisor.start()
+        events.wait("here")
+        supervisor.until(lambda: web.status("/api/info") == 200)
+
+    def test_M5_a_supervisor_that_hangs_holds_nobody_up(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        with supervisor.stopped():
+            waiting = web.raw(f"GET /api/info HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+            self.assertEqual(web.status("/"), 200)
+            self.assertIn(b"503", waiting.recv(1 << 16).partition(b"\r\n")[0])
+        supervisor.until(lambda: web.status("/api/info") == 200)
+
+    def test_M5_calls_to_a_supervisor_that_hangs_are_bounded(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        with supervisor.stopped():
+            waiting = [web.raw(f"GET /api/job?id={n} HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode()) for n in range(16)]
+            supervisor_is_full = [web.ask("/api/job?id=one-more") for _ in range(4)]
+            answers = [connection.recv(1 << 16) for connection in waiting]
+        self.assertTrue(all(b"503" in answer.partition(b"\r\n")[0] for answer in answers))
+        self.assertEqual({status for status, _, _ in supervisor_is_full}, {503})
+
+
+class Refusing(WebTest):
+    def test_M5_names_that_are_not_ours_are_refused(self):
+        web = Web(self, "/nowhere", "--host", "box.example", "--host", "192.0.2.1")
+        port = web.port
+        for host in ("localhost", f"LocalHost:{port}", "127.0.0.1", "[::1]:80", "box.example", f"192.0.2.1:{port}"):
+            self.assertEqual(web.status("/", Host=host), 200, host)
+        for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "[::2]", "127.0.0.2", "localhost:",
+                     "localhost:80:80", "box.example@evil.example", "xbox.example", "box.example.", "a/localhost", "\x80"):
+            self.assertEqual(web.status("/", Host=host), 421, host)
+        self.assertEqual(web.status("/", Host=["localhost", "localhost"]), 400)
+        self.assertEqual(web.status("/", Host=None), 400)
+
+    def test_M5_paths_and_methods_that_are_not_there_are_refused(self):
+        web = Web(self, "/nowhere")
+        for path in ("/nothing", "/api", "/api/", "/page/page.js", "/../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "//", "/index.html",
+                     "/style.css/", "/api/info%0a", "/api/Info"):
+            self.assertEqual(web.status(path), 404, path)
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH"):
+            status, headers, _ = web.ask("/", method)
+            self.assertEqual((status, headers["Allow"]), (405, "GET, HEAD"), method)
+        self.assertEqual(web.ask("/api/purge")[1]["Allow"], "POST")
+        self.assertEqual(web.status("/" + "x" * 600), 414)
+
+    def test_M5_parameters_that_are_not_there_or_too_large_are_refused(self):
+        web = Web(self, "/nowhere")
+        for query in ("status?nothing=1", "status?limit=0", "status?limit=201", "status?limit=-1", "deaths?cursor=x", "jobs?ended=yes", "job",
+                      "job?id=1&id=2", "job?id=" + "x" * 600, "job?id=%ff%fe", "deaths?cursor=99999999999999999999", "session?x=1"):
+            self.assertEqual(web.status("/api/" + query), 400, query)
+
+    def test_M5_pages_of_other_sites_get_nothing(self):
+        web = Web(self, self.supervisor().socket_path)
+        for headers in ({"Sec_Fetch_Site": "cross-site"}, {"Sec_Fetch_Site": "same-site"}, {"Origin": "https://evil.example"},
+                        {"Origin": "null"}, {"Origin": f"http://{web.name}.evil.example"}):
+            self.assertEqual(web.status("/api/info", **headers), 403, headers)
+        self.assertEqual(web.status("/api/info", Sec_Fetch_Site="same-origin", Origin=f"http://{web.name}"), 200)
+        self.assertIsNone(web.ask("/api/info", Origin=f"http://{web.name}")[1]["Access-Control-Allow-Origin"])
+
+    def test_M5_changes_need_permission_a_token_and_a_page_of_ours(self):
+        supervisor = self.supervisor()
+        pause = {"target": "work"}
+        self.assertEqual(Web(self, supervisor.socket_path).post("/api/pause", pause)[0], 403)
+        only_token = Web(self, supervisor.socket_path, "--token-file", self.token_file())
+        self.assertEqual(only_token.post("/api/pause", pause)[0], 403)
+        web = self.changing(supervisor)
+        for token in (None, "", "wrong", TOKEN[:-1], TOKEN + "x", TOKEN.upper()):
+            self.assertEqual(web.post("/api/pause", pause, token=token)[0], 401, token)
+        self.assertEqual(web.post(f"/api/pause?token={TOKEN}", pause, token=None)[0], 401)
+        self.assertEqual(web.post("/api/pause", pause, Content_Type="text/plain")[0], 415)
+        self.assertEqual(web.post("/api/pause", pause, Content_Type="application/x-www-form-urlencoded")[0], 415)
+        self.assertEqual(web.post("/api/pause", pause, Origin="https://evil.example")[0], 403)
+        self.assertEqual(web.post("/api/pause", pause, Sec_Fetch_Site="cross-site")[0], 403)
+        self.assertEqual(web.post("/api/pause", {"target": "work", "force": True})[0], 400)
+        self.assertEqual(web.post("/api/pause", [1])[0], 400)
+        self.assertEqual(supervisor.group("work")["state"], "running")
+        self.assertEqual(web.post("/api/pause", pause, Origin=f"http://{web.name}"), (200, {}))
+        self.assertEqual(supervisor.group("work")["state"], "paused")
+
+    def test_M5_dead_letters_are_sent_again_and_purged(self):
+        supervisor = self.supervisor({"work": GROUP + "[Jobs]\nMaxRetries=0\n"})
+        web = self.changing(supervisor)
+        for name in "abc":
+            supervisor.wait_job(supervisor.create("work", "crash", id=name))
+        first, second, third = web.get("/api/dead-letters")["letters"]
+        status, answer = web.post("/api/send-again", {"id": first["id"]})
+        self.assertEqual((status, answer["requeued"]), (200, 1))
+        self.assertEqual(web.post("/api/purge", {"id": second["id"]}), (200, {"purged": 1}))
+        self.assertEqual(web.post("/api/purge", {"id": second["id"]})[0], 404)
+        self.assertEqual(web.post("/api/purge", {"job": third["job"]}), (200, {"purged": 1}))
+        self.assertEqual(web.post("/api/purge", {})[0], 400)
+
+    def test_M5_with_require_token_only_the_page_itself_is_for_everybody(self):
+        web = Web(self, self.supervisor().socket_path, "--require-token", "--token-file", self.token_file())
+        self.assertEqual(web.status("/"), 200)
+        for path in ("/api/info", "/api/events", "/api/session", "/metrics"):
+            self.assertEqual(web.status(path), 401, path)
+        self.assertEqual(web.status("/api/info", Authorization=f"Bearer {TOKEN}"), 200)
+
+    def test_M5_bad_options_end_it_with_a_reason(self):
+        self.fails(2, "--allow-changes", stderr="needs --token-file")
+        self.fails(2, "--require-token", stderr="needs --token-file")
+        self.fails(2, "--host", "a b", stderr="must be a name")
+        self.fails(2, "operand", stderr="no operands")
+        self.fails(1, "--listen", "0.0.0.0:0", stderr="other machines can reach")
+        self.fails(1, "--listen", "[::]:0", stderr="other machines can reach")
+        self.fails(1, "--listen", "localhost", stderr="must be ADDRESS:PORT")
+        self.fails(1, "--token-file", self.token_file(0o644), stderr="others may read it")
+        self.fails(1, "--token-file", self.token_file(0o660), stderr="others may write it")
+        self.fails(1, "--token-file", self.token_file(text="short\n"), stderr="must be a file whose first line")
+        self.fails(1, "--token-file", "/", stderr="must be a file")
+
+
+class Bounds(WebTest):
+    def refused(self, web, status, data):
+        """An answer to what was not read to its end may be lost; there is no other one then."""
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            self.assertEqual(web.raw(data).recv(1 << 16).split(b" ")[1], status, data[:200])
+
+    def test_M5_headers_and_bodies_are_bounded(self):
+        web = self.changing(self.supervisor())
+        head = f"POST /api/pause HTTP/1.1\r\nHost: {web.name}\r\nContent-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\n".encode()
+        self.refused(web, b"431", head + b"X: " + b"x" * 100000)
+        self.refused(web, b"431", head + b"X: x\r\n" * 10000)
+        self.refused(web, b"414", b"GET /?" + b"x" * 100000)
+        self.refused(web, b"413", head + b"Content-Length: 70000\r\n\r\n")
+        self.refused(web, b"413", head + b"Content-Length: 99999999999999999999\r\n\r\n")
+        self.refused(web, b"400", head + b"Content-Length: -1\r\n\r\n")
+        chunk = b"%x\r\n%s\r\n" % (10000, b"x" * 10000)
+        self.refused(web, b"413", head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * 10 + b"0\r\n\r\n")
+
+    def test_M5_garbage_is_answered_or_closed(self):
+        web = Web(self, "/nowhere")
+        for data in (b"\0\n" * 100, b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", os.urandom(4096)):
+            connection = web.raw(data)
+            connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionResetError):
+                while connection.recv(1 << 16):
+                    pass
+        self.assertEqual(web.status("/"), 200)
+
+    def test_M5_who_sends_a_byte_now_and_then_is_closed(self):
+        web = Web(self, "/nowhere")
+        slow = web.raw(f"GET / HTTP/1.1\r\nHost: {web.name}\r\nX: ".encode())
+        slow.settimeout(0.5)
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            for _ in range(int(2 * LIMIT)):
+                slow.sendall(b"x")
+                with contextlib.suppress(TimeoutError):
+                    self.assertEqual(slow.recv(1), b"")
+                    break
+            else:
+                self.fail("a slow client was not closed")
+
+    def test_M5_connections_are_bounded(self):
+        web = Web(self, "/nowhere")
+        before = web.descriptors()
+        connections = []
+        for _ in range(1000):
+            connection = socket.socket()
+            connection.setblocking(False)
+            connection.connect_ex(("127.0.0.1", web.port))
+            connections.append(connection)
+        self.assertLessEqual(web.descriptors() - before, 130)
+        for connection in connections:
+            connection.close()
+        self.assertEqual(web.status("/"), 200)
+
+    def test_M5_streams_are_bounded_and_those_that_end_make_room(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        streams = [web.events() for _ in range(48)]
+        self.assertEqual({stream.next()[0] for stream in streams}, {"here"})
+        self.assertEqual(supervisor.call("GetInfo")["clients"], 2)
+        self.assertEqual(web.events().status, 503)
+        streams[0].close()
+        supervisor.until(lambda: web.events().status == 200)
+
+    def test_M5_a_browser_that_does_not_read_events_delays_nobody(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        web.raw(f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+        events = web.events()
+        events.wait("here")
+        for _ in range(300):
+            supervisor.call("Pause", target="work")
+            supervisor.call("Resume", target="work")
+        for _ in range(300):
+            events.wait("event", type="group.resumed")
+
+
+class Sockets(WebTest):
+    def test_M5_serves_the_sockets_of_the_service_manager(self):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            process = subprocess.Popen(
+                ["sh", "-c", f'exec 3<&{listener.fileno()}; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@"', "sh", TROUPE_WEB, "--socket", "/nowhere"],
+                pass_fds=[listener.fileno()], stderr=subprocess.DEVNULL)
+            try:
+                with socket.create_connection(listener.getsockname(), timeout=LIMIT) as connection:
+                    connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                    self.assertIn(b" 200 ", connection.recv(1 << 16))
+            finally:
+                process.terminate()
+                self.assertEqual(process.wait(LIMIT), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/web/question.h"
+#include "tests/unit/suite.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* A supervisor that answers when a test wants, and browsers that count what they get. */
+static char directory[64], path[96];
+static int listener;
+static struct questions questions;
+static usec_t now;
+
+struct browser {
+    struct waiter waiter;
+    unsigned answers;
+    int failure;
+    json_int_t number;
+};
+static struct browser browsers[QUESTIONS_PENDING_MAX + 1];
+
+static void on_done(struct waiter *waiter, const struct outcome *outcome)
+{
+    struct browser *browser = list_entry(waiter, struct browser, waiter);
+
+    browser->answers++;
+    browser->failure = outcome->failure;
+    browser->number = json_integer_value(json_object_get(outcome->reply.parameters, "n"));
+}
+
+static void set_up(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+
+    strcpy(directory, "/tmp/test-question-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(directory));
+    snprintf(path, sizeof(path), "%s/sock", directory);
+    strcpy(address.sun_path, path);
+    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    ck_assert_int_eq(bind(listener, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(listen(listener, 64), 0);
+    questions_init(&questions, path);
+    now = 1000 * USEC_PER_SEC;
+    memset(browsers, 0, sizeof(browsers));
+    for (size_t i = 0; i < ELEMENTS(browsers); i++)
+        browsers[i].waiter.done = on_done;
+}
+
+static void tear_down(void)
+{
+    questions_stop(&questions);
+    questions_deinit(&questions);
+    close(listener);
+    unlink(path);
+    rmdir(directory);
+}
+
+static void ask(size_t browser, const char *target, bool shared)
+{
+    json_t *parameters = json_pack("{s:s}", "target", target);
+    const struct question_options options = {
+        .method = "io.troupe.Test", .parameters = parameters, .shared = shared};
+
+    questions_ask(&questions, &options, now, &browsers[browser].waiter);
+    json_decref(parameters);
+}
+
+/* Accepts a call and replies with a number. Returns false if there was no call. */
+static bool reply(int number)
+{
+    char text[128];
+    int fd = accept(listener, NULL, NULL);
+
+    if (fd < 0)
+        return false;
+    ck_assert_int_gt(recv(fd, text, sizeof(text), 0), 0);
+    snprintf(text, sizeof(text), "{\"parameters\":{\"n\":%d}}", number);
+    ck_assert_int_gt(send(fd, text, strlen(text) + 1, 0), 0);
+    questions_run(&questions, now);
+    close(fd);
+    return true;
+}
+
+static void expect(size_t browser, unsigned answers, json_int_t number)
+{
+    ck_assert_uint_eq(browsers[browser].answers, answers);
+    ck_assert_int_eq(browsers[browser].number, number);
+}
+
+START_TEST(who_asks_the_same_at_the_same_time_gets_one_reply)
+{
+    ask(0, "a", true);
+    ask(1, "a", true);
+    ck_assert(reply(1));
+    ck_assert(!reply(2));
+    expect(0, 1, 1);
+    expect(1, 1, 1);
+}
+END_TEST
+
+START_TEST(a_reply_is_good_for_a_second)
+{
+    ask(0, "a", true);
+    ck_assert(reply(1));
+    now += USEC_PER_SEC - 1;
+    questions_run(&questions, now);
+    ask(1, "a", true);
+    expect(1, 1, 1);
+    now += 1;
+    ask(2, "a", true);
+    expect(2, 0, 0);
+    ck_assert(reply(2));
+    expect(2, 1, 2);
+}
+END_TEST
+
+START_TEST(other_questions_and_changes_are_asked_by_themselves)
+{
+    ask(0, "a", true);
+    ask(1, "b", true);
+    ask(2, "a", false);
+    ck_assert(reply(1) && reply(2) && reply(3));
+    expect(0, 1, 1);
+    expect(1, 1, 2);
+    expect(2, 1, 3);
+    ask(3, "a", false);
+    ck_assert(reply(4));
+    expect(3, 1, 4);
+}
+END_TEST
+
+START_TEST(calls_at_a_time_are_bounded)
+{
+    char target[16];
+
+    for (size_t i = 0; i < QUESTIONS_PENDING_MAX; i++) {
+        snprintf(target, sizeof(target), "%zu", i);
+        ask(i, target, true);
+    }
+    ask(QUESTIONS_PENDING_MAX, "one more", true);
+    ck_assert_int_eq(browsers[QUESTIONS_PENDING_MAX].failure, -EBUSY);
+    ck_assert(reply(1));
+    ask(QUESTIONS_PENDING_MAX, "one more", true);
+    expect(QUESTIONS_PENDING_MAX, 1, 0);
+}
+END_TEST
+
+START_TEST(what_is_remembered_is_bounded)
+{
+    char target[16];
+
+    for (int i = 0; i < 3 * QUESTIONS_MAX; i++) {
+        snprintf(target, sizeof(target), "%d", i);
+        ask(0, target, true);
+        ck_assert(reply(i));
+        ck_assert_uint_le(questions.n, QUESTIONS_MAX);
+    }
+    now += USEC_PER_SEC;
+    questions_run(&questions, now);
+    ck_assert_uint_eq(questions.n, 0);
+}
+END_TEST
+
+START_TEST(a_supervisor_that_hangs_is_given_up)
+{
+    struct poller poller;
+
+    ask(0, "a", true);
+    poller_reset(&poller);
+    questions_prepare(&questions, &poller);
+    ck_assert_uint_eq(poller.deadline, now + QUESTIONS_TIMEOUT);
+    now += QUESTIONS_TIMEOUT - 1;
+    questions_run(&questions, now);
+    expect(0, 0, 0);
+    now += 1;
+    questions_run(&questions, now);
+    expect(0, 1, 0);
+    ck_assert_int_eq(browsers[0].failure, -ETIMEDOUT);
+}
+END_TEST
+
+START_TEST(a_supervisor_that_is_away_is_said_at_once)
+{
+    questions.socket = "/nowhere/sock";
+    ask(0, "a", true);
+    expect(0, 1, 0);
+    ck_assert_int_eq(browsers[0].failure, -ENOENT);
+}
+END_TEST
+
+START_TEST(a_browser_that_has_gone_is_not_told)
+{
+    ask(0, "a", true);
+    ask(1, "a", true);
+    list_unlink(&browsers[0].waiter.node);
+    ck_assert(reply(1));
+    expect(0, 0, 0);
+    expect(1, 1, 1);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        who_asks_the_same_at_the_same_time_gets_one_reply,
+        a_reply_is_good_for_a_second,
+        other_questions_and_changes_are_asked_by_themselves,
+        calls_at_a_time_are_bounded,
+        what_is_remembered_is_bounded,
+        a_supervisor_that_hangs_is_given_up,
+        a_supervisor_that_is_away_is_said_at_once,
+        a_browser_that_has_gone_is_not_told,
+    };
+
+    return suite_run("question", set_up, tear_down, tests, ELEMENTS(tests));
+}
