@@ -447,6 +447,7 @@ SUBSTITUTE = sed -e 's|@prefix@|$(PREFIX)|g' -e 's|@libdir@|$(LIBDIR)|g' -e 's|@
 	-e 's|"worker/troupe.h"|<troupe.h>|' -e 's|/usr/bin/troupe|$(BINDIR)/troupe|g' -e 's|/usr/libexec/troupe/|$(LIBEXECDIR)/|g' \
 	-e 's|/usr/share/troupe/|$(PREFIX)/share/troupe/|g' -e 's|/usr/share/doc/troupe/|$(DOCDIR)/|g'
 
+COMPLETION := supervisor/ctl/complete
 # MODE:SOURCE:DESTINATION. `uninstall` removes exactly these. Mode "in": 644, after substitution.
 install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
@@ -466,7 +467,9 @@ INSTALLED = \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
 	$(call install_all,644,$(wildcard units/sysusers.d/*),$(SYSTEMDDIR)/sysusers.d) \
 	$(call install_all,644,$(wildcard units/tmpfiles.d/*),$(SYSTEMDDIR)/tmpfiles.d) \
-	$(foreach file,$(wildcard supervisor/ctl/*.bash-completion),644:$(file):$(PREFIX)/share/bash-completion/completions/$(notdir $(basename $(file))))
+	644:$(COMPLETION)/troupectl.bash:$(PREFIX)/share/bash-completion/completions/troupectl \
+	644:$(COMPLETION)/_troupectl:$(PREFIX)/share/zsh/vendor-completions/_troupectl \
+	644:$(COMPLETION)/troupectl.fish:$(PREFIX)/share/fish/vendor_completions.d/troupectl.fish
 
 install: all
 	@$(MAKE) --no-print-directory install-files

@@ -17,6 +17,8 @@ void help_all(void)
     for (size_t i = 0; i < n_verbs; i++) {
         char left[64];
 
+        if (verb_table[i].hidden)
+            continue;
         snprintf(left, sizeof(left), "%s %s", verb_table[i].name, verb_table[i].operands);
         if (strlen(left) > LEFT_WIDTH)
             printf("  %s\n  %*s %s\n", left, LEFT_WIDTH, "", verb_table[i].summary);

@@ -330,6 +330,17 @@ const struct verb verb_table[] = {
         .options = 0, .run = verb_version,
         .examples = "  troupectl version\n",
     },
+    {
+        .name = "complete", .operands = "WORD...", .operands_max = ANY_NUMBER, .hidden = true,
+        .summary = "What a shell offers for the last of these words",
+        .details =
+            "A line for each word: the word, a tab, and what it is. A line that begins with a\n"
+            "tab says that names of files are offered, too.\n"
+            "Names that exist now come from the supervisor, if it answers within half a second,\n"
+            "or within --timeout.\n",
+        .options = OPTIONS_CONNECT, .run = verb_complete,
+        .examples = "  troupectl complete -- status ''\n",
+    },
 };
 /* clang-format on */
 
@@ -338,11 +349,13 @@ const size_t n_verbs = ELEMENTS(verb_table);
 const struct verb *verb_find(const char *name)
 {
     const char *names[ELEMENTS(verb_table) + 1] = {NULL};
+    size_t n = 0;
 
     for (size_t i = 0; i < n_verbs; i++) {
         if (strcmp(verb_table[i].name, name) == 0)
             return &verb_table[i];
-        names[i] = verb_table[i].name;
+        if (!verb_table[i].hidden)
+            names[n++] = verb_table[i].name;
     }
     complain_unknown(suggest_nearest(name, names), "; 'troupectl help' lists them",
                      "unknown verb '%s'", name);

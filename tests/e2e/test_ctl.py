@@ -10,11 +10,10 @@ import signal
 import subprocess
 import unittest
 
-from troupe import ACTOR, LIMIT, TOP, TROUPECTL, Bell, TestCase, ini, text
+from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini, text
 
 os.environ["LC_ALL"] = "C.UTF-8"  # marks and lines as most people see them
 
-COMPLETION = os.path.join(TOP, "supervisor", "ctl", "troupectl.bash-completion")
 FAST = {"MaxRetries": 1, "BackoffMinSec": "10ms", "BackoffMaxSec": "20ms"}
 FOREVER = {"StartLimitBurst": 0, "MinSec": "10ms", "MaxSec": "20ms"}
 
@@ -554,42 +553,6 @@ class Map(Ctl):
         self.assertRegex(seen.decode(), r"\ractor  [━─=-]+ +\d+%  1 done  ")
         bell.ring()
         self.assertEqual(mapping.wait(LIMIT), 0)
-
-
-class Completion(unittest.TestCase):
-    """Compares bash's completions with troupectl's help."""
-
-    def completed(self, *words):
-        script = ('source "$1"; shift; COMP_WORDS=(troupectl "$@"); COMP_CWORD=$#; _troupectl; '
-                  'printf "%s\\n" "${COMPREPLY[@]}"')
-        process = subprocess.run(["bash", "-c", script, "bash", COMPLETION, *words], text=True, check=True, timeout=LIMIT,
-                                 stdout=subprocess.PIPE, env={**os.environ, "TROUPE_SOCKET": "/dev/null/none",
-                                                              "PATH": f"{os.path.dirname(TROUPECTL)}:{os.environ['PATH']}"})
-        return process.stdout.split()
-
-    def said(self, pattern, *arguments):
-        process = subprocess.run([TROUPECTL, *arguments], text=True, check=True, timeout=LIMIT, stdout=subprocess.PIPE)
-        return re.findall(pattern, process.stdout, re.MULTILINE)
-
-    def setUp(self):
-        self.verbs = self.said(r"^  ([a-z-]+)(?: .*)?$", "help")
-        self.assertGreater(len(self.verbs), 30)
-
-    def test_all_verbs_are_completed(self):
-        self.assertEqual(sorted(self.completed("")), sorted(self.verbs))
-
-    def test_all_options_of_each_verb_are_completed(self):
-        for verb in self.verbs:
-            with self.subTest(verb):
-                options = self.said(r"^  (?:-., |    )(--[a-z-]+)", verb, "--help")
-                self.assertEqual(sorted(self.completed(verb, "--")), sorted(options))
-
-    def test_options_are_completed_after_a_flag_but_not_in_place_of_a_value(self):
-        for verb in self.verbs:
-            for letter, option, value in self.said(r"^  (?:(-.), |    )(--[a-z-]+)( [^ ]|)", verb, "--help"):
-                for spelling in {letter, option} - {""}:
-                    with self.subTest(verb, option=spelling):
-                        self.assertEqual(self.completed(verb, spelling, "--js"), [] if value else ["--json"])
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ struct verb {
     const char *examples; /* lines for --help */
     unsigned options;     /* enum option_set, beside the common ones */
     size_t operands_min, operands_max;
+    bool hidden;                               /* not listed, nor offered */
     int (*run)(struct invocation *invocation); /* an enum exit_status */
 };
 

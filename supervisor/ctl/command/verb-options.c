@@ -337,3 +337,43 @@ void options_help(unsigned sets)
         printf("  %-24s %s\n", left, option->help);
     }
 }
+
+/* The last one of "-xyz", or the first that takes the rest as its value. */
+static const struct option *find_last_short(unsigned sets, const char *letters)
+{
+    const struct option *option = NULL;
+
+    for (; *letters != '\0'; letters++) {
+        option = find(sets, NULL, 0, *letters);
+        if (!option || (option->argument && letters[1] != '\0'))
+            return NULL;
+    }
+    return option;
+}
+
+bool options_look_up(unsigned sets, const char *word, struct option_use *ret)
+{
+    const bool is_long = word[0] == '-' && word[1] == '-';
+    const char *equals = is_long ? strchr(word, '=') : NULL;
+    const struct option *option =
+        is_long ? find(sets, word + 2, equals ? (size_t)(equals - word - 2) : strlen(word + 2), 0)
+                : find_last_short(sets, word + 1);
+
+    if (!option)
+        return false;
+    *ret = (struct option_use){
+        .name = option->name,
+        /* The value of this kind is always attached. */
+        .argument = option->kind == OPTION_PATIENCE ? NULL : option->argument,
+        .value = equals ? equals + 1 : NULL,
+    };
+    return true;
+}
+
+void options_each(unsigned sets, void (*fn)(const char *name, const char *help, void *userdata),
+                  void *userdata)
+{
+    for (size_t i = 0; i < ELEMENTS(table); i++)
+        if (table[i].set & sets)
+            fn(table[i].name, table[i].help, userdata);
+}

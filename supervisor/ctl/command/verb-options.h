@@ -93,3 +93,17 @@ int options_next(struct options *options, unsigned sets, struct arguments *argum
 
 /* Prints the options of these sets, two columns, to standard output. */
 void options_help(unsigned sets);
+
+/* What a word of a command line is, for completion. Texts live as long as the word. */
+struct option_use {
+    const char *name;     /* without dashes */
+    const char *argument; /* what its value is: "SPAN"; NULL = takes none */
+    const char *value;    /* attached with "="; NULL = none, or it is the next word */
+};
+
+/* Looks the option up that `word` names, "--name[=value]" or "-xyz". Prints nothing. */
+bool options_look_up(unsigned sets, const char *word, struct option_use *ret);
+
+/* Calls `fn` for every option of these sets; `name` is without dashes. */
+void options_each(unsigned sets, void (*fn)(const char *name, const char *help, void *userdata),
+                  void *userdata);

@@ -34,4 +34,5 @@ int verb_subscribe(struct invocation *invocation);
 int verb_unsubscribe(struct invocation *invocation);
 int verb_dead_letters(struct invocation *invocation);
 int verb_help(struct invocation *invocation);
+int verb_complete(struct invocation *invocation);
 int verb_version(struct invocation *invocation);
