@@ -150,6 +150,18 @@ void notify_server_catch_up(struct notify_server *server)
             return;
 }
 
+void notify_server_renew(struct notify_server *server)
+{
+    char buffer[MESSAGE_MAX + 1];
+
+    for (unsigned n = 0; n < CATCH_UP_MAX; n++) {
+        _cleanup_(sender_deinit)
+        struct sender sender = SENDER_NULL;
+        if (receive(server->fd, buffer, &sender) < 0)
+            return;
+    }
+}
+
 bool notify_sender_is_there(const struct notify_message *message)
 {
     if (message->sender_gone)

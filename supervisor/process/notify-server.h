@@ -60,6 +60,10 @@ int notify_server_adopt(struct notify_server *server, struct loop *loop, int fd,
  * NOTIFY_SERVER_NULL. */
 void notify_server_catch_up(struct notify_server *server);
 
+/* Continues with the same socket for the next process of the service: discards what was sent
+ * before. Saves the time to bind another one. */
+void notify_server_renew(struct notify_server *server);
+
 /* While held, datagrams stay in the socket. 0 or -ENOMEM. */
 int notify_server_hold(struct notify_server *server, bool hold);
 

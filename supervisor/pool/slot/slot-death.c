@@ -66,7 +66,7 @@ void slot_action_reap(struct slot *slot)
     process_release(&slot->worker.process);
     slot_recover_messages(slot, death);
     slot_close_endpoint(slot);
-    notify_server_deinit(&slot->worker.notify);
+    slot_rest_notify(slot);
     slot_lose_jobs(slot, death ? death : &fallback);
     death_unref(death);
 }

@@ -126,6 +126,10 @@ extern const struct process_handler SLOT_PROCESS;
 void slot_begin_worker(struct slot *slot);
 /* Takes over the last supervisor's notify socket on success. Returns 0 or -errno. */
 int slot_adopt_notify(struct slot *slot, int fd);
+/* The service is dead: keeps its notify socket, unread, for the next one. */
+void slot_rest_notify(struct slot *slot);
+/* Called after each event: closes that socket unless the next one starts at once. */
+void slot_settle_notify(struct slot *slot);
 void slot_action_spawn(struct slot *slot);
 /* A worker is up: makes some of what the next one will need. */
 void slot_prepare_next_start(const struct slot *slot);

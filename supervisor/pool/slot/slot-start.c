@@ -249,21 +249,46 @@ int slot_adopt_notify(struct slot *slot, int fd)
                                        slot_notify_owner(slot), slot_on_notify, slot);
 }
 
+void slot_rest_notify(struct slot *slot)
+{
+    if (slot->worker.notify.fd >= 0 && notify_server_hold(&slot->worker.notify, true) < 0)
+        notify_server_deinit(&slot->worker.notify);
+}
+
+void slot_settle_notify(struct slot *slot)
+{
+    if (slot_is_down(slot) || (slot->state == LIFECYCLE_BACKOFF && timer_armed(&slot->state_timer)))
+        notify_server_deinit(&slot->worker.notify);
+}
+
+/* Messages wait until the process is known, since their senders are checked. Returns 0 or -errno.
+ */
+static int slot_open_notify(struct slot *slot)
+{
+    struct notify_server *server = &slot->worker.notify;
+    const uid_t owner = slot_notify_owner(slot);
+    char path[108];
+    int r;
+
+    if (server->fd >= 0 && server->owner == owner) {
+        notify_server_renew(server);
+        return 0;
+    }
+    notify_server_deinit(server);
+    r = slot_notify_path(slot, path);
+    if (r == 0)
+        r = notify_server_init(server, slot_context(slot)->loop, path, owner, slot_on_notify, slot);
+    return r < 0 ? r : notify_server_hold(server, true);
+}
+
 static int slot_start_service(struct slot *slot, const char **ret_step)
 {
     struct slot_environment environment = {.n = 0};
     const struct config_group *config = slot->pool->config;
-    char path[108];
     int r;
 
     *ret_step = "notify socket";
-    r = slot_notify_path(slot, path);
-    if (r == 0)
-        r = notify_server_init(&slot->worker.notify, slot_context(slot)->loop, path,
-                               slot_notify_owner(slot), slot_on_notify, slot);
-    /* Messages wait until the process is known, since their senders are checked. */
-    if (r == 0)
-        r = notify_server_hold(&slot->worker.notify, true);
+    r = slot_open_notify(slot);
     if (r < 0)
         return r;
     slot_describe_to_worker(slot, &environment);

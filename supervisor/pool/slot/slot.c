@@ -183,6 +183,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
         slot_on_ready(slot);
     for (unsigned left = next.actions; left != 0; left &= left - 1)
         ACTIONS[__builtin_ctz(left)](slot);
+    slot_settle_notify(slot);
     if (counts) {
         slot_count(slot);
         slot_keep(slot);

@@ -319,6 +319,24 @@ START_TEST(the_next_supervisor_hears_what_was_said_while_there_was_none)
 }
 END_TEST
 
+START_TEST(what_a_dead_service_has_said_does_not_count_for_the_next_one)
+{
+    const int fd = server.fd;
+
+    ck_assert_int_eq(notify_server_hold(&server, true), 0);
+    say_text("READY=1");
+    say_text("STATUS=old");
+    notify_server_renew(&server);
+    ck_assert_int_eq(server.fd, fd);
+    say_text("STATUS=new");
+    ck_assert_int_eq(notify_server_hold(&server, false), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_heard, 1);
+    ck_assert(!heard.ready);
+    ck_assert_str_eq(heard_status, "new");
+}
+END_TEST
+
 START_TEST(a_path_that_is_too_long_is_an_error)
 {
     struct notify_server another;
@@ -361,6 +379,7 @@ int main(void)
     tcase_add_test(serving, a_message_that_is_too_long_counts_for_nothing);
     tcase_add_test(serving, other_users_are_not_heard);
     tcase_add_test(serving, the_next_supervisor_hears_what_was_said_while_there_was_none);
+    tcase_add_test(serving, what_a_dead_service_has_said_does_not_count_for_the_next_one);
     tcase_add_test(serving, a_path_that_is_too_long_is_an_error);
     tcase_add_test(serving, the_parser_takes_whole_words_only);
     suite_add_tcase(suite, serving);
