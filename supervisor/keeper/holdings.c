@@ -119,6 +119,7 @@ static void drop_content(struct holdings *holdings, struct holding *holding)
     read_content(holdings, holding, &content);
     for (size_t i = 0; i < holding->n_fds; i++)
         close_fd(content.fds[i]);
+    holdings->n_fds -= holding->n_fds;
     if (holding->pid == 0)
         holdings->n_client_fds -= holding->n_fds;
     free_chain(holdings, holding->block);
@@ -169,6 +170,7 @@ int holdings_put(struct holdings *holdings, const struct message_hold *hold)
     holding->pid = hold->pid;
     holding->n_fds = (uint8_t)hold->n_fds;
     holding->size = (uint16_t)hold->size;
+    holdings->n_fds += hold->n_fds;
     if (hold->pid == 0)
         holdings->n_client_fds += hold->n_fds;
     return 0;

@@ -34,6 +34,7 @@ struct holdings {
     uint32_t buckets[HOLDINGS_BUCKETS];
     uint32_t free, n_touched; /* entries */
     uint32_t free_blocks, n_touched_blocks;
+    size_t n_fds;          /* in all holdings */
     size_t n_client_fds;   /* in holdings without a process */
     size_t client_fds_max; /* 0 = no limit */
     struct holding table[HOLDINGS_MAX];

@@ -99,7 +99,7 @@ static void on_spawn(int lost)
         r = lost;
     if (r == 0 && children_full(&keeper.children))
         r = -EAGAIN;
-    starting_share(&keeper.starting, &keeper.request, &keeper.spawn.options);
+    starting_share(&keeper.starting, &keeper.request, keeper.holdings.n_fds, &keeper.spawn.options);
     if (r == 0)
         r = spawn(&keeper.spawn.options, &result);
     if (r == 0) {

@@ -27,13 +27,14 @@ static bool all_are_copied(const struct message *request)
     return true;
 }
 
-void starting_share(const struct starting *starting, const struct message *request,
+void starting_share(const struct starting *starting, const struct message *request, size_t n_others,
                     struct spawn_options *options)
 {
     uint8_t i = 0;
     while (i < STARTING_MAX && starting->processes[i].pid != 0)
         i++;
-    options->share_table = starting->write_fd >= 0 && i < STARTING_MAX && all_are_copied(request);
+    options->share_table = n_others >= STARTING_SHARE_MIN && starting->write_fd >= 0 &&
+                           i < STARTING_MAX && all_are_copied(request);
     options->copied_fd = starting->write_fd;
     options->copied_byte = i;
 }

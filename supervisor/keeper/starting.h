@@ -9,6 +9,9 @@
 #include <sys/types.h>
 
 #define STARTING_MAX 32
+/* Copying fewer descriptors takes less time than hearing from the process that it has copied the
+ * rest. */
+#define STARTING_SHARE_MIN 256
 
 struct starting_process {
     pid_t pid; /* 0 = unused */
@@ -23,8 +26,9 @@ struct starting {
 };
 
 void starting_init(struct starting *starting);
-/* Sets the options to share the table, if there is room. The descriptors are those of `request`. */
-void starting_share(const struct starting *starting, const struct message *request,
+/* Sets the options to share the table if it has so many other descriptors that this is faster than
+ * a copy, and if there is room. The descriptors of the options are those of `request`. */
+void starting_share(const struct starting *starting, const struct message *request, size_t n_others,
                     struct spawn_options *options);
 /* Takes over the descriptors of the request if the process shares the table. */
 void starting_add(struct starting *starting, const struct spawn_options *options, pid_t pid,

@@ -136,8 +136,11 @@ START_TEST(clients_get_a_share_of_the_descriptors_and_processes_the_rest)
     ck_assert_int_eq(
         holdings_put(&holdings, &(struct message_hold){.id = 4, .pid = 1, .fds = fds, .n_fds = 5}),
         0);
+    ck_assert_uint_eq(holdings.n_fds, 15);
     holdings_remove(&holdings, 4);
+    ck_assert_uint_eq(holdings.n_fds, 10);
     ck_assert_int_eq(put(3, "", 0, fds, 1), -EMFILE);
+    ck_assert_uint_eq(holdings.n_fds, 10);
     holdings_remove(&holdings, 1);
     ck_assert_int_eq(put(3, "", 0, fds, 5), 0);
 }

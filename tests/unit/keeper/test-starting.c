@@ -35,7 +35,7 @@ static int add(pid_t pid)
 
     request.n_fds = 1;
     request.fds[0] = fd;
-    starting_share(&starting, &request, &options);
+    starting_share(&starting, &request, STARTING_SHARE_MIN, &options);
     ck_assert(options.share_table);
     starting_add(&starting, &options, pid, &request);
     ck_assert_uint_eq(request.n_fds, 0);
@@ -80,14 +80,24 @@ START_TEST(without_room_or_with_a_high_descriptor_nothing_is_shared)
     for (int i = 0; i < STARTING_MAX; i++)
         (void)add(100 + i);
     request.n_fds = 0;
-    starting_share(&starting, &request, &options);
+    starting_share(&starting, &request, STARTING_SHARE_MIN, &options);
     ck_assert(!options.share_table);
     for (int i = 0; i < STARTING_MAX; i++)
         starting_remove(&starting, 100 + i);
     request.n_fds = 1;
     request.fds[0] = SPAWN_COPIED;
-    starting_share(&starting, &request, &options);
+    starting_share(&starting, &request, STARTING_SHARE_MIN, &options);
     ck_assert(!options.share_table);
+}
+END_TEST
+
+START_TEST(a_small_table_is_copied)
+{
+    request.n_fds = 0;
+    starting_share(&starting, &request, STARTING_SHARE_MIN - 1, &options);
+    ck_assert(!options.share_table);
+    starting_share(&starting, &request, STARTING_SHARE_MIN, &options);
+    ck_assert(options.share_table);
 }
 END_TEST
 
@@ -130,6 +140,7 @@ int main(void)
         descriptors_are_closed_once_the_process_has_copied_them,
         what_an_ended_process_has_written_does_not_count_for_its_successor,
         without_room_or_with_a_high_descriptor_nothing_is_shared,
+        a_small_table_is_copied,
         a_process_that_shares_the_table_at_first_changes_nothing_in_it,
     };
 
