@@ -49,7 +49,8 @@ class Logs(TestCase):
         s.do("actor", "complain of another")
         s.call("Stop", target="actor", wait=True)
         self.assertEqual(self.lines(s, "doomed"), ["last words"] * 2)
-        self.assertEqual(s.ctl("logs", "doomed", check=True).stdout, "last words\n" * 2)
+        for options in [], ["--kept"]:
+            self.assertEqual(s.ctl("logs", "doomed", *options, check=True).stdout, "last words\n" * 2)
         self.assertEqual(s.ctl_json("logs", "doomed"), {"lines": ["last words"] * 2})
 
     def test_M6_equal_lines_of_many_jobs_are_all_there(self):

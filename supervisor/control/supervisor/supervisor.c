@@ -11,6 +11,7 @@
 #include "supervisor/control/target.h"
 #include "supervisor/control/upgrade-call.h"
 #include "supervisor/group/group.h"
+#include "supervisor/process/process.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -42,6 +43,7 @@ static void get_info(struct request *request)
     reply_string(reply, "state", STATES[context->state]);
     reply_bool(reply, "safe_mode", context->predecessors.safe_mode);
     reply_string_if(reply, "config_problem", context->config_problem);
+    reply_bool(reply, "journal", context->process->journal != NULL);
     reply_uint(reply, "restarts", context->predecessors.n_restarts);
     reply_uint(reply, "upgrades", context->predecessors.n_upgrades);
     reply_uint(reply, "failed_upgrades", context->predecessors.n_failed_upgrades);

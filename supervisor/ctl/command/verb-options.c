@@ -113,6 +113,7 @@ static const struct option table[] = {
     VALUE(OPTIONS_WITHIN, OPTION_SPAN, 0, "within", "SPAN", within,
           "then terminate busy workers; their jobs are queued again", ),
     FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "keep running and show what is new"),
+    FLAG(OPTIONS_LOGS, 0, "kept", kept, "lines that the supervisor keeps, not the journal's"),
     FLAG(OPTIONS_REPLAY, 0, "replay", replay, "with --follow: show past events first"),
     FLAG(OPTIONS_REPLAY, 0, "jobs", jobs, "with --follow: show also events of every job"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "show every worker and cell"),

@@ -37,6 +37,7 @@ enum option_set {
     OPTIONS_STATE = 1u << 23,    /* of jobs */
     OPTIONS_CANCEL = 1u << 24,   /* of cancel */
     OPTIONS_RECONNECT = 1u << 25,
+    OPTIONS_LOGS = 1u << 19,   /* of logs */
     OPTIONS_RELOAD = 1u << 30, /* --partial, --allow-empty */
 };
 
@@ -70,6 +71,7 @@ struct options {
     bool everything;
     const char *kind, *messages, *state;
     bool actor;
+    bool kept;                 /* lines that the supervisor keeps */
     bool partial, allow_empty; /* of a reload */
 };
 
