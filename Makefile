@@ -463,6 +463,7 @@ INSTALLED = \
 	$(call install_all,in,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
 	$(foreach section,1 3 5 7 8,$(call install_all,in,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
 	$(call install_all,644,$(filter-out %/org.varlink.service.varlink,$(INTERFACES)),$(PREFIX)/share/troupe/varlink) \
+	$(call install_all,644,$(wildcard units/monitoring/*),$(PREFIX)/share/troupe/monitoring) \
 	$(call install_all,in,$(wildcard units/*.service units/*.socket),$(SYSTEMDDIR)/systemd/system) \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
 	$(call install_all,644,$(wildcard units/sysusers.d/*),$(SYSTEMDDIR)/sysusers.d) \
@@ -492,7 +493,7 @@ uninstall:
 	@for entry in $(INSTALLED); do rm -f '$(DESTDIR)'"$${entry##*:}"; done
 	@rm -f '$(DESTDIR)$(LIBDIR)/libtroupe.so'
 	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' \
-		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
+		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
 # Debian packages of this tree. VERSION= gives them, and the programs, another version.
 deb: deps

@@ -2,10 +2,23 @@
 
 #include "supervisor/control/report.h"
 
+#include "supervisor/control/control-context.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
 #include <string.h>
+
+const char *report_state(const struct control_context *context)
+{
+    static const char *const states[] = {
+        [CONTROL_STARTING] = "starting",
+        [CONTROL_RUNNING] = "running",
+        [CONTROL_RELOADING] = "reloading",
+        [CONTROL_STOPPING] = "stopping",
+    };
+
+    return states[context->state];
+}
 
 static uint64_t timeval_usec(struct timeval time)
 {

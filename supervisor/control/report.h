@@ -36,6 +36,8 @@ void report_worker(struct reply *reply, const struct request *request, struct sl
 void report_group_begin(struct reply *reply, const struct request *request,
                         const struct group *group);
 void report_cell_begin(struct reply *reply, const struct cell *cell);
+/* "starting", "running", "reloading" or "stopping"; static. */
+const char *report_state(const struct control_context *context);
 /* The cgroup support, and the limits without effect: of all groups, or of one. */
 void report_cgroups(struct reply *reply, const struct control_context *context);
 void report_unmet(struct reply *reply, const struct group *group);

@@ -272,6 +272,17 @@ const struct verb verb_table[] = {
                     "  troupectl logs digest --messages none\n",
     },
     {
+        .name = "metrics", .operands = "",
+        .summary = "Numbers for Prometheus and other monitoring systems",
+        .details =
+            "Prometheus, promtool and the textfile collector of node_exporter read the default\n"
+            "format; --format=openmetrics follows that standard to the letter. The names are in\n"
+            "troupe-metrics(7).\n",
+        .options = OPTIONS_CONNECT | OPTIONS_METRICS, .run = verb_metrics,
+        .examples = "  troupectl metrics | promtool check metrics\n"
+                    "  troupectl metrics --output /var/lib/prometheus/node-exporter/troupe.prom\n",
+    },
+    {
         .name = "verify", .operands = "[FILE...]", .operands_max = ANY_NUMBER,
         .summary = "Checks the configuration",
         .details =

@@ -11,6 +11,21 @@
 
 /* ---- saving ---- */
 
+/* What only metrics show. */
+static void put_tally(struct saved_writer *row, const struct group *group)
+{
+    const struct pool_tally *tally = &group->pools.tally;
+    const size_t fields = saved_begin(row);
+
+    for (size_t i = 0; i < _DEATH_N_CAUSES; i++)
+        saved_put_number(row, tally->n_died_of[i]);
+    saved_end(row, fields);
+    saved_put_number(row, tally->n_commands_died);
+    saved_put_number(row, tally->n_restarts);
+    histogram_put(row, &group->wait);
+    histogram_put(row, &group->run);
+}
+
 static int save_group(const struct group *group, struct saver *saver)
 {
     struct saved_writer row = {0};
@@ -28,6 +43,7 @@ static int save_group(const struct group *group, struct saver *saver)
     saved_put_number(&row, group->last_dead.at);
     saved_put_text(&row, group->last_dead.reason);
     job_stats_put(&row, &group->counts, &group->history);
+    put_tally(&row, group);
     return saved_add(saver, GROUP_ROW, &row, NULL);
 }
 
@@ -114,6 +130,19 @@ static int get_size(struct saved_reader *row, struct group *group)
     return r;
 }
 
+static void get_tally(struct saved_reader *row, struct group *group)
+{
+    struct pool_tally *tally = &group->pools.tally;
+    struct saved_reader fields = saved_get_fields(row);
+
+    for (size_t i = 0; i < _DEATH_N_CAUSES; i++)
+        tally->n_died_of[i] += saved_get_number(&fields);
+    tally->n_commands_died += saved_get_number(row);
+    tally->n_restarts += saved_get_number(row);
+    histogram_get(row, &group->wait);
+    histogram_get(row, &group->run);
+}
+
 static void get_last_dead(struct saved_reader *row, struct group_dead *dead)
 {
     dead->id.high = saved_get_number(row);
@@ -139,6 +168,7 @@ int group_restore_row(const struct group_context *context, struct saved_reader *
     group->pools.generations = saved_get_number(row);
     get_last_dead(row, &group->last_dead);
     job_stats_get(row, &group->counts, &group->history);
+    get_tally(row, group);
     return row->damaged ? -EBADMSG : 0;
 }
 

@@ -5,6 +5,7 @@
  * key in use. */
 
 #include "supervisor/config/config.h"
+#include "supervisor/event/histogram.h"
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
@@ -38,6 +39,8 @@ struct group {
     struct kept_results results;
     struct job_counts counts;
     struct job_history history; /* with Cells=by-key */
+    struct histogram wait; /* of jobs that a worker ended: from acceptance to the last attempt */
+    struct histogram run;  /* of their last attempt */
     struct group_dead last_dead;
     struct pool_set pools;
     struct census retiring;    /* of slots in retiring cells */

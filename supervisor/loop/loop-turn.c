@@ -228,6 +228,7 @@ struct loop_turns loop_turns(const struct loop *loop)
 {
     const usec_t *recent = loop->longest_recent;
 
-    return (struct loop_turns){.longest = loop->longest_turn,
+    return (struct loop_turns){.n = loop->n_busy_turns,
+                               .longest = loop->longest_turn,
                                .recent = recent[0] > recent[1] ? recent[0] : recent[1]};
 }

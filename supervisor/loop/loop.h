@@ -53,6 +53,7 @@ struct timer_queue *loop_timers(struct loop *loop);
 
 /* The longest turns, without sleep: how long clients may have waited. */
 struct loop_turns {
+    unsigned n;     /* turns with work, modulo 2^32 */
     usec_t longest; /* since the start */
     usec_t recent;  /* in the last minute or so */
 };

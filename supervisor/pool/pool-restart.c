@@ -75,7 +75,7 @@ void pool_on_dying(struct slot *slot)
     if (!restart_is_immediate(&slot->tally, &policy, slot_health_judge(slot), slot_now(slot)) ||
         restart_delay(slot, &delay) != 0)
         return;
-    slot->n_restarts++;
+    slot_count_restart(slot);
     pool_standby_take_over(slot);
 }
 
@@ -96,7 +96,7 @@ static void schedule_restart(struct slot *slot)
         return;
     }
     slot->worker.spawn_failed = false;
-    slot->n_restarts++;
+    slot_count_restart(slot);
     if (pool_replacement_take_over(slot)) {
         slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
         return;

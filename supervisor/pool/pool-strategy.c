@@ -95,7 +95,7 @@ void pool_release(struct pool *pool)
 
 void pool_strategy_on_down(struct slot *slot)
 {
-    slot->n_restarts++;
+    slot_count_restart(slot);
     strategy_try(slot->pool);
 }
 

@@ -6,12 +6,14 @@
 
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
+#include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/output-log.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/message/delivery/least-loaded.h"
 #include "supervisor/pool/census.h"
 #include "supervisor/pool/pool-context.h"
+#include "supervisor/pool/slot/lifecycle.h"
 #include "supervisor/process/backoff.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -56,6 +58,15 @@ struct pool_handler {
     void (*roll_failed)(struct pool *pool);
 };
 
+/* Counts for monitoring. */
+struct pool_tally {
+    size_t n_in_state[_LIFECYCLE_N_STATES]; /* slots, with standbys */
+    /* Since the group was loaded: */
+    uint64_t n_died_of[_DEATH_N_CAUSES]; /* workers */
+    uint64_t n_commands_died;            /* programs that workers ran */
+    uint64_t n_restarts;                 /* after a death */
+};
+
 /* What the pools of a group share; owned by the group. */
 struct pool_set {
     const struct pool_context *context;
@@ -63,9 +74,10 @@ struct pool_set {
     struct output_log output; /* what its workers write while they have a job */
     struct blob_share *blobs; /* that payloads sent by the workers count in */
     struct census census;
-    uint64_t n_deaths;    /* other than by a stop */
+    uint64_t n_deaths;    /* other than by a stop, and of programs that workers ran */
     size_t n_behind;      /* pools whose roll has stopped before its end */
     uint64_t generations; /* the highest of freed slots: no name has a generation twice */
+    struct pool_tally tally;
 };
 
 /* Replaces workers, one after the other. */

@@ -30,6 +30,7 @@ struct store_worker {
     usec_t retry_at;     /* monotonic: when to open it, or to make the reserve, again */
     char reserve[PATH_MAX + 16];
     bool reserved;              /* the reserve is there */
+    usec_t measured_at;         /* monotonic: when the sizes in the statistics were read */
     struct store_backup *asked; /* the backup that is being made */
     struct backup backup;
 };
@@ -51,6 +52,7 @@ struct store {
     struct timer hold; /* until the first of them is pending */
     struct store_report seen;
     int64_t next_number; /* 0 = not known yet */
+    uint64_t n_waiting;  /* tasks between store_add() and done() */
     struct loop_watch watch;
     int event_fd; /* the thread has something for the loop */
     pthread_t thread;
@@ -63,12 +65,20 @@ struct store {
     uint64_t taken;      /* the last batch that the thread has taken */
     struct list finished;
     struct store_report report;
+    struct store_stats stats;    /* without `n_waiting` */
     struct store_backup *backup; /* that the loop has asked for; NULL = none */
     bool backup_finished;
     bool stopping;
 
     struct store_worker worker;
 };
+
+/* ---- store-stats.c ---- */
+
+/* For the thread: after a commit that took so long, and at times for the sizes of the files; they
+ * are read once in a while, or `now`. */
+void store_note_commit(struct store *store, usec_t took);
+void store_measure(struct store *store, bool now);
 
 /* ---- store-thread.c ---- */
 

@@ -245,6 +245,7 @@ static void open_database(struct store_worker *worker)
         reserve_give_up(worker->reserve);
         r = database_open(database, store->path, store->vfs);
     }
+    store_measure(store_of(worker), true);
     if (r < 0)
         fail(worker, r);
     else
@@ -259,7 +260,8 @@ static int apply(struct store_worker *worker, struct list *applied)
     struct database *database = &worker->database;
     unsigned n_left = state_of(worker) == STORE_FULL ? FULL_TASKS : UINT_MAX;
     struct list *node;
-    usec_t until;
+    usec_t until, began;
+    int r;
 
     database_begin(database);
     until = clock_now() + TRANSACTION_USEC;
@@ -269,7 +271,11 @@ static int apply(struct store_worker *worker, struct list *applied)
         list_push_back(applied, node);
         task_of(node)->error = task_of(node)->apply(task_of(node), database);
     }
-    return database_commit(database);
+    began = clock_now();
+    r = database_commit(database);
+    if (r == 0)
+        store_note_commit(store_of(worker), usec_sub(clock_now(), began));
+    return r;
 }
 
 /* Returns whether to go on at once. */
@@ -298,6 +304,7 @@ static bool commit(struct store_worker *worker)
         finish(worker, &applied);
         if (worker->reserved)
             database_lengthen_log(&worker->database);
+        store_measure(store_of(worker), false);
         return true;
     }
     database_rollback(&worker->database);

@@ -97,6 +97,7 @@ static bool hold(struct store *store, struct store_task *task)
 
 void store_add(struct store *store, struct store_task *task)
 {
+    store->n_waiting++;
     if (task->urgency == STORE_HELD && hold(store, task))
         return;
     make_pending(store, task);
@@ -111,6 +112,7 @@ bool store_cancel(struct store *store, struct store_task *task)
     if (task->batch == HELD) {
         list_unlink(&task->link);
         task->batch = 0;
+        store->n_waiting--;
         return true;
     }
     /* Pending tasks are the loop's own, but most are with the thread already. */
@@ -119,8 +121,10 @@ bool store_cancel(struct store *store, struct store_task *task)
     if (waits)
         list_unlink(&task->link);
     pthread_mutex_unlock(&store->mutex);
-    if (waits)
+    if (waits) {
         task->batch = 0;
+        store->n_waiting--;
+    }
     return waits;
 }
 
@@ -137,12 +141,13 @@ static bool see_report(struct store *store)
     return store->seen.state != before;
 }
 
-static void call_done(struct list *tasks)
+static void call_done(struct store *store, struct list *tasks)
 {
     struct list *node;
 
     while ((node = list_first(tasks))) {
         list_unlink(node);
+        store->n_waiting--;
         task_of(node)->done(task_of(node), task_of(node)->error);
     }
 }
@@ -190,7 +195,7 @@ static void on_event(void *userdata, uint32_t events)
         store->changed(store->userdata, store->seen.state);
     if (backup)
         backup->done(backup);
-    call_done(&finished);
+    call_done(store, &finished);
 }
 
 void store_work(struct store *store, usec_t timeout)
@@ -281,6 +286,7 @@ static void cancel_pending(struct store *store)
 
     while ((node = list_first(&store->pending)) || (node = list_first(&store->held))) {
         list_unlink(node);
+        store->n_waiting--;
         task_of(node)->done(task_of(node), -ECANCELED);
     }
 }
@@ -298,7 +304,7 @@ struct store *store_free(struct store *store)
     (void)pthread_join(store->thread, NULL);
     if (store->backup)
         store->backup->done(store->backup);
-    call_done(&store->finished);
+    call_done(store, &store->finished);
     cancel_pending(store);
     loop_undefer(&store->handover);
     timer_disarm(loop_timers(store->loop), &store->lazy);

@@ -9,11 +9,14 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
+#include "supervisor/event/histogram.h"
 #include "supervisor/loop/loop.h"
 #include <stdbool.h>
 #include <stdint.h>
 
 struct database;
+struct saved_reader;
+struct saver;
 struct store;
 
 enum store_urgency {
@@ -106,6 +109,21 @@ enum {
 /* Copies the database while transactions go on. done() is never called from within. Returns 0 or
  * STORE_E_BUSY. */
 int store_begin_backup(struct store *store, struct store_backup *backup);
+
+/* Counts since the store was opened, also by earlier supervisors whose upgrade led to this one. */
+struct store_stats {
+    uint64_t n_commits;
+    uint64_t n_waiting;    /* tasks that are added, and not done */
+    struct histogram sync; /* time of a commit, which a sync ends */
+    uint64_t bytes;        /* of the database and its log, as of the last commit */
+    uint64_t free_bytes;   /* of their file system, likewise */
+};
+struct store_stats store_stats(struct store *store);
+
+/* What of that an upgrade hands over. Without a store (NULL) nothing is saved or restored. */
+#define STORE_TALLY_ROW "store-tally"
+int store_tally_save(struct store *store, struct saver *saver);
+int store_tally_restore_row(struct store *store, struct saved_reader *row);
 
 enum store_state store_state(const struct store *store);
 /* "opening", "open", "full", "failed", "unusable"; static. */

@@ -56,6 +56,11 @@ static int restore_dead_letter_tally(const struct group_context *context, struct
     return dead_letter_tally_restore_row(&context->messages->dead_letters, row);
 }
 
+static int restore_store_tally(const struct group_context *context, struct saved_reader *row)
+{
+    return store_tally_restore_row(context->durable->store, row);
+}
+
 static int restore_job(const struct group_context *context, struct saved_reader *row)
 {
     return job_restore_row(context->jobs, row);
@@ -115,6 +120,7 @@ static const struct kind KINDS[] = {
     {UPGRADE_GROUPS, DEAD_LETTER_TALLY_ROW, restore_dead_letter_tally},
     {UPGRADE_GROUPS, GROUP_ROW, group_restore_row},
     {UPGRADE_GROUPS, CELL_ROW, cell_restore_row},
+    {UPGRADE_GROUPS, STORE_TALLY_ROW, restore_store_tally},
     {UPGRADE_JOBS, CELL_PLAN_ROW, cell_plan_restore_row},
     {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
     {UPGRADE_JOBS, JOB_ROW, restore_job},

@@ -207,6 +207,8 @@ static int save_all(struct save *save, const struct group_context *context)
     if (r == 0)
         r = groups_save(context, &save->saver);
     if (r == 0)
+        r = store_tally_save(context->durable->store, &save->saver);
+    if (r == 0)
         r = save_messages(context->messages, &save->saver);
     return r == 0 ? database_commit(&save->database) : r;
 }

@@ -91,6 +91,7 @@ class Contents(TestCase):
         """Every method that shows something, with the parameters that show most."""
         return {
             "io.troupe.Supervisor.GetInfo": [{}],
+            "io.troupe.Supervisor.GetMetrics": [{}],
             "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Supervisor.Watch": [{}],
             "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],

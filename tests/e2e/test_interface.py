@@ -90,7 +90,7 @@ class Methods(TestCase):
                     for method in interface.methods}
         # A reply to Upgrade is always an error: see test_upgrade.py.
         self.assertEqual(declared - CHECKER.seen, {SUPERVISOR + "Upgrade"})
-        shown = {"Death", "Worker", "Cell", "Group", "Event"}
+        shown = {"Death", "Worker", "Cell", "Group", "Event", "GroupMetrics", "StoreMetrics", "SupervisorMetrics"}
         self.assertEqual({name for name in shown if not any(s.startswith(f"{SUPERVISOR}{name}.") for s in CHECKER.seen)},
                          set())
 
@@ -99,7 +99,7 @@ class Methods(TestCase):
         for interface in call(SERVICE + ".GetInfo")["interfaces"]:
             call(SERVICE + ".GetInterfaceDescription", interface=interface)
         self.s.create("keyed", "echo", key="one")
-        for method in "GetInfo", "GetStatus", "Watch", "Reload":
+        for method in "GetInfo", "GetMetrics", "GetStatus", "Watch", "Reload":
             call(method)
         call("Backup", path=self.s.path("copy.db"))
         call("GetLog", target="actor")

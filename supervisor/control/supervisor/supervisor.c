@@ -18,13 +18,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static const char *const STATES[] = {
-    [CONTROL_STARTING] = "starting",
-    [CONTROL_RUNNING] = "running",
-    [CONTROL_RELOADING] = "reloading",
-    [CONTROL_STOPPING] = "stopping",
-};
-
 static void get_info(struct request *request)
 {
     const struct control_context *context = request->context;
@@ -40,7 +33,7 @@ static void get_info(struct request *request)
     reply_string(reply, "version", TROUPE_VERSION);
     reply_int(reply, "pid", context->keeper > 0 ? context->keeper : getpid());
     reply_int(reply, "supervisor_pid", getpid());
-    reply_string(reply, "state", STATES[context->state]);
+    reply_string(reply, "state", report_state(context));
     reply_bool(reply, "safe_mode", context->predecessors.safe_mode);
     reply_string_if(reply, "config_problem", context->config_problem);
     reply_bool(reply, "journal", context->process->journal != NULL);

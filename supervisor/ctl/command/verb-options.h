@@ -37,7 +37,8 @@ enum option_set {
     OPTIONS_STATE = 1u << 23,    /* of jobs */
     OPTIONS_CANCEL = 1u << 24,   /* of cancel */
     OPTIONS_RECONNECT = 1u << 25,
-    OPTIONS_LOGS = 1u << 19,   /* of logs */
+    OPTIONS_LOGS = 1u << 19, /* of logs */
+    OPTIONS_METRICS = 1u << 27,
     OPTIONS_RELOAD = 1u << 30, /* --partial, --allow-empty */
 };
 
@@ -71,8 +72,9 @@ struct options {
     bool everything;
     const char *kind, *messages, *state;
     bool actor;
-    bool kept;                 /* lines that the supervisor keeps */
-    bool partial, allow_empty; /* of a reload */
+    bool kept;                   /* lines that the supervisor keeps */
+    bool partial, allow_empty;   /* of a reload */
+    const char *output, *format; /* of metrics */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \

@@ -154,7 +154,7 @@ int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number
 
     if (r < 0)
         return r;
-    job_count(&cell->counts, JOBS_LIVE, 1);
+    cell_count_live(cell);
     job_count(&cell->counts, JOBS_ON_DISK, 1);
     cell_wake(cell);
     return 0;

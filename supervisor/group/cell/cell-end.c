@@ -48,6 +48,8 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
         latency_add(&history->latency, took);
         latency_add(&history->work, worked);
     }
+    histogram_add(&cell->group->wait, usec_sub(took, worked));
+    histogram_add(&cell->group->run, worked);
 }
 
 static void cell_note_outcome(struct cell *cell, const struct job *job)
@@ -88,6 +90,7 @@ static void cell_finish(struct cell *cell, struct job *job)
     if (cell->group->removed || !list_empty(&cell->waiting))
         cell_wake(cell);
     if (cell->counts.n[JOBS_LIVE] == 0) {
+        cell_table_note_idle(&cell->group->cells, cell);
         cell->idle_since = cell_now(cell);
         cell_watch_idle(cell);
     }

@@ -30,6 +30,16 @@ void cell_on_deadline(struct timer *timer, usec_t now);
 /* Removes a job that is not running from its list. */
 void cell_take_out(struct cell *cell, struct job *job);
 
+/* The first live job has come: lists the cell among those that have some. */
+void cell_begin_live(struct cell *cell);
+/* Counts one more live job. */
+static inline void cell_count_live(struct cell *cell)
+{
+    job_count(&cell->counts, JOBS_LIVE, 1);
+    if (!list_linked(&cell->live_link))
+        cell_begin_live(cell);
+}
+
 /* ---- cell-attempt.c ---- */
 
 /* A running job waits before its next attempt. */

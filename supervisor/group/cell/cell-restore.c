@@ -103,7 +103,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
 
     if (r < 0)
         return r;
-    job_count(&cell->counts, JOBS_LIVE, 1);
+    cell_count_live(cell);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
     n_missed = job->record ? durable_job_missed_ends(job, &loaded->row, false) : 0;
     if (n_missed > 0) {

@@ -22,7 +22,7 @@ static void cell_describe_restored(struct cell *cell, struct job *job,
     job->created_at = loop_realtime(cell->context->loop);
     job->started_at = entry->started ? job->created_at : 0;
     job_set_state(job, JOB_RUNNING);
-    job_count(&cell->counts, JOBS_LIVE, 1);
+    cell_count_live(cell);
     job_count(&cell->counts, JOBS_RUNNING, 1);
 }
 

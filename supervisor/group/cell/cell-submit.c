@@ -141,7 +141,8 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
         payload_move(&job->payload, request->blob);
     job->created_at = loop_realtime(cell->context->loop);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
-    job_count(&cell->counts, JOBS_LIVE, 1);
+    job_count(&cell->counts, JOBS_ACCEPTED, 1);
+    cell_count_live(cell);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
     if (job->record)

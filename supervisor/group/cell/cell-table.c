@@ -9,10 +9,13 @@ void cell_table_init(struct cell_table *table)
 {
     *table = (struct cell_table){0};
     list_init(&table->cells);
+    list_init(&table->live);
+    list_init(&table->cursors);
 }
 
 void cell_table_deinit(struct cell_table *table)
 {
+    list_cursors_end(&table->cursors);
     index_deinit(&table->by_key);
 }
 
@@ -33,6 +36,18 @@ void cell_table_add(struct cell_table *table, struct cell *cell)
     index_add(&table->by_key, &cell->by_key, hash_bytes(cell->key, strlen(cell->key)));
     list_push_back(&table->cells, &cell->link);
     table->n_cells++;
+}
+
+void cell_table_note_live(struct cell_table *table, struct cell *cell)
+{
+    if (!list_linked(&cell->live_link))
+        list_push_back(&table->live, &cell->live_link);
+}
+
+void cell_table_note_idle(struct cell_table *table, struct cell *cell)
+{
+    list_cursors_pass(&table->cursors, &cell->live_link);
+    list_unlink(&cell->live_link);
 }
 
 static void cell_cursor_set(struct cell_cursor *cursor, const struct cell_table *table,
@@ -73,6 +88,7 @@ void cell_table_remove(struct cell_table *table, struct cell *cell)
 {
     list_for_each_safe (node, &cell->cursors)
         cell_cursor_advance(list_entry(node, struct cell_cursor, link), table);
+    cell_table_note_idle(table, cell);
     index_remove(&table->by_key, &cell->by_key);
     list_unlink(&cell->link);
     table->n_cells--;

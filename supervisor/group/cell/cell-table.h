@@ -4,6 +4,7 @@
 /* The cells of a group by their keys, in a hash table. */
 
 #include "shared/base/index.h"
+#include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
 #include <stddef.h>
 
@@ -12,6 +13,8 @@ struct cell;
 struct cell_table {
     struct list cells; /* struct cell.link, in the order of their creation */
     size_t n_cells;
+    struct list live;    /* struct cell.live_link: cells with live jobs */
+    struct list cursors; /* struct list_cursor.link, in `live` */
     struct index by_key; /* struct cell.by_key */
 };
 
@@ -30,6 +33,10 @@ struct cell *cell_table_find(const struct cell_table *table, const char *key, si
 /* The key must not be in the table yet. */
 void cell_table_add(struct cell_table *table, struct cell *cell);
 void cell_table_remove(struct cell_table *table, struct cell *cell);
+
+/* Keep the list of cells with live jobs, which list_cursors may walk. Idempotent. */
+void cell_table_note_live(struct cell_table *table, struct cell *cell);
+void cell_table_note_idle(struct cell_table *table, struct cell *cell);
 
 /* Begins at the oldest cell, or at `cell`. The caller ends the cursor before the table. */
 void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table);

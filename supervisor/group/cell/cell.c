@@ -31,6 +31,11 @@ void cell_wake(struct cell *cell)
     loop_defer(cell->context->loop, &cell->dispatch);
 }
 
+void cell_begin_live(struct cell *cell)
+{
+    cell_table_note_live(&cell->group->cells, cell);
+}
+
 void cell_enqueue(struct cell *cell, struct job *job, bool first)
 {
     if (job->record && cell_backlog_add(cell, job, first))
@@ -290,6 +295,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
                            });
     list_init(&cell->link);
     list_init(&cell->cursors);
+    list_init(&cell->live_link);
     queue_init(&cell->queue);
     list_init(&cell->backoff);
     list_init(&cell->waiting);

@@ -49,9 +49,10 @@ struct cell {
     struct group *group;
     const struct config_group *config; /* the group's */
     char name[CELL_NAME_MAX];
-    const char *key;     /* in the name; "" in a group without keys */
-    struct list link;    /* in the group's table, as by_key */
-    struct list cursors; /* struct cell_cursor.link */
+    const char *key;       /* in the name; "" in a group without keys */
+    struct list link;      /* in the group's table, as by_key */
+    struct list cursors;   /* struct cell_cursor.link */
+    struct list live_link; /* in the group's table, while it has live jobs */
     struct index_entry by_key;
     struct pool pool;
     struct queue queue;           /* jobs queued */

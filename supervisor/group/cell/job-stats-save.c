@@ -5,7 +5,8 @@
 
 /* In the order of the fields. */
 static const enum job_count TOTALS[] = {
-    JOBS_SUCCEEDED, JOBS_REJECTED, JOBS_CANCELLED, JOBS_DEAD, JOBS_RETRIES, JOBS_REFUSED,
+    JOBS_SUCCEEDED, JOBS_REJECTED, JOBS_CANCELLED, JOBS_DEAD,
+    JOBS_RETRIES,   JOBS_REFUSED,  JOBS_ACCEPTED,
 };
 
 void job_stats_put(struct saved_writer *row, const struct job_counts *counts,

@@ -15,6 +15,7 @@ enum job_count {
     JOBS_DEAD,
     JOBS_RETRIES,
     JOBS_REFUSED,
+    JOBS_ACCEPTED,
     /* Now. */
     JOBS_LIVE, /* not ended */
     JOBS_RUNNING,

@@ -171,6 +171,7 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
     death = slot_new_report(slot);
     job->crashed = true;
     job->crash = DEATH_SIGNAL;
+    slot_counts(slot)->n_commands_died++;
     if (!death)
         return 0;
     slot_describe_crash(slot, &crashed, death);

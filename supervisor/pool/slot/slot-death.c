@@ -51,6 +51,7 @@ void slot_action_reap(struct slot *slot)
     slot_health_note_death(slot);
     capture_finish(&slot->worker.process.output);
     slot->died_of = slot_cause_of_death(slot);
+    slot_counts(slot)->n_died_of[slot->died_of]++;
     slot->undecided = false;
     death = slot_new_report(slot);
     if (!death) {

@@ -306,9 +306,9 @@ void slot_resume(struct slot *slot)
     if (adopt(slot, record)) {
         /* nothing else to do */
     } else if (record->wanted && record->state == LIFECYCLE_FAILED) {
-        slot->state = LIFECYCLE_FAILED;
+        slot_set_state(slot, LIFECYCLE_FAILED);
     } else if (record->wanted && record->state == LIFECYCLE_BACKOFF && record->restart_at > now) {
-        slot->state = LIFECYCLE_BACKOFF;
+        slot_set_state(slot, LIFECYCLE_BACKOFF);
         slot->restart_at = record->restart_at;
         slot_arm(slot, record->restart_at - now);
     } else if (record->wanted) {

@@ -40,6 +40,24 @@ static inline usec_t slot_now(const struct slot *slot)
     return loop_now(slot_context(slot)->loop);
 }
 
+static inline struct pool_tally *slot_counts(const struct slot *slot)
+{
+    return &slot->pool->set->tally;
+}
+
+static inline void slot_set_state(struct slot *slot, enum lifecycle_state state)
+{
+    slot_counts(slot)->n_in_state[slot->state]--;
+    slot_counts(slot)->n_in_state[state]++;
+    slot->state = state;
+}
+
+static inline void slot_count_restart(struct slot *slot)
+{
+    slot->n_restarts++;
+    slot_counts(slot)->n_restarts++;
+}
+
 /* False for services. */
 static inline bool slot_is_actor(const struct slot *slot)
 {

@@ -174,7 +174,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
     /* Jobs do not change what the slot is counted as. */
     counts = event != LIFECYCLE_EVENT_JOB_ASSIGNED && event != LIFECYCLE_EVENT_JOB_ENDED;
     if (next.state != before) {
-        slot->state = next.state;
+        slot_set_state(slot, next.state);
         slot->since_at = loop_realtime(slot_context(slot)->loop);
         if (counts)
             slot_count(slot); /* the actions look at the new state */
@@ -266,6 +266,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
     process_take_config(&slot->worker.process, pool->config);
     slot_health_init(slot);
     slot_count(slot);
+    slot_counts(slot)->n_in_state[slot->state]++;
     *ret = slot;
     return 0;
 }
@@ -288,6 +289,7 @@ struct slot *slot_free(struct slot *slot)
     assert(slot_is_down(slot));
     assert(!slot->standby);
     slot_uncount(slot);
+    slot_counts(slot)->n_in_state[slot->state]--;
     slot_note_generation(slot);
     slot_free_actor(slot);
     slot_disarm(slot);

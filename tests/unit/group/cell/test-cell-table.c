@@ -19,6 +19,7 @@ static void setup(void)
         cells[i].key = cells[i].name + 2;
         list_init(&cells[i].link);
         list_init(&cells[i].cursors);
+        list_init(&cells[i].live_link);
     }
 }
 

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* A histogram of durations that counts for good, for monitoring systems: they take the difference
+ * of two readings. (latency.h has one that shows the last ones only.) */
+
+#include "shared/base/clock.h"
+#include <stdint.h>
+
+struct saved_reader;
+struct saved_writer;
+
+/* Bucket `i` counts durations of at most HISTOGRAM_LEAST << i, and the last one all longer ones. */
+#define HISTOGRAM_LEAST_BITS 4
+#define HISTOGRAM_LEAST      ((usec_t)1 << HISTOGRAM_LEAST_BITS)
+#define HISTOGRAM_BOUNDS     29u /* up to 2^32 µs, more than an hour */
+
+/* Valid when zeroed. */
+struct histogram {
+    uint64_t counts[HISTOGRAM_BOUNDS + 1];
+    usec_t sum;
+};
+
+static inline void histogram_add(struct histogram *histogram, usec_t took)
+{
+    unsigned i = 0;
+
+    if (took > HISTOGRAM_LEAST)
+        i = 64u - HISTOGRAM_LEAST_BITS - (unsigned)__builtin_clzll(took - 1);
+    histogram->counts[i < HISTOGRAM_BOUNDS ? i : HISTOGRAM_BOUNDS]++;
+    histogram->sum += took;
+}
+
+/* Write and read one field of a saved row. Reading adds. */
+void histogram_put(struct saved_writer *row, const struct histogram *histogram);
+void histogram_get(struct saved_reader *row, struct histogram *histogram);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What monitoring shows of the store. */
+
+#include "supervisor/saved/saved-row.h"
+#include "supervisor/store/store-private.h"
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+/* How old the sizes may be when there is a commit. */
+#define SIZES_USEC USEC_PER_SEC
+
+static void measure_sizes(const struct store *store, struct store_stats *stats)
+{
+    struct statvfs disk;
+    struct stat file;
+
+    if (stat(store->path, &file) == 0)
+        stats->bytes = (uint64_t)file.st_size + (uint64_t)store->worker.database.log_size;
+    if (statvfs(store->path, &disk) == 0)
+        stats->free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+}
+
+void store_measure(struct store *store, bool now)
+{
+    struct store_stats sizes = {0};
+    const usec_t time = clock_now();
+
+    if (!now && time < usec_add(store->worker.measured_at, SIZES_USEC))
+        return;
+    store->worker.measured_at = time;
+    measure_sizes(store, &sizes);
+    pthread_mutex_lock(&store->mutex);
+    store->stats.bytes = sizes.bytes;
+    store->stats.free_bytes = sizes.free_bytes;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+void store_note_commit(struct store *store, usec_t took)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->stats.n_commits++;
+    histogram_add(&store->stats.sync, took);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+struct store_stats store_stats(struct store *store)
+{
+    struct store_stats stats;
+
+    pthread_mutex_lock(&store->mutex);
+    stats = store->stats;
+    pthread_mutex_unlock(&store->mutex);
+    stats.n_waiting = store->n_waiting;
+    return stats;
+}
+
+int store_tally_save(struct store *store, struct saver *saver)
+{
+    struct saved_writer row = {0};
+    struct store_stats stats;
+
+    if (!store)
+        return 0;
+    stats = store_stats(store);
+    saved_put_number(&row, stats.n_commits);
+    histogram_put(&row, &stats.sync);
+    return saved_add(saver, STORE_TALLY_ROW, &row, NULL);
+}
+
+int store_tally_restore_row(struct store *store, struct saved_reader *row)
+{
+    if (!store)
+        return 0;
+    pthread_mutex_lock(&store->mutex);
+    store->stats.n_commits += saved_get_number(row);
+    histogram_get(row, &store->stats.sync);
+    pthread_mutex_unlock(&store->mutex);
+    return row->damaged ? -EBADMSG : 0;
+}

@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: MIT
+"""Metrics: M1 to M3. Each number is compared with what the test has counted itself."""
+import collections
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import unittest
+
+from test_cells import keyed
+from test_life import actor, service
+from troupe import ACTOR, TOP, Bell, TestCase, Varlink, ini, limit
+
+SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
+PROMTOOL = shutil.which("promtool")
+SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (-?[0-9.]+)')
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+# Jobs, and of how many workers each is the death.
+KINDS = {
+    "echo fine": {},
+    "reject 3 no": {},
+    "retry 4 no": {},
+    "before 2 crash abort\necho": {"signal": 1},
+    "before 3 exit 3\necho": {"exit": 2},
+    "crash segv": {"signal": 3},
+    "exit 0": {"exit": 3},
+}
+
+
+def parse(output):
+    """Maps a sample's name and the values of its labels, in their order, to its value."""
+    samples = {}
+    for line in output.splitlines():
+        if line.startswith("#"):
+            continue
+        name, labels, value = SAMPLE.fullmatch(line).groups()
+        key = (name, *(value for _, value in LABEL.findall(labels or "")))
+        assert key not in samples, f"{key} comes twice"
+        samples[key] = float(value)
+    return samples
+
+
+def tough(size, **jobs):
+    """Crashing is what its workers are for."""
+    return ini(ACTOR, Pool={"Size": size}, Resources={"LimitCORE": 0},
+               Restart={"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0},
+               Jobs={"BackoffMinSec": "1ms", "BackoffMaxSec": "2ms", "MaxRetries": 2, **jobs})
+
+
+def families():
+    """The names of all samples that there can be."""
+    with open(os.path.join(TOP, "supervisor", "metrics", "family.c"), encoding="utf-8") as file:
+        rows = re.findall(r'ROW\(\w+, "(\w+)", (\w+),', file.read())
+    endings = {"GAUGE": [""], "COUNTER": ["_total"], "HISTOGRAM": ["_bucket", "_sum", "_count"]}
+    return {f"troupe_{name}{ending}" for name, kind in rows for ending in endings[kind]}
+
+
+class Counted:
+    """What a test counts of the jobs that it sends and of the deaths that it is told."""
+
+    def __init__(self):
+        self.ended, self.deaths = collections.Counter(), collections.Counter()
+        self.accepted = self.retries = self.measured = self.wait = self.run = 0
+
+    def job(self, job):
+        self.accepted += 1
+        self.ended[job["state"]] += 1
+        self.retries += max(0, job["attempt"] - 1)
+        if job["state"] in ("succeeded", "rejected"):
+            self.measured += 1
+            self.run += job["ended_at"] - job["started_at"]
+            self.wait += job["started_at"] - job["created_at"]
+
+
+class Metrics(TestCase):
+    def metrics(self, s, *arguments):
+        return parse(s.ctl("metrics", *arguments, check=True).stdout)
+
+    def chaos(self, s, group, n):
+        """Sends jobs of all kinds, kills workers, and counts what comes of it."""
+        print(f"seed {SEED} (TESTS_SEED= repeats it)")
+        rng, counted = random.Random(SEED), Counted()
+        sent = []
+        for _ in range(n):
+            kind = rng.choice(list(KINDS))
+            sent.append(s.create(group, kind))
+            counted.deaths.update(KINDS[kind])
+        for id in sent:
+            counted.job(s.wait_job(id))
+        s.call("Pause", target=group)
+        for _ in range(3):
+            id = s.create(group, "echo")
+            s.call("Cancel", id=id)
+            counted.job(s.wait_job(id))
+        s.call("Resume", target=group)
+        for _ in range(5):
+            [victim] = rng.sample(self.settled(s, group), 1)
+            os.kill(victim["pid"], signal.SIGKILL)
+            counted.deaths["signal"] += 1
+            s.wait_for(lambda: s.worker(victim["name"])["generation"] > victim["generation"], group)
+        self.settled(s, group)
+        return counted
+
+    def settled(self, s, group):
+        """Returns the workers once all are idle."""
+        return s.wait_for(lambda: (lambda workers: workers if {w["state"] for w in workers} == {"idle"} else None)
+                          (s.workers(group)), group)
+
+    def compare(self, s, group, size, counted):
+        m = self.metrics(s)
+        for state in "succeeded", "rejected", "cancelled", "dead":
+            self.assertEqual(m["troupe_jobs_total", group, state], counted.ended[state], state)
+        for name, value in (("jobs_accepted_total", counted.accepted), ("jobs_retried_total", counted.retries),
+                            ("jobs_refused_total", 0), ("jobs_running", 0), ("jobs_waiting", 0), ("queue_jobs", 0),
+                            ("queue_oldest_seconds", 0), ("queue_bytes", 0), ("queue_senders", 0), ("group_size", size),
+                            ("job_wait_seconds_count", counted.measured), ("job_run_seconds_count", counted.measured)):
+            self.assertEqual(m["troupe_" + name, group], value, name)
+        self.assertEqual(round(m["troupe_job_run_seconds_sum", group] * 1e6), counted.run)
+        self.assertEqual(round(m["troupe_job_wait_seconds_sum", group] * 1e6), counted.wait)
+        deaths = {key[2]: value for key, value in m.items() if key[:2] == ("troupe_worker_deaths_total", group) and value}
+        self.assertEqual(deaths, dict(counted.deaths))
+        self.assertEqual(m["troupe_worker_restarts_total", group], sum(counted.deaths.values()) - counted.deaths["stop"])
+        workers = {key[2]: value for key, value in m.items() if key[:2] == ("troupe_workers", group) and value}
+        self.assertEqual(workers, {"idle": size})
+        self.assertEqual(m["troupe_dead_letters_added_total", "job"], counted.ended["dead"])
+        self.assertEqual(m["troupe_dead_letters", "dead_letters"], counted.ended["dead"])
+        return m
+
+    @limit(300)
+    def test_M1_numbers_equal_an_outside_count_also_after_an_upgrade(self):
+        s = self.started({"tough": tough(3)})
+        counted = self.chaos(s, "tough", 80)
+        before = self.compare(s, "tough", 3, counted)
+        self.assertEqual(before["troupe_upgrades_total",], 0)
+        s.ctl("upgrade", check=True)
+        self.settled(s, "tough")
+        after = self.compare(s, "tough", 3, counted)
+        self.assertEqual(after["troupe_upgrades_total",], 1)
+        buckets = {key for key in before if key[0].endswith("_bucket")}
+        self.assertEqual({key: before[key] for key in buckets}, {key: after[key] for key in buckets})
+
+    def test_M1_workers_deaths_and_commands_are_counted_by_state_and_cause(self):
+        s = self.started({"a": actor(3), "d": service("/bin/sleep infinity")})
+        s.call("Stop", target="a/2", wait=True)
+        started, go = Bell(s, "started"), Bell(s, "go")
+        job = s.create("a", f"ring {started.path}\nwait {go.path}\necho")
+        started.wait()
+        m = self.metrics(s)
+        self.assertEqual([m["troupe_workers", "a", state] for state in ("idle", "busy", "stopped", "starting", "failed")],
+                         [1, 1, 1, 0, 0])
+        self.assertEqual(m["troupe_workers", "d", "idle"], 1)
+        self.assertEqual(m["troupe_worker_deaths_total", "a", "stop"], 1)
+        self.assertEqual((m["troupe_jobs_running", "a"], m["troupe_group_state", "d", "running"]), (1, 1))
+        self.assertNotIn(("troupe_queue_jobs", "d"), m, "a service has no jobs")
+        go.ring()
+        s.wait_job(job)
+        os.kill(s.worker("d/0")["pid"], signal.SIGKILL)
+        s.wait_event("worker.died", "d")
+        self.assertEqual(self.metrics(s)["troupe_worker_deaths_total", "d", "signal"], 1)
+
+    def test_M1_queues_results_and_limits(self):
+        s = self.started({"a": tough(1, QueueMax=4, QueueMemoryMax="1M", ResultsMax=7), "b": actor()})
+        s.wait_job(s.create("a", "echo 12345"))
+        s.call("Pause", target="a")
+        oldest = s.job(s.create("a", "x" * 100))["created_at"]
+        for _ in range(3):
+            s.create("a", "x" * 100)
+        self.assertEqual(s.ctl("create", "a", "--data", "x").returncode, 6)
+        before = self.metrics(s)
+        self.assertEqual([before["troupe_" + name, "a"] for name in
+                          ("queue_jobs", "queue_jobs_max", "queue_bytes", "queue_max_bytes", "results", "results_max",
+                           "results_bytes", "jobs_refused_total")], [4, 4, 400, 1 << 20, 1, 7, 5, 1])
+        after = s.job(s.create("b", "echo"))["created_at"]
+        waited = round(before["troupe_queue_oldest_seconds", "a"] * 1e6)
+        self.assertGreater(waited, 0)
+        self.assertLessEqual(waited, after - oldest, "the other job was created after the numbers were read")
+
+    def test_M1_cells_with_the_most_queued_jobs_are_listed_in_order(self):
+        s = self.started({"mail": keyed(), "web": keyed()})
+        for group in "mail", "web":
+            s.call("Pause", target=group)
+        for i in range(30):
+            for _ in range(1 + i):
+                s.create("mail" if i % 2 else "web", "echo", key=f"k{i}")
+        m = self.metrics(s)
+        cells = [(key[1:], value) for key, value in m.items() if key[0] == "troupe_cell_queue_jobs"]
+        self.assertEqual(cells, [(("mail" if i % 2 else "web", f"k{i}"), 1 + i) for i in range(29, 9, -1)])
+        self.assertEqual((m["troupe_cells", "mail"], m["troupe_cells_max", "mail"]), (15, 1000))
+        self.assertEqual(m["troupe_queue_jobs", "mail"], sum(range(2, 31, 2)))
+        self.assertGreater(m["troupe_queue_oldest_seconds", "web"], 0)
+        for group in "mail", "web":
+            s.call("Resume", target=group)
+        s.until(lambda: s.group("mail")["succeeded"] + s.group("web")["succeeded"] == sum(range(31)))
+        m = self.metrics(s)
+        self.assertEqual([key for key in m if key[0] == "troupe_cell_queue_jobs"], [])
+        self.assertEqual(m["troupe_queue_oldest_seconds", "web"], 0)
+        self.assertEqual(m["troupe_job_run_seconds_count", "mail"], sum(range(2, 31, 2)))
+
+    def test_M1_the_store_counts_its_commits_also_after_an_upgrade(self):
+        s = self.supervisor({"kept": tough(1, Durable="yes")})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.wait_for(lambda: "store_problem" not in s.group("kept"))
+        for _ in range(5):
+            s.wait_job(s.create("kept", "echo"))
+        m = self.metrics(s)
+        self.assertEqual(m["troupe_store_state", "open"], 1)
+        self.assertGreaterEqual(m["troupe_store_commits_total",], 5)
+        self.assertGreater(m["troupe_store_sync_seconds_sum",], 0)
+        self.assertGreater(m["troupe_store_free_bytes",], 0)
+        self.assertGreater(m["troupe_store_bytes",], 0)
+        s.ctl("upgrade", check=True)
+        self.assertGreaterEqual(self.metrics(s)["troupe_store_commits_total",], m["troupe_store_commits_total",])
+
+    def test_M1_the_supervisor_tells_about_itself(self):
+        s = self.started({"a": actor()})
+        m, info = self.metrics(s), s.call("GetInfo")
+        self.assertEqual(m["troupe_build_info", info["version"]], 1)
+        self.assertEqual(m["troupe_start_time_seconds",] * 1e6, info["started_at"])
+        self.assertEqual([m["troupe_" + name,] for name in ("safe_mode", "config_problem", "crashes_total", "clients")],
+                         [0, 0, 0, 1])
+        self.assertEqual(m["troupe_state", "running"], 1)
+        self.assertGreater(m["troupe_resident_memory_bytes",], 1 << 20)
+        self.assertGreater(m["troupe_loop_turns_total",], 0)
+        s.crash()
+        self.assertEqual(self.metrics(s)["troupe_crashes_total",], 1)
+
+    def test_M1_metrics_come_also_without_any_group(self):
+        self.assertEqual(self.metrics(self.started({}))["troupe_clients",], 1)
+
+    def test_M2_a_scrape_wakes_no_worker(self):
+        s = self.started({"a": actor(4)})
+        pids = [worker["pid"] for worker in s.group("a")["workers"]]
+
+        def wakes():
+            return sum(int(s.status_field("voluntary_ctxt_switches", pid)) for pid in pids)
+        before = wakes()
+        for _ in range(50):
+            s.call("GetMetrics")
+        # One that has just become ready goes to sleep now.
+        self.assertLessEqual(wakes() - before, 2 * len(pids))
+
+    def test_M2_an_answer_with_more_has_the_same_groups_and_the_rest_once(self):
+        # A program that is missing: these have no processes.
+        s = self.started({f"g{i:03}": ini("/nonexistent") for i in range(100)})
+        with Varlink(s.socket_path) as connection:
+            parts = list(connection.more("GetMetrics"))
+        self.assertGreater(len(parts), 1)
+        self.assertEqual([g["name"] for part in parts for g in part["groups"]], [f"g{i:03}" for i in range(100)])
+        self.assertEqual(["supervisor" in part for part in parts], [False] * (len(parts) - 1) + [True])
+        self.assertEqual(len(s.call("GetMetrics")["groups"]), 100)
+        m = self.metrics(s)
+        self.assertEqual(sum(value for key, value in m.items() if key[0] == "troupe_group_state"), 100)
+
+    def test_M1_a_file_is_replaced_as_a_whole(self):
+        s = self.started({"a": actor()})
+        path = s.path("troupe.prom")
+        with open(path, "w", encoding="utf-8") as old:
+            old.write("old")
+        with open(path, encoding="utf-8") as old:
+            self.assertEqual(s.ctl("metrics", "--output", path, check=True).stdout, "")
+            self.assertEqual(old.read(), "old", "it is another file")
+        with open(path, encoding="utf-8") as new:
+            self.assertEqual(parse(new.read())["troupe_clients",], 1)
+        self.assertEqual(os.stat(path).st_mode & 0o444, 0o444)
+        self.assertEqual([name for name in os.listdir(s.directory) if name.startswith("troupe.prom")], ["troupe.prom"])
+        failed = s.ctl("metrics", "--output", s.path("missing/troupe.prom"))
+        self.assertEqual((failed.returncode, failed.stderr.count("No such file or directory")), (1, 1), failed.stderr)
+        self.assertEqual(s.ctl("metrics", "--format", "xml").returncode, 2)
+
+    def test_M3_openmetrics_names_families_without_total(self):
+        s = self.started({"a": actor()})
+        output = s.ctl("metrics", "--format", "openmetrics", check=True).stdout
+        self.assertTrue(output.endswith("\n# EOF\n"))
+        families = dict(line.split()[2:] for line in output.splitlines() if line.startswith("# TYPE"))
+        self.assertEqual(families["troupe_jobs"], "counter")
+        self.assertFalse([name for name in families if name.endswith("_total")])
+        for name, _, unit in re.findall(r"# UNIT (\w+?_(seconds|bytes)) (\w+)\n", output):
+            self.assertTrue(name.endswith("_" + unit), name)
+
+    def test_M3_dashboard_and_alerts_use_names_that_exist_and_the_manual_has_all(self):
+        def read(*path):
+            with open(os.path.join(TOP, *path), encoding="utf-8") as file:
+                return file.read()
+        for name in "troupe-dashboard.json", "troupe-alerts.yml":
+            content = read("units", "monitoring", name)
+            self.assertEqual(set(re.findall(r"\btroupe_\w+", content)) - families(), set(), name)
+        json.loads(read("units", "monitoring", "troupe-dashboard.json"))
+        listed = re.findall(r"^\.It Va (\w+)$", read("supervisor", "metrics", "troupe-metrics.7"), re.M)
+        histograms = {name[:-len("_sum")] for name in families() if name.endswith("_sum")}
+        plain = {name for name in families() if re.sub("_(bucket|sum|count)$", "", name) not in histograms}
+        self.assertEqual(sorted(listed), sorted(plain | histograms))
+
+    @unittest.skipUnless(PROMTOOL, "promtool is missing")
+    def test_M3_promtool_accepts_the_alert_rules(self):
+        rules = os.path.join(TOP, "units", "monitoring", "troupe-alerts.yml")
+        found = subprocess.run([PROMTOOL, "check", "rules", rules], capture_output=True, text=True)
+        self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
+
+    @unittest.skipUnless(PROMTOOL, "promtool is missing")
+    def test_M3_promtool_finds_nothing(self):
+        s = self.supervisor({"tough": tough(2), "mail": keyed(), "kept": tough(1, Durable="yes")})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.do("tough", "crash abort")
+        s.call("Pause", target="mail")
+        s.create("mail", "echo", key="a")
+        output = s.ctl("metrics", check=True).stdout
+        found = subprocess.run([PROMTOOL, "check", "metrics"], input=output, capture_output=True, text=True)
+        self.assertEqual((found.returncode, found.stdout, found.stderr), (0, "", ""))
+
+
+if __name__ == "__main__":
+    unittest.main()

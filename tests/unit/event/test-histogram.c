@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/event/histogram.h"
+
+#include "supervisor/saved/saved-row.h"
+#include "tests/unit/suite.h"
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned bucket_of(usec_t took)
+{
+    struct histogram histogram = {0};
+
+    histogram_add(&histogram, took);
+    ck_assert_uint_eq(histogram.sum, took);
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        if (histogram.counts[i] == 1)
+            return i;
+    ck_abort_msg("no bucket counts %llu", (unsigned long long)took);
+}
+
+START_TEST(a_bound_belongs_to_its_bucket)
+{
+    ck_assert_uint_eq(bucket_of(0), 0);
+    ck_assert_uint_eq(bucket_of(1), 0);
+    for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++) {
+        ck_assert_uint_eq(bucket_of(HISTOGRAM_LEAST << i), i);
+        ck_assert_uint_eq(bucket_of((HISTOGRAM_LEAST << i) + 1), i + 1);
+    }
+    ck_assert_uint_eq(bucket_of(USEC_INFINITY), HISTOGRAM_BOUNDS);
+}
+END_TEST
+
+START_TEST(a_saved_one_is_added)
+{
+    struct histogram histogram = {0}, other = {0};
+    struct saved_writer row = {0};
+    struct saved_reader reader;
+
+    histogram_add(&histogram, 5);
+    histogram_add(&histogram, USEC_PER_SEC);
+    histogram_add(&histogram, 2 * HISTOGRAM_LEAST << HISTOGRAM_BOUNDS);
+    histogram_put(&row, &histogram);
+    reader = (struct saved_reader){.at = row.bytes, .end = row.bytes + row.size};
+    histogram_add(&other, 5);
+    histogram_get(&reader, &other);
+    ck_assert(!reader.damaged);
+    histogram_add(&histogram, 5);
+    ck_assert_mem_eq(&histogram, &other, sizeof(other));
+    free(row.bytes);
+}
+END_TEST
+
+START_TEST(a_damaged_row_harms_nothing)
+{
+    static const uint8_t bytes[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+
+    for (size_t size = 0; size <= sizeof(bytes); size++) {
+        struct saved_reader reader = {.at = bytes, .end = bytes + size};
+        struct histogram histogram = {0};
+
+        histogram_get(&reader, &histogram);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_bound_belongs_to_its_bucket,
+        a_saved_one_is_added,
+        a_damaged_row_harms_nothing,
+    };
+
+    return suite_run("histogram", NULL, NULL, tests, ELEMENTS(tests));
+}
