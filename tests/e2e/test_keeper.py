@@ -407,8 +407,12 @@ class Restart(TestCase):
         s.wait_worker("actor/0", "idle")
 
     def test_a_crash_while_it_stops_is_the_end(self):
-        s = self.started({"daemon": service("/bin/sh -c 'trap \"\" TERM; while :; do sleep 1000; done'",
-                                            Worker={"TimeoutStopSec": "1h"})}, conf="[Supervisor]\nTimeoutStopSec=1h\n")
+        s = self.supervisor(conf="[Supervisor]\nTimeoutStopSec=1h\n")
+        deaf = Bell(s, "deaf")
+        script = s.write("deaf.sh", f'trap "" TERM; echo >{deaf.path}; while :; do sleep 1000; done')
+        s.write("daemon.group", service(f"/bin/sh {script}", Worker={"TimeoutStopSec": "1h"}))
+        s.start()
+        deaf.wait()
         worker = os.pidfd_open(s.worker("daemon/0")["pid"])
         self.addCleanup(os.close, worker)
         s.terminate()
