@@ -2,6 +2,7 @@
 #include "supervisor/config/config-group.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/config/keys/digest.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/keys/types.h"
@@ -56,6 +57,24 @@ static bool same_ids(const struct config_group *a, const struct config_group *b)
 bool config_group_same_process(const struct config_group *a, const struct config_group *b)
 {
     return same_ids(a, b) && config_schema_equal(&CONFIG_GROUP_SCHEMA, a, b, true);
+}
+
+int config_group_set_digest(struct config_group *group)
+{
+    const uint64_t ids[] = {group->uid, group->gid};
+    struct config_group *defaults;
+    uint64_t digest;
+    int r = config_defaults(&defaults, group->name);
+
+    if (r < 0)
+        return r;
+    digest = digest_bytes(DIGEST_NONE, ids, sizeof(ids));
+    digest = config_schema_digest(&CONFIG_GROUP_SCHEMA, group, defaults, digest);
+    config_group_free(defaults);
+    group->process_digest = (uint32_t)(digest ^ digest >> 32);
+    if (group->process_digest == 0)
+        group->process_digest = 1;
+    return 0;
 }
 
 bool config_group_equal(const struct config_group *a, const struct config_group *b)

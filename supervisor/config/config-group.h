@@ -153,6 +153,7 @@ struct config_group {
     gid_t *groups; /* supplementary ones of `user` */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of `user` */
+    uint32_t process_digest;      /* what processes are started with; 0 = not resolved */
     char *fault;                  /* why it cannot be started; NULL = it can */
     struct config_draft *draft;   /* where its keys were given; owned; NULL = in no file */
 };
@@ -170,6 +171,10 @@ struct config_group *config_group_free(struct config_group *group); /* NULL allo
  * watchdog, resources …). All other keys take effect without a restart.
  */
 bool config_group_same_process(const struct config_group *a, const struct config_group *b);
+
+/* Sets `process_digest`, which is the same in the next supervisor if processes are started alike.
+ * Returns 0 or -ENOMEM. */
+int config_group_set_digest(struct config_group *group);
 
 /* Whether both are equal except for the path. */
 bool config_group_equal(const struct config_group *a, const struct config_group *b);

@@ -51,8 +51,10 @@ static void wait_for_next_try(struct group_fault *fault)
 void group_fault_unblock(struct group *group)
 {
     group_each_cell (cell, group)
-        if (cell->pool.wanted)
+        if (cell->pool.wanted) {
             cell_start(cell);
+            pool_roll_behind(&cell->pool);
+        }
     if (group->wanted)
         group_start(group);
 }

@@ -73,6 +73,18 @@ void pool_replacement_set_stopped(struct pool *pool, bool stopped)
     pool->replacement.stopped = stopped;
 }
 
+static void roll_slot(struct slot *slot)
+{
+    pool_standby_dismiss_spare(slot, false);
+    if (slot_is_up(slot)) {
+        slot->rolls = true;
+        slot->replace_reason = "its program has changed";
+        pool_replacement_queue(slot, slot->replace_reason);
+    } else if (slot->wanted) {
+        slot_restart(slot);
+    }
+}
+
 void pool_roll(struct pool *pool)
 {
     struct replacement *replacement = &pool->replacement;
@@ -83,16 +95,22 @@ void pool_roll(struct pool *pool)
     timer_disarm(pool_timers(pool), &replacement->retry);
     replacement->in_place = NULL;
     replacement_abandon(pool); /* it has the old program */
+    for (size_t i = 0; i < pool->size; i++)
+        roll_slot(pool->slots[i]);
+    pool_wake(pool);
+}
+
+void pool_roll_behind(struct pool *pool)
+{
     for (size_t i = 0; i < pool->size; i++) {
         struct slot *slot = pool->slots[i];
-        pool_standby_dismiss_spare(slot, false);
-        if (slot_is_up(slot)) {
-            slot->rolls = true;
-            slot->replace_reason = "its program has changed";
-            pool_replacement_queue(slot, slot->replace_reason);
-        } else if (slot->wanted) {
-            slot_restart(slot);
-        }
+
+        if (slot_has_standby(slot, SLOT_SPARE) && slot_is_behind(slot->standby))
+            pool_standby_dismiss_spare(slot, false);
+        if (!slot->wanted || !slot_is_behind(slot))
+            continue;
+        pool->replacement.rolling = true;
+        roll_slot(slot);
     }
     pool_wake(pool);
 }

@@ -158,6 +158,8 @@ void pool_resume(struct pool *pool, bool wanted)
         if (pool->slots[i]->standby)
             pool_standby_resume(pool->slots[i]);
     }
+    if (!pool->config->fault)
+        pool_roll_behind(pool);
 }
 
 void pool_stop(struct pool *pool, bool hurry)

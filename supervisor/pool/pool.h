@@ -148,6 +148,8 @@ void pool_take_config(struct pool *pool, const struct config_group *config);
 /* Replaces every worker, one after the other, because the program has changed; those that are not
  * up restart at once. Stops at the first successor that does not come up. */
 void pool_roll(struct pool *pool);
+/* Replaces the workers that the last supervisor started by another configuration. */
+void pool_roll_behind(struct pool *pool);
 /* Stops a roll. Returns how many workers are not replaced. */
 size_t pool_halt_roll(struct pool *pool);
 

@@ -18,14 +18,16 @@
 #define KEPT_CHUNK      256 /* states that are mapped together */
 #define KEPT_NAME_MAX   159 /* bytes, without the NUL */
 #define KEPT_DATA_MAX   344
-/* Of the layout, with the data of all owners. Raise it with every change: another version's states
- * are not read. */
+/* Of the layout, with the data of all owners. Raise it with every change, but for a field that was
+ * always 0 before: another version's states are not read, and its workers end. */
 #define KEPT_STATES_VERSION 3
 
 /* In the shared memory. */
 struct kept_state {
     char name[KEPT_NAME_MAX + 1]; /* "" = free */
     uint32_t index;               /* in the table; right while the state is open */
+    uint32_t started_with;        /* of a slot: config_group.process_digest of the last process
+                                     that was started in it; 0 = not known, as before 1.1 */
     _Alignas(8) uint8_t data[KEPT_DATA_MAX];
 };
 

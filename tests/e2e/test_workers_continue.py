@@ -9,8 +9,16 @@ import unittest
 from troupe import ACTOR, Bell, LIMIT, TestCase, Varlink, VarlinkError, ended, ini, text
 
 
+def restarting(program, **sections):
+    return ini(program, Restart={"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}, **sections)
+
+
 def actor(**sections):
-    return ini(ACTOR, Restart={"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}, **sections)
+    return restarting(ACTOR, **sections)
+
+
+def service(program):
+    return restarting(program, Group={"Type": "service"})
 
 
 class Continuity(TestCase):
@@ -46,6 +54,10 @@ class Continuity(TestCase):
 
     def pids(self, s, group="actor"):
         return {worker["name"]: (worker["pid"], worker["generation"]) for worker in s.workers(group)}
+
+    def processes(self, s):
+        """Those of all workers, also of predecessors that are ending."""
+        return {worker.get("pid") for group in s.call("GetStatus")["groups"] for worker in group["workers"]}
 
     def test_D9_idle_workers_go_on_and_take_jobs(self):
         s = self.started_with(actor=actor(Pool={"Size": 3}))
@@ -210,6 +222,44 @@ class Continuity(TestCase):
         self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
         self.assertEqual(s.deaths("actor")[1:], [])
         s.stop()
+
+    def test_D9_workers_get_a_configuration_that_was_changed_before_the_crash(self):
+        s = self.started_with(actor=actor(Pool={"Size": 3}), daemon=service("/bin/sleep infinity"))
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        job = s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
+        begun.wait()
+        before = self.processes(s)
+        s.write("actor.group", actor(Pool={"Size": 3}, Group={"Environment": "NEW=1"}))
+        s.write("daemon.group", service("/bin/sleep 1000000"))
+        s.crash()
+        bell.ring()
+        s.until(lambda: not self.processes(s) & before)
+        s.until(lambda: len(s.children()) == 4)
+        for _ in range(3):
+            self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
+        self.assertEqual(s.job(job)["state"], "succeeded")
+        self.assertEqual([death["cause"] for death in s.deaths()], ["stop"] * len(s.deaths()))
+        after = self.processes(s)
+        s.crash()
+        s.call("Reload")
+        self.assertEqual(self.processes(s), after)
+
+    def test_D9_a_replacement_of_all_workers_goes_on_after_a_crash(self):
+        s = self.started_with(actor=actor(Pool={"Size": 3}))
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        for _ in range(3):
+            s.create("actor", f"ring {begun.path}\nwait {bell.path}\necho done")
+        begun.wait(3)
+        before = self.processes(s)
+        s.write("actor.group", actor(Pool={"Size": 3}, Group={"Environment": "NEW=1"}))
+        s.call("Reload")
+        s.until(lambda: self.processes(s) - before)  # the first one waits for its predecessor
+        s.crash()
+        bell.ring(3)
+        s.until(lambda: not self.processes(s) & before)
+        s.until(lambda: len(s.children()) == 3)
+        for _ in range(3):
+            self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
 
     def test_D9_twenty_crashes_under_load_change_no_worker(self):
         s = self.started_with(actor=actor(Pool={"Size": 3, "Prefetch": 4}), keyed=actor(Pool={"Cells": "by-key"}))

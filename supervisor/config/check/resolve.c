@@ -248,6 +248,8 @@ int config_resolve_group(struct config_group *group, const struct names *names,
         r = note_fault(group, &own);
     if (r == 0)
         r = config_problems_move(faults, &own);
+    if (r == 0)
+        r = config_group_set_digest(group);
     config_problems_deinit(&own);
     return r;
 }

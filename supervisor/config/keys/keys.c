@@ -6,6 +6,7 @@
 #include "shared/protocol/job-options.h"
 #include "shared/ring/memory.h"
 #include "shared/ring/spin.h"
+#include "supervisor/config/keys/digest.h"
 #include "supervisor/config/keys/types.h"
 #include <assert.h>
 #include <errno.h>
@@ -283,4 +284,27 @@ bool config_schema_equal(const struct config_schema *schema, const void *a, cons
         if (!(only_process && schema->keys[i].live) && !key_equal(&schema->keys[i], a, b))
             return false;
     return true;
+}
+
+static uint64_t digest_value(const struct config_key *key, const void *object, uint64_t digest)
+{
+    if (!is_set(key, object))
+        return digest;
+    if (key->type->digest)
+        return key->type->digest(digest, field_of(key, object));
+    return digest_bytes(digest, field_of(key, object), key->size);
+}
+
+uint64_t config_schema_digest(const struct config_schema *schema, const void *object,
+                              const void *defaults, uint64_t digest)
+{
+    for (size_t i = 0; i < schema->n_keys; i++) {
+        const struct config_key *key = &schema->keys[i];
+
+        if (key->live || key_equal(key, object, defaults))
+            continue;
+        digest = digest_bytes(digest, key->name, strlen(key->name) + 1);
+        digest = digest_value(key, object, digest);
+    }
+    return digest;
 }

@@ -30,8 +30,9 @@ struct config_type {
     int (*number)(const char *text, uint64_t *ret); /* for parse; one of values.h */
     /* For parse: appends one word to a list. Returns as parse() does. */
     int (*add)(struct config_strings *list, const char *word, const char **ret_reason);
-    void (*clear)(void *field);                  /* NULL = nothing to free */
-    bool (*equal)(const void *a, const void *b); /* NULL = compares the bytes */
+    void (*clear)(void *field);                             /* NULL = nothing to free */
+    bool (*equal)(const void *a, const void *b);            /* NULL = compares the bytes */
+    uint64_t (*digest)(uint64_t digest, const void *field); /* NULL = of the bytes; see digest.h */
 };
 
 struct config_key {
@@ -74,3 +75,7 @@ void config_schema_clear(const struct config_schema *schema, void *object);
 /* Compares all keys, or (`only_process`) those that need a restart of workers. */
 bool config_schema_equal(const struct config_schema *schema, const void *a, const void *b,
                          bool only_process);
+/* Goes on from `digest` with the keys that need a restart of workers and differ from the defaults:
+ * a version with more keys has the same digest. */
+uint64_t config_schema_digest(const struct config_schema *schema, const void *object,
+                              const void *defaults, uint64_t digest);

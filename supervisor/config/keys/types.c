@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "supervisor/config/keys/digest.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
@@ -123,6 +124,20 @@ static bool equal_text(const void *a, const void *b)
     return left && right ? strcmp(left, right) == 0 : left == right;
 }
 
+static uint64_t digest_text(uint64_t digest, const void *field)
+{
+    const char *text = *(char *const *)field;
+
+    return text ? digest_bytes(digest, text, strlen(text) + 1) : digest;
+}
+
+static uint64_t digest_strings(uint64_t digest, char *const *strings)
+{
+    for (; strings && *strings; strings++)
+        digest = digest_bytes(digest, *strings, strlen(*strings) + 1);
+    return digest;
+}
+
 static int parse_text(const struct config_key *key, const char *value, void *field,
                       const char **ret_reason)
 {
@@ -163,6 +178,11 @@ static bool equal_strv(const void *a, const void *b)
     return strv_equal(*(char *const *const *)a, *(char *const *const *)b);
 }
 
+static uint64_t digest_strv(uint64_t digest, const void *field)
+{
+    return digest_strings(digest, *(char *const *const *)field);
+}
+
 static void clear_list(void *field)
 {
     strings_clear(field);
@@ -172,6 +192,11 @@ static bool equal_list(const void *a, const void *b)
 {
     return strv_equal(((const struct config_strings *)a)->strings,
                       ((const struct config_strings *)b)->strings);
+}
+
+static uint64_t digest_list(uint64_t digest, const void *field)
+{
+    return digest_strings(digest, ((const struct config_strings *)field)->strings);
 }
 
 static int split(const char *value, bool command, config_strv *ret, const char **ret_reason)
@@ -285,7 +310,8 @@ static int parse_file(const struct config_key *key, const char *value, void *fie
 #define NUMBER(type_, read) {.size = sizeof(type_), .parse = parse_number, .number = (read)}
 #define SCALAR(type_, function) {.size = sizeof(type_), .parse = (function)}
 #define OWNED(type_, function, what, ...)                                                          \
-    {.size = sizeof(type_), .parse = (function), .clear = clear_##what, .equal = equal_##what, __VA_ARGS__}
+    {.size = sizeof(type_), .parse = (function), .clear = clear_##what, .equal = equal_##what,      \
+     .digest = digest_##what, __VA_ARGS__}
 
 const struct config_type CONFIG_TYPE_UNSIGNED = NUMBER(unsigned, values_count);
 const struct config_type CONFIG_TYPE_WORKERS = NUMBER(unsigned, values_workers);

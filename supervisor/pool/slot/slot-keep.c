@@ -73,6 +73,20 @@ void slot_keep_status(struct slot *slot)
                        slot->status_text ? slot->status_text : "");
 }
 
+void slot_keep_config(struct slot *slot)
+{
+    if (slot->kept)
+        slot->kept->started_with = slot->pool->config->process_digest;
+}
+
+bool slot_is_behind(const struct slot *slot)
+{
+    const uint32_t wanted = slot->pool->config->process_digest;
+    const uint32_t given = slot->kept ? slot->kept->started_with : 0;
+
+    return slot->worker.process.pid != 0 && given != 0 && wanted != 0 && given != wanted;
+}
+
 static int hold_actor(struct slot *slot)
 {
     int fds[ENDPOINT_HELD_FDS];

@@ -126,6 +126,10 @@ void slot_uncount(struct slot *slot);
 bool slot_has_held(const struct slot *slot);
 /* Whether the last supervisor had another worker for this place. */
 bool slot_has_held_standby(const struct slot *place);
+/* Notes the configuration that its process is started with. */
+void slot_keep_config(struct slot *slot);
+/* Whether its process, which the last supervisor started, was started by another configuration. */
+bool slot_is_behind(const struct slot *slot);
 /* Returns the role that a slot that `resumes` had. */
 enum slot_role slot_kept_role(const struct slot *slot);
 /* Opens what is kept of the slot for the next supervisor. */

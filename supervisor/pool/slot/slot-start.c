@@ -163,6 +163,7 @@ static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_f
         .environment = environment->strings,
     };
 
+    slot_keep_config(slot);
     return process_start(&slot->worker.process, &options, &SLOT_PROCESS, ret_step);
 }
 

@@ -275,6 +275,13 @@ END_TEST
 
 /* ---- comparing ---- */
 
+static uint32_t digest_of(struct config_group *group)
+{
+    ck_assert_int_eq(config_group_set_digest(group), 0);
+    ck_assert_uint_ne(group->process_digest, 0);
+    return group->process_digest;
+}
+
 START_TEST(policies_change_without_another_process)
 {
     struct config_group *a = load_group("");
@@ -285,6 +292,7 @@ START_TEST(policies_change_without_another_process)
     ck_assert(config_group_equal(a, a));
     ck_assert(!config_group_equal(a, b));
     ck_assert(config_group_same_process(a, b));
+    ck_assert_uint_eq(digest_of(a), digest_of(b));
     config_group_free(a);
     config_group_free(b);
 }
@@ -299,6 +307,8 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
         "Group=nogroup\n",
         "WorkingDirectory=/tmp\n",
         "Environment=A=1\n",
+        "Environment=A=2\n",
+        "Environment=A=1 B=\n",
         "[Worker]\nWatchdogSec=1\n",
         "[Worker]\nMailboxSize=1M\n",
         "[Worker]\nInlineMax=1K\n",
@@ -307,9 +317,15 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
         "[Resources]\nLimitCORE=0\n",
     };
     struct config_group *a = load_group("");
+    uint32_t digests[ELEMENTS(changes)];
 
     for (size_t i = 0; i < ELEMENTS(changes); i++) {
         struct config_group *b = load_group(changes[i]);
+
+        digests[i] = digest_of(b);
+        ck_assert_msg(digests[i] != digest_of(a), "%s", changes[i]);
+        for (size_t j = 0; j < i; j++)
+            ck_assert_msg(digests[i] != digests[j], "%s%s", changes[i], changes[j]);
 
         ck_assert_msg(!config_group_same_process(a, b), "%s", changes[i]);
         ck_assert_msg(!config_group_equal(a, b), "%s", changes[i]);
