@@ -459,12 +459,12 @@ INSTALLED = \
 	$(call install_all,644,worker/troupe.h worker/troupe-actor.h worker/troupe-query.h,$(INCLUDEDIR)) \
 	$(call install_all,in,README.md,$(DOCDIR)) \
 	$(call install_all,644,CHANGELOG.md LICENSE,$(DOCDIR)) \
-	$(call install_all,in,$(wildcard worker/examples/*.group.in worker/examples/*.exchange.in units/*.example),$(DOCDIR)/examples) \
+	$(call install_all,in,$(wildcard worker/examples/*.group.in worker/examples/*.exchange.in units/*.example units/examples/*),$(DOCDIR)/examples) \
 	$(call install_all,in,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
 	$(foreach section,1 3 5 7 8,$(call install_all,in,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
 	$(call install_all,644,$(filter-out %/org.varlink.service.varlink,$(INTERFACES)),$(PREFIX)/share/troupe/varlink) \
 	$(call install_all,644,$(wildcard units/monitoring/*),$(PREFIX)/share/troupe/monitoring) \
-	$(call install_all,in,$(wildcard units/*.service units/*.socket),$(SYSTEMDDIR)/systemd/system) \
+	$(call install_all,in,$(wildcard units/*.service units/*.socket units/*.timer),$(SYSTEMDDIR)/systemd/system) \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
 	$(call install_all,644,$(wildcard units/sysusers.d/*),$(SYSTEMDDIR)/sysusers.d) \
 	$(call install_all,644,$(wildcard units/tmpfiles.d/*),$(SYSTEMDDIR)/tmpfiles.d) \

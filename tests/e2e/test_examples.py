@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The examples, troupe-exec, and what `make install` installs."""
+import gzip
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -9,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from troupe import BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TestCase, example, ini, limit, text
+from troupe import BUILD, LIMIT, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, example, ini, limit, text
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -94,6 +96,82 @@ class Exec(TestCase):
         job = s.do("exec", "x", max_retries=1)
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
         self.assertIn("5", job["reason"])
+
+
+class Groups(TestCase):
+    """The examples for programs of the archive, as they are installed, except for paths, the user, and memory limits."""
+
+    FOLDER = os.path.join(TOP, "units", "examples")
+
+    def read(self, name):
+        with open(os.path.join(self.FOLDER, name + ".group"), encoding="utf-8") as file:
+            body = file.read()
+        body = body.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC).replace("/usr/share/doc/troupe/examples", self.FOLDER)
+        return re.sub(r"^(User|MemoryMax|CPUWeight)=.*\n", "", body, flags=re.M)
+
+    def made(self, *command, input=b""):
+        """What a program makes for the example; skips the test without it."""
+        if not shutil.which(command[0]):
+            self.skipTest(f"no {command[0]}")
+        return subprocess.run(command, input=input, check=True, capture_output=True, timeout=LIMIT).stdout
+
+    def done(self, name, data, program):
+        """The exit status, output and errors of a job."""
+        if not shutil.which(program):
+            self.skipTest(f"no {program}")
+        s = self.started({name: self.read(name)})
+        process = subprocess.run([TROUPECTL, "--socket", s.socket_path, "do", name, "--file", "-", "--timeout", f"{int(LIMIT)}s"],
+                                 input=data, capture_output=True, timeout=LIMIT)
+        return process.returncode, process.stdout, process.stderr
+
+    def test_each_is_valid(self):
+        names = [name[:-len(".group")] for name in sorted(os.listdir(self.FOLDER)) if name.endswith(".group")]
+        self.assertGreaterEqual(len(names), 6)
+        with tempfile.TemporaryDirectory() as directory:
+            for name in names:
+                path = os.path.join(directory, name + ".group")
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(self.read(name))
+            process = subprocess.run([TROUPECTL, "verify", "--config", directory], capture_output=True, text=True, timeout=LIMIT)
+        problems = [line for line in process.stdout.splitlines() if line != "no problems" and "no such file" not in line]  # a program may be missing here
+        self.assertEqual((problems, process.stderr), ([], ""))
+
+    def test_thumbnails_of_pictures(self):
+        picture = self.made("convert", "-size", "1600x900", "gradient:red-blue", "jpg:-")
+        status, result, _ = self.done("thumbnails", picture, "convert")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.made("identify", "-format", "%m %w", "-", input=result), b"PNG 256")
+
+    def test_the_text_of_a_pdf_and_that_something_is_none(self):
+        drawing = b"%!PS\n/Helvetica findfont 20 scalefont setfont 100 500 moveto (Hello Troupe) show showpage\n"
+        pdf = self.made("ps2pdf", "-", "-", input=drawing)
+        status, result, _ = self.done("pdf-text", pdf, "pdftotext")
+        self.assertEqual((status, result.split()), (0, [b"Hello", b"Troupe"]))
+        status, _, complaint = self.done("pdf-text", b"nothing", "pdftotext")
+        self.assertEqual(status, 1)
+        self.assertIn(b"rejected", complaint)
+
+    def test_a_pdf_of_a_document(self):
+        status, result, complaint = self.done("office-pdf", b"Hello Troupe\n", "soffice")
+        self.assertEqual((status, result[:4]), (0, b"%PDF"), complaint)
+
+    def test_the_sound_of_a_film(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "a film.mkv")
+            self.made("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "sine=duration=1", "-c:a", "flac", "file:" + path)
+            status, result, complaint = self.done("sound", path.encode(), "ffmpeg")
+            self.assertEqual((status, result[:4]), (0, b"OggS"), complaint)
+
+    def test_words_by_a_script_in_python(self):
+        status, result, _ = self.done("words", "Hüte, Hüte und Töne".encode(), "python3")
+        self.assertEqual((status, json.loads(result)), (0, {"hüte": 2, "und": 1, "töne": 1}))
+        status, _, complaint = self.done("words", b"\xff", "python3")
+        self.assertEqual(status, 1)
+        self.assertIn(b"not a text in UTF-8", complaint)
+
+    def test_senders_by_a_pipeline(self):
+        status, result, _ = self.done("senders", gzip.compress(b"10.0.0.1 a\n10.0.0.2 b\n10.0.0.2 c\n"), "zcat")
+        self.assertEqual((status, result.split()), (0, [b"2", b"10.0.0.2", b"1", b"10.0.0.1"]))
 
 
 @unittest.skipIf(SANITIZED, "what is installed is not instrumented")
