@@ -155,6 +155,7 @@ static void on_outcome(struct waiter *waiter, const struct outcome *outcome)
     struct exchange *exchange = list_entry(waiter, struct exchange, waiter);
 
     exchange->answered = true;
+    exchange->outcome.at = outcome->at;
     exchange->outcome.failure = outcome->failure;
     exchange->outcome.reply.parameters = json_incref(outcome->reply.parameters);
     if (outcome->reply.error) {
@@ -193,6 +194,17 @@ static enum MHD_Result answer_metrics(const struct exchange *exchange)
     return answer_text(exchange->connection, metrics_content_type(format), text, size);
 }
 
+/* What the browser gets of a reply; NULL = out of memory. */
+static json_t *view_of(const struct exchange *exchange)
+{
+    json_t *reply = exchange->outcome.reply.parameters, *local = exchange->parameters.local;
+
+    if (!exchange->route->view)
+        return json_incref(reply);
+    json_object_set_new(local, "at", json_integer((json_int_t)exchange->outcome.at));
+    return exchange->route->view(reply, local);
+}
+
 static enum MHD_Result answer_outcome(const struct exchange *exchange)
 {
     const struct outcome *outcome = &exchange->outcome;
@@ -205,10 +217,7 @@ static enum MHD_Result answer_outcome(const struct exchange *exchange)
         return answer_error(exchange->connection, &outcome->reply);
     if (route->kind == ROUTE_METRICS)
         return answer_metrics(exchange);
-    return answer_json(exchange->connection, MHD_HTTP_OK,
-                       route->view
-                           ? route->view(outcome->reply.parameters, exchange->parameters.local)
-                           : json_incref(outcome->reply.parameters));
+    return answer_json(exchange->connection, MHD_HTTP_OK, view_of(exchange));
 }
 
 /* ---- the request */

@@ -11,6 +11,7 @@ struct question {
     question_join_fn join;
     struct varlink_client client; /* while it is pending */
     bool pending;
+    usec_t asked_at;
     usec_t until;  /* pending: the time-out; else how long the outcome is good */
     json_t *whole; /* replies so far, with `join` */
     struct outcome outcome;
@@ -54,7 +55,8 @@ static void finish(struct questions *questions, struct question *question, usec_
         questions->n_pending--;
     }
     varlink_client_deinit(&question->client);
-    question->until = usec_add(now, question->key ? QUESTIONS_GOOD : 0);
+    question->outcome.at = now;
+    question->until = question->key ? usec_add(question->asked_at, QUESTIONS_GOOD) : now;
     while (!list_empty(&question->waiters))
         tell(list_entry(list_first(&question->waiters), struct waiter, node), &question->outcome);
 }
@@ -105,7 +107,8 @@ static void make_room(struct questions *questions)
 }
 
 /* Takes ownership of the key. */
-static struct question *question_new(struct questions *questions, char *key, question_join_fn join)
+static struct question *question_new(struct questions *questions, char *key, question_join_fn join,
+                                     usec_t now)
 {
     struct question *question = calloc(1, sizeof(*question));
 
@@ -115,6 +118,7 @@ static struct question *question_new(struct questions *questions, char *key, que
     }
     question->key = key;
     question->join = join;
+    question->asked_at = now;
     question->client.fd = -1;
     list_init(&question->waiters);
     list_push_back(&questions->all, &question->node);
@@ -167,7 +171,7 @@ void questions_ask(struct questions *questions, const struct question_options *o
         return;
     }
     make_room(questions);
-    question = question_new(questions, TAKE_PTR(key), options->join);
+    question = question_new(questions, TAKE_PTR(key), options->join, now);
     if (!question) {
         refuse(waiter, -ENOMEM);
         return;

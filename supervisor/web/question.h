@@ -3,8 +3,8 @@
 
 /*
  * Calls to the supervisor on behalf of browsers. A question that many ask is sent once: who asks
- * the same while the reply is on its way, or within a second after it came, gets that one. Nothing
- * is sent unless somebody asks. Nothing waits: the loop of the program runs them.
+ * the same while the reply is on its way, or within a second after it was asked for, gets that one.
+ * Nothing is sent unless somebody asks. Nothing waits: the loop of the program runs them.
  */
 
 #include "shared/base/list.h"
@@ -14,8 +14,9 @@
 /* Connections to the supervisor at a time, and questions that are remembered. */
 #define QUESTIONS_PENDING_MAX 16
 #define QUESTIONS_MAX         64
-/* How long a reply is good, and how long the supervisor may take. */
-#define QUESTIONS_GOOD    USEC_PER_SEC
+/* How long a reply is good after it was asked for: a browser that asks each second finds it to be
+ * over. And how long the supervisor may take. */
+#define QUESTIONS_GOOD    (950 * USEC_PER_MSEC)
 #define QUESTIONS_TIMEOUT (5 * USEC_PER_SEC)
 
 /* Adds a reply of several to those before it, in `whole`, an empty object at first. 0 or -ENOMEM.
@@ -24,6 +25,7 @@ typedef int (*question_join_fn)(json_t *whole, const json_t *part);
 
 /* What came of it: the reply, which may be an error, or -errno in `failure`. */
 struct outcome {
+    usec_t at; /* monotonic */
     int failure;
     struct varlink_reply reply;
 };

@@ -36,7 +36,7 @@ static const struct route routes[] = {
          TEXT("target") LOCAL("offset", PARAMETER_NUMBER) LOCAL("limit", PARAMETER_LIMIT)),
     LOOK("/api/deaths", SUPERVISOR "ListDeaths", NULL, TEXT("target") PAGE),
     LOOK("/api/past-events", SUPERVISOR "Watch", view_events, TEXT("target") PAGE),
-    LOOK("/api/log", SUPERVISOR "GetLog", NULL, TARGET),
+    LOOK("/api/log", SUPERVISOR "GetLog", NULL, TEXT("target") TEXT("job")),
     LOOK("/api/jobs", JOBS "List", NULL, TEXT("group") TEXT("state") FLAG("ended") PAGE),
     LOOK("/api/job", JOBS "Get", NULL, NEEDED("id", PARAMETER_TEXT)),
     LOOK("/api/dead-letters", ACTORS "ListDeadLetters", NULL, FILTER PAGE),

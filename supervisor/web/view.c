@@ -47,10 +47,10 @@ static json_t *light_worker(json_t *worker)
     return with_light_death(copy_without(worker, heavy), "last_death");
 }
 
-/* Maps the names of states to how many workers are in them. */
-static json_t *count_states(const json_t *workers)
+/* Adds to an object that maps the names of states to how many workers are in them. */
+static void count_states(json_t *counts, const json_t *workers)
 {
-    json_t *counts = json_object(), *worker;
+    json_t *worker;
     size_t i;
 
     json_array_foreach(workers, i, worker)
@@ -61,7 +61,6 @@ static json_t *count_states(const json_t *workers)
         if (state)
             json_object_set_new(counts, state, json_integer(n + 1));
     }
-    return counts;
 }
 
 typedef json_t *(*light_fn)(json_t *item);
@@ -83,26 +82,32 @@ static json_t *summary_of(json_t *group)
 {
     static const char *const heavy[] = {"workers", "cells", NULL};
     const json_t *workers = json_object_get(group, "workers");
-    json_t *copy = copy_without(group, heavy);
+    json_t *copy = copy_without(group, heavy), *counts = json_object(), *cell;
+    size_t total = json_array_size(workers), i;
 
-    if (copy && workers &&
-        (json_object_set_new(copy, "workers_total",
-                             json_integer((json_int_t)json_array_size(workers))) < 0 ||
-         json_object_set_new(copy, "workers_by_state", count_states(workers)) < 0)) {
-        json_decref(copy);
-        return NULL;
+    count_states(counts, workers);
+    json_array_foreach(json_object_get(group, "cells"), i, cell)
+    {
+        count_states(counts, json_object_get(cell, "workers"));
+        total += json_array_size(json_object_get(cell, "workers"));
     }
+    if (!copy || json_object_set_new(copy, "workers_total", json_integer((json_int_t)total)) < 0 ||
+        json_object_set(copy, "workers_by_state", counts) < 0) {
+        json_decref(copy);
+        copy = NULL;
+    }
+    json_decref(counts);
     return copy;
 }
 
-/* A group or a cell with a page of its workers. */
+/* A group or a cell with a page of its workers; a single one keeps everything. */
 static json_t *with_workers(json_t *group, struct slice slice)
 {
+    const json_t *workers = json_object_get(group, "workers");
+    light_fn light = json_array_size(workers) == 1 ? json_copy : light_worker;
     json_t *copy = summary_of(group);
 
-    if (copy &&
-        json_object_set_new(copy, "workers",
-                            slice_of(json_object_get(group, "workers"), slice, light_worker)) < 0) {
+    if (copy && json_object_set_new(copy, "workers", slice_of(workers, slice, light)) < 0) {
         json_decref(copy);
         return NULL;
     }
@@ -149,7 +154,7 @@ json_t *view_status(json_t *reply, const json_t *local)
         json_decref(groups);
         return NULL;
     }
-    return json_pack("{s:o}", "groups", groups);
+    return json_pack("{s:O?, s:o}", "at", json_object_get(local, "at"), "groups", groups);
 }
 
 json_t *view_event(json_t *event)

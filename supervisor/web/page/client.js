@@ -1,1 +1,99 @@
-/* */
+// SPDX-License-Identifier: MIT
+// Talks to troupe-web.
+
+import {words} from './format.js';
+
+/** What went wrong, as a sentence. status: of HTTP; 0 without an answer. */
+export class Failure extends Error {
+  constructor(message, status, name = '') {
+    super(message);
+    this.status = status;
+    this.name = name;
+  }
+}
+
+/** "io.troupe.Jobs.NoSuchJob" and its parameters as a sentence. */
+function sentence(body) {
+  if (body.reason) return body.reason;
+  const name = words((body.error ?? 'error').split('.').at(-1).replace(/([a-z])([A-Z])/g, '$1 $2').toLowerCase());
+  const details = Object.entries(body.parameters ?? {}).map(([key, value]) => `${words(key)}: ${value}`);
+  return details.length ? `${name} (${details.join(', ')})` : name;
+}
+
+const LIMIT_MS = 12000;
+
+export class Client {
+  constructor() {
+    this.token = sessionStorage.getItem('token') ?? '';
+  }
+
+  setToken(token) {
+    this.token = token;
+    if (token) sessionStorage.setItem('token', token);
+    else sessionStorage.removeItem('token');
+  }
+
+  headers(more = {}) {
+    return this.token ? {Authorization: `Bearer ${this.token}`, ...more} : more;
+  }
+
+  async request(path, options) {
+    let response;
+    try {
+      response = await fetch(path, {credentials: 'omit', cache: 'no-store', redirect: 'error', signal: AbortSignal.timeout(LIMIT_MS), ...options});
+    } catch {
+      throw new Failure('troupe-web does not answer', 0);
+    }
+    let body = {};
+    try {
+      body = await response.json();
+    } catch { /* the status says it */ }
+    if (!response.ok) throw new Failure(sentence(body), response.status, (body.error ?? '').split('.').at(-1));
+    return body;
+  }
+
+  get(path, parameters = {}) {
+    const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== ''));
+    const text = query.toString();
+    return this.request(`/api/${path}${text ? `?${text}` : ''}`, {headers: this.headers()});
+  }
+
+  post(path, parameters) {
+    return this.request(`/api/${path}`, {method: 'POST', headers: this.headers({'Content-Type': 'application/json'}), body: JSON.stringify(parameters)});
+  }
+
+  /** Calls on(type, data) for each event, for ever; connects again by itself. An EventSource could not send the token. */
+  async listen(on) {
+    let pause = 500;
+    for (;;) {
+      try {
+        const response = await fetch('/api/events', {credentials: 'omit', cache: 'no-store', headers: this.headers()});
+        if (response.ok) {
+          pause = 500;
+          await this.read(response.body.getReader(), on);
+        }
+      } catch { /* connects again */ }
+      on('closed', {});
+      await new Promise(resolve => setTimeout(resolve, pause));
+      pause = Math.min(pause * 2, 8000);
+    }
+  }
+
+  async read(reader, on) {
+    const decoder = new TextDecoder();
+    let text = '';
+    for (;;) {
+      const {done, value} = await reader.read();
+      if (done) return;
+      text += decoder.decode(value, {stream: true});
+      const pieces = text.split('\n\n');
+      text = pieces.pop();
+      for (const piece of pieces) {
+        const lines = piece.split('\n');
+        const type = lines.find(line => line.startsWith('event: '))?.slice(7);
+        const data = lines.find(line => line.startsWith('data: '))?.slice(6);
+        if (type && data) on(type, JSON.parse(data));
+      }
+    }
+  }
+}

@@ -1,1 +1,68 @@
-/* */
+// SPDX-License-Identifier: MIT
+// The last two minutes of each group, as this browser has seen them.
+
+export const LENGTH = 120;
+
+class Series {
+  constructor() {
+    this.values = [];
+  }
+  push(value) {
+    this.values.push(value);
+    if (this.values.length > LENGTH) this.values.shift();
+  }
+  get last() {
+    return this.values.at(-1) ?? null;
+  }
+}
+
+const ended = group => group.succeeded + group.rejected + group.cancelled + group.dead;
+
+/** Rates of jobs that end and of those that die, and the length of the queue. */
+class Track {
+  constructor() {
+    this.rate = new Series();
+    this.dead = new Series();
+    this.queue = new Series();
+    this.busy = new Series();
+  }
+  add(group, now) {
+    const n = ended(group);
+    // After a restart the counters begin anew.
+    if (this.at && n >= this.ended && group.dead >= this.died) {
+      const seconds = Math.max(0.1, (now - this.at) / 1000);
+      this.rate.push((n - this.ended) / seconds);
+      this.dead.push((group.dead - this.died) / seconds);
+    }
+    this.queue.push(group.queued + group.waiting);
+    this.busy.push(group.running);
+    [this.at, this.ended, this.died] = [now, n, group.dead];
+  }
+}
+
+export class History {
+  constructor() {
+    this.tracks = new Map();
+    this.all = new Track();
+  }
+  /** at: when the supervisor has told it, in microseconds. */
+  add(groups, at) {
+    if (at === this.at) return;
+    this.at = at;
+    const now = at / 1000;
+    const sum = {succeeded: 0, rejected: 0, cancelled: 0, dead: 0, queued: 0, waiting: 0, running: 0};
+    const names = new Set();
+    for (const group of groups) {
+      this.of(group.name).add(group, now);
+      names.add(group.name);
+      for (const name of Object.keys(sum)) sum[name] += group[name];
+    }
+    this.all.add(sum, now);
+    for (const name of this.tracks.keys()) if (!names.has(name)) this.tracks.delete(name);
+  }
+  of(name) {
+    let track = this.tracks.get(name);
+    if (!track) this.tracks.set(name, track = new Track());
+    return track;
+  }
+}

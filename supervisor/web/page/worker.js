@@ -1,1 +1,111 @@
-/* */
+// SPDX-License-Identifier: MIT
+// Workers: the table of a group's, one of them, and what they wrote.
+
+import {h, sync, setText, setState, show, stateMark, table, row, facts} from './element.js';
+import {number, since, ago, cause, payload, link, moment} from './format.js';
+
+const COLUMNS = [
+  {title: 'Worker', class: 'name'}, {title: 'State'}, {title: 'Since', class: 'number'}, {title: 'Job'}, {title: 'Jobs done', class: 'number'},
+  {title: 'Restarts', class: 'number'}, {title: 'Last death'},
+];
+
+export const identity = worker => `${worker.name}:${worker.generation}:${worker.replacement ?? ''}`;
+
+export function workersTable() {
+  const workers = table('Workers', COLUMNS);
+  const create = worker => {
+    const node = row(COLUMNS);
+    const parts = node.parts = {
+      state: stateMark(worker.state), note: h('span', {class: 'muted small'}), job: h('a', {class: 'id'}), status: h('span', {class: 'muted small'}),
+    };
+    node.children[0].append(h('a', {class: 'strong', href: link('worker', worker.name)}, worker.name.split('/').at(-1)), ' ', parts.note);
+    node.children[1].append(parts.state);
+    node.children[3].append(parts.job, parts.status);
+    return node;
+  };
+  const update = (node, worker) => {
+    const parts = node.parts;
+    setState(parts.state, worker.state);
+    setText(parts.note, worker.replacement ?? (worker.pid ? `process ${worker.pid}` : ''));
+    setText(node.children[2], since(worker.job_since_at ?? worker.since_at));
+    setText(parts.job, worker.job);
+    show(parts.job, Boolean(worker.job));
+    if (worker.job) parts.job.href = link('job', worker.job);
+    setText(parts.status, worker.status);
+    setText(node.children[4], number(worker.jobs_done));
+    setText(node.children[5], number(worker.restarts));
+    setText(node.children[6], worker.last_death ? `${cause(worker.last_death.cause)}, ${ago(worker.last_death.at)}` : '');
+  };
+  return {node: workers.node, update: items => sync(workers.body, items, identity, create, update)};
+}
+
+export function workerView(app, name) {
+  const state = stateMark('');
+  const details = h('div');
+  const published = h('pre');
+  const publishedCard = h('section', {class: 'card pad', hidden: true}, h('h2', {}, 'State page'), published);
+  const output = h('pre', {tabindex: '0', 'aria-label': 'Output'});
+  const outputNote = h('p', {class: 'muted'});
+  const group = name.split('/').slice(0, -1).join('/');
+  const restart = h('button', {type: 'button', hidden: true,
+                               onclick: () => app.change('restart', {target: name}, `Restart ${name}? It finishes its job first.`)}, 'Restart …');
+
+  async function showOutput() {
+    try {
+      const {lines} = await app.client.get('log', {target: name});
+      setText(output, lines.join('\n'));
+      setText(outputNote, lines.length ? '' : 'It has written nothing.');
+    } catch (failure) {
+      setText(output, '');
+      setText(outputNote, failure.status === 403 ? 'Only who may read contents sees what it wrote (ReadGroup=).' : failure.message);
+    }
+    show(output, output.textContent !== '');
+  }
+
+  return {
+    title: name,
+    node: h('div', {},
+      h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: '#/'}, 'Groups'), ' / ', h('a', {href: link('group', group)}, group)),
+      h('div', {class: 'headline'}, h('h1', {}, name), state, h('div', {class: 'actions'}, restart)),
+      h('section', {class: 'card pad', 'aria-label': 'Numbers'}, details), publishedCard,
+      h('section', {class: 'card pad'}, h('h2', {}, 'Last output'), outputNote, output)),
+    async tick() {
+      const reply = await app.client.get('status', {target: name, limit: 200});
+      const of = reply.groups[0].cells?.[0] ?? reply.groups[0];
+      const worker = of.workers[0];
+      setState(state, worker.state);
+      details.replaceChildren(facts(
+        ['Process', worker.pid && `${worker.pid} (number ${worker.generation})`], ['In this state for', since(worker.since_at)],
+        ['Job', worker.job && h('a', {class: 'id', href: link('job', worker.job)}, worker.job)], ['Busy with it for', since(worker.job_since_at)],
+        ['Says', worker.status], ['Jobs done', number(worker.jobs_done)], ['Restarts', number(worker.restarts)], ['Recycled', number(worker.recycled)],
+        ['Failures in a row', worker.failures], ['Starts again at', worker.restart_at && moment(worker.restart_at)],
+        ['Last death', worker.last_death && `${worker.last_death.detail}, ${ago(worker.last_death.at)}`]));
+      show(publishedCard, Boolean(worker.published));
+      setText(published, worker.published ? payload(worker.published) : '');
+      show(restart, app.mayChange);
+      await showOutput();
+    },
+  };
+}
+
+/** What all workers of a group wrote last. */
+export function logView(app, name) {
+  const output = h('pre', {tabindex: '0', 'aria-label': 'Output'});
+  const note = h('p', {class: 'muted'});
+  return {
+    title: `Output of ${name}`,
+    node: h('div', {}, h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: link('group', name)}, name)),
+            h('h1', {}, 'Last output'), h('section', {class: 'card pad'}, note, output)),
+    async tick() {
+      try {
+        const {lines} = await app.client.get('log', {target: name});
+        setText(output, lines.join('\n'));
+        setText(note, lines.length ? '' : 'Nothing was written.');
+      } catch (failure) {
+        if (failure.status !== 403) throw failure;
+        setText(note, 'Only who may read contents sees what workers write (ReadGroup=).');
+      }
+      show(output, output.textContent !== '');
+    },
+  };
+}
