@@ -59,12 +59,18 @@ static void call_senders(const struct registry *registry)
             group_call_senders(group);
 }
 
+/* Whether it takes anything but additions. */
+static bool is_working(enum store_state state)
+{
+    return state == STORE_OPEN || state == STORE_FULL;
+}
+
 static void on_changed(void *userdata, enum store_state state)
 {
     struct supervisor *supervisor = userdata;
     const char *problem = store_problem(supervisor->parts.durable.store);
 
-    if (state == STORE_OPEN)
+    if (is_working(state))
         restore_begin(&supervisor->restore);
     if (state == STORE_OPEN)
         event_emit(&supervisor->parts.events, (struct event){.level = LOG_LEVEL_NOTICE,
@@ -91,7 +97,7 @@ bool supervisor_store_is_restoring(const struct supervisor *supervisor)
 {
     const struct durable_jobs *durable = &supervisor->parts.durable;
 
-    return durable->restores && store_state(durable->store) == STORE_OPEN;
+    return durable->restores && is_working(store_state(durable->store));
 }
 
 /* A stop waits until all is written. */
@@ -107,8 +113,7 @@ bool supervisor_store_is_writing(const struct supervisor *supervisor)
 {
     const struct durable_jobs *durable = &supervisor->parts.durable;
 
-    return durable->n_busy > 0 &&
-           (store_state(durable->store) == STORE_OPEN || store_state(durable->store) == STORE_FULL);
+    return durable->n_busy > 0 && is_working(store_state(durable->store));
 }
 
 static void on_letter_dropped(void *userdata, int64_t row)
@@ -132,7 +137,7 @@ void supervisor_open_store(struct supervisor *supervisor)
     struct parts *parts = &supervisor->parts;
     int r;
 
-    if (parts->durable.store && store_state(parts->durable.store) == STORE_OPEN)
+    if (parts->durable.store && is_working(store_state(parts->durable.store)))
         restore_begin(&supervisor->restore); /* of groups that are new */
     if (parts->durable.store || !is_needed(&parts->registry))
         return;
@@ -142,6 +147,7 @@ void supervisor_open_store(struct supervisor *supervisor)
     restore_init(&supervisor->restore, &parts->groups);
     supervisor->restore.done = on_restored;
     r = open_store(supervisor);
+    parts->durable.incomplete = r < 0;
     if (r < 0)
         log_error("cannot start the store of durable jobs: %s", strerror(-r));
     else
@@ -182,10 +188,15 @@ static void write_all(struct supervisor *supervisor)
         store_work(supervisor->parts.durable.store, left);
 }
 
-void supervisor_close_store(struct supervisor *supervisor)
+void supervisor_settle_store(struct supervisor *supervisor)
 {
     if (supervisor->parts.durable.store)
         write_all(supervisor);
+}
+
+void supervisor_close_store(struct supervisor *supervisor)
+{
+    supervisor_settle_store(supervisor);
     supervisor->parts.durable.store = store_free(supervisor->parts.durable.store);
     durable_jobs_close(&supervisor->parts.durable);
     restore_deinit(&supervisor->restore);

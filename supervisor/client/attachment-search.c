@@ -12,15 +12,6 @@
 /* Jobs that are read for one client at a time. */
 #define SEARCHES_MAX 1024u
 
-struct search {
-    struct job_lookup lookup;
-    struct list link; /* among the attachment's searches */
-    struct attachment *attachment;
-    uint64_t cookie;
-    attachment_found_fn found;
-    struct job *job; /* with a reference; NULL = there is none */
-};
-
 static void search_free(struct search *search)
 {
     struct job *job = search->job;
@@ -38,7 +29,10 @@ static void search_free(struct search *search)
 /* Returns 0, or ENDPOINT_E_FULL: it is tried again when there is room. */
 static int search_answer(struct search *search)
 {
-    int r = search->found(search->attachment, search->cookie, search->job);
+    struct attachment *attachment = search->attachment;
+    int r = search->error == 0
+                ? search->found(attachment, search->cookie, search->job)
+                : attachment_refuse_submit(attachment, search->cookie, search->error);
 
     /* Any other error means a broken endpoint, whose client is being removed. */
     if (r == ENDPOINT_E_FULL)
@@ -47,11 +41,12 @@ static int search_answer(struct search *search)
     return 0;
 }
 
-static void on_found(struct job_lookup *lookup, struct job *job)
+static void on_found(struct job_lookup *lookup, struct job *job, int error)
 {
     struct search *search = list_entry(lookup, struct search, lookup);
 
     search->job = job ? job_ref(job) : NULL;
+    search->error = error;
     if (search_answer(search) == ENDPOINT_E_FULL) {
         list_unlink(&search->link);
         list_push_back(&search->attachment->searched, &search->link);
@@ -68,31 +63,42 @@ int attachment_send_searched(struct attachment *attachment)
     return 0;
 }
 
-int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
-                        attachment_found_fn found)
+int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
+                      attachment_found_fn found)
 {
     const struct group_context *context = attachment->context;
     struct job *job = job_by_id(context->jobs, &wanted->id);
-    struct search *search;
+    struct search *search = calloc(1, sizeof(*search));
+    int r = 0;
+
+    if (!search)
+        return -ENOMEM;
+    search->lookup.found = on_found;
+    search->id = wanted->id;
+    search->attachment = attachment;
+    search->cookie = wanted->cookie;
+    search->found = found;
+    list_push_back(&attachment->searches, &search->link);
+    attachment->n_searches++;
+    if (!job)
+        r = job_lookup_begin(&search->lookup, context, &wanted->id);
+    if (job || r != 0)
+        on_found(&search->lookup, job, r == -ESRCH ? 0 : r);
+    return 0;
+}
+
+int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
+                        attachment_found_fn found)
+{
+    struct job *job = job_by_id(attachment->context->jobs, &wanted->id);
 
     if (job)
         return found(attachment, wanted->cookie, job);
     if (attachment->n_searches >= SEARCHES_MAX)
         return answer_refuse(&attachment->endpoint, wanted->cookie, EBUSY,
                              "too many jobs are looked for");
-    search = calloc(1, sizeof(*search));
-    if (!search)
+    if (attachment_search(attachment, wanted, found) < 0)
         return answer_errno(&attachment->endpoint, wanted->cookie, -ENOMEM);
-    search->lookup.found = on_found;
-    if (!job_lookup_begin(&search->lookup, context, &wanted->id)) {
-        free(search);
-        return found(attachment, wanted->cookie, NULL);
-    }
-    search->attachment = attachment;
-    search->cookie = wanted->cookie;
-    search->found = found;
-    list_push_back(&attachment->searches, &search->link);
-    attachment->n_searches++;
     return 0;
 }
 

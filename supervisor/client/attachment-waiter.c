@@ -87,8 +87,8 @@ static void waiter_release(struct job_waiter *waiter)
 static int attachment_send(struct attachment *attachment, const struct job_waiter *waiter,
                            const struct job *job)
 {
-    if (job->refusal != 0)
-        return attachment_refuse_submit(attachment, waiter->cookie, job->refusal);
+    if (waiter->refusal != 0)
+        return attachment_refuse_submit(attachment, waiter->cookie, waiter->refusal);
     if (waiter->changed == attachment_on_change)
         return attachment_send_done(attachment, waiter->cookie, job);
     if (waiter->changed == attachment_on_cancelled && job_ended(job) && job->state != JOB_CANCELLED)
@@ -100,8 +100,11 @@ static int attachment_send(struct attachment *attachment, const struct job_waite
 static void attachment_owe(struct job_waiter *waiter, struct job *job)
 {
     struct attachment *attachment = waiter->owner;
-    int r =
-        list_empty(&attachment->owed) ? attachment_send(attachment, waiter, job) : ENDPOINT_E_FULL;
+    int r;
+
+    if (job->refusal != 0)
+        waiter->refusal = job->refusal; /* that of a change is gone when there is room */
+    r = list_empty(&attachment->owed) ? attachment_send(attachment, waiter, job) : ENDPOINT_E_FULL;
 
     if (r != ENDPOINT_E_FULL) {
         /* Any other error means a broken endpoint, whose client is being removed. */
@@ -148,7 +151,7 @@ int attachment_send_owed(struct attachment *attachment)
     return 0;
 }
 
-static int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
     struct job_waiter *waiter;
 

@@ -62,7 +62,7 @@ static int attachment_cancel_durable(struct attachment *attachment, struct job *
     return 0;
 }
 
-static int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
     int r;
 

@@ -2,12 +2,13 @@
 #include "supervisor/group/job-lookup.h"
 
 #include "supervisor/group/cell/cell-backlog.h"
+#include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-load.h"
-#include <stdio.h>
+#include <errno.h>
 
 /* The cell in which the job waits; NULL = its group takes no part. */
 static struct cell *find_cell(const struct registry *registry, const struct job_row *row)
@@ -19,18 +20,37 @@ static struct cell *find_cell(const struct registry *registry, const struct job_
     return group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
 }
 
-/* Returns NULL if there is no such job any more, or no memory for it. */
-static struct job *take_job(const struct group_context *context, struct job_load *load)
+/* Returns 0, -ESRCH if there is no such job any more, CELL_E_LEFT or -ENOMEM. */
+static int take_job(const struct group_context *context, struct job_load *load, struct job **ret)
 {
     struct loaded_job *loaded = load->entries[0].job;
-    struct job *job = job_by_id(context->jobs, &load->id);
-    struct cell *cell = !job && loaded ? find_cell(context->registry, &loaded->row) : NULL;
+    struct cell *cell;
 
-    /* What its row says of its state is older than that it waits. A cell that was closed has left
-     * its jobs on disk. */
-    if (cell && cell_backlog_restore(cell, loaded, &job) < 0)
-        return NULL;
-    return job;
+    *ret = job_by_id(context->jobs, &load->id);
+    if (*ret)
+        return 0;
+    cell = loaded ? find_cell(context->registry, &loaded->row) : NULL;
+    if (cell && cell->closed)
+        return CELL_E_LEFT;
+    /* What its row says of its state is older than that it waits. */
+    return cell ? cell_backlog_restore(cell, loaded, ret) : -ESRCH;
+}
+
+static int error_of(int result)
+{
+    return result == -ENOMEM ? result : CELL_E_STORE_FAILED;
+}
+
+static void report(struct job_lookup *lookup, struct job_load *load, int result)
+{
+    const struct group_context *context = lookup->context;
+    struct job *job = NULL;
+    int r = result < 0 ? error_of(result) : take_job(context, load, &job);
+
+    if (r == -ESRCH || r == -EEXIST)
+        r = context->durable->incomplete ? CELL_E_STORE_FAILED : 0;
+    lookup->load = NULL;
+    lookup->found(lookup, r == 0 ? job : NULL, r);
 }
 
 static void on_loaded(struct store_task *task, int result)
@@ -42,21 +62,32 @@ static void on_loaded(struct store_task *task, int result)
         store_add(lookup->context->durable->store, task); /* again after the next rows */
         return;
     }
-    if (lookup) {
-        lookup->load = NULL;
-        lookup->found(lookup, result == 0 ? take_job(lookup->context, load) : NULL);
-    }
+    if (lookup && result == -ECANCELED)
+        lookup->load = NULL; /* what waits is told why it ends */
+    else if (lookup)
+        report(lookup, load, result);
     job_load_free(load);
 }
 
-bool job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
-                      const struct protocol_id *id)
+/* Whether the store would only wait until it works again. */
+static bool is_out_of_order(const struct store *store)
+{
+    return store_state(store) == STORE_FAILED || store_state(store) == STORE_UNUSABLE;
+}
+
+int job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
+                     const struct protocol_id *id)
 {
     struct store *store = context->durable->store;
-    struct job_load *load = store ? job_load_new(1) : NULL;
+    struct job_load *load;
 
+    if (!store && !context->durable->incomplete)
+        return -ESRCH;
+    if (!store || is_out_of_order(store))
+        return CELL_E_STORE_FAILED;
+    load = job_load_new(1);
     if (!load)
-        return false;
+        return -ENOMEM;
     load->owner = lookup;
     load->by_id = true;
     load->id = *id;
@@ -64,7 +95,7 @@ bool job_lookup_begin(struct job_lookup *lookup, const struct group_context *con
     lookup->load = load;
     lookup->context = context;
     store_add(store, &load->task);
-    return true;
+    return 0;
 }
 
 void job_lookup_end(struct job_lookup *lookup)
@@ -72,4 +103,14 @@ void job_lookup_end(struct job_lookup *lookup)
     if (lookup->load)
         lookup->load->owner = NULL;
     lookup->load = NULL;
+}
+
+const char *job_lookup_problem(const struct group_context *context)
+{
+    const struct store *store = context->durable->store;
+
+    if (store && *store_problem(store) != '\0')
+        return store_problem(store);
+    return "not all durable jobs could be read from disk: the log says why, and the next start "
+           "reads them again";
 }

@@ -13,14 +13,22 @@ struct job_load;
 struct job_lookup {
     struct job_load *load; /* NULL = it does not look */
     const struct group_context *context;
-    /* Called once, in a later turn. `job` is borrowed, and stays in memory until the end of the
-     * turn; NULL = there is no such job. */
-    void (*found)(struct job_lookup *lookup, struct job *job);
+    /*
+     * Called once, in a later turn; not if the store is closed first. `job` is borrowed, and stays
+     * in memory until the end of the turn. NULL, with `error` 0: there is no such job. With
+     * CELL_E_STORE_FAILED or -ENOMEM that is not known; with CELL_E_LEFT it is on disk, and its
+     * group is stopping.
+     */
+    void (*found)(struct job_lookup *lookup, struct job *job, int error);
 };
 
-/* Looks for a job that is not in memory. Returns false if there is no store, or no memory. */
-bool job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
-                      const struct protocol_id *id);
+/* Looks for a job that is not in memory. Returns 0, -ESRCH if there is no such job, as no group is
+ * durable, CELL_E_STORE_FAILED or -ENOMEM; found() follows after 0 only. */
+int job_lookup_begin(struct job_lookup *lookup, const struct group_context *context,
+                     const struct protocol_id *id);
 
 /* Does not call found() any more. Idempotent. */
 void job_lookup_end(struct job_lookup *lookup);
+
+/* What CELL_E_STORE_FAILED means, for people. Valid until the loop's next turn. */
+const char *job_lookup_problem(const struct group_context *context);

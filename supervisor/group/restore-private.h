@@ -32,11 +32,12 @@ struct restore_row {
     char name[PROTOCOL_NAME_MAX + 1]; /* chosen id */
 };
 
-/* The thread fills it in while the task is in the store; the loop reads it afterwards. */
+/* The thread fills in rows and copies while the task is in the store; the loop takes them
+ * afterwards, and says what is read next. */
 struct restore_chunk {
     enum restore_stage stage;
     int64_t end;        /* numbers from here on belong to jobs of this run */
-    int64_t after;      /* the last number that was read */
+    int64_t after;      /* the last number that was taken */
     usec_t after_ended; /* the end of that job, for results */
     struct list copies; /* struct restore_copy.link: dead letters or results */
     unsigned n;         /* rows read */

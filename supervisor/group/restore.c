@@ -2,6 +2,7 @@
 #include "supervisor/group/restore.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-durable.h"
@@ -26,6 +27,12 @@ struct group *restore_find_group(const struct restore *restore, const char *name
     return group && group->restores ? group : NULL;
 }
 
+/* Rows that are left out come back at the next start. */
+static void leave_out(const struct restore *restore)
+{
+    restore->context->durable->incomplete = true;
+}
+
 /* ---- in the storage thread ---- */
 
 static int copy_row(void *userdata, const struct job_row *row)
@@ -33,7 +40,6 @@ static int copy_row(void *userdata, const struct job_row *row)
     struct restore_chunk *chunk = userdata;
     struct restore_row *copy = &chunk->rows[chunk->n++];
 
-    chunk->after = row->number;
     *copy = (struct restore_row){
         .number = row->number,
         .priority = row->priority,
@@ -51,6 +57,7 @@ static int copy_row(void *userdata, const struct job_row *row)
     return 0;
 }
 
+/* May run more than once until it is committed, and always reads the same rows. */
 static int restore_apply(struct store_task *task, struct database *database)
 {
     struct restore_chunk *chunk = list_entry(task, struct restore, task)->chunk;
@@ -129,6 +136,8 @@ static bool resume_job(const struct restore *restore, struct loaded_job *loaded)
         r = cell_resume_job(cell, loaded, NULL);
     if (r == -EEXIST && restore_is_free_soon(restore, row->name, row->name_size))
         return true;
+    if (r == -ENOMEM)
+        leave_out(restore);
     if (r < 0)
         log_error("%.*s: cannot take a job from disk: %s; it comes back at the next start",
                   (int)row->group_size, row->group,
@@ -136,10 +145,24 @@ static bool resume_job(const struct restore *restore, struct loaded_job *loaded)
     return false;
 }
 
-/* The store does not work: the rest comes back at the next start. */
+/* The groups are not read again in this run. */
+static void end_groups(const struct restore *restore)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    restore->context->durable->restores = false;
+    while ((group = registry_next(restore->context->registry, &cursor))) {
+        group->restored = group->restored || group->restores;
+        group->restores = false;
+    }
+}
+
+/* The store does not work. */
 static void stop(struct restore *restore)
 {
-    restore->context->durable->restores = false;
+    leave_out(restore);
+    end_groups(restore);
     restore_free_copies(restore->chunk);
     free(TAKE_PTR(restore->chunk));
     if (restore->done)
@@ -164,6 +187,8 @@ static bool load_rest(struct restore *restore, const struct job_load *load, size
     const size_t n = n_again + load->n - load->n_read;
     struct job_load *rest = n > 0 && load->n_read > 0 ? job_load_new(n) : NULL;
 
+    if (n > 0 && !rest)
+        leave_out(restore); /* out of memory */
     if (!rest)
         return false;
     for (size_t i = 0; i < n; i++)
@@ -197,8 +222,10 @@ static bool load_rows(struct restore *restore)
     struct cell *cell = NULL;
     size_t n = 0;
 
-    if (!load)
+    if (!load) {
+        leave_out(restore);
         return false;
+    }
     for (const struct restore_row *row = chunk->rows; row < chunk->rows + chunk->n; row++) {
         if (row == chunk->rows || !has_same_cell(row, row - 1))
             cell = find_cell(restore, row);
@@ -242,17 +269,10 @@ static void complete_unwritten(const struct restore *restore)
 
 static void finish(struct restore *restore)
 {
-    size_t cursor = 0;
-    struct group *group;
-
     complete_unwritten(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
-    restore->context->durable->restores = false;
     free(TAKE_PTR(restore->chunk));
-    while ((group = registry_next(restore->context->registry, &cursor))) {
-        group->restored = group->restored || group->restores;
-        group->restores = false;
-    }
+    end_groups(restore);
     restore_begin(restore); /* groups may have come meanwhile */
     if (restore->done)
         restore->done(restore);
@@ -277,12 +297,18 @@ static void next_chunk(struct restore *restore)
 static void restore_done(struct store_task *task, int result)
 {
     struct restore *restore = list_entry(task, struct restore, task);
+    struct restore_chunk *chunk = restore->chunk;
+    const int fault = fault_inject("restore");
 
-    if (result < 0) {
+    if (fault == -EAGAIN) { /* as if the transaction had failed */
+        store_add(restore->context->durable->store, task);
+        return;
+    }
+    if (result < 0 || fault < 0) {
         stop(restore);
         return;
     }
-    switch (restore->chunk->stage) {
+    switch (chunk->stage) {
     case RESTORE_LETTERS:
         restore_take_letters(restore);
         break;
@@ -293,6 +319,8 @@ static void restore_done(struct store_task *task, int result)
         }
         break;
     default:
+        if (chunk->n > 0)
+            chunk->after = chunk->rows[chunk->n - 1].number;
         if (load_rows(restore))
             return;
     }
@@ -315,6 +343,7 @@ void restore_begin(struct restore *restore)
     restore->chunk = calloc(1, sizeof(*restore->chunk));
     if (!restore->chunk) {
         log_error("out of memory: durable jobs stay on disk until the next start");
+        leave_out(restore);
         return;
     }
     list_init(&restore->chunk->copies);

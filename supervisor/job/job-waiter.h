@@ -17,6 +17,7 @@ struct job_waiter {
     struct job *job;
     void *owner;
     uint64_t cookie;
+    uint8_t refusal; /* for the owner: of the job, when changed() was called; 0 = none */
 };
 
 /* Makes a waiter without an owner. Returns NULL when out of memory. */

@@ -36,7 +36,8 @@ struct durable_jobs {
     struct list unread; /* struct durable_job.unread_link */
     struct ended_attempts attempts;
     struct names_on_disk names;
-    bool restores; /* rows are being read: which jobs there are is not known yet */
+    bool restores;   /* rows are being read: which jobs there are is not known yet */
+    bool incomplete; /* rows could not be read: a job that is not found may be on disk */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
      * store_task). A failure also takes back all that was noted since, but not the end.

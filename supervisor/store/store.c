@@ -202,6 +202,7 @@ void store_work(struct store *store, usec_t timeout)
 {
     struct pollfd wait = {.fd = store->event_fd, .events = POLLIN};
 
+    release(store, USEC_INFINITY);
     hand_over(store);
     if (poll(&wait, 1, (int)(timeout / USEC_PER_MSEC) + 1) > 0)
         on_event(store, POLLIN);

@@ -12,7 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
 
 HOUR = 3600 * 1000000
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -533,6 +533,94 @@ class Failures(Case):
             self.assertEqual(file.read(), b"this is no database" * 1000)
 
 
+class Lookups(Case):
+    """A job that may exist is never said not to."""
+
+    def waiting(self, count=3):
+        s = self.durable({"other": actor()}).start()
+        s.call("Pause", target="kept")
+        s.create("kept", "echo", id="one")
+        for _ in range(count - 1):
+            s.create("kept", "echo")
+        s.kill()
+        return s
+
+    def unknown(self, s, problem):
+        for id in "one", "never":
+            for method in "Get", "Wait", "Cancel":
+                error = self.refused("StoreFailed", s.call, method, id=id)
+                self.assertNotIn("group", error)
+                self.assertIn(problem, error["problem"])
+            self.assertIn(problem, s.ctl("job", id).stderr)
+        for verb in "wait", "cancel":
+            ring = subprocess.run([helper("by-id"), s.socket_path, verb, "one", "never"], capture_output=True, text=True,
+                                  check=False, timeout=LIMIT)
+            self.assertEqual(ring.stdout.split(), [str(errno.EIO)] * 2)
+        mine = s.create("other", "echo mine")
+        self.assertEqual(s.wait_job(mine)["result"], text("mine"))
+
+    def test_a_job_is_not_said_to_be_unknown_whose_store_is_damaged(self):
+        s = self.waiting()
+        for name in os.listdir(s.path("state")):
+            os.unlink(os.path.join(s.path("state"), name))
+        with open(s.database, "wb") as file:
+            file.write(b"this is no database" * 1000)
+        s.start()
+        self.unknown(s, "restore a backup")
+
+    def test_a_job_is_not_said_to_be_unknown_while_the_disk_fails(self):
+        s = self.durable()
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        Path(s.path("fails")).touch()
+        self.refused("StoreFailed", s.create, "kept", "echo")
+        self.refused("StoreFailed", s.job, "never")
+        os.unlink(s.path("fails"))
+        s.wait_event("store.open", count=2)
+        self.refused("NoSuchJob", s.job, "never")
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_a_job_is_not_said_to_be_unknown_when_not_all_could_be_read(self):
+        s = self.waiting()
+        s.command[0] = FAULTY_TROUPED
+        s.environment["TROUPE_FAULT"] = f"restore:3={errno.ENOMEM}"  # dead letters, results, jobs
+        s.start()
+        self.unknown(s, "the next start reads them again")
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_a_transaction_that_is_repeated_leaves_no_job_out(self):
+        s = self.waiting(5)
+        s.command[0] = FAULTY_TROUPED
+        s.environment["TROUPE_FAULT"] = ",".join(f"restore:{n}={errno.EAGAIN}" for n in (1, 3, 5))
+        s.start()
+        s.until(lambda: s.group("kept")["succeeded"] == 5)
+
+    def test_D5_jobs_on_a_full_disk_run_after_a_start(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        s = self.durable()
+        os.mkdir(s.path("state"))
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", s.path("state")], check=False).returncode:
+            self.skipTest("mounting does not work here")
+        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        s.start()
+        s.call("Pause", target="kept")
+        for id in "one", "two":
+            s.create("kept", "echo", id=id)
+        s.kill()
+        os.unlink(s.database + "-reserve")
+        with open(s.path("state/ballast"), "wb") as ballast, contextlib.suppress(OSError):
+            while True:
+                ballast.write(bytes(1 << 16))
+                ballast.flush()
+        os.truncate(s.path("state/ballast"), os.path.getsize(s.path("state/ballast")) - (2 << 20))
+        s.start()
+        self.refused("StoreFull", s.create, "kept", "echo")
+        for id in "one", "two":
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+        self.refused("NoSuchJob", s.job, "never")
+
+
 class Stops(Case):
     def test_D13_a_stop_keeps_durable_jobs_and_names_what_it_drops_of_others(self):
         s = self.durable({"other": actor()}, conf="TimeoutStopSec=100ms\n").start()
@@ -565,7 +653,7 @@ class Stops(Case):
             client.send("Get", {"id": "one"})
             with self.assertRaises(VarlinkError) as caught:
                 client.reply()
-            self.assertEqual(caught.exception.name, "NoSuchJob")
+            self.assertEqual(caught.exception.name, "Stopping")
         s.terminate()
         self.assertEqual(s.wait_end(), 0)
 

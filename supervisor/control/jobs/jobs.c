@@ -6,6 +6,7 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
+#include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-lookup.h"
 #include "supervisor/job/job-waiter.h"
@@ -128,13 +129,28 @@ static void drop_search(struct request *request)
     free(search);
 }
 
-static void on_found(struct job_lookup *lookup, struct job *job)
+/* `error` as of job_lookup_begin(), or 0. */
+static void fail_search(struct request *request, int error)
 {
-    struct request *request = list_entry(lookup, struct search, lookup)->request;
     const struct id_parameters *given = request->parameters;
 
-    if (!job) {
+    if (error == 0 || error == -ESRCH)
         request_fail_string(request, "NoSuchJob", "id", given->id);
+    else if (error < 0)
+        request_internal(request, error);
+    else if (error != CELL_E_STORE_FAILED)
+        request_fail(request, refusal_of(error)->varlink);
+    else
+        request_fail_string(request, refusal_of(error)->varlink, "problem",
+                            job_lookup_problem(request->context->groups));
+}
+
+static void on_found(struct job_lookup *lookup, struct job *job, int error)
+{
+    struct request *request = list_entry(lookup, struct search, lookup)->request;
+
+    if (!job) {
+        fail_search(request, error);
         return;
     }
     drop_search(request);
@@ -143,22 +159,24 @@ static void on_found(struct job_lookup *lookup, struct job *job)
     request->method->call(request);
 }
 
-/* Looks for the job on disk. Returns false if it cannot be there. */
-static bool search_job(struct request *request, const struct protocol_id *id)
+/* Looks for the job on disk. Returns 0, or an error of job_lookup_begin(). */
+static int search_job(struct request *request, const struct protocol_id *id)
 {
     struct search *search = calloc(1, sizeof(*search));
+    int r;
 
     if (!search)
-        return false;
+        return -ENOMEM;
     search->request = request;
     search->lookup.found = on_found;
-    if (!job_lookup_begin(&search->lookup, request->context->groups, id)) {
+    r = job_lookup_begin(&search->lookup, request->context->groups, id);
+    if (r != 0) {
         free(search);
-        return false;
+        return r;
     }
     request->state = search;
     request->drop = drop_search;
-    return true;
+    return 0;
 }
 
 /* Returns NULL if an error has been sent, or the call will be executed again. */
@@ -167,6 +185,7 @@ static struct job *find_job(struct request *request)
     const struct id_parameters *given = request->parameters;
     struct job *job = NULL;
     struct protocol_id id;
+    int r = -ESRCH;
 
     if (protocol_id_parse(&id, given->id) == 0) {
         job = job_by_id(request->context->jobs, &id);
@@ -174,10 +193,11 @@ static struct job *find_job(struct request *request)
          * result. */
         if (job && job->group)
             return job;
-        if (!job && search_job(request, &id))
-            return NULL;
+        if (!job)
+            r = search_job(request, &id);
     }
-    request_fail_string(request, "NoSuchJob", "id", given->id);
+    if (r != 0)
+        fail_search(request, r);
     return NULL;
 }
 

@@ -236,6 +236,20 @@ START_TEST(a_task_that_is_held_can_be_taken_back)
 }
 END_TEST
 
+START_TEST(work_without_the_loop_waits_for_nothing_that_is_held)
+{
+    struct change held = change(1, apply_add);
+
+    run_until(STORE_OPEN);
+    held.task.urgency = STORE_HELD;
+    add(&held);
+    while (n_left > 0)
+        store_work(store, 60 * USEC_PER_SEC);
+    ck_assert_int_eq(held.result, 0);
+    ck_assert_int_eq(fetch(1), 0);
+}
+END_TEST
+
 START_TEST(the_end_writes_what_waits)
 {
     struct change lazy = change(1, apply_add), other = change(2, apply_add);
@@ -404,6 +418,7 @@ int main(void)
         a_lazy_task_goes_with_the_next_one,
         others_overtake_a_task_that_is_held,
         a_task_that_is_held_can_be_taken_back,
+        work_without_the_loop_waits_for_nothing_that_is_held,
         the_end_writes_what_waits,
         numbers_are_never_used_again,
         only_the_owner_may_read_the_files,
