@@ -145,14 +145,23 @@ static const char *const PAUSED[] = {
     "is paused: jobs are queued, none is handed out",
 };
 
-static void set_paused(struct group *group, bool paused, bool held_back)
+/* Cells that were paused on their own stay so when safe mode ends. */
+static bool cell_stays(const struct cell *cell, bool ends_safe_mode)
+{
+    return ends_safe_mode && cell->paused && !cell->held_back;
+}
+
+static void set_paused(struct group *group, bool paused, bool held_back, bool ends_safe_mode)
 {
     bool changes = group->paused != paused;
 
     group->paused = paused;
     group->held_back = held_back;
     group_each_cell (cell, group) {
+        if (cell_stays(cell, ends_safe_mode))
+            continue;
         changes = changes || cell->paused != paused;
+        cell->held_back = held_back && !cell->paused;
         cell_set_paused(cell, paused);
     }
     group_keep(group);
@@ -163,13 +172,13 @@ static void set_paused(struct group *group, bool paused, bool held_back)
 
 void group_set_paused(struct group *group, bool paused)
 {
-    set_paused(group, paused, false);
+    set_paused(group, paused, false, false);
 }
 
 void group_hold_back(struct group *group, bool held_back)
 {
     if (held_back ? !group->paused : group->held_back)
-        set_paused(group, held_back, held_back);
+        set_paused(group, held_back, held_back, !held_back);
 }
 
 bool group_stays_paused(const struct group *group)
@@ -179,11 +188,13 @@ bool group_stays_paused(const struct group *group)
 
 int group_set_cell_paused(struct cell *cell, bool paused)
 {
+    const bool held_back = cell->held_back;
     int r;
 
     if (cell == cell->group->cell)
         group_set_paused(cell->group, paused);
-    if (cell->paused == paused)
+    cell->held_back = false;
+    if (cell->paused == paused && !held_back)
         return 0;
     if (cell->retiring) {
         r = cell_call_back(cell);

@@ -451,6 +451,25 @@ class Failures(Case):
         self.refused("NoSuchJob", s.job, "refused")
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D6_a_job_that_is_refused_while_it_runs_counts_as_refused_only(self):
+        s = self.durable()
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        begun, bell = Bell(s, "begun"), Bell(s, "bell")
+        with Varlink(s.socket_path) as client:
+            with self.blocked(s):
+                client.send("io.troupe.Jobs.Create", {"group": "kept", "payload": text(f"ring {begun.path}\nwait {bell.path}\necho")})
+                begun.wait()
+                Path(s.path("fails")).touch()
+            s.wait_event("store.failed")
+            bell.ring()
+            with self.assertRaisesRegex(VarlinkError, "StoreFailed"):
+                client.reply()
+        s.wait_worker("kept/0", "idle")
+        group = s.group("kept")
+        self.assertEqual([group.get(count, 0) for count in ("refused", "cancelled", "succeeded", "dead", "running")], [1, 0, 0, 0, 0])
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_D6_a_stop_takes_an_end_along_that_waits_behind_another_failed_change(self):
         s = self.durable(MaxRetries=3)
         s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))

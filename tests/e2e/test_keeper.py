@@ -367,6 +367,17 @@ class Restart(TestCase):
         s.crash()  # the earlier ones do not count any more
         self.assertFalse(s.call("GetInfo")["safe_mode"])
 
+    def test_a_cell_that_is_paused_in_safe_mode_stays_paused(self):
+        s = self.started({"mail": ini(ACTOR, Pool={"Cells": "by-key", "CellIdleSec": "1ms"})})
+        s.crash_into_safe_mode()
+        jobs = {key: s.create("mail", "echo", key=key) for key in ("a", "b")}
+        s.ctl("pause", "mail/a", check=True)
+        s.call("Reload")
+        self.assertEqual(s.wait_job(jobs["b"])["state"], "succeeded")
+        self.assertEqual((s.cell("mail/a")["state"], s.job(jobs["a"])["state"]), ("paused", "queued"))
+        s.ctl("resume", "mail/a", check=True)
+        self.assertEqual(s.wait_job(jobs["a"])["state"], "succeeded")
+
     def test_the_end_of_safe_mode_resumes_only_what_it_has_paused(self):
         s = self.started({name: actor() for name in ("running", "paused", "later")})
         s.call("Pause", target="paused")

@@ -261,6 +261,21 @@ class Continuity(TestCase):
         for _ in range(3):
             self.assertEqual(s.do("actor", "environment NEW")["result"], text("1"))
 
+    def test_D9_a_cell_that_was_being_retired_has_a_worker_again(self):
+        def mail(idle):
+            return actor(Pool={"Cells": "by-key", "CellIdleSec": idle}, Worker={"TimeoutStopSec": "1h"})
+        s = self.started_with(mail=mail("1h"))
+        s.do("mail", "echo", key="a")
+        worker = s.worker("mail/a/0")["pid"]
+        os.kill(worker, signal.SIGSTOP)
+        s.write("mail.group", mail("1ms"))
+        s.call("Reload")
+        s.wait_worker("mail/a/0", "stopping")
+        s.crash()
+        job = s.create("mail", "echo a", key="a")
+        os.kill(worker, signal.SIGKILL)
+        self.assertEqual(s.wait_job(job)["result"], text("a"))
+
     def test_D9_twenty_crashes_under_load_change_no_worker(self):
         s = self.started_with(actor=actor(Pool={"Size": 3, "Prefetch": 4}), keyed=actor(Pool={"Cells": "by-key"}))
         over = threading.Event()

@@ -100,7 +100,8 @@ void cell_tell_end(struct cell *cell, struct job *job, enum job_state state)
 {
     job_set_state(job, state);
     cell_note_latency(cell, job);
-    job_count(&cell->counts, ENDS[state], 1);
+    if (job->refusal == 0) /* else it counts as refused */
+        job_count(&cell->counts, ENDS[state], 1);
     cell_note_outcome(cell, job);
     if (state == JOB_DEAD)
         cell_report_dead(cell, job);

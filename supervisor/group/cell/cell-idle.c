@@ -12,7 +12,7 @@
 static bool cell_is_special(const struct cell *cell)
 {
     return cell->own_size || cell->paused != cell->group->paused ||
-           cell->pool.wanted != cell->group->wanted;
+           cell->held_back != cell->group->held_back || cell->pool.wanted != cell->group->wanted;
 }
 
 void cell_watch_idle(struct cell *cell)

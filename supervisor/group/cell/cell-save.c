@@ -10,7 +10,7 @@ void cell_put(struct saved_writer *row, const struct cell *cell)
 {
     saved_put_number(row, cell->config->size);
     saved_put_number(row, cell->own_size ? cell->pool.size : 0);
-    saved_put_number(row, cell->paused && !cell->group->held_back);
+    saved_put_number(row, cell->paused && !cell->held_back);
     saved_put_number(row, cell->idle_since);
     saved_put_number(row, cell->pool.n_deaths);
     job_stats_put(row, &cell->counts, &cell->history);

@@ -281,6 +281,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->group = group;
     cell->config = group->config;
     cell->paused = group->paused;
+    cell->held_back = group->held_back;
     cell->closed = group->closed;
     cell->idle_since = cell_now(cell);
     cell->counts.parent = &group->counts;

@@ -63,6 +63,7 @@ struct cell {
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
     bool paused;
+    bool held_back;     /* paused only because of safe mode */
     bool own_size;      /* its size is not its group's */
     const char *closed; /* why no job is accepted or retried; NULL = open */
     bool retiring;      /* its slots stop; then it is freed */

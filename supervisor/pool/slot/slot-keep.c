@@ -38,6 +38,14 @@ static struct slot_record *record_of(const struct slot *slot)
     return slot->kept ? (struct slot_record *)(void *)slot->kept->data : NULL;
 }
 
+/* A pool that is wanted gets rid of a slot because it is smaller now, or its cell is retired, which
+ * is not kept: if the next supervisor makes the slot again, a worker is to run in it. */
+static bool stays_wanted(const struct slot *slot)
+{
+    return slot->wanted || slot->restart_asked ||
+           (slot->retired && slot->role == SLOT_MEMBER && slot->pool->wanted);
+}
+
 void slot_keep(struct slot *slot)
 {
     struct slot_record *record = record_of(slot);
@@ -59,7 +67,7 @@ void slot_keep(struct slot *slot)
     record->failing_since_at = slot->health.since_at;
     record->state = (uint8_t)slot->state;
     record->kill_reason = (uint8_t)slot->worker.kill_reason;
-    record->wanted = slot->wanted || slot->restart_asked;
+    record->wanted = stays_wanted(slot);
     record->came_up = slot->worker.came_up;
     record->role = (uint8_t)slot->role;
 }
