@@ -21,7 +21,7 @@
 INTERFACE(service, "org.varlink.service", control_service_methods);
 INTERFACE(supervisor, "io.troupe.Supervisor", control_supervisor_methods, control_life_methods,
           control_status_methods, control_watch_methods, control_log_methods,
-          control_backup_methods, control_metrics_methods);
+          control_backup_methods, control_metrics_methods, control_explain_methods);
 INTERFACE(jobs, "io.troupe.Jobs", control_job_methods, control_list_jobs_methods,
           control_attach_methods);
 INTERFACE(actors, "io.troupe.Actors", control_actor_methods, control_tell_methods,

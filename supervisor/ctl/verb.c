@@ -56,6 +56,16 @@ const struct verb verb_table[] = {
                     "  troupectl job nightly --json | jq -r .job.result.data\n",
     },
     {
+        .name = "why", .operands = "TARGET|JOB...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .summary = "What a group, cell, worker or job waits for, in a sentence",
+        .details =
+            "A line for each reason; the first one decides. A name that is both a group's and a\n"
+            "job's is the group's.\n",
+        .options = OPTIONS_CONNECT, .run = verb_why,
+        .examples = "  troupectl why nightly\n"
+                    "  troupectl why digest mail/acme digest/3\n",
+    },
+    {
         .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
         .summary = "Submits a job and prints its id",
         .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT, .run = verb_create,

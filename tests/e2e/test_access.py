@@ -98,6 +98,8 @@ class Contents(TestCase):
             "io.troupe.Supervisor.GetLog": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"},
                                              *({"job": id} for id in (self.kept, self.dead, self.erred, self.live))],
             "io.troupe.Jobs.Get": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
+            "io.troupe.Jobs.Explain": [{"id": id} for id in (self.kept, self.dead, self.erred, self.live)],
+            "io.troupe.Supervisor.Explain": [{"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Jobs.List": [{"ended": True}, {"group": "secret", "ended": True}],
             "io.troupe.Jobs.Wait": [{"id": id} for id in (self.kept, self.dead, self.erred)],
             "io.troupe.Actors.Lookup": [{"name": "secret"}, {"name": "x"}, {"name": "secret/0"}],

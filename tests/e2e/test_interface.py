@@ -103,6 +103,7 @@ class Methods(TestCase):
             call(method)
         call("Backup", path=self.s.path("copy.db"))
         call("GetLog", target="actor")
+        call("Explain", target="actor")
         for method in "Start", "Pause", "Resume", "Reset":
             call(method, target="actor")
         call("Resize", target="actor", size=2, wait=True)
@@ -117,6 +118,7 @@ class Methods(TestCase):
         id = s.create("actor", "echo")
         s.call("Wait", id=id)
         s.call("Get", id=id)
+        s.call("io.troupe.Jobs.Explain", id=id)
         s.call("List", ended=True)
         s.call("Cancel", id=s.create("actor", "echo", delay_usec=3600 * 10**6))
         with s.connect() as connection:

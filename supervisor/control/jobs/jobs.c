@@ -6,6 +6,7 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/waits.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-lookup.h"
@@ -241,6 +242,19 @@ static void wait_job(struct request *request)
         await_end(request, job, false);
 }
 
+static void explain(struct request *request)
+{
+    const struct job *job = find_job(request);
+    struct reply *reply;
+
+    if (!job)
+        return;
+    reply = request_begin(request);
+    reply_string(reply, "state", job_state_to_string(job->state));
+    waits_of_job(reply, "waits", job);
+    request_end(request);
+}
+
 static void refuse_cancel(struct request *request, const struct job *job)
 {
     const struct id_parameters *given = request->parameters;
@@ -314,5 +328,6 @@ const struct request_method control_job_methods[] = {
     {"Get", get, id_table, .changes = false},
     {"Cancel", cancel, id_table, .changes = true},
     {"Wait", wait_job, id_table, .changes = false},
+    {"Explain", explain, id_table, .changes = false},
     {0},
 };

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/control/waits.h"
+
+#include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/pool/slot/slot.h"
+#include "supervisor/varlink/reply.h"
+
+struct wait {
+    const char *cause; /* of the type Wait; static */
+    const char *target;
+    uint64_t count;   /* 0 = none */
+    usec_t until;     /* realtime; 0 = not known */
+    const char *text; /* NULL = none */
+};
+
+static void add(struct reply *reply, const struct wait *wait)
+{
+    reply_object(reply, NULL);
+    reply_string(reply, "cause", wait->cause);
+    reply_string(reply, "target", wait->target);
+    reply_uint_if(reply, "count", wait->count);
+    reply_uint_if(reply, "until_at", wait->until);
+    reply_string_if(reply, "text", wait->text);
+    reply_end_object(reply);
+}
+
+static void add_cause(struct reply *reply, const char *cause, const char *target)
+{
+    add(reply, &(struct wait){.cause = cause, .target = target});
+}
+
+/* ---- groups ---- */
+
+/* Returns whether there is one. */
+static bool add_after(struct reply *reply, const struct group *group)
+{
+    config_strv after = group->config->after.strings;
+
+    for (size_t i = 0; group->pending && after && after[i]; i++) {
+        const struct group *before = registry_find(group->context->registry, after[i]);
+
+        if (before && !group_decided(before))
+            add_cause(reply, "after", before->name);
+    }
+    return group->pending;
+}
+
+/* Returns whether its workers cannot be up because of that. */
+static bool add_group(struct reply *reply, const struct group *group)
+{
+    const char *problem = group_store_problem(group);
+
+    if (group->removed)
+        add_cause(reply, "removed", group->name);
+    if (group->held_back)
+        add_cause(reply, "safe_mode", group->name);
+    else if (group->paused)
+        add_cause(reply, "paused", group->name);
+    if (group_is_blocked(group))
+        add(reply, &(struct wait){
+                       .cause = "fault", .target = group->name, .text = group_fault_text(group)});
+    if (problem)
+        add(reply, &(struct wait){.cause = "store", .target = group->name, .text = problem});
+    if (add_after(reply, group) || group_is_blocked(group))
+        return true;
+    if (!group->wanted)
+        add_cause(reply, "stopped", group->name);
+    return !group->wanted;
+}
+
+static void add_limits(struct reply *reply, const struct group *group)
+{
+    const uint64_t n_cells = group->cells.n_cells;
+
+    if (group_is_keyed(group) && n_cells >= group->config->cells_max)
+        add(reply, &(struct wait){.cause = "cells_max", .target = group->name, .count = n_cells});
+    if (group->counts.n[JOBS_WAITERS] > 0)
+        add(reply, &(struct wait){.cause = "queue_full",
+                                  .target = group->name,
+                                  .count = group->counts.n[JOBS_WAITERS]});
+}
+
+/* The cells of a keyed group are too many to be looked at. */
+void waits_of_group(struct reply *reply, const char *key, const struct group *group)
+{
+    const size_t n = group->pools.census.n[CENSUS_TROUBLE];
+
+    if (group->cell) {
+        waits_of_cell(reply, key, group->cell);
+        return;
+    }
+    reply_array(reply, key);
+    if (!add_group(reply, group) && n > 0)
+        add(reply, &(struct wait){.cause = "trouble", .target = group->name, .count = n});
+    add_limits(reply, group);
+    reply_end_array(reply);
+}
+
+/* ---- pools ---- */
+
+struct waits_tally {
+    uint64_t n[_LIFECYCLE_N_STATES];
+    usec_t restart_at; /* of the first in backoff */
+};
+
+static struct waits_tally tally_of(const struct pool *pool)
+{
+    struct waits_tally tally = {.restart_at = 0};
+    const struct slot *slot;
+
+    for (size_t i = 0; (slot = pool_next_slot(pool, &i));) {
+        if (slot->role != SLOT_MEMBER || slot->retired)
+            continue;
+        tally.n[slot->state]++;
+        if (slot->state == LIFECYCLE_BACKOFF &&
+            (tally.restart_at == 0 || slot->restart_at < tally.restart_at))
+            tally.restart_at = slot->restart_at;
+    }
+    return tally;
+}
+
+static void add_workers(struct reply *reply, const char *cause, const struct pool *pool,
+                        uint64_t count, usec_t until)
+{
+    if (count > 0)
+        add(reply,
+            &(struct wait){.cause = cause, .target = pool->name, .count = count, .until = until});
+}
+
+/* No worker is up: what the others are doing. */
+static void add_absence(struct reply *reply, const struct pool *pool,
+                        const struct waits_tally *tally)
+{
+    const uint64_t *n = tally->n;
+
+    add_workers(reply, "starting", pool, n[LIFECYCLE_STARTING], 0);
+    add_workers(reply, "backoff", pool, n[LIFECYCLE_BACKOFF], tally->restart_at);
+    add_workers(reply, "stopping", pool, n[LIFECYCLE_STOPPING] + n[LIFECYCLE_KILLING], 0);
+    add_workers(reply, "failed", pool, n[LIFECYCLE_FAILED], 0);
+    add_workers(reply, "stopped", pool, n[LIFECYCLE_STOPPED], 0);
+}
+
+static void add_pool(struct reply *reply, const struct cell *cell)
+{
+    const struct waits_tally tally = tally_of(&cell->pool);
+    const uint64_t busy = tally.n[LIFECYCLE_BUSY];
+
+    if (!cell->pool.wanted)
+        add_cause(reply, "stopped", cell->name);
+    else if (busy + tally.n[LIFECYCLE_IDLE] == 0)
+        add_absence(reply, &cell->pool, &tally);
+    else if (tally.n[LIFECYCLE_IDLE] == 0 && job_counts_queued(&cell->counts) > 0)
+        add_workers(reply, "busy", &cell->pool, busy, 0);
+}
+
+static void add_cell(struct reply *reply, const struct cell *cell)
+{
+    if (cell->paused && !cell->group->paused)
+        add_cause(reply, "paused", cell->name);
+    if (!add_group(reply, cell->group))
+        add_pool(reply, cell);
+}
+
+void waits_of_cell(struct reply *reply, const char *key, const struct cell *cell)
+{
+    reply_array(reply, key);
+    add_cell(reply, cell);
+    add_limits(reply, cell->group);
+    reply_end_array(reply);
+}
+
+/* ---- workers ---- */
+
+static const char *const SLOT_CAUSES[_LIFECYCLE_N_STATES] = {
+    [LIFECYCLE_STOPPED] = "stopped",   [LIFECYCLE_STARTING] = "starting",
+    [LIFECYCLE_STOPPING] = "stopping", [LIFECYCLE_KILLING] = "stopping",
+    [LIFECYCLE_BACKOFF] = "backoff",   [LIFECYCLE_FAILED] = "failed",
+};
+
+void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot)
+{
+    const struct cell *cell = cell_of_pool(slot->pool);
+    const char *cause = SLOT_CAUSES[slot->state];
+
+    reply_array(reply, key);
+    if (!cause && slot->n_jobs == 0 && (cell->paused || !cell->pool.wanted))
+        add_cell(reply, cell);
+    else if (cause && !(slot->state == LIFECYCLE_STOPPED && add_group(reply, cell->group)))
+        add(reply, &(struct wait){.cause = cause, .target = slot->name, .until = slot->restart_at});
+    reply_end_array(reply);
+}
+
+/* ---- jobs ---- */
+
+static void add_running(struct reply *reply, const struct job *job)
+{
+    const char *worker = job->slot ? job->slot->name : job->cell->name;
+
+    if (job->cancel_requested)
+        add_cause(reply, "cancelling", worker);
+    add_cause(reply, job->started ? "running" : "handed_over", worker);
+}
+
+static void add_queued(struct reply *reply, const struct job *job)
+{
+    const uint64_t queued = job_counts_queued(&job->cell->counts);
+
+    add_cell(reply, job->cell);
+    if (queued > 1)
+        add(reply,
+            &(struct wait){.cause = "queue", .target = job->cell->name, .count = queued - 1});
+}
+
+void waits_of_job(struct reply *reply, const char *key, const struct job *job)
+{
+    reply_array(reply, key);
+    if (!job_ended(job) && job->cell) {
+        if (job->record && durable_job_is_settled(job))
+            add(reply, &(struct wait){.cause = "writing",
+                                      .target = job->group->name,
+                                      .text = group_store_problem(job->group)});
+        else if (job->state == JOB_RUNNING)
+            add_running(reply, job);
+        else if (job->state == JOB_QUEUED)
+            add_queued(reply, job);
+        else
+            add(reply, &(struct wait){.cause = job->state == JOB_DELAYED ? "delayed" : "retry",
+                                      .target = job->cell->name,
+                                      .count = job->n_failed,
+                                      .until = job->timers->alarm.date});
+    }
+    reply_end_array(reply);
+}
