@@ -101,7 +101,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run check check-programs check-unit check-stress check-e2e check-clients check-layers check-chaos check-asan check-tsan \
-	check-model check-valgrind check-systemd check-powercut check-vm fuzz lint fmt install install-files uninstall deb bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-valgrind check-systemd check-powercut check-vm check-packages fuzz lint fmt install install-files uninstall deb bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -377,6 +377,11 @@ check-vm: deps
 	+@$(again) all e2e-programs
 	@$(TESTS_ENVIRONMENT) tests/vm/run -s $(SUITE) || [ $$? = 77 ]
 
+# Packages on bare Debian 12 and 13; builds them, which takes minutes.
+check-packages: deps
+	@.ci/deps debhelper dpkg-dev lintian systemd systemd-container mmdebstrap
+	@$(TESTS_ENVIRONMENT) tests/packages/run || [ $$? = 77 ]
+
 # Seconds per target.
 FUZZ_SECONDS ?= 20
 fuzz: deps
@@ -514,6 +519,7 @@ help:
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
 	@echo 'make check-powercut that jobs on disk survive TESTS_CUTS=500 power cuts (root, qemu-storage-daemon)'
 	@echo 'make check-vm       on a Debian kernel of its own, SUITE=trixie|bookworm (root, qemu, minutes)'
+	@echo 'make check-packages that packages install, upgrade under load and are removed on Debian 12 and 13 (root)'
 	@echo 'make check-layers   that no folder knows a later one, and no calls run in circles'
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
