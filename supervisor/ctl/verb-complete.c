@@ -118,6 +118,7 @@ static const struct meaning {
      "unhandled no-match gone mailbox-full dropped late-reply wrong-reply unknown-death loop "
      "no-memory job error crash"},
     {"WHAT", "--messages", NULL, "enqueued dispatched unhandled all none"},
+    {"FORMAT", NULL, NULL, "prometheus openmetrics"},
     {"WHEN", "--color", NULL, "always never auto"},
 };
 
