@@ -22,6 +22,7 @@ enum option_code {
     OPTION_CONFIG = 256,
     OPTION_SOCKET,
     OPTION_LOG_LEVEL,
+    OPTION_LOOP,
     OPTION_WAKE,
     OPTION_CHECK,
     OPTION_VERSION,
@@ -31,6 +32,7 @@ static const struct option OPTIONS[] = {
     {"config", required_argument, NULL, OPTION_CONFIG},
     {"socket", required_argument, NULL, OPTION_SOCKET},
     {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
+    {"loop", required_argument, NULL, OPTION_LOOP},
     {"wake", required_argument, NULL, OPTION_WAKE},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"version", no_argument, NULL, OPTION_VERSION},
@@ -47,6 +49,8 @@ static const char HELP[] =
     "                       directory must exist\n"
     "  --log-level LEVEL    error, warning, notice, info or debug (default: LogLevel=\n"
     "                       of troupe.conf, else info)\n"
+    "  --loop io_uring|epoll\n"
+    "                       how to wait (default: io_uring where it is available)\n"
     "  --wake futex|eventfd how workers are woken (default: futex where io_uring can,\n"
     "                       Linux 6.7)\n"
     "  --check              only checks whether it could start: the configuration, the\n"
@@ -64,6 +68,13 @@ static int usage_error(const char *text, const char *value)
     fprintf(stderr, "trouped: %s%s%s; see trouped --help\n", text, value ? ": " : "",
             value ? value : "");
     return EXIT_USAGE;
+}
+
+static int parse_loop(struct supervisor_options *options, const char *text)
+{
+    if (loop_kind_from_string(text, &options->loop) < 0)
+        return usage_error("--loop takes io_uring or epoll, not", text);
+    return 0;
 }
 
 static int parse_wake(struct supervisor_options *options, const char *text)
@@ -97,6 +108,9 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
             break;
         case OPTION_LOG_LEVEL:
             r = parse_log_level(options, optarg);
+            break;
+        case OPTION_LOOP:
+            r = parse_loop(options, optarg);
             break;
         case OPTION_WAKE:
             r = parse_wake(options, optarg);

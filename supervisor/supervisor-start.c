@@ -60,19 +60,23 @@ static int start_closer(void)
 
 static int open_loop(struct supervisor *supervisor)
 {
-    const struct loop_options options = {.force_eventfd = supervisor->options->force_eventfd};
-    const char *reason = "";
+    const struct loop_options options = {.kind = supervisor->options->loop,
+                                         .force_eventfd = supervisor->options->force_eventfd};
+    const char *reason;
     int r = loop_new(&supervisor->parts.loop, &options, &reason);
 
     if (r == LOOP_E_UNAVAILABLE) {
         log_error("io_uring is not available: %s", reason);
         return -ENOSYS;
     }
-    if (r < 0)
+    if (r < 0) {
         log_error("cannot set up the event loop: %s", strerror(-r));
-    else
-        loop_set_spin(supervisor->parts.loop, supervisor->parts.control.config->spin);
-    return r;
+        return r;
+    }
+    if (reason)
+        log_notice("the event loop uses epoll, which costs more per job: %s", reason);
+    loop_set_spin(supervisor->parts.loop, supervisor->parts.control.config->spin);
+    return 0;
 }
 
 /* Returns the socket that the service manager has opened, or -errno, logged. */
@@ -276,6 +280,27 @@ static int open_parts(struct supervisor *supervisor)
 /* The keeper sends all of it at once. */
 #define HELD_TIMEOUT (10 * USEC_PER_SEC)
 
+/* Peers go on being woken as they are used to. io_uring can do both; epoll has no futexes, so
+ * workers that know nothing else are replaced: after a crash, but not for an upgrade. */
+static int resume_wake(struct parts *parts)
+{
+    const enum wake_backend possible = loop_wake_backend(parts->loop);
+    bool found;
+    struct kept_state *kept = kept_state_open(&parts->process.kept, ":wake", &found);
+    const bool eventfd = kept && found && kept->data[0] == WAKE_EVENTFD;
+
+    if (parts->control.predecessors.upgrading && loop_kind(parts->loop) == LOOP_EPOLL && !eventfd) {
+        log_error("the workers are woken by futexes, which only io_uring can wait for, and the "
+                  "event loop would use epoll now: allow io_uring, or stop trouped and start it");
+        return -ENOTSUP;
+    }
+    if (eventfd)
+        loop_use_eventfds(parts->loop);
+    else if (kept)
+        kept->data[0] = (uint8_t)possible;
+    return 0;
+}
+
 static int collect_held(struct parts *parts)
 {
     struct held_table *held = &parts->process.held;
@@ -289,7 +314,7 @@ static int collect_held(struct parts *parts)
     parts->control.predecessors = held->end;
     resume_job_ids(parts);
     resume_client_numbers(parts);
-    return 0;
+    return resume_wake(parts);
 }
 
 /* An empty directory would end what the last supervisor has left. */

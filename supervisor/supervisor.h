@@ -5,6 +5,7 @@
  * how all stops. */
 
 #include "shared/base/log.h"
+#include "supervisor/loop/loop.h"
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -13,6 +14,7 @@ struct supervisor;
 struct supervisor_options {
     const char *config_directory;
     const char *socket_path;
+    enum loop_kind loop;
     bool force_eventfd;
     bool log_level_given; /* the command line overrides troupe.conf */
     enum log_level log_level;

@@ -2,8 +2,11 @@
 #include "shared/ring/channel.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include <fcntl.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/eventfd.h>
+#include <unistd.h>
 
 static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
 {
@@ -55,13 +58,49 @@ static int new_eventfd(int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* The peer can choose its eventfd with any back end. */
-static int create_eventfds(struct channel *channel)
+/* Opens a pipe's end for reading and writing, with flags of its own. */
+static int reopen(int fd)
 {
-    /* Non-blocking to write. The one that io_uring reads blocks, or the read would not wait. */
-    channel->wake_fd = new_eventfd(EFD_NONBLOCK);
-    if (channel->wake_fd < 0 || channel->backend == WAKE_FUTEX)
+    char path[64];
+    int copy;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    copy = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    return copy < 0 ? -errno : copy;
+}
+
+/* Like an eventfd to the peer, which reads and writes eight bytes. But the ends of a pipe do not
+ * share O_NONBLOCK, so no peer can make our write block. The peer's end is open for writing as
+ * well, for channel_ring_self(). */
+static int create_pipe(struct channel *channel)
+{
+    _cleanup_close_ int read_end = -1;
+    int ends[2], r = fault_inject("eventfd");
+
+    if (r < 0)
+        return r;
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -errno;
+    read_end = ends[0];
+    channel->wake_fd = ends[1];
+    channel->peer_fd = reopen(read_end);
+    return channel->peer_fd < 0 ? channel->peer_fd : 0;
+}
+
+/* The peer can choose to be woken by a descriptor with any back end. With futexes, io_uring writes
+ * to it. */
+static int create_wake_ups(struct channel *channel)
+{
+    int r;
+
+    if (channel->backend == WAKE_FUTEX) {
+        channel->wake_fd = new_eventfd(EFD_NONBLOCK);
         return channel->wake_fd < 0 ? channel->wake_fd : 0;
+    }
+    r = create_pipe(channel);
+    if (r < 0)
+        return r;
+    /* Blocking, or the read by io_uring would not wait. */
     channel->wait_fd = new_eventfd(0);
     return channel->wait_fd < 0 ? channel->wait_fd : 0;
 }
@@ -89,7 +128,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     r = memory_create(&channel.theirs, &memory);
     if (r < 0)
         return r;
-    r = create_eventfds(&channel);
+    r = create_wake_ups(&channel);
     if (r < 0)
         return r;
     r = init_rings(&channel, true);
@@ -99,7 +138,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     *ret_fds = (struct channel_fds){
         .inbox = channel.mine.fd,
         .outbox = channel.theirs.fd,
-        .wait_fd = channel.wake_fd,
+        .wait_fd = channel_peer_fd(&channel),
         .wake_fd = channel.wait_fd,
     };
     *ret = channel;
@@ -186,6 +225,7 @@ void channel_close_fds(struct channel *channel)
 {
     memory_close_fd(&channel->mine);
     memory_close_fd(&channel->theirs);
+    channel->peer_fd = close_fd(channel->peer_fd);
 }
 
 /* Leaves the descriptors, which are the caller's until channel_open() succeeds. */
@@ -233,6 +273,7 @@ void channel_deinit(struct channel *channel)
     memory_deinit(&channel->theirs);
     (void)close_fd(channel->wake_fd);
     (void)close_fd(channel->wait_fd);
+    (void)close_fd(channel->peer_fd);
     *channel = (struct channel)CHANNEL_NULL;
 }
 

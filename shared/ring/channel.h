@@ -6,7 +6,7 @@
  * outboxes.
  *
  * The channel knows the sleep/wake protocol but not how this side waits: the supervisor waits in
- * its io_uring, a worker in channel_wait(). Waking is a callback for the same reason. */
+ * its loop, a worker in channel_wait(). Waking is a callback for the same reason. */
 
 #include "shared/base/clock.h"
 #include "shared/ring/memory.h"
@@ -22,18 +22,21 @@ struct channel {
     struct ring_consumer in;
     enum wake_backend backend;
     struct spin spin; /* of channel_spin() */
-    int wake_fd;      /* eventfd that wakes the peer; in the peer, with futexes: -1 */
-    int wait_fd;      /* eventfd on which this side sleeps; in the supervisor, with futexes: -1 */
+    int wake_fd;      /* eventfd or pipe that wakes the peer; in the peer, with futexes: -1 */
+    int wait_fd;      /* what this side sleeps on; in the supervisor, with futexes: -1 */
+    int peer_fd; /* in the supervisor, until it is handed over: the peer's end of `wake_fd`; -1 =
+                    the same descriptor */
     const _Atomic uint32_t *announced; /* in the peer: the epoch of the last inbox; else NULL */
     bool wakeable;                     /* channel_wake_self() may end the current wait */
     _Atomic bool woken;
-    /* Wakes the peer sleeping on `word`, one of ours, or on its eventfd (`word` NULL, or that
+    /* Wakes the peer sleeping on `word`, one of ours, or on its descriptor (`word` NULL, or that
      * back end); the default makes the system call at once. */
     void (*wake)(struct channel *channel, const _Atomic uint32_t *word);
 };
 
 /* clang-format off */
-#define CHANNEL_NULL {.mine = MEMORY_NULL, .theirs = MEMORY_NULL, .wake_fd = -1, .wait_fd = -1}
+#define CHANNEL_NULL {.mine = MEMORY_NULL, .theirs = MEMORY_NULL, .wake_fd = -1, .wait_fd = -1, \
+                      .peer_fd = -1}
 /* clang-format on */
 
 struct channel_options {
@@ -54,14 +57,20 @@ struct channel_fds {
 #define CHANNEL_FDS_NULL {.inbox = -1, .outbox = -1, .wait_fd = -1, .wake_fd = -1}
 /* clang-format on */
 
-/* Supervisor side: makes both memories (and eventfds). `*ret_fds` are descriptors to hand to the
- * peer: inbox and outbox belong to the channel until channel_close_fds(); the eventfds stay shared.
- * 0 or -errno; on error nothing is left behind. */
+/* Supervisor side: makes both memories, and what wakes up. `*ret_fds` are descriptors to hand to
+ * the peer, which belong to the channel. 0 or -errno; on error nothing is left behind. */
 int channel_create(struct channel *ret, const struct channel_options *options,
                    struct channel_fds *ret_fds);
 
-/* Closes the memfds, once the peer has its own descriptors; the mappings stay. */
+/* Closes the memfds and the peer's end, once the peer has its own descriptors; the mappings stay.
+ */
 void channel_close_fds(struct channel *channel);
+
+/* Supervisor side, before channel_close_fds(): what the peer sleeps on. */
+static inline int channel_peer_fd(const struct channel *channel)
+{
+    return channel->peer_fd >= 0 ? channel->peer_fd : channel->wake_fd;
+}
 
 /* Peer side: takes all descriptors over on success. -EPROTO if the memories are not what they must
  * be. After another peer has died, a new one can open the same memories and goes on where that one

@@ -10,7 +10,8 @@
  * Two back ends, chosen by the supervisor by probing and told in the memory header:
  *   futex    the cursor word itself, flags of futex2 (32 bit, shared): futex(2) in workers,
  *            IORING_OP_FUTEX_WAIT/WAKE in the supervisor (Linux 6.7)
- *   eventfd  one per direction, for older kernels */
+ *   eventfd  a descriptor per direction, for older kernels and for a supervisor without io_uring:
+ * an eventfd to the supervisor; a pipe to the peer, which uses it like an eventfd */
 
 #include "shared/base/clock.h"
 #include <stdatomic.h>
@@ -49,9 +50,9 @@ int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
 /* Wakes all waiters on the word. Returns their number. */
 int wake_futex_wake(const _Atomic uint32_t *word);
 
-/* Waits for the eventfd and drains it. Results as above. */
+/* Waits for the eventfd (or pipe) and reads from it. Results as above. */
 int wake_eventfd_wait(int fd, usec_t timeout);
 
-/* Adds one; a full counter (-EAGAIN) wakes as well. Both holders of an eventfd can make it
- * blocking: if the peer is not trusted, write through io_uring instead. */
+/* Adds one; a full counter or pipe (-EAGAIN) wakes as well. Both holders of an eventfd can make it
+ * blocking: if the peer is not trusted, write through io_uring instead, or to a pipe. */
 void wake_eventfd_wake(int fd);

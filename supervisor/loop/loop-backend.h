@@ -34,4 +34,4 @@ struct loop_backend {
     void (*wake_eventfd)(struct loop *loop, int fd);
 };
 
-extern const struct loop_backend loop_backend_ring;
+extern const struct loop_backend loop_backend_ring, loop_backend_epoll;

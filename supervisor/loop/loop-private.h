@@ -8,6 +8,7 @@
 
 #include "shared/ring/spin.h"
 #include "supervisor/loop/loop-backend.h"
+#include "supervisor/loop/loop-epoll.h"
 #include "supervisor/loop/loop-ring.h"
 #include "supervisor/loop/loop.h"
 #include <assert.h>
@@ -23,7 +24,11 @@ struct loop_leftover {
 
 struct loop {
     const struct loop_backend *backend;
-    struct loop_ring ring;
+    union {
+        struct loop_ring ring;
+        struct loop_epoll epoll;
+    };
+    enum wake_backend wake;
     struct timer_queue timers;
     usec_t now;
     usec_t realtime; /* 0 = not asked for in this turn */

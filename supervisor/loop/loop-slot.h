@@ -28,6 +28,8 @@ struct watch_slot {
     uint32_t index, generation;
     enum watch_kind kind;
     int fd;
+    int set_fd; /* in the epoll set, if `in_set`: `fd`, or a duplicate */
+    bool in_set;
     int result;       /* of the read of a counter */
     uint64_t counter; /* what it read; slots live as long as the loop, so a late write is safe */
     uint32_t events;  /* wanted; of a word: the expected value */

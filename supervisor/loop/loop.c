@@ -4,19 +4,74 @@
 #include "supervisor/loop/loop-private.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+static const char *const KINDS[] = {[LOOP_IO_URING] = "io_uring", [LOOP_EPOLL] = "epoll"};
+
+const char *loop_kind_to_string(enum loop_kind kind)
+{
+    return KINDS[kind];
+}
+
+int loop_kind_from_string(const char *text, enum loop_kind *ret)
+{
+    for (enum loop_kind kind = LOOP_IO_URING; kind <= LOOP_EPOLL; kind++) {
+        if (strcmp(text, KINDS[kind]) == 0) {
+            *ret = kind;
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
+static enum loop_kind wanted_kind(const struct loop_options *options)
+{
+    enum loop_kind kind = options->kind;
+    const char *text = kind == LOOP_ANY ? getenv("TROUPE_LOOP") : NULL;
+    if (text)
+        (void)loop_kind_from_string(text, &kind);
+    return kind;
+}
+
+static int init_ring(struct loop *loop, const struct loop_options *options, const char **ret_reason)
+{
+    int r = loop_ring_init(&loop->ring, options->entries > 0 ? options->entries : 1024,
+                           options->force_eventfd, ret_reason);
+    loop->backend = &loop_backend_ring;
+    if (r == 0)
+        loop->wake = loop->ring.futex ? WAKE_FUTEX : WAKE_EVENTFD;
+    return r;
+}
+
+static int init_epoll(struct loop *loop)
+{
+    loop->epoll = (struct loop_epoll){0};
+    loop->backend = &loop_backend_epoll;
+    loop->wake = WAKE_EVENTFD;
+    return loop_epoll_init(&loop->epoll);
+}
+
+static int init_backend(struct loop *loop, const struct loop_options *options,
+                        const char **ret_reason)
+{
+    enum loop_kind kind = wanted_kind(options);
+    *ret_reason = NULL;
+    if (kind == LOOP_EPOLL)
+        return init_epoll(loop);
+    int r = init_ring(loop, options, ret_reason);
+    return r == LOOP_E_UNAVAILABLE && kind == LOOP_ANY ? init_epoll(loop) : r;
+}
 
 int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason)
 {
     struct loop *loop = fault_inject("alloc") < 0 ? NULL : calloc(1, sizeof(*loop));
     if (!loop)
         return -ENOMEM;
-    int r = loop_ring_init(&loop->ring, options->entries > 0 ? options->entries : 1024,
-                           options->force_eventfd, ret_reason);
+    int r = init_backend(loop, options, ret_reason);
     if (r != 0) {
         free(loop);
         return r;
     }
-    loop->backend = &loop_backend_ring;
     struct list *lists[] = {&loop->free,          &loop->pending, &loop->updates,  &loop->cancels,
                             &loop->fired,         &loop->hot,     &loop->hot_pass, &loop->deferred,
                             &loop->deferred_pass, &loop->late};
@@ -39,9 +94,19 @@ void loop_free(struct loop *loop)
     free(loop);
 }
 
+enum loop_kind loop_kind(const struct loop *loop)
+{
+    return loop->backend == &loop_backend_ring ? LOOP_IO_URING : LOOP_EPOLL;
+}
+
 enum wake_backend loop_wake_backend(const struct loop *loop)
 {
-    return loop->ring.futex ? WAKE_FUTEX : WAKE_EVENTFD;
+    return loop->wake;
+}
+
+void loop_use_eventfds(struct loop *loop)
+{
+    loop->wake = WAKE_EVENTFD;
 }
 
 usec_t loop_now(const struct loop *loop)

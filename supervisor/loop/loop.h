@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The event loop: the only user of io_uring in the supervisor, and the only place where it sleeps.
+/* The event loop: the only place where the supervisor sleeps, and the only user of io_uring. Where
+ * io_uring is not available, it uses epoll.
  *
  * The loop waits for readiness (poll on descriptors, futex waits on cursor words); the owner makes
  * the non-blocking call itself. The kernel never holds an owner's buffer, so an owner may go away
@@ -21,6 +22,17 @@
 
 struct loop;
 
+enum loop_kind {
+    LOOP_ANY, /* io_uring where it is available, else epoll */
+    LOOP_IO_URING,
+    LOOP_EPOLL,
+};
+
+/* "io_uring" or "epoll". */
+const char *loop_kind_to_string(enum loop_kind kind);
+/* The reverse. 0 or -EINVAL. */
+int loop_kind_from_string(const char *text, enum loop_kind *ret);
+
 enum {
     _LOOP_E_SUCCESS,
     LOOP_E_UNAVAILABLE, /* io_uring: not in this kernel, switched off, or forbidden by a seccomp
@@ -28,18 +40,26 @@ enum {
 };
 
 struct loop_options {
-    unsigned entries;   /* submission queue; 0 = 1024 */
-    bool force_eventfd; /* as if the kernel had no futex operations */
+    enum loop_kind kind; /* with LOOP_ANY, $TROUPE_LOOP may name another, for tests */
+    unsigned entries;    /* submission queue; 0 = 1024 */
+    bool force_eventfd;  /* as if the kernel had no futex operations */
 };
 
-/* 0, -errno, or LOOP_E_UNAVAILABLE with `*ret_reason` = one line that says what to change
- * (kernel.io_uring_disabled, a seccomp filter, a kernel without io_uring, RLIMIT_MEMLOCK); static
- * text. */
+/* 0, -errno, or LOOP_E_UNAVAILABLE, which LOOP_IO_URING only returns. `*ret_reason`: why io_uring
+ * is not available, if it was tried: one line that says what to change (kernel.io_uring_disabled, a
+ * seccomp filter, a kernel without io_uring, RLIMIT_MEMLOCK), static text; else NULL. */
 int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason);
 void loop_free(struct loop *loop); /* NULL allowed */
 
-/* WAKE_FUTEX where the kernel has IORING_OP_FUTEX_WAIT and WAKE and nothing forces otherwise. */
+/* LOOP_IO_URING or LOOP_EPOLL. */
+enum loop_kind loop_kind(const struct loop *loop);
+
+/* WAKE_FUTEX where io_uring has IORING_OP_FUTEX_WAIT and WAKE and nothing forces otherwise. */
 enum wake_backend loop_wake_backend(const struct loop *loop);
+
+/* Has loop_wake_backend() return WAKE_EVENTFD from now on. Words can still be watched if they could
+ * before. */
+void loop_use_eventfds(struct loop *loop);
 
 /* Whether something may have happened to a watched descriptor that its callback does not know yet.
  * Costs no system call; may be true without cause, but never false without. */
@@ -97,17 +117,19 @@ int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t even
 int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic uint32_t *word,
                     uint32_t expected, loop_fn fn, void *userdata);
 
-/* Watches an eventfd that a peer holds as well, in blocking mode. The kernel reads it: a read(2)
- * here could block even after a poll, since the peer may read first and clear O_NONBLOCK. `fn` is
- * called with POLLIN after each read until loop_unwatch(), with POLLERR if reading has failed. */
+/* Watches an eventfd that a peer holds as well, in blocking mode. A read(2) here could block even
+ * after a poll, since the peer may read first and clear O_NONBLOCK: io_uring reads it, epoll leaves
+ * the count alone. `fn` is called with POLLIN after each write to it until loop_unwatch(), with
+ * POLLERR if it cannot be watched. */
 int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop_fn fn,
                        void *userdata);
 
-/* Allowed at any time, also when not armed, also from its own callback. */
+/* Allowed at any time, also when not armed, also from its own callback; before the descriptor is
+ * closed. */
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
-/* Shuts a socket down, and closes it milliseconds later in the closer's thread (closer.h), when the
- * ring no longer holds it. For sockets that peers may have filled; unwatch them first. */
+/* Shuts a socket down, and closes it milliseconds later in the closer's thread (closer.h), when
+ * io_uring no longer holds it. For sockets that peers may have filled; unwatch them first. */
 void loop_close(struct loop *loop, int fd);
 /* Unmaps memory some milliseconds later, after what is more urgent. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);
@@ -115,8 +137,9 @@ void loop_unmap(struct loop *loop, void *start, size_t size);
 /* Wakes all sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
-/* Adds one to an eventfd that a peer holds as well. The kernel writes, so only the kernel waits if
- * the peer has made it block. The descriptor may be closed right afterwards. */
+/* Adds one to an eventfd that a peer holds as well, or writes to a pipe in its place. io_uring
+ * writes, so only the kernel waits if the peer has made an eventfd block; with epoll it must be a
+ * pipe. The descriptor may be closed right afterwards. */
 void loop_wake_eventfd(struct loop *loop, int fd);
 
 /* A source of the hot set, which is polled every turn without a system call. `poll` does a bounded

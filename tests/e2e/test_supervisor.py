@@ -153,7 +153,7 @@ class Sockets(TestCase):
 class Forbidden(TestCase):
     def start_without(self, call, error):
         """The one line that trouped prints."""
-        s = self.supervisor({"actor": actor()}, wrapper=[helper("forbid"), call, error])
+        s = self.supervisor({"actor": actor()}, wrapper=[helper("forbid"), call, error], options=["--loop", "io_uring"])
         s.spawn()
         self.assertNotEqual(s.wait_end(), 0)
         [line] = s.log().splitlines()
@@ -166,6 +166,19 @@ class Forbidden(TestCase):
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_a_kernel_without_io_uring_is_said_in_one_line(self):
         self.assertRegex(self.start_without("io_uring_setup", "ENOSYS"), "io_uring.*([Kk]ernel|Linux)")
+
+    @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
+    def test_without_io_uring_it_uses_epoll_and_says_why_in_one_line(self):
+        for error, reason in ("EPERM", "seccomp"), ("ENOSYS", "this kernel has no io_uring"):
+            with self.subTest(error=error):
+                s = self.started({"actor": actor(2)}, wrapper=[helper("forbid"), "io_uring_setup", error])
+                [line] = [line for line in s.log().splitlines() if "epoll" in line]
+                self.assertRegex(line, f"notice: the event loop uses epoll.*{reason}")
+                info = s.call("GetInfo")
+                self.assertEqual((info["loop"], info["wake"]), ("epoll", "eventfd"))
+                self.assertIn("epoll", s.ctl("info").stdout)
+                self.assertEqual(s.do("actor", "before 2 crash kill\nattempt")["result"], text("2"))
+                s.stop()
 
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_signalfd_blocked_by_a_filter_is_said_in_one_line(self):
@@ -416,9 +429,9 @@ class Idle(TestCase):
         return asleep() and self.wake_ups(s, pids, 0.5) == 0 and asleep()
 
     def test_an_idle_supervisor_with_its_workers_is_never_woken(self):
-        for wake in "futex", "eventfd":
-            with self.subTest(wake=wake):
-                s = self.started({"actor": actor(5)}, options=["--wake", wake])
+        for options in ["--wake", "futex"], ["--wake", "eventfd"], ["--loop", "epoll"]:
+            with self.subTest(options=options):
+                s = self.started({"actor": actor(5)}, options=options)
                 s.do("actor", "echo")
                 s.wait_for(lambda: all(w["state"] == "idle" for w in s.group("actor")["workers"]))
                 pids = [s.process.pid, s.supervisor_pid] + [w["pid"] for w in s.group("actor")["workers"]]
@@ -428,10 +441,18 @@ class Idle(TestCase):
 
 
 class BackEnds(TestCase):
+    def test_the_loop_can_be_chosen_and_is_told(self):
+        for loop in "io_uring", "epoll":
+            with self.subTest(loop=loop):
+                s = self.started({"actor": actor()}, options=["--loop", loop])
+                self.assertEqual(s.call("GetInfo")["loop"], loop)
+                self.assertNotIn("epoll", s.log()) # it is what was asked for
+                self.assertEqual(s.do("actor", "echo hello")["result"], text("hello"))
+
     def test_both_ways_of_waking_do_the_same_work(self):
         for wake in "futex", "eventfd":
             with self.subTest(wake=wake):
-                s = self.started({"actor": actor(2)}, options=["--wake", wake])
+                s = self.started({"actor": actor(2)}, options=["--loop", "io_uring", "--wake", wake])
                 self.assertEqual(s.call("GetInfo")["wake"], wake)
                 for i in range(200):
                     self.assertEqual(s.do("actor", f"echo {i}")["result"], text(str(i)))

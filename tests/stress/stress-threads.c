@@ -33,7 +33,7 @@ static int mirror(struct channel *ret, const struct channel *supervisor)
     ret->words = supervisor->their_words;
     ret->their_words = supervisor->words;
     ret->wake_fd = supervisor->wait_fd;
-    ret->wait_fd = supervisor->wake_fd;
+    ret->wait_fd = channel_peer_fd(supervisor);
     r = ring_producer_init(&ret->out, ret->mine.ring, RING, &ret->mine.header->tail,
                            &ret->their_words->head);
     if (r < 0)

@@ -12,6 +12,7 @@
 #include <check.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -411,7 +412,13 @@ static void serve(void)
 
 static void *run(void *unused)
 {
+    sigset_t broken_pipe;
+
     (void)unused;
+    /* As the supervisor ignores it. */
+    sigemptyset(&broken_pipe);
+    sigaddset(&broken_pipe, SIGPIPE);
+    must(pthread_sigmask(SIG_BLOCK, &broken_pipe, NULL) == 0);
     supervisor.client = accept4(supervisor.listener, NULL, NULL, SOCK_CLOEXEC);
     must(supervisor.client >= 0);
     if (supervisor.reply)

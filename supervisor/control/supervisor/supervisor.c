@@ -41,6 +41,7 @@ static void get_info(struct request *request)
     reply_uint(reply, "upgrades", context->predecessors.n_upgrades);
     reply_uint(reply, "failed_upgrades", context->predecessors.n_failed_upgrades);
     reply_uint(reply, "started_at", context->started_at);
+    reply_string(reply, "loop", loop_kind_to_string(loop_kind(context->loop)));
     reply_string(reply, "wake",
                  loop_wake_backend(context->loop) == WAKE_FUTEX ? "futex" : "eventfd");
     report_cgroups(reply, context);

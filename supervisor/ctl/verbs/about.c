@@ -25,6 +25,8 @@ static void show_info(const struct invocation *invocation, const json_t *info)
     terminal_print(out, "Upgrade: %s done, %s failed", COUNT(field_count(info, "upgrades")),
                    COUNT(field_count(info, "failed_upgrades")));
     terminal_print(out, " Socket: %s", SAFE(invocation_socket(invocation)));
+    if (field_has(info, "loop"))
+        terminal_print(out, "   Loop: %s", SAFE(field_text(info, "loop")));
     terminal_print(out, "   Wake: %s", SAFE(field_text(info, "wake")));
     terminal_print(out, "Cgroups: %s", SAFE(field_text(info, "cgroups")));
     terminal_print(out, " Groups: %s", COUNT(field_count(info, "groups")));

@@ -24,11 +24,10 @@ static int event_fd = -1;
 static unsigned n_calls;
 static char trace[64];
 
-static void set_up_with(unsigned entries, bool force_eventfd)
+static void set_up_with(const struct loop_options *options)
 {
-    const char *reason = "";
-    struct loop_options options = {.entries = entries, .force_eventfd = force_eventfd};
-    int r = loop_new(&loop, &options, &reason);
+    const char *reason;
+    int r = loop_new(&loop, options, &reason);
     ck_assert_msg(r == 0, "%d %s", r, reason);
     event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ck_assert_int_ge(event_fd, 0);
@@ -36,7 +35,12 @@ static void set_up_with(unsigned entries, bool force_eventfd)
 
 static void set_up(void)
 {
-    set_up_with(0, false);
+    set_up_with(&(struct loop_options){.kind = LOOP_IO_URING});
+}
+
+static void set_up_epoll(void)
+{
+    set_up_with(&(struct loop_options){.kind = LOOP_EPOLL});
 }
 
 static void tear_down(void)
@@ -262,7 +266,7 @@ START_TEST(more_watches_than_submissions_fit_are_all_served)
 {
     struct loop_watch watches[200] = {0};
     int fds[200][2];
-    set_up_with(8, false);
+    set_up_with(&(struct loop_options){.kind = LOOP_IO_URING, .entries = 8});
     for (int i = 0; i < 200; i++) {
         ck_assert_int_eq(pipe2(fds[i], O_CLOEXEC), 0);
         ck_assert_int_eq(write(fds[i][1], "x", 1), 1);
@@ -481,7 +485,7 @@ static void on_wake_others(struct loop_deferred *deferred)
 START_TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full)
 {
     struct loop_deferred deferred;
-    set_up_with(8, false);
+    set_up_with(&(struct loop_options){.kind = LOOP_IO_URING, .entries = 8});
     need_futex();
     woken_word = new_word();
     pid_t pid = fork();
@@ -781,7 +785,7 @@ END_TEST
 
 START_TEST(the_eventfd_back_end_can_be_forced)
 {
-    set_up_with(0, true);
+    set_up_with(&(struct loop_options){.kind = LOOP_IO_URING, .force_eventfd = true});
     ck_assert_int_eq(loop_wake_backend(loop), WAKE_EVENTFD);
     tear_down();
 }
@@ -804,7 +808,7 @@ static void forbid_io_uring(int error)
 static const char *reason_when_forbidden(int error)
 {
     const char *reason = NULL;
-    struct loop_options options = {0};
+    struct loop_options options = {.kind = LOOP_IO_URING};
     forbid_io_uring(error);
     ck_assert_int_eq(loop_new(&loop, &options, &reason), LOOP_E_UNAVAILABLE);
     ck_assert_ptr_nonnull(reason);
@@ -835,9 +839,94 @@ END_TEST
 START_TEST(a_shortage_of_descriptors_is_an_error_not_a_reason)
 {
     const char *reason = NULL;
-    struct loop_options options = {0};
+    struct loop_options options = {.kind = LOOP_IO_URING};
     forbid_io_uring(EMFILE);
     ck_assert_int_eq(loop_new(&loop, &options, &reason), -EMFILE);
+}
+END_TEST
+
+START_TEST(without_io_uring_the_loop_uses_epoll_and_says_why)
+{
+    const int errors[] = {EPERM, ENOSYS, ENOMEM};
+    const char *reason = NULL;
+    struct loop_options options = {.kind = LOOP_ANY};
+    unsetenv("TROUPE_LOOP");
+    forbid_io_uring(errors[_i]);
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    ck_assert_int_eq(loop_kind(loop), LOOP_EPOLL);
+    ck_assert_int_eq(loop_wake_backend(loop), WAKE_EVENTFD);
+    ck_assert_ptr_nonnull(reason);
+    loop_free(loop);
+}
+END_TEST
+
+START_TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter)
+{
+    const char *reason = "";
+    struct loop_options options = {.kind = LOOP_EPOLL};
+    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    ck_assert_int_eq(loop_kind(loop), LOOP_EPOLL);
+    ck_assert_ptr_null(reason);
+    loop_free(loop);
+}
+END_TEST
+
+/* Answers epoll_pwait2 with ENOSYS, as older kernels do. */
+static void forbid_pwait2(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+/* A whole number of milliseconds would do for neither of them. */
+START_TEST(timers_are_as_precise_without_epoll_pwait2)
+{
+    uint32_t events = 0;
+    forbid_pwait2();
+    set_up_epoll();
+    usec_t begin = clock_now();
+    stop_after(1500);
+    run();
+    ck_assert_uint_ge(clock_now() - begin, 1500);
+    ring_bell();
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
+    stop_after(10 * USEC_PER_SEC);
+    run();
+    ck_assert_uint_eq(events, POLLIN);
+    tear_down();
+}
+END_TEST
+
+static usec_t processor_time(void)
+{
+    struct timespec now;
+    ck_assert_int_eq(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
+    return (usec_t)now.tv_sec * USEC_PER_SEC + (usec_t)now.tv_nsec / 1000;
+}
+
+/* A process that has the file open would keep it in the set after we have closed our descriptor. */
+START_TEST(a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep)
+{
+    usec_t before;
+    int copy = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+    stop_after(1000);
+    run();
+    loop_unwatch(loop, &watch);
+    event_fd = close_fd(event_fd);
+    wake_eventfd_wake(copy);
+    before = processor_time();
+    stop_after(100 * USEC_PER_MSEC);
+    run();
+    ck_assert_uint_lt(processor_time() - before, 5 * USEC_PER_MSEC);
+    close_fd(copy);
 }
 END_TEST
 
@@ -851,6 +940,9 @@ static TCase *bare_case(void)
     tcase_add_test(tcase, a_kernel_without_io_uring_is_named_as_the_reason);
     tcase_add_test(tcase, a_shortage_of_memory_is_named_as_the_reason);
     tcase_add_test(tcase, a_shortage_of_descriptors_is_an_error_not_a_reason);
+    tcase_add_loop_test(tcase, without_io_uring_the_loop_uses_epoll_and_says_why, 0, 3);
+    tcase_add_test(tcase, epoll_can_be_chosen_and_then_nothing_is_the_matter);
+    tcase_add_test(tcase, timers_are_as_precise_without_epoll_pwait2);
     return tcase;
 }
 
@@ -918,10 +1010,10 @@ START_TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
 }
 END_TEST
 
-static TCase *loop_case(void)
+static TCase *loop_case(const char *name, void (*new_loop)(void))
 {
-    TCase *tcase = tcase_create("loop");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, new_loop, tear_down);
     tcase_add_test(tcase, a_ready_descriptor_is_reported_every_turn_until_it_is_drained);
     tcase_add_test(tcase, the_ready_events_are_told);
     tcase_add_test(tcase, a_closed_descriptor_comes_as_pollnval);
@@ -931,6 +1023,7 @@ static TCase *loop_case(void)
     tcase_add_test(tcase, a_paused_watch_reports_nothing_until_it_is_resumed);
     tcase_add_test(tcase, a_paused_watch_reports_no_errors_either);
     tcase_add_test(tcase, events_can_be_added_to_a_watch_that_is_armed);
+    tcase_add_test(tcase, a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep);
     tcase_add_test(tcase, watching_costs_no_allocation_once_warm);
     tcase_add_test(tcase, an_eventfd_is_read_by_the_kernel_each_time_it_rings);
     tcase_add_test(tcase, a_stranger_who_drains_the_eventfd_first_blocks_nobody);
@@ -962,7 +1055,8 @@ static TCase *loop_case(void)
 int main(void)
 {
     Suite *suite = suite_create("loop");
-    suite_add_tcase(suite, loop_case());
+    suite_add_tcase(suite, loop_case("io_uring", set_up));
+    suite_add_tcase(suite, loop_case("epoll", set_up_epoll));
     suite_add_tcase(suite, bare_case());
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
