@@ -114,6 +114,16 @@ static int sync_directory(struct backup *backup)
     return fd < 0 || fsync(fd) < 0 ? fail(backup, errno, NULL) : 0;
 }
 
+/* Never in place of a file that somebody has made meanwhile. */
+static int give_name(struct backup *backup, const char *unfinished)
+{
+    int r = renameat2(AT_FDCWD, unfinished, AT_FDCWD, backup->path, RENAME_NOREPLACE);
+
+    if (r < 0 && (errno == EINVAL || errno == ENOSYS)) /* not on this file system */
+        r = link(unfinished, backup->path);
+    return r < 0 ? fail(backup, errno, NULL) : 0;
+}
+
 static int complete(struct backup *backup)
 {
     const struct name name = unfinished(backup);
@@ -123,8 +133,8 @@ static int complete(struct backup *backup)
         return fail_target(backup);
     backup->target = NULL;
     r = sync_file(backup, name.text);
-    if (r == 0 && rename(name.text, backup->path) < 0)
-        r = fail(backup, errno, NULL);
+    if (r == 0)
+        r = give_name(backup, name.text);
     return r == 0 ? sync_directory(backup) : r;
 }
 

@@ -276,10 +276,21 @@ static int check_owner(struct database *database)
     return 0;
 }
 
+/* It has none, but SQLite would play one of somebody else back into it. */
+static int remove_journal(const struct database *database)
+{
+    char journal[DATABASE_BESIDE_MAX];
+
+    database_beside(database, "-journal", journal);
+    return unlink(journal) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 static int open_unsynced(struct database *database)
 {
     int r = check_owner(database);
 
+    if (r == 0 && remove_journal(database) < 0)
+        r = database_refuse(database, EPERM, "a journal beside it cannot be removed");
     if (r == 0)
         r = connect(database, database->path, NULL);
     return r == 0 ? adopt(database) : r;

@@ -439,8 +439,8 @@ exec {FAULTY_TROUPED}-supervisor "$@"
 
 
 class Again(TestCase):
-    """One upgrade after the other under load: TESTS_UPGRADES= says how many."""
-    WORKERS = 20
+    """One upgrade after the other under load: TESTS_UPGRADES= says how many, TESTS_UPGRADE_WORKERS= of how many workers."""
+    WORKERS = int(os.environ.get("TESTS_UPGRADE_WORKERS", "20"))
 
     def setUp(self):
         self.cgroup = Cgroup(self) if Cgroup.available() else None

@@ -415,6 +415,65 @@ START_TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
 }
 END_TEST
 
+START_TEST(a_backup_does_not_replace_a_file_that_was_made_meanwhile)
+{
+    struct backup backup = {0};
+    char path[256], unfinished[300], text[8] = "";
+    FILE *file;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "%s/copy.db", scratch.parent);
+    (void)snprintf(unfinished, sizeof(unfinished), "%s.new", path);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(backup_begin(&backup, &database, path), 0);
+    file = fopen(path, "w+");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs("others", file), 0);
+    ck_assert_int_eq(fflush(file), 0);
+    while ((r = backup_step(&backup)) == BACKUP_E_GOES_ON)
+        ;
+    ck_assert_int_eq(r, -EEXIST);
+    (void)fclose(file);
+    file = fopen(path, "r");
+    ck_assert_ptr_nonnull(fgets(text, sizeof(text), file));
+    ck_assert_str_eq(text, "others");
+    (void)fclose(file);
+    ck_assert_int_eq(access(unfinished, F_OK), -1);
+}
+END_TEST
+
+static void execute_at(sqlite3 *handle, const char *sql)
+{
+    ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
+}
+
+START_TEST(a_journal_beside_what_was_saved_is_not_played_back)
+{
+    char path[256], journal[300], copy[300];
+    sqlite3_stmt *query;
+    sqlite3 *handle;
+
+    (void)snprintf(path, sizeof(path), "%s/saved", scratch.parent);
+    (void)snprintf(journal, sizeof(journal), "%s-journal", path);
+    (void)snprintf(copy, sizeof(copy), "%s-copy", path);
+    ck_assert_int_eq(database_open_unsynced(&database, path, true), 0);
+    database_close(&database, false);
+    ck_assert_int_eq(sqlite3_open(path, &handle), SQLITE_OK);
+    execute_at(handle, "PRAGMA synchronous = OFF; BEGIN; UPDATE store SET run = 4711");
+    ck_assert_int_eq(sqlite3_db_cacheflush(handle), SQLITE_OK);
+    ck_assert_int_eq(link(journal, copy), 0);
+    execute_at(handle, "COMMIT");
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
+    ck_assert_int_eq(rename(copy, journal), 0);
+    ck_assert_int_eq(database_open_unsynced(&database, path, false), 0);
+    ck_assert_int_eq(sqlite3_prepare_v2(database.handle, "SELECT run FROM store", -1, &query, NULL),
+                     SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(query), SQLITE_ROW);
+    ck_assert_int_eq(sqlite3_column_int(query, 0), 4711);
+    ck_assert_int_eq(sqlite3_finalize(query), SQLITE_OK);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -438,6 +497,8 @@ int main(void)
         a_migration_that_fails_changes_nothing,
         what_is_no_file_of_this_user_is_not_opened_as_a_saved_one,
         a_backup_does_not_wait_for_a_pipe_that_took_its_place,
+        a_backup_does_not_replace_a_file_that_was_made_meanwhile,
+        a_journal_beside_what_was_saved_is_not_played_back,
     };
 
     return suite_run("database", setup, teardown, tests, ELEMENTS(tests));
