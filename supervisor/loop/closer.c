@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,19 +62,43 @@ static void nudge_set(timer_t timer, long nsec)
     (void)timer_settime(timer, 0, &time, NULL);
 }
 
+/* Even messages without bytes, which look like the end of the socket, take room in it: no more fit
+ * by default (net.core.wmem_default). */
+#define MESSAGES_MAX 512
+
+/* Descriptors that are received without room for them are closed. */
+static void empty_socket(int fd)
+{
+    char bytes[4096];
+    ssize_t n = 0;
+
+    for (int i = 0; i < MESSAGES_MAX && (n >= 0 || errno == EINTR); i += n <= 0)
+        n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+}
+
+/* `entry` is a descriptor, or ~ one that closer_close_socket() was called for. */
+static void close_entry(int entry)
+{
+    const int fd = entry < 0 ? ~entry : entry;
+
+    if (entry < 0)
+        empty_socket(fd);
+    (void)close(fd);
+}
+
 static void *closer_run(void *unused)
 {
     timer_t timer;
     const bool nudged = nudge_new(&timer);
     ssize_t n;
-    int fd;
+    int entry;
 
-    while ((n = read(closer.queue[0], &fd, sizeof(fd))) == sizeof(fd) || errno == EINTR) {
-        if (n != sizeof(fd))
+    while ((n = read(closer.queue[0], &entry, sizeof(entry))) == sizeof(entry) || errno == EINTR) {
+        if (n != sizeof(entry))
             continue;
         if (nudged)
             nudge_set(timer, NUDGE_NSEC);
-        (void)close(fd);
+        close_entry(entry);
         if (nudged)
             nudge_set(timer, 0);
         /* Read by closer_watch(). */
@@ -147,19 +172,29 @@ static void closer_watch(void)
                 r < 0 ? strerror(-r) : "another thread closes what follows");
 }
 
-void closer_close(int fd)
+static void queue_entry(int entry)
 {
     const int saved = errno;
 
-    if (fd < 0)
-        return;
     if (closer.started)
         closer_watch();
     /* If the pipe is full, with thousands waiting, the descriptor leaks rather than block the loop.
      */
     if (!closer.started)
-        (void)close(fd);
-    else if (write(closer.queue[1], &fd, sizeof(fd)) == sizeof(fd))
+        close_entry(entry);
+    else if (write(closer.queue[1], &entry, sizeof(entry)) == sizeof(entry))
         closer.n_queued++;
     errno = saved;
+}
+
+void closer_close(int fd)
+{
+    if (fd >= 0)
+        queue_entry(fd);
+}
+
+void closer_close_socket(int fd)
+{
+    if (fd >= 0)
+        queue_entry(~fd);
 }

@@ -16,3 +16,8 @@ int closer_start(void);
 /* Closes `fd` soon; keeps errno. Not for a socket whose poll is still armed in a ring: the ring
  * would hold the last reference, and the loop would wait. See loop_close(). */
 void closer_close(int fd);
+
+/* The same for a Unix socket that was shut down, and that another process holds as well: what it
+ * was sent and has not received is closed here first, so that the other process does not wait for
+ * that if it closes last. */
+void closer_close_socket(int fd);

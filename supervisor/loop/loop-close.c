@@ -13,7 +13,7 @@ static void release(const struct loop_leftover *leftover)
     if (leftover->start)
         (void)munmap(leftover->start, leftover->size);
     else
-        closer_close(leftover->fd);
+        closer_close_socket(leftover->fd);
 }
 
 static void keep(struct loop *loop, const struct loop_leftover *leftover)

@@ -69,6 +69,47 @@ START_TEST(a_close_that_waits_keeps_nobody_and_none_that_follows)
 }
 END_TEST
 
+static void send_fd(int socket, const void *data, size_t size, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec piece = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    const struct msghdr message = {.msg_iov = &piece,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &control,
+                                   .msg_controllen = sizeof(control)};
+
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    ck_assert_int_eq(sendmsg(socket, &message, 0), (int)size);
+}
+
+/* The keeper holds it too, and may close it last. */
+START_TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket)
+{
+    int sockets[2], pipes[2], held;
+    struct pollfd end;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    ck_assert_int_eq(closer_start(), 0);
+    held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
+    send_fd(sockets[1], "x", 1, pipes[1]);
+    send_fd(sockets[1], "", 0, pipes[1]);
+    send_fd(sockets[1], "xx", 2, pipes[1]);
+    close_fd(pipes[1]);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    closer_close_socket(sockets[0]);
+    end = (struct pollfd){.fd = pipes[0]};
+    ck_assert_int_eq(poll(&end, 1, -1), 1);
+    ck_assert_int_eq(end.revents, POLLHUP);
+    close_fd(held);
+    close_fd(sockets[1]);
+    close_fd(pipes[0]);
+}
+END_TEST
+
 static struct loop *loop;
 static int closed_fd;
 
@@ -199,6 +240,7 @@ int main(void)
 
     tcase_add_test(tcase, before_the_thread_runs_it_closes_at_once);
     tcase_add_test(tcase, a_close_that_waits_keeps_nobody_and_none_that_follows);
+    tcase_add_test(tcase, what_a_socket_was_sent_is_closed_though_another_holds_the_socket);
     tcase_add_test(tcase, the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go);
     tcase_add_test(tcase, the_loop_unmaps_after_more_urgent_work);
     tcase_add_test(tcase, the_loop_closes_after_more_urgent_work_and_wakes_up_for_it);
