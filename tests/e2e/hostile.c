@@ -97,9 +97,12 @@ static struct payload_wire blob(uint64_t size, uint64_t serial)
     return (struct payload_wire){.form = PAYLOAD_BLOB, .size = size, .serial = serial};
 }
 
+/* Changes the bell as channel_publish() does: a wake-up alone is lost on a supervisor that is about
+ * to sleep. */
 static void publish_tail(uint32_t tail)
 {
     atomic_store(&channel.mine.header->tail, tail);
+    atomic_fetch_add(&channel.words->bell, 1);
     channel.wake(&channel, &channel.words->bell);
 }
 
