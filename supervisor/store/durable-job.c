@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/store/dead-rows.h"
+#include "supervisor/store/durable-job-private.h"
 #include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-to-row.h"
@@ -25,98 +26,6 @@ static void durable_describe(struct durable_job *durable)
     durable->payload = job->payload;
     row->payload = payload_data(&durable->payload);
     row->payload_fd = durable->payload.fd;
-}
-
-static int remove_job(struct database *database, int64_t number)
-{
-    int r = job_rows_remove(database, number);
-
-    if (r == 0)
-        r = ended_rows_remove(database, number);
-    return r == 0 ? dead_rows_remove(database, number) : r;
-}
-
-/* ---- writing ---- */
-
-static int write_result(struct database *database, const struct durable_job *durable)
-{
-    struct ended_row row = {
-        .number = durable->row.number,
-        .group = durable->row.group,
-        .group_size = durable->row.group_size,
-        .key = durable->row.key,
-        .key_size = durable->row.key_size,
-        .name = durable->row.name,
-        .name_size = durable->row.name_size,
-    };
-
-    job_result_to_row(&row, durable->record.job, durable->end);
-    return ended_rows_put(database, &row);
-}
-
-static int write_letter(struct database *database, const struct durable_job *durable)
-{
-    const struct job *job = durable->record.job;
-    const struct dead_row row = {
-        .number = durable->row.number,
-        .letter = durable->letter,
-        .group = durable->row.group,
-        .group_size = durable->row.group_size,
-        .key = durable->row.key,
-        .key_size = durable->row.key_size,
-        .name = durable->row.name,
-        .name_size = durable->row.name_size,
-        .reason = job->reason,
-        .reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0,
-        .code = job->code,
-        .attempts = job->n_failed,
-        .submitter_uid = job->submitter_uid,
-        .created_at = job->created_at,
-        .dead_at = job->ended_at,
-        .asked = durable->row.asked,
-        .payload = payload_data(&job->payload),
-        .payload_fd = job->payload.fd,
-        .payload_size = job->payload.size,
-    };
-
-    return dead_rows_put(database, &row);
-}
-
-static int write_end(struct database *database, const struct durable_job *durable)
-{
-    int r = job_rows_remove(database, durable->row.number);
-
-    if (r == 0 && durable->keeps & DURABLE_RESULT)
-        r = write_result(database, durable);
-    if (r == 0 && durable->keeps & DURABLE_LETTER)
-        r = write_letter(database, durable);
-    return r;
-}
-
-/* Removes the dead letter that the job replaces, in the transaction that adds the job: one of them
- * is always on disk. The row of the job is there if an earlier try has been written after all. */
-static int write_replacement(struct database *database, const struct durable_job *durable)
-{
-    int r = durable->replaces != 0 ? dead_rows_remove(database, durable->replaces) : 0;
-
-    return r == 0 && durable->replaces != 0 ? job_rows_remove(database, durable->row.number) : r;
-}
-
-/* Runs in the storage thread. The outcome of a job does not change once its end is noted. */
-static int durable_apply(struct store_task *task, struct database *database)
-{
-    struct durable_job *durable = list_entry(task, struct durable_job, task);
-    int r = durable->given & DURABLE_ADD ? write_replacement(database, durable) : 0;
-
-    if (durable->given == (DURABLE_ADD | DURABLE_END) && r == 0 && durable->row.name_size > 0)
-        r = job_rows_check_name(database, &durable->row);
-    if (r != 0)
-        return r;
-    if (durable->given & DURABLE_END)
-        return write_end(database, durable);
-    if (durable->given & DURABLE_ADD)
-        return job_rows_add(database, &durable->row);
-    return job_rows_update(database, &durable->row);
 }
 
 /* ---- additions that are held ---- */
@@ -165,12 +74,6 @@ static void durable_give(struct durable_job *durable)
                                                : STORE_LAZY;
     durable->hurries = false;
     store_add(durable->jobs->store, &durable->task);
-}
-
-static void durable_forget_attempt(struct durable_job *durable)
-{
-    if (durable->kept)
-        ended_attempts_remove(&durable->jobs->attempts, TAKE_PTR(durable->kept));
 }
 
 /* The store has nothing of the job any more. */
@@ -224,7 +127,7 @@ static void durable_done(struct store_task *task, int result)
         hold_end(durable, false);
         durable->stored = result == 0;
         if (result == -EIO) /* it may be on disk */
-            removal_add(durable->jobs->store, durable->row.number, remove_job);
+            removal_add(durable->jobs->store, durable->row.number, durable_remove_rows);
     }
     if (result != 0) {
         durable->noted = 0;
@@ -250,7 +153,7 @@ static int durable_make(struct durable_jobs *jobs, struct job *job, const char *
     durable->group = group;
     durable->row = (struct job_row)JOB_ROW_NULL;
     durable->row.number = number;
-    durable->task.apply = durable_apply;
+    durable->task.apply = durable_write;
     durable->task.done = durable_done;
     list_init(&durable->task.link);
     list_init(&durable->unread_link);
@@ -414,41 +317,6 @@ bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64
     if (taken_back && !durable_job_is_unread(job))
         durable_give(durable);
     return true;
-}
-
-/* How many attempts have failed is known when the row has been read. */
-#define N_FAILED_UNKNOWN UINT32_MAX
-
-void durable_job_keep_attempt(struct job *job)
-{
-    struct durable_job *durable = durable_of(job);
-    const uint32_t n_failed = durable_job_is_unread(job) ? N_FAILED_UNKNOWN : job->n_failed;
-
-    durable_forget_attempt(durable);
-    durable->kept =
-        ended_attempts_add(&durable->jobs->attempts, durable->row.number, job->attempt, n_failed);
-}
-
-uint32_t durable_job_missed_ends(struct job *job, const struct job_row *row, bool in_hand)
-{
-    struct durable_job *durable = durable_of(job);
-    struct ended_attempts *attempts = &durable->jobs->attempts;
-    uint32_t n_missed = 0;
-    struct kept_attempt *entry;
-
-    while ((entry = ended_attempts_take(attempts, row->number))) {
-        const bool written = entry->n_failed < row->n_failed;
-
-        if (!in_hand && entry->attempt > job->attempt)
-            job->attempt = entry->attempt;
-        if (!written && !(in_hand && entry->attempt >= job->attempt))
-            n_missed++;
-        ended_attempts_remove(attempts, entry);
-    }
-    if (n_missed > 0 && !durable->kept)
-        durable->kept = ended_attempts_add(
-            attempts, row->number, in_hand ? job->attempt - 1 : job->attempt, row->n_failed);
-    return n_missed;
 }
 
 void durable_job_await(struct job *job, struct job_waiter *waiter)
