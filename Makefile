@@ -290,7 +290,7 @@ deps-present:
 
 # The machine may lack the compiler when this make begins, hence another one for the real work.
 again = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(JOBS)) BUILD='$(BUILD)' CC='$(CC)'
-TESTS_ENVIRONMENT = TESTS_BUILD='$(abspath $(BUILD))' TESTS_SAN='$(SAN)'
+TESTS_ENVIRONMENT = TESTS_BUILD='$(abspath $(BUILD))' TESTS_SAN='$(SAN)' $(LOOP:%=TROUPE_LOOP=%)
 
 run: deps
 	+@$(again) all
