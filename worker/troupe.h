@@ -329,9 +329,10 @@ void troupe_client_blob_drop(struct troupe_client *client);
  * NULL = defaults; `id` gets TROUPE_ID_SIZE bytes, NULL = not wanted. -EBUSY: the queue is full;
  * -EEXIST: a job that lives, or whose result is kept, has that id; -EINVAL: malformed options, or
  * no valid key for a group with Cells=by-key; -ENOSPC: no more cells under CellsMax=; -ENOENT: the
- * group is gone; -EMSGSIZE: the payload exceeds QueueMemoryMax=; -ESHUTDOWN: the supervisor is
- * stopping; -EPIPE: the connection is over, and nothing was sent; -ECONNRESET: the connection ended
- * before the answer, so whether the job was accepted is not known.
+ * group is gone; -EMSGSIZE: the payload exceeds QueueMemoryMax=; -EHOSTDOWN: the group is drained
+ * for maintenance; -ESHUTDOWN: the supervisor is stopping; -EPIPE: the connection is over, and
+ * nothing was sent; -ECONNRESET: the connection ended before the answer, so whether the job was
+ * accepted is not known.
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,

@@ -53,6 +53,8 @@ static bool add_group(struct reply *reply, const struct group *group)
 
     if (group->removed)
         add_cause(reply, "removed", group->name);
+    if (group->draining)
+        add_cause(reply, "draining", group->name);
     if (group->held_back)
         add_cause(reply, "safe_mode", group->name);
     else if (group->paused)

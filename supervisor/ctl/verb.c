@@ -261,6 +261,18 @@ const struct verb verb_table[] = {
         .examples = "  troupectl resume digest\n",
     },
     {
+        .name = "drain", .operands = "[GROUP...]", .operands_max = ANY_NUMBER,
+        .summary = "Takes no new jobs, and waits until none runs: for maintenance",
+        .details =
+            "Without GROUP: all groups. Jobs that are queued or running are worked off; those\n"
+            "that wait for another attempt or for their time wait on, until 'troupectl resume'.\n"
+            "--timeout limits how long the command waits (default: for ever); then the exit\n"
+            "status is 8, and the groups go on draining.\n",
+        .options = OPTIONS_CONNECT, .run = verb_drain,
+        .examples = "  troupectl drain && systemctl stop trouped\n"
+                    "  troupectl drain digest --timeout 5min\n",
+    },
+    {
         .name = "deaths", .operands = "[TARGET]", .operands_max = 1,
         .summary = "Reports of how and why workers died, newest first",
         .options = OPTIONS_CONNECT | OPTIONS_LIMIT, .run = verb_deaths,

@@ -70,7 +70,7 @@ int group_submit(struct group *group, const struct cell_request *request, struct
 {
     struct cell *cell;
     bool made;
-    int r = group_pick_cell(group, request, &cell);
+    int r = group->draining ? CELL_E_DRAINING : group_pick_cell(group, request, &cell);
 
     if (r == CELL_E_TOO_MANY)
         job_count(&group->counts, JOBS_REFUSED, 1);
@@ -153,6 +153,7 @@ static void group_roll_failed(struct cell *failed)
 const struct cell_handler GROUP_CELL_HANDLER = {
     .down = group_note_down,
     .drained = group_drained,
+    .drains = group_review_drain,
     .retired = group_retire_cell,
     .roll_failed = group_roll_failed,
 };

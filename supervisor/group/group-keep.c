@@ -3,6 +3,7 @@
 /* Keeps what was asked of a group for the next supervisor, and continues from what the last one
  * kept. */
 
+#include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/kept-state.h"
@@ -12,7 +13,7 @@
 /* Changes raise KEPT_STATES_VERSION. Valid when zeroed: nothing was asked. */
 struct group_record {
     uint64_t size, configured_size;
-    uint8_t wanted, stopped, paused; /* 0 = false: see struct slot_record */
+    uint8_t wanted, stopped, paused, draining; /* 0 = false: see struct slot_record */
 };
 
 static struct group_record *record_of(const struct group *group)
@@ -31,6 +32,7 @@ void group_keep(struct group *group)
     record->wanted = group->wanted;
     record->stopped = !group->wanted && !group->pending;
     record->paused = group_stays_paused(group);
+    record->draining = group->draining;
 }
 
 void group_open_kept(struct group *group)
@@ -89,6 +91,7 @@ void group_resume(struct group *group)
         resume_size(group, record);
         if (record->paused && !group_stays_paused(group)) /* else cells may differ */
             group_set_paused(group, true);
+        group->draining = record->draining;
         group->wanted = record->wanted;
         group_set_pending(group, false);
         if (group_is_keyed(group))
@@ -100,4 +103,7 @@ void group_resume(struct group *group)
     }
     group->resumes = false;
     group_keep(group);
+    if (group->draining) /* whether jobs run is known at the end of the turn */
+        group_each_cell (cell, group)
+            cell_wake(cell);
 }

@@ -77,9 +77,9 @@ static enum state current_state(const struct group *group)
     if (outcomes_failing(&group_history(group)->outcomes) &&
         (is_well(state) || state == STATE_DEGRADED || state == STATE_STARTING))
         return STATE_FAILING;
-    return is_well(state) && (group_is_behind(group) || group->fault || group_store_problem(group))
-               ? STATE_DEGRADED
-               : state;
+    if (is_well(state) && (group_is_behind(group) || group->fault || group_store_problem(group)))
+        return STATE_DEGRADED;
+    return is_well(state) && group->draining ? STATE_DRAINING : state;
 }
 
 const char *group_state(const struct group *group)
@@ -89,7 +89,9 @@ const char *group_state(const struct group *group)
 
 bool group_is_well(const struct group *group)
 {
-    return is_well(current_state(group));
+    const enum state state = current_state(group);
+
+    return is_well(state) || (state == STATE_DRAINING && !group->removed);
 }
 
 bool group_decided(const struct group *group)

@@ -123,6 +123,7 @@ void group_stop(struct group *group, bool hurry)
     group_each_cell (cell, group)
         pool_stop(&cell->pool, hurry);
     group_keep(group);
+    group_review_drain(group);
 }
 
 void group_restart(struct group *group)
@@ -165,6 +166,7 @@ static void set_paused(struct group *group, bool paused, bool held_back, bool en
         cell_set_paused(cell, paused);
     }
     group_keep(group);
+    group_review_drain(group);
     if (changes)
         group_tell(group, LOG_LEVEL_NOTICE, paused ? "group.paused" : "group.resumed", "%s",
                    PAUSED[paused]);

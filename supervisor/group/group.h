@@ -58,6 +58,8 @@ struct group {
     struct job_id_log cut_off; /* jobs that are not retried because of a close */
     bool restores;             /* its durable jobs are being read from disk */
     bool restored;             /* they have been read */
+    bool draining;             /* for maintenance: accepts no job until it is resumed */
+    bool worked_off;           /* is draining, and hands out no job any more: nothing runs */
     bool removed;              /* accepts no job; freed once all is down */
     bool drained;              /* removed, and its last job has ended */
     struct order_node order;
@@ -80,6 +82,12 @@ void group_set_paused(struct group *group, bool paused);
 void group_hold_back(struct group *group, bool held_back);
 /* Whether it was paused other than by safe mode: the next supervisor is to pause it, too. */
 bool group_stays_paused(const struct group *group);
+/* Accepts no new job (CELL_E_DRAINING). Once no job is queued or running it is `worked_off`, and
+ * hands out none until group_end_drain(). Idempotent. */
+void group_drain(struct group *group);
+void group_end_drain(struct group *group);
+/* Called when a job has ended, and whenever jobs are not handed out any more. */
+void group_review_drain(struct group *group);
 /* This cell alone; one that retires is called back. Returns 0 or -ENOMEM. */
 int group_set_cell_paused(struct cell *cell, bool paused);
 /* Closes every cell there is and will be, as cell_close(), and logs the jobs concerned. */

@@ -155,6 +155,7 @@ static void end_groups(const struct restore *restore)
     while ((group = registry_next(restore->context->registry, &cursor))) {
         group->restored = group->restored || group->restores;
         group->restores = false;
+        group_review_drain(group);
     }
 }
 

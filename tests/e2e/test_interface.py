@@ -104,7 +104,7 @@ class Methods(TestCase):
         call("Backup", path=self.s.path("copy.db"))
         call("GetLog", target="actor")
         call("Explain", target="actor")
-        for method in "Start", "Pause", "Resume", "Reset":
+        for method in "Start", "Pause", "Drain", "Resume", "Reset":
             call(method, target="actor")
         call("Resize", target="actor", size=2, wait=True)
         for method in "Restart", "Stop", "Start":

@@ -98,6 +98,8 @@ static void refuse(struct request *request, const struct group *group,
         reply_string(reply, "problem", refusal->text);
     } else if (r == CELL_E_EXISTS) {
         reply_string(reply, "id", wanted->name);
+    } else if (r == CELL_E_DRAINING) {
+        reply_string(reply, "group", group->name);
     } else if (r == CELL_E_STORE_FULL || r == CELL_E_STORE_FAILED) {
         report_store_error(reply, group, refusal);
     } else if (r == CELL_E_NO_KEY || r == CELL_E_BAD_KEY) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: Start, Stop, Restart, Reset, Pause, Resume, Resize. */
+/* io.troupe.Supervisor: Start, Stop, Restart, Reset, Pause, Resume, Drain, Resize. */
 
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/supervisor/wait.h"
@@ -119,6 +119,13 @@ static bool find_queue(struct request *request, struct registry_target *ret)
     return false;
 }
 
+static void set_group_paused(struct group *group, bool paused)
+{
+    if (!paused)
+        group_end_drain(group);
+    group_set_paused(group, paused);
+}
+
 static void set_paused(struct request *request, bool paused)
 {
     struct registry_target target;
@@ -129,7 +136,7 @@ static void set_paused(struct request *request, bool paused)
     if (target.cell)
         r = group_set_cell_paused(target.cell, paused);
     else
-        group_set_paused(target.group, paused);
+        set_group_paused(target.group, paused);
     if (r < 0)
         request_internal(request, r);
     else
@@ -144,6 +151,29 @@ static void pause_target(struct request *request)
 static void resume_target(struct request *request)
 {
     set_paused(request, false);
+}
+
+static void drain(struct request *request)
+{
+    const struct life_parameters *given = request->parameters;
+    struct registry_target target;
+    struct reply *reply;
+
+    if (!find_queue(request, &target))
+        return;
+    if (target.cell && group_is_keyed(target.group)) {
+        (void)request_refuse(request, "target", "a group");
+        return;
+    }
+    group_drain(target.group);
+    if (given->wait && !request_is_oneway(request)) {
+        control_wait(request, &(struct control_wait_options){.goal = CONTROL_GOAL_DRAINED,
+                                                             .target = target.group->name});
+        return;
+    }
+    reply = request_begin(request);
+    reply_uint(reply, "left", target.group->counts.n[JOBS_LIVE]);
+    request_end(request);
 }
 
 static void fail_size(struct request *request, int64_t size)
@@ -212,6 +242,7 @@ const struct request_method control_life_methods[] = {
     {"Reset", reset, target_table, .changes = true, .begins = true},
     {"Pause", pause_target, target_table, .changes = true, .begins = true},
     {"Resume", resume_target, target_table, .changes = true, .begins = true},
+    {"Drain", drain, start_table, .changes = true},
     {"Resize", resize, resize_table, .changes = true, .begins = true},
     {0},
 };

@@ -98,6 +98,8 @@ static struct finding look_at_cell(const struct wait *wait, const struct cell *c
         return slots_all(cell, 0, SIZE_MAX, slot_goes_down);
     case CONTROL_GOAL_SIZE:
         return size_changes(wait, cell);
+    case CONTROL_GOAL_DRAINED:
+        break;
     }
     return found(WAIT_ON);
 }
@@ -118,12 +120,21 @@ static struct finding look_at_group(const struct wait *wait, const struct group 
     return all;
 }
 
+static struct finding group_drains(const struct group *group)
+{
+    if (!group->draining)
+        return missed(group->name, "resumed");
+    return found(group->worked_off ? WAIT_REACHED : WAIT_ON);
+}
+
 static struct finding look(const struct wait *wait)
 {
     struct registry_target target;
 
     if (registry_resolve(wait->request->context->registry, wait->target, &target) < 0)
         return wait->goal == CONTROL_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
+    if (wait->goal == CONTROL_GOAL_DRAINED)
+        return group_drains(target.group);
     if (wait->goal != CONTROL_GOAL_DOWN && group_is_blocked(target.group))
         return group_fault_is_tried(target.group)
                    ? found(WAIT_ON)
@@ -132,6 +143,13 @@ static struct finding look(const struct wait *wait)
         return wait->goal == CONTROL_GOAL_UP ? slot_comes_up(target.slot)
                                              : slot_goes_down(target.slot);
     return target.cell ? look_at_cell(wait, target.cell) : look_at_group(wait, target.group);
+}
+
+static void report_left(struct reply *reply, const struct wait *wait)
+{
+    const struct group *group = registry_find(wait->request->context->registry, wait->target);
+
+    reply_uint(reply, "left", group ? group->counts.n[JOBS_LIVE] : 0);
 }
 
 static void answer(struct wait *wait, struct finding finding)
@@ -143,6 +161,8 @@ static void answer(struct wait *wait, struct finding finding)
         reply = request_begin(request);
         if (wait->goal == CONTROL_GOAL_SIZE)
             reply_uint(reply, "old_size", wait->old_size);
+        if (wait->goal == CONTROL_GOAL_DRAINED)
+            report_left(reply, wait);
     } else {
         reply = request_begin_error(request, "NotReached");
         reply_string(reply, "target", finding.target);

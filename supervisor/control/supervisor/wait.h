@@ -6,9 +6,10 @@
 #include "supervisor/varlink/request.h"
 
 enum control_goal {
-    CONTROL_GOAL_UP,   /* every worker of the target is ready */
-    CONTROL_GOAL_DOWN, /* stopped */
-    CONTROL_GOAL_SIZE, /* the pool has its new size, new workers are ready, surplus ones gone */
+    CONTROL_GOAL_UP,      /* every worker of the target is ready */
+    CONTROL_GOAL_DOWN,    /* stopped */
+    CONTROL_GOAL_DRAINED, /* no job of the group runs */
+    CONTROL_GOAL_SIZE,    /* the pool has its new size, new workers are ready, surplus ones gone */
 };
 
 struct control_wait_options {

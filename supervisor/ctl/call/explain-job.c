@@ -28,6 +28,7 @@ static const struct refusal {
     {-EEXIST, EXIT_BUSY, "a job with this id exists: it is live, or its result is still kept"},
     {-ENOSPC, EXIT_BUSY, "no cell for another key (CellsMax=), or its disk is full (Durable=yes)"},
     {-EIO, EXIT_FAILED, "its jobs cannot be written to disk (Durable=yes): see troupectl status"},
+    {-EHOSTDOWN, EXIT_BUSY, "it is drained and takes no new jobs until it is resumed"},
     {-ESHUTDOWN, EXIT_BUSY, "the supervisor is stopping"},
     {-EUSERS, EXIT_BUSY, NULL},
     {-ENOENT, EXIT_NOT_FOUND, "the group no longer exists"},

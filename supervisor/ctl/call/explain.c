@@ -64,6 +64,8 @@ static const struct explanation explanations[] = {
      .member = "group"},
     {"StoreFailed", .status = EXIT_FAILED,
      "the job may be on disk, which could not be read: {problem}"},
+    {"Draining", .status = EXIT_BUSY,
+     "group '{group}' is drained and takes no new jobs; 'troupectl resume {group}' ends that"},
     {"JobExists", .status = EXIT_BUSY,
      "a job '{id}' exists: it is live, or its result is still kept"},
     {"NameExists", .status = EXIT_BUSY,

@@ -122,6 +122,10 @@ void show_why(struct joined *why, const json_t *group, const struct pool_view *p
     else if (strcmp(state, "stopping") == 0)
         joined_add(why, "%s of %s worker%s not ended yet", COUNT(pool_count(pool, is_there)),
                    COUNT(pool->n_entries), plural(pool->n_entries));
+    else if (field_true(group, "drained"))
+        joined_add(why, "drained: nothing runs, and nothing begins until it is resumed");
+    else if (field_has(group, "drained") && strcmp(state, "draining") == 0)
+        joined_add(why, "takes no new jobs, %s job%s left", COUNT(left), plural(left));
     else if (strcmp(state, "draining") == 0)
         joined_add(why, "removed by a reload, %s job%s left", COUNT(left), plural(left));
 }

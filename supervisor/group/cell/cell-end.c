@@ -87,7 +87,7 @@ static void cell_finish(struct cell *cell, struct job *job)
     if (job->record)
         durable_job_answer_all(job);
     cell_let_go(cell, job);
-    if (cell->group->removed || !list_empty(&cell->waiting))
+    if (cell->group->removed || cell->group->draining || !list_empty(&cell->waiting))
         cell_wake(cell);
     if (cell->counts.n[JOBS_LIVE] == 0) {
         cell_table_note_idle(&cell->group->cells, cell);

@@ -16,6 +16,8 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
 
     if (cell->closed || cell->group->removed)
         return CELL_E_STOPPING;
+    if (cell->group->draining)
+        return CELL_E_DRAINING;
     if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
         return CELL_E_BAD_ID;
     if (!cell_may_ever_fit(cell, request->size))

@@ -70,6 +70,7 @@ enum {
     CELL_E_EXISTS,    /* a job that was accepted has that id; a durable one is on disk */
     CELL_E_BAD_ID,
     CELL_E_STOPPING,     /* the supervisor stops, or the group is removed */
+    CELL_E_DRAINING,     /* until the group is resumed */
     CELL_E_NO_KEY,       /* Cells=by-key requires a key */
     CELL_E_BAD_KEY,      /* Cells=by-key: the key cannot name a cell */
     CELL_E_TOO_MANY,     /* CellsMax= */

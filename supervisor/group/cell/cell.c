@@ -88,7 +88,8 @@ static void cell_assign(struct cell *cell, struct slot *slot, struct job *job)
 /* The next job for a worker; NULL = none. */
 static struct job *cell_next(const struct cell *cell)
 {
-    struct job *job = cell->paused ? NULL : queue_first(&cell->queue);
+    const bool holds = cell->paused || cell->group->worked_off;
+    struct job *job = holds ? NULL : queue_first(&cell->queue);
 
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
@@ -109,6 +110,8 @@ static void cell_dispatch(struct loop_deferred *deferred)
     cell_call_waiters(cell);
     if (cell->group->removed && cell->group->counts.n[JOBS_LIVE] == 0)
         cell->group->cell_handler->drained(cell->group);
+    if (cell->group->draining)
+        cell->group->cell_handler->drains(cell->group);
     if (cell->retiring && pool_is_empty(&cell->pool))
         cell->group->cell_handler->retired(cell);
 }

@@ -37,6 +37,7 @@ struct group;
 struct cell_handler {
     void (*down)(struct group *group);      /* all slots of a cell are stopped or failed */
     void (*drained)(struct group *group);   /* the last job of a removed group has ended */
+    void (*drains)(struct group *group);    /* it drains, and jobs may have ended */
     void (*retired)(struct cell *cell);     /* without slots: the group frees it */
     void (*roll_failed)(struct cell *cell); /* a worker with the new program did not come up */
 };

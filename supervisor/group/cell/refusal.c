@@ -13,6 +13,8 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_EXISTS] = {EEXIST, "JobExists", "a job with this id exists"},
     [CELL_E_BAD_ID] = {EINVAL, "BadId", "malformed id: " PROTOCOL_NAME_ALLOWED},
     [CELL_E_STOPPING] = {ESHUTDOWN, "Stopping", "no new jobs: it is stopping"},
+    [CELL_E_DRAINING] = {EHOSTDOWN, "Draining",
+                         "no new jobs: the group is drained for maintenance"},
     [CELL_E_NO_KEY] = {EINVAL, "BadOption",
                        "the group has a cell for each key (Cells=by-key): a key is needed"},
     [CELL_E_BAD_KEY] = {EINVAL, "BadOption",

@@ -16,7 +16,7 @@ enum state {
     STATE_STOPPING,
     STATE_STOPPED,
     STATE_FAILED,
-    STATE_DRAINING, /* a removed group whose last jobs run */
+    STATE_DRAINING, /* a removed group whose last jobs run, or one that is drained */
     STATE_RETIRING, /* a cell without jobs whose workers stop */
 };
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/* Draining for maintenance: the group takes no new jobs, works off those that can begin, and then
+ * begins none. Jobs between attempts, or whose time has not come, wait on. */
+
+#include "supervisor/group/group-private.h"
+
+#include "supervisor/group/cell/cell-private.h"
+#include <inttypes.h>
+
+/* Jobs that nobody hands out do not end. */
+static bool is_worked_off(const struct group *group)
+{
+    const struct job_counts *counts = &group->counts;
+    const bool hands_out = group->wanted && !group->paused && !group_is_blocked(group);
+
+    if (group->restores || counts->n[JOBS_RUNNING] > 0 || counts->n[JOBS_ENDING] > 0)
+        return false;
+    return !hands_out || job_counts_queued(counts) == 0;
+}
+
+void group_review_drain(struct group *group)
+{
+    const uint64_t left = group->counts.n[JOBS_LIVE];
+
+    if (!group->draining || group->worked_off || !is_worked_off(group))
+        return;
+    group->worked_off = true;
+    if (left == 0)
+        group_tell(group, LOG_LEVEL_NOTICE, "group.drained", "is drained");
+    else
+        group_tell(group, LOG_LEVEL_NOTICE, "group.drained",
+                   "is drained: nothing runs, %" PRIu64 " job%s wait%s until it is resumed", left,
+                   left == 1 ? "" : "s", left == 1 ? "s" : "");
+}
+
+void group_drain(struct group *group)
+{
+    if (group->draining)
+        return;
+    group->draining = true;
+    group_tell(group, LOG_LEVEL_NOTICE, "group.draining",
+               "drains: it takes no new jobs, and works off what it has");
+    group_each_cell (cell, group)
+        cell_turn_away(cell);
+    group_keep(group);
+    group_review_drain(group);
+}
+
+void group_end_drain(struct group *group)
+{
+    if (!group->draining)
+        return;
+    group->draining = group->worked_off = false;
+    group_tell(group, LOG_LEVEL_NOTICE, "group.resumed", "takes jobs again");
+    group_each_cell (cell, group) {
+        cell_wake(cell);
+        cell_watch_idle(cell);
+    }
+    group_keep(group);
+}

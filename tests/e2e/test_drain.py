@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Draining for maintenance: it ends with nothing running and nothing lost (M9)."""
+from troupe import ACTOR, Bell, TestCase, ini
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+
+
+def actor(**sections):
+    return ini(ACTOR, **{"Restart": QUICK, "Jobs": {"BackoffMinSec": "1ms"}, **sections})
+
+
+class Drain(TestCase):
+    def held(self, s, group="actor", **options):
+        """A job that waits for a bell."""
+        bell = Bell(s, "bell")
+        s.create(group, f"wait {bell.path}\necho", id="held", **options)
+        s.until(lambda: s.job("held").get("started_at"))
+        return bell
+
+    def drained(self, s, group="actor"):
+        return s.wait_for(lambda: s.group(group).get("drained"), group)
+
+    def test_M9_what_is_there_is_worked_off_and_nothing_else_begins(self):
+        s = self.started({"actor": actor()})
+        bell = self.held(s)
+        queued = [s.create("actor", "echo") for _ in range(50)]
+        later = s.create("actor", "echo", delay_usec=3600 * 10**6)
+        self.assertEqual(s.call("Drain", target="actor"), {"left": 52})
+        self.assertEqual((s.group("actor")["state"], s.group("actor")["drained"]), ("draining", False))
+        self.assertEqual(self.refused("Draining", s.create, "actor", "echo"), {"group": "actor"})
+        bell.ring()
+        with s.connect() as connection:
+            self.assertEqual(connection.call("Drain", target="actor", wait=True), {"left": 1})
+        self.assertEqual([s.job(id)["state"] for id in ["held", *queued]], ["succeeded"] * 51)
+        self.assertEqual(s.job(later)["state"], "delayed")
+        self.assertEqual((s.group("actor")["running"], s.group("actor")["queued"]), (0, 0))
+        s.call("Resume", target="actor")
+        self.assertNotIn("drained", s.group("actor"))
+        self.assertEqual(s.do("actor", "echo again")["state"], "succeeded")
+
+    def test_M9_a_job_whose_time_comes_while_it_is_drained_begins_when_it_is_resumed(self):
+        s = self.started({"actor": actor()})
+        s.call("Pause", target="actor")
+        s.create("actor", "echo", id="soon", delay_usec=1000)
+        s.call("Drain", target="actor")
+        self.assertEqual(s.wait_job_state("soon", "queued")["state"], "queued")
+        self.drained(s)
+        s.call("Resume", target="actor")
+        self.assertEqual(s.wait_job("soon")["state"], "succeeded")
+
+    def test_M9_cells_and_senders_that_wait_for_room(self):
+        s = self.started({"mail": actor(Pool={"Cells": "by-key"}, Jobs={"QueueMax": 1})})
+        bell = Bell(s, "bell")
+        s.create("mail", f"wait {bell.path}\necho", id="held", key="a")
+        s.until(lambda: s.job("held").get("started_at"))
+        s.create("mail", "echo", key="a", id="queued")
+        sender = s.connect()
+        sender.send("io.troupe.Jobs.Create", {"group": "mail", "options": {"key": "a", "wait_usec": 3600 * 10**6}})
+        s.until(lambda: s.group("mail")["senders"] == 1)
+        s.call("Drain", target="mail")
+        self.refused("Draining", sender.reply)
+        self.refused("Draining", s.create, "mail", "echo", key="b")
+        self.assertEqual(self.refused("BadOption", s.call, "Drain", target="mail/a")["option"], "target")
+        bell.ring()
+        self.drained(s, "mail")
+        self.assertEqual(s.wait_job("queued")["state"], "succeeded")
+
+    def test_M9_it_outlives_a_crash_and_an_upgrade(self):
+        s = self.supervisor({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        bell = self.held(s, "kept")
+        s.create("kept", "echo", id="queued")
+        for name in "actor", "kept":
+            s.call("Drain", target=name)
+        s.crash()
+        self.assertEqual(s.group("actor")["state"], "draining")
+        self.refused("Draining", s.create, "kept", "echo")
+        self.assertEqual(s.ctl("upgrade").returncode, 0)
+        self.refused("Draining", s.create, "actor", "echo")
+        bell.ring()
+        for name in "actor", "kept":
+            self.drained(s, name)
+        self.assertEqual([s.wait_job(id)["state"] for id in ("held", "queued")], ["succeeded"] * 2)
+        s.call("Resume", target="kept")
+        s.crash()
+        self.assertEqual(s.do("kept", "echo")["state"], "succeeded")
+
+    def test_M9_troupectl_waits_for_all_groups(self):
+        s = self.started({"actor": actor(), "other": actor(), "service": ini("/bin/sleep infinity", Group={"Type": "service"})})
+        bell = self.held(s)
+        late = s.ctl("drain", "--timeout", "1ms")
+        self.assertEqual((late.returncode, late.stdout), (8, "other: drained\n"))
+        self.assertIn("actor: still draining: 1 running, 0 queued; it goes on", late.stderr)
+        self.assertIn("takes no new jobs, 1 job left", s.ctl("status", "actor").stdout)
+        bell.ring()
+        done = s.ctl("drain", check=True)
+        self.assertEqual(done.stdout, "actor: drained\nother: drained\n")
+        self.assertIn("drained: nothing runs", s.ctl("status", "actor").stdout)
+        self.assertIn("no new job is accepted", s.ctl("why", "actor", check=True).stdout)
+        refused = s.ctl("do", "actor")
+        self.assertEqual(refused.returncode, 6, refused.stderr)
+        self.assertIn("it is drained and takes no new jobs", refused.stderr)
+        self.assertEqual(s.ctl("drain", "service").returncode, 1)
+        s.ctl("resume", "actor", check=True)
+        s.ctl("do", "actor", check=True)
