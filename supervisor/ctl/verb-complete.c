@@ -120,6 +120,7 @@ static const struct meaning {
     {"WHAT", "--messages", NULL, "enqueued dispatched unhandled all none"},
     {"FORMAT", NULL, NULL, "prometheus openmetrics"},
     {"WHEN", "--color", NULL, "always never auto"},
+    {"FORMAT", "--format", NULL, "prometheus openmetrics"},
 };
 
 /* `option` is NULL for an operand. */

@@ -294,6 +294,16 @@ const struct verb verb_table[] = {
                     "  troupectl logs digest --messages none\n",
     },
     {
+        .name = "top", .operands = "",
+        .summary = "Groups, cells and workers as they work, on the whole screen",
+        .details =
+            "The keys are explained by '?'. Without a terminal, prints lines, a block a second;\n"
+            "with --all those of every cell and worker.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP, .run = verb_top,
+        .examples = "  troupectl top\n"
+                    "  troupectl top --all --count 1 | cat\n",
+    },
+    {
         .name = "metrics", .operands = "",
         .summary = "Numbers for Prometheus and other monitoring systems",
         .details =

@@ -39,6 +39,7 @@ enum option_set {
     OPTIONS_RECONNECT = 1u << 25,
     OPTIONS_LOGS = 1u << 19, /* of logs */
     OPTIONS_METRICS = 1u << 27,
+    OPTIONS_TOP = 1u << 28,
     OPTIONS_RELOAD = 1u << 30, /* --partial, --allow-empty */
 };
 
@@ -75,6 +76,8 @@ struct options {
     bool kept;                   /* lines that the supervisor keeps */
     bool partial, allow_empty;   /* of a reload */
     const char *output, *format; /* of metrics */
+    int64_t count;               /* of pictures of top; 0 = no limit */
+    usec_t interval;             /* between them; 0 = the default */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/ctl/top/top-source.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/status-parts.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/metrics/metrics.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SUPERVISOR "io.troupe.Supervisor."
+/* The deaths that are kept to be shown. */
+#define DEATHS 50
+
+int top_source_init(struct top_source *source, const char *socket, usec_t timeout)
+{
+    *source = (struct top_source){.socket = socket,
+                                  .timeout = timeout,
+                                  .client = VARLINK_CLIENT_NULL,
+                                  .status = json_object(),
+                                  .deaths = json_array(),
+                                  .totals = json_object(),
+                                  .totals_before = json_object()};
+    if (source->status && source->deaths && source->totals && source->totals_before)
+        return 0;
+    top_source_deinit(source);
+    return -ENOMEM;
+}
+
+void top_source_deinit(struct top_source *source)
+{
+    varlink_client_deinit(&source->client);
+    json_decref(source->metrics);
+    json_decref(source->before);
+    json_decref(source->status);
+    json_decref(source->deaths);
+    json_decref(source->totals);
+    json_decref(source->totals_before);
+    *source = (struct top_source){.client = VARLINK_CLIENT_NULL};
+}
+
+/* ---- calls ---- */
+
+/* The connection is of no use any more. */
+static int fail(struct top_source *source, int error)
+{
+    varlink_client_deinit(&source->client);
+    (void)snprintf(source->problem, sizeof(source->problem), "no answer from trouped: %s",
+                   strerror(-error));
+    return error;
+}
+
+static int refuse(struct top_source *source, const struct varlink_reply *reply)
+{
+    const char *dot = strrchr(reply->error, '.');
+    char *details = json_dumps(reply->parameters, JSON_COMPACT);
+
+    (void)snprintf(source->problem, sizeof(source->problem), "%s %s",
+                   SAFE(dot ? dot + 1 : reply->error), SAFE(details ? details : ""));
+    free(details);
+    if (dot && (strcmp(dot, ".Restarting") == 0 || strcmp(dot, ".Stopping") == 0))
+        varlink_client_deinit(&source->client);
+    return -EREMOTEIO;
+}
+
+/* Adds a reply to the ones before. */
+static int join(const char *method, json_t *whole, const json_t *part)
+{
+    json_t *groups = json_object_get(whole, "groups");
+
+    if (strcmp(method, "GetStatus") == 0 && groups)
+        return parts_add_groups(groups, json_object_get(part, "groups"));
+    return metrics_join(whole, part);
+}
+
+/* Receives one reply. Returns whether there are more, or -errno. */
+static int receive(struct top_source *source, const char *method, json_t *whole)
+{
+    struct varlink_reply reply;
+    int r = varlink_client_receive(&source->client, &reply);
+
+    if (r < 0)
+        return fail(source, r);
+    if (reply.error)
+        r = refuse(source, &reply);
+    else
+        r = join(method, whole, reply.parameters);
+    if (r == 0)
+        r = reply.continues;
+    varlink_reply_deinit(&reply);
+    return r;
+}
+
+/* Only these are answered in parts. */
+static bool has_parts(const char *method)
+{
+    return strcmp(method, "GetStatus") == 0 || strcmp(method, "GetMetrics") == 0;
+}
+
+int top_source_call(struct top_source *source, const char *method, json_t *parameters, json_t **ret)
+{
+    char name[64];
+    json_t *whole = json_object();
+    int r = source->client.fd >= 0
+                ? 0
+                : varlink_client_init(&source->client, source->socket, source->timeout);
+
+    source->problem[0] = '\0';
+    (void)snprintf(name, sizeof(name), SUPERVISOR "%s", method);
+    if (r < 0 || !whole || !parameters)
+        json_decref(parameters);
+    else
+        r = varlink_client_send(&source->client, name, parameters, has_parts(method));
+    if (!whole || !parameters)
+        r = -ENOMEM;
+    if (r < 0)
+        (void)fail(source, r);
+    for (int more = 1; r == 0 && more > 0;) {
+        more = receive(source, method, whole);
+        r = more < 0 ? more : 0;
+    }
+    if (r == 0 && ret)
+        *ret = json_incref(whole);
+    json_decref(whole);
+    return r;
+}
+
+/* ---- what is shown ---- */
+
+static uint64_t sum_deaths(const json_t *metrics)
+{
+    const json_t *groups = json_object_get(metrics, "groups"), *count;
+    uint64_t sum = 0;
+    const char *cause;
+
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        json_t *deaths = json_object_get(json_array_get(groups, i), "deaths");
+
+        json_object_foreach(deaths, cause, count) sum += (uint64_t)json_integer_value(count);
+        sum += field_count(json_array_get(groups, i), "command_deaths");
+    }
+    return sum;
+}
+
+/* Returns 0 or -errno. */
+static int refresh_deaths(struct top_source *source)
+{
+    const uint64_t n = sum_deaths(source->metrics);
+    json_t *reply;
+    int r;
+
+    if (n == source->n_deaths)
+        return 0;
+    r = top_source_call(source, "ListDeaths", json_pack("{s:i}", "limit", DEATHS), &reply);
+    if (r < 0)
+        return r;
+    json_decref(source->deaths);
+    source->deaths = json_incref(json_object_get(reply, "deaths"));
+    source->n_deaths = n;
+    json_decref(reply);
+    return 0;
+}
+
+static int64_t started_at(const json_t *metrics)
+{
+    return field_int(json_object_get(metrics, "supervisor"), "started_at");
+}
+
+/* Takes the reply over. */
+static void take_metrics(struct top_source *source, json_t *metrics)
+{
+    const usec_t now = clock_now();
+    const bool same = source->metrics && started_at(source->metrics) == started_at(metrics);
+
+    json_decref(source->before);
+    source->before = same ? source->metrics : NULL;
+    if (!same)
+        json_decref(source->metrics);
+    source->metrics = metrics;
+    source->elapsed = same ? usec_sub(now, source->at) : 0;
+    source->at = now;
+    SWAP(source->totals, source->totals_before);
+    json_object_clear(source->totals);
+}
+
+int top_source_refresh(struct top_source *source)
+{
+    json_t *metrics;
+    int r = top_source_call(source, "GetMetrics", json_object(), &metrics);
+
+    if (r < 0)
+        return r;
+    take_metrics(source, metrics);
+    return refresh_deaths(source);
+}
+
+int top_source_open(struct top_source *source, const char *group)
+{
+    json_t *reply;
+    int r = top_source_call(source, "GetStatus", json_pack("{s:s}", "target", group), &reply);
+
+    if (r < 0)
+        return r;
+    r = json_object_set(source->status, group, json_array_get(json_object_get(reply, "groups"), 0));
+    json_decref(reply);
+    return r < 0 ? -ENOMEM : 0;
+}
+
+void top_source_close_others(struct top_source *source, const json_t *open)
+{
+    const char *name;
+    json_t *status;
+    void *next;
+
+    json_object_foreach_safe(source->status, next, name, status) if (!json_object_get(open, name))(
+        void) json_object_del(source->status, name);
+}
+
+double top_source_rate(struct top_source *source, const char *address, int64_t total)
+{
+    const json_t *before = json_object_get(source->totals_before, address);
+    int64_t done;
+
+    (void)json_object_set_new(source->totals, address, json_integer(total));
+    if (!before || source->elapsed == 0)
+        return -1;
+    done = total - json_integer_value(before);
+    return done < 0 ? -1 : (double)done * (double)USEC_PER_SEC / (double)source->elapsed;
+}

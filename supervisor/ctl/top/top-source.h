@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What top knows of the supervisor: one call of GetMetrics per refresh, the status of groups that
+ * are open on the screen, and the last deaths, which are asked for only when there are new ones.
+ * Survives the loss of the connection.
+ */
+
+#include "shared/base/clock.h"
+#include "supervisor/caller/varlink-client.h"
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct top_source {
+    const char *socket; /* borrowed */
+    usec_t timeout;     /* of a call */
+    struct varlink_client client;
+    json_t *metrics; /* the last reply of GetMetrics; NULL = none so far */
+    json_t *before;  /* the one before it, of the same supervisor; NULL = none */
+    usec_t at;       /* when the last one came, monotonic */
+    usec_t elapsed;  /* between the two; 0 = not known */
+    json_t *status;  /* of open groups, by name */
+    json_t *deaths;  /* the last ones, newest first */
+    uint64_t n_deaths;
+    json_t *totals, *totals_before; /* jobs done by address, for rates */
+    char problem[256];              /* why the last call failed; "" = it did not */
+};
+
+/* Release it with top_source_deinit(). Returns 0 or -ENOMEM. */
+int top_source_init(struct top_source *source, const char *socket, usec_t timeout);
+void top_source_deinit(struct top_source *source);
+
+/* Asks for metrics and new deaths; connects if necessary. Returns 0, or -errno with `problem`; the
+ * data stays as it was then. */
+int top_source_refresh(struct top_source *source);
+
+/* Asks for the status of a group; the reply is in `status`. Returns 0 or -errno. */
+int top_source_open(struct top_source *source, const char *group);
+/* Forgets the status of groups that are not in the object `open`. */
+void top_source_close_others(struct top_source *source, const json_t *open);
+
+/* Makes a call of io.troupe.Supervisor, and adds up the member `array` if there are several
+ * replies. Takes `parameters` over. `*ret` (may be NULL) is owned by the caller. Returns 0, or
+ * -errno with `problem`: -EREMOTEIO for an error reply. */
+int top_source_call(struct top_source *source, const char *method, json_t *parameters,
+                    json_t **ret);
+
+/* Jobs per second of an address whose total is now `total`; negative = not known yet. */
+double top_source_rate(struct top_source *source, const char *address, int64_t total);

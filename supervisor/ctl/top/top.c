@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The verb top: groups, cells and workers, as they work. */
+
+#include "supervisor/ctl/top/top.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/command/interrupt.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/top/top-screen.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include <errno.h>
+#include <string.h>
+
+#define INTERVAL USEC_PER_SEC
+/* A hanging supervisor does not keep the screen from answering for longer. */
+#define TIMEOUT (5 * USEC_PER_SEC)
+
+/* ---- refresh ---- */
+
+/* Open groups of which a row is on the screen. */
+static void refresh_open_groups(struct top *top)
+{
+    char done[TOP_ADDRESS_MAX] = "";
+
+    top_source_close_others(&top->source, top->choice.open);
+    for (size_t i = top->first; i < top->rows.n && i < top->first + top->shown; i++) {
+        const struct top_row *row = &top->rows.items[i];
+        char group[TOP_ADDRESS_MAX];
+
+        (void)snprintf(group, sizeof(group), "%.*s", (int)strcspn(row->address, "/"), row->address);
+        if (!json_object_get(top->choice.open, group) || strcmp(done, group) == 0)
+            continue;
+        (void)top_source_open(&top->source, group);
+        memcpy(done, group, sizeof(done));
+    }
+}
+
+static void refresh(struct top *top)
+{
+    top->connected = top_source_refresh(&top->source) == 0;
+    if (top->connected)
+        refresh_open_groups(top);
+    top_processes_begin(&top->processes);
+    top_rows_build(&top->rows, &top->source, &top->processes, &top->choice);
+    if (top->connected && top->mode == TOP_DETAILS)
+        top_show_details(top);
+}
+
+/* ---- on a terminal ---- */
+
+static int milliseconds_until(usec_t at)
+{
+    return (int)(usec_sub(at, clock_now()) / USEC_PER_MSEC) + 1;
+}
+
+static void run_screen(struct top *top)
+{
+    usec_t next = 0;
+    int64_t n = 0;
+
+    while (!top->ends && !interrupt_seen()) {
+        if (clock_now() >= next) {
+            if (top->invocation->options.count > 0 && n++ >= top->invocation->options.count)
+                break;
+            refresh(top);
+            next = usec_add(clock_now(), top->interval);
+        }
+        top_draw(top);
+        top_on_key(top, top_screen_key(milliseconds_until(next)));
+    }
+}
+
+/* Those of the beginning; the user may close them again. */
+static void open_groups(struct top *top)
+{
+    const json_t *groups = json_object_get(top->source.metrics, "groups");
+
+    top->choice.everything = false;
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(groups, i), "name"));
+
+        if (name)
+            (void)json_object_set_new(top->choice.open, name, json_true());
+    }
+}
+
+static bool is_terminal(const struct invocation *invocation)
+{
+    return invocation->out.is_terminal && isatty(STDIN_FILENO) == 1;
+}
+
+static int run(struct top *top)
+{
+    const int r = top_source_refresh(&top->source);
+
+    if (r < 0)
+        return r == -EREMOTEIO ? (complain("%s", top->source.problem), EXIT_FAILED)
+                               : explain_connect(invocation_socket(top->invocation), r);
+    interrupt_catch();
+    if (!is_terminal(top->invocation) || !top_screen_open(top->invocation->out.colors))
+        return top_run_plain(top);
+    top->connected = true;
+    if (top->choice.everything)
+        open_groups(top);
+    run_screen(top);
+    top_screen_close();
+    return interrupt_seen() ? EXIT_INTERRUPTED : EXIT_OK;
+}
+
+int verb_top(struct invocation *invocation)
+{
+    struct top top = {.invocation = invocation, .interval = INTERVAL};
+    usec_t timeout = invocation->options.timeout;
+    int r;
+
+    if (invocation->options.json) {
+        complain("top prints no JSON: see 'troupectl metrics --json'");
+        return EXIT_USAGE;
+    }
+    if (invocation->options.interval > 0)
+        top.interval = invocation->options.interval;
+    top.choice = (struct top_choice){
+        .open = json_object(), .filter = top.filter, .everything = invocation->options.all};
+    if (!top.choice.open || top_source_init(&top.source, invocation_socket(invocation),
+                                            timeout > 0 ? timeout : TIMEOUT) < 0) {
+        json_decref(top.choice.open);
+        return call_no_memory();
+    }
+    r = run(&top);
+    top_rows_deinit(&top.rows);
+    top_processes_deinit(&top.processes);
+    top_source_deinit(&top.source);
+    json_decref(top.choice.open);
+    free(top.text);
+    return r;
+}

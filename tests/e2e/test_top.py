@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: MIT
+"""troupectl top: M4, on a terminal and on a pipe."""
+import signal
+import subprocess
+import unittest
+
+from screen import Screen
+from test_cells import keyed
+from test_life import actor
+from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini
+
+
+class Top(TestCase):
+    def top(self, s, *arguments, **options):
+        screen = Screen(self, [TROUPECTL, "--socket", s.socket_path, "top", "--interval", "50ms", *arguments], **options)
+        screen.wait(r"^NAME +STATE")
+        return screen
+
+    def test_M4_groups_open_to_workers_and_close_again(self):
+        s = self.started({"alpha": actor(2), "beta": actor()})
+        screen = self.top(s)
+        screen.wait(r"^\+ alpha +running +2/2 +0 .*\n\+ beta +running +1/1")
+        self.assertRegex(screen.text(), r"^trouped \S+, up .*; 2 groups, 3 of 3 workers up; 0 queued, 0 running")
+        screen.press(" ")
+        text = screen.wait(r"^- alpha .*\n +alpha/0 +idle .*\n +alpha/1 +idle .*\n\+ beta")
+        screen.wait(r"^ +alpha/0 .* [0-9.]+ +[0-9.]+ (KiB|MiB)$")
+        self.assertNotIn("beta/0", text)
+        screen.press("left")
+        screen.wait(lambda text: "alpha/0" not in text)
+        screen.press("q")
+        self.assertEqual(screen.wait_end(), 0)
+        self.assertTrue(screen.is_restored())
+
+    def test_M4_cells_open_to_their_workers(self):
+        s = self.started({"mail": keyed()})
+        s.call("Pause", target="mail")
+        for _ in range(3):
+            s.create("mail", "echo", key="acme")
+        screen = self.top(s)
+        screen.wait(r"^\+ mail +paused +\S+ +3 ")
+        screen.press("right")
+        screen.wait(r"^  \+ mail/acme +paused +1/1 +3 ")
+        screen.press("down", "right")
+        screen.wait(r"^  - mail/acme .*\n +mail/acme/0 +idle")
+
+    def test_M4_a_death_scrolls_by(self):
+        s = self.started({"alpha": ini(ACTOR, Resources={"LimitCORE": 0}, Jobs={"MaxRetries": 0})})
+        screen = self.top(s, columns=160)
+        s.do("alpha", "complain famous last words\ncrash abort")
+        screen.wait(r"^LAST DEATHS\n.* alpha/0 killed by SIGABRT.*: famous last words")
+
+    def test_M4_details_help_and_back(self):
+        s = self.started({"alpha": actor(1)})
+        screen = self.top(s)
+        screen.press("?")
+        screen.wait("kill the worker and start it again")
+        screen.press("escape")
+        screen.wait(r"^\+ alpha")
+        screen.press(" ")
+        screen.wait(r"^  +alpha/0")
+        screen.press("down", "enter")
+        screen.wait(f"Process: pid {s.worker('alpha/0')['pid']}, generation 1")
+        screen.press("enter")
+        screen.wait(r"^- alpha")
+
+    def test_M4_changes_are_made_after_a_question(self):
+        s = self.started({"alpha": actor(1, Worker={"TimeoutStopSec": "50ms"})})
+        screen = self.top(s)
+        screen.press("p")
+        screen.wait(r"^\+ alpha +paused")
+        self.assertEqual(s.group("alpha")["state"], "paused")
+        screen.press("p")
+        screen.wait(r"^\+ alpha +running")
+        screen.press("+")
+        screen.wait(r"Resize alpha to 2 workers\? \(y/n\)")
+        screen.press("n")
+        screen.wait("nothing is changed")
+        self.assertEqual(s.group("alpha")["size"], 1)
+        screen.press("+")
+        screen.wait(r"Resize alpha to 2 workers\? \(y/n\)")
+        screen.press("y")
+        screen.wait(r"^\+ alpha +running +2/2")
+        screen.press("k")
+        screen.wait("choose a worker")
+        started, go = Bell(s, "started"), Bell(s, "go")
+        screen.press(" ")
+        screen.wait(r"^ +alpha/1 +idle")
+        job = s.create("alpha", f"ring {started.path}\nbefore 2 wait {go.path}\necho again")
+        started.wait()
+        screen.press("Q", "down")
+        text = screen.wait(r"^ +alpha/\d +busy")
+        busy = next(line.split()[0] for line in text.splitlines() if " busy " in line)
+        if busy == "alpha/1":
+            screen.press("down")
+        screen.press("k")
+        screen.wait(rf"Kill {busy} and start it again\? Its job is queued again \(y/n\)")
+        screen.press("y")
+        self.assertEqual(s.wait_job(job)["state"], "succeeded")
+        self.assertIn(f"{busy} is being killed and started again", screen.wait("is being killed"))
+
+    def test_M4_rows_are_filtered_and_sorted(self):
+        s = self.started({f"g{i}": actor(1) for i in range(4)})
+        s.call("Pause", target="g2")
+        s.create("g2", "echo")
+        screen = self.top(s)
+        screen.press("Q")
+        screen.wait(r"STATE .*\*QUEUED.*\n\+ g2 .*\n\+ g0 .*\n\+ g1 .*\n\+ g3 ")
+        screen.press("I")
+        screen.wait(r"STATE .*\*QUEUED.*\n\+ g3 .*\n\+ g1 .*\n\+ g0 .*\n\+ g2 ")
+        screen.press("/", "G", "1", "enter")
+        screen.wait(lambda text: "+ g1" in text and "+ g2" not in text and "Filter: G1" in text)
+        screen.press("/", "x")
+        screen.wait("nothing matches the filter")
+        screen.press("escape")
+        screen.wait(r"^\+ g0")
+
+    def test_M4_a_screen_that_is_resized_is_drawn_again(self):
+        s = self.started({"alpha": actor(1)})
+        screen = self.top(s, columns=132)
+        screen.wait("WAIT99 .*RUN99")
+        screen.resize(12, 60)
+        text = screen.wait(r"^NAME +STATE .*\n\+ alpha +running")
+        self.assertNotIn("WAIT99", text, "what does not fit is left out")
+        self.assertIn("QUEUED", text)
+        screen.resize(5, 30)
+        screen.wait(r"^NAME +STATE")
+        screen.resize(1, 8)
+        screen.resize(30, 140)
+        screen.wait("WAIT99 .*RUN99")
+
+    def test_M4_a_signal_restores_the_terminal(self):
+        s = self.started({"alpha": actor(1)})
+        screen = self.top(s)
+        self.assertFalse(screen.is_restored())
+        screen.process.send_signal(signal.SIGTERM)
+        self.assertEqual(screen.wait_end(), 130)
+        self.assertTrue(screen.is_restored())
+
+    def test_M4_it_goes_on_after_an_upgrade_and_a_crash(self):
+        s = self.started({"alpha": actor(1)})
+        screen = self.top(s)
+        s.ctl("upgrade", check=True)
+        s.crash()
+        s.call("Resize", target="alpha", size=3, wait=True)
+        screen.wait(r"^\+ alpha +running +3/3")
+
+    def test_M4_a_thousand_workers_are_scrolled_through(self):
+        # A program that is missing: they have no processes.
+        s = self.started({"many": ini("/nonexistent", Pool={"Size": 1000}), "more": actor(1)})
+        screen = self.top(s)
+        screen.press(" ")
+        screen.wait(r"^ +many/0 +\w+")
+        screen.press("page down", "page down", "page down")
+        screen.wait(lambda text: "many/50 " in text and "many/0 " not in text)
+        screen.press("/", "m", "a", "n", "y", "/", "9", "9", "9", "enter")
+        screen.wait(lambda text: "many/999 " in text and "many/50 " not in text and "more" not in text)
+
+    def test_M4_lines_come_where_there_is_no_terminal(self):
+        s = self.started({"alpha": actor(1), "beta": actor(1)})
+        process = s.ctl("top", "--count", "2", "--interval", "10ms", "--all", check=True)
+        blocks = process.stdout.strip().split("\n\n")
+        self.assertEqual(len(blocks), 2, process.stdout)
+        for block in blocks:
+            self.assertRegex(block, r"(?m)^NAME +STATE .*\n- alpha +running +1/1 .*\n +alpha/0 +idle .*\n- beta ")
+        self.assertNotIn("\x1b", process.stdout)
+        self.assertEqual(s.ctl("top", "--json").returncode, 2)
+
+    def test_M4_without_a_supervisor_it_says_so(self):
+        process = subprocess.run([TROUPECTL, "--socket", "/nonexistent/socket", "top"], capture_output=True, text=True,
+                                 timeout=LIMIT)
+        self.assertEqual(process.returncode, 3)
+        self.assertIn("no supervisor at /nonexistent/socket", process.stderr)
+
+    def test_M4_untrusted_text_moves_no_cursor(self):
+        s = self.started({"alpha": ini(ACTOR, Resources={"LimitCORE": 0}, Jobs={"MaxRetries": 0})})
+        screen = self.top(s, columns=160)
+        s.do("alpha", "complain \x1b[2Jgone\ncrash abort")
+        screen.wait(r"alpha/0 killed by SIGABRT.*: \\x1b\[2Jgone")
+
+
+if __name__ == "__main__":
+    unittest.main()
