@@ -6,11 +6,12 @@ import os
 import random
 import re
 import sqlite3
+import subprocess
 import threading
 import time
 import unittest
 
-from troupe import ACTOR, Cgroup, FAULTY_TROUPED, LIMIT, TestCase, VarlinkError, ini, limit
+from troupe import ACTOR, BUILD, Cgroup, FAULTY_TROUPED, LIMIT, TestCase, VarlinkError, ini, limit
 
 KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
 SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
@@ -281,6 +282,76 @@ class Durable(Load):
     def test_D9_durable_jobs_outlive_kills_at_random_moments(self):
         self.kill_at_random(KILLS)
         self.account()
+
+
+@unittest.skipUnless(KILLS and os.path.exists(FAULTY_TROUPED), "`make check-chaos` runs it, with fault points")
+class Mixed(Chaos):
+    """Kills and upgrades take turns while ring clients map jobs."""
+
+    steady = ("kept", "plain")
+
+    def setUp(self):
+        s = self.faulty({"kept": actor(3, Durable="yes", ResultsMax=1000000), "plain": actor(3)})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        self.begin(s)
+        self.over = threading.Event()
+
+    def map(self, group):
+        """Feeds jobs to `troupectl map` until `over`. Returns a function that returns (jobs, results, status, what it said)."""
+        command = [os.path.join(BUILD, "troupectl"), "--socket", self.s.socket_path, "map", group, "--keep-going", "--window", "16"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        n, results, said = [0], [], []
+
+        def feed():
+            while not self.over.is_set():
+                print(f"note {self.s.path(group)} {n[0]}", file=process.stdin, flush=True)
+                n[0] += 1
+            process.stdin.close()
+
+        threads = [threading.Thread(target=feed), threading.Thread(target=lambda: results.extend(process.stdout)),
+                   threading.Thread(target=lambda: said.append(process.stderr.read()))]
+        for thread in threads:
+            thread.start()
+
+        def finish():
+            for thread in threads:
+                thread.join()
+            process.stdout.close()
+            process.stderr.close()
+            return n[0], len(results), process.wait(), said[0]
+        return finish
+
+    def disturb(self):
+        if self.rng.random() < .7:
+            self.kill()
+        else:
+            self.assertEqual(self.s.ctl("upgrade").returncode, 0)
+        self.assertEqual(self.steady_pids(), self.pids)
+
+    @limit(3600)
+    def test_D9_D10_ring_clients_lose_nothing_durable_through_kills_and_upgrades(self):
+        maps = {group: self.map(group) for group in ("kept", "plain")}
+        try:
+            for _ in range(KILLS):
+                time.sleep(self.rng.choice((0, .001, .01, .05)) * self.rng.random())  # any moment will do
+                self.disturb()
+        finally:
+            self.over.set()
+            ends = {group: finish() for group, finish in maps.items()}
+        for group, (jobs, results, status, said) in ends.items():
+            summary = said.splitlines()[-1].replace(",", "")
+            outcomes = collections.Counter({what: int(n) for n, what in re.findall(r"(\d+) (succeeded|unknown)", summary)})
+            self.assertEqual((results, outcomes.total()), (jobs, jobs), said[-2000:])
+            self.assertEqual(status, 9 if outcomes["unknown"] else 0, said[-2000:])
+            with open(self.s.path(group), encoding="ascii") as file:
+                runs = collections.Counter(int(line.split()[0]) for line in file)
+            self.assertIn(len(runs), range(outcomes["succeeded"], jobs + 1))
+            again = sum(runs.values()) - len(runs)
+            if group == "plain":
+                self.assertEqual(again, 0)
+            print(f"{KILLS} kills and upgrades, {group}: {dict(outcomes)}, {again} done again")
+        self.end(())
 
 
 if __name__ == "__main__":
