@@ -51,6 +51,9 @@ int attachment_allocate(struct attachment **ret, const struct group_context *con
                         const struct attachment_options *client);
 extern const struct endpoint_handler ATTACHMENT_ENDPOINT;
 
+/* Answers a CANCEL of a job whose cancellation was requested before. */
+int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie);
+
 /* As attachment_found_fn, for a CANCEL. */
 int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
@@ -129,6 +132,7 @@ void attachment_on_change(struct job_waiter *waiter, struct job *job);
 /* As changed() of a waiter for the acceptance of a durable job, and for its cancellation. */
 void attachment_on_accepted(struct job_waiter *waiter, struct job *job);
 void attachment_on_cancelled(struct job_waiter *waiter, struct job *job);
+void attachment_on_cancelled_again(struct job_waiter *waiter, struct job *job);
 
 /* Sends owed records while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_owed(struct attachment *attachment);

@@ -11,12 +11,13 @@
 
 /* What a client waits for. The values are saved. */
 enum wait {
-    WAIT_FOR_END,       /* of a job whose result is kept */
-    WAIT_FOR_OWN_END,   /* of a job whose result only its submitter gets */
-    WAIT_FOR_ANY_JOB,   /* a WAIT whose job is looked for */
-    WAIT_FOR_CANCEL,    /* a CANCEL whose job is looked for */
-    WAIT_FOR_ACCEPTED,  /* a durable job to be written */
-    WAIT_FOR_CANCELLED, /* its cancellation to be written */
+    WAIT_FOR_END,             /* of a job whose result is kept */
+    WAIT_FOR_OWN_END,         /* of a job whose result only its submitter gets */
+    WAIT_FOR_ANY_JOB,         /* a WAIT whose job is looked for */
+    WAIT_FOR_CANCEL,          /* a CANCEL whose job is looked for */
+    WAIT_FOR_ACCEPTED,        /* a durable job to be written */
+    WAIT_FOR_CANCELLED,       /* its cancellation to be written */
+    WAIT_FOR_CANCELLED_AGAIN, /* the same, which another request has asked for before */
     _WAIT_N,
 };
 
@@ -58,6 +59,8 @@ static enum wait wait_of(const struct job_waiter *waiter)
         return WAIT_FOR_ACCEPTED;
     if (waiter->changed == attachment_on_cancelled)
         return WAIT_FOR_CANCELLED;
+    if (waiter->changed == attachment_on_cancelled_again)
+        return WAIT_FOR_CANCELLED_AGAIN;
     return waiter->job->keep_result ? WAIT_FOR_END : WAIT_FOR_OWN_END;
 }
 
@@ -295,13 +298,21 @@ static int get_end(struct saved_reader *row, struct job *job)
 static int owe(struct attachment *attachment, uint64_t cookie, enum wait wait, uint8_t refusal,
                struct job *job)
 {
-    struct job_waiter *waiter = job_waiter_new(attachment->context->jobs, job);
+    static void (*const changed[_WAIT_N])(struct job_waiter * waiter, struct job * job) = {
+        [WAIT_FOR_END] = attachment_on_change,
+        [WAIT_FOR_OWN_END] = attachment_on_change,
+        [WAIT_FOR_ACCEPTED] = attachment_on_accepted,
+        [WAIT_FOR_CANCELLED] = attachment_on_cancelled,
+        [WAIT_FOR_CANCELLED_AGAIN] = attachment_on_cancelled_again,
+    };
+    struct job_waiter *waiter;
 
+    if (!changed[wait])
+        return -EBADMSG;
+    waiter = job_waiter_new(attachment->context->jobs, job);
     if (!waiter)
         return -ENOMEM;
-    waiter->changed = wait == WAIT_FOR_ACCEPTED    ? attachment_on_accepted
-                      : wait == WAIT_FOR_CANCELLED ? attachment_on_cancelled
-                                                   : attachment_on_change;
+    waiter->changed = changed[wait];
     waiter->owner = attachment;
     waiter->cookie = cookie;
     waiter->refusal = refusal;

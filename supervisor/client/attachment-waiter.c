@@ -91,8 +91,10 @@ static int attachment_send(struct attachment *attachment, const struct job_waite
         return attachment_refuse_submit(attachment, waiter->cookie, waiter->refusal);
     if (waiter->changed == attachment_on_change)
         return attachment_send_done(attachment, waiter->cookie, job);
-    if (waiter->changed == attachment_on_cancelled && job_ended(job) && job->state != JOB_CANCELLED)
+    if (waiter->changed != attachment_on_accepted && job_ended(job) && job->state != JOB_CANCELLED)
         return answer_refuse(&attachment->endpoint, waiter->cookie, ESRCH, "the job has ended");
+    if (waiter->changed == attachment_on_cancelled_again)
+        return attachment_refuse_second_cancel(attachment, waiter->cookie);
     return attachment_answer_accepted(attachment, waiter->cookie, job);
 }
 
@@ -128,6 +130,11 @@ void attachment_on_accepted(struct job_waiter *waiter, struct job *job)
 }
 
 void attachment_on_cancelled(struct job_waiter *waiter, struct job *job)
+{
+    attachment_owe(waiter, job);
+}
+
+void attachment_on_cancelled_again(struct job_waiter *waiter, struct job *job)
 {
     attachment_owe(waiter, job);
 }

@@ -48,18 +48,32 @@ static int attachment_cancel_durable(struct attachment *attachment, struct job *
                                      uint64_t cookie)
 {
     struct job_waiter *waiter = job_waiter_new(attachment->context->jobs, job);
+    const bool again = job->cancel_requested;
+    int r;
 
     if (!waiter)
         return answer_errno(&attachment->endpoint, cookie, -ENOMEM);
-    waiter->changed = attachment_on_cancelled;
+    waiter->changed = again ? attachment_on_cancelled_again : attachment_on_cancelled;
     waiter->owner = attachment;
     waiter->cookie = cookie;
     attachment_wait(attachment, waiter);
-    job->canceller_known = true;
-    job->canceller = attachment->uid;
-    if (cell_cancel(job) == CELL_CANCEL_E_WAIT)
+    if (!again) {
+        job->canceller_known = true;
+        job->canceller = attachment->uid;
+    }
+    r = cell_cancel(job);
+    if (r == CELL_CANCEL_E_WAIT || r == CELL_CANCEL_E_ALREADY_WAIT)
         durable_job_await(job, waiter);
+    else if (again) {
+        list_unlink(&waiter->link); /* it is called once */
+        waiter->changed(waiter, job);
+    }
     return 0;
+}
+
+int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie)
+{
+    return answer_refuse(&attachment->endpoint, cookie, EALREADY, "cancellation already requested");
 }
 
 int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
@@ -70,11 +84,10 @@ int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "no such job");
     if (job_ended(job))
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "the job has ended");
-    if (job->cancel_requested)
-        return answer_refuse(&attachment->endpoint, cookie, EALREADY,
-                             "cancellation already requested");
     if (job->record)
         return attachment_cancel_durable(attachment, job, cookie);
+    if (job->cancel_requested)
+        return attachment_refuse_second_cancel(attachment, cookie);
     /* Answered first: the DONE that cancelling sends to this client may take the room. */
     r = attachment_answer_accepted(attachment, cookie, job);
     if (r == 0) {

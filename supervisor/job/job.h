@@ -80,6 +80,7 @@ struct job {
     bool canceller_known : 1; /* cancelled by a client: `canceller` */
     bool parked : 1;          /* queued, and the cell's backlog has its number */
     bool id_is_free : 1;      /* another job may have `name` */
+    bool forgotten : 1;       /* its result is not kept only because memory is short */
     bool crashed;             /* a process that this attempt ran died: `crash` */
     enum death_cause crash : 8;
     uint8_t chosen;  /* which options the submitter chose: bits of job-options.c */

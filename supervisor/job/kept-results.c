@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/kept-results.h"
 
+#include "shared/base/fault.h"
 #include "supervisor/job/job.h"
 #include "supervisor/loop/loop.h"
 #include <stdio.h>
@@ -95,9 +96,10 @@ static void kept_results_refuse(struct job *job)
 void kept_results_restore(struct kept_results *results, struct job *job, usec_t since)
 {
     const struct held_blob *blob;
-    struct kept_result *kept = malloc(sizeof(*kept));
+    struct kept_result *kept = fault_inject("kept-result") < 0 ? NULL : malloc(sizeof(*kept));
 
     if (!kept) {
+        job->forgotten = true;
         job_let_go(results->table, job);
         return;
     }

@@ -351,8 +351,12 @@ void durable_job_answer_all(struct job *job)
 void durable_job_free(struct job *job)
 {
     struct durable_job *durable = durable_of(job);
+    const bool kept =
+        durable->ended && durable->keeps & DURABLE_RESULT && job_ended(job) && job->refusal == 0;
 
-    if (durable->ended && durable->keeps & DURABLE_RESULT && job_ended(job) && job->refusal == 0)
+    if (kept && job->forgotten)
+        durable->jobs->incomplete = true; /* it comes back at the next start */
+    else if (kept)
         removal_add(durable->jobs->store, durable->row.number, ended_rows_remove);
 
     assert(!durable_job_is_busy(job));

@@ -191,8 +191,8 @@ void durable_job_answer(struct job *job);
 /* Calls all: the job has ended. */
 void durable_job_answer_all(struct job *job);
 
-/* Frees the record of a job that is not busy, and removes its result from disk; other rows stay,
- * and guard the ids of their jobs. As struct job_table.free_record. */
+/* Frees the record of a job that is not busy, and removes its result from disk, unless it is only
+ * forgotten; other rows stay, and guard the ids of their jobs. As struct job_table.free_record. */
 void durable_job_free(struct job *job);
 
 /* Removes the dead letter of the job with this number. */

@@ -787,6 +787,39 @@ class Hands(Case):
         self.restart(s)
         self.assertEqual(s.wait_job(id)["state"], "cancelled")
 
+    def test_D4_a_second_request_to_cancel_is_refused_only_when_the_first_is_on_disk(self):
+        s, id, _, _ = self.in_hand()
+        with self.blocked(s):
+            s.crash()  # the next one cannot read the row yet
+            clients = [s.connect() for _ in range(2)]
+            for client in clients:
+                client.send("Cancel", {"id": id})
+                s.until(lambda: s.job(id).get("cancel_requested"))
+            ring = subprocess.Popen([helper("by-id"), s.socket_path, "cancel", id], stdout=subprocess.PIPE, text=True)
+            s.connections.enter_context(ring)
+            s.until(lambda: s.job(id).get("cancel_requested"))
+            self.assertFalse(select.select([client.socket for client in clients] + [ring.stdout], [], [], 0)[0])
+        clients[0].reply()
+        with self.assertRaises(VarlinkError) as caught:
+            clients[1].reply()
+        self.assertIn(caught.exception.name, ("CancelAlreadyRequested", "AlreadyEnded"))
+        self.assertIn(self.rows(s, "cancel"), ([(1,)], []))
+        self.assertIn(ring.stdout.read().strip(), (str(errno.EALREADY), str(errno.ESRCH)))
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D4_a_result_that_memory_is_too_short_for_stays_on_disk(self):
+        s = self.durable()
+        s.command[0] = FAULTY_TROUPED
+        s.environment["TROUPE_FAULT"] = "kept-result:1"
+        s.start()
+        s.create("kept", "echo mine", id="one")
+        s.until(lambda: s.group("kept")["succeeded"] == 1)
+        self.refused("StoreFailed", s.job, "one")
+        self.refused("JobExists", s.create, "kept", "echo", id="one")
+        del s.environment["TROUPE_FAULT"]
+        self.restart(s)
+        self.assertEqual(s.wait_job("one")["result"], text("mine"))
+
     def test_D4_a_job_in_hand_whose_worker_dies_before_its_row_is_read_is_cancelled(self):
         s, id, _, _ = self.in_hand()
         with self.blocked(s):

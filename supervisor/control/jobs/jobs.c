@@ -265,18 +265,28 @@ static void refuse_cancel(struct request *request, const struct job *job)
     request_end(request);
 }
 
+static void refuse_second_cancel(struct request *request)
+{
+    const struct id_parameters *given = request->parameters;
+
+    request_fail_string(request, "CancelAlreadyRequested", "id", given->id);
+}
+
+/* waiter->cookie: whether another client has requested it before. */
 static void on_cancelled(struct job_waiter *waiter, struct job *job)
 {
     if (job->refusal != 0)
         control_refuse_job(waiter->owner, job);
     else if (job_ended(job) && job->state != JOB_CANCELLED)
         refuse_cancel(waiter->owner, job);
+    else if (waiter->cookie != 0)
+        refuse_second_cancel(waiter->owner);
     else
         request_done(waiter->owner);
 }
 
 /* Answers when the cancellation is on disk. */
-static void await_cancel(struct request *request, struct job *job)
+static void await_cancel(struct request *request, struct job *job, bool again)
 {
     struct job_waiter *waiter =
         request_is_oneway(request) ? NULL : job_waiter_new(request->context->jobs, job);
@@ -287,13 +297,13 @@ static void await_cancel(struct request *request, struct job *job)
     }
     waiter->changed = on_cancelled;
     waiter->owner = request;
+    waiter->cookie = again;
     hold(request, waiter);
     durable_job_await(job, waiter);
 }
 
 static void cancel(struct request *request)
 {
-    const struct id_parameters *given = request->parameters;
     struct job *job = find_job(request);
 
     if (!job)
@@ -307,10 +317,13 @@ static void cancel(struct request *request)
         refuse_cancel(request, job);
         break;
     case CELL_CANCEL_E_ALREADY:
-        request_fail_string(request, "CancelAlreadyRequested", "id", given->id);
+        refuse_second_cancel(request);
+        break;
+    case CELL_CANCEL_E_ALREADY_WAIT:
+        await_cancel(request, job, true);
         break;
     case CELL_CANCEL_E_WAIT:
-        await_cancel(request, job);
+        await_cancel(request, job, false);
         break;
     default:
         request_done(request);

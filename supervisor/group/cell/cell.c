@@ -208,6 +208,16 @@ static int cell_cancel_durable(struct cell *cell, struct job *job)
     return r;
 }
 
+/* The first request may not be on disk: it is being written, or that has failed. */
+static int cell_cancel_again(struct job *job)
+{
+    if (!job->record)
+        return CELL_CANCEL_E_ALREADY;
+    if (!durable_job_is_settled(job))
+        durable_job_update(job, false);
+    return durable_job_is_busy(job) ? CELL_CANCEL_E_ALREADY_WAIT : CELL_CANCEL_E_ALREADY;
+}
+
 int cell_cancel(struct job *job)
 {
     struct cell *cell = job->cell;
@@ -215,7 +225,7 @@ int cell_cancel(struct job *job)
     if (job_ended(job))
         return CELL_CANCEL_E_ENDED;
     if (job->cancel_requested)
-        return CELL_CANCEL_E_ALREADY;
+        return cell_cancel_again(job);
     if (job->record && durable_job_is_settled(job))
         return CELL_CANCEL_E_WAIT;
     job->cancel_requested = true;

@@ -89,9 +89,10 @@ void cell_turn_away(struct cell *cell);
 enum {
     _CELL_CANCEL_E_SUCCESS,
     CELL_CANCEL_E_ENDED,
-    CELL_CANCEL_E_ALREADY, /* requested before */
-    CELL_CANCEL_E_WAIT,    /* the request, or an end before it, is being written: await it with
-                              durable_job_await() */
+    CELL_CANCEL_E_ALREADY,      /* requested before */
+    CELL_CANCEL_E_ALREADY_WAIT, /* the same, and that request is being written: await it alike */
+    CELL_CANCEL_E_WAIT,         /* the request, or an end before it, is being written: await it with
+                                   durable_job_await() */
 };
 
 /* Cancels a job: at once, or a running one by slot_cancel(). The caller sets job->canceller. */
