@@ -107,6 +107,15 @@ class Telling(WebTest):
             status, head, nothing = web.ask(path, "HEAD")
             self.assertEqual((status, head["Content-Length"], nothing), (200, str(len(body)), b""))
 
+    def test_M5_metrics_are_those_of_troupectl(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        supervisor.do("work", "x")
+        for accept, kind in ((None, "text/plain"), ("application/openmetrics-text", "application/openmetrics-text")):
+            _, headers, body = web.ask("/metrics", Accept=accept)
+            self.assertIn(kind, headers["Content-Type"])
+            self.assertIn('troupe_jobs_total{group="work",state="succeeded"} 1\n', body.decode())
+
     def test_M5_nobody_asks_the_supervisor_while_nobody_looks(self):
         supervisor = self.supervisor()
         web = Web(self, supervisor.socket_path)
@@ -266,10 +275,10 @@ class Bounds(WebTest):
 
     def test_M5_garbage_is_answered_or_closed(self):
         web = Web(self, "/nowhere")
-        for data in (b"\0\n" * 100, b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", os.urandom(4096)):
-            connection = web.raw(data)
-            connection.shutdown(socket.SHUT_WR)
+        garbage = (b"\0\n" * 100, b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", bytes(range(256)) * 16)
+        for connection in [web.raw(data) for data in garbage]:
             with contextlib.suppress(ConnectionResetError):
+                connection.shutdown(socket.SHUT_WR)
                 while connection.recv(1 << 16):
                     pass
         self.assertEqual(web.status("/"), 200)

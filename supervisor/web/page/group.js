@@ -140,7 +140,7 @@ function cellsTable(group) {
 }
 
 /** Buttons for the pages of a list whose length is known. */
-export function pager(what, onChange) {
+function pager(onChange) {
   const text = h('span', {class: 'muted'});
   let offset = 0;
   const move = by => { offset = Math.max(0, offset + by); onChange(); };
@@ -154,7 +154,7 @@ export function pager(what, onChange) {
       show(this.node, total > PAGE);
       before.disabled = offset === 0;
       after.disabled = offset + PAGE >= total;
-      setText(text, `${what} ${number(offset + 1)} to ${number(Math.min(total, offset + PAGE))} of ${number(total)}`);
+      setText(text, `${number(offset + 1)} to ${number(Math.min(total, offset + PAGE))} of ${number(total)}`);
     },
   };
 }
@@ -198,7 +198,7 @@ export function groupView(app, name) {
   const buttons = h('div');
   const list = h('div');
   const listTitle = h('h2');
-  const pages = pager('', () => view.tick());
+  const pages = pager(() => view.tick());
   let shown = null;
   let described = '';
 
@@ -254,5 +254,3 @@ export function groupView(app, name) {
   };
   return view;
 }
-
-export {PAGE};

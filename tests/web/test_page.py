@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""The page of troupe-web in a real browser."""
+import json
+import os
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from browser import PROGRAM, Browser  # noqa: E402
+from troupe import ACTOR, TROUPE_EXEC, Supervisor  # noqa: E402
+from web_client import TOKEN, Web  # noqa: E402
+
+EVIL = "<img src=x onerror=document.title='evil'><script>document.title='evil'</script>"
+WORK = f"[Group]\nDescription=Work\nExecStart={ACTOR}\n[Pool]\nSize=2\n[Jobs]\nMaxRetries=0\n"
+ECHO = f"[Group]\nDescription={EVIL}\nExecStart={TROUPE_EXEC} -- sh -c 'cat >&2; exit 3'\n[Jobs]\nMaxRetries=0\n"
+VIEWS = ("", "jobs", "jobs/work", "dead-letters", "dead-letters/work", "deaths", "deaths/work", "events", "group/work", "group/cells", "group/cells/acme",
+         "worker/work/0", "log/work", "job/the-job", "nothing", "group/%", "job/<img src=x>")
+
+
+class FakeSupervisor:
+    """Answers as a supervisor with many workers does, and counts what it is asked."""
+
+    def __init__(self, test, n_workers):
+        self.directory = tempfile.TemporaryDirectory(prefix="troupe-fake-")
+        test.addCleanup(self.directory.cleanup)
+        self.path = os.path.join(self.directory.name, "sock")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen(64)
+        test.addCleanup(self.listener.close)
+        self.asked = {}
+        now = int(time.time() * 1e6)
+        workers = [{"name": f"many/{n}", "slot": n, "generation": 1, "state": ("busy", "idle", "backoff")[n % 3], "pid": 1000 + n, "since_at": now,
+                    "restarts": 0, "job": f"job-{n}", "job_since_at": now, "jobs_done": n, "recycled": 0} for n in range(n_workers)]
+        counters = ("queued", "queue_bytes", "running", "waiting", "senders", "results", "results_bytes", "succeeded", "rejected", "cancelled", "dead",
+                    "retries", "refused", "deaths")
+        self.group = {"name": "many", "description": "", "type": "actor", "state": "running", "size": n_workers, "workers": workers,
+                      **dict.fromkeys(counters, 0)}
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection):
+        with connection, connection.makefile("rwb") as file:
+            text = b""
+            while byte := file.read(1):
+                if byte != b"\0":
+                    text += byte
+                    continue
+                call = json.loads(text)
+                method = call["method"].rpartition(".")[2]
+                self.asked[method] = self.asked.get(method, 0) + 1
+                text = b""
+                if method == "GetStatus":
+                    self.group["succeeded"] += 100
+                    answer = {"groups": [self.group]}
+                elif method == "GetInfo":
+                    answer = {"version": "1", "state": "running", "workers": len(self.group["workers"]), "groups": 1, "started_at": 1, "recent_turn_usec": 1}
+                else:
+                    answer = {"events": [], "deaths": [], "letters": [], "counts": [], "jobs": [], "lines": []}
+                if not (method == "Watch" and call.get("more")):
+                    file.write(json.dumps({"parameters": answer}).encode() + b"\0")
+                    file.flush()
+
+
+@unittest.skipUnless(PROGRAM, "there is no chromium here")
+class Page(unittest.TestCase):
+    def start(self, *options, groups=None):
+        self.supervisor = Supervisor(self, groups or {"work": WORK, "cells": WORK + "[Pool]\nCells=by-key\n", "evil": ECHO}).start()
+        self.web = Web(self, self.supervisor.socket_path, *options)
+        self.browser = Browser(self)
+        self.go("")
+        self.browser.until("document.querySelectorAll('tbody tr').length > 0")
+
+    def start_changing(self):
+        token = tempfile.NamedTemporaryFile(prefix="troupe-token-")
+        self.addCleanup(token.close)
+        token.write(TOKEN.encode() + b"\n")
+        token.flush()
+        self.start("--allow-changes", "--token-file", token.name)
+
+    def go(self, view):
+        self.browser.open(f"http://{self.web.name}/#/{view}")
+
+    def says(self, text):
+        self.browser.until(f"document.body.innerText.includes({json.dumps(text)})")
+
+    def press(self, label):
+        find = f"[...document.querySelectorAll('button, summary, a')].find(e => e.offsetParent && e.innerText.trim() === {json.dumps(label)})"
+        self.browser.until(f"!!({find})")
+        self.browser.evaluate(f"({find}).click()")
+
+    def fine(self):
+        # A view of something that does not exist asks for it.
+        problems = [p for p in self.browser.problems if "status of 404" not in p and "status of 400" not in p]
+        self.assertEqual(problems, [])
+
+    def test_M5_all_views_are_shown_without_an_error(self):
+        self.start()
+        self.supervisor.wait_job(self.supervisor.create("work", "crash", id="the-job"))
+        self.supervisor.do("cells", "x", key="acme")
+        for view in VIEWS:
+            self.go(view)
+            self.browser.until("document.querySelector('main').innerText.length > 0")
+            for scheme in ("dark", "light"):
+                self.browser.scheme(scheme)
+            for width in (390, 1280):
+                self.browser.size(width, 800)
+                self.assertLessEqual(self.browser.evaluate("document.documentElement.scrollWidth"), width, f"{view} is wider than {width}")
+        self.fine()
+
+    def test_M5_a_change_shows_by_itself(self):
+        self.start()
+        self.browser.until("[...document.querySelectorAll('.state')].every(e => e.innerText === 'running')")
+        self.supervisor.call("Pause", target="work")
+        self.browser.until("[...document.querySelectorAll('.state')].some(e => e.innerText === 'paused')")
+        self.go("events")
+        self.says("group paused")
+        os.kill(self.supervisor.worker("work/0")["pid"], signal.SIGKILL)
+        self.says("worker died")
+        self.go("deaths")
+        self.says("SIGKILL")
+        self.fine()
+
+    def test_M5_what_jobs_and_workers_say_is_never_markup(self):
+        self.start()
+        job = self.supervisor.create("evil", EVIL, id="evil-job")
+        self.assertEqual(self.supervisor.wait_job(job)["state"], "dead")
+        self.supervisor.do("cells", "x", key="-".join(["a"] * 20))
+        for view, text in (("", EVIL), ("group/evil", EVIL), ("job/evil-job", "Ended: dead"), ("log/evil", "onerror"), ("dead-letters", "retries exhausted"),
+                           ("events", "job dead"), ("job/" + EVIL.replace("/", "%2F"), "no such job")):
+            self.go(view)
+            self.says(text)
+            self.browser.evaluate("document.querySelectorAll('details').forEach(e => e.open = true)")
+            self.assertEqual(self.browser.evaluate("document.querySelectorAll('main img, main script').length"), 0)
+        self.assertNotEqual(self.browser.evaluate("document.title"), "evil")
+        self.fine()
+
+    def test_M5_a_job_is_found_by_its_id_with_the_keyboard_alone(self):
+        self.start()
+        self.supervisor.wait_job(self.supervisor.create("work", "crash", id="job-42"))
+        self.browser.key("Tab")
+        self.assertEqual(self.browser.evaluate("document.activeElement.className"), "skip")
+        self.browser.key("/", "/")
+        self.browser.until("document.activeElement.id === 'search-text'")
+        self.browser.write("job-42")
+        self.browser.key("Enter")
+        self.says("Attempt 1 failed")
+        self.says("Ended: dead")
+        self.assertEqual(self.browser.evaluate("document.activeElement.id"), "content")
+        self.fine()
+
+    def test_M5_a_supervisor_that_restarts_is_said_and_found_again(self):
+        self.start()
+        self.supervisor.stop()
+        self.browser.until("!document.getElementById('banner').hidden")
+        self.says("is trouped running?")
+        self.supervisor.start()
+        self.browser.until("document.getElementById('banner').hidden")
+        self.says("All is well")
+
+    def test_M5_changes_are_made_with_the_token_alone(self):
+        self.start_changing()
+        self.supervisor.wait_job(self.supervisor.create("work", "crash", id="doomed"))
+        self.go("dead-letters")
+        self.says("retries exhausted")
+        self.press("Unlock changes")
+        self.browser.until("document.activeElement.type === 'password'")
+        self.browser.write("wrong-token-0123456789")
+        self.browser.key("Enter")
+        self.says("That is not the token.")
+        self.press("Unlock changes")
+        self.browser.until("document.activeElement.type === 'password'")
+        self.browser.write(TOKEN)
+        self.browser.key("Enter")
+        self.says("Lock changes")
+        self.browser.until("!!document.querySelector('.list details')")
+        self.browser.evaluate("document.querySelector('.list details').open = true")
+        self.press("Purge …")
+        self.press("Yes")
+        self.says("No dead letters here.")
+        self.go("group/work")
+        self.press("Pause")
+        self.browser.until("document.querySelector('.headline .state').innerText === 'paused'")
+        self.assertEqual(self.supervisor.group("work")["state"], "paused")
+        self.assertNotIn(TOKEN, self.browser.evaluate("location.href"))
+
+    def test_M5_a_screen_reader_gets_names_and_roles(self):
+        self.start()
+        for view in ("", "group/work", "dead-letters", "events"):
+            self.go(view)
+            self.browser.until("document.querySelector('main').innerText.length > 0")
+            nodes = [n for n in self.browser.call("Accessibility.getFullAXTree")["nodes"] if not n.get("ignored")]
+            roles = {n["role"]["value"] for n in nodes}
+            self.assertLessEqual({"banner", "navigation", "main", "search", "status", "contentinfo"}, roles)
+            nameless = [n["role"]["value"] for n in nodes if n["role"]["value"] in ("button", "link", "searchbox", "textbox", "combobox", "image", "table")
+                        and not n.get("name", {}).get("value")]
+            self.assertEqual(nameless, [], view)
+        self.assertEqual(self.browser.evaluate("document.getElementById('summary').getAttribute('aria-live')"), "polite")
+
+    def test_M5_a_thousand_workers_are_shown_in_pages_and_cost_one_question_a_second(self):
+        fake = FakeSupervisor(self, 1000)
+        self.web = Web(self, fake.path)
+        self.browser = Browser(self)
+        self.go("group/many")
+        self.says("1 to 50 of 1")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('tbody tr').length"), 50)
+        self.press("Next")
+        self.says("51 to 100 of 1")
+        # Rows are updated, not made anew.
+        self.browser.evaluate("document.querySelector('tbody tr').id = 'kept'")
+        asked = fake.asked["GetStatus"]
+        while fake.asked["GetStatus"] < asked + 6:
+            self.browser.evaluate("new Promise(done => setTimeout(done, 100))")
+        self.assertEqual(self.browser.evaluate("document.querySelectorAll('#kept').length"), 1)
+        self.fine()
+
+
+if __name__ == "__main__":
+    unittest.main()
