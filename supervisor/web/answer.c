@@ -118,6 +118,8 @@ static const char *explain(int failure)
         return "no answer within 5 seconds: it is busy, or hangs";
     case -EAGAIN:
         return "it does not accept connections: it is busy, or hangs";
+    case -ECANCELED:
+        return "troupe-web is stopping";
     case -EBUSY:
         return "too many calls are on their way already";
     case -ECONNRESET:

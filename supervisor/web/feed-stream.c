@@ -79,6 +79,7 @@ void feed_run_streams(struct feed *feed, const struct poller *poller)
 
 void feed_stop(struct feed *feed)
 {
+    feed->stopped = true;
     list_for_each (node, &feed->streams) {
         struct stream *stream = list_entry(node, struct stream, node);
 
@@ -193,6 +194,9 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
 {
     struct MHD_Response *response;
 
+    if (feed->stopped)
+        return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "troupe-web is stopping",
+                              NULL);
     if (feed->n_streams >= FEED_STREAMS_MAX)
         return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                               "too many browsers listen to events already", NULL);

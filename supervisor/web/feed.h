@@ -28,6 +28,7 @@ struct feed {
     usec_t retry_at, pause, heartbeat_at;
     struct list streams;
     unsigned n_streams;
+    bool stopped;
     /* The piece n, for n in [first, next), is pieces[n % FEED_KEPT]. */
     char *pieces[FEED_KEPT];
     uint64_t first, next;
@@ -45,5 +46,5 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
 void feed_prepare(struct feed *feed, struct poller *poller);
 void feed_run(struct feed *feed, const struct poller *poller, usec_t now);
 
-/* Ends all streams. */
+/* Ends all streams, and refuses new ones from now on. */
 void feed_stop(struct feed *feed);

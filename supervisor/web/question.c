@@ -166,8 +166,8 @@ void questions_ask(struct questions *questions, const struct question_options *o
         list_push_back(&question->waiters, &waiter->node);
         return;
     }
-    if (questions->n_pending >= QUESTIONS_PENDING_MAX) {
-        refuse(waiter, -EBUSY);
+    if (questions->stopped || questions->n_pending >= QUESTIONS_PENDING_MAX) {
+        refuse(waiter, questions->stopped ? -ECANCELED : -EBUSY);
         return;
     }
     make_room(questions);
@@ -193,6 +193,7 @@ void questions_prepare(const struct questions *questions, struct poller *poller)
 
 void questions_stop(struct questions *questions)
 {
+    questions->stopped = true;
     list_for_each (node, &questions->all) {
         struct question *question = list_entry(node, struct question, node);
 

@@ -41,6 +41,7 @@ struct questions {
     const char *socket; /* of the supervisor; borrowed */
     struct list all;
     unsigned n, n_pending;
+    bool stopped;
 };
 
 void questions_init(struct questions *questions, const char *socket);
@@ -58,7 +59,7 @@ struct question_options {
 void questions_ask(struct questions *questions, const struct question_options *options, usec_t now,
                    struct waiter *waiter);
 
-/* Ends all that are on their way, with -ECANCELED. */
+/* Ends all that are on their way, and those that are asked from now on, with -ECANCELED. */
 void questions_stop(struct questions *questions);
 
 /* Before and after the loop waits. */

@@ -189,6 +189,17 @@ START_TEST(a_supervisor_that_is_away_is_said_at_once)
 }
 END_TEST
 
+START_TEST(nothing_is_asked_any_more_after_the_stop)
+{
+    ask(0, "a", true);
+    questions_stop(&questions);
+    ask(1, "b", true);
+    ck_assert_int_eq(browsers[0].failure, -ECANCELED);
+    ck_assert_int_eq(browsers[1].failure, -ECANCELED);
+    ck_assert_uint_eq(browsers[1].answers, 1);
+}
+END_TEST
+
 START_TEST(a_browser_that_has_gone_is_not_told)
 {
     ask(0, "a", true);
@@ -210,6 +221,7 @@ int main(void)
         what_is_remembered_is_bounded,
         a_supervisor_that_hangs_is_given_up,
         a_supervisor_that_is_away_is_said_at_once,
+        nothing_is_asked_any_more_after_the_stop,
         a_browser_that_has_gone_is_not_told,
     };
 
