@@ -243,7 +243,7 @@ class Bounds(TestCase):
         self.refused("NoSuchTarget", s.call, "ListDeaths", target="mail/-")
         status = s.group("mail")
         self.assertEqual((status["succeeded"], status["deaths"], status["state"]), (3, 0, "running"))
-        s.until(lambda: len(s.fds()) <= before + 5)  # two memories, an eventfd and two sockets, ready for the next worker
+        s.until(lambda: len(s.fds()) <= before + 7)  # two memories, what wakes and two sockets, ready for the next worker
         # Name and generation together identify a worker for good.
         s.do("mail", "echo", key="acme")
         self.assertGreaterEqual(max(w["generation"] for w in s.cell("mail/acme")["workers"]), 4)
