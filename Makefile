@@ -539,4 +539,4 @@ help:
 	@echo 'make deb            Debian packages, in build/deb'
 	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'
 	@echo 'make clean'
-	@echo 'Variables: BUILD=build CC=gcc|clang V=1 W=error SAN=address,undefined CFLAGS= LDFLAGS= JOBS='
+	@echo 'Variables: BUILD=build CC=gcc|clang V=1 W=error SAN=address,undefined CFLAGS= LDFLAGS= JOBS= LOOP=epoll'
