@@ -35,6 +35,7 @@ class Chaos(TestCase):
         self.kills = 0
         self.pids = self.steady_pids()
         self.kill()
+        self.s.until(lambda: self.s.call("GetInfo")["state"] == "running")  # with the store's descriptors
         self.before = self.measures()
 
     def faulty(self, groups=None, **options):
