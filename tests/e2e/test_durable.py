@@ -587,6 +587,7 @@ class Lookups(Case):
         s.start()
         self.unknown(s, "restore a backup")
 
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_a_job_is_not_said_to_be_unknown_while_the_disk_fails(self):
         s = self.durable()
         s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
