@@ -252,7 +252,7 @@ class Cgroups(TestCase):
         os.kill(keeper, signal.SIGSTOP)
         try:
             self.s.crash()
-            os.unlink(self.file)
+            os.rename(self.file, os.path.join(os.path.dirname(self.file), "other.group"))
         finally:
             os.kill(keeper, signal.SIGCONT)
         self.assertTrue(ended(self.child, LIMIT))
