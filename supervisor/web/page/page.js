@@ -213,7 +213,10 @@ function onEvent(type, data) {
     if (app.events.length > EVENTS_KEPT) app.events.shift();
     view?.onEvent?.();
   } else if (type === 'here') {
+    app.events = [];
     loadEvents();
+    // Others may have asked for the past a moment ago, and that answer lacks what came since.
+    setTimeout(loadEvents, 1000);
   }
 }
 
@@ -228,7 +231,8 @@ async function loadEvents() {
       if (reply.next === undefined) break;
       cursor = reply.next;
     }
-    app.events = events;
+    const last = events.at(-1)?.id ?? 0;
+    app.events = events.concat(app.events.filter(event => event.id > last));
     view?.onEvent?.();
   } catch { /* the banner says it */ }
 }
