@@ -190,6 +190,24 @@ const struct verb verb_table[] = {
                     "  troupectl dead-letters purge --all\n",
     },
     {
+        .name = "retry", .operands = "[ID...]", .operands_max = ANY_NUMBER,
+        .summary = "Submits dead jobs, and sends dead letters, again",
+        .details =
+            "Takes ids, filters, or --all, as 'dead-letters requeue' does. --dry-run says how many\n"
+            "match; with the --up-to that it prints, what came in between is not touched.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_LETTERS, .run = verb_retry,
+        .examples = "  troupectl retry --group digest --reason job --since 1h --dry-run\n"
+                    "  troupectl retry --group digest --reason job --since 1h --up-to 812\n",
+    },
+    {
+        .name = "purge", .operands = "[ID...]", .operands_max = ANY_NUMBER,
+        .summary = "Removes dead jobs and dead letters",
+        .details =
+            "Takes ids, filters, or --all, as 'dead-letters purge' does; see retry.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_LETTERS, .run = verb_retry,
+        .examples = "  troupectl purge --older-than 7d --dry-run\n",
+    },
+    {
         .name = "errors", .operands = "[list|show|requeue|purge [ID...]]",
         .operands_max = ANY_NUMBER,
         .summary = "Messages whose handler failed",

@@ -22,12 +22,14 @@ struct letter_parameters {
     struct varlink_int id;
     json_t *filter;
     const char *to;
+    bool dry_run;
+    struct varlink_int up_to;
     struct control_page page;
 };
 
 struct filter_parameters {
-    const char *sender, *recipient, *type, *job;
-    struct varlink_int queue, reason, since;
+    const char *sender, *recipient, *type, *job, *key;
+    struct varlink_int queue, reason, since, until;
 };
 
 /* The words of `queue` and `reason` are in the order of their enumerations. */
@@ -41,7 +43,10 @@ static const struct varlink_parameter filter_table[] = {
     VARLINK_ROW("recipient", STRING, filter_parameters, recipient),
     VARLINK_ROW("type", STRING, filter_parameters, type),
     VARLINK_ROW("job", STRING, filter_parameters, job),
+    VARLINK_ROW("key", STRING, filter_parameters, key),
     VARLINK_ROW("since_at", INT, filter_parameters, since, .allowed = "microseconds since 1970"),
+    VARLINK_ROW("until_at", INT, filter_parameters, until,
+                .allowed = "microseconds since 1970, 1 or more", .min = 1),
     {0},
 };
 
@@ -59,7 +64,9 @@ static bool take_filter(struct request *request, json_t *object, struct dead_let
         .recipient = given.recipient,
         .type = given.type,
         .job = given.job,
+        .key = given.key,
         .since = (usec_t)given.since.value,
+        .until = (usec_t)given.until.value,
     };
     return true;
 }
@@ -169,6 +176,7 @@ struct change {
     void (*apply)(struct change *change, struct dead_letter *letter);
     uint64_t last; /* id */
     uint64_t n_purged;
+    uint64_t n_counted; /* for dry_run, which changes nothing */
     struct requeue requeue;
 };
 
@@ -209,6 +217,21 @@ static void on_all_settled(struct requeue *requeue)
         request_parts_resume(&change->parts);
 }
 
+static void count_match(struct change *change, struct dead_letter *letter)
+{
+    (void)letter;
+    change->n_counted++;
+}
+
+/* What a call with dry_run has found: up_to bounds another call to that. */
+static void report_dry_run(struct reply *reply, const struct change *change)
+{
+    const struct letter_parameters *given = change->parts.request->parameters;
+
+    if (given->dry_run)
+        reply_uint(reply, "up_to", change->last);
+}
+
 /* Changes all letters that match the filter. */
 static void change_all(struct request *request,
                        void (*apply)(struct change *, struct dead_letter *),
@@ -227,10 +250,12 @@ static void change_all(struct request *request,
     change->parts =
         (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
     change->filter = filter;
-    change->apply = apply;
+    change->apply = given->dry_run ? count_match : apply;
     requeue_init(&change->requeue, request->context, given->to);
     change->requeue.settled = on_all_settled;
     change->last = letters->last_id;
+    if (given->up_to.set && (uint64_t)given->up_to.value < change->last)
+        change->last = (uint64_t)given->up_to.value;
     dead_letter_walk_begin(&change->walk, letters, false);
     request_in_parts(request, &change->parts);
 }
@@ -238,8 +263,10 @@ static void change_all(struct request *request,
 /* Either an id or a filter. */
 static bool take_which(struct request *request, const struct letter_parameters *given)
 {
-    return given->id.set != (given->filter != NULL) ||
-           request_refuse(request, "id", "either this or filter");
+    if (given->id.set == (given->filter != NULL))
+        return request_refuse(request, "id", "either this or filter");
+    return !given->id.set || (!given->dry_run && !given->up_to.set) ||
+           request_refuse(request, given->dry_run ? "dry_run" : "up_to", "only with filter");
 }
 
 /* A call that sends one letter. */
@@ -306,8 +333,9 @@ static void finish_requeue(struct request_parts *parts)
     const struct requeue *requeue = &change_of(parts)->requeue;
     struct reply *reply = request_part_reply(parts);
 
-    reply_uint(reply, "requeued", requeue->n_requeued);
+    reply_uint(reply, "requeued", requeue->n_requeued + change_of(parts)->n_counted);
     reply_uint(reply, "failed", requeue->n_failed);
+    report_dry_run(reply, change_of(parts));
     reply_string_if(reply, "problem", requeue->problem);
 }
 
@@ -332,7 +360,10 @@ static void purge_match(struct change *change, struct dead_letter *letter)
 
 static void finish_purge(struct request_parts *parts)
 {
-    reply_uint(request_part_reply(parts), "purged", change_of(parts)->n_purged);
+    const struct change *change = change_of(parts);
+
+    reply_uint(request_part_reply(parts), "purged", change->n_purged + change->n_counted);
+    report_dry_run(request_part_reply(parts), change);
 }
 
 static void purge(struct request *request)
@@ -356,7 +387,11 @@ static void purge(struct request *request)
 }
 
 #define ID_ROW(...) VARLINK_ROW("id", INT, letter_parameters, id, __VA_ARGS__)
-#define FILTER_ROW  VARLINK_ROW("filter", OBJECT, letter_parameters, filter)
+#define BULK_ROWS                                                                                  \
+    VARLINK_ROW("dry_run", BOOL, letter_parameters, dry_run),                                      \
+        VARLINK_ROW("up_to", INT, letter_parameters, up_to, .allowed = "an id, 0 or more",         \
+                    .min = 0)
+#define FILTER_ROW VARLINK_ROW("filter", OBJECT, letter_parameters, filter)
 
 static const struct varlink_parameter list_table[] = {
     FILTER_ROW,
@@ -368,14 +403,12 @@ static const struct varlink_parameter get_table[] = {
     {0},
 };
 static const struct varlink_parameter requeue_table[] = {
-    ID_ROW(),
-    FILTER_ROW,
-    VARLINK_ROW("to", STRING, letter_parameters, to),
-    {0},
+    ID_ROW(), FILTER_ROW, VARLINK_ROW("to", STRING, letter_parameters, to), BULK_ROWS, {0},
 };
 static const struct varlink_parameter purge_table[] = {
     ID_ROW(),
     FILTER_ROW,
+    BULK_ROWS,
     {0},
 };
 

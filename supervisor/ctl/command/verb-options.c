@@ -48,7 +48,7 @@ struct option {
 /* Their texts go into JSON. */
 #define IN_MESSAGES                                                                                \
     (OPTIONS_ID | OPTIONS_JOB | OPTIONS_KEY | OPTIONS_REPLY | OPTIONS_WHEN | OPTIONS_OF |          \
-     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE)
+     OPTIONS_LETTERS | OPTIONS_KIND | OPTIONS_MESSAGES | OPTIONS_STATE | OPTIONS_CANCEL)
 
 static const struct option table[] = {
     VALUE(OPTIONS_PAYLOAD, OPTION_TEXT, 'd', "data", "TEXT", data, "payload: this text", ),
@@ -75,6 +75,18 @@ static const struct option table[] = {
           "those with this reason: unhandled, gone, job, error ...", ),
     VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "job", "ID", of_job, "the one of this job", ),
     VALUE(OPTIONS_LETTERS, OPTION_SPAN, 0, "since", "SPAN", since, "those of the last SPAN", ),
+    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "group", "GROUP", to, "another name for --to", ),
+    VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_TEXT, 'k', "key", "KEY", of_key,
+          "those with this key", ),
+    VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_SPAN, 0, "older-than", "SPAN", older_than,
+          "those from before the last SPAN", ),
+    FLAG(OPTIONS_LETTERS | OPTIONS_CANCEL, 0, "dry-run", dry_run,
+         "change nothing, say how many it would be"),
+    VALUE(OPTIONS_LETTERS, OPTION_NUMBER, 0, "up-to", "N", up_to,
+          "requeue, purge: those with this id or a lower one, as --dry-run says", .minimum = 1,
+          .maximum = INT64_MAX),
+    VALUE(OPTIONS_CANCEL, OPTION_TEXT, 0, "cause", "CAUSE", cause,
+          "with --all: those whose last attempt failed so: retry, exit, signal, oom ...", ),
     VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "send-to", "ACTOR", send_to,
           "requeue: send to this actor instead of the recipient", ),
     FLAG(OPTIONS_LETTERS, 'a', "all", everything, "requeue, purge: all of them, without a filter"),
@@ -118,7 +130,7 @@ static const struct option table[] = {
     FLAG(OPTIONS_REPLAY, 0, "jobs", jobs, "with --follow: show also events of every job"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "show every worker and cell"),
     FLAG(OPTIONS_CANCEL, 'a', "all", everything, "all live jobs of these groups or cells"),
-    VALUE(OPTIONS_STATE, OPTION_TEXT, 0, "state", "STATE", state,
+    VALUE(OPTIONS_STATE | OPTIONS_CANCEL, OPTION_TEXT, 0, "state", "STATE", state,
           "those in this state: queued, running, backoff, delayed, succeeded ...", ),
     FLAG(OPTIONS_ENDED, 'e', "ended", ended, "show also ended jobs whose results are kept"),
     VALUE(OPTIONS_LIMIT, OPTION_NUMBER, 'n', "limit", "N", limit, "at most N of them", .minimum = 1,

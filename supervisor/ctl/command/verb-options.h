@@ -73,6 +73,10 @@ struct options {
     bool everything;
     const char *kind, *messages, *state;
     bool actor;
+    bool dry_run;
+    usec_t older_than;
+    int64_t up_to; /* id of a dead letter; 0 = not given */
+    const char *cause, *of_key;
     bool kept;                   /* lines that the supervisor keeps */
     bool partial, allow_empty;   /* of a reload */
     const char *output, *format; /* of metrics */

@@ -18,17 +18,21 @@
 static bool has_filter(const struct options *options)
 {
     return options->from || options->to || options->type || options->reason || options->of_job ||
-           options->since > 0;
+           options->since > 0 || options->older_than > 0 || options->of_key;
 }
 
 static json_t *filter_parameters(const struct options *options, const char *queue)
 {
     const usec_t since = usec_sub(clock_realtime(), options->since);
 
-    return json_pack("{s:{s:s, s:s*, s:s*, s:s*, s:o*, s:s*, s:o*}}", "filter", "queue", queue,
-                     "sender", options->from, "recipient", options->to, "type", options->type,
-                     "reason", field_enum_new(options->reason), "job", options->of_job, "since_at",
-                     options->since > 0 ? field_given(since) : NULL);
+    const usec_t until = usec_sub(clock_realtime(), options->older_than);
+
+    return json_pack("{s:{s:s, s:s*, s:s*, s:s*, s:o*, s:s*, s:s*, s:o*, s:o*}}", "filter", "queue",
+                     queue, "sender", options->from, "recipient", options->to, "type",
+                     options->type, "reason", field_enum_new(options->reason), "job",
+                     options->of_job, "key", options->of_key, "since_at",
+                     options->since > 0 ? field_given(since) : NULL, "until_at",
+                     options->older_than > 0 ? field_given(until) : NULL);
 }
 
 /*
@@ -160,8 +164,21 @@ static int show_one(struct invocation *invocation, const char *operand)
     return call_print(invocation, CALL_ACTORS "GetDeadLetter", parameters, false, show_letter);
 }
 
+/* Says what a dry run has found; returns whether it was one. */
+static bool show_dry_run(const struct invocation *invocation, const json_t *reply, uint64_t n,
+                         const char *what)
+{
+    if (!field_has(reply, "up_to"))
+        return false;
+    terminal_print(&invocation->out, "%s would be %s; --up-to %lld makes it these", COUNT(n), what,
+                   (long long)field_int(reply, "up_to"));
+    return true;
+}
+
 static void show_requeued(const struct invocation *invocation, const json_t *reply)
 {
+    if (show_dry_run(invocation, reply, field_count(reply, "requeued"), "sent again"))
+        return;
     if (invocation->options.quiet)
         return;
     if (field_has(reply, "job"))
@@ -190,7 +207,8 @@ static int requeue(struct invocation *invocation, json_t *parameters)
 
 static void show_purged(const struct invocation *invocation, const json_t *reply)
 {
-    if (!invocation->options.quiet)
+    if (!show_dry_run(invocation, reply, field_count(reply, "purged"), "purged") &&
+        !invocation->options.quiet)
         terminal_print(&invocation->out, "%s purged", COUNT(field_count(reply, "purged")));
 }
 
@@ -233,6 +251,17 @@ static const struct action *find_action(const char *name)
     return NULL;
 }
 
+static json_t *bulk_parameters(const struct options *options, const char *queue)
+{
+    json_t *parameters = filter_parameters(options, queue);
+
+    if (parameters && options->dry_run)
+        json_object_set_new(parameters, "dry_run", json_true());
+    if (parameters && options->up_to > 0)
+        json_object_set_new(parameters, "up_to", json_integer(options->up_to));
+    return parameters;
+}
+
 /* Changes what a filter matches. */
 static int change_filtered(struct invocation *invocation, const struct action *action,
                            const char *queue)
@@ -240,16 +269,18 @@ static int change_filtered(struct invocation *invocation, const struct action *a
     const struct options *options = &invocation->options;
 
     if (has_filter(options) != options->everything)
-        return action->several(invocation, filter_parameters(options, queue));
+        return action->several(invocation, bulk_parameters(options, queue));
     complain(options->everything ? "a filter and --all cannot be combined"
                                  : "ids, a filter (--to, --reason ...) or --all is missing");
     return EXIT_USAGE;
 }
 
-static int each_id(struct invocation *invocation, const struct action *action)
+static int each_id(struct invocation *invocation, const struct action *action, size_t first)
 {
-    if (!has_filter(&invocation->options) && !invocation->options.everything)
-        return invocation_each(invocation, 1, action->one);
+    const struct options *options = &invocation->options;
+
+    if (!has_filter(options) && !options->everything && !options->dry_run && options->up_to == 0)
+        return invocation_each(invocation, first, action->one);
     complain("ids cannot be combined with a filter or --all");
     return EXIT_USAGE;
 }
@@ -264,9 +295,19 @@ int verb_dead_letters(struct invocation *invocation)
     if (!name || (strcmp(name, "list") == 0 && !ids))
         return list(invocation, queue);
     if (action && ids)
-        return each_id(invocation, action);
+        return each_id(invocation, action, 1);
     if (action && action->several)
         return change_filtered(invocation, action, queue);
     complain("usage: troupectl %s [list | show ID... | requeue [ID...] | purge [ID...]]", verb);
     return EXIT_USAGE;
+}
+
+/* The verbs retry and purge: the same for dead letters, without the first word. */
+int verb_retry(struct invocation *invocation)
+{
+    const bool retry = strcmp(invocation->verb->name, "retry") == 0;
+    const struct action *action = find_action(retry ? "requeue" : "purge");
+
+    return invocation->n_operands > 0 ? each_id(invocation, action, 0)
+                                      : change_filtered(invocation, action, "dead_letters");
 }

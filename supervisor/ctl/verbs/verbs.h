@@ -36,6 +36,7 @@ int verb_actors(struct invocation *invocation);
 int verb_exchanges(struct invocation *invocation);
 int verb_subscribe(struct invocation *invocation);
 int verb_unsubscribe(struct invocation *invocation);
+int verb_retry(struct invocation *invocation);
 int verb_dead_letters(struct invocation *invocation);
 int verb_help(struct invocation *invocation);
 int verb_complete(struct invocation *invocation);

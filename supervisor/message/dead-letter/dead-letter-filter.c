@@ -26,6 +26,13 @@ static bool address_matches(const char *address, const char *wanted)
            (address[size] == '\0' || address[size] == '/');
 }
 
+static bool has_key(const struct dead_letter *letter, const char *key)
+{
+    const size_t size = letter->topic.key_size;
+
+    return size > 0 && size == strlen(key) && memcmp(letter->topic.key, key, size) == 0;
+}
+
 bool dead_letter_matches(const struct dead_letter *letter, const struct dead_letter_filter *filter)
 {
     if (filter->queue >= 0 && filter->queue != (int)dead_letter_queue_of(letter->reason))
@@ -41,7 +48,9 @@ bool dead_letter_matches(const struct dead_letter *letter, const struct dead_let
         return false;
     if (filter->job && (!letter->job || strcmp(letter->job, filter->job) != 0))
         return false;
-    return letter->at >= filter->since;
+    if (filter->key && !has_key(letter, filter->key))
+        return false;
+    return letter->at >= filter->since && (filter->until == 0 || letter->at <= filter->until);
 }
 
 void dead_letter_walk_begin(struct dead_letter_walk *walk, struct dead_letters *letters,

@@ -169,7 +169,8 @@ struct dead_letter_filter {
     const char *sender, *recipient; /* that address or one below it: "group" finds "group/0" */
     const char *type;               /* that type or a child of it */
     const char *job;
-    usec_t since; /* realtime */
+    const char *key;
+    usec_t since, until; /* realtime; until 0 = no limit */
 };
 #define DEAD_LETTER_FILTER_ANY                                                                     \
     {                                                                                              \
