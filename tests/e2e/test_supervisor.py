@@ -171,7 +171,8 @@ class Forbidden(TestCase):
     def test_without_io_uring_it_uses_epoll_and_says_why_in_one_line(self):
         for error, reason in ("EPERM", "seccomp"), ("ENOSYS", "this kernel has no io_uring"):
             with self.subTest(error=error):
-                s = self.started({"actor": actor(2)}, wrapper=[helper("forbid"), "io_uring_setup", error])
+                s = self.started({"actor": actor(2)}, wrapper=[helper("forbid"), "io_uring_setup", error],
+                                 environment={"TROUPE_LOOP": ""})
                 [line] = [line for line in s.log().splitlines() if "epoll" in line]
                 self.assertRegex(line, f"notice: the event loop uses epoll.*{reason}")
                 info = s.call("GetInfo")
