@@ -270,7 +270,7 @@ class Continuity(TestCase):
         os.kill(worker, signal.SIGSTOP)
         s.write("mail.group", mail("1ms"))
         s.call("Reload")
-        s.wait_worker("mail/a/0", "stopping")
+        s.until(lambda: s.worker("mail/a/0")["state"] == "stopping")
         s.crash()
         job = s.create("mail", "echo a", key="a")
         os.kill(worker, signal.SIGKILL)
