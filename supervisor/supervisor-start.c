@@ -384,6 +384,17 @@ void supervisor_open_cgroups(struct supervisor *supervisor)
         log_notice("cgroups: %s", missing);
 }
 
+/* Without cells, nothing else looks at it. */
+static void review_drains(const struct registry *registry)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(registry, &cursor)))
+        if (group->cells.n_cells == 0)
+            group_review_drain(group);
+}
+
 int supervisor_start_groups(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
@@ -404,6 +415,7 @@ int supervisor_start_groups(struct supervisor *supervisor)
     control_adopt_clients(supervisor->control, &parts->process.held);
     supervisor_restore_saved(supervisor, UPGRADE_MESSAGES);
     process_context_settle(&parts->process);
+    review_drains(&parts->registry);
     order_start(&parts->registry);
     return r;
 }

@@ -7,13 +7,19 @@
 #include "supervisor/group/cell/cell-private.h"
 #include <inttypes.h>
 
+/* Whether there may be jobs on disk that are not counted yet. */
+static bool is_unread(const struct group *group)
+{
+    return group->restores || (!group->restored && group_store_is_opening(group));
+}
+
 /* Jobs that nobody hands out do not end. */
 static bool is_worked_off(const struct group *group)
 {
     const struct job_counts *counts = &group->counts;
     const bool hands_out = group->wanted && !group->paused && !group_is_blocked(group);
 
-    if (group->restores || counts->n[JOBS_RUNNING] > 0 || counts->n[JOBS_ENDING] > 0)
+    if (is_unread(group) || counts->n[JOBS_RUNNING] > 0 || counts->n[JOBS_ENDING] > 0)
         return false;
     return !hands_out || job_counts_queued(counts) == 0;
 }
@@ -35,8 +41,10 @@ void group_review_drain(struct group *group)
 
 void group_drain(struct group *group)
 {
-    if (group->draining)
+    if (group->draining) {
+        group_review_drain(group); /* what keeps workers from jobs may have come since */
         return;
+    }
     group->draining = true;
     group_tell(group, LOG_LEVEL_NOTICE, "group.draining",
                "drains: it takes no new jobs, and works off what it has");

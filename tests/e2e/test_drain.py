@@ -86,6 +86,26 @@ class Drain(TestCase):
         s.crash()
         self.assertEqual(s.do("kept", "echo")["state"], "succeeded")
 
+    def test_M9_a_keyed_group_without_cells_is_drained_also_after_a_crash_and_an_upgrade(self):
+        s = self.started({"mail": actor(Pool={"Cells": "by-key"})})
+        self.assertEqual(s.call("Drain", target="mail", wait=True), {"left": 0})
+        s.crash()
+        self.assertIs(s.group("mail")["drained"], True)
+        s.ctl("upgrade", check=True)
+        self.assertIs(s.group("mail")["drained"], True)
+        self.assertEqual(s.call("Drain", target="mail", wait=True), {"left": 0})
+
+    def test_M9_a_job_that_waits_for_its_next_attempt_does_not_hold_it_up_without_workers(self):
+        s = self.started({"actor": actor(Restart={**QUICK, "MinSec": "1h", "MaxSec": "1h"}, Resources={"LimitCORE": 0},
+                                         Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h"})})
+        bell = Bell(s, "bell")
+        s.wait_job_state(s.create("actor", "crash kill"), "backoff")  # after the next death, the worker is not back for an hour
+        s.create("actor", f"wait {bell.path}\ncrash kill", id="held")
+        s.until(lambda: s.job("held").get("started_at"))
+        s.call("Drain", target="actor")
+        bell.ring()
+        self.assertEqual(s.call("Drain", target="actor", wait=True), {"left": 2})
+
     def test_M9_troupectl_waits_for_all_groups(self):
         s = self.started({"actor": actor(), "other": actor(), "service": ini("/bin/sleep infinity", Group={"Type": "service"})})
         bell = self.held(s)

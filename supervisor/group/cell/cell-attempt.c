@@ -44,6 +44,8 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay)
     job_set_state(job, JOB_BACKOFF);
     list_push_back(&cell->backoff, &job->link);
     job_count(&cell->counts, JOBS_BACKOFF, 1);
+    if (cell->group->draining)
+        cell_wake(cell); /* nothing else may run, and no worker come */
     if (cell_set_alarm(cell, job, delay, 0) < 0)
         cell_resume_job(job); /* without memory to wait */
     else
