@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A program on a terminal of its own: what it has drawn so far, and keys for it."""
+import codecs
 import fcntl
 import os
 import pty
@@ -25,6 +26,7 @@ class Screen:
     def __init__(self, test, command, rows=24, columns=100, **environment):
         self.test, self.rows, self.columns = test, rows, columns
         self.raw, self.pending = "", ""
+        self.decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._blank()
         self.fd, self.end = pty.openpty()
         self.before = termios.tcgetattr(self.end)
@@ -164,7 +166,7 @@ class Screen:
         ready, _, _ = select.select([self.fd], [], [], max(0, seconds))
         if not ready:
             return False
-        data = os.read(self.fd, 65536).decode(errors="replace")
+        data = self.decoder.decode(os.read(self.fd, 65536))
         self.raw += data
         self._draw(data)
         return True

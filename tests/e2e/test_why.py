@@ -5,9 +5,11 @@ import os
 import signal
 import sqlite3
 
-from troupe import ACTOR, Bell, TestCase, ini
+from troupe import ACTOR, LIMIT, Bell, TestCase, ini
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+# A worker that is asked to end is not killed before the test has looked at it.
+PATIENT = {"TimeoutStopSec": "infinity"}
 SLOW = {"MinSec": "1h", "MaxSec": "1h", "Random": 0}
 
 
@@ -76,7 +78,7 @@ class Why(TestCase):
         self.assertEqual(self.causes(s, "actor"), [("busy", "actor")])
 
     def test_M7_handed_over_and_cancelling(self):
-        s = self.started({"actor": actor(Pool={"Prefetch": 2})})
+        s = self.started({"actor": actor(Pool={"Prefetch": 2}, Worker=PATIENT)})
         first = self.busy(s)
         s.create("actor", "echo", id="second")
         self.assertEqual(self.causes(s, job="second"), [("handed_over", "actor/0")])
@@ -116,7 +118,7 @@ class Why(TestCase):
         self.assertEqual(self.causes(s, "actor/0"), [("failed", "actor/0")])
 
     def test_M7_stopped_and_stopping(self):
-        s = self.started({"actor": actor()})
+        s = self.started({"actor": actor(Worker=PATIENT)})
         self.busy(s)
         s.call("Stop", target="actor/0")
         self.assertEqual(self.causes(s, "actor"), [("stopping", "actor")])
@@ -184,7 +186,7 @@ class Why(TestCase):
         s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
         s.start()
         s.stop()
-        with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None)) as connection:
+        with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             s.start()
             self.assertEqual(self.causes(s, "kept"), [("store", "kept")])
@@ -198,7 +200,7 @@ class Why(TestCase):
         s.start()
         bell = Bell(s, "bell")
         s.create("kept", f"wait {bell.path}\necho", id="job")
-        with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None)) as connection:
+        with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             bell.ring()
             s.until(lambda: self.causes(s, job="job") == [("writing", "kept")])
