@@ -106,6 +106,23 @@ class Drain(TestCase):
         bell.ring()
         self.assertEqual(s.call("Drain", target="actor", wait=True), {"left": 2})
 
+    def test_M9_a_job_on_disk_is_worked_off_although_it_is_read_after_the_start(self):
+        s = self.supervisor({"kept": actor(Restart={**QUICK, "MinSec": "1h", "MaxSec": "1h"}, Resources={"LimitCORE": 0},
+                                           Jobs={"Durable": "yes", "MaxRetries": 0})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        for _ in range(2):  # after the second death, the worker is not back for an hour
+            s.do("kept", "crash kill")
+        s.wait_worker("kept/0", "backoff")
+        s.create("kept", "echo", id="job")
+        s.call("Drain", target="kept")
+        s.crash()
+        s.until(lambda: s.group("kept")["queued"] == 1)
+        self.assertIs(s.group("kept")["drained"], False)
+        s.call("Restart", target="kept")
+        self.drained(s, "kept")
+        self.assertEqual(s.wait_job("job")["state"], "succeeded")
+
     def test_M9_troupectl_waits_for_all_groups(self):
         s = self.started({"actor": actor(), "other": actor(), "service": ini("/bin/sleep infinity", Group={"Type": "service"})})
         bell = self.held(s)
