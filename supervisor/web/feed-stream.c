@@ -88,20 +88,21 @@ void feed_stop(struct feed *feed)
     }
 }
 
-static ssize_t copy_from(const char *text, size_t *offset, char *buffer, size_t max, bool *ret_all)
+/* Returns how much was copied; `*ret_all`: nothing of the text is left. */
+static size_t copy_from(const char *text, size_t *offset, char *buffer, size_t max, bool *ret_all)
 {
     size_t left = strlen(text) - *offset, size = left < max ? left : max;
 
     memcpy(buffer, text + *offset, size);
     *offset += size;
     *ret_all = size == left;
-    return (ssize_t)size;
+    return size;
 }
 
-static ssize_t send_greeting(struct stream *stream, char *buffer, size_t max)
+static size_t send_greeting(struct stream *stream, char *buffer, size_t max)
 {
     bool all;
-    ssize_t n = copy_from(stream->greeting, &stream->offset, buffer, max, &all);
+    size_t n = copy_from(stream->greeting, &stream->offset, buffer, max, &all);
 
     if (all) {
         free(TAKE_PTR(stream->greeting));
@@ -110,29 +111,40 @@ static ssize_t send_greeting(struct stream *stream, char *buffer, size_t max)
     return n;
 }
 
+/* As many pieces as there is room for: who takes them one by one falls behind in a flood. */
+static size_t send_pieces(struct stream *stream, char *buffer, size_t max)
+{
+    const struct feed *feed = stream->feed;
+    size_t n = 0;
+    bool all = true;
+
+    while (all && stream->next < feed->next && n < max) {
+        n += copy_from(feed->pieces[stream->next % FEED_KEPT], &stream->offset, buffer + n, max - n,
+                       &all);
+        if (all) {
+            stream->next++;
+            stream->offset = 0;
+        }
+    }
+    return n;
+}
+
 static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size_t max)
 {
     struct stream *stream = userdata;
     const struct feed *feed = stream->feed;
-    bool all;
-    ssize_t n;
 
     (void)position;
     if (stream->over || stream->next < feed->first)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (stream->greeting)
-        return send_greeting(stream, buffer, max);
+        return (ssize_t)send_greeting(stream, buffer, max);
     if (stream->next == feed->next) {
         stream->suspended = true;
         MHD_suspend_connection(stream->connection);
         return 0;
     }
-    n = copy_from(feed->pieces[stream->next % FEED_KEPT], &stream->offset, buffer, max, &all);
-    if (all) {
-        stream->next++;
-        stream->offset = 0;
-    }
-    return n;
+    return (ssize_t)send_pieces(stream, buffer, max);
 }
 
 static void free_stream(void *userdata)

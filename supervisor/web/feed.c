@@ -12,8 +12,9 @@
 
 #define PAUSE_MIN (250 * USEC_PER_MSEC)
 #define PAUSE_MAX (4 * USEC_PER_SEC)
-/* In one turn, so that other browsers are served between them. */
-#define REPLIES_PER_TURN 64
+/* In one turn: not more than what a browser is sent in it, or a flood would overtake those that
+ * keep up. */
+#define REPLIES_PER_TURN 16
 
 void feed_init(struct feed *feed, const char *socket)
 {
@@ -79,6 +80,7 @@ static void forward(struct feed *feed, const json_t *reply)
 
 static void receive(struct feed *feed, usec_t now)
 {
+    feed->unfinished = false;
     for (unsigned n = 0; n < REPLIES_PER_TURN; n++) {
         struct varlink_reply reply;
         int r = varlink_client_receive(&feed->client, &reply);
@@ -101,10 +103,15 @@ static void receive(struct feed *feed, usec_t now)
             return;
         }
     }
+    feed->unfinished = true;
 }
 
 void feed_prepare(struct feed *feed, struct poller *poller)
 {
+    /* Replies that were read already do not make the descriptor readable; and the last stream may
+     * have ended after feed_run(). */
+    if (feed->client.fd >= 0 && (feed->unfinished || feed->n_streams == 0))
+        poller_until(poller, 0);
     if (feed->n_streams == 0)
         return;
     if (feed->client.fd >= 0)

@@ -25,6 +25,7 @@ struct feed {
     struct varlink_client client;
     size_t place; /* of the connection in the poller */
     bool here;
+    bool unfinished; /* there may be replies that were read, but not taken */
     usec_t retry_at, pause, heartbeat_at;
     struct list streams;
     unsigned n_streams;
