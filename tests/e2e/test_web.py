@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -126,6 +127,20 @@ class Telling(WebTest):
         self.assertEqual(supervisor.call("GetInfo")["clients"], 2)
         events.close()
         supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
+
+    def test_M5_the_last_stream_ends_the_connection_to_the_supervisor(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        for _ in range(20):
+            stream = web.raw(f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+            said = b""
+            while b"event: here" not in said:
+                said += stream.recv(1 << 16)
+            # Nothing else is under way, which could wake it, and the end comes in one piece: a reset.
+            supervisor.until(lambda: supervisor.status_field("State", web.process.pid) == "S")
+            stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.close()
+            supervisor.until(lambda: supervisor.call("GetInfo")["clients"] == 1)
 
 
 class Away(WebTest):
@@ -277,8 +292,9 @@ class Bounds(WebTest):
         web = Web(self, "/nowhere")
         garbage = (b"\0\n" * 100, b"GET\r\n\r\n", b"\r\n\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00", bytes(range(256)) * 16)
         for connection in [web.raw(data) for data in garbage]:
-            with contextlib.suppress(ConnectionResetError):
+            with contextlib.suppress(OSError):  # ENOTCONN: it is closed already
                 connection.shutdown(socket.SHUT_WR)
+            with contextlib.suppress(ConnectionResetError):
                 while connection.recv(1 << 16):
                     pass
         self.assertEqual(web.status("/"), 200)
@@ -329,6 +345,17 @@ class Bounds(WebTest):
         for _ in range(300):
             supervisor.call("Pause", target="work")
             supervisor.call("Resume", target="work")
+            events.wait("event", type="group.resumed")
+
+    def test_M5_a_flood_of_events_reaches_a_browser_that_reads(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        events = web.events()
+        events.wait("here")
+        with web.stopped():
+            for _ in range(300):
+                supervisor.call("Pause", target="work")
+                supervisor.call("Resume", target="work")
         for _ in range(300):
             events.wait("event", type="group.resumed")
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """A real troupe-web for the tests, and what a browser does with it. Waits for events, as troupe.py."""
+import contextlib
 import http.client
 import json
 import os
 import re
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -50,6 +52,16 @@ class Web:
         if failed(self.test) or status != 0:
             print(f"---- troupe-web\n{self.log.decode(errors='replace')[-20000:]}----", file=sys.stderr)
         self.test.assertEqual(status, 0, "exit status of troupe-web after SIGTERM")
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """Stops troupe-web within the block."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
