@@ -7,9 +7,10 @@ import unittest
 from test_in_flight import copy_programs
 from test_life import actor
 from test_upgrade import install_script
-from troupe import Bell, TestCase, text
+from troupe import HAS_IO_URING, Bell, TestCase, text
 
 
+@unittest.skipUnless(HAS_IO_URING, "io_uring is not available here")
 class Successors(TestCase):
     def with_loop(self, loop):
         """A supervisor with this loop, and the pid of its worker."""

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPED, Bell, TestCase, Varlink, ended, helper, \
+from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPED, Bell, TestCase, Varlink, ended, helper, \
     ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -441,6 +441,7 @@ class Idle(TestCase):
                 self.assertEqual(self.wake_ups(s, pids, 3), 0)
 
 
+@unittest.skipUnless(HAS_IO_URING, "io_uring is not available here")
 class BackEnds(TestCase):
     def test_the_loop_can_be_chosen_and_is_told(self):
         for loop in "io_uring", "epoll":
