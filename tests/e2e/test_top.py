@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """troupectl top: M4, on a terminal and on a pipe."""
+import os
 import signal
 import subprocess
 import unittest
@@ -135,6 +136,29 @@ class Top(TestCase):
         screen.process.send_signal(signal.SIGTERM)
         self.assertEqual(screen.wait_end(), 130)
         self.assertTrue(screen.is_restored())
+
+    def test_M4_a_second_signal_restores_the_terminal_while_the_supervisor_hangs(self):
+        s = self.started({"alpha": actor(1)})
+        screen = self.top(s, "--timeout", "1h")
+        with s.stopped():
+            screen.press("p")
+            while screen.process.poll() is None:
+                screen.process.send_signal(signal.SIGTERM)
+                screen._read(0.01)
+            self.assertEqual(screen.wait_end(), 130)
+        self.assertTrue(screen.is_restored())
+        self.assertIn("\x1b[?25h", screen.raw, "the cursor is shown again")
+
+    def test_M4_it_ends_with_its_terminal_though_nobody_hangs_up(self):
+        s = self.started({"alpha": actor(1)})
+        hangup = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # inherited, as from nohup
+        try:
+            screen = self.top(s)
+        finally:
+            signal.signal(signal.SIGHUP, hangup)
+        os.close(screen.fd)
+        screen.fd = os.open("/dev/null", os.O_RDONLY)
+        self.assertEqual(screen.process.wait(LIMIT), 0)
 
     def test_M4_it_goes_on_after_an_upgrade_and_a_crash(self):
         s = self.started({"alpha": actor(1)})

@@ -11,5 +11,9 @@
 /* Starts catching signals; the first one interrupts waits (EINTR). Forgets earlier signals. */
 void interrupt_catch(void);
 
+/* Has `fn` run before the second signal exits; NULL = nothing. It may only do what signal handlers
+ * may. */
+void interrupt_before_exit(void (*fn)(void));
+
 /* Whether the first signal has arrived. */
 bool interrupt_seen(void);

@@ -404,7 +404,8 @@ static void on_list_key(struct top *top, int key)
 
 void top_on_key(struct top *top, int key)
 {
-    if (key == TOP_KEY_NONE || key == TOP_KEY_RESIZE)
+    top->ends |= key == TOP_KEY_GONE;
+    if (key == TOP_KEY_GONE || key == TOP_KEY_NONE || key == TOP_KEY_RESIZE)
         return;
     top->message[0] = '\0';
     if (*top->asked.question != '\0')

@@ -5,10 +5,19 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <curses.h>
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <term.h>
+#include <termios.h>
+#include <unistd.h>
 #include <wchar.h>
 
 static SCREEN *screen;
+
+/* For top_screen_abandon(). */
+static struct termios settings_before;
+static char end_sequences[256];
 
 enum pair {
     PAIR_RED = 1,
@@ -26,12 +35,32 @@ static void open_colors(void)
     (void)init_pair(PAIR_YELLOW, COLOR_YELLOW, -1);
 }
 
+static void prepare_to_abandon(void)
+{
+    static const char *const names[] = {"sgr0", "cnorm", "rmkx", "rmcup"};
+    size_t used = 0;
+
+    for (size_t i = 0; i < ELEMENTS(names); i++) {
+        const char *text = tigetstr(names[i]);
+
+        /* One with a delay, as of old terminals, is for tputs(3) only. */
+        if (text && text != (const char *)-1 && !strstr(text, "$<") &&
+            used + strlen(text) < sizeof(end_sequences)) {
+            strcpy(end_sequences + used, text);
+            used += strlen(text);
+        }
+    }
+}
+
 bool top_screen_open(bool colors)
 {
+    if (tcgetattr(STDOUT_FILENO, &settings_before) < 0)
+        return false;
     screen = newterm(NULL, stdout, stdin);
     if (!screen)
         return false;
     (void)set_term(screen);
+    prepare_to_abandon();
     if (colors)
         open_colors();
     (void)cbreak();
@@ -50,6 +79,12 @@ void top_screen_close(void)
     (void)endwin();
     delscreen(screen);
     screen = NULL;
+}
+
+void top_screen_abandon(void)
+{
+    (void)!write(STDOUT_FILENO, end_sequences, strlen(end_sequences));
+    (void)tcsetattr(STDOUT_FILENO, TCSANOW, &settings_before);
 }
 
 unsigned top_screen_width(void)
@@ -157,6 +192,14 @@ static const struct {
     {KEY_F(10), 'q'},
 };
 
+/* Then getch() returns at once, again and again. */
+static bool is_gone(void)
+{
+    struct pollfd terminal = {.fd = STDIN_FILENO};
+
+    return poll(&terminal, 1, 0) == 1 && terminal.revents != 0;
+}
+
 int top_screen_key(int milliseconds)
 {
     int key;
@@ -164,7 +207,7 @@ int top_screen_key(int milliseconds)
     timeout(milliseconds);
     key = getch();
     if (key == ERR)
-        return TOP_KEY_NONE;
+        return is_gone() ? TOP_KEY_GONE : TOP_KEY_NONE;
     for (size_t i = 0; i < ELEMENTS(KEYS); i++)
         if (KEYS[i].curses == key)
             return KEYS[i].ours;

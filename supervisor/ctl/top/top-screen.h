@@ -7,6 +7,7 @@
 
 /* Keys beside characters. */
 enum {
+    TOP_KEY_GONE = -2, /* the terminal is gone: no key will come */
     TOP_KEY_NONE = -1, /* nothing came in time, or a signal */
     TOP_KEY_UP = 0x110000,
     TOP_KEY_DOWN,
@@ -26,6 +27,8 @@ enum {
 bool top_screen_open(bool colors);
 /* Restores the terminal. Idempotent. */
 void top_screen_close(void);
+/* The same for a signal handler of a process that ends. */
+void top_screen_abandon(void);
 
 unsigned top_screen_width(void);
 unsigned top_screen_height(void);

@@ -106,7 +106,9 @@ static int run(struct top *top)
     top->connected = true;
     if (top->choice.everything)
         open_groups(top);
+    interrupt_before_exit(top_screen_abandon);
     run_screen(top);
+    interrupt_before_exit(NULL);
     top_screen_close();
     return interrupt_seen() ? EXIT_INTERRUPTED : EXIT_OK;
 }
