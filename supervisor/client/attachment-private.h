@@ -2,8 +2,7 @@
 #pragma once
 
 /* Internal interface between attachment.c (rings, life, LOOKUP, CANCEL), attachment-submit.c
- * (SUBMIT), attachment-waiter.c (WAIT and DONE), attachment-hold.c (across a crash) and
- * attachment-save.c (across an upgrade). */
+ * (SUBMIT), attachment-waiter.c (WAIT and DONE) and attachment-hold.c (across supervisors). */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
@@ -81,11 +80,6 @@ void attachment_on_turn(struct cell_waiter *waiter);
 int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int r);
 int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
                                const struct job *job);
-
-/* ---- attachment-save.c ---- */
-
-/* As attachment_found_fn, after an upgrade: for the end of a job whose result is not kept. */
-int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
 /* ---- attachment-search.c ---- */
 
