@@ -53,9 +53,6 @@ extern const struct endpoint_handler ATTACHMENT_ENDPOINT;
 /* Answers a CANCEL of a job whose cancellation was requested before. */
 int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie);
 
-/* As attachment_found_fn, for a CANCEL. */
-int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job);
-
 /* Makes the actor of this name, "@3". */
 int attachment_new_actor(struct attachment *attachment, const char *name);
 
@@ -87,25 +84,10 @@ int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
  */
 typedef int (*attachment_found_fn)(struct attachment *attachment, uint64_t cookie, struct job *job);
 
-/* A job that is looked for. */
-struct search {
-    struct job_lookup lookup;
-    struct list link; /* among the attachment's searches */
-    struct attachment *attachment;
-    struct protocol_id id;
-    uint64_t cookie;
-    attachment_found_fn found;
-    struct job *job; /* with a reference; NULL = there is none */
-    int error;       /* 0, or why that is not known: CELL_E_* or -errno */
-};
-
 /* Finds the job of a record and calls `found`, now or when it was read from disk. Returns what it
  * returned, or 0. */
 int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
                         attachment_found_fn found);
-/* The same for a record that was consumed: without room, the answer waits. Returns 0 or -ENOMEM. */
-int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
-                      attachment_found_fn found);
 
 /* Sends answers while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_searched(struct attachment *attachment);
@@ -116,9 +98,6 @@ void attachment_drop_searches(struct attachment *attachment);
 
 /* As struct endpoint_handler's record(). */
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record);
-
-/* As attachment_found_fn, for a WAIT. */
-int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
 /* Adds a waiter on a live job, whose changed() is attachment_on_change(). */
 void attachment_wait(struct attachment *attachment, struct job_waiter *waiter);

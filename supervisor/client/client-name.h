@@ -9,7 +9,9 @@
 #define CLIENT_NAME_SIZE  24 /* with the NUL */
 #define CLIENT_NUMBER_MAX ((uint64_t)INT64_MAX / 2)
 
+/* Writes "@" and the number. */
 void client_name_write(char ret[CLIENT_NAME_SIZE], uint64_t number);
 
-/* Returns whether client_name_write() can have written it, with the number. */
+/* Returns whether client_name_write() can have written it, with a number from 1 to
+ * CLIENT_NUMBER_MAX; then sets `*ret`. */
 bool client_name_read(const char *name, uint64_t *ret);

@@ -120,7 +120,8 @@ struct store_stats {
 };
 struct store_stats store_stats(struct store *store);
 
-/* What of that an upgrade hands over. Without a store (NULL) nothing is saved or restored. */
+/* What of that an upgrade hands over, as a row of this kind. Without a store (NULL) nothing is
+ * saved or restored. 0 or -errno; -EBADMSG: the row is damaged. */
 #define STORE_TALLY_ROW "store-tally"
 int store_tally_save(struct store *store, struct saver *saver);
 int store_tally_restore_row(struct store *store, struct saved_reader *row);

@@ -10,7 +10,8 @@
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "            \
     "require-trusted-types-for 'script'; trusted-types 'none'"
 
-void answer_harden(struct MHD_Response *response)
+/* Adds the headers that keep a page of ours to itself. */
+static void harden(struct MHD_Response *response)
 {
     static const struct {
         const char *name, *value;
@@ -33,7 +34,7 @@ enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
     enum MHD_Result r = MHD_NO;
 
     if (response) {
-        answer_harden(response);
+        harden(response);
         r = MHD_queue_response(connection, status, response);
         MHD_destroy_response(response);
     }
@@ -140,7 +141,8 @@ enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *so
     return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE, reason, NULL);
 }
 
-unsigned answer_status_of(const char *error)
+/* The HTTP status for an error of the supervisor, by its full name. */
+static unsigned status_of(const char *error)
 {
     static const struct {
         const char *name;
@@ -171,6 +173,6 @@ unsigned answer_status_of(const char *error)
 enum MHD_Result answer_error(struct MHD_Connection *connection, const struct varlink_reply *reply)
 {
     return answer_json(
-        connection, answer_status_of(reply->error),
+        connection, status_of(reply->error),
         json_pack("{s:s, s:O}", "error", reply->error, "parameters", reply->parameters));
 }

@@ -6,9 +6,6 @@
 #include "supervisor/web/question.h"
 #include <microhttpd.h>
 
-/* Adds the headers that keep a page of ours to itself. */
-void answer_harden(struct MHD_Response *response);
-
 /* Sends it and gives up the reference; NULL = out of memory. */
 enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
                             struct MHD_Response *response);
@@ -27,6 +24,3 @@ enum MHD_Result answer_refusal(struct MHD_Connection *connection, unsigned statu
 /* Answers with why the supervisor did not reply, or with its error. */
 enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *socket, int failure);
 enum MHD_Result answer_error(struct MHD_Connection *connection, const struct varlink_reply *reply);
-
-/* The HTTP status for an error of the supervisor, by its full name. */
-unsigned answer_status_of(const char *error);

@@ -16,6 +16,3 @@ void feed_drop_pieces(struct feed *feed);
 /* Looks which browsers are gone. */
 void feed_prepare_streams(struct feed *feed, struct poller *poller);
 void feed_run_streams(struct feed *feed, const struct poller *poller);
-
-/* The text of an event of the stream; the caller owns it. NULL = out of memory. */
-char *feed_format(const char *type, const json_t *data);

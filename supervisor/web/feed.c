@@ -28,7 +28,8 @@ void feed_deinit(struct feed *feed)
     feed_drop_pieces(feed);
 }
 
-char *feed_format(const char *type, const json_t *data)
+/* The text of an event of the stream; the caller owns it. NULL = out of memory. */
+static char *format(const char *type, const json_t *data)
 {
     _cleanup_free_ char *text = data ? json_dumps(data, JSON_COMPACT) : NULL;
     char *piece;
@@ -41,7 +42,7 @@ char *feed_format(const char *type, const json_t *data)
 
 static void say(struct feed *feed, const char *type, json_t *data)
 {
-    feed_add(feed, feed_format(type, data));
+    feed_add(feed, format(type, data));
     json_decref(data);
 }
 

@@ -119,7 +119,9 @@ static int make_socket(const union address *address, int size)
     return TAKE_FD(fd);
 }
 
-int listen_bind(const char *text, bool allow_remote)
+/* Returns a socket that listens on "127.0.0.1:80", "[::1]:80" or "80". Prints errors; -errno then.
+ */
+static int open_address(const char *text, bool allow_remote)
 {
     union address address;
     int size = parse(text, &address), fd;
@@ -171,7 +173,7 @@ int listen_open(const struct options *options, int fds[OPTIONS_LISTEN_MAX])
     if (n > 0)
         return r < 0 ? r : n;
     for (n = 0; n < (int)options->n_listen; n++) {
-        fds[n] = listen_bind(options->listen[n], options->allow_remote);
+        fds[n] = open_address(options->listen[n], options->allow_remote);
         if (fds[n] < 0)
             return fds[n];
     }

@@ -11,6 +11,3 @@
  * Refuses addresses that other machines can reach unless the options allow that.
  */
 int listen_open(const struct options *options, int fds[OPTIONS_LISTEN_MAX]);
-
-/* As listen_open() for one address, "127.0.0.1:80", "[::1]:80" or "80". Returns a descriptor. */
-int listen_bind(const char *address, bool allow_remote);
