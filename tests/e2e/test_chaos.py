@@ -22,7 +22,7 @@ def group(size, **pool):
 class Chaos(TestCase):
     def measures(self, s):
         """Figures that must not grow."""
-        return {"descriptors": len(s.fds()), "children": len(s.children()),
+        return {"descriptors": s.n_fds_between_turns(), "children": len(s.children()),
                 "memory in KiB": s.status_field("VmRSS")}
 
     def kill_some(self, s, watch, rng, kills, working=True):
