@@ -493,8 +493,20 @@ class Supervisor:
         return len(self.fds())
 
     def children(self):
-        """Workers and services."""
-        return [pid for pid in self._family() if not self._runs_program(pid)]
+        """Workers and services. The keeper tells of an end just before it reaps, so this waits for those it has to reap."""
+        limit_at = time.monotonic() + LIMIT
+        while True:
+            children = [pid for pid in self._family() if not self._runs_program(pid)]
+            if not any(self._is_zombie(pid) for pid in children):
+                return children
+            if time.monotonic() > limit_at:
+                self.test.fail(f"one of {children} is not reaped")
+            os.sched_yield()
+
+    def _is_zombie(self, pid):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            return self.status_field("State", pid) in "ZX"
+        return True  # reaped meanwhile: what was read is out of date
 
     def status_field(self, name, pid=None):
         with open(f"/proc/{pid or self.supervisor_pid}/status", encoding="ascii") as file:
