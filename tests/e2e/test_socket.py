@@ -78,7 +78,6 @@ class Service(TestCase):
 class Misuse(TestCase):
     def setUp(self):
         self.s = self.started({"actor": ini(ACTOR, Restart={"StartLimitBurst": 0})})
-        self.fds = len(self.s.fds())
 
     def tearDown(self):
         self.assertEqual(self.s.do("actor", "echo still there")["result"], text("still there"))
