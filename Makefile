@@ -67,7 +67,11 @@ SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/% supervi
 CALLER := $(call below,supervisor/caller,*.c)
 CTL := $(filter-out %/main.c,$(call below,supervisor/ctl,*.c))
 WEB := $(filter-out %/main.c,$(call below,supervisor/web,*.c))
-WORKER := $(filter-out worker/exec/% worker/examples/%,$(call below,worker,*.c))
+WORKER := $(filter-out worker/exec/% worker/examples/% worker/python/%,$(call below,worker,*.c))
+# The extension for Python keeps to the stable ABI, so any headers will do; without them it is left out.
+PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(lastword $(sort $(wildcard /usr/include/python3*/Python.h))))
+PYTHON_MODULE := $(if $(PYTHON_INCLUDE),$(wildcard worker/python/module/*.c))
+PYTHON_FILES := $(shell find worker/python/troupe -name '*.py' -o -name '*.pyi' -o -name py.typed)
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
 UNIT_TESTS := $(call below,tests/unit,test-*.c)
 UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(call below,tests/unit,*.c))
@@ -87,7 +91,7 @@ EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 MANUALS := $(call below,supervisor worker,*.[1-8])
 INTERFACES := $(wildcard supervisor/control/*.varlink)
 OURS := $(call below,shared supervisor worker tests,*.[ch])
-PRODUCT := $(filter-out tests/%,$(filter %.c,$(OURS)))
+PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%),$(filter %.c,$(OURS)))
 SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* units/debian/* units/debian/tests/* tests/*/* worker/examples/* 2>/dev/null)
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
@@ -100,7 +104,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
-.PHONY: all run check check-programs check-unit check-stress check-e2e check-web check-clients check-layers check-chaos check-asan check-tsan \
+.PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-clients check-layers check-chaos check-asan check-tsan \
 	check-model check-valgrind check-systemd check-powercut check-vm check-packages fuzz lint fmt install install-files uninstall deb bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -125,6 +129,8 @@ $(BUILD)/obj/%.o: %.c $(STAMP)
 
 # libtroupe exports what is marked _public_ and listed in its version script, nothing else.
 $(call object,$(WORKER)): VISIBILITY = -fvisibility=hidden
+PYTHON_FLAGS := -isystem $(PYTHON_INCLUDE) -DPy_LIMITED_API=0x030B0000
+$(call object,$(PYTHON_MODULE)): VISIBILITY = -fvisibility=hidden $(PYTHON_FLAGS)
 
 # The same code with fault points: "fail the Nth call", "die at the Nth step".
 $(BUILD)/faults/obj/%.o: %.c $(STAMP)
@@ -220,6 +226,15 @@ $(BUILD)/libtroupe.a: $(call object,$(WORKER)) $(BUILD)/libshared.a
 	$(Q)$(OBJCOPY) --wildcard --keep-global-symbol='troupe_*' $(BUILD)/libtroupe.o
 	$(Q)rm -f $@ && $(AR) rcsD $@ $(BUILD)/libtroupe.o
 
+# As a package that PYTHONPATH=$(BUILD)/python finds. It brings libtroupe along, and takes Python from the program.
+$(BUILD)/python/troupe/_troupe.abi3.so: $(call object,$(PYTHON_MODULE)) $(BUILD)/libtroupe.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(LINK) -shared -Wl,--exclude-libs,ALL -o $@ $^ -lm
+
+$(BUILD)/python/troupe/%: worker/python/troupe/%
+	$(Q)install -D -m 644 $< $@
+
 # Workers that are restarted often start fast when nothing has to be linked at run time.
 LIBS_digest = $(NETTLE_LIBS)
 LIBS_provision = $(JANSSON_LIBS)
@@ -296,6 +311,13 @@ run: deps
 	+@$(again) all
 	@$(TESTS_ENVIRONMENT) worker/examples/run $(DIR)
 
+python: deps
+	$(if $(PYTHON_MODULE),,$(error Python's headers are missing: install python3-dev))
+	+@$(again) python-package
+
+.PHONY: python-package
+python-package: $(if $(PYTHON_MODULE),$(BUILD)/python/troupe/_troupe.abi3.so $(PYTHON_FILES:worker/%=$(BUILD)/%))
+
 # ---- tests ----------------------------------------------------------------------------------------
 
 # TESTS= chooses among them by (part of) their names.
@@ -306,7 +328,7 @@ RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(JOBS)
 
 check: deps
 	+@$(again) all test-programs
-	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) tests/e2e/test_*.py
+	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) tests/e2e/test_*.py tests/python/test_*.py
 
 check-unit: deps
 	+@$(again) unit-programs
@@ -327,10 +349,15 @@ check-e2e: deps
 	@$(RUN) $(TESTS:%=--only %) tests/e2e/test_*.py
 
 .PHONY: test-programs unit-programs stress-programs e2e-programs
-test-programs: unit-programs stress-programs e2e-programs
+test-programs: unit-programs stress-programs e2e-programs python-package
 unit-programs: $(UNIT_PROGRAMS)
 stress-programs: $(STRESS_PROGRAMS)
 e2e-programs: $(E2E_HELPERS) $(BUILD)/faults/trouped
+
+# The package troupe; skipped where Python's headers are missing.
+check-python: deps
+	+@$(again) all e2e-programs python-package
+	@$(RUN) $(TESTS:%=--only %) tests/python/test_*.py
 
 # The page of troupe-web in Chromium; skipped where that is missing.
 check-web: deps
@@ -430,7 +457,7 @@ TIDY := $(PRODUCT:%=tidy/%)
 $(TIDY): tidy/%: %
 	$(call say,TIDY,$<)
 	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -I. -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -DTROUPE_LIBEXECDIR='""' \
-		2>/dev/null
+		$(if $(filter worker/python/%,$<),$(PYTHON_FLAGS)) 2>/dev/null
 
 lint: deps
 	@.ci/deps clang-format clang-tidy shellcheck mandoc
@@ -517,6 +544,8 @@ help:
 	@echo 'make run            see it work: real files through workers that crash (DIR=/usr/share/doc)'
 	@echo 'make check          unit, stress and end-to-end tests (TESTS= chooses)'
 	@echo 'make check-unit check-stress check-e2e'
+	@echo 'make python         the package troupe for Python, in build/python'
+	@echo 'make check-python   its tests'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
 	@echo 'make check-model    a model of the wake-ups, searched by spin for one that is lost'

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""The extension troupe._troupe: what its types promise, each by itself."""
+import errno
+import os
+import select
+import signal
+import threading
+import time
+import unittest
+
+import troupe_python
+from troupe_python import e2e, group, needed
+
+RETRY = {"MaxRetries": 2, "BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"}
+
+
+@needed
+class Extension(troupe_python.TestCase):
+    def set_up(self, **sections):
+        self.supervisor_ = self.started({"low": group("low.py", **sections)})
+        self.low = self.client(self.supervisor_)
+        self.group = self.low.group("low")
+        return self.low
+
+    def do(self, text, **options):
+        return self.low.do(self.group, text.encode(), **options)
+
+    def test_a_job_is_done_with_its_result(self):
+        self.set_up()
+        result = self.do("echo hello")
+        self.assertEqual((result.end, result.data, result.attempts, result.error), ("succeeded", b"hello", 1, 0))
+        self.assertFalse(result.timed_out)
+        self.assertEqual(self.do("echo").data, b"")
+        self.assertEqual(self.do("nothing").data, b"")
+
+    def test_large_payloads_come_whole(self):
+        self.set_up()
+        data = os.urandom(3 << 20)
+        self.assertEqual(self.low.do(self.group, memoryview(b"echo " + data)).data, data)
+
+    def test_jobs_end_as_their_handler_says(self):
+        self.set_up(Jobs=RETRY)
+        rejected = self.do("reject because")
+        self.assertEqual((rejected.end, rejected.code, rejected.data), ("rejected", 7, b"because"))
+        self.assertEqual(self.do("retry once more").data, b"attempt 3 of 3")
+        retried = self.do("retry no", max_retries=0)
+        self.assertEqual(retried.data, b"attempt 1 of 1")
+        self.do("twice")
+        self.supervisor_.until(lambda: self.supervisor_.worker("low/0")["state"] != "busy")
+
+    def test_a_job_tells_what_it_is(self):
+        self.set_up()
+        result = self.do("describe", id="one", key=b"k")
+        self.assertEqual(result.data.decode(), repr(("one", b"k", 1, "low/0", True)))
+        self.assertEqual(result.id, "one")
+
+    def test_an_exception_ends_the_attempt_and_the_worker(self):
+        self.set_up(Jobs={**RETRY, "MaxRetries": 0})
+        result = self.do("raise oh dear")
+        self.assertEqual((result.end, result.reason), ("dead", "ValueError: oh dear"))
+        self.assertEqual(self.do("echo on").data, b"on")
+
+    def test_a_cancelled_job_gives_up(self):
+        low = self.set_up()
+        id = low.create(self.group, b"spin", id="spinner")
+        self.supervisor_.until(lambda: self.supervisor_.worker("low/0").get("published"))
+        low.cancel(id)
+        low.wait(id, 4)
+        result = low.next(e2e.LIMIT)
+        self.assertEqual((result.cookie, result.end), (4, "cancelled"))
+        with self.assertRaises(ProcessLookupError):
+            low.cancel(id)
+
+    def test_a_job_is_over_when_its_handler_has_returned(self):
+        self.set_up()
+        self.do("keep")
+        self.assertEqual(self.do("kept").data, b"the handler of this job has returned")
+
+    def test_a_child_of_fork_is_refused(self):
+        self.set_up()
+        self.assertEqual(self.do("fork").data, b"this object belongs to the process that forked")
+
+    def test_a_child_of_fork_does_not_go_on_as_the_worker(self):
+        self.set_up()
+        self.assertEqual(self.do("escape").data, b"1")
+        self.assertEqual(self.do("echo on").data, b"on")
+
+    def test_a_killed_worker_fails_its_job_alone(self):
+        self.set_up(Jobs={**RETRY, "MaxRetries": 0})
+        self.assertEqual(self.do("kill").end, "dead")
+        self.assertEqual(self.do("echo on").data, b"on")
+
+    def test_many_are_submitted_and_each_ends_once(self):
+        low = self.set_up(Pool={"Size": 2})
+        left = list(range(2000))
+        ended = {}
+        while len(ended) < 2000:
+            try:
+                while left:
+                    low.submit(self.group, b"echo %d" % left[-1], left[-1])
+                    left.pop()
+            except BlockingIOError:
+                pass
+            result = low.next(e2e.LIMIT)
+            self.assertNotIn(result.cookie, ended)
+            ended[result.cookie] = result.data
+        self.assertEqual(ended, {n: b"%d" % n for n in range(2000)})
+        self.assertIsNone(low.next(0))
+
+    def test_results_of_others_are_kept_while_one_is_awaited(self):
+        low = self.set_up()
+        for n in range(3):
+            low.submit(self.group, b"echo %d" % n, n)
+        self.assertEqual(self.do("echo mine").data, b"mine")
+        self.assertEqual([low.next(0).data for _ in range(3)], [b"0", b"1", b"2"])
+
+    def test_the_descriptor_tells_when_there_is_a_result(self):
+        low = self.set_up()
+        poll = select.poll()
+        poll.register(low.fd(), select.POLLIN)
+        while low.process():
+            pass
+        self.assertIsNone(low.timeout())
+        low.submit(self.group, b"echo hello", 1)
+        low.flush()
+        result = None
+        while result is None:
+            self.assertTrue(poll.poll(e2e.LIMIT * 1000))
+            while low.process():
+                result = low.next(0) or result
+        self.assertEqual(result.data, b"hello")
+
+    def test_any_thread_may_wake_a_wait(self):
+        low = self.set_up()
+        low.wake()
+        self.assertIsNone(low.next())
+        waker = threading.Thread(target=low.wake)
+        waker.start()
+        self.assertIsNone(low.next())
+        waker.join()
+
+    def test_a_second_thread_is_refused_while_one_waits(self):
+        low = self.set_up()
+        waiter = threading.Thread(target=low.next)
+        waiter.start()
+        refused = None
+        while refused is None:
+            try:
+                low.flush()
+            except RuntimeError as error:
+                refused = str(error)
+        self.assertEqual(refused, "another thread uses this object now")
+        low.wake()
+        waiter.join()
+        low.flush()
+
+    def test_a_signal_handler_ends_a_wait_for_a_job(self):
+        low = self.set_up()
+
+        def handler(*_):
+            raise InterruptedError("now")
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        with self.assertRaisesRegex(InterruptedError, "now"):
+            self.do("spin", id="spinner")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        low.cancel("spinner")
+        self.assertEqual(self.do("echo on").data, b"on")
+        self.assertIsNone(low.next(0))
+
+    def test_errors_name_their_number(self):
+        low = self.set_up()
+        with self.assertRaises(FileNotFoundError):
+            low.group("missing")
+        with self.assertRaises(FileNotFoundError):
+            type(low)(self.supervisor_.socket_path + ".missing")
+        with self.assertRaises(OSError) as caught:
+            low.create(self.group, b"", id="not valid!")
+        self.assertEqual(caught.exception.errno, errno.EINVAL)
+        with self.assertRaises(ValueError):
+            low.next(-1)
+        with self.assertRaises(OverflowError):
+            low.submit(self.group, b"", 1 << 63)
+        with self.assertRaises(TypeError):
+            low.submit(self.group, "text", 1)
+        self.low.create(self.group, b"echo", id="twin", delay=3600)
+        with self.assertRaises(FileExistsError):
+            self.do("echo", id="twin")
+
+    def test_a_closed_client_says_so(self):
+        low = self.set_up()
+        low.close()
+        low.close()
+        with self.assertRaisesRegex(RuntimeError, "closed"):
+            low.next(0)
+
+    def test_times_are_seconds(self):
+        low = self.set_up()
+        self.assertEqual(self.do("spin", deadline=0.01).timed_out, True)
+        before = time.monotonic()
+        self.assertIsNone(low.next(0.05))
+        self.assertGreaterEqual(time.monotonic() - before, 0.04)
+
+    def test_a_worker_needs_trouped(self):
+        from troupe import _troupe
+        with self.assertRaises(OSError) as caught:
+            _troupe.Worker()
+        self.assertEqual(caught.exception.errno, errno.ENOTCONN)
+
+
+if __name__ == "__main__":
+    unittest.main()

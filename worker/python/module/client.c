@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/python/module/client.h"
+#include "worker/python/module/failure.h"
+#include "worker/python/module/gate.h"
+#include "worker/python/module/moment.h"
+#include "worker/python/module/result.h"
+#include "worker/python/module/submission.h"
+#include <errno.h>
+
+struct client {
+    PyObject_HEAD struct troupe_client *client;
+    struct gate gate;
+    uint64_t cookie; /* of the last do() */
+    unsigned doing;  /* calls of do(): signal handlers may call it again */
+    PyObject *kept;  /* list of results that came while do() waited for its own */
+};
+
+static PyTypeObject *type;
+
+static PyObject *client_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"socket_path", NULL};
+    const char *path = NULL;
+    struct client *self;
+    PyThreadState *outside;
+    int r;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z:Client", names, &path))
+        return NULL;
+    self = PyObject_New(struct client, cls);
+    if (!self)
+        return NULL;
+    self->client = NULL;
+    self->gate = (struct gate){0};
+    self->cookie = SUBMISSION_COOKIES;
+    self->doing = 0;
+    self->kept = PyList_New(0);
+    if (!self->kept) {
+        Py_DECREF((PyObject *)self);
+        return NULL;
+    }
+    outside = PyEval_SaveThread();
+    r = troupe_client_connect(&self->client, path);
+    PyEval_RestoreThread(outside);
+    if (r == 0) {
+        gate_open(&self->gate);
+        return (PyObject *)self;
+    }
+    Py_DECREF((PyObject *)self);
+    return failure_raise(r, NULL);
+}
+
+static void client_dealloc(struct client *self)
+{
+    PyTypeObject *cls = Py_TYPE((PyObject *)self);
+
+    if (!gate_is_foreign(&self->gate))
+        troupe_client_free(self->client);
+    Py_XDECREF(self->kept);
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)cls);
+}
+
+static PyObject *client_close(struct client *self, PyObject *unused)
+{
+    (void)unused;
+    if (self->gate.generation == 0)
+        Py_RETURN_NONE;
+    if (!gate_enter(&self->gate))
+        return NULL;
+    gate_leave(&self->gate);
+    if (self->gate.depth > 0) {
+        PyErr_SetString(PyExc_RuntimeError, "a call of this client has not returned");
+        return NULL;
+    }
+    gate_close(&self->gate);
+    troupe_client_free(self->client);
+    self->client = NULL;
+    Py_RETURN_NONE;
+}
+
+/* Returns what the library's call returned, or -1 after raising. */
+static int end(struct client *self, int r, const char *reason)
+{
+    gate_lock(&self->gate);
+    gate_leave(&self->gate);
+    if (PyErr_Occurred())
+        return -1;
+    if (r < 0)
+        (void)failure_raise(r, reason);
+    return r < 0 ? -1 : r;
+}
+
+static bool begin(struct client *self)
+{
+    if (!gate_enter(&self->gate))
+        return false;
+    gate_unlock(&self->gate);
+    return true;
+}
+
+static PyObject *group(struct client *self, PyObject *args)
+{
+    const char *name;
+    uint64_t found;
+
+    if (!PyArg_ParseTuple(args, "s:group", &name) || !begin(self) ||
+        end(self, troupe_client_group(self->client, name, &found), name) < 0)
+        return NULL;
+    return PyLong_FromUnsignedLongLong(found);
+}
+
+static int send(struct client *self, const struct submission *submission, uint64_t cookie)
+{
+    return troupe_client_submit(self->client, submission->group, &submission->options,
+                                submission->data.buf, (size_t)submission->data.len, cookie);
+}
+
+static PyObject *submit(struct client *self, PyObject *args, PyObject *kwargs)
+{
+    struct submission submission;
+    int r = -1;
+
+    if (submission_parse(&submission, args, kwargs, true) < 0)
+        return NULL;
+    /* Does not wait, so it keeps the GIL. */
+    if (gate_enter(&self->gate)) {
+        r = send(self, &submission, submission.cookie);
+        gate_leave(&self->gate);
+    }
+    submission_release(&submission);
+    return PyErr_Occurred() ? NULL : failure_none(r);
+}
+
+static PyObject *create(struct client *self, PyObject *args, PyObject *kwargs)
+{
+    struct submission submission;
+    char id[TROUPE_ID_SIZE];
+    int r = -1;
+
+    if (submission_parse(&submission, args, kwargs, false) < 0)
+        return NULL;
+    if (begin(self))
+        r = end(self,
+                troupe_client_create(self->client, submission.group, &submission.options,
+                                     submission.data.buf, (size_t)submission.data.len, id),
+                NULL);
+    submission_release(&submission);
+    return r < 0 ? NULL : PyUnicode_FromString(id);
+}
+
+/* Waits once. Returns 0, or -errno of the library. */
+static int wait(struct client *self, struct troupe_result *result, uint64_t timeout)
+{
+    int r;
+
+    gate_unlock(&self->gate);
+    r = troupe_client_next(self->client, result, timeout);
+    gate_lock(&self->gate);
+    return r;
+}
+
+/* Returns a result that was kept, of `cookie` or (0) of no call of do(), or NULL. */
+static PyObject *take_kept(struct client *self, uint64_t cookie)
+{
+    for (Py_ssize_t i = 0; i < PyList_Size(self->kept); i++) {
+        PyObject *result = PyList_GetItem(self->kept, i);
+        uint64_t its = PyLong_AsUnsignedLongLong(PyTuple_GetItem(result, 0));
+
+        if (cookie != 0 ? its != cookie : its >= SUBMISSION_COOKIES)
+            continue;
+        Py_INCREF(result);
+        if (PyList_SetSlice(self->kept, i, i + 1, NULL) == 0)
+            return result;
+        Py_DECREF(result);
+        return NULL;
+    }
+    return NULL;
+}
+
+/* Waits for the end of `cookie`, and keeps those of others. Returns NULL after raising. */
+static PyObject *await(struct client *self, uint64_t cookie)
+{
+    for (;;) {
+        struct troupe_result result = TROUPE_RESULT_INIT;
+        PyObject *python = take_kept(self, cookie);
+        int r;
+
+        if (python || PyErr_Occurred())
+            return python;
+        r = wait(self, &result, TROUPE_USEC_INFINITY);
+        if (r == -EINTR && PyErr_CheckSignals() < 0)
+            return NULL;
+        if (r == -EINTR || r == -EAGAIN)
+            continue;
+        if (r < 0)
+            return failure_raise(r, NULL);
+        if (result.cookie == cookie && result.error < 0) {
+            (void)failure_raise(result.error, result.reason);
+            troupe_result_release(&result);
+            return NULL;
+        }
+        if (result.cookie == cookie)
+            return result_new(&result);
+        python = result_new(&result);
+        r = python ? PyList_Append(self->kept, python) : -1;
+        Py_XDECREF(python);
+        if (r < 0)
+            return NULL;
+    }
+}
+
+/* Unlike troupe_client_do(), lets signal handlers run, and end it. */
+static PyObject *client_do(struct client *self, PyObject *args, PyObject *kwargs)
+{
+    struct submission submission;
+    PyObject *result = NULL;
+    uint64_t cookie;
+    int r;
+
+    if (submission_parse(&submission, args, kwargs, false) < 0)
+        return NULL;
+    if (gate_enter(&self->gate)) {
+        cookie = ++self->cookie;
+        r = send(self, &submission, cookie);
+        self->doing++;
+        result = r < 0 ? failure_raise(r, NULL) : await(self, cookie);
+        self->doing--;
+        gate_leave(&self->gate);
+    }
+    submission_release(&submission);
+    return result;
+}
+
+/* Returns a result for next(), or NULL: nothing within that time, or after raising. */
+static PyObject *receive(struct client *self, uint64_t timeout)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    PyObject *python = take_kept(self, 0);
+    int r;
+
+    if (python || PyErr_Occurred())
+        return python;
+    r = wait(self, &result, timeout);
+    if (r == -EINTR)
+        (void)PyErr_CheckSignals();
+    else if (r == 0)
+        python = result_new(&result);
+    else if (r != -EAGAIN)
+        (void)failure_raise(r, NULL);
+    if (python && result.cookie >= SUBMISSION_COOKIES) {
+        /* Of a do() that an exception has ended, or of one that waits for it. */
+        if (self->doing > 0)
+            (void)PyList_Append(self->kept, python);
+        Py_CLEAR(python);
+    }
+    return python;
+}
+
+static PyObject *next(struct client *self, PyObject *args)
+{
+    uint64_t timeout = TROUPE_USEC_INFINITY;
+    PyObject *result;
+
+    if (!PyArg_ParseTuple(args, "|O&:next", moment_or_never, &timeout) || !gate_enter(&self->gate))
+        return NULL;
+    result = receive(self, timeout);
+    gate_leave(&self->gate);
+    if (!result && !PyErr_Occurred())
+        Py_RETURN_NONE;
+    return result;
+}
+
+static PyObject *flush(struct client *self, PyObject *unused)
+{
+    (void)unused;
+    if (!gate_enter(&self->gate))
+        return NULL;
+    troupe_client_flush(self->client);
+    gate_leave(&self->gate);
+    Py_RETURN_NONE;
+}
+
+static PyObject *cancel(struct client *self, PyObject *args)
+{
+    const char *id;
+
+    if (!PyArg_ParseTuple(args, "s:cancel", &id) || !begin(self) ||
+        end(self, troupe_client_cancel(self->client, id), NULL) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *client_wait(struct client *self, PyObject *args)
+{
+    const char *id;
+    uint64_t cookie;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "sO&:wait", &id, submission_cookie, &cookie) ||
+        !gate_enter(&self->gate))
+        return NULL;
+    r = troupe_client_wait(self->client, id, cookie);
+    gate_leave(&self->gate);
+    return failure_none(r);
+}
+
+static PyObject *fd(struct client *self, PyObject *unused)
+{
+    int r;
+
+    (void)unused;
+    if (!gate_enter(&self->gate))
+        return NULL;
+    r = troupe_client_fd(self->client);
+    gate_leave(&self->gate);
+    return r < 0 ? failure_raise(r, NULL) : PyLong_FromLong(r);
+}
+
+static PyObject *timeout(struct client *self, PyObject *unused)
+{
+    (void)unused;
+    return gate_is_open(&self->gate) ? moment_to_python(troupe_client_timeout(self->client)) : NULL;
+}
+
+static PyObject *process(struct client *self, PyObject *unused)
+{
+    int r;
+
+    (void)unused;
+    if (!begin(self))
+        return NULL;
+    r = end(self, troupe_client_process(self->client), NULL);
+    return r < 0 ? NULL : PyBool_FromLong(r);
+}
+
+static PyObject *wake(struct client *self, PyObject *unused)
+{
+    (void)unused;
+    if (!gate_is_open(&self->gate))
+        return NULL;
+    troupe_client_wake(self->client);
+    Py_RETURN_NONE;
+}
+
+#define OPTIONS                                                                                    \
+    "*, id=None, key=None, max_retries=-1, timeout=None, backoff_min=None, backoff_max=None, "     \
+    "priority=-1, delay=0, at=0, wait=0, deadline=0)"
+
+static PyMethodDef METHODS[] = {
+    {"group", METHOD(group), METH_VARARGS, "group(name): finds a group."},
+    {"submit", METHOD(submit), METH_VARARGS | METH_KEYWORDS,
+     "submit(group, data, cookie, " OPTIONS
+     ": next() returns its end. BlockingIOError: the ring is "
+     "full."},
+    {"create", METHOD(create), METH_VARARGS | METH_KEYWORDS,
+     "create(group, data, " OPTIONS ": returns the id when the job is accepted."},
+    {"do", METHOD(client_do), METH_VARARGS | METH_KEYWORDS,
+     "do(group, data, " OPTIONS ": returns the Result when the job has ended."},
+    {"flush", METHOD(flush), METH_NOARGS, "flush(): shows submissions to the supervisor now."},
+    {"next", METHOD(next), METH_VARARGS,
+     "next(timeout=None): the next Result. None: nothing within that time, wake(), or a signal."},
+    {"cancel", METHOD(cancel), METH_VARARGS, "cancel(id): requests the cancellation of a job."},
+    {"wait", METHOD(client_wait), METH_VARARGS,
+     "wait(id, cookie): next() returns the end of any job."},
+    {"fd", METHOD(fd), METH_NOARGS, "fd(): a descriptor that is readable when to process."},
+    {"timeout", METHOD(timeout), METH_NOARGS,
+     "timeout(): when to process, by time.monotonic(); None = never."},
+    {"process", METHOD(process), METH_NOARGS,
+     "process(): call it until it returns False; after True also next(0) until None."},
+    {"wake", METHOD(wake), METH_NOARGS, "wake(): ends a wait of next(). Any thread."},
+    {"close", METHOD(client_close), METH_NOARGS, "close(): disconnects. Idempotent."},
+    {NULL, NULL, 0, NULL},
+};
+
+int client_register(PyObject *module)
+{
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "Client(socket_path=None): a connection to the supervisor."},
+        {Py_tp_new, SLOT(client_new)},
+        {Py_tp_dealloc, SLOT(client_dealloc)},
+        {Py_tp_methods, METHODS},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {"troupe._troupe.Client", sizeof(struct client), 0,
+                               Py_TPFLAGS_DEFAULT, slots};
+
+    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return type ? PyModule_AddObjectRef(module, "Client", (PyObject *)type) : -1;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The extension troupe._troupe: libtroupe's objects as Python types, by the stable ABI. */
+
+#include "worker/python/module/client.h"
+#include "worker/python/module/gate.h"
+#include "worker/python/module/job.h"
+#include "worker/python/module/result.h"
+#include "worker/python/module/worker.h"
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(troupe_version());
+}
+
+/* A process is one worker, and threads of one interpreter own its objects. */
+static bool is_main_interpreter(void)
+{
+    if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0)
+        return true;
+    PyErr_SetString(PyExc_ImportError, "troupe works in the main interpreter only");
+    return false;
+}
+
+static int execute(PyObject *module)
+{
+    if (!is_main_interpreter() || gate_prepare() < 0 || result_register(module) < 0 ||
+        job_register(module) < 0 || worker_register(module) < 0 || client_register(module) < 0)
+        return -1;
+    return 0;
+}
+
+static PyMethodDef METHODS[] = {
+    {"version", version, METH_NOARGS, "version(): of libtroupe."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot SLOTS[] = {
+    {Py_mod_exec, SLOT(execute)},
+    {0, NULL},
+};
+
+static struct PyModuleDef MODULE = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "troupe._troupe",
+    .m_doc = "libtroupe. Use the package troupe, which is built upon it.",
+    .m_methods = METHODS,
+    .m_slots = SLOTS,
+};
+
+PyMODINIT_FUNC PyInit__troupe(void);
+
+PyMODINIT_FUNC PyInit__troupe(void)
+{
+    return PyModuleDef_Init(&MODULE);
+}

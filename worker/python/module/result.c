@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/python/module/result.h"
+#include <string.h>
+
+static PyTypeObject *type;
+
+static PyStructSequence_Field FIELDS[] = {
+    {"cookie", "as given to submit() or wait()"},
+    {"error", "0, or the errno with which the job was refused or lost; then only reason is valid"},
+    {"end", "succeeded, rejected, cancelled or dead"},
+    {"code", "of the handler that rejected or retried"},
+    {"attempts", "that were made"},
+    {"id", "of the job"},
+    {"reason", "why it was retried, rejected, cancelled or refused"},
+    {"data", "the result"},
+    {"timed_out", "whether its deadline has cancelled it"},
+    {NULL, NULL},
+};
+static PyStructSequence_Desc DESCRIPTION = {"troupe._troupe.Result", "How a job ended.", FIELDS,
+                                            sizeof(FIELDS) / sizeof(*FIELDS) - 1};
+
+int result_register(PyObject *module)
+{
+    type = PyStructSequence_NewType(&DESCRIPTION);
+    return type ? PyModule_AddObjectRef(module, "Result", (PyObject *)type) : -1;
+}
+
+/* A worker may send anything. */
+static PyObject *text(const char *bytes)
+{
+    return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes), "replace");
+}
+
+PyObject *result_new(struct troupe_result *result)
+{
+    PyObject *self = PyStructSequence_New(type);
+    PyObject *values[] = {
+        PyLong_FromUnsignedLongLong(result->cookie),
+        PyLong_FromLong(-result->error),
+        PyUnicode_InternFromString(troupe_end_name(result->end)),
+        PyLong_FromLong(result->code),
+        PyLong_FromUnsignedLong(result->attempts),
+        text(result->id),
+        text(result->reason),
+        PyBytes_FromStringAndSize(result->data, (Py_ssize_t)result->size),
+        PyBool_FromLong(result->timed_out),
+    };
+    bool complete = self;
+
+    for (size_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
+        complete = complete && values[i];
+        if (self)
+            PyStructSequence_SetItem(self, (Py_ssize_t)i, values[i]);
+        else
+            Py_XDECREF(values[i]);
+    }
+    troupe_result_release(result);
+    if (!complete)
+        Py_CLEAR(self);
+    return self;
+}
