@@ -65,6 +65,7 @@ struct config_strings {
 };
 
 struct config_draft;
+struct sandbox;
 
 struct config_group {
     char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
@@ -149,8 +150,23 @@ struct config_group {
     int oom_score_adjust; /* valid if oom_score_adjust_set */
     bool oom_score_adjust_set;
 
+    /* [Sandbox]; see sandbox/sandbox-words.h for the lists */
+    bool no_new_privileges; /* valid if no_new_privileges_set; default: whether there is a user */
+    bool no_new_privileges_set;
+    unsigned umask; /* valid if umask_set */
+    bool umask_set;
+    struct config_strings capability_bounding_set; /* default: none of them, or all without user */
+    struct config_strings ambient_capabilities;
+    struct config_strings system_call_filter;
+    int system_call_error_number; /* 0 = killed (default) */
+    struct config_strings system_call_architectures;
+    struct config_strings restrict_address_families; /* empty = all */
+    struct config_strings restrict_namespaces;       /* those allowed; empty = all */
+    bool memory_deny_write_execute;
+
     /* Set by config_resolve(). */
-    gid_t *groups; /* supplementary ones of `user` */
+    struct sandbox *sandbox; /* NULL = none */
+    gid_t *groups;           /* supplementary ones of `user` */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of `user` */
     uint32_t process_digest;      /* what processes are started with; 0 = not resolved */

@@ -261,6 +261,7 @@ void report_group_begin(struct reply *reply, const struct request *request,
     reply_string_if(reply, "fault", group_fault_text(group));
     reply_string_if(reply, "store_problem", group_store_problem(group));
     report_unmet(reply, group);
+    report_sandbox(reply, group);
     if (group->draining)
         reply_bool(reply, "drained", group->worked_off);
     if (group_is_behind(group))

@@ -41,6 +41,8 @@ const char *report_state(const struct control_context *context);
 /* The cgroup support, and the limits without effect: of all groups, or of one. */
 void report_cgroups(struct reply *reply, const struct control_context *context);
 void report_unmet(struct reply *reply, const struct group *group);
+/* The keys of its sandbox; nothing if it has none. */
+void report_sandbox(struct reply *reply, const struct group *group);
 void report_event(struct reply *reply, const struct request *request, const struct event *event);
 /* `limit`: REPORT_DETAIL_MAX or REPORT_SINGLE_MAX. */
 void report_job(struct reply *reply, const char *key, const struct request *request,

@@ -34,6 +34,24 @@ static void put_descriptors(struct message *message, const struct spawn_options 
     }
 }
 
+static void put_sandbox(struct message *message, const struct sandbox *sandbox)
+{
+    const bool has_sandbox = sandbox;
+    PUT(message, has_sandbox);
+    if (!sandbox)
+        return;
+    PUT(message, sandbox->bounding);
+    PUT(message, sandbox->ambient);
+    PUT(message, sandbox->no_new_privileges);
+    PUT(message, sandbox->set_umask);
+    PUT(message, sandbox->umask);
+    message_put_count(message, sandbox->n_filters, SANDBOX_FILTERS_MAX);
+    for (size_t i = 0; i < sandbox->n_filters && message->error == 0; i++) {
+        message_put_count(message, sandbox->filters[i].size, SANDBOX_FILTER_SIZE_MAX);
+        message_put(message, sandbox->filters[i].code, sandbox->filters[i].size);
+    }
+}
+
 int message_put_spawn(struct message *message, uint64_t id, const struct spawn_options *options)
 {
     message_begin(message, MESSAGE_SPAWN, id);
@@ -49,6 +67,7 @@ int message_put_spawn(struct message *message, uint64_t id, const struct spawn_o
     PUT(message, options->gid);
     message_put_count(message, options->n_groups, SPAWN_GROUPS_MAX);
     message_put(message, options->groups, options->n_groups * sizeof(options->groups[0]));
+    put_sandbox(message, options->sandbox);
     PUT(message, options->set_nice);
     PUT(message, options->nice);
     PUT(message, options->set_oom_score_adjust);
@@ -93,6 +112,25 @@ static void take_descriptors(struct message *message, struct message_spawn *ret)
         message->error = -EBADMSG;
 }
 
+static const struct sandbox *take_sandbox(struct message *message, struct sandbox *ret)
+{
+    if (!message_take_bool(message))
+        return NULL;
+    TAKE(message, ret->bounding);
+    TAKE(message, ret->ambient);
+    ret->no_new_privileges = message_take_bool(message);
+    ret->set_umask = message_take_bool(message);
+    TAKE(message, ret->umask);
+    ret->n_filters = message_take_count(message, SANDBOX_FILTERS_MAX);
+    for (size_t i = 0; i < ret->n_filters; i++) {
+        struct sandbox_filter *filter = &ret->filters[i];
+        filter->size = message_take_count(message, SANDBOX_FILTER_SIZE_MAX);
+        filter->code = message->data + message->taken;
+        (void)message_skip(message, filter->size);
+    }
+    return ret;
+}
+
 int message_take_spawn(struct message *message, struct message_spawn *ret)
 {
     struct spawn_options *options = &ret->options;
@@ -112,6 +150,7 @@ int message_take_spawn(struct message *message, struct message_spawn *ret)
     options->groups = ret->groups;
     options->n_groups = message_take_count(message, SPAWN_GROUPS_MAX);
     message_take(message, ret->groups, options->n_groups * sizeof(ret->groups[0]));
+    options->sandbox = take_sandbox(message, &ret->sandbox);
     options->set_nice = message_take_bool(message);
     TAKE(message, options->nice);
     options->set_oom_score_adjust = message_take_bool(message);

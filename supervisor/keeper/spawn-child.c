@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -147,15 +147,6 @@ static void set_up_limits(const struct spawn_child *child)
     }
 }
 
-/* Stops at the first error: without CAP_SETPCAP, no_new_privs alone protects. */
-static void drop_bounding_set(void)
-{
-    for (unsigned long capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0;
-         capability++)
-        if (prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) < 0)
-            return;
-}
-
 static void set_up_ids(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -170,31 +161,30 @@ static void set_up_ids(const struct spawn_child *child)
         fail(child, SPAWN_UID, errno);
 }
 
-/* Keeps capabilities given to trouped (AmbientCapabilities=) from workers: what leaves the
- * inheritable set also leaves the ambient set. `all` clears the other sets as well. */
-static int drop_capabilities(bool all)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-    if (!all && syscall(SYS_capget, &header, data) < 0)
-        return -errno;
-    if (!all && data[0].inheritable == 0 && data[1].inheritable == 0)
-        return 0;
-    data[0].inheritable = data[1].inheritable = 0;
-    return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
-}
-
-/* With User=root capabilities stay; any other user cannot regain privileges. */
+/*
+ * With User=root capabilities stay; any other user keeps only those of the sandbox, and cannot
+ * regain privileges. What leaves the inheritable set also leaves the ambient set: workers do not
+ * get the capabilities given to trouped (AmbientCapabilities=).
+ */
 static void set_up_user(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
-    bool ordinary = options->set_user && options->uid != 0;
-    if (ordinary)
-        drop_bounding_set();
-    if (options->set_user)
+    const bool ordinary = options->set_user && options->uid != 0;
+    const struct sandbox standard = {
+        .bounding = ordinary ? 0 : UINT64_MAX,
+        .no_new_privileges = options->set_user,
+    };
+    const struct sandbox *sandbox = options->sandbox ? options->sandbox : &standard;
+    int r = sandbox->bounding != UINT64_MAX ? sandbox_limit_capabilities(sandbox->bounding) : 0;
+    if (r == -EPERM && sandbox->no_new_privileges)
+        r = 0; /* without CAP_SETPCAP, no_new_privs alone protects */
+    if (r == 0 && sandbox->ambient && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
+        r = -errno;
+    if (r == 0 && options->set_user)
         set_up_ids(child);
-    int r = drop_capabilities(ordinary);
-    if (r == 0 && options->set_user && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+    if (r == 0)
+        r = sandbox_set_capabilities(sandbox->ambient, ordinary);
+    if (r == 0 && sandbox->no_new_privileges && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         r = -errno;
     if (r < 0)
         fail(child, SPAWN_CAPABILITIES, -r);
@@ -220,6 +210,9 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
         fail(child, SPAWN_CHDIR, errno);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    int r = options->sandbox ? sandbox_apply(options->sandbox) : 0;
+    if (r < 0)
+        fail(child, SPAWN_SANDBOX, -r);
     (void)execve(options->argv[0], options->argv, options->environment);
     fail(child, SPAWN_EXEC, errno);
 }

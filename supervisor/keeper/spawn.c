@@ -34,6 +34,7 @@ const char *spawn_step_to_string(enum spawn_step step)
         [SPAWN_UID] = "setuid",
         [SPAWN_PARENT_DEATH] = "parent-death signal",
         [SPAWN_CHDIR] = "chdir",
+        [SPAWN_SANDBOX] = "sandbox",
         [SPAWN_EXEC] = "exec",
     };
     return (size_t)step < _SPAWN_N_STEPS ? names[step] : "unknown";

@@ -4,13 +4,14 @@
 /*
  * Starts a process: clone3 with a pidfd, directly into its cgroup, in a copy of the keeper's
  * memory. The new process leaves the terminal, applies rlimits, nice, OOM score, user,
- * capabilities, directory and descriptors, and executes its program. It inherits only what is
- * listed.
+ * capabilities, directory, descriptors and sandbox, and executes its program. It inherits only what
+ * is listed.
  *
  * spawn() returns as soon as the process exists, so a slow file system delays only the new process.
  * A pipe reports whether the program was executed.
  */
 
+#include "supervisor/keeper/sandbox.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,11 +50,12 @@ struct spawn_options {
     bool share_table;
     int copied_fd;
     uint8_t copied_byte;
-    bool set_user; /* also drops all capabilities and sets no_new_privs */
+    bool set_user; /* also drops all capabilities and sets no_new_privs, unless `sandbox` */
     uid_t uid;
     gid_t gid;
     const gid_t *groups; /* supplementary */
     size_t n_groups;
+    const struct sandbox *sandbox; /* NULL = none */
     bool set_nice;
     int nice;
     bool set_oom_score_adjust;
@@ -76,6 +78,7 @@ enum spawn_step {
     SPAWN_UID,
     SPAWN_PARENT_DEATH,
     SPAWN_CHDIR,
+    SPAWN_SANDBOX,
     SPAWN_EXEC,
     _SPAWN_N_STEPS,
 };

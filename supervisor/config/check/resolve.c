@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
+#include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
@@ -192,6 +193,18 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
     return 0;
 }
 
+static int compile_sandbox(struct config_draft *draft, struct config_group *group)
+{
+    int r;
+
+    group->sandbox = sandbox_free(group->sandbox);
+    r = sandbox_compile(group, &group->sandbox);
+    if (r == 0 || r == -ENOMEM)
+        return r;
+    return config_draft_problem(draft, "SystemCallFilter", "the sandbox cannot be compiled: %s",
+                                strerror(-r));
+}
+
 static int resolve_group(struct config_draft *draft, struct config_group *group,
                          const struct names *names)
 {
@@ -207,6 +220,8 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
         r = check_program(draft, group, names);
     if (r == 0)
         r = check_directory(draft, group, names);
+    if (r == 0)
+        r = compile_sandbox(draft, group);
     return r < 0 ? r : check_environment(draft, group, names);
 }
 

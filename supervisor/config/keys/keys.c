@@ -27,6 +27,7 @@
 #define IN_RESTART(...)   ROW(config_group, "Restart", __VA_ARGS__), LIVE
 #define IN_WORKER(...)    ROW(config_group, "Worker", __VA_ARGS__)
 #define IN_RESOURCES(...) ROW(config_group, "Resources", __VA_ARGS__)
+#define IN_SANDBOX(...)   ROW(config_group, "Sandbox", __VA_ARGS__)
 #define IN_DAEMON(...)    ROW(config_daemon, "Supervisor", __VA_ARGS__)
 #define IN_EXCHANGE(...)  ROW(config_exchange, "Exchange", __VA_ARGS__)
 #define SET_IN(field)     .set_offset = offsetof(struct config_group, field)
@@ -46,6 +47,8 @@
 #define SPIN                                                                                       \
     .max = SPIN_USEC_MAX, .allowed = "a time span from 0 (never) to 10ms such as 50us"
 #define SHARE             .max = 1, .allowed = "a share from 0 to 1, or 0% to 100%"
+#define SOME_OF(example)                                                                           \
+    .allowed = "none, names such as " example ", all others with ~ in front of the line"
 #define EXISTING(what)    .allowed = "the name or number of an existing " what
 
 static const struct config_key GROUP_KEYS[] = {
@@ -159,6 +162,28 @@ static const struct config_key GROUP_KEYS[] = {
      .allowed = "a number from -20 (first served) to 19"},
     {IN_RESOURCES("OOMScoreAdjust", INTEGER, oom_score_adjust), SET_IN(oom_score_adjust_set),
      .min = -1000, .max = 1000, .allowed = "a number from -1000 (never killed) to 1000"},
+
+    {IN_SANDBOX("NoNewPrivileges", BOOL, no_new_privileges), SET_IN(no_new_privileges_set),
+     .allowed = "no, yes"},
+    {IN_SANDBOX("UMask", MODE, umask), SET_IN(umask_set), .allowed = "an octal mode such as 0027"},
+    {IN_SANDBOX("CapabilityBoundingSet", CAPABILITIES, capability_bounding_set),
+     SOME_OF("CAP_NET_RAW")},
+    {IN_SANDBOX("AmbientCapabilities", CAPABILITIES, ambient_capabilities),
+     SOME_OF("CAP_NET_RAW")},
+    {IN_SANDBOX("SystemCallFilter", SYSCALLS, system_call_filter),
+     .allowed = "names of system calls and of systemd's groups such as @system-service, each with "
+                "\":\" and an error if wanted, all others with ~ in front of the line"},
+    {IN_SANDBOX("SystemCallErrorNumber", ERROR, system_call_error_number), DEFAULT("kill"),
+     .allowed = "kill, the name of an error such as EPERM, or its number up to 4095"},
+    {IN_SANDBOX("SystemCallArchitectures", ARCHITECTURES, system_call_architectures),
+     .allowed = "native"},
+    {IN_SANDBOX("RestrictAddressFamilies", FAMILIES, restrict_address_families),
+     SOME_OF("AF_UNIX")},
+    {IN_SANDBOX("RestrictNamespaces", NAMESPACES, restrict_namespaces),
+     .allowed = "yes (none may be used), no, or those that may be used: cgroup, ipc, net, mnt, "
+                "pid, user, uts, all others with ~ in front of the line"},
+    {IN_SANDBOX("MemoryDenyWriteExecute", BOOL, memory_deny_write_execute), DEFAULT("no"),
+     .allowed = "no, yes"},
 };
 
 static const struct config_key DAEMON_KEYS[] = {
@@ -275,6 +300,11 @@ static bool key_equal(const struct config_key *key, const void *a, const void *b
     if (key->type->equal)
         return key->type->equal(field_of(key, a), field_of(key, b));
     return memcmp(field_of(key, a), field_of(key, b), key->size) == 0;
+}
+
+bool config_key_is_set(const struct config_key *key, const void *object, const void *defaults)
+{
+    return !key_equal(key, object, defaults);
 }
 
 bool config_schema_equal(const struct config_schema *schema, const void *a, const void *b,

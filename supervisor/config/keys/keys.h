@@ -75,6 +75,8 @@ void config_schema_clear(const struct config_schema *schema, void *object);
 /* Compares all keys, or (`only_process`) those that need a restart of workers. */
 bool config_schema_equal(const struct config_schema *schema, const void *a, const void *b,
                          bool only_process);
+/* Whether the key has another value than its default. */
+bool config_key_is_set(const struct config_key *key, const void *object, const void *defaults);
 /* Goes on from `digest` with the keys that need a restart of workers and differ from the defaults:
  * a version with more keys has the same digest. */
 uint64_t config_schema_digest(const struct config_schema *schema, const void *object,

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/keys/digest.h"
+#include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
@@ -11,6 +12,7 @@
 #include "supervisor/config/syntax/words.h"
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +103,32 @@ static int parse_bool(const struct config_key *key, const char *value, void *fie
     if (n < 0)
         return invalid(ret_reason, "unknown");
     *(bool *)field = n > 0;
+    return 0;
+}
+
+static int parse_mode(const struct config_key *key, const char *value, void *field,
+                      const char **ret_reason)
+{
+    const size_t length = strlen(value);
+
+    (void)key;
+    if (length > 4 || strspn(value, "01234567") != length)
+        return invalid(ret_reason, "not an octal number of up to four digits");
+    if (length == 4 && *value != '0')
+        return invalid(ret_reason, "out of range");
+    *(unsigned *)field = (unsigned)strtoul(value, NULL, 8);
+    return 0;
+}
+
+static int parse_error(const struct config_key *key, const char *value, void *field,
+                       const char **ret_reason)
+{
+    const int error = sandbox_error(value);
+
+    (void)key;
+    if (error < 0)
+        return invalid(ret_reason, "unknown");
+    *(int *)field = error;
     return 0;
 }
 
@@ -286,6 +314,69 @@ static int add_group(struct config_strings *list, const char *word, const char *
     return strings_has(list, word) ? 0 : add(list, word, strings_set, ret_reason);
 }
 
+static int add_known(struct config_strings *list, const char *word, bool known, const char *fault,
+                     const char **ret_reason)
+{
+    if (!known && strcmp(word, "~") != 0)
+        return invalid(ret_reason, fault);
+    return add(list, word, strings_append, ret_reason);
+}
+
+static int add_capability(struct config_strings *list, const char *word, const char **ret_reason)
+{
+    const bool known = strcmp(word, "none") == 0 || sandbox_capability(sandbox_word(word)) >= 0;
+
+    return add_known(list, word, known, "unknown capability", ret_reason);
+}
+
+static int add_family(struct config_strings *list, const char *word, const char **ret_reason)
+{
+    const bool known = strcmp(word, "none") == 0 || sandbox_family(sandbox_word(word)) >= 0;
+
+    return add_known(list, word, known, "unknown address family", ret_reason);
+}
+
+static int add_namespace(struct config_strings *list, const char *word, const char **ret_reason)
+{
+    const bool known =
+        words_find("no, yes", word) >= 0 || sandbox_namespace(sandbox_word(word)) >= 0;
+
+    return add_known(list, word, known, "unknown kind of namespaces", ret_reason);
+}
+
+static int add_architecture(struct config_strings *list, const char *word, const char **ret_reason)
+{
+    if (strcmp(word, "native") != 0)
+        return invalid(ret_reason, "unknown");
+    return add(list, word, strings_append, ret_reason);
+}
+
+static int add_syscall(struct config_strings *list, const char *word, const char **ret_reason)
+{
+    return add_known(list, word, sandbox_is_syscall(sandbox_word(word)),
+                     "unknown system call, group or error", ret_reason);
+}
+
+/* Gives each word of a line the "~" that the line begins with. */
+static int parse_marked(const struct config_key *key, const char *value, void *field,
+                        const char **ret_reason)
+{
+    const bool marked = *value == '~';
+    _cleanup_strv_ config_strv words = NULL;
+    int r = split(value + marked, false, &words, ret_reason);
+
+    if (r == 0 && marked && !words)
+        r = key->type->add(field, "~", ret_reason);
+    for (size_t i = 0; r == 0 && words && words[i]; i++) {
+        _cleanup_free_ char *word = NULL;
+
+        if (asprintf(&word, "%s%s", marked ? "~" : "", words[i]) < 0)
+            return -ENOMEM;
+        r = key->type->add(field, word, ret_reason);
+    }
+    return r;
+}
+
 static int parse_words(const struct config_key *key, const char *value, void *field,
                        const char **ret_reason)
 {
@@ -327,10 +418,18 @@ const struct config_type CONFIG_TYPE_SIGNAL = SCALAR(int, parse_signal);
 const struct config_type CONFIG_TYPE_CHOICE = SCALAR(int, parse_choice);
 const struct config_type CONFIG_TYPE_BOOL = SCALAR(bool, parse_bool);
 const struct config_type CONFIG_TYPE_LOG_LEVEL = SCALAR(int, parse_log_level);
+const struct config_type CONFIG_TYPE_MODE = SCALAR(unsigned, parse_mode);
+const struct config_type CONFIG_TYPE_ERROR = SCALAR(int, parse_error);
 const struct config_type CONFIG_TYPE_TEXT = OWNED(char *, parse_text, text);
 const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);
 const struct config_type CONFIG_TYPE_COMMAND = OWNED(config_strv, parse_command, strv);
 const struct config_type CONFIG_TYPE_FILES = OWNED(struct config_strings, parse_file, list);
 const struct config_type CONFIG_TYPE_ENVIRONMENT = OWNED(struct config_strings, parse_words, list, .add = add_variable);
 const struct config_type CONFIG_TYPE_GROUPS = OWNED(struct config_strings, parse_words, list, .add = add_group);
+#define MARKED(what) OWNED(struct config_strings, parse_marked, list, .add = add_##what)
+const struct config_type CONFIG_TYPE_CAPABILITIES = MARKED(capability);
+const struct config_type CONFIG_TYPE_FAMILIES = MARKED(family);
+const struct config_type CONFIG_TYPE_NAMESPACES = MARKED(namespace);
+const struct config_type CONFIG_TYPE_ARCHITECTURES = MARKED(architecture);
+const struct config_type CONFIG_TYPE_SYSCALLS = MARKED(syscall);
 /* clang-format on */

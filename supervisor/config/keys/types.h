@@ -19,6 +19,8 @@ extern const struct config_type CONFIG_TYPE_SIGNAL;    /* int */
 extern const struct config_type CONFIG_TYPE_CHOICE;    /* an enumeration from 0 on */
 extern const struct config_type CONFIG_TYPE_BOOL;      /* bool; "no, yes" */
 extern const struct config_type CONFIG_TYPE_LOG_LEVEL; /* enum log_level */
+extern const struct config_type CONFIG_TYPE_MODE;      /* unsigned; octal */
+extern const struct config_type CONFIG_TYPE_ERROR;     /* int; 0 = "kill" */
 extern const struct config_type CONFIG_TYPE_TEXT;      /* char *; anything */
 extern const struct config_type CONFIG_TYPE_PATH;      /* char *; absolute */
 extern const struct config_type CONFIG_TYPE_COMMAND;   /* config_strv; replaced as a whole */
@@ -28,6 +30,13 @@ extern const struct config_type
     CONFIG_TYPE_FILES; /* struct config_strings of paths, "-" in front; a list */
 extern const struct config_type
     CONFIG_TYPE_GROUPS; /* struct config_strings of names of groups; a list */
+
+/* struct config_strings of words with "~" in front, see sandbox-words.h; lists */
+extern const struct config_type CONFIG_TYPE_CAPABILITIES;
+extern const struct config_type CONFIG_TYPE_FAMILIES;
+extern const struct config_type CONFIG_TYPE_NAMESPACES;
+extern const struct config_type CONFIG_TYPE_ARCHITECTURES;
+extern const struct config_type CONFIG_TYPE_SYSCALLS;
 
 /* 1 … CONFIG_GROUP_NAME_MAX characters of [A-Za-z0-9_.@-], beginning with a letter or a digit. */
 bool config_name_valid(const char *name);

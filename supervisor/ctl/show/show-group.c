@@ -145,6 +145,12 @@ static void show_limits_line(const struct terminal *terminal, const json_t *grou
             SAFE(field_text(group, "no_effect")));
 }
 
+static void show_sandbox_line(const struct terminal *terminal, const json_t *group)
+{
+    if (field_has(group, "sandbox"))
+        terminal_print(terminal, "   Sandbox: %s", SAFE(field_text(group, "sandbox")));
+}
+
 static void show_failed_line(const struct terminal *terminal, const json_t *group,
                              const struct pool_view *pool)
 {
@@ -251,6 +257,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     show_failed_line(terminal, group, &pool);
     show_behind_line(terminal, group);
     show_limits_line(terminal, group);
+    show_sandbox_line(terminal, group);
     if (field_has(group, "cells"))
         show_cells(terminal, group, now, all);
     else

@@ -184,7 +184,8 @@ function groupFacts(group, cell) {
     ['Work alone: half', span(of.p50_work_usec)], ['Work alone: 99 %', span(of.p99_work_usec)],
     !cell && ['Kept results', `${number(group.results)} (${bytes(group.results_bytes)})`],
     !cell && group.last_dead && ['Last dead job', h('a', {href: link('job', group.last_dead.job)}, `${group.last_dead.job}, ${ago(group.last_dead.at)}`)],
-    !cell && group.no_effect && ['Limits without effect', group.no_effect]);
+    !cell && group.no_effect && ['Limits without effect', group.no_effect],
+    !cell && group.sandbox && ['Sandbox', group.sandbox]);
 }
 
 /** One group, or one cell of it: "mail/acme". */

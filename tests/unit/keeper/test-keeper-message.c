@@ -27,6 +27,16 @@ static void tear_down(void)
 static char *const argv[] = {"/bin/echo", "", "two words", NULL};
 static char *const environment[] = {"A=1", "B=", NULL};
 
+static const struct sandbox SANDBOX = {
+    .bounding = 6,
+    .ambient = 4,
+    .no_new_privileges = true,
+    .set_umask = true,
+    .umask = 027,
+    .n_filters = 2,
+    .filters = {{"12345678", 8}, {"abcdefghABCDEFGH", 16}},
+};
+
 static const struct spawn_options OPTIONS = {
     .argv = argv,
     .environment = environment,
@@ -42,6 +52,7 @@ static const struct spawn_options OPTIONS = {
     .gid = 4712,
     .groups = (const gid_t[]){1, 2, 3},
     .n_groups = 3,
+    .sandbox = &SANDBOX,
     .set_nice = true,
     .nice = -5,
     .set_oom_score_adjust = true,
@@ -79,6 +90,13 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert(options->set_user && options->uid == 4711 && options->gid == 4712);
     ck_assert_uint_eq(options->n_groups, 3);
     ck_assert_uint_eq(options->groups[2], 3);
+    ck_assert_uint_eq(options->sandbox->bounding, 6);
+    ck_assert_uint_eq(options->sandbox->ambient, 4);
+    ck_assert(options->sandbox->no_new_privileges && options->sandbox->set_umask);
+    ck_assert_uint_eq(options->sandbox->umask, 027);
+    ck_assert_uint_eq(options->sandbox->n_filters, 2);
+    ck_assert_uint_eq(options->sandbox->filters[1].size, 16);
+    ck_assert_mem_eq(options->sandbox->filters[1].code, "abcdefghABCDEFGH", 16);
     ck_assert(options->set_nice && options->nice == -5);
     ck_assert(options->set_oom_score_adjust && options->oom_score_adjust == -17);
     message_close_fds(&in);

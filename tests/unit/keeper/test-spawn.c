@@ -370,6 +370,79 @@ START_TEST(a_worker_with_a_user_has_no_capability_and_no_way_to_one)
 }
 END_TEST
 
+START_TEST(a_worker_has_the_capabilities_of_its_sandbox)
+{
+    const struct sandbox sandbox = {
+        .bounding = UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_CHOWN,
+        .ambient = UINT64_C(1) << CAP_KILL,
+    };
+    if (getuid() != 0) {
+        printf("skipped: only root has capabilities to hand on\n");
+        return;
+    }
+    for (int root = 0; root < 2; root++) {
+        const uid_t uid = root ? 0 : 65534;
+        (void)run_shell(
+            "grep -E '^Cap' /proc/$$/status",
+            (struct spawn_options){.set_user = true, .uid = uid, .gid = uid, .sandbox = &sandbox});
+        ck_assert_msg(
+            strstr(output, root ? "CapPrm:\t0000000000000021" : "CapPrm:\t0000000000000020"), "%s",
+            output);
+        ck_assert_ptr_nonnull(strstr(output, "CapInh:\t0000000000000020"));
+        ck_assert_ptr_nonnull(strstr(output, "CapAmb:\t0000000000000020"));
+        ck_assert_ptr_nonnull(strstr(output, "CapBnd:\t0000000000000021"));
+    }
+}
+END_TEST
+
+START_TEST(a_sandbox_decides_about_new_privileges_and_modes_of_files)
+{
+    const bool set_already = prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1;
+    struct sandbox sandbox = {.bounding = UINT64_MAX, .set_umask = true, .umask = 057};
+    for (int i = 0; i < 2; i++) {
+        sandbox.no_new_privileges = i > 0;
+        (void)run_shell("umask; grep NoNewPrivs /proc/$$/status",
+                        (struct spawn_options){.sandbox = &sandbox});
+        ck_assert_str_eq(output, i > 0 || set_already ? "0057\nNoNewPrivs:\t1\n"
+                                                      : "0057\nNoNewPrivs:\t0\n");
+    }
+}
+END_TEST
+
+START_TEST(filters_are_loaded_also_by_those_who_must_give_up_privileges_for_it)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_umask, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sandbox sandbox = {
+        .bounding = UINT64_MAX, .n_filters = 1, .filters = {{code, sizeof(code)}}};
+    static const char command[] = "umask 7; umask; grep '^Seccomp:' /proc/$$/status";
+    (void)run_shell(command, (struct spawn_options){.sandbox = &sandbox});
+    ck_assert_ptr_nonnull(strstr(output, "Seccomp:\t2"));
+    give_up_privileges();
+    (void)run_shell(command, (struct spawn_options){.sandbox = &sandbox});
+    ck_assert_ptr_nonnull(strstr(output, "Seccomp:\t2"));
+}
+END_TEST
+
+START_TEST(a_sandbox_that_cannot_be_made_fails_the_start)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct sock_filter bad = BPF_STMT(BPF_MISC, 0);
+    const struct sandbox sandbox = {
+        .bounding = UINT64_MAX, .n_filters = 1, .filters = {{&bad, sizeof(bad)}}};
+    struct spawn_options options = {
+        .argv = argv, .environment = environment, .sandbox = &sandbox, .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EINVAL);
+    ck_assert_str_eq(step, "sandbox");
+}
+END_TEST
+
 START_TEST(ambient_capabilities_are_not_handed_on)
 {
     if (getuid() != 0) {
@@ -599,6 +672,10 @@ int main(void)
     tcase_add_test(tcase, a_program_that_takes_long_to_open_holds_nobody_up);
     tcase_add_test(tcase, nothing_of_the_parent_differs_after_a_spawn);
     tcase_add_test(tcase, a_worker_with_a_user_has_no_capability_and_no_way_to_one);
+    tcase_add_test(tcase, a_worker_has_the_capabilities_of_its_sandbox);
+    tcase_add_test(tcase, a_sandbox_decides_about_new_privileges_and_modes_of_files);
+    tcase_add_test(tcase, filters_are_loaded_also_by_those_who_must_give_up_privileges_for_it);
+    tcase_add_test(tcase, a_sandbox_that_cannot_be_made_fails_the_start);
     tcase_add_test(tcase, ambient_capabilities_are_not_handed_on);
     tcase_add_test(tcase, the_terminal_is_out_of_reach);
     tcase_add_test(tcase, too_many_descriptors_are_refused);

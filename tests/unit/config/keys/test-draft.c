@@ -29,7 +29,7 @@ START_TEST(unknown_words_are_problems_with_the_nearest_one)
         "a.group:9: unknown key 'Banana' in [Pool]; allowed: Size, Spare, Cells, CellsMax, "
         "CellIdleSec, CellsQueueMemoryMax, Prefetch, MaxJobs, MaxMemory, MaxAgeSec, BatchMax\n"
         "a.group:10: unknown section [Fruit]; allowed: [Group], [Pool], [Jobs], [Restart], "
-        "[Worker], [Resources]\n"
+        "[Worker], [Resources], [Sandbox]\n"
         "a.group:12: unknown section [jobs]; did you mean [Jobs]?\n");
 }
 END_TEST

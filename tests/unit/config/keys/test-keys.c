@@ -315,6 +315,11 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
         "[Resources]\nMemoryMax=1G\n",
         "[Resources]\nNice=0\n",
         "[Resources]\nLimitCORE=0\n",
+        "[Sandbox]\nUMask=0022\n",
+        "[Sandbox]\nNoNewPrivileges=yes\n",
+        "[Sandbox]\nSystemCallFilter=@system-service\n",
+        "[Sandbox]\nSystemCallFilter=~@system-service\n",
+        "[Sandbox]\nRestrictNamespaces=yes\n",
     };
     struct config_group *a = load_group("");
     uint32_t digests[ELEMENTS(changes)];

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Reports what confines the processes of a group. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/config/keys/keys.h"
+#include "supervisor/control/report.h"
+#include "supervisor/group/group.h"
+#include <stdio.h>
+#include <string.h>
+
+static void write_keys(FILE *file, const struct config_group *config,
+                       const struct config_group *defaults)
+{
+    const char *separator = "";
+
+    for (size_t i = 0; i < CONFIG_GROUP_SCHEMA.n_keys; i++) {
+        const struct config_key *key = &CONFIG_GROUP_SCHEMA.keys[i];
+
+        if (strcmp(key->section, "Sandbox") != 0 || !config_key_is_set(key, config, defaults))
+            continue;
+        fprintf(file, "%s%s=", separator, key->name);
+        separator = ", ";
+    }
+}
+
+void report_sandbox(struct reply *reply, const struct group *group)
+{
+    _cleanup_free_ char *keys = NULL;
+    struct config_group *defaults;
+    size_t size;
+    FILE *file;
+
+    if (!group->config->sandbox || config_defaults(&defaults, group->name) < 0)
+        return;
+    file = open_memstream(&keys, &size);
+    if (file) {
+        write_keys(file, group->config, defaults);
+        if (fclose(file) == 0)
+            reply_string(reply, "sandbox", keys);
+    }
+    config_group_free(defaults);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What a process may do, beyond its user and limits. The supervisor compiles it once per reload;
+ * the new process applies it between clone and exec.
+ *
+ * The functions below run in the new process. They make system calls and nothing else, and change
+ * no memory but errno, so that the process may share its memory with its parent.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SANDBOX_FILTERS_MAX     2
+#define SANDBOX_FILTER_SIZE_MAX ((size_t)4096 * 8) /* the kernel's limit, in bytes */
+
+/* A program for seccomp(2). */
+struct sandbox_filter {
+    void *code; /* struct sock_filter, not necessarily aligned */
+    size_t size;
+};
+
+struct sandbox {
+    uint64_t bounding, ambient; /* bit N = capability N; `ambient` is part of `bounding` */
+    bool no_new_privileges;
+    bool set_umask;
+    mode_t umask;
+    size_t n_filters;
+    struct sandbox_filter filters[SANDBOX_FILTERS_MAX];
+};
+
+/* Removes all but these capabilities from the bounding set. Returns 0 or -errno. */
+int sandbox_limit_capabilities(uint64_t bounding);
+
+/* Makes `ambient` the inheritable and the ambient set and, if `only` these are to be left, the
+ * permitted and the effective set. Returns 0 or -errno. */
+int sandbox_set_capabilities(uint64_t ambient, bool only);
+
+/* Sets the file mode mask and loads the filters. From then on, only the exec remains to be done.
+ * Returns 0 or -errno. */
+int sandbox_apply(const struct sandbox *sandbox);

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Tries what a confined process may not be able to do.
+ *
+ * probe NAME...    prints "NAME: " and what came of it: ok, the name of an error, or of the signal
+ *                  that ended the process that tried
+ * probe            tries everything
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ELEMENTS(array) (sizeof(array) / sizeof((array)[0]))
+
+static int error_of(long result)
+{
+    return result < 0 ? errno : 0;
+}
+
+static int family(int number)
+{
+    return error_of(socket(number, number == AF_PACKET ? SOCK_RAW : SOCK_DGRAM, 0));
+}
+
+static int unix_socket(void)
+{
+    return family(AF_UNIX);
+}
+
+static int inet_socket(void)
+{
+    return family(AF_INET);
+}
+
+static int inet6_socket(void)
+{
+    return family(AF_INET6);
+}
+
+static int netlink_socket(void)
+{
+    return family(AF_NETLINK);
+}
+
+static int packet_socket(void)
+{
+    return family(AF_PACKET);
+}
+
+static int user_namespace(void)
+{
+    return error_of(unshare(CLONE_NEWUSER));
+}
+
+static int mount_namespace(void)
+{
+    return error_of(unshare(CLONE_NEWNS));
+}
+
+static int net_namespace(void)
+{
+    return error_of(unshare(CLONE_NEWNET));
+}
+
+static int enter_namespace(void)
+{
+    int fd = open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC);
+
+    return fd < 0 ? errno : error_of(setns(fd, 0));
+}
+
+static int writable_code(void)
+{
+    return mmap(NULL, 4096, PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) ==
+                   MAP_FAILED
+               ? errno
+               : 0;
+}
+
+static int code_after_writing(void)
+{
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return error_of(mprotect(page, 4096, PROT_READ | PROT_EXEC));
+}
+
+static int mount_nothing(void)
+{
+    return error_of(syscall(SYS_mount, "none", "/nowhere", "tmpfs", 0, NULL));
+}
+
+static int trace_me(void)
+{
+    return error_of(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+}
+
+static int set_clock(void)
+{
+    return error_of(syscall(SYS_clock_settime, 1000, NULL));
+}
+
+static int reboot_it(void)
+{
+    return error_of(syscall(SYS_reboot, 0, 0, 0, NULL));
+}
+
+static int load_module(void)
+{
+    return error_of(syscall(SYS_init_module, NULL, 0, NULL));
+}
+
+static int swap_off(void)
+{
+    return error_of(syscall(SYS_swapoff, NULL));
+}
+
+static int bpf_program(void)
+{
+    return error_of(syscall(SYS_bpf, 0, NULL, 0));
+}
+
+static int perf_event(void)
+{
+    struct perf_event_attr event = {.type = PERF_TYPE_SOFTWARE, .size = sizeof(event)};
+
+    return error_of(syscall(SYS_perf_event_open, &event, 0, -1, -1, 0));
+}
+
+static int add_a_key(void)
+{
+    return error_of(syscall(SYS_add_key, "user", "probe", "x", 1, -1));
+}
+
+static int io_uring(void)
+{
+    return error_of(syscall(SYS_io_uring_setup, 1, NULL));
+}
+
+static int personality_of_others(void)
+{
+    return error_of(syscall(SYS_personality, 8 /* PER_LINUX32 */));
+}
+
+static int change_root(void)
+{
+    return error_of(chroot("/"));
+}
+
+static int own_a_file(void)
+{
+    return error_of(chown("/dev/null", 0, 0));
+}
+
+static int become_root(void)
+{
+    return error_of(setuid(0));
+}
+
+static int make_device(void)
+{
+    return error_of(mknod("/nowhere/device", S_IFCHR, 0));
+}
+
+static int shared_memory_name(void)
+{
+    int id = shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600);
+
+    if (id < 0)
+        return errno;
+    (void)shmctl(id, IPC_RMID, NULL);
+    return 0;
+}
+
+static int a_child(void)
+{
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(0);
+    return pid < 0 ? errno : error_of(waitpid(pid, NULL, 0));
+}
+
+static int gain_privileges(void)
+{
+    return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ? EPERM : 0;
+}
+
+/* That of i386's getpid(). */
+static int foreign_call(void)
+{
+#ifdef __x86_64__
+    long result = 20;
+
+    __asm__ volatile("int $0x80" : "+a"(result) : : "memory", "r8", "r9", "r10", "r11");
+    return result < 0 ? ENOSYS : 0;
+#else
+    return 0;
+#endif
+}
+
+static const struct {
+    const char *name;
+    int (*attempt)(void);
+} PROBES[] = {
+    {"unix-socket", unix_socket},
+    {"inet-socket", inet_socket},
+    {"inet6-socket", inet6_socket},
+    {"netlink-socket", netlink_socket},
+    {"packet-socket", packet_socket},
+    {"user-namespace", user_namespace},
+    {"mount-namespace", mount_namespace},
+    {"net-namespace", net_namespace},
+    {"enter-namespace", enter_namespace},
+    {"writable-code", writable_code},
+    {"code-after-writing", code_after_writing},
+    {"mount", mount_nothing},
+    {"trace-me", trace_me},
+    {"set-clock", set_clock},
+    {"reboot", reboot_it},
+    {"load-module", load_module},
+    {"swap-off", swap_off},
+    {"bpf", bpf_program},
+    {"perf-event", perf_event},
+    {"add-key", add_a_key},
+    {"io-uring", io_uring},
+    {"personality", personality_of_others},
+    {"chroot", change_root},
+    {"chown", own_a_file},
+    {"become-root", become_root},
+    {"make-device", make_device},
+    {"shared-memory-name", shared_memory_name},
+    {"child", a_child},
+    {"gain-privileges", gain_privileges},
+    {"foreign-call", foreign_call},
+};
+
+/* In a process of its own: it may be killed. */
+static void try(const char *name, int (*attempt)(void))
+{
+    int status = 0, error;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(attempt());
+    if (pid < 0 || waitpid(pid, &status, 0) != pid) {
+        printf("%s: no process\n", name);
+        return;
+    }
+    error = WEXITSTATUS(status);
+    if (WIFSIGNALED(status))
+        printf("%s: SIG%s\n", name, sigabbrev_np(WTERMSIG(status)));
+    else
+        printf("%s: %s\n", name, error == 0 ? "ok" : strerrorname_np(error));
+}
+
+static int is_wanted(const char *name, char **names)
+{
+    if (!*names)
+        return 1;
+    for (; *names; names++)
+        if (strcmp(name, *names) == 0)
+            return 1;
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    for (size_t i = 0; i < ELEMENTS(PROBES); i++)
+        if (is_wanted(PROBES[i].name, argv + 1))
+            try(PROBES[i].name, PROBES[i].attempt);
+    _exit(0); /* a sanitizer's search for leaks needs what is forbidden */
+}

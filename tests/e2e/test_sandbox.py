@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: MIT
+"""[Sandbox]: what a confined worker cannot do, and that it can do its work."""
+import os
+import unittest
+
+from troupe import ACTOR, TROUPE_EXEC, TestCase, helper, ini, text
+
+PROBE = f"{TROUPE_EXEC} -- {helper('probe')}"
+WHOLE = {"NoNewPrivileges": "yes", "UMask": "0077", "CapabilityBoundingSet": "none",
+         "SystemCallFilter": "@system-service", "SystemCallErrorNumber": "EPERM", "SystemCallArchitectures": "native",
+         "RestrictAddressFamilies": "AF_UNIX", "RestrictNamespaces": "yes", "MemoryDenyWriteExecute": "yes"}
+
+
+def probe(**sandbox):
+    return ini(PROBE, Sandbox=sandbox, Resources={"LimitCORE": 0})
+
+
+def results(job):
+    return dict(line.split(": ") for line in job["result"]["data"].splitlines())
+
+
+class Probes(TestCase):
+    def answers(self, **sandbox):
+        s = self.started({"g": probe(**sandbox)})
+        return results(s.do("g"))
+
+    def assert_answers(self, answers, **expected):
+        expected = {name.replace("_", "-"): answer for name, answer in expected.items()}
+        self.assertEqual({name: answers[name] for name in expected}, expected)
+
+    def test_a_whole_sandbox_leaves_a_command_its_work_and_nothing_else(self):
+        s = self.started({"g": probe(**WHOLE)})
+        self.assert_answers(
+            results(s.do("g")), child="ok", unix_socket="ok", inet_socket="EAFNOSUPPORT", netlink_socket="EAFNOSUPPORT",
+            user_namespace="EPERM", mount_namespace="EPERM", net_namespace="EPERM", enter_namespace="EPERM",
+            writable_code="EPERM", code_after_writing="EPERM", mount="EPERM", trace_me="EPERM", set_clock="EPERM",
+            reboot="EPERM", load_module="EPERM", swap_off="EPERM", bpf="EPERM", perf_event="EPERM", chroot="EPERM",
+            gain_privileges="EPERM")
+        self.assertEqual(s.group("g")["sandbox"], ", ".join(key + "=" for key in WHOLE))
+        self.assertIn("Sandbox: NoNewPrivileges=, UMask=", s.ctl("status", "g").stdout)
+
+    def test_without_keys_nothing_is_forbidden(self):
+        s = self.started({"g": probe()})
+        self.assert_answers(results(s.do("g", "")), inet_socket="ok", writable_code="ok", code_after_writing="ok")
+        self.assertNotIn("sandbox", s.group("g"))
+
+    def test_a_forbidden_call_kills(self):
+        self.assert_answers(self.answers(SystemCallFilter="~@debug @mount"), trace_me="SIGSYS", perf_event="SIGSYS",
+                            mount="SIGSYS", inet_socket="ok")
+
+    def test_a_call_of_another_architecture_kills(self):
+        if self.answers()["foreign-call"] != "ok" or os.uname().machine != "x86_64":
+            self.skipTest("this kernel has no calls of another architecture")
+        self.assert_answers(self.answers(SystemCallArchitectures="native"), foreign_call="SIGSYS", child="ok")
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can change the user")
+    def test_a_user_that_may_gain_privileges_again(self):
+        user = {"Group": {"User": "nobody"}, "Resources": {"LimitCORE": 0}}
+        command = f"{TROUPE_EXEC} -- /bin/grep -E ^(NoNewPrivs|CapBnd|CapEff|Seccomp): /proc/self/status"
+        s = self.started({"plain": ini(command, **user), "free": ini(command, **user, Sandbox={"NoNewPrivileges": "no"}),
+                          "ambient": ini(command, **user, Sandbox={"AmbientCapabilities": "CAP_KILL"}),
+                          "filtered": ini(command, **user, Sandbox={"NoNewPrivileges": "no",
+                                                                   "SystemCallFilter": "@system-service"})})
+        def told(group):
+            return {line.split(":\t")[0]: int(line.split(":\t")[1], 16) for line in s.do(group)["result"]["data"].splitlines()}
+        self.assertEqual(told("plain"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 1, "Seccomp": 0})
+        self.assertEqual(told("free"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 0, "Seccomp": 0})
+        self.assertEqual(told("ambient"), {"CapEff": 32, "CapBnd": 32, "NoNewPrivs": 1, "Seccomp": 0})
+        self.assertEqual(told("filtered"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 1, "Seccomp": 2})
+
+
+class Workers(TestCase):
+    def test_a_worker_in_a_whole_sandbox_does_its_work(self):
+        s = self.started({"g": ini(ACTOR, Pool={"Size": 2}, Sandbox={**WHOLE, "SystemCallErrorNumber": "kill"})})
+        self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
+        self.assertEqual(len(s.do("g", "blob 300000")["result"]["data"]), 400000)
+        self.assertEqual(s.do("g", "sum\n\n" + 1000000 * "x")["state"], "succeeded")
+        self.assertEqual(s.do("g", "state busy\necho done")["state"], "succeeded")
+        self.assertEqual(s.deaths(), [])
+
+    def test_a_reload_replaces_the_worker(self):
+        s = self.started({"g": ini(ACTOR)})
+        pid = s.worker("g/0")["pid"]
+        s.write("g.group", ini(ACTOR, Sandbox={"SystemCallFilter": "~@mount"}))
+        s.ctl("reload", check=True)
+        s.wait_for(lambda: s.worker("g/0")["pid"] not in (0, pid), "g")
+        self.assertNotEqual(s.do("g", "pid")["result"], text(str(pid)))
+
+    def test_a_worker_that_cannot_even_start_tells_why(self):
+        s = self.started({"g": ini(ACTOR, Restart={"Restart": "no"}, Sandbox={"SystemCallFilter": "~execve"},
+                                   Resources={"LimitCORE": 0})})
+        s.wait_event("worker.died", "g")
+        self.assertEqual(s.deaths("g")[0]["signal"], "SIGSYS")
+
+
+if __name__ == "__main__":
+    unittest.main()
