@@ -66,6 +66,10 @@ int troupe_query_events(struct troupe_query *query, const char *target, unsigned
  */
 int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec);
 
+/* Returns a level-triggered descriptor for event loops, which the query keeps. When it is readable,
+ * and after a query has begun, call troupe_query_next() with a time-out of 0 until -EAGAIN. */
+int troupe_query_fd(const struct troupe_query *query);
+
 /*
  * Return a field of the record, valid until the next troupe_query_next(). A path such as
  * "result.data" leads into a field. If there is no such field of that type: NULL, `otherwise`,

@@ -275,6 +275,11 @@ _public_ int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec
     return r;
 }
 
+_public_ int troupe_query_fd(const struct troupe_query *query)
+{
+    return query->wire.socket;
+}
+
 /* ---- records ---- */
 
 static const char *find(const struct troupe_query *query, const char *field)

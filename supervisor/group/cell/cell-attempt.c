@@ -158,7 +158,7 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
                            const struct payload *text)
 {
     const char *bytes = payload_data(text);
-    char detail[160];
+    char detail[PROTOCOL_REASON_MAX + 1];
     int size = text->size > sizeof(detail) - 1 ? (int)sizeof(detail) - 1 : (int)text->size;
 
     (void)snprintf(detail, sizeof(detail), "%.*s", bytes ? size : 0, bytes ? bytes : "");

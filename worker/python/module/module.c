@@ -5,6 +5,7 @@
 #include "worker/python/module/client.h"
 #include "worker/python/module/gate.h"
 #include "worker/python/module/job.h"
+#include "worker/python/module/query.h"
 #include "worker/python/module/result.h"
 #include "worker/python/module/worker.h"
 
@@ -27,7 +28,8 @@ static bool is_main_interpreter(void)
 static int execute(PyObject *module)
 {
     if (!is_main_interpreter() || gate_prepare() < 0 || result_register(module) < 0 ||
-        job_register(module) < 0 || worker_register(module) < 0 || client_register(module) < 0)
+        job_register(module) < 0 || worker_register(module) < 0 || client_register(module) < 0 ||
+        query_register(module) < 0)
         return -1;
     return 0;
 }

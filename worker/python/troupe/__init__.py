@@ -1,6 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Workers for Troupe, and clients that give it work. See troupe-python(7)."""
-from troupe._troupe import version
+"""
+Workers for Troupe, and clients that give it work. See troupe-python(7).
 
-__all__ = ["version"]
+    @troupe.job
+    def digest(job: troupe.Job) -> str:
+        return hashlib.sha256(job.payload).hexdigest()
+
+    troupe.run()
+
+    with troupe.Client() as client:
+        print(client.do("digest", b"hello").data)
+"""
+from troupe._troupe import Result, version
+from troupe.client import Client, Options
+from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected
+from troupe.job import Job, job, run
+
+__all__ = ["Cancelled", "Client", "Dead", "Error", "Job", "JobCancelled", "JobError", "Options", "Reject", "Rejected",
+           "Result", "job", "run", "version"]
 __version__ = version()

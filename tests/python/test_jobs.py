@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: MIT
+"""Functions that handle jobs, and the clients that submit them: with and without asyncio."""
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+import troupe_python
+from troupe_python import e2e, group, needed
+
+JOBS = {"MaxRetries": 1, "BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"}
+
+
+class Jobs(troupe_python.TestCase):
+    def started_with(self, *names, **sections):
+        sections.setdefault("Jobs", JOBS)
+        self.server = self.started({name: group("jobs.py", **sections) for name in names})
+        return self.server
+
+    def connected(self):
+        import troupe
+        client = troupe.Client(self.server.socket_path)
+        self.addCleanup(client.close)
+        return client
+
+    def wait_published(self, name):
+        self.server.until(lambda: self.server.worker(name).get("published"))
+
+
+@needed
+class Workers(Jobs):
+    def test_what_a_function_returns_is_the_result(self):
+        self.started_with("echo", "say")
+        client = self.connected()
+        self.assertEqual(client.do("echo", "é").data, "é".encode())
+        said = {word: client.do("say", word).data for word in ("text", "nothing", "json", "bytes")}
+        self.assertEqual(said, {"text": b"text", "nothing": b"", "json": b'{"n": [1]}', "bytes": b"bytes"})
+
+    def test_an_exception_is_a_retry_with_its_traceback(self):
+        import troupe
+        self.started_with("fail")
+        client = self.connected()
+        with self.assertRaises(troupe.Dead) as caught:
+            client.do("fail", "now")
+        result = caught.exception.result
+        self.assertEqual((result.attempts, result.code), (2, 1))
+        self.assertTrue(result.reason.startswith("ValueError: attempt 2 of 2\nTraceback"), result.reason)
+        self.assertTrue(result.reason.endswith("ValueError: attempt 2 of 2"), result.reason)
+        self.assertIn("jobs.py", result.reason)
+        self.assertNotIn("troupe/job.py", result.reason)
+
+    def test_the_end_of_a_long_traceback_is_kept(self):
+        import troupe
+        self.started_with("fail")
+        with self.assertRaises(troupe.Dead) as caught:
+            self.connected().do("fail", "long")
+        head, tail = caught.exception.result.reason.split("\n", 1)
+        self.assertRegex(head, r"^ValueError: x\\0\\udc80y+\.\.\.$")
+        self.assertRegex(tail, r"^\.\.\.y+ the end$")
+
+    def test_an_error_of_the_system_gives_its_number(self):
+        import troupe
+        self.started_with("fail")
+        with self.assertRaises(troupe.Dead) as caught:
+            self.connected().do("fail", "number")
+        self.assertEqual(caught.exception.result.code, 2)
+
+    def test_what_cannot_be_a_result_is_an_exception(self):
+        import troupe
+        self.started_with("fail")
+        with self.assertRaisesRegex(troupe.Dead, "not JSON serializable"):
+            self.connected().do("fail", "object")
+
+    def test_reject_is_final(self):
+        import troupe
+        self.started_with("fail")
+        with self.assertRaises(troupe.Rejected) as caught:
+            self.connected().do("fail", "reject")
+        result = caught.exception.result
+        self.assertEqual((result.attempts, result.code, json.loads(result.data)), (1, 9, {"why": "never"}))
+
+    def test_a_worker_that_exits_has_its_job_retried(self):
+        import troupe
+        self.started_with("fail")
+        with self.assertRaisesRegex(troupe.Dead, "SystemExit: bye"):
+            self.connected().do("fail", "exit")
+
+    def test_a_cancelled_job_ends_at_check_and_publish(self):
+        import troupe
+        self.started_with("slow")
+        client = self.connected()
+        for verb in ("check", "publish"):
+            client.create("slow", verb, id=verb)
+            self.server.wait_job_state(verb, "running")
+            client.cancel(verb)
+            with self.assertRaises(troupe.JobCancelled):
+                client.wait(verb)
+
+    def test_what_is_published_can_be_read(self):
+        self.started_with("slow")
+        client = self.connected()
+        client.create("slow", "check", id="progress")
+        self.wait_published("slow/0")
+        self.assertEqual(json.loads(self.server.worker("slow/0")["published"]["data"]), {"id": "progress"})
+        client.cancel("progress")
+
+    def test_children_do_not_inherit_the_rings(self):
+        self.started_with("environment")
+        said = json.loads(self.connected().do("environment", key="k").data)
+        self.assertEqual(said, {"variables": [], "key": "k"})
+
+    def test_other_threads_may_look_but_not_call_meanwhile(self):
+        self.started_with("thread")
+        said = json.loads(self.connected().do("thread").data)
+        self.assertEqual(said, [False, "another thread uses this object now"])
+
+    def test_handlers_of_signals_run_while_the_worker_waits(self):
+        self.started_with("signals")
+        client = self.connected()
+        pid = json.loads(client.do("signals").data)["pid"]
+        seen = 0
+        while seen == 0:
+            os.kill(pid, signal.SIGUSR1)
+            said = json.loads(client.do("signals").data)
+            self.assertEqual(said["pid"], pid)
+            seen = said["seen"]
+
+    def test_without_trouped_it_says_what_to_do(self):
+        ended = subprocess.run([sys.executable, os.path.join(troupe_python.WORKERS, "jobs.py")], text=True,
+                               capture_output=True, env={**os.environ, **troupe_python.ENVIRONMENT})
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("not started by trouped: put this program into the ExecStart= of a group", ended.stderr)
+
+    def test_it_stays_out_of_other_interpreters(self):
+        script = "import _xxsubinterpreters as s; i = s.create(); s.run_string(i, 'import troupe')"
+        ended = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True,
+                               env={**os.environ, **troupe_python.ENVIRONMENT})
+        self.assertIn("troupe works in the main interpreter only", ended.stderr)
+        self.assertEqual(ended.returncode, 1)
+
+    def test_one_killed_worker_costs_one_attempt(self):
+        self.started_with("echo", Pool={"Size": 2}, Jobs={**JOBS, "MaxRetries": 50})
+        client = self.connected()
+        killed = 0
+        for n, result in enumerate(client.map("echo", (str(n) for n in range(3000)), window=64)):
+            self.assertEqual(result.data, str(n).encode())
+            if n % 500 == 250:
+                workers = [worker for worker in self.server.workers("echo") if worker.get("pid")]
+                os.kill(workers[0]["pid"], signal.SIGKILL)
+                killed += 1
+        self.assertEqual(killed, 6)
+
+
+@needed
+class Clients(Jobs):
+    def test_map_keeps_the_order_and_the_window(self):
+        self.started_with("echo", Pool={"Size": 2})
+        results = self.connected().map("echo", (str(n) for n in range(500)), window=7)
+        self.assertEqual([int(result.data) for result in results], list(range(500)))
+
+    def test_map_cancels_what_nobody_waits_for(self):
+        self.started_with("slow")
+        client = self.connected()
+        items = client.map("slow", ["check"] * 3, window=3)
+        signal.signal(signal.SIGALRM, self.interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        with self.assertRaises(KeyboardInterrupt):
+            next(items)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.server.until(lambda: not list(client.jobs("slow")))
+
+    def interrupt(self, *_):
+        raise KeyboardInterrupt
+
+    def test_an_interrupted_call_cancels_its_job(self):
+        self.started_with("slow", "echo")
+        client = self.connected()
+        signal.signal(signal.SIGALRM, self.interrupt)
+        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        with self.assertRaises(KeyboardInterrupt):
+            client.do("slow", "check", id="mine")
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        self.server.wait_job_state("mine", "cancelled")
+        self.assertEqual(client.do("echo", "on").data, b"on")
+
+    def test_jobs_dead_letters_and_events_can_be_read(self):
+        import troupe
+        self.started_with("slow", "fail")
+        client = self.connected()
+        events = client.watch("slow", jobs=True)
+        client.create("slow", "check", id="one")
+        self.assertTrue(any(event["type"] == "job.accepted" for event in self.first(events, "job.accepted")))
+        self.server.wait_job_state("one", "running")
+        self.assertEqual(client.job("one")["state"], "running")
+        self.assertEqual([job["id"] for job in client.jobs("slow")], ["one"])
+        client.cancel("one")
+        with self.assertRaises(troupe.JobCancelled):
+            client.wait("one")
+        self.assertEqual(list(client.jobs("slow")), [])
+        self.assertEqual([job["id"] for job in client.jobs("slow", ended=True)], ["one"])
+        with self.assertRaises(troupe.Dead):
+            client.do("fail", "now")
+        self.assertEqual(len(list(client.dead_letters("fail"))), 1)
+        with self.assertRaises(ProcessLookupError):
+            client.job("nobody")
+
+    def first(self, events, kind):
+        """Events up to the first of that kind."""
+        for event in events:
+            yield event
+            if event["type"] == kind:
+                return
+
+    def test_wait_gives_up_in_time(self):
+        self.started_with("slow")
+        client = self.connected()
+        client.create("slow", "check", id="one")
+        with self.assertRaises(TimeoutError):
+            client.wait("one", 0.01)
+        client.cancel("one")
+        with self.assertRaises(ProcessLookupError):
+            client.wait("nobody")
+
+
+@needed
+class Asyncio(Jobs):
+    def run_with(self, main):
+        from troupe import aio
+
+        async def connected():
+            async with aio.Client(self.server.socket_path) as client:
+                await asyncio.wait_for(main(client), e2e.LIMIT)
+        asyncio.run(connected())
+
+    def test_many_tasks_do_jobs_at_once(self):
+        self.started_with("echo", Pool={"Size": 2})
+
+        async def main(client):
+            results = await asyncio.gather(*(client.do("echo", str(n)) for n in range(3000)))
+            self.assertEqual([int(result.data) for result in results], list(range(3000)))
+        self.run_with(main)
+
+    def test_map_keeps_the_order(self):
+        self.started_with("echo", Pool={"Size": 2})
+
+        async def main(client):
+            results = [int(result.data) async for result in client.map("echo", map(str, range(300)), window=9)]
+            self.assertEqual(results, list(range(300)))
+        self.run_with(main)
+
+    def test_ends_raise_as_in_the_other_client(self):
+        import troupe
+        self.started_with("fail")
+
+        async def main(client):
+            with self.assertRaises(troupe.Rejected):
+                await client.do("fail", "reject")
+            with self.assertRaises(troupe.Dead):
+                await client.do("fail", "now")
+            with self.assertRaises(FileNotFoundError):
+                await client.do("missing")
+            with self.assertRaises(ProcessLookupError):
+                await client.wait("nobody")
+        self.run_with(main)
+
+    def test_cancelling_a_task_cancels_its_job(self):
+        self.started_with("slow", "echo")
+
+        async def main(client):
+            task = asyncio.create_task(client.do("slow", "check", id="mine"))
+            async for event in client.watch("slow", jobs=True):
+                if event["type"] == "job.started":
+                    break
+            task.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await task
+            self.assertEqual((await client.do("echo", "on")).data, b"on")
+        self.run_with(main)
+        self.server.wait_job_state("mine", "cancelled")
+
+    def test_a_time_limit_cancels_the_job(self):
+        self.started_with("slow")
+
+        async def main(client):
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.do("slow", "check", id="mine"), 0.05)
+        self.run_with(main)
+        self.server.wait_job_state("mine", "cancelled")
+
+    def test_cancelling_many_at_once_leaves_none(self):
+        self.started_with("slow", Pool={"Size": 2})
+
+        async def main(client):
+            tasks = [asyncio.create_task(client.do("slow", "check")) for _ in range(200)]
+            async for event in client.watch("slow", jobs=True):
+                if event["type"] == "job.started":
+                    break
+            for task in tasks:
+                task.cancel()
+            ended = await asyncio.gather(*tasks, return_exceptions=True)
+            self.assertEqual({type(end) for end in ended}, {asyncio.CancelledError})
+            while [job async for job in client.jobs("slow")]:
+                pass
+        self.run_with(main)
+
+    def test_the_loop_goes_on_while_jobs_run(self):
+        self.started_with("slow")
+
+        async def main(client):
+            task = asyncio.create_task(client.do("slow", "check"))
+            for _ in range(50):
+                await asyncio.sleep(0)
+            self.assertFalse(task.done())
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self.run_with(main)
+
+    def test_a_closed_client_ends_what_is_awaited(self):
+        self.started_with("slow")
+
+        async def main(client):
+            task = asyncio.create_task(client.do("slow", "check"))
+            await asyncio.sleep(0)
+            client.close()
+            with self.assertRaises(ConnectionError):
+                await task
+            with self.assertRaises(ConnectionError):
+                await client.do("slow", "check")
+        self.run_with(main)
+
+    def test_the_end_of_the_supervisor_ends_what_is_awaited(self):
+        self.started_with("slow")
+
+        async def main(client):
+            task = asyncio.create_task(client.do("slow", "check"))
+            await asyncio.sleep(0)
+            self.server.kill()
+            with self.assertRaises(OSError):
+                await task
+        self.run_with(main)
+
+    def test_an_idle_client_takes_no_time(self):
+        self.started_with("echo")
+
+        async def main(client):
+            await client.do("echo", "once")
+            before = time.process_time()
+            await asyncio.sleep(0.5)
+            self.assertLess(time.process_time() - before, 0.1)
+        self.run_with(main)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: MIT
+"""A client for asyncio, without a thread: the event loop waits on the client's descriptor."""
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Unpack
+
+from troupe import _troupe
+from troupe._troupe import Result
+from troupe.client import Ids, Options, Record
+from troupe.data import encode
+from troupe.errors import checked
+
+
+class Client:
+    """
+    A connection to the supervisor, for one event loop. Connecting, create() and cancel() wait for the supervisor's
+    answer, as long as a round trip; all else lets the loop go on.
+    """
+
+    def __init__(self, socket_path: str | None = None) -> None:
+        self._path = socket_path
+        self._loop = asyncio.get_running_loop()
+        self._client = _troupe.Client(socket_path)
+        self._fd = self._client.fd()
+        self._groups: dict[str, int] = {}
+        self._cookies = itertools.count(1)
+        self._ids = Ids()
+        self._open: dict[int, asyncio.Future[Result]] = {}
+        self._moved = asyncio.Event()  # a result has come, so there may be room in the ring
+        self._timer: asyncio.TimerHandle | None = None
+        self._planned = False
+        self._loop.add_reader(self._fd, self._turn)
+        self._plan()
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Disconnects. Jobs go on, and who awaits one gets ConnectionError. Idempotent."""
+        if self._fd >= 0:
+            self._lose(ConnectionError("the client is closed"))
+            self._client.close()
+
+    def _lose(self, error: OSError) -> None:
+        self._loop.remove_reader(self._fd)
+        self._fd = -1
+        if self._timer:
+            self._timer.cancel()
+        for future in self._open.values():
+            if not future.done():
+                future.set_exception(error)
+        self._open.clear()
+        self._moved.set()
+
+    def _plan(self) -> None:
+        """Has the loop process once more: what tasks send before is shown to the supervisor together."""
+        if not self._planned:
+            self._planned = True
+            self._loop.call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._planned = False
+        if self._fd < 0:
+            return
+        try:
+            while self._client.process():
+                while result := self._client.next(0):
+                    self._end(result)
+        except OSError as error:
+            self._lose(error)
+            return
+        if self._timer:
+            self._timer.cancel()
+        when = self._client.timeout()
+        self._timer = self._loop.call_at(when, self._turn) if when is not None else None
+
+    def _end(self, result: Result) -> None:
+        self._moved.set()
+        future = self._open.pop(result.cookie, None)
+        if future and not future.done():
+            future.set_result(result)
+
+    def _group(self, name: str) -> int:
+        if name not in self._groups:
+            self._groups[name] = self._client.group(name)
+            self._plan()
+        return self._groups[name]
+
+    def _future(self) -> tuple[int, asyncio.Future[Result]]:
+        if self._fd < 0:
+            raise ConnectionError("the client is closed, or has lost its connection")
+        cookie = next(self._cookies)
+        self._open[cookie] = self._loop.create_future()
+        return cookie, self._open[cookie]
+
+    async def _room(self) -> None:
+        self._plan()
+        self._moved.clear()
+        try:
+            await asyncio.wait_for(self._moved.wait(), 0.1)  # no result may be to come
+        except asyncio.TimeoutError:
+            pass
+
+    async def do(self, group: str, data: object = None, **options: Unpack[Options]) -> Result:
+        """Does a job. Raises JobError if it does not succeed. Cancelling the task cancels the job."""
+        id = options.get("id") or self._ids.next()
+        given = options.copy()
+        given["id"] = id
+        cookie, future = self._future()
+        sent = False
+        try:
+            while not sent:
+                try:
+                    self._client.submit(self._group(group), encode(data), cookie, **given)
+                    sent = True
+                except BlockingIOError:
+                    await self._room()
+            self._plan()
+            return checked(await future)
+        except asyncio.CancelledError:
+            if sent and not (future.done() and not future.cancelled()):
+                self._give_up(id)
+            raise
+        finally:
+            self._open.pop(cookie, None)
+
+    def _give_up(self, id: str) -> None:
+        try:
+            self.cancel(id)
+        except OSError:
+            pass  # it has ended
+
+    async def map(self, group: str, items: Iterable[object], *, window: int = 1000, **options: Unpack[Options]) -> AsyncIterator[Result]:
+        """
+        Does a job for each item, up to `window` at a time, and yields their results in the same order. Raises JobError
+        at the first that does not succeed; then, and when the iterator is closed, cancels those that have not ended.
+        """
+        if options.get("id") is not None:
+            raise ValueError("each job of map() has an id of its own")
+        source, tasks = iter(items), list[asyncio.Task[Result]]()
+        try:
+            while True:
+                for item in itertools.islice(source, max(1, window) - len(tasks)):
+                    tasks.append(asyncio.create_task(self.do(group, item, **options)))
+                if not tasks:
+                    return
+                result = await tasks[0]
+                tasks.pop(0)
+                yield result
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def wait(self, id: str) -> Result:
+        """Waits for the end of any job. Raises ProcessLookupError if there is no such job."""
+        cookie, future = self._future()
+        try:
+            while True:
+                try:
+                    self._client.wait(id, cookie)
+                    break
+                except BlockingIOError:
+                    await self._room()
+            self._plan()
+            return checked(await future)
+        finally:
+            self._open.pop(cookie, None)
+
+    def create(self, group: str, data: object = None, **options: Unpack[Options]) -> str:
+        """Returns the id of a new job when it is accepted."""
+        if options.get("wait"):
+            raise ValueError("create() must not wait for room: use do()")
+        self._plan()
+        return self._client.create(self._group(group), encode(data), **options)
+
+    def cancel(self, id: str) -> None:
+        """Requests the cancellation of a job. ProcessLookupError: it has ended, or there is none."""
+        self._plan()
+        self._client.cancel(id)
+
+    async def job(self, id: str) -> Record:
+        """A job with its state: a record of type Job in troupe-varlink(7)."""
+        query = _troupe.Query(self._path)
+        query.job(id)
+        return await anext(records(query))
+
+    def jobs(self, group: str | None = None, *, ended: bool = False) -> AsyncIterator[Record]:
+        """Live jobs of a group, a cell, or all; also those that have ended and whose results are kept."""
+        query = _troupe.Query(self._path)
+        query.jobs(group, ended)
+        return records(query)
+
+    def dead_letters(self, recipient: str | None = None) -> AsyncIterator[Record]:
+        """Jobs and messages that were not handled, the newest first."""
+        query = _troupe.Query(self._path)
+        query.dead_letters(recipient)
+        return records(query)
+
+    def watch(self, target: str | None = None, *, jobs: bool = False) -> AsyncIterator[Record]:
+        """Events of a group, a cell, a worker, or all as they happen; also those of every job."""
+        query = _troupe.Query(self._path)
+        query.events(target, jobs)
+        return records(query)
+
+
+async def readable(fd: int) -> None:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    loop.add_reader(fd, lambda: None if future.done() else future.set_result(None))
+    try:
+        await future
+    finally:
+        loop.remove_reader(fd)
+
+
+async def records(query: _troupe.Query) -> AsyncIterator[Record]:
+    while True:
+        try:
+            text = query.next(0)
+        except BlockingIOError:
+            await readable(query.fd())
+            continue
+        if text is None:
+            return
+        yield json.loads(text)

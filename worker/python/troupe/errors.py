@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""What goes wrong with jobs. Errors of the connection are OSError, with its subclasses and numbers."""
+from __future__ import annotations
+
+from troupe._troupe import Result
+
+
+class Error(Exception):
+    """All that this package raises, except OSError, RuntimeError and Cancelled."""
+
+
+class Reject(Error):
+    """A handler raises it to end its job for good. `data` is the job's result."""
+
+    def __init__(self, data: object = b"", code: int = 1) -> None:
+        super().__init__(data, code)
+        self.data = data
+        self.code = code
+
+
+class Cancelled(BaseException):
+    """Raised in a handler whose job is to be cancelled. Not an Exception, so that handlers of these let it pass."""
+
+
+class JobError(Error):
+    """A job that ended without success: `result` says how."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__(f"job {result.id} {result.end}" + (f": {result.reason}" if result.reason else ""))
+        self.result = result
+
+
+class Rejected(JobError):
+    """Its handler ended it for good. `result.data` and `result.code` are the handler's."""
+
+
+class Dead(JobError):
+    """No attempt is left. `result.reason` tells of the last one."""
+
+
+class JobCancelled(JobError):
+    """It was cancelled, or its deadline has passed: `result.timed_out`."""
+
+
+ENDS: dict[str, type[JobError]] = {"rejected": Rejected, "cancelled": JobCancelled, "dead": Dead}
+
+
+def checked(result: Result) -> Result:
+    """The result of a job that succeeded; raises what its end was else."""
+    if result.error:
+        raise OSError(result.error, result.reason)
+    if result.end in ENDS:
+        raise ENDS[result.end](result)
+    return result
