@@ -232,6 +232,13 @@ $(BUILD)/python/troupe/_troupe.abi3.so: $(call object,$(PYTHON_MODULE)) $(BUILD)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(LINK) -shared -Wl,--exclude-libs,ALL -o $@ $^ -lm
 
+# The same for a debug build of Python, which counts all references: in what is inlined as well.
+$(BUILD)/tests/python/_troupe.abi3.so: $(PYTHON_MODULE) $(wildcard worker/python/module/*.h) $(BUILD)/libtroupe.a
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(FLAGS)) -fvisibility=hidden $(PYTHON_FLAGS) -DPy_REF_DEBUG -shared \
+		-Wl,--exclude-libs,ALL -o $@ $(filter %.c %.a,$^) -lm
+
 $(BUILD)/python/troupe/%: worker/python/troupe/%
 	$(Q)install -D -m 644 $< $@
 
@@ -316,7 +323,8 @@ python: deps
 	+@$(again) python-package
 
 .PHONY: python-package
-python-package: $(if $(PYTHON_MODULE),$(BUILD)/python/troupe/_troupe.abi3.so $(PYTHON_FILES:worker/%=$(BUILD)/%))
+python-package: $(if $(PYTHON_MODULE),$(BUILD)/python/troupe/_troupe.abi3.so \
+	$(BUILD)/tests/python/_troupe.abi3.so $(PYTHON_FILES:worker/%=$(BUILD)/%))
 
 # ---- tests ----------------------------------------------------------------------------------------
 
@@ -497,7 +505,7 @@ INSTALLED = \
 	$(call install_all,in,README.md,$(DOCDIR)) \
 	$(call install_all,644,CHANGELOG.md LICENSE,$(DOCDIR)) \
 	$(call install_all,in,$(wildcard worker/examples/*.group.in worker/examples/*.exchange.in units/*.example units/examples/*),$(DOCDIR)/examples) \
-	$(call install_all,in,$(wildcard worker/examples/*.c),$(DOCDIR)/examples) \
+	$(call install_all,in,$(wildcard worker/examples/*.c worker/examples/go/*.go),$(DOCDIR)/examples) \
 	$(foreach section,1 3 5 7 8,$(call install_all,in,$(filter %.$(section),$(MANUALS)),$(MANDIR)/man$(section))) \
 	$(call install_all,644,$(filter-out %/org.varlink.service.varlink,$(INTERFACES)),$(PREFIX)/share/troupe/varlink) \
 	$(call install_all,644,$(wildcard units/monitoring/*),$(PREFIX)/share/troupe/monitoring) \

@@ -333,6 +333,14 @@ const struct verb verb_table[] = {
                     "  troupectl metrics --output /var/lib/prometheus/node-exporter/troupe.prom\n",
     },
     {
+        .name = "init", .operands = "python NAME", .operands_min = 2, .operands_max = 2,
+        .summary = "Writes a group file and a program to begin with",
+        .details =
+            "NAME.py and NAME.group in the current directory; files that exist are not changed.\n",
+        .run = verb_init,
+        .examples = "  troupectl init python thumbnails\n",
+    },
+    {
         .name = "verify", .operands = "[FILE...]", .operands_max = ANY_NUMBER,
         .summary = "Checks the configuration",
         .details =

@@ -48,10 +48,10 @@ def needed(case):
                                "the package troupe is not built: Python's headers are missing")(case)
 
 
-def group(program, *arguments, python=sys.executable, **sections):
+def group(program, *arguments, python=sys.executable, environment=ENVIRONMENT, **sections):
     """A group file whose workers run a program of tests/python/workers."""
     own = sections.pop("Group", {})
-    own = {**own, "Environment": [f"{name}={value}" for name, value in ENVIRONMENT.items()]}
+    own = {**own, "Environment": [f"{name}={value}" for name, value in environment.items()]}
     path = os.path.join(WORKERS, program)
     return e2e.ini(" ".join([python, path, *arguments]), Group=own, **sections)
 

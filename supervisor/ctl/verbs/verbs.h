@@ -25,6 +25,7 @@ int verb_logs(struct invocation *invocation);
 int verb_metrics(struct invocation *invocation);
 int verb_why(struct invocation *invocation);
 int verb_top(struct invocation *invocation);
+int verb_init(struct invocation *invocation);
 int verb_verify(struct invocation *invocation);
 int verb_info(struct invocation *invocation);
 int verb_tell(struct invocation *invocation);

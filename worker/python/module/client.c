@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/client.h"
+#include "worker/python/module/actor.h"
 #include "worker/python/module/failure.h"
 #include "worker/python/module/gate.h"
 #include "worker/python/module/moment.h"
@@ -13,6 +14,7 @@ struct client {
     uint64_t cookie; /* of the last do() */
     unsigned doing;  /* calls of do(): signal handlers may call it again */
     PyObject *kept;  /* list of results that came while do() waited for its own */
+    PyObject *actor; /* NULL = not asked for */
 };
 
 static PyTypeObject *type;
@@ -34,6 +36,7 @@ static PyObject *client_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
     self->gate = (struct gate){0};
     self->cookie = SUBMISSION_COOKIES;
     self->doing = 0;
+    self->actor = NULL;
     self->kept = PyList_New(0);
     if (!self->kept) {
         Py_DECREF((PyObject *)self);
@@ -56,6 +59,9 @@ static void client_dealloc(struct client *self)
 
     if (!gate_is_foreign(&self->gate))
         troupe_client_free(self->client);
+    if (self->actor)
+        actor_end(self->actor);
+    Py_XDECREF(self->actor);
     Py_XDECREF(self->kept);
     PyObject_Free(self);
     Py_DECREF((PyObject *)cls);
@@ -334,6 +340,17 @@ static PyObject *process(struct client *self, PyObject *unused)
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
 
+static PyObject *get_actor(struct client *self, PyObject *unused)
+{
+    (void)unused;
+    if (!gate_enter(&self->gate))
+        return NULL;
+    if (!self->actor)
+        self->actor = actor_new(troupe_client_actor(self->client), (PyObject *)self, &self->gate);
+    gate_leave(&self->gate);
+    return Py_XNewRef(self->actor);
+}
+
 static PyObject *wake(struct client *self, PyObject *unused)
 {
     (void)unused;
@@ -348,6 +365,7 @@ static PyObject *wake(struct client *self, PyObject *unused)
     "priority=-1, delay=0, at=0, wait=0, deadline=0)"
 
 static PyMethodDef METHODS[] = {
+    {"actor", METHOD(get_actor), METH_NOARGS, "actor(): the client as an actor."},
     {"group", METHOD(group), METH_VARARGS, "group(name): finds a group."},
     {"submit", METHOD(submit), METH_VARARGS | METH_KEYWORDS,
      "submit(group, data, cookie, " OPTIONS

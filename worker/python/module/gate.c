@@ -2,6 +2,8 @@
 #include "worker/python/module/gate.h"
 #include "worker/python/module/failure.h"
 #include <pthread.h>
+#include <stdio.h>
+#include <unistd.h>
 
 static unsigned generation = 1;
 
@@ -76,4 +78,15 @@ void gate_unlock(struct gate *gate)
 void gate_lock(struct gate *gate)
 {
     PyEval_RestoreThread(gate->outside);
+}
+
+void gate_survive(const struct gate *gate)
+{
+    if (!gate_is_foreign(gate))
+        return;
+    if (PyErr_Occurred())
+        PyErr_Print(); /* SystemExit ends the process here */
+    else
+        (void)fprintf(stderr, "troupe: a child of fork() has returned from a handler\n");
+    _exit(1);
 }

@@ -33,3 +33,7 @@ void gate_leave(struct gate *gate);
 /* Give up the GIL around a call that waits, and around a callback of such a call take it. */
 void gate_unlock(struct gate *gate);
 void gate_lock(struct gate *gate);
+
+/* After a callback: ends a child of fork() that returns from it, and must not go on as its parent.
+ */
+void gate_survive(const struct gate *gate);

@@ -2,9 +2,12 @@
 
 /* The extension troupe._troupe: libtroupe's objects as Python types, by the stable ABI. */
 
+#include "worker/python/module/actor.h"
 #include "worker/python/module/client.h"
+#include "worker/python/module/future.h"
 #include "worker/python/module/gate.h"
 #include "worker/python/module/job.h"
+#include "worker/python/module/message.h"
 #include "worker/python/module/query.h"
 #include "worker/python/module/result.h"
 #include "worker/python/module/worker.h"
@@ -29,7 +32,8 @@ static int execute(PyObject *module)
 {
     if (!is_main_interpreter() || gate_prepare() < 0 || result_register(module) < 0 ||
         job_register(module) < 0 || worker_register(module) < 0 || client_register(module) < 0 ||
-        query_register(module) < 0)
+        query_register(module) < 0 || message_register(module) < 0 || future_register(module) < 0 ||
+        actor_register(module) < 0)
         return -1;
     return 0;
 }

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/worker.h"
+#include "worker/python/module/actor.h"
 #include "worker/python/module/failure.h"
 #include "worker/python/module/gate.h"
 #include "worker/python/module/job.h"
 #include "worker/python/module/moment.h"
 #include <errno.h>
-#include <stdio.h>
-#include <unistd.h>
 
 struct worker {
     PyObject_HEAD struct troupe_worker *worker;
     struct gate gate;
     PyObject *on_job; /* NULL = none */
+    PyObject *actor;  /* NULL = not asked for */
 };
 
 static PyTypeObject *type;
-
-/* A child of fork() that returns from a handler must not go on as the worker. */
-static void leave_if_foreign(const struct worker *self)
-{
-    if (!gate_is_foreign(&self->gate))
-        return;
-    if (PyErr_Occurred())
-        PyErr_Print(); /* SystemExit ends the process here */
-    else
-        (void)fprintf(stderr, "troupe: a child of fork() has returned from a handler\n");
-    _exit(1);
-}
 
 /* Has the job retried if its handler raised, and leaves the exception set. */
 static int settle(struct troupe_job *job, PyObject *returned)
@@ -54,7 +42,7 @@ static int handle_job(struct troupe_job *job, void *userdata)
         returned = PyObject_CallFunctionObjArgs(callable, handle, NULL);
         Py_DECREF(callable);
     }
-    leave_if_foreign(self);
+    gate_survive(&self->gate);
     if (handle)
         job_end(handle);
     Py_XDECREF(handle);
@@ -77,6 +65,7 @@ static PyObject *worker_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
         return NULL;
     self->gate = (struct gate){0};
     self->on_job = NULL;
+    self->actor = NULL;
     self->worker = NULL;
     PyObject_GC_Track(self);
     r = troupe_worker_new(&self->worker);
@@ -92,6 +81,7 @@ static int worker_traverse(struct worker *self, visitproc visit, void *arg)
 {
     Py_VISIT((PyObject *)Py_TYPE((PyObject *)self));
     Py_VISIT(self->on_job);
+    Py_VISIT(self->actor);
     return 0;
 }
 
@@ -108,6 +98,10 @@ static void worker_dealloc(struct worker *self)
     PyObject_GC_UnTrack(self);
     if (!gate_is_foreign(&self->gate))
         troupe_worker_free(self->worker);
+    gate_close(&self->gate);
+    if (self->actor)
+        actor_end(self->actor);
+    Py_CLEAR(self->actor);
     (void)worker_clear(self);
     PyObject_GC_Del(self);
     Py_DECREF((PyObject *)cls);
@@ -185,6 +179,18 @@ static PyObject *worker_turn(struct worker *self, PyObject *args)
         return NULL;
     r = end(self, turn(self, timeout));
     return r < 0 ? NULL : PyBool_FromLong(r);
+}
+
+/* Workers that handle messages only have no handler of jobs. */
+static PyObject *get_actor(struct worker *self, PyObject *unused)
+{
+    (void)unused;
+    if (!gate_enter(&self->gate))
+        return NULL;
+    if (!self->actor)
+        self->actor = actor_new(troupe_worker_actor(self->worker), (PyObject *)self, &self->gate);
+    gate_leave(&self->gate);
+    return Py_XNewRef(self->actor);
 }
 
 static PyObject *process(struct worker *self, PyObject *unused)
@@ -274,6 +280,7 @@ static PyGetSetDef ATTRIBUTES[] = {
 };
 
 static PyMethodDef METHODS[] = {
+    {"actor", METHOD(get_actor), METH_NOARGS, "actor(): the worker as an actor."},
     {"on_job", METHOD(on_job), METH_O, "on_job(callable): handles all further jobs."},
     {"run", METHOD(run), METH_VARARGS,
      "run([on_job]): handles jobs and messages until the worker is to stop. Raises what a handler "

@@ -12,10 +12,11 @@ Workers for Troupe, and clients that give it work. See troupe-python(7).
         print(client.do("digest", b"hello").data)
 """
 from troupe._troupe import Result, version
+from troupe.actor import Actor, Message, Reply, on
 from troupe.client import Client, Options
 from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected
 from troupe.job import Job, job, run
 
-__all__ = ["Cancelled", "Client", "Dead", "Error", "Job", "JobCancelled", "JobError", "Options", "Reject", "Rejected",
-           "Result", "job", "run", "version"]
+__all__ = ["Actor", "Cancelled", "Client", "Dead", "Error", "Job", "JobCancelled", "JobError", "Message", "Options",
+           "Reject", "Rejected", "Reply", "Result", "job", "on", "run", "version"]
 __version__ = version()

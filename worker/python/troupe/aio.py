@@ -11,12 +11,13 @@ from typing import Unpack
 
 from troupe import _troupe
 from troupe._troupe import Result
+from troupe.actor import Messages, Reply, Target
 from troupe.client import Ids, Options, Record
-from troupe.data import encode
+from troupe.data import Buffer, encode
 from troupe.errors import checked
 
 
-class Client:
+class Client(Messages):
     """
     A connection to the supervisor, for one event loop. Connecting, create() and cancel() wait for the supervisor's
     answer, as long as a round trip; all else lets the loop go on.
@@ -31,11 +32,16 @@ class Client:
         self._cookies = itertools.count(1)
         self._ids = Ids()
         self._open: dict[int, asyncio.Future[Result]] = {}
+        self._asked: dict[_troupe.Future, asyncio.Future[Reply]] = {}
         self._moved = asyncio.Event()  # a result has come, so there may be room in the ring
         self._timer: asyncio.TimerHandle | None = None
         self._planned = False
         self._loop.add_reader(self._fd, self._turn)
         self._plan()
+
+    def _low(self) -> _troupe.Actor:
+        self._plan()
+        return self._client.actor()
 
     async def __aenter__(self) -> Client:
         return self
@@ -57,6 +63,10 @@ class Client:
         for future in self._open.values():
             if not future.done():
                 future.set_exception(error)
+        for asked, reply in self._asked.items():
+            asked.drop()
+            if not reply.done():
+                reply.set_exception(error)
         self._open.clear()
         self._moved.set()
 
@@ -159,6 +169,28 @@ class Client:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def ask(  # type: ignore[override]
+        self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None
+    ) -> Reply:
+        """Sends a message and waits for its reply. Raises the handler's error as OSError. Cancelling ends the ask."""
+        future: asyncio.Future[Reply] = self._loop.create_future()
+
+        def end(asked: _troupe.Future) -> None:
+            if future.done():
+                return
+            try:
+                future.set_result(Reply(*asked.result()))
+            except OSError as error:
+                future.set_exception(error)
+        asked = self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout)
+        self._asked[asked] = future
+        asked.then(end)
+        try:
+            return await future
+        finally:
+            del self._asked[asked]
+            asked.drop()
 
     async def wait(self, id: str) -> Result:
         """Waits for the end of any job. Raises ProcessLookupError if there is no such job."""

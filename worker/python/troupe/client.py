@@ -13,6 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 from troupe import _troupe
 from troupe._troupe import Result
+from troupe.actor import Messages
 from troupe.data import Buffer, encode
 from troupe.errors import checked
 
@@ -46,7 +47,7 @@ class Ids:
         return f"{self.prefix}-{next(self.numbers)}"
 
 
-class Client:
+class Client(Messages):
     """A connection to the supervisor, for one thread at a time."""
 
     def __init__(self, socket_path: str | None = None) -> None:
@@ -57,6 +58,9 @@ class Client:
         self._ended: dict[int, Result] = {}  # by cookie
         self._unwanted: set[int] = set()  # cookies
         self._ids = Ids()
+
+    def _low(self) -> _troupe.Actor:
+        return self._client.actor()
 
     def __enter__(self) -> Client:
         return self

@@ -6,16 +6,15 @@ import errno
 import json
 import os
 import sys
-import traceback
 from collections.abc import Callable
 from typing import Any
 
 from troupe import _troupe
+from troupe.actor import Actor
 from troupe.data import encode
 from troupe.errors import Cancelled, Reject
+from troupe.reason import code_of, reason_of
 
-REASON_SIZE = 1023  # what is kept of a reason
-SUMMARY_SIZE = 150
 INHERITED = ("INBOX", "OUTBOX", "CONTROL", "WAIT", "WAKE", "WORKER", "GENERATION")
 
 
@@ -88,22 +87,6 @@ def job(function: Handler) -> Handler:
     return function
 
 
-def fit(text: str, size: int, keep_end: bool = False) -> str:
-    """The text within so many bytes of UTF-8; what a C string cannot have is escaped."""
-    data = text.replace("\0", "\\0").encode(errors="backslashreplace")
-    if len(data) > size:
-        data = b"..." + data[3 - size:] if keep_end else data[:size - 3] + b"..."
-    return data.decode(errors="ignore")
-
-
-def reason_of(error: Exception) -> str:
-    """The exception in a line, which is all that lists show, and the traceback below this package."""
-    head = fit(" ".join(traceback.format_exception_only(type(error), error)).strip(), SUMMARY_SIZE)
-    frames = error.__traceback__.tb_next if error.__traceback__ else None
-    text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
-    return head + "\n" + fit(text, REASON_SIZE - SUMMARY_SIZE - 1, keep_end=True)
-
-
 def handle(function: Handler, job: _troupe.Job, worker: _troupe.Worker) -> None:
     """Ends the job by what the function returns or raises."""
     try:
@@ -113,7 +96,7 @@ def handle(function: Handler, job: _troupe.Job, worker: _troupe.Worker) -> None:
     except Reject as final:
         job.reject(final.code, encode(final.data))
     except Exception as error:
-        job.retry(error.errno or 1 if isinstance(error, OSError) else 1, reason_of(error))
+        job.retry(code_of(error), reason_of(error))
     else:
         job.succeed(data)
 
@@ -141,11 +124,16 @@ def choose(name: str) -> Handler:
     return handlers[wanted]
 
 
-def run(function: Handler | None = None) -> None:
+def run(function: Handler | None = None, *, actor: Actor | None = None) -> None:
     """
     Handles jobs until the worker is to stop. Without a function: by the only one that is decorated with @job, or by the
-    one that is named as the group, with _ for -. What is set up before is set up before the worker counts as ready.
+    one that is named as the group, with _ for -. An actor handles messages; it may be all that the worker does. What is
+    set up before the call is set up before the worker counts as ready.
     """
     worker = attach()
-    chosen = function or choose(worker.name)
-    worker.run(lambda job: handle(chosen, job, worker))
+    if actor:
+        actor.begin(worker.actor())
+    if function or handlers or not actor:
+        chosen = function or choose(worker.name)
+        worker.on_job(lambda job: handle(chosen, job, worker))
+    worker.run()

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: MIT
+"""troupectl init python NAME, and the examples of the manual page."""
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import troupe_python
+from troupe_python import ENVIRONMENT, e2e, needed
+
+MANUAL = os.path.join(troupe_python.TOP, "worker", "python", "troupe-python.7")
+
+
+class Files(troupe_python.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="troupe-init-")
+        self.addCleanup(self.directory.cleanup)
+
+    def init(self, *arguments):
+        return subprocess.run([e2e.TROUPECTL, "init", *arguments], cwd=self.directory.name, text=True, capture_output=True)
+
+    def path(self, name):
+        return os.path.join(self.directory.name, name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+
+class Init(Files):
+    def test_what_it_writes_is_valid(self):
+        ended = self.init("python", "thumb-nails")
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        self.assertIn("troupectl do thumb-nails --data hello", ended.stdout)
+        self.assertTrue(os.stat(self.path("thumb-nails.py")).st_mode & stat.S_IXUSR)
+        self.assertIn(f"ExecStart=/usr/bin/python3 {self.path('thumb-nails.py')}\n", self.read("thumb-nails.group"))
+        verified = subprocess.run([e2e.TROUPECTL, "verify", self.path("thumb-nails.group")], capture_output=True, text=True)
+        self.assertEqual((verified.returncode, verified.stdout), (0, "no problems\n"))
+
+    def test_it_changes_no_file(self):
+        with open(self.path("mine.py"), "w", encoding="utf-8") as file:
+            file.write("precious")
+        ended = self.init("python", "mine")
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("cannot write mine.py: File exists", ended.stderr)
+        self.assertEqual(self.read("mine.py"), "precious")
+        self.assertEqual(os.listdir(self.directory.name), ["mine.py"])
+
+    def test_it_says_what_is_allowed(self):
+        self.assertIn("allowed: python", self.init("perl", "x").stderr)
+        self.assertIn("not a possible name", self.init("python", "a/b").stderr)
+        self.assertEqual(self.init("python", "a/b").returncode, 2)
+
+
+@needed
+class Programs(Files):
+    def started_from(self, name):
+        """A supervisor with that group, whose workers find the package of this tree, as an installed one does not need."""
+        body = self.read(name + ".group").replace("/usr/bin/python3", sys.executable)
+        environment = "".join(f"Environment={key}={value}\n" for key, value in ENVIRONMENT.items())
+        self.server = self.started({name: body.replace("[Group]\n", "[Group]\n" + environment)})
+        return self.server
+
+    def test_what_it_writes_runs(self):
+        self.init("python", "first")
+        server = self.started_from("first")
+        done = server.ctl("do", "first", "--data", "hello", check=True)
+        self.assertEqual(done.stdout.strip(), "HELLO")
+        self.assertEqual(server.ctl("do", "first").returncode, 1)
+        self.assertEqual(server.worker("first/0")["state"], "idle")
+
+    def examples(self):
+        """The literal displays of the manual page, by the name that follows the comment sign in their first line."""
+        with open(MANUAL, encoding="utf-8") as file:
+            displays = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed$", file.read(), re.M | re.S)
+        texts = [display.replace("\\&", "").replace("\\e", "\\") for display in displays]
+        return {text.split("\n")[0].lstrip("# "): text for text in texts if text.startswith("# ")}
+
+    def test_the_examples_of_the_manual_run(self):
+        examples = self.examples()
+        for name in ("digest.py", "digest.group", "client.py", "loop.py", "desk.py", "ask.py"):
+            with open(self.path(name), "w", encoding="utf-8") as file:
+                file.write(examples[name].replace("/srv", self.directory.name))
+        with open(self.path("desk.group"), "w", encoding="utf-8") as file:
+            file.write(self.read("digest.group").replace("digest", "desk"))
+        server = self.started_from("digest")
+        environment = "".join(f"Environment={key}={value}\n" for key, value in ENVIRONMENT.items())
+        server.write("desk.group", self.read("desk.group").replace("/usr/bin/python3", sys.executable)
+                     .replace("[Group]\n", "[Group]\n" + environment))
+        server.call("Reload")
+        server.until(lambda: server.group("desk")["state"] == "running")
+        server.wait_worker("desk/0", "idle")
+        for name, expected in (("client.py", "2cf24dba"), ("loop.py", "2cf24dba"), ("ask.py", "hello you")):
+            ended = subprocess.run([sys.executable, self.path(name)], text=True, capture_output=True, timeout=e2e.LIMIT,
+                                   env={**os.environ, **ENVIRONMENT, "TROUPE_SOCKET": server.socket_path})
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""), name)
+            self.assertIn(expected, ended.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: MIT
+"""An actor with handlers by type, which also does jobs."""
+import troupe
+
+
+class Desk(troupe.Actor):
+    def __init__(self):
+        super().__init__()
+        self.heard = []
+
+    def started(self):
+        self.register("desk")
+        self.subscribe("news", "paper")
+
+    @troupe.on("greeting")
+    def greeting(self, message):
+        return "hello " + message.text
+
+    @troupe.on("greeting.formal")
+    def formal(self, message):
+        message.reply("greeting.done", {"to": message.text, "ask": message.is_ask, "key": (message.key or b"").decode()})
+
+    @troupe.on("paper")
+    def paper(self, message):
+        self.heard.append(message.type)
+
+    @troupe.on("heard")
+    def tell_heard(self, message):
+        return self.heard
+
+    @troupe.on("fail")
+    def fail(self, message):
+        raise PermissionError(13, "closed")
+
+    @troupe.on("remind")
+    def remind(self, message):
+        self.tell_after(0.001, message.sender, "reminder", message.payload)
+
+    @troupe.on("relay")
+    def relay(self, message):
+        """Asks another actor within a handler."""
+        return self.ask("second/0", "greeting", message.payload).data
+
+    @troupe.on("leave")
+    def end(self, message):
+        self.leave("enough")
+
+
+@troupe.job
+def work(job):
+    return b"worked"
+
+
+troupe.run(actor=Desk())

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/python/module/future.h"
+#include "worker/python/module/failure.h"
+#include <errno.h>
+
+struct future {
+    PyObject_HEAD struct troupe_future *future; /* NULL = dropped */
+    PyObject *owner;
+    struct gate *gate;
+    PyObject *then; /* a callable, until it has been called; holds a reference to this object */
+};
+
+static PyTypeObject *type;
+
+PyObject *future_new(struct troupe_future *future, PyObject *owner, struct gate *gate)
+{
+    struct future *self = PyObject_New(struct future, type);
+
+    if (!self) {
+        troupe_future_free(future);
+        return NULL;
+    }
+    self->future = future;
+    self->owner = Py_NewRef(owner);
+    self->gate = gate;
+    self->then = NULL;
+    return (PyObject *)self;
+}
+
+/* The futures of a client that was closed are gone with it. */
+static void forget(struct future *self)
+{
+    if (self->future && !gate_is_foreign(self->gate) && self->gate->generation != 0)
+        troupe_future_drop(self->future);
+    self->future = NULL;
+}
+
+static void future_dealloc(struct future *self)
+{
+    forget(self);
+    Py_XDECREF(self->then);
+    Py_DECREF(self->owner);
+    PyObject_Free(self);
+    Py_DECREF((PyObject *)type);
+}
+
+static bool is_open(const struct future *self)
+{
+    if (self->future)
+        return gate_is_open(self->gate);
+    PyErr_SetString(PyExc_RuntimeError, "this future was dropped");
+    return false;
+}
+
+static bool enter(struct future *self)
+{
+    return is_open(self) && gate_enter(self->gate);
+}
+
+static PyObject *drop(struct future *self, PyObject *unused)
+{
+    PyObject *callable = self->then;
+
+    (void)unused;
+    forget(self);
+    self->then = NULL;
+    if (callable)
+        Py_DECREF((PyObject *)self); /* of then() */
+    Py_XDECREF(callable);
+    Py_RETURN_NONE;
+}
+
+static PyObject *done(struct future *self, PyObject *unused)
+{
+    (void)unused;
+    return is_open(self) ? PyBool_FromLong(troupe_future_done(self->future)) : NULL;
+}
+
+static PyObject *reply(const struct future *self)
+{
+    const char *data;
+    size_t size;
+
+    data = troupe_future_payload(self->future, &size);
+    return Py_BuildValue("(sy#K)", troupe_future_type(self->future), data, (Py_ssize_t)size,
+                         (unsigned long long)troupe_future_from(self->future));
+}
+
+static PyObject *result(struct future *self, PyObject *unused)
+{
+    int r;
+
+    (void)unused;
+    if (!enter(self))
+        return NULL;
+    r = troupe_future_error(self->future);
+    gate_leave(self->gate);
+    return r < 0 ? failure_raise(r, troupe_future_reason(self->future)) : reply(self);
+}
+
+/* In a handler, other messages wait meanwhile. A signal handler that raises ends the wait. */
+static PyObject *await(struct future *self, PyObject *unused)
+{
+    int r;
+
+    (void)unused;
+    if (!enter(self))
+        return NULL;
+    do {
+        gate_unlock(self->gate);
+        r = troupe_future_await_any(&self->future, 1, TROUPE_AWAIT_STASH, TROUPE_USEC_INFINITY);
+        gate_lock(self->gate);
+    } while ((r == -EINTR || r == -EAGAIN) && PyErr_CheckSignals() == 0);
+    gate_leave(self->gate);
+    if (PyErr_Occurred())
+        return NULL;
+    return r < 0 ? failure_raise(r, NULL) : result(self, NULL);
+}
+
+static void call(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
+{
+    struct future *self = userdata;
+    PyObject *callable, *returned;
+
+    (void)actor;
+    (void)future;
+    gate_lock(self->gate);
+    callable = self->then;
+    self->then = NULL;
+    if (callable && !PyErr_Occurred()) {
+        returned = PyObject_CallFunctionObjArgs(callable, (PyObject *)self, NULL);
+        gate_survive(self->gate);
+        Py_XDECREF(returned);
+    }
+    Py_XDECREF(callable);
+    /* Of then(). An exception of the callable stays set, and ends the call that waited. */
+    Py_DECREF((PyObject *)self);
+    gate_unlock(self->gate);
+}
+
+static PyObject *then(struct future *self, PyObject *callable)
+{
+    if (!enter(self))
+        return NULL;
+    if (self->then || !PyCallable_Check(callable)) {
+        PyErr_SetString(PyExc_TypeError, "then() takes a callable, once");
+    } else {
+        self->then = Py_NewRef(callable);
+        Py_INCREF((PyObject *)self);
+        troupe_future_then(self->future, call, self);
+    }
+    gate_leave(self->gate);
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+}
+
+static PyMethodDef METHODS[] = {
+    {"done", METHOD(done), METH_NOARGS, "done(): whether it has ended."},
+    {"result", METHOD(result), METH_NOARGS,
+     "result(): (type, data, from), or raises its error; BlockingIOError before its end."},
+    {"wait", METHOD(await), METH_NOARGS, "wait(): waits for the end; then result()."},
+    {"then", METHOD(then), METH_O, "then(callable): calls it with this future after the end."},
+    {"drop", METHOD(drop), METH_NOARGS, "drop(): ends the ask. Idempotent."},
+    {NULL, NULL, 0, NULL},
+};
+
+int future_register(PyObject *module)
+{
+    static PyType_Slot slots[] = {
+        {Py_tp_doc, "The reply to an ask, to come. Forgetting it ends the ask."},
+        {Py_tp_dealloc, SLOT(future_dealloc)},
+        {Py_tp_methods, METHODS},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {"troupe._troupe.Future", sizeof(struct future), 0,
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+
+    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
+    return type ? PyModule_AddObjectRef(module, "Future", (PyObject *)type) : -1;
+}

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: MIT
+"""Messages: sending them, and actors that handle them by their type."""
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from troupe import _troupe
+from troupe.data import Buffer, encode
+from troupe.reason import code_of, reason_of
+
+Target = str | int  # an address such as "group/0", a name or an exchange; or a reference
+
+
+class Reply(NamedTuple):
+    type: str
+    data: bytes
+    sender: int
+
+    def json(self) -> Any:
+        return json.loads(self.data)
+
+
+class Message:
+    """The message in hand, until its handler returns."""
+
+    __slots__ = ("_message",)
+
+    def __init__(self, message: _troupe.Message) -> None:
+        self._message = message
+
+    @property
+    def type(self) -> str:
+        return self._message.type
+
+    @property
+    def key(self) -> bytes | None:
+        return self._message.key
+
+    @property
+    def payload(self) -> bytes:
+        """A new copy with each call."""
+        return self._message.payload
+
+    @property
+    def text(self) -> str:
+        """The payload as text."""
+        return self.payload.decode()
+
+    def json(self) -> Any:
+        """The payload, which is JSON."""
+        return json.loads(self.payload)
+
+    @property
+    def sender(self) -> int:
+        """A reference; 0 = from outside."""
+        return self._message.sender
+
+    @property
+    def is_ask(self) -> bool:
+        return self._message.ask != 0
+
+    @property
+    def timer(self) -> int:
+        """The timer that sent it, or 0."""
+        return self._message.timer
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether a worker died with it in hand."""
+        return self._message.redelivered
+
+    def reply(self, type: str, data: object = None) -> None:
+        """Replies with a type of its own, instead of by what the handler returns."""
+        self._message.reply(type, encode(data))
+
+    def forward(self, to: int) -> None:
+        """Passes it on, with its sender and ask."""
+        self._message.forward(to)
+
+    def stash(self) -> None:
+        """Puts it aside until Actor.unstash_all(). A handler that does returns None."""
+        self._message.stash()
+
+
+Handler = Callable[[Message], object]
+Method = TypeVar("Method", bound=Callable[..., object])
+
+
+def on(type: str) -> Callable[[Method], Method]:
+    """
+    Decorates a method of an Actor that handles messages of that type, and of its descendants that have no nearer handler.
+    """
+    def decorate(method: Method) -> Method:
+        setattr(method, "_troupe_type", type)
+        return method
+    return decorate
+
+
+class Messages(ABC):
+    """What workers and clients can do with messages."""
+
+    @abstractmethod
+    def _low(self) -> _troupe.Actor:
+        """The extension's actor."""
+
+    def find(self, to: Target) -> int:
+        """The reference of an actor, valid for good. FileNotFoundError: there is none."""
+        return to if isinstance(to, int) else self._low().lookup(to)
+
+    @property
+    def address(self) -> str:
+        """Its own, such as "group/0" or "@3"."""
+        return self._low().address()
+
+    @property
+    def reference(self) -> int:
+        return self._low().self()
+
+    def register(self, name: str) -> None:
+        """Gives the actor one more name. FileExistsError: it is taken."""
+        self._low().register(name)
+
+    def tell(self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None) -> None:
+        """Sends a message. If it cannot be delivered, it becomes a dead letter."""
+        self._low().tell(self.find(to), type, encode(data), key=key)
+
+    def ask(
+        self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None
+    ) -> Reply:
+        """Sends a message and waits for its reply, 30 seconds if not told. Raises the handler's error as OSError."""
+        return Reply(*self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout).wait())
+
+    def subscribe(self, exchange: Target, type: str = "", key: str | Buffer | None = None) -> None:
+        """Has this actor get messages of that type and key that are sent to an exchange."""
+        self._low().subscribe(self.find(exchange), type, key)
+
+    def unsubscribe(self, exchange: Target, type: str = "", key: str | Buffer | None = None) -> bool:
+        """Ends the subscription of exactly that type and key. Returns whether there was one."""
+        return self._low().unsubscribe(self.find(exchange), type, key)
+
+    def tell_after(self, delay: float, to: Target, type: str, data: object = None, *, period: float | None = None) -> int:
+        """Sends a message after a delay in seconds, and again after each period. Returns the id of the timer."""
+        return self._low().timer_after(self.find(to), delay, type, encode(data), period=period)
+
+    def tell_at(self, when: float, to: Target, type: str, data: object = None, *, period: float | None = None) -> int:
+        """The same at a time in seconds since 1970."""
+        return self._low().timer_at(self.find(to), when, type, encode(data), period=period)
+
+    def cancel_timer(self, id: int) -> bool:
+        """Returns whether it was set."""
+        return self._low().timer_cancel(id)
+
+    def on_message(self, handler: Handler) -> None:
+        """Has a function handle all further messages; NotImplemented means that it does not handle this one."""
+        self._low().on_message(lambda message: answer(handler, message))
+
+    def turn(self, timeout: float | None = None) -> bool:
+        """Handles at most one message, and waits for it. Returns whether there was one. Not for workers, which run()."""
+        return self._low().turn(timeout)
+
+
+def answer(handler: Handler, message: _troupe.Message) -> object:
+    """Replies to an ask with what the handler returns, unless that is None."""
+    try:
+        value = handler(Message(message))
+        if value is NotImplemented:
+            return NotImplemented
+        if value is not None and message.ask:
+            message.reply(message.type + ".reply", encode(value))
+    except Exception as error:
+        return message.fail(code_of(error), reason_of(error))
+    return None
+
+
+class Actor(Messages):
+    """
+    A worker that handles messages, by methods that are decorated with @on(type). What they return, unless it is None, is
+    the reply to an ask; an exception is an error of its sender, and a dead letter.
+    """
+
+    def __init__(self) -> None:
+        self._actor: _troupe.Actor | None = None
+        methods = (getattr(self, name) for name in dir(type(self)) if hasattr(getattr(type(self), name), "_troupe_type"))
+        self._handlers: dict[str, Handler] = {method._troupe_type: method for method in methods}
+
+    def _low(self) -> _troupe.Actor:
+        if not self._actor:
+            raise RuntimeError("an actor can send when troupe.run() has begun: do it in started()")
+        return self._actor
+
+    def begin(self, actor: _troupe.Actor) -> None:
+        """For troupe.run()."""
+        self._actor = actor
+        self.on_message(self._dispatch)
+        actor.on_restart(self.restarted)
+        self.started()
+
+    def started(self) -> None:
+        """Is called before the first message: the place to subscribe and to set timers."""
+
+    def restarted(self) -> None:
+        """
+        Is called after each crash or upgrade of the supervisor. After a crash, names, subscriptions and timers are gone:
+        started() makes them anew. After an upgrade, timers go on, so an actor that sets some cancels them first.
+        """
+        self.started()
+
+    def _dispatch(self, message: Message) -> object:
+        at = message.type
+        while at not in self._handlers:
+            if not at:
+                return NotImplemented
+            at = at.rpartition(".")[0]
+        return self._handlers[at](message)
+
+    def unstash_all(self) -> int:
+        """Has messages that were put aside handled before all others. Returns their number."""
+        return self._low().unstash_all()
+
+    def leave(self, reason: str = "") -> None:
+        """Ends the worker after this message, without a failure; its successor gets the others."""
+        self._low().leave(reason)

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: MIT
+"""What the sender is told of an exception in a handler."""
+from __future__ import annotations
+
+import os
+import traceback
+
+REASON_SIZE = 1023  # what is kept of a reason
+SUMMARY_SIZE = 150
+HERE = os.path.dirname(__file__)
+
+
+def fit(text: str, size: int, keep_end: bool = False) -> str:
+    """The text within so many bytes of UTF-8; what a C string cannot have is escaped."""
+    data = text.replace("\0", "\\0").encode(errors="backslashreplace")
+    if len(data) > size:
+        data = b"..." + data[3 - size:] if keep_end else data[:size - 3] + b"..."
+    return data.decode(errors="ignore")
+
+
+def reason_of(error: Exception) -> str:
+    """The exception in a line, which is all that lists show, and the traceback below this package."""
+    head = fit(" ".join(traceback.format_exception_only(type(error), error)).strip(), SUMMARY_SIZE)
+    frames = error.__traceback__
+    while frames and os.path.dirname(frames.tb_frame.f_code.co_filename) == HERE:
+        frames = frames.tb_next
+    text = "".join(traceback.format_exception(type(error), error, frames)).rstrip()
+    return head + "\n" + fit(text, REASON_SIZE - SUMMARY_SIZE - 1, keep_end=True)
+
+
+def code_of(error: Exception) -> int:
+    """An errno, or 1."""
+    return error.errno or 1 if isinstance(error, OSError) else 1
