@@ -171,8 +171,8 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_SANDBOX("AmbientCapabilities", CAPABILITIES, ambient_capabilities),
      SOME_OF("CAP_NET_RAW")},
     {IN_SANDBOX("SystemCallFilter", SYSCALLS, system_call_filter),
-     .allowed = "names of system calls and of systemd's groups such as @system-service, each with "
-                "\":\" and an error if wanted, all others with ~ in front of the line"},
+     .allowed = "names of system calls and of systemd's groups such as @system-service; all others "
+                "with ~ in front of the line, each with \":\" and an error if wanted"},
     {IN_SANDBOX("SystemCallErrorNumber", ERROR, system_call_error_number), DEFAULT("kill"),
      .allowed = "kill, the name of an error such as EPERM, or its number up to 4095"},
     {IN_SANDBOX("SystemCallArchitectures", ARCHITECTURES, system_call_architectures),

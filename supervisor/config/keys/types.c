@@ -353,8 +353,9 @@ static int add_architecture(struct config_strings *list, const char *word, const
 
 static int add_syscall(struct config_strings *list, const char *word, const char **ret_reason)
 {
-    return add_known(list, word, sandbox_is_syscall(sandbox_word(word)),
-                     "unknown system call, group or error", ret_reason);
+    return add_known(list, word, sandbox_is_syscall(word),
+                     "unknown system call, group or error, or an error in a line without ~",
+                     ret_reason);
 }
 
 /* Gives each word of a line the "~" that the line begins with. */

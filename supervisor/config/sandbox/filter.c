@@ -187,7 +187,7 @@ static void list_call(struct listing *listing, int call, bool add, int error)
     /* Negative: not on this architecture. */
     if (call < 0 || call >= SYSCALLS_MAX)
         return;
-    listing->state[call] = !add ? UNLISTED : error < 0 ? LISTED : WITH_ACTION;
+    listing->state[call] = error >= 0 ? WITH_ACTION : add ? LISTED : UNLISTED;
     listing->action[call] = error < 0 ? 0 : action_of(error);
 }
 

@@ -81,10 +81,14 @@ int sandbox_error(const char *word)
 
 bool sandbox_is_syscall(const char *word)
 {
+    const bool forbidden = *word == '~';
     const char *colon = strchrnul(word, ':');
     char name[64];
 
-    if ((size_t)(colon - word) >= sizeof(name) || (*colon && sandbox_error(colon + 1) < 0))
+    word = sandbox_word(word);
+    if (*colon && (!forbidden || sandbox_error(colon + 1) < 0))
+        return false;
+    if ((size_t)(colon - word) >= sizeof(name))
         return false;
     (void)snprintf(name, sizeof(name), "%.*s", (int)(colon - word), word);
     return *name == '@' ? syscall_group_find(name) != NULL

@@ -22,7 +22,7 @@ int sandbox_namespace(const char *word);
 unsigned long sandbox_namespace_flag(int number);
 
 /* Whether the word names system calls: a group of them (@file-system), or one that this machine's
- * libseccomp knows, with ":" and an error behind it if wanted. */
+ * libseccomp knows; with "~", it may have ":" and an error behind it. */
 bool sandbox_is_syscall(const char *word);
 
 /* "kill" = 0; the name or number of an error. Returns -1 for anything else. */

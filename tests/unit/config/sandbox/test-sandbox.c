@@ -130,6 +130,8 @@ START_TEST(a_forbidden_call_fails_with_the_error_that_is_wanted)
     ck_assert_int_eq(probe_in(keys, try_sync), ENOTTY);
     ck_assert_int_eq(probe_in(keys, try_personality), EPERM);
     ck_assert_int_eq(probe_in(keys, try_mount), -SIGSYS);
+    ck_assert_int_eq(probe_in("SystemCallFilter=@sync\nSystemCallFilter=~sync:ENOTTY\n", try_sync),
+                     ENOTTY);
     ck_assert_int_eq(probe_in("SystemCallErrorNumber=71\nSystemCallFilter=@sync\n", try_mount), 71);
 }
 END_TEST
@@ -360,7 +362,8 @@ START_TEST(mistakes_are_told_with_what_is_allowed)
     static const char *const mistakes[][2] = {
         {"SystemCallFilter=opne\n", "unknown system call, group or error"},
         {"SystemCallFilter=@filesystem\n", "unknown system call, group or error"},
-        {"SystemCallFilter=open:EWRONG\n", "unknown system call, group or error"},
+        {"SystemCallFilter=open:EPERM\n", "an error in a line without ~"},
+        {"SystemCallFilter=~open:EWRONG\n", "unknown system call, group or error"},
         {"SystemCallErrorNumber=0\n", "kill, the name of an error"},
         {"SystemCallErrorNumber=4096\n", "kill, the name of an error"},
         {"SystemCallArchitectures=x86\n", "allowed: native"},
