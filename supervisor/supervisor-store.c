@@ -188,10 +188,15 @@ static void write_all(struct supervisor *supervisor)
         store_work(supervisor->parts.durable.store, left);
 }
 
-void supervisor_close_store(struct supervisor *supervisor)
+void supervisor_settle_store(struct supervisor *supervisor)
 {
     if (supervisor->parts.durable.store)
         write_all(supervisor);
+}
+
+void supervisor_close_store(struct supervisor *supervisor)
+{
+    supervisor_settle_store(supervisor);
     supervisor->parts.durable.store = store_free(supervisor->parts.durable.store);
     durable_jobs_close(&supervisor->parts.durable);
     restore_deinit(&supervisor->restore);

@@ -267,6 +267,7 @@ bool supervisor_save(struct supervisor *supervisor)
     char path[PATH_MAX], problem[DATABASE_PROBLEM_MAX];
 
     notify_alive(&supervisor->notify, clock_now());
+    supervisor_settle_store(supervisor); /* who waits for the disk is answered by this supervisor */
     if (save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0)
         return true;
     supervisor->upgrade.approved = false;

@@ -213,11 +213,9 @@ typedef void (*troupe_failure_fn)(struct troupe_actor *actor, int error, const c
 void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn, void *userdata);
 
 /*
- * Calls `fn` where messages are handled, once after each crash or upgrade of the supervisor.
- * Another one has taken over, and the actor keeps its address. After a crash it must again register
- * names, subscribe, monitor and set timers. After an upgrade all of these go on: registering and
- * subscribing again is harmless, a monitor that still waits needs no other, and
- * troupe_actor_timer_cancel_type() first makes sure that there is one timer of each type.
+ * Calls `fn` where messages are handled, once after each crash of the supervisor. Another one has
+ * taken over, and the actor keeps its address; it must again register names, subscribe, monitor and
+ * set timers. An upgrade keeps all of these, and does not call `fn`.
  */
 typedef void (*troupe_restart_fn)(struct troupe_actor *actor, void *userdata);
 void troupe_actor_on_restart(struct troupe_actor *actor, troupe_restart_fn fn, void *userdata);

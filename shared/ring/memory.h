@@ -63,6 +63,8 @@ enum memory_control {
 enum memory_kept {
     MEMORY_KEPT_ASKS = 1u << 0,     /* open asks are answered */
     MEMORY_KEPT_MONITORS = 1u << 1, /* ends are told of */
+    MEMORY_KEPT_REQUESTS = 1u << 2, /* a client's requests about jobs are answered */
+    MEMORY_KEPT_TIES = 1u << 3,     /* names, subscriptions, exchanges and timers go on */
 };
 
 /* What one side tells the other beside its records. In the outbox, for both sides. */

@@ -2,7 +2,8 @@
 #pragma once
 
 /* Internal interface between attachment.c (rings, life, LOOKUP, CANCEL), attachment-submit.c
- * (SUBMIT), attachment-waiter.c (WAIT and DONE) and attachment-hold.c (across supervisors). */
+ * (SUBMIT), attachment-waiter.c (WAIT and DONE), attachment-hold.c (across a crash) and
+ * attachment-save.c (across an upgrade). */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/client/attachment.h"
@@ -53,6 +54,9 @@ extern const struct endpoint_handler ATTACHMENT_ENDPOINT;
 /* Answers a CANCEL of a job whose cancellation was requested before. */
 int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie);
 
+/* As attachment_found_fn, for a CANCEL. */
+int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job);
+
 /* Makes the actor of this name, "@3". */
 int attachment_new_actor(struct attachment *attachment, const char *name);
 
@@ -78,16 +82,36 @@ int attachment_refuse_submit(struct attachment *attachment, uint64_t cookie, int
 int attachment_answer_accepted(struct attachment *attachment, uint64_t cookie,
                                const struct job *job);
 
+/* ---- attachment-save.c ---- */
+
+/* As attachment_found_fn, after an upgrade: for the end of a job whose result is not kept. */
+int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, struct job *job);
+
 /* ---- attachment-search.c ---- */
 
 /* Answers a record about a job; NULL = there is no such job. Returns 0, ENDPOINT_E_FULL, or -errno.
  */
 typedef int (*attachment_found_fn)(struct attachment *attachment, uint64_t cookie, struct job *job);
 
+/* A job that is looked for. */
+struct search {
+    struct job_lookup lookup;
+    struct list link; /* among the attachment's searches */
+    struct attachment *attachment;
+    struct protocol_id id;
+    uint64_t cookie;
+    attachment_found_fn found;
+    struct job *job; /* with a reference; NULL = there is none */
+    int error;       /* 0, or why that is not known: CELL_E_* or -errno */
+};
+
 /* Finds the job of a record and calls `found`, now or when it was read from disk. Returns what it
  * returned, or 0. */
 int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
                         attachment_found_fn found);
+/* The same for a record that was consumed: without room, the answer waits. Returns 0 or -ENOMEM. */
+int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
+                      attachment_found_fn found);
 
 /* Sends answers while there is room. Returns 0 (all are sent) or ENDPOINT_E_FULL. */
 int attachment_send_searched(struct attachment *attachment);
@@ -98,6 +122,9 @@ void attachment_drop_searches(struct attachment *attachment);
 
 /* As struct endpoint_handler's record(). */
 int attachment_on_watch(struct attachment *attachment, const struct ring_record *record);
+
+/* As attachment_found_fn, for a WAIT. */
+int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
 /* Adds a waiter on a live job, whose changed() is attachment_on_change(). */
 void attachment_wait(struct attachment *attachment, struct job_waiter *waiter);

@@ -12,16 +12,6 @@
 /* Jobs that are read for one client at a time. */
 #define SEARCHES_MAX 1024u
 
-struct search {
-    struct job_lookup lookup;
-    struct list link; /* among the attachment's searches */
-    struct attachment *attachment;
-    uint64_t cookie;
-    attachment_found_fn found;
-    struct job *job; /* with a reference; NULL = there is none */
-    int error;       /* 0, or why that is not known: CELL_E_* or -errno */
-};
-
 static void search_free(struct search *search)
 {
     struct job *job = search->job;
@@ -73,31 +63,42 @@ int attachment_send_searched(struct attachment *attachment)
     return 0;
 }
 
-int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
-                        attachment_found_fn found)
+int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
+                      attachment_found_fn found)
 {
     const struct group_context *context = attachment->context;
     struct job *job = job_by_id(context->jobs, &wanted->id);
-    struct search *search;
-    int r;
+    struct search *search = calloc(1, sizeof(*search));
+    int r = 0;
+
+    if (!search)
+        return -ENOMEM;
+    search->lookup.found = on_found;
+    search->id = wanted->id;
+    search->attachment = attachment;
+    search->cookie = wanted->cookie;
+    search->found = found;
+    list_push_back(&attachment->searches, &search->link);
+    attachment->n_searches++;
+    if (!job)
+        r = job_lookup_begin(&search->lookup, context, &wanted->id);
+    if (job || r != 0)
+        on_found(&search->lookup, job, r == -ESRCH ? 0 : r);
+    return 0;
+}
+
+int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
+                        attachment_found_fn found)
+{
+    struct job *job = job_by_id(attachment->context->jobs, &wanted->id);
 
     if (job)
         return found(attachment, wanted->cookie, job);
     if (attachment->n_searches >= SEARCHES_MAX)
         return answer_refuse(&attachment->endpoint, wanted->cookie, EBUSY,
                              "too many jobs are looked for");
-    search = calloc(1, sizeof(*search));
-    if (!search)
+    if (attachment_search(attachment, wanted, found) < 0)
         return answer_errno(&attachment->endpoint, wanted->cookie, -ENOMEM);
-    search->lookup.found = on_found;
-    search->attachment = attachment;
-    search->cookie = wanted->cookie;
-    search->found = found;
-    list_push_back(&attachment->searches, &search->link);
-    attachment->n_searches++;
-    r = job_lookup_begin(&search->lookup, context, &wanted->id);
-    if (r != 0)
-        on_found(&search->lookup, NULL, r == -ESRCH ? 0 : r);
     return 0;
 }
 

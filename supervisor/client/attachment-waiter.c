@@ -158,7 +158,7 @@ int attachment_send_owed(struct attachment *attachment)
     return 0;
 }
 
-static int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+int attachment_watch_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
     struct job_waiter *waiter;
 

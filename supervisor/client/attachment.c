@@ -76,7 +76,7 @@ int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cook
     return answer_refuse(&attachment->endpoint, cookie, EALREADY, "cancellation already requested");
 }
 
-static int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
     int r;
 

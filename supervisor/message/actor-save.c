@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What is saved for workers and clients. */
+#define KEPT (MEMORY_KEPT_MONITORS | MEMORY_KEPT_REQUESTS | MEMORY_KEPT_TIES)
+
 /* Whether messages wait for it, or others count on it: it is to be there after the upgrade. */
 static bool is_needed(const struct actor *actor)
 {
@@ -38,7 +41,7 @@ int actors_save(const struct message_context *context, struct saver *saver)
     saved_put_number(&row, context->last_message);
     saved_put_number(&row, context->schedules.last_id);
     saved_put_bytes(&row, context->retired, sizeof(context->retired));
-    saved_put_number(&row, MEMORY_KEPT_MONITORS);
+    saved_put_number(&row, KEPT);
     r = saved_add(saver, MESSAGES_ROW, &row, NULL);
     while (r == 0 && (actor = actor_next(&context->actors, &cursor)))
         r = save_actor(actor, saver);
@@ -57,7 +60,7 @@ int messages_inherit(struct message_context *context, struct saved_reader *row)
     context->last_message = last_message;
     context->schedules.last_id = last_timer;
     memcpy(context->retired, retired, size);
-    context->kept |= MEMORY_KEPT_ASKS | (kept & MEMORY_KEPT_MONITORS);
+    context->kept |= MEMORY_KEPT_ASKS | (uint32_t)(kept & KEPT);
     return 0;
 }
 

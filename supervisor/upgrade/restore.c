@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "supervisor/client/attachment-save.h"
 #include "supervisor/event/death-save.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-save.h"
@@ -133,6 +134,9 @@ static const struct kind KINDS[] = {
     {UPGRADE_MESSAGES, MAIL_ROW, restore_mail},
     {UPGRADE_MESSAGES, MONITOR_ROW, restore_monitor},
     {UPGRADE_MESSAGES, SCHEDULE_ROW, restore_schedule},
+    {UPGRADE_MESSAGES, CLIENT_SUBMIT_ROW, attachment_submit_restore_row},
+    {UPGRADE_MESSAGES, CLIENT_ANSWER_ROW, attachment_answer_restore_row},
+    {UPGRADE_MESSAGES, CLIENT_WAIT_ROW, attachment_wait_restore_row},
 };
 
 struct scan {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/upgrade/save.h"
 
+#include "supervisor/client/attachment-save.h"
 #include "supervisor/event/death-save.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-save.h"
@@ -210,6 +211,8 @@ static int save_all(struct save *save, const struct group_context *context)
         r = store_tally_save(context->durable->store, &save->saver);
     if (r == 0)
         r = save_messages(context->messages, &save->saver);
+    if (r == 0)
+        r = attachments_save(context, &save->saver);
     return r == 0 ? database_commit(&save->database) : r;
 }
 

@@ -4,8 +4,9 @@
 /*
  * Saves for an upgrade what only this process knows: jobs that are not durable, with their kept
  * results, dead letters, death reports, what was asked of groups and cells and is shown of them,
- * actors with their messages, asks, timers, names and monitors, and exchanges with their
- * subscriptions. The next supervisor brings it back with upgrade/restore.h.
+ * actors with their messages, asks, timers, names and monitors, exchanges with their
+ * subscriptions, and what attached clients wait for. The next supervisor brings it back with
+ * upgrade/restore.h.
  */
 
 #include "supervisor/store/database.h"

@@ -4,8 +4,9 @@ import os
 import signal
 import unittest
 
+from test_in_flight import copy_programs
 from test_life import actor
-from test_upgrade import copy_programs, install_script
+from test_upgrade import install_script
 from troupe import HAS_IO_URING, Bell, TestCase, text
 
 

@@ -3,7 +3,6 @@
 import collections
 import contextlib
 import os
-import shutil
 import sqlite3
 import subprocess
 import threading
@@ -12,19 +11,13 @@ import unittest
 
 from test_actors import ActorsTestCase, Client
 from test_cells import keyed
+from test_in_flight import Flight, copy_programs
 from test_life import actor, service
 from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, VarlinkError, limit, text
 
 NEW = "9.8.7"
 UPGRADES = int(os.environ.get("TESTS_UPGRADES", "0"))
 HOUR = 3600000000
-
-
-def copy_programs(s):
-    """Has the supervisor run from a directory of its own."""
-    for name in "trouped", "trouped-supervisor":
-        shutil.copy(os.path.join(BUILD, name), s.path(name))
-    s.command[0] = s.path("trouped")
 
 
 def install(s, program):
@@ -482,6 +475,29 @@ class Again(TestCase):
             thread.start()
         return threads, count
 
+    def fly(self, group):
+        """The same by a ring client whose jobs have no ids."""
+        flight = Flight(self.s, group, 64)
+        count = [0]
+
+        def feed():
+            while not self.over.is_set():
+                flight.submit(f"note {self.s.path(group + '-flight')} {count[0]}")
+                count[0] += 1
+            flight.process.stdin.close()
+
+        def take():
+            ends = flight.read_all()
+            count.append(sum(error == "-" and end == "succeeded" for error, end, _ in ends.values()))
+            count.append(next((text for text in ends.values() if text[0] != "-"), ""))
+            count.append(flight.process.wait(LIMIT))
+            flight.process.stdout.close()
+
+        threads = [threading.Thread(target=function) for function in (feed, take)]
+        for thread in threads:
+            thread.start()
+        return threads, count
+
     def pids(self):
         return {worker["name"]: worker["pid"] for group in ("busy", "durable", "idle") for worker in self.s.workers(group)}
 
@@ -495,6 +511,7 @@ class Again(TestCase):
         s.ctl("upgrade", check=True)
         fds = self.keeper_fds()
         loads = {group: self.work(group) for group in ("busy", "durable")}
+        loads.update({f"{group}-flight": self.fly(group) for group in ("busy", "durable")})
         try:
             for n in range(UPGRADES or 5):
                 upgrade = s.ctl("upgrade")
@@ -693,6 +710,25 @@ class Ties(ActorsTestCase):
         self.s.call("io.troupe.Actors.Tell", to=f"{name}/0", type="mark", payload=text(str(self.n)))
         self.wait_line(name, f"mark - {self.n}")
         return self.log(name).count(line)
+
+    def test_D10_an_actor_is_told_of_a_crash_to_set_all_up_again_and_not_of_an_upgrade(self):
+        client = Client(self.s)
+        for address in "a/0", client.do("address self"):
+            self.do("b", f"tell {address} do.restarts - -")
+        self.wait_line("a", "do.restarts - -")
+        self.s.until(lambda: client.do("") or self.log("client"))
+        for _ in range(2):
+            self.upgrade()
+        self.assertEqual(self.number_of("a", "restarted - "), 0)
+        self.assertEqual(client.do("lookup a/0"), self.do("b", "lookup a/0"))
+        self.assertEqual(self.log("client"), ["do.restarts - -"])
+        self.s.crash()
+        self.wait_line("a", "restarted - ")
+        self.s.until(lambda: client.do("") or len(self.log("client")) == 2)
+        self.upgrade()
+        self.assertEqual(self.number_of("a", "restarted - "), 1)
+        self.assertEqual(client.do("lookup a/0"), self.do("b", "lookup a/0"))
+        self.assertEqual(self.log("client"), ["do.restarts - -", "restarted - "])
 
     # exchanges and subscriptions
 

@@ -41,6 +41,9 @@ struct supervisor {
     struct channel_fds held; /* as the keeper has them */
     bool crashing;           /* crashes once it has handled the record in hand */
     unsigned crashes;
+    uint32_t kept;        /* enum memory_kept, by the next crash; as an upgrade does */
+    uint64_t waiting[64]; /* numbers of requests that wait for "answer" */
+    unsigned n_waiting;
     uint64_t blobs_in, blobs_out;
     unsigned submitted;
     pthread_t thread;
@@ -99,6 +102,7 @@ static void crash(void)
     supervisor.held = (struct channel_fds)CHANNEL_FDS_NULL;
     channel_deinit(&supervisor.channel);
     must(channel_adopt(&next, &fds, backend) == 0);
+    channel_set_kept(&next, supervisor.kept);
     supervisor.channel = next;
     supervisor.crashing = false;
     supervisor.crashes++;
@@ -170,6 +174,20 @@ static void done(const struct protocol_done *end)
     char body[PROTOCOL_BODY_MAX + INLINE_MAX];
 
     put(PROTOCOL_DONE, body, protocol_put_done(body, sizeof(body), end));
+}
+
+/* In no particular order, as these requests. */
+static void answer_waiting(void)
+{
+    while (supervisor.n_waiting > 0)
+        done(&(struct protocol_done){.cookie = supervisor.waiting[--supervisor.n_waiting],
+                                     .attempts = 1});
+}
+
+static void await_answer(uint64_t cookie)
+{
+    must(supervisor.n_waiting < ELEMENTS(supervisor.waiting));
+    supervisor.waiting[supervisor.n_waiting++] = cookie;
 }
 
 static const void *map_in(const struct payload_wire *payload)
@@ -272,7 +290,20 @@ static bool on_submit(const struct ring_record *record)
         ;
     else if (is(data, &submit.payload, "crash"))
         supervisor.crashing = true;
-    else if (is(data, &submit.payload, "crash unread") && supervisor.crashes == 0)
+    else if (is(data, &submit.payload, "later"))
+        await_answer(submit.cookie);
+    else if (is(data, &submit.payload, "answer")) {
+        await_answer(submit.cookie);
+        answer_waiting();
+    } else if (is(data, &submit.payload, "upgrade")) {
+        await_answer(submit.cookie);
+        supervisor.kept =
+            MEMORY_KEPT_ASKS | MEMORY_KEPT_MONITORS | MEMORY_KEPT_REQUESTS | MEMORY_KEPT_TIES;
+        supervisor.crashing = true;
+    } else if (is(data, &submit.payload, "upgrade from an old version")) {
+        supervisor.kept = MEMORY_KEPT_ASKS | MEMORY_KEPT_MONITORS;
+        supervisor.crashing = true;
+    } else if (is(data, &submit.payload, "crash unread") && supervisor.crashes == 0)
         crash();
     else if (submit.flags & PROTOCOL_SUBMIT_DO)
         echo(&submit, &id, data);
@@ -316,8 +347,10 @@ static void on_by_id(const struct ring_record *record, bool watch)
     struct protocol_by_id by_id;
 
     must(protocol_get_by_id(record->body, record->size, &by_id) == 0);
-    if (strcmp(by_id.id.name, "slow") == 0 && supervisor.crashes == 0)
+    if (strcmp(by_id.id.name, "slow") == 0 && supervisor.crashes == 0) {
+        await_answer(by_id.cookie);
         return;
+    }
     if (strcmp(by_id.id.name, "gone") == 0)
         refuse(by_id.cookie, ESRCH, "no such job");
     else if (watch)
@@ -368,6 +401,7 @@ static void serve(void)
             channel_release(&supervisor.channel);
             if (supervisor.crashing)
                 crash();
+            supervisor.kept = 0;
             continue;
         }
         r = channel_wait(&supervisor.channel, USEC_PER_SEC / 100);

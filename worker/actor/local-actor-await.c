@@ -64,10 +64,14 @@ void actor_lose(struct troupe_actor *actor, uint64_t read, uint32_t kept)
         lose(actor, &actor->futures.monitors, read);
 }
 
-void actor_restarted(struct troupe_actor *actor)
+void actor_restarted(struct troupe_actor *actor, uint32_t kept)
 {
-    actor->restarted = actor->on_restart;
-    actor->n_received += actor->restarted;
+    const uint32_t all = MEMORY_KEPT_MONITORS | MEMORY_KEPT_TIES;
+
+    if (!actor->on_restart || (kept & all) == all)
+        return;
+    actor->restarted = true;
+    actor->n_received++;
 }
 
 static int find_ended(struct troupe_future *const *futures, size_t count)

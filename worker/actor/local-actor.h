@@ -103,8 +103,9 @@ void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
  * memory_kept).
  */
 void actor_lose(struct troupe_actor *actor, uint64_t read, uint32_t kept);
-/* Has `on_restart` called where messages are handled. */
-void actor_restarted(struct troupe_actor *actor);
+/* Another supervisor has taken over: has `on_restart` called where messages are handled, unless all
+ * that the actor has set up is `kept`. */
+void actor_restarted(struct troupe_actor *actor, uint32_t kept);
 
 /*
  * Waits for the supervisor's answer to a request, unless sending it failed with `sent`, and frees

@@ -84,19 +84,22 @@ static int turn(struct carrier *carrier, usec_t timeout)
 
 void client_lose(struct troupe_client *client, uint64_t read, uint32_t kept)
 {
-    client->bereft = true;
-    client->read = read;
-    client->pending.cursor = 0;
+    if (!(kept & MEMORY_KEPT_REQUESTS)) {
+        client->bereft = true;
+        client->read = read;
+        client->pending.cursor = 0;
+    }
     actor_lose(&client->actor, read, kept);
 }
 
 static void restarted(struct carrier *carrier, uint64_t read)
 {
     struct troupe_client *client = client_of(carrier);
+    const uint32_t kept = carrier->channel.theirs.header->kept;
 
     client->restarted = true;
-    client_lose(client, read, carrier->channel.theirs.header->kept);
-    actor_restarted(&client->actor);
+    client_lose(client, read, kept);
+    actor_restarted(&client->actor, kept);
 }
 
 const struct carrier_class client_carrier = {

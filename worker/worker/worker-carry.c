@@ -53,9 +53,10 @@ static int turn(struct carrier *carrier, usec_t timeout)
 static void restarted(struct carrier *carrier, uint64_t read)
 {
     struct troupe_actor *actor = &worker_of(carrier)->actor;
+    const uint32_t kept = carrier->channel.theirs.header->kept;
 
-    actor_lose(actor, read, carrier->channel.theirs.header->kept);
-    actor_restarted(actor);
+    actor_lose(actor, read, kept);
+    actor_restarted(actor, kept);
 }
 
 const struct carrier_class worker_carrier = {

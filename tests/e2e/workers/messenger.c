@@ -211,6 +211,20 @@ static int on_call(struct troupe_actor *actor, struct troupe_message *message, v
     return 0;
 }
 
+static void note_restart(struct troupe_actor *actor, void *userdata)
+{
+    (void)actor;
+    (void)userdata;
+    note("restarted", "-", "");
+}
+
+static int on_restarts(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
+{
+    troupe_actor_on_restart(actor, note_restart, NULL);
+    on_other(actor, message, userdata);
+    return 0;
+}
+
 static const struct {
     const char *type;
     troupe_message_fn fn;
@@ -232,6 +246,7 @@ static const struct {
     {"do.leave", on_leave, NULL},
     {"do.rekey", on_rekey, NULL},
     {"do.call", on_call, NULL},
+    {"do.restarts", on_restarts, NULL},
 };
 
 /* ---- commands of jobs ---- */

@@ -685,6 +685,90 @@ START_TEST(test_the_actor_hears_of_a_crash_and_its_asks_end)
 }
 END_TEST
 
+/* ---- an upgrade, which keeps what was not answered ---- */
+
+START_TEST(test_each_request_ends_exactly_once_across_an_upgrade)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    unsigned n_ends[CRASH_N] = {0};
+    uint64_t group;
+
+    start(backends[_i]);
+    for (uint64_t i = 0; i < CRASH_N; i++) {
+        const char *text = i == CRASH_N - 1 ? "upgrade" : "later";
+
+        if (i % 5 == 0)
+            ck_assert_int_eq(troupe_client_wait(client, "slow", i), 0);
+        else
+            ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, text, strlen(text), i), 0);
+    }
+    ck_assert_int_eq(troupe_client_group(client, "echo", &group), 0); /* by the second one */
+    ck_assert_uint_eq(supervisor.crashes, 1);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    ck_assert_int_eq(do_text("answer", &result), 0);
+    troupe_result_release(&result);
+    for (int i = 0; i < CRASH_N; i++) {
+        ck_assert_int_eq(troupe_client_next(client, &result, TROUPE_USEC_INFINITY), 0);
+        ck_assert_int_eq(result.error, 0);
+        n_ends[result.cookie]++;
+        troupe_result_release(&result);
+    }
+    for (int i = 0; i < CRASH_N; i++)
+        ck_assert_uint_eq(n_ends[i], 1);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    stop();
+}
+END_TEST
+
+START_TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    uint64_t group;
+
+    start(backends[_i]);
+    ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "never", 5, 7), 0);
+    ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "crash", 5, 7), 0);
+    ck_assert_int_eq(troupe_client_group(client, "echo", &group), 0); /* by the second one */
+    ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "upgrade", 7, 8), 0);
+    ck_assert_int_eq(troupe_client_group(client, "echo", &group), 0); /* by the third one */
+    ck_assert_uint_eq(supervisor.crashes, 2);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(troupe_client_next(client, &result, TROUPE_USEC_INFINITY), 0);
+        ck_assert_int_eq(result.error, -ECONNRESET);
+        ck_assert_uint_eq(result.cookie, 7);
+    }
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    stop();
+}
+END_TEST
+
+START_TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    struct troupe_actor *actor;
+    struct troupe_future *asked, *monitor;
+    unsigned n_restarts = 0;
+
+    start(backends[_i]);
+    actor = troupe_client_actor(client);
+    troupe_actor_on_restart(actor, note_restart, &n_restarts);
+    ck_assert_int_eq(troupe_actor_ask(actor, 5, &asked, "never"), 0);
+    ck_assert_int_eq(troupe_actor_monitor(actor, 5, &monitor), 0);
+    ck_assert_int_eq(troupe_client_submit(client, GROUP, NULL, "upgrade", 7, 1), 0);
+    ck_assert_int_eq(do_text("answer", &result), 0); /* by the second one */
+    ck_assert_uint_eq(supervisor.crashes, 1);
+    while (troupe_actor_turn(actor, 0) == 1)
+        ;
+    ck_assert_uint_eq(n_restarts, 0);
+    ck_assert_int_eq(do_text("upgrade from an old version", &result), -ECONNRESET);
+    while (troupe_actor_turn(actor, 0) == 1)
+        ;
+    ck_assert_uint_eq(n_restarts, 1);
+    ck_assert(!troupe_future_done(asked) && !troupe_future_done(monitor));
+    stop();
+}
+END_TEST
+
 START_TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -761,6 +845,10 @@ static Suite *suite(void)
     tcase_add_loop_test(ends, test_calls_go_on_after_a_crash, 0, n);
     tcase_add_loop_test(ends, test_an_answer_that_comes_again_after_a_crash_is_ignored, 0, n);
     tcase_add_loop_test(ends, test_the_actor_hears_of_a_crash_and_its_asks_end, 0, n);
+    tcase_add_loop_test(ends, test_each_request_ends_exactly_once_across_an_upgrade, 0, n);
+    tcase_add_loop_test(ends, test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended, 0, n);
+    tcase_add_loop_test(ends, test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something, 0,
+                        n);
     tcase_add_loop_test(ends, test_an_event_loop_is_told_of_requests_that_a_crash_has_ended, 0, n);
     tcase_add_loop_test(ends, test_records_that_cannot_be_understood_end_the_connection, 0, 2);
     suite_add_tcase(s, connecting);

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* What attached clients wait for, across an upgrade: each request that was read is answered once.
+ */
+
+#include "supervisor/saved/saved-row.h"
+
+struct group_context;
+
+#define CLIENT_SUBMIT_ROW "client-submit" /* the submission that waits for room */
+#define CLIENT_WAIT_ROW   "client-wait"   /* for the end of a job, or for its row */
+#define CLIENT_ANSWER_ROW "client-answer" /* that found no room */
+
+/* Save all of it. What waits for durable jobs to be written has been answered, unless the store
+ * does not work. Returns 0 or -errno of the saver. */
+int attachments_save(const struct group_context *context, struct saver *saver);
+
+/* Once clients and jobs are there; durable jobs may still be read. Rows of clients that are gone
+ * are skipped. Return 0, -EBADMSG, or -ENOMEM. */
+int attachment_submit_restore_row(const struct group_context *context, struct saved_reader *row);
+int attachment_wait_restore_row(const struct group_context *context, struct saved_reader *row);
+int attachment_answer_restore_row(const struct group_context *context, struct saved_reader *row);
