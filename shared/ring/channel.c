@@ -87,18 +87,18 @@ static int create_pipe(struct channel *channel)
     return channel->peer_fd < 0 ? channel->peer_fd : 0;
 }
 
-/* The peer can choose to be woken by a descriptor with any back end. With futexes, io_uring writes
- * to it. */
-static int create_wake_ups(struct channel *channel)
+static int create_eventfd(struct channel *channel)
 {
-    int r;
+    channel->wake_fd = new_eventfd(EFD_NONBLOCK);
+    return channel->wake_fd < 0 ? channel->wake_fd : 0;
+}
 
-    if (channel->backend == WAKE_FUTEX) {
-        channel->wake_fd = new_eventfd(EFD_NONBLOCK);
-        return channel->wake_fd < 0 ? channel->wake_fd : 0;
-    }
-    r = create_pipe(channel);
-    if (r < 0)
+/* The peer can choose to be woken by a descriptor with any back end. */
+static int create_wake_ups(struct channel *channel, bool pipe)
+{
+    int r = pipe ? create_pipe(channel) : create_eventfd(channel);
+
+    if (r < 0 || channel->backend == WAKE_FUTEX)
         return r;
     /* Blocking, or the read by io_uring would not wait. */
     channel->wait_fd = new_eventfd(0);
@@ -128,7 +128,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     r = memory_create(&channel.theirs, &memory);
     if (r < 0)
         return r;
-    r = create_wake_ups(&channel);
+    r = create_wake_ups(&channel, options->pipe);
     if (r < 0)
         return r;
     r = init_rings(&channel, true);

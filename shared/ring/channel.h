@@ -44,6 +44,7 @@ struct channel_options {
     uint32_t inline_max;
     uint32_t spin_usec; /* of the peer, before it sleeps */
     enum wake_backend backend;
+    bool pipe; /* to the peer instead of an eventfd, as `wake` could be made to wait */
 };
 
 /* What the other side needs: numbers to inherit or to send. `wake_fd` is -1 with futexes. */

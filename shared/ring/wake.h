@@ -10,8 +10,8 @@
  * Two back ends, chosen by the supervisor by probing and told in the memory header:
  *   futex    the cursor word itself, flags of futex2 (32 bit, shared): futex(2) in workers,
  *            IORING_OP_FUTEX_WAIT/WAKE in the supervisor (Linux 6.7)
- *   eventfd  a descriptor per direction, for older kernels and for a supervisor without io_uring:
- * an eventfd to the supervisor; a pipe to the peer, which uses it like an eventfd */
+ *   eventfd  one per direction, for older kernels and for a supervisor without io_uring; that to
+ *            the peer may be a pipe, which the peer uses like an eventfd */
 
 #include "shared/base/clock.h"
 #include <stdatomic.h>
@@ -54,5 +54,5 @@ int wake_futex_wake(const _Atomic uint32_t *word);
 int wake_eventfd_wait(int fd, usec_t timeout);
 
 /* Adds one; a full counter or pipe (-EAGAIN) wakes as well. Both holders of an eventfd can make it
- * blocking: if the peer is not trusted, write through io_uring instead, or to a pipe. */
+ * blocking: if the peer is not trusted, see loop_wake_eventfd(). */
 void wake_eventfd_wake(int fd);

@@ -33,21 +33,18 @@ int endpoint_fds_from_held(struct endpoint_fds *ret, const int *fds, size_t n)
     return 0;
 }
 
-/* An eventfd that the peer holds as well could make a write block, unless io_uring writes. Earlier
- * versions have those instead of pipes. */
-static bool may_write(const struct loop *loop, int fd)
+static bool may_wake(struct loop *loop, int fd)
 {
     struct stat status;
 
-    return loop_kind(loop) == LOOP_IO_URING ||
-           (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode));
+    return loop_can_wake_eventfds(loop) || (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode));
 }
 
 int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
                    const struct endpoint_adoption *adoption, const struct endpoint_handler *handler)
 {
     struct channel channel;
-    int r = may_write(loop, adoption->fds.channel.wait_fd) ? 0 : -EPROTO;
+    int r = may_wake(loop, adoption->fds.channel.wait_fd) ? 0 : -EPROTO;
 
     if (r == 0)
         r = channel_adopt(&channel, &adoption->fds.channel, loop_wake_backend(loop));

@@ -29,7 +29,7 @@ struct loop_backend {
     /* Passes on what was fetched, to loop_slot_complete(). Returns whether there was anything. */
     bool (*pass_on)(struct loop *loop);
 
-    /* loop_wake_word() and loop_wake_eventfd(). */
+    /* loop_wake_word(), and loop_wake_eventfd() without AIO or for a pipe. */
     void (*wake_word)(struct loop *loop, const _Atomic uint32_t *word);
     void (*wake_eventfd)(struct loop *loop, int fd);
 };

@@ -166,7 +166,8 @@ void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word)
 
 void loop_wake_eventfd(struct loop *loop, int fd)
 {
-    loop->backend->wake_eventfd(loop, fd);
+    if (ringer_ring(&loop->ringer, fd) < 0)
+        loop->backend->wake_eventfd(loop, fd);
 }
 
 static void deliver_fd(struct loop *loop, struct watch_slot *slot, int result)

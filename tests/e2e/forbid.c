@@ -2,10 +2,11 @@
 /*
  * Runs a command under a seccomp filter.
  *
- * forbid CALL ERRNO COMMAND...     the system call CALL, io_uring_setup or signalfd, fails with
- * ERRNO: EPERM as under a filter, ENOSYS as in a kernel without it forbid container COMMAND... what
- * container engines forbid by default fails as it does there forbid old-container COMMAND...  the
- * same, and calls that filters of former years do not know
+ * forbid CALL ERRNO COMMAND...     the system call CALL, io_uring_setup, io_setup or signalfd,
+ *                                  fails with ERRNO: EPERM as under a filter, ENOSYS as in a
+ *                                  kernel without it
+ * forbid container COMMAND...      what container engines forbid by default fails as it does there
+ * forbid old-container COMMAND...  the same, and calls that filters of former years do not know
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -124,6 +125,13 @@ static void forbid_as_containers_do(bool old)
     forbid_namespaces();
 }
 
+static unsigned number_of(const char *call)
+{
+    if (strcmp(call, "io_setup") == 0)
+        return SYS_io_setup;
+    return strcmp(call, "signalfd") == 0 ? SYS_signalfd4 : SYS_io_uring_setup;
+}
+
 static int run(char **command)
 {
     struct sock_fprog filter = {.len = length, .filter = code};
@@ -150,8 +158,7 @@ int main(int argc, char **argv)
     if (container)
         forbid_as_containers_do(old);
     else
-        forbid(strcmp(argv[1], "signalfd") == 0 ? SYS_signalfd4 : SYS_io_uring_setup,
-               strcmp(argv[2], "ENOSYS") == 0 ? ENOSYS : EPERM);
+        forbid(number_of(argv[1]), strcmp(argv[2], "ENOSYS") == 0 ? ENOSYS : EPERM);
     add((struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     return run(argv + (container ? 2 : 3));
 }

@@ -28,6 +28,7 @@
  *   haunt           publishes without a wake-up and plays dead; the wake-up comes after its death
  *   nervous         wakes the waiters on its lifeline without a mark, then answers: allowed
  *   hang-up         closes its control socket, then answers
+ *   swallow         answers while a thread reads what wakes it into memory that never arrives
  *   linger-result   sends a socket as its result that waits for its peer ($PORT) when closed
  *   linger-unread   leaves such a socket unread in its control socket when it dies
  *   brief           its second process gets ready after a byte from the FIFO BRIEF_BELL, and exits
@@ -38,12 +39,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/userfaultfd.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static struct channel channel = CHANNEL_NULL;
@@ -258,6 +264,44 @@ static void haunt(const struct protocol_job *job)
     pull_lifeline(FUTEX_OWNER_DIED);
 }
 
+/* A page that the kernel asks `*ret_fd` for when it is first touched; NULL if that is not allowed.
+ */
+static void *missing_page(int *ret_fd)
+{
+    struct uffdio_api api = {.api = UFFD_API};
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct uffdio_register range = {.range = {.start = (uintptr_t)page, .len = 4096},
+                                    .mode = UFFDIO_REGISTER_MODE_MISSING};
+
+    *ret_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+    if (*ret_fd < 0 || ioctl(*ret_fd, UFFDIO_API, &api) < 0 ||
+        ioctl(*ret_fd, UFFDIO_REGISTER, &range) < 0)
+        return NULL;
+    return page;
+}
+
+static void *read_into(void *page)
+{
+    eventfd_write(channel.wait_fd, 1);
+    (void)!read(channel.wait_fd, page, sizeof(uint64_t));
+    return NULL;
+}
+
+/* The read goes on when it answers, as if it slept. */
+static void swallow(const struct protocol_job *job)
+{
+    struct uffd_msg fault;
+    pthread_t thread;
+    int fd;
+    void *page = missing_page(&fd);
+
+    if (page && (pthread_create(&thread, NULL, read_into, page) != 0 ||
+                 read(fd, &fault, sizeof(fault)) != sizeof(fault)))
+        exit(98);
+    atomic_store(&channel.words->sleeping, MEMORY_SLEEPS_EVENTFD);
+    send_result(job->handle, job->attempt, text(page ? "swallows" : "not allowed"));
+}
+
 /* Returns when the job has been answered. */
 static void misbehave(const char *how, const struct protocol_job *job)
 {
@@ -296,6 +340,8 @@ static void misbehave(const char *how, const struct protocol_job *job)
         pull_lifeline(FUTEX_OWNER_DIED);
     else if (strcmp(how, "haunt") == 0)
         haunt(job);
+    else if (strcmp(how, "swallow") == 0)
+        swallow(job);
     else if (strstr(how, "blob") || strstr(how, "descriptor"))
         odd_descriptors(how, job);
     else if (strcmp(how, "stale") == 0) {

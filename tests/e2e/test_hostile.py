@@ -7,7 +7,7 @@ import random
 import socket
 import unittest
 
-from troupe import ACTOR, TestCase, VERSION, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, HAS_IO_URING, TestCase, VERSION, Varlink, VarlinkError, helper, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 VIOLATIONS = ("scribble", "wild-tail", "crooked-tail", "long-record", "huge-record", "unknown-kind",
@@ -118,6 +118,26 @@ class Workers(TestCase):
         self.assertEqual(s.worker("culprit/0")["generation"], 1)
         self.honest_work(s)
         s.stop()
+
+    def swallows(self, loop, wake):
+        s = self.started({"culprit": hostile("swallow", Jobs={"MaxRetries": 0}), "honest": ini(ACTOR, Pool={"Size": 2})},
+                         options=["--loop", loop, "--wake", wake])
+        if s.do("culprit", "x")["result"] != text("swallows"):
+            self.skipTest("userfaultfd is not allowed")
+        job = s.create("culprit", "x", timeout_usec=1000000)
+        self.honest_work(s)
+        self.assertEqual(s.wait_job(job)["state"], "dead")
+        self.honest_work(s)
+        s.stop()
+
+    def test_one_whose_read_of_a_wake_up_never_ends_delays_nobody_epoll(self):
+        self.swallows("epoll", "eventfd")
+
+    @unittest.skipUnless(HAS_IO_URING, "io_uring is not available here")
+    def test_one_whose_read_of_a_wake_up_never_ends_delays_nobody_io_uring(self):
+        for wake in "futex", "eventfd":
+            with self.subTest(wake=wake):
+                self.swallows("io_uring", wake)
 
     def test_one_that_closes_its_control_socket_harms_itself_only(self):
         s = self.beside("hang-up", "futex", Worker={"InlineMax": "4K"})

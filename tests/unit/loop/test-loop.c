@@ -354,6 +354,38 @@ START_TEST(an_eventfd_that_cannot_be_read_is_an_error)
 }
 END_TEST
 
+/* As a peer can leave it at any moment. */
+START_TEST(an_eventfd_that_is_full_and_blocks_is_rung_without_waiting)
+{
+    uint64_t value = UINT64_MAX - 1;
+    int full = eventfd(0, EFD_CLOEXEC);
+    if (!loop_can_wake_eventfds(loop)) {
+        printf("skipped: AIO is not available\n");
+        return;
+    }
+    ck_assert_int_eq(write(full, &value, sizeof(value)), sizeof(value));
+    for (int i = 0; i < 1000; i++)
+        loop_wake_eventfd(loop, full);
+    ck_assert_int_eq(read(full, &value, sizeof(value)), sizeof(value));
+    close_fd(full);
+}
+END_TEST
+
+START_TEST(an_eventfd_counts_how_often_it_is_rung)
+{
+    uint64_t value = 0;
+    for (int i = 0; i < 1000; i++)
+        loop_wake_eventfd(loop, event_fd);
+    while (value < 1000) {
+        uint64_t more;
+        ck_assert_int_eq(poll(&(struct pollfd){.fd = event_fd, .events = POLLIN}, 1, -1), 1);
+        ck_assert_int_eq(read(event_fd, &more, sizeof(more)), sizeof(more));
+        value += more;
+    }
+    ck_assert_uint_eq(value, 1000);
+}
+END_TEST
+
 static void on_wake_and_close(struct loop_deferred *deferred)
 {
     int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
@@ -876,12 +908,12 @@ START_TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter)
 }
 END_TEST
 
-/* Answers epoll_pwait2 with ENOSYS, as older kernels do. */
-static void forbid_pwait2(void)
+/* Answers a system call with ENOSYS, as a kernel without it does. */
+static void forbid(unsigned call)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -894,7 +926,7 @@ static void forbid_pwait2(void)
 START_TEST(timers_are_as_precise_without_epoll_pwait2)
 {
     uint32_t events = 0;
-    forbid_pwait2();
+    forbid(SYS_epoll_pwait2);
     set_up_epoll();
     usec_t begin = clock_now();
     stop_after(1500);
@@ -905,6 +937,36 @@ START_TEST(timers_are_as_precise_without_epoll_pwait2)
     stop_after(10 * USEC_PER_SEC);
     run();
     ck_assert_uint_eq(events, POLLIN);
+    tear_down();
+}
+END_TEST
+
+START_TEST(epoll_without_aio_rings_pipes_and_says_that_it_needs_them)
+{
+    uint64_t value;
+    int ends[2];
+    forbid(SYS_io_setup);
+    set_up_epoll();
+    ck_assert(!loop_can_wake_eventfds(loop));
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+    loop_wake_eventfd(loop, ends[1]);
+    ck_assert_int_eq(read(ends[0], &value, sizeof(value)), sizeof(value));
+    close_fd(ends[0]);
+    close_fd(ends[1]);
+    tear_down();
+}
+END_TEST
+
+START_TEST(io_uring_rings_eventfds_without_aio)
+{
+    uint64_t value;
+    forbid(SYS_io_setup);
+    set_up();
+    ck_assert(loop_can_wake_eventfds(loop));
+    loop_wake_eventfd(loop, event_fd);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = event_fd, .events = POLLIN}, 1, -1), 1);
+    ck_assert_int_eq(read(event_fd, &value, sizeof(value)), sizeof(value));
+    ck_assert_uint_eq(value, 1);
     tear_down();
 }
 END_TEST
@@ -948,6 +1010,8 @@ static TCase *bare_case(void)
     tcase_add_loop_test(tcase, without_io_uring_the_loop_uses_epoll_and_says_why, 0, 3);
     tcase_add_test(tcase, epoll_can_be_chosen_and_then_nothing_is_the_matter);
     tcase_add_test(tcase, timers_are_as_precise_without_epoll_pwait2);
+    tcase_add_test(tcase, epoll_without_aio_rings_pipes_and_says_that_it_needs_them);
+    tcase_add_test(tcase, io_uring_rings_eventfds_without_aio);
     return tcase;
 }
 
@@ -1033,6 +1097,8 @@ static TCase *loop_case(const char *name, void (*new_loop)(void))
     tcase_add_test(tcase, an_eventfd_is_read_by_the_kernel_each_time_it_rings);
     tcase_add_test(tcase, a_stranger_who_drains_the_eventfd_first_blocks_nobody);
     tcase_add_test(tcase, an_eventfd_that_cannot_be_read_is_an_error);
+    tcase_add_test(tcase, an_eventfd_that_is_full_and_blocks_is_rung_without_waiting);
+    tcase_add_test(tcase, an_eventfd_counts_how_often_it_is_rung);
     tcase_add_test(tcase, an_eventfd_may_be_closed_as_soon_as_it_was_rung);
     tcase_add_test(tcase, a_word_that_differs_already_fires_once);
     tcase_add_test(tcase, a_word_fires_when_its_writer_in_another_process_wakes_it);
