@@ -163,7 +163,7 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
 {
     const struct lifecycle_transition next = lifecycle_next(slot->state, event);
     enum lifecycle_state before = slot->state;
-    bool counts;
+    bool of_job;
 
     if (next.actions == LIFECYCLE_IGNORED) {
         log_debug("%s: event %s is ignored while %s", slot->name, lifecycle_event_to_string(event),
@@ -171,23 +171,25 @@ void slot_event(struct slot *slot, enum lifecycle_event event)
         slot_count(slot);
         return;
     }
-    /* Jobs do not change what the slot is counted as. */
-    counts = event != LIFECYCLE_EVENT_JOB_ASSIGNED && event != LIFECYCLE_EVENT_JOB_ENDED;
+    /* Changes neither what the slot is counted as, nor whether it is up. */
+    of_job = event == LIFECYCLE_EVENT_JOB_ASSIGNED || event == LIFECYCLE_EVENT_JOB_ENDED;
     if (next.state != before) {
         slot_set_state(slot, next.state);
         slot->since_at = loop_realtime(slot_context(slot)->loop);
-        if (counts)
+        if (!of_job)
             slot_count(slot); /* the actions look at the new state */
     }
     if (event == LIFECYCLE_EVENT_READY && before == LIFECYCLE_STARTING)
         slot_on_ready(slot);
     for (unsigned left = next.actions; left != 0; left &= left - 1)
         ACTIONS[__builtin_ctz(left)](slot);
-    slot_settle_notify(slot);
-    if (counts) {
-        slot_count(slot);
-        slot_keep(slot);
+    if (of_job) {
+        slot_review_clock(slot);
+        return;
     }
+    slot_settle_notify(slot);
+    slot_count(slot);
+    slot_keep(slot);
     slot_review_actor(slot);
 }
 

@@ -55,6 +55,7 @@ struct worker {
     usec_t started_at;             /* monotonic */
     uint64_t jobs_done;
     size_t output_mark;     /* where the output of the job in hand begins */
+    uint32_t silent_until;  /* in its outbox: it wrote no output before this position */
     usec_t job_deadline;    /* monotonic; USEC_INFINITY = none */
     usec_t watchdog_seen;   /* monotonic: last sign of life */
     uint64_t watchdog_mark; /* heartbeat, state sequence and messages at that time */
