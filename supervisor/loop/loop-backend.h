@@ -12,7 +12,7 @@ struct loop_backend {
     void (*deinit)(struct loop *loop);
 
     /* Has the kernel wait for every watch in loop->pending, loop->updates and loop->cancels. False
-     * if some must wait for the next turn. */
+     * if some must wait for the next turn; what the kernel has no room for is tried again later. */
     bool (*arm)(struct loop *loop);
     /* Ends a watch, armed or not. Its slot and its descriptor may be reused at once. */
     void (*unwatch)(struct loop *loop, struct watch_slot *slot);

@@ -12,10 +12,14 @@
 /* While there is work, how often to look for events: each look is a system call. */
 #define FETCH_INTERVAL_USEC 10
 
+/* How often to try again what the kernel is short of descriptors or memory for. */
+#define SHORTAGE_INTERVAL (10 * USEC_PER_MSEC)
+
 int loop_epoll_init(struct loop_epoll *epoll)
 {
     epoll->fd = epoll_create1(EPOLL_CLOEXEC);
     list_init(&epoll->failed);
+    list_init(&epoll->short_of);
     return epoll->fd < 0 ? -errno : 0;
 }
 
@@ -69,8 +73,15 @@ static bool is_shortage(int error)
     return error == -ENOMEM || error == -ENOSPC || error == -EMFILE || error == -ENFILE;
 }
 
-/* False if the kernel is short of something now. */
-static bool arm_one(struct loop *loop, struct watch_slot *slot)
+/* Keeps the watch's state: it is still to be armed. */
+static void put_off(struct loop *loop, struct watch_slot *slot)
+{
+    if (list_empty(&loop->epoll.short_of))
+        loop->epoll.retry_at = usec_add(loop->now, SHORTAGE_INTERVAL);
+    loop_slot_move(slot, slot->state, &loop->epoll.short_of);
+}
+
+static void arm_one(struct loop *loop, struct watch_slot *slot)
 {
     int r = 0;
     if (!slot->in_set)
@@ -78,27 +89,35 @@ static bool arm_one(struct loop *loop, struct watch_slot *slot)
     else if (slot->armed_events != slot->events)
         r = control(loop, EPOLL_CTL_MOD, slot);
     if (is_shortage(r))
-        return false;
+        return put_off(loop, slot);
     if (r == 0)
         slot->in_set = true;
     /* A refused descriptor is armed for nothing: a change of its events tries again. */
     slot->armed_events = r == 0 ? slot->events : 0;
     loop_slot_move(slot, WATCH_ARMED, r == 0 ? NULL : &loop->epoll.failed);
-    return true;
 }
 
-static bool arm_all(struct loop *loop, struct list *list)
+static void arm_all(struct loop *loop, struct list *list)
 {
-    while (!list_empty(list)) {
-        if (!arm_one(loop, loop_slot_first(list)))
-            return false;
-    }
-    return true;
+    while (!list_empty(list))
+        arm_one(loop, loop_slot_first(list));
+}
+
+static void arm_again(struct loop *loop)
+{
+    struct list list;
+    list_init(&list);
+    loop_take_all(&list, &loop->epoll.short_of);
+    arm_all(loop, &list);
 }
 
 static bool arm(struct loop *loop)
 {
-    return arm_all(loop, &loop->updates) && arm_all(loop, &loop->pending);
+    arm_all(loop, &loop->updates);
+    arm_all(loop, &loop->pending);
+    if (!list_empty(&loop->epoll.short_of) && loop->now >= loop->epoll.retry_at)
+        arm_again(loop);
+    return true;
 }
 
 /* At once, since the set would keep a descriptor whose file another process has open. */
@@ -144,6 +163,8 @@ static int wait_precisely(struct loop *loop, const struct timespec *timeout)
 
 static int sleep_in_epoll(struct loop *loop, usec_t timeout)
 {
+    if (!list_empty(&loop->epoll.short_of) && timeout > SHORTAGE_INTERVAL)
+        timeout = SHORTAGE_INTERVAL;
     if (timeout == USEC_INFINITY)
         return wait_events(loop, -1);
     const struct timespec limit = usec_to_timespec(timeout);

@@ -1079,6 +1079,81 @@ START_TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
 }
 END_TEST
 
+/* The lowest descriptor that is free becomes the limit, as if all were in use. */
+static void forbid_descriptors(void)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    int lowest = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
+    ck_assert_int_ge(lowest, 0);
+    close_fd(lowest);
+    limit.rlim_cur = (rlim_t)lowest;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void permit_descriptors(void)
+{
+    struct rlimit limit;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+START_TEST(a_watch_that_lacks_a_descriptor_keeps_no_other_from_being_armed)
+{
+    struct loop_watch third = LOOP_WATCH_NULL;
+    uint32_t events = 0;
+    int full = eventfd(1, EFD_CLOEXEC);
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_never, NULL), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &third, full, POLLIN, on_stop, &events), 0);
+    forbid_descriptors();
+    run();
+    ck_assert_uint_eq(events, POLLIN);
+    close_fd(full);
+}
+END_TEST
+
+START_TEST(a_loop_that_lacks_a_descriptor_sleeps_and_arms_the_watch_once_there_is_one)
+{
+    struct rusage before, after;
+    uint32_t events = 0;
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_stop, &events), 0);
+    forbid_descriptors();
+    stop_after(100 * USEC_PER_MSEC);
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &before), 0);
+    run();
+    ck_assert_int_eq(getrusage(RUSAGE_SELF, &after), 0);
+    ck_assert_int_gt(after.ru_nvcsw, before.ru_nvcsw);
+    loop_unwatch(loop, &watch);
+    ring_bell();
+    permit_descriptors();
+    run();
+    ck_assert_uint_eq(events, POLLIN);
+}
+END_TEST
+
+START_TEST(a_watch_that_lacks_a_descriptor_can_be_ended_and_paused)
+{
+    ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
+    ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_never, NULL), 0);
+    forbid_descriptors();
+    stop_after(1000);
+    run();
+    ck_assert_int_eq(loop_watch_events(loop, &other, 0), 0);
+    loop_unwatch(loop, &watch);
+    permit_descriptors();
+    ring_bell();
+    stop_after(30 * USEC_PER_MSEC);
+    run();
+    ck_assert_int_eq(loop_watch_events(loop, &other, POLLIN), 0);
+    loop_unwatch(loop, &other);
+    stop_after(30 * USEC_PER_MSEC);
+    run();
+}
+END_TEST
+
 static TCase *loop_case(const char *name, void (*new_loop)(void))
 {
     TCase *tcase = tcase_create(name);
@@ -1120,6 +1195,10 @@ static TCase *loop_case(const char *name, void (*new_loop)(void))
     tcase_add_test(tcase, an_idle_loop_does_not_wake_up);
     tcase_add_test(tcase, a_loop_that_stays_awake_does_not_sleep_unless_it_must_not_spin);
     tcase_add_test(tcase, the_longest_turn_is_measured_and_sleep_is_no_part_of_it);
+    tcase_add_test(tcase, a_watch_that_lacks_a_descriptor_keeps_no_other_from_being_armed);
+    tcase_add_test(tcase,
+                   a_loop_that_lacks_a_descriptor_sleeps_and_arms_the_watch_once_there_is_one);
+    tcase_add_test(tcase, a_watch_that_lacks_a_descriptor_can_be_ended_and_paused);
     return tcase;
 }
 
