@@ -104,7 +104,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
-.PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-clients check-layers check-chaos check-asan check-tsan \
+.PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-asan check-tsan \
 	check-model check-valgrind check-systemd check-powercut check-vm check-packages fuzz lint fmt install install-files uninstall deb bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -372,6 +372,11 @@ check-web: deps
 	+@$(again) all e2e-programs
 	@$(RUN) $(TESTS:%=--only %) tests/web/test_*.py
 
+# The numbers, alerts and dashboard in a real Prometheus; skipped where that is missing.
+check-monitoring: deps
+	+@$(again) all e2e-programs
+	@$(RUN) $(TESTS:%=--only %) tests/monitoring/test_*.py
+
 # The socket under Debian 13's python3-varlink and varlinkctl, in a root of their own where need be.
 check-clients: deps
 	+@$(again) all e2e-programs
@@ -419,7 +424,7 @@ check-vm: deps
 
 # Packages on bare Debian 12 and 13; builds them, which takes minutes.
 check-packages: deps
-	@.ci/deps debhelper dpkg-dev lintian systemd systemd-container mmdebstrap
+	@.ci/deps systemd-container mmdebstrap
 	@$(TESTS_ENVIRONMENT) tests/packages/run || [ $$? = 77 ]
 
 # Seconds per target.
@@ -564,6 +569,7 @@ help:
 	@echo 'make check-packages that packages install, upgrade under load and are removed on Debian 12 and 13 (root)'
 	@echo 'make check-layers   that no folder knows a later one, and no calls run in circles'
 	@echo 'make check-web      the page of troupe-web in a browser (chromium)'
+	@echo 'make check-monitoring numbers, alerts and dashboard in a real Prometheus (prometheus)'
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'

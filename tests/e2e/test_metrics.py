@@ -5,9 +5,7 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
-import subprocess
 import unittest
 
 from test_cells import keyed
@@ -15,7 +13,6 @@ from test_life import actor, service
 from troupe import ACTOR, TOP, Bell, TestCase, Varlink, ini, limit
 
 SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
-PROMTOOL = shutil.which("promtool")
 SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (-?[0-9.]+)')
 LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
@@ -77,10 +74,7 @@ class Counted:
             self.wait += job["started_at"] - job["created_at"]
 
 
-class Metrics(TestCase):
-    def metrics(self, s, *arguments):
-        return parse(s.ctl("metrics", *arguments, check=True).stdout)
-
+class Chaos(TestCase):
     def chaos(self, s, group, n):
         """Sends jobs of all kinds, kills workers, and counts what comes of it."""
         print(f"seed {SEED} (TESTS_SEED= repeats it)")
@@ -110,6 +104,11 @@ class Metrics(TestCase):
         """Returns the workers once all are idle."""
         return s.wait_for(lambda: (lambda workers: workers if {w["state"] for w in workers} == {"idle"} else None)
                           (s.workers(group)), group)
+
+
+class Metrics(Chaos):
+    def metrics(self, s, *arguments):
+        return parse(s.ctl("metrics", *arguments, check=True).stdout)
 
     def compare(self, s, group, size, counted):
         m = self.metrics(s)
@@ -295,24 +294,6 @@ class Metrics(TestCase):
         histograms = {name[:-len("_sum")] for name in families() if name.endswith("_sum")}
         plain = {name for name in families() if re.sub("_(bucket|sum|count)$", "", name) not in histograms}
         self.assertEqual(sorted(listed), sorted(plain | histograms))
-
-    @unittest.skipUnless(PROMTOOL, "promtool is missing")
-    def test_M3_promtool_accepts_the_alert_rules(self):
-        rules = os.path.join(TOP, "units", "monitoring", "troupe-alerts.yml")
-        found = subprocess.run([PROMTOOL, "check", "rules", rules], capture_output=True, text=True)
-        self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
-
-    @unittest.skipUnless(PROMTOOL, "promtool is missing")
-    def test_M3_promtool_finds_nothing(self):
-        s = self.supervisor({"tough": tough(2), "mail": keyed(), "kept": tough(1, Durable="yes")})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
-        s.do("tough", "crash abort")
-        s.call("Pause", target="mail")
-        s.create("mail", "echo", key="a")
-        output = s.ctl("metrics", check=True).stdout
-        found = subprocess.run([PROMTOOL, "check", "metrics"], input=output, capture_output=True, text=True)
-        self.assertEqual((found.returncode, found.stdout, found.stderr), (0, "", ""))
 
 
 if __name__ == "__main__":

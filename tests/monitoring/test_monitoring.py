@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""A real Prometheus with the alert rules and the dashboard: M3. Its answers are compared with what the test has counted."""
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from prometheus import ALERTS, PROGRAM, PROMTOOL, Prometheus  # noqa: E402
+from test_cells import keyed  # noqa: E402
+from test_metrics import Chaos, tough  # noqa: E402
+from troupe import TOP, limit  # noqa: E402
+from web_client import Web  # noqa: E402
+
+DASHBOARD = os.path.join(TOP, "units", "monitoring", "troupe-dashboard.json")
+RULE_TESTS = os.path.join(TOP, "tests", "monitoring", "alerts.yml")
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def promtool(*arguments, **options):
+    return subprocess.run([PROMTOOL, *arguments], capture_output=True, text=True, check=False, **options)
+
+
+@unittest.skipUnless(PROMTOOL, "promtool is missing (package prometheus)")
+class Rules(unittest.TestCase):
+    def test_M3_promtool_accepts_the_alert_rules(self):
+        found = promtool("check", "rules", ALERTS)
+        self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
+
+    def test_M3_each_alert_fires_when_it_should_and_not_otherwise(self):
+        found = promtool("test", "rules", RULE_TESTS)
+        self.assertEqual(found.returncode, 0, found.stdout + found.stderr)
+        alerts = set(re.findall(r"- alert: (\w+)", read(ALERTS)))
+        self.assertEqual(set(re.findall(r"^ +- alertname: (\w+)", read(RULE_TESTS), re.M)), alerts, "these fire")
+        self.assertEqual(set(re.findall(r"- {alertname: (\w+), eval_time: 29m}", read(RULE_TESTS))), alerts, "these do not")
+
+
+@unittest.skipUnless(PROGRAM and PROMTOOL, "Prometheus is missing (package prometheus)")
+class Scraped(Chaos):
+    def monitored(self):
+        """A supervisor with groups of all kinds, its page, and a Prometheus that has begun to scrape that."""
+        s = self.supervisor({"tough": tough(3), "mail": keyed(), "kept": tough(1, Durable="yes")})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.wait_for(lambda: "store_problem" not in s.group("kept"))
+        web = Web(self, s.socket_path)
+        prometheus = Prometheus(self, web.name)
+        self.scraped(s, prometheus)
+        return s, web, prometheus
+
+    def scraped(self, s, prometheus):
+        """Waits until Prometheus has stored numbers of after now: troupe-web may answer with some that are a second old."""
+        asked_at = time.time() + 1
+        s.until(lambda: [t for t in prometheus.query("timestamp(troupe_build_info)").values() if t > asked_at])
+
+    @limit(300)
+    def test_M1_the_answers_of_prometheus_equal_an_outside_count(self):
+        s, web, prometheus = self.monitored()
+        counted = self.chaos(s, "tough", 60)
+        self.scraped(s, prometheus)
+        tough_only = '{group="tough"}'
+        jobs = prometheus.query(f"sum by (state) (troupe_jobs_total{tough_only})")
+        self.assertEqual({key[0][1]: value for key, value in jobs.items() if value}, dict(counted.ended))
+        deaths = prometheus.query(f"sum by (cause) (troupe_worker_deaths_total{tough_only})")
+        self.assertEqual({key[0][1]: value for key, value in deaths.items() if value}, dict(counted.deaths))
+        for name, value in (("jobs_accepted_total", counted.accepted), ("jobs_retried_total", counted.retries), ("jobs_running", 0),
+                            ("queue_jobs", 0), ("job_run_seconds_count", counted.measured), ("job_wait_seconds_count", counted.measured)):
+            self.assertEqual(list(prometheus.query(f"sum(troupe_{name}{tough_only})").values()), [value], name)
+        [run] = prometheus.query(f"troupe_job_run_seconds_sum{tough_only}").values()
+        self.assertEqual(round(run * 1e6), counted.run)
+        self.assertEqual(prometheus.query(f"sum by (state) (troupe_workers{tough_only}) > 0"), {(("state", "idle"),): 3})
+        self.assertEqual(list(prometheus.query("sum(troupe_dead_letters)").values()), [counted.ended["dead"]])
+        self.assertEqual(list(prometheus.query("min(min_over_time(up[10m]))").values()), [1], "every scrape succeeded")
+        s.until(lambda: [a for a in prometheus.ask("alerts")["alerts"]
+                         if (a["state"], a["labels"]["alertname"], a["labels"].get("group")) == ("firing", "TroupeJobsDead", "tough")])
+        status, _, body = web.ask("/metrics")
+        found = promtool("check", "metrics", input=body.decode())
+        self.assertEqual((status, found.returncode, found.stdout, found.stderr), (200, 0, "", ""))
+
+    @limit(300)
+    def test_M3_each_query_of_the_dashboard_and_each_series_of_the_alerts_exists(self):
+        s, _, prometheus = self.monitored()
+        s.wait_job(s.create("kept", "echo"))
+        self.chaos(s, "tough", 30)
+        s.call("Pause", target="mail")
+        s.create("mail", "echo", key="a")
+        self.scraped(s, prometheus)
+        for panel in panels(json.loads(read(DASHBOARD))):
+            for target in panel.get("targets", ()):
+                expression = target["expr"]
+                for variable, value in (("$instance", ".*"), ("$group", ".*"), ("$__rate_interval", "5m")):
+                    expression = expression.replace(variable, value)
+                with self.subTest(panel=panel["title"], expression=expression):
+                    answers = prometheus.query(expression)
+                    self.assertTrue(answers, "no answer")
+                    labels = {label for series in answers for label, _ in series}
+                    self.assertEqual(set(re.findall(r"{{(\w+)}}", target["legendFormat"])) - labels, set())
+        for name, text in sorted(set(re.findall(r"series: '(\w+){(.*?)}'", read(RULE_TESTS)))):
+            with self.subTest(series=name, labels=text):
+                found = prometheus.query(name)
+                self.assertTrue(found, "there is none")
+                labels = {label for series in found for label, _ in series} - {"job"}
+                self.assertEqual(set(re.findall(r'(\w+)=', text)), labels)
+
+
+def panels(dashboard):
+    for panel in dashboard["panels"]:
+        yield panel
+        yield from panel.get("panels", ())
+
+
+class Dashboard(unittest.TestCase):
+    """What Grafana expects of the JSON model of a dashboard."""
+
+    def setUp(self):
+        self.dashboard = json.loads(read(DASHBOARD))
+
+    def test_M3_it_can_be_imported(self):
+        d = self.dashboard
+        self.assertEqual([type(d[key]) for key in ("title", "uid", "schemaVersion", "version", "panels")], [str, str, int, int, list])
+        self.assertNotIn("id", d, "a number of somebody's database")
+        self.assertRegex(d["uid"], r"^[a-zA-Z0-9_-]{1,40}$")
+        self.assertGreaterEqual(d["schemaVersion"], 36, "the first with data sources as objects")
+
+    def test_M3_panels_have_a_place_of_their_own_and_a_data_source_that_is_chosen(self):
+        all_panels = list(panels(self.dashboard))
+        self.assertEqual(len({p["id"] for p in all_panels}), len(all_panels))
+        taken = set()
+        for p in all_panels:
+            at = p["gridPos"]
+            cells = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+            self.assertFalse(cells & taken, p["title"])
+            self.assertLessEqual(at["x"] + at["w"], 24, p["title"])
+            taken |= cells
+            targets = p.get("targets", [])
+            self.assertEqual(len({t["refId"] for t in targets}), len(targets), p["title"])
+            for source in [t["datasource"] for t in targets] + ([p["datasource"]] if p["type"] != "row" else []):
+                self.assertEqual(source, {"type": "prometheus", "uid": "${datasource}"}, p["title"])
+
+    def test_M3_the_variables_of_queries_exist(self):
+        variables = {v["name"] for v in self.dashboard["templating"]["list"]}
+        self.assertEqual(set(re.findall(r"\$(?!__)\{?(\w+)", read(DASHBOARD))) - variables, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
