@@ -66,7 +66,8 @@ bool loop_can_wake_eventfds(struct loop *loop);
 void loop_use_eventfds(struct loop *loop);
 
 /* Whether something may have happened to a watched descriptor that its callback does not know yet.
- * Costs no system call; may be true without cause, but never false without. */
+ * Costs no system call, so it is always true with epoll; with io_uring it is rarely true without
+ * cause, and never false without. */
 bool loop_has_news(const struct loop *loop);
 
 /* The time at the beginning of this turn. */
