@@ -105,7 +105,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-asan check-tsan \
-	check-model check-valgrind check-systemd check-powercut check-vm check-packages fuzz lint fmt install install-files uninstall deb bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-valgrind check-systemd check-powercut check-vm check-packages fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -545,9 +545,11 @@ uninstall:
 	@rmdir '$(DESTDIR)$(LIBEXECDIR)' '$(DESTDIR)$(DOCDIR)/examples' '$(DESTDIR)$(DOCDIR)' \
 		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
+deb-deps: deps
+	@.ci/deps build-essential debhelper systemd
+
 # Debian packages of this tree. VERSION= gives them, and the programs, another version.
-deb: deps
-	@.ci/deps debhelper dpkg-dev systemd
+deb: deb-deps
 	@units/debian/make-deb '$(VERSION)' '$(BUILD)/deb'
 
 clean:
