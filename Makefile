@@ -105,7 +105,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-asan check-tsan \
-	check-model check-valgrind check-systemd check-powercut check-vm check-packages fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -422,6 +422,11 @@ check-vm: deps
 	+@$(again) all e2e-programs
 	@$(TESTS_ENVIRONMENT) tests/vm/run -s $(SUITE) || [ $$? = 77 ]
 
+# The container's image, built without a registry, and run by podman.
+check-image: deps
+	@.ci/deps buildah podman crun mmdebstrap
+	@tests/image/run || [ $$? = 77 ]
+
 # Packages on bare Debian 12 and 13; builds them, which takes minutes.
 check-packages: deps
 	@.ci/deps systemd-container mmdebstrap
@@ -569,6 +574,7 @@ help:
 	@echo 'make check-powercut that jobs on disk survive TESTS_CUTS=500 power cuts (root, qemu-storage-daemon)'
 	@echo 'make check-vm       on a Debian kernel of its own, SUITE=trixie|bookworm (root, qemu, minutes)'
 	@echo 'make check-packages that packages install, upgrade under load and are removed on Debian 12 and 13 (root)'
+	@echo 'make check-image    the image of units/container, built and run (root, buildah, podman, minutes)'
 	@echo 'make check-layers   that no folder knows a later one, and no calls run in circles'
 	@echo 'make check-web      the page of troupe-web in a browser (chromium)'
 	@echo 'make check-monitoring numbers, alerts and dashboard in a real Prometheus (prometheus)'
