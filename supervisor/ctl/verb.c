@@ -283,9 +283,10 @@ const struct verb verb_table[] = {
         .summary = "Takes no new jobs, and waits until none runs: for maintenance",
         .details =
             "Without GROUP: all groups. Jobs that are queued or running are worked off; those\n"
-            "that wait for another attempt or for their time wait on, until 'troupectl resume'.\n"
-            "--timeout limits how long the command waits (default: for ever); then the exit\n"
-            "status is 8, and the groups go on draining.\n",
+            "that wait for another attempt or for their time, or in a paused or stopped cell,\n"
+            "wait on, until 'troupectl resume'. --timeout limits how long the command waits\n"
+            "(default: for ever); then it says what holds it up, the exit status is 8, and the\n"
+            "groups go on draining.\n",
         .options = OPTIONS_CONNECT, .run = verb_drain,
         .examples = "  troupectl drain && systemctl stop trouped\n"
                     "  troupectl drain digest --timeout 5min\n",

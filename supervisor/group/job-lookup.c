@@ -20,20 +20,25 @@ static struct cell *find_cell(const struct registry *registry, const struct job_
     return group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
 }
 
-/* Returns 0, -ESRCH if there is no such job any more, CELL_E_LEFT or -ENOMEM. */
-static int take_job(const struct group_context *context, struct job_load *load, struct job **ret)
+int job_lookup_take(const struct group_context *context, struct loaded_job *loaded,
+                    struct job **ret)
 {
-    struct loaded_job *loaded = load->entries[0].job;
-    struct cell *cell;
+    struct cell *cell = find_cell(context->registry, &loaded->row);
 
-    *ret = job_by_id(context->jobs, &load->id);
-    if (*ret)
-        return 0;
-    cell = loaded ? find_cell(context->registry, &loaded->row) : NULL;
     if (cell && cell->closed)
         return CELL_E_LEFT;
     /* What its row says of its state is older than that it waits. */
     return cell ? cell_backlog_restore(cell, loaded, ret) : -ESRCH;
+}
+
+static int take_job(const struct group_context *context, struct job_load *load, struct job **ret)
+{
+    struct loaded_job *loaded = load->entries[0].job;
+
+    *ret = job_by_id(context->jobs, &load->id);
+    if (*ret)
+        return 0;
+    return loaded ? job_lookup_take(context, loaded, ret) : -ESRCH;
 }
 
 static int error_of(int result)

@@ -8,6 +8,7 @@
 struct group_context;
 struct job;
 struct job_load;
+struct loaded_job;
 
 /* Embedded in what waits for the job. */
 struct job_lookup {
@@ -32,3 +33,9 @@ void job_lookup_end(struct job_lookup *lookup);
 
 /* What CELL_E_STORE_FAILED means, for people. Valid until the loop's next turn. */
 const char *job_lookup_problem(const struct group_context *context);
+
+/* Brings a job that is not in memory into it, in the turn in which its row was read. Returns 0,
+ * -ESRCH if there is no such job any more, -EEXIST if another has its id, CELL_E_LEFT or -ENOMEM.
+ */
+int job_lookup_take(const struct group_context *context, struct loaded_job *loaded,
+                    struct job **ret);

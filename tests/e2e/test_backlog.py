@@ -3,11 +3,13 @@
 import collections
 import contextlib
 import errno
+import os
 import subprocess
 import unittest
+from pathlib import Path
 
 from test_durable import Case, actor
-from troupe import Bell, SANITIZED, Varlink, helper, text
+from troupe import SANITIZED, Bell, Varlink, helper, text
 
 IN_MEMORY = 1000
 
@@ -98,6 +100,37 @@ class Backlog(Case):
             self.run_all(s, count + 1)
             self.assertEqual(waiting.reply()[0]["job"]["state"], "succeeded")
         self.assertEqual(sorted(self.notes(s)), list(range(count + 1)))
+
+    def test_D8_jobs_on_disk_are_cancelled_by_a_filter_and_stay_so(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        count = 3 * IN_MEMORY
+        self.fill(s, [job for n in range(count) for job in self.noted(s, [n], key="odd" if n % 2 else "even")])
+        self.assertEqual(s.call("io.troupe.Jobs.CancelAll", group="kept", key="odd", dry_run=True)["cancelled"], count // 2)
+        self.assertEqual(s.group("kept")["queued"], count)
+        self.assertEqual(s.call("io.troupe.Jobs.CancelAll", group="kept", key="odd"), {"cancelled": count // 2, "failed": 0})
+        self.assertEqual(s.group("kept")["queued"], count // 2)
+        s.crash()
+        s.until(lambda: s.group("kept")["queued"] == count // 2)
+        self.run_all(s, count // 2)
+        self.assertEqual(sorted(self.notes(s)), list(range(0, count, 2)))
+        self.assertEqual(self.rows(s), [])
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D8_a_cancellation_is_answered_when_it_is_on_disk(self):
+        s = self.durable(QueueMax=100000)
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        s.call("Pause", target="kept")
+        self.fill(s, self.noted(s, range(2 * IN_MEMORY)))
+        Path(s.path("fails")).touch()
+        with Varlink(s.socket_path) as canceller:
+            canceller.send("io.troupe.Jobs.CancelAll", {"group": "kept"})
+            s.wait_event("store.failed")
+            self.refused("StoreFailed", s.call, "io.troupe.Jobs.CancelAll", group="kept")
+            os.unlink(s.path("fails"))
+            self.assertEqual(canceller.reply()[0], {"cancelled": 2 * IN_MEMORY, "failed": 0})
+        self.assertEqual(self.rows(s), [])
 
     def test_D8_a_job_that_waits_on_disk_for_another_attempt_is_found_by_its_id(self):
         s = self.durable(QueueMax=100000).start()

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Filters of cancel, retry and purge touch exactly what a dry run has counted (M8)."""
-from troupe import ACTOR, TestCase, ini
+import contextlib
+import os
+
+from troupe import ACTOR, Bell, TestCase, Varlink, ini
 
 ACTORS = "io.troupe.Actors."
+JOBS = "io.troupe.Jobs."
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 
 
@@ -63,3 +67,51 @@ class Filters(TestCase):
         self.assertEqual(cancel("a"), 2)
         self.assertEqual(s.group("b")["queued"], 1)
         self.assertEqual(s.ctl("cancel", "some-id", "--dry-run").returncode, 2)
+
+    def test_M8_cancel_reports_its_filter_and_what_is_wrong_with_it(self):
+        s = self.started({"mail": actor(Pool={"Cells": "by-key"})})
+        s.call("Pause", target="mail")
+        for key in "x", "x", "y":
+            s.create("mail", "echo", key=key)
+        self.assertEqual(s.call(JOBS + "CancelAll", group="mail/y", dry_run=True)["cancelled"], 1)
+        self.assertEqual(self.refused("BadOption", s.call, JOBS + "CancelAll", group="mail/y", key="x")["option"], "key")
+        self.assertEqual(self.refused("BadOption", s.call, JOBS + "CancelAll", group="mail", state="dead")["option"], "state")
+        self.assertEqual(self.refused("NoSuchGroup", s.call, JOBS + "CancelAll", group="nobody"), {"group": "nobody"})
+        counted = s.call(JOBS + "CancelAll", group="mail", dry_run=True)
+        self.assertEqual((counted["cancelled"], counted["failed"]), (3, 0))
+        s.until(lambda: s.call(JOBS + "CancelAll", group="mail", dry_run=True)["until_at"] > counted["until_at"])
+        s.create("mail", "echo", key="x", id="late")
+        self.assertEqual(s.call(JOBS + "CancelAll", group="mail", until_at=counted["until_at"]), {"cancelled": 3, "failed": 0})
+        self.assertEqual(s.job("late")["state"], "queued")
+
+    def test_M8_cancel_ends_waiting_jobs_before_running_ones(self):
+        s = self.started({"a": actor(Worker={"TimeoutStopSec": "1ms"})})
+        bell = Bell(s, "never")
+        s.create("a", f"wait {bell.path}\necho", id="held")
+        s.until(lambda: s.job("held").get("started_at"))
+        waiting = [s.create("a", f"note {s.path('notes')} {n}") for n in range(50)]
+        self.assertEqual(s.ctl("cancel", "--all", "a", check=True).stdout, "a: 51 jobs cancelled\n")
+        for id in ("held", *waiting):
+            self.assertEqual(s.wait_job(id)["state"], "cancelled")
+        self.assertFalse(os.path.exists(s.path("notes")))
+
+    def test_M8_others_are_served_while_very_many_are_cancelled(self):
+        s = self.started({"a": actor(Jobs={"QueueMax": 100000}), "b": actor()})
+        s.call("Pause", target="a")
+        count = 32000
+        with contextlib.ExitStack() as stack:
+            free = [stack.enter_context(Varlink(s.socket_path)) for _ in range(64)]
+            for connection in free:
+                for _ in range(count // 64):
+                    connection.send("Create", {"group": "a"}, oneway=True)
+            for connection in free:
+                connection.call("GetInfo")
+        s.until(lambda: s.group("a")["queued"] == count)
+        with Varlink(s.socket_path) as canceller, Varlink(s.socket_path) as other:
+            for connection in canceller, other:
+                connection.call("GetInfo")
+            with s.stopped():
+                canceller.send(JOBS + "CancelAll", {"group": "a"})
+                other.send("GetStatus", {"target": "a"})
+            self.assertGreater(other.reply()[0]["groups"][0]["queued"], count // 2)
+            self.assertEqual(canceller.reply()[0], {"cancelled": count, "failed": 0})

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+
+/*
+ * io.troupe.Jobs.CancelAll. Waiting jobs come first, so that they do not begin when running ones
+ * end; a second round catches those that began meanwhile. A round looks at the rows of jobs on
+ * disk, then at those in memory.
+ */
+
+#include "supervisor/control/control-context.h"
+#include "supervisor/control/interfaces.h"
+#include "supervisor/control/jobs/job-filter.h"
+#include "supervisor/control/target.h"
+#include "supervisor/event/death.h"
+#include "supervisor/group/cell/refusal.h"
+#include "supervisor/group/group-context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/job-lookup.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/job/job-waiter.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/job-load.h"
+#include "supervisor/varlink/request-parts.h"
+#include <errno.h>
+#include <stdlib.h>
+
+/* Rows that are read at a time, and dealt with in one turn. */
+#define ROWS_MAX 128
+/* Cancellations that are being written at a time. */
+#define WRITING_MAX 1024
+/* The cost of cancelling a job, relative to looking at one. */
+#define CANCEL_COST 8
+
+struct cancel_parameters {
+    const char *group, *key;
+    struct varlink_int state, cause, until;
+    bool dry_run;
+};
+
+struct cancel_all {
+    struct request_parts parts;
+    struct job_filter filter; /* texts borrowed from the call */
+    bool dry_run;
+    bool last_round;
+    bool reads;            /* this round looks at rows, too */
+    bool on_disk;          /* and more of them are to be read */
+    struct job_load *rows; /* being read */
+    int64_t row;           /* the last one that was looked at */
+    uint32_t index;        /* in the job table */
+    struct list writing;   /* struct job_waiter.owner_link */
+    size_t n_writing;
+    uint64_t n_cancelled, n_failed;
+    const char *problem; /* of the last that failed; static */
+};
+
+#define cancel_all_of(pointer) list_entry(pointer, struct cancel_all, parts)
+
+static void resume(struct cancel_all *all)
+{
+    if (all->parts.waits && !all->rows)
+        request_parts_resume(&all->parts);
+}
+
+static void note_failure(struct cancel_all *all, int error)
+{
+    const struct refusal *refusal = refusal_of(error);
+
+    all->n_failed++;
+    all->problem = refusal ? refusal->text : strerrordesc_np(-error);
+}
+
+/* The cancellation is on disk, or could not be written. */
+static void on_written(struct job_waiter *waiter, struct job *job)
+{
+    struct cancel_all *all = waiter->owner;
+
+    job_waiter_free(all->parts.request->context->jobs, waiter);
+    all->n_writing--;
+    if (job->refusal != 0)
+        note_failure(all, job->refusal);
+    else if (!job_ended(job) || job->state == JOB_CANCELLED)
+        all->n_cancelled++;
+    if (all->n_writing == 0)
+        resume(all);
+}
+
+static void await_written(struct cancel_all *all, struct job *job)
+{
+    struct job_waiter *waiter = job_waiter_new(all->parts.request->context->jobs, job);
+
+    if (!waiter) {
+        note_failure(all, -ENOMEM);
+        return;
+    }
+    waiter->changed = on_written;
+    waiter->owner = all;
+    list_push_back(&all->writing, &waiter->owner_link);
+    all->n_writing++;
+    durable_job_await(job, waiter);
+}
+
+static void cancel_one(struct cancel_all *all, struct job *job)
+{
+    job->canceller_known = true;
+    job->canceller = all->parts.request->connection->peer.uid;
+    switch (cell_cancel(job)) {
+    case 0:
+        all->n_cancelled++;
+        break;
+    case CELL_CANCEL_E_WAIT:
+        await_written(all, job);
+        break;
+    default:
+        break; /* it has ended */
+    }
+}
+
+static bool is_wanted(const struct cancel_all *all, const struct job *job)
+{
+    return !job->cancel_requested && job_filter_matches(&all->filter, job);
+}
+
+/* Returns whether the job matches. */
+static bool visit(struct cancel_all *all, struct job *job)
+{
+    if (!is_wanted(all, job))
+        return false;
+    if (all->dry_run)
+        all->n_cancelled++;
+    else
+        cancel_one(all, job);
+    return true;
+}
+
+/* ---- on disk ---- */
+
+static void visit_row(struct cancel_all *all, struct loaded_job *loaded)
+{
+    const struct group_context *groups = all->parts.request->context->groups;
+    struct row_job room;
+    const struct job *described = row_job_of(groups, &loaded->row, &room);
+    struct job *job = durable_job_find(groups->durable, &loaded->row);
+    int r = 0;
+
+    if (!described || !is_wanted(all, described))
+        return;
+    if (all->dry_run) {
+        all->n_cancelled++;
+        return;
+    }
+    if (!job)
+        r = job_lookup_take(groups, loaded, &job);
+    if (r == 0)
+        cancel_one(all, job);
+    else if (r != -ESRCH)
+        note_failure(all, r);
+}
+
+static void fail_reading(struct request *request)
+{
+    request_fail_string(request, "StoreFailed", "problem",
+                        job_lookup_problem(request->context->groups));
+}
+
+static void visit_rows(struct cancel_all *all, const struct job_load *load)
+{
+    for (size_t i = 0; i < load->n_read; i++)
+        visit_row(all, load->entries[i].job);
+    if (load->n_read > 0)
+        all->row = load->entries[load->n_read - 1].number;
+    all->on_disk = load->n_read == load->n;
+}
+
+/* The rows are those of this turn: a job that is not in memory waits on disk as they say. */
+static void on_rows(struct store_task *task, int result)
+{
+    struct job_load *load = job_load_of(task);
+    struct cancel_all *all = load->owner;
+
+    if (all && result == 0 && all->parts.request->context->durable->restores) {
+        store_add(all->parts.request->context->durable->store, task); /* after the next rows */
+        return;
+    }
+    if (all && result == 0)
+        visit_rows(all, load);
+    if (all)
+        all->rows = NULL;
+    job_load_free(load);
+    if (all && result == 0)
+        resume(all);
+    else if (all && result != -ECANCELED) /* else what waits is told why it ends */
+        fail_reading(all->parts.request);
+}
+
+/* Returns whether they come. */
+static bool read_rows(struct cancel_all *all)
+{
+    struct job_load *load = job_load_new(ROWS_MAX);
+
+    if (!load) {
+        note_failure(all, -ENOMEM);
+        all->on_disk = false;
+        return false;
+    }
+    load->lists = true;
+    load->after = all->row;
+    load->owner = all;
+    load->task.done = on_rows;
+    all->rows = load;
+    store_add(all->parts.request->context->durable->store, &load->task);
+    return true;
+}
+
+/* ---- rounds ---- */
+
+static void begin_round(struct cancel_all *all, const struct group_context *groups)
+{
+    all->reads = all->on_disk = job_filter_can_read(groups);
+    all->row = 0;
+    all->index = 0;
+}
+
+/* Returns whether the part is full. */
+static bool step_memory(struct cancel_all *all)
+{
+    const struct job_table *jobs = all->parts.request->context->jobs;
+    struct job *job = handle_table_at(&jobs->handles, all->index++);
+    /* A dry run has counted jobs that have a row. */
+    const bool counted =
+        all->dry_run && all->reads && job && job->record && durable_job_is_known(job);
+
+    return request_part_full(&all->parts, job && !counted && visit(all, job) ? CANCEL_COST : 1);
+}
+
+/* Returns whether all is done. */
+static bool end_round(struct cancel_all *all)
+{
+    if (all->last_round) {
+        all->parts.waits = all->n_writing > 0;
+        return !all->parts.waits;
+    }
+    all->last_round = true;
+    all->filter.states = JOB_FILTER_LIVE;
+    begin_round(all, all->parts.request->context->groups);
+    return false;
+}
+
+static bool cancel_some(struct request_parts *parts)
+{
+    struct cancel_all *all = cancel_all_of(parts);
+    const struct job_table *jobs = parts->request->context->jobs;
+
+    if (all->n_writing >= WRITING_MAX || (all->on_disk && read_rows(all))) {
+        parts->waits = true;
+        return false;
+    }
+    while (all->index < jobs->handles.n_entries)
+        if (step_memory(all))
+            return false;
+    return end_round(all);
+}
+
+static void free_all(struct request_parts *parts)
+{
+    struct cancel_all *all = cancel_all_of(parts);
+
+    if (all->rows)
+        all->rows->owner = NULL;
+    list_for_each_safe (node, &all->writing)
+        job_waiter_free(parts->request->context->jobs,
+                        list_entry(node, struct job_waiter, owner_link));
+    free(all);
+}
+
+static void finish(struct request_parts *parts)
+{
+    const struct cancel_all *all = cancel_all_of(parts);
+    struct reply *reply = request_part_reply(parts);
+
+    reply_uint(reply, "cancelled", all->n_cancelled);
+    reply_uint(reply, "failed", all->n_failed);
+    if (all->dry_run)
+        reply_uint(reply, "until_at", all->filter.until);
+    if (all->problem)
+        reply_string(reply, "problem", all->problem);
+}
+
+/* The words of `cause`: retry, those of enum death_cause in its order, supervisor. */
+static const char *cause_of(const struct cancel_parameters *given)
+{
+    if (!given->cause.set)
+        return NULL;
+    if (given->cause.value == 0)
+        return "retry";
+    return given->cause.value <= _DEATH_N_CAUSES
+               ? death_cause_to_string((enum death_cause)(given->cause.value - 1))
+               : "supervisor";
+}
+
+/* False: an error has been sent. */
+static bool take_filter(struct request *request, struct job_filter *ret)
+{
+    const struct cancel_parameters *given = request->parameters;
+
+    if (!job_filter_take_group(ret, request, given->group))
+        return false;
+    if (given->key && ret->key)
+        return request_refuse(request, "key", "only with a whole group");
+    if (given->key)
+        ret->key = given->key;
+    ret->cause = cause_of(given);
+    ret->states =
+        given->state.set ? 1u << given->state.value : JOB_FILTER_LIVE & ~(1u << JOB_RUNNING);
+    ret->until = loop_realtime(request->context->loop);
+    if (given->until.set && (usec_t)given->until.value < ret->until)
+        ret->until = (usec_t)given->until.value;
+    return true;
+}
+
+/* Whether jobs of the group wait on disk and cannot be read. */
+static bool is_unreadable(const struct request *request, const struct job_filter *filter)
+{
+    const struct group *group = registry_get(request->context->registry, filter->group);
+
+    return group && group->counts.n[JOBS_ON_DISK] > 0 &&
+           !job_filter_can_read(request->context->groups);
+}
+
+static void cancel_all(struct request *request)
+{
+    const struct cancel_parameters *given = request->parameters;
+    struct job_filter filter = {0};
+    struct cancel_all *all;
+
+    if (!take_filter(request, &filter))
+        return;
+    if (is_unreadable(request, &filter)) {
+        fail_reading(request);
+        return;
+    }
+    all = request_allocate(request, sizeof(*all));
+    if (!all)
+        return;
+    all->parts = (struct request_parts){.write = cancel_some, .finish = finish, .free = free_all};
+    all->filter = filter;
+    all->dry_run = given->dry_run;
+    all->last_round = given->dry_run || given->state.set;
+    if (given->dry_run && !given->state.set)
+        all->filter.states = JOB_FILTER_LIVE;
+    list_init(&all->writing);
+    begin_round(all, request->context->groups);
+    if (!given->dry_run)
+        control_log_change(request, given->group);
+    request_in_parts(request, &all->parts);
+}
+
+/* The words of `state` are in the order of enum job_state. */
+static const struct varlink_parameter cancel_table[] = {
+    VARLINK_ROW("group", STRING, cancel_parameters, group, .required = true),
+    VARLINK_ROW("key", STRING, cancel_parameters, key),
+    VARLINK_ROW("state", CHOICE, cancel_parameters, state,
+                .allowed = "queued, running, backoff, delayed"),
+    VARLINK_ROW("cause", CHOICE, cancel_parameters, cause,
+                .allowed = "retry, exit, signal, oom, job_timeout, watchdog, start_timeout, "
+                           "violation, no_progress, stop, supervisor"),
+    VARLINK_ROW("until_at", INT, cancel_parameters, until,
+                .allowed = "microseconds since 1970, 1 or more", .min = 1),
+    VARLINK_ROW("dry_run", BOOL, cancel_parameters, dry_run),
+    {0},
+};
+
+const struct request_method control_cancel_methods[] = {
+    {"CancelAll", cancel_all, cancel_table, .changes = true},
+    {0},
+};

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Which jobs a call means. Jobs that wait on disk only are matched by their rows. */
+
+#include "shared/base/clock.h"
+#include "shared/protocol/protocol.h"
+#include "supervisor/job/job.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct group_context;
+struct job_row;
+struct request;
+
+struct job_filter {
+    uint64_t group;    /* reference; 0 = all groups */
+    const char *key;   /* NULL = all; borrowed from the call */
+    unsigned states;   /* a bit per enum job_state */
+    const char *cause; /* of the last attempt; NULL = any, or none */
+    usec_t until;      /* accepted until then, realtime; USEC_INFINITY = at any time */
+};
+
+/* The live states as bits. */
+#define JOB_FILTER_LIVE ((1u << JOB_SUCCEEDED) - 1)
+
+/* Takes "group" or "group/key", whose cell may be gone. On false, an error has been sent. */
+bool job_filter_take_group(struct job_filter *filter, struct request *request, const char *name);
+
+bool job_filter_matches(const struct job_filter *filter, const struct job *job);
+
+/* Whether the store works, so that jobs that wait on disk can be read. */
+bool job_filter_can_read(const struct group_context *groups);
+
+/* Room for what a row says of a job that is not in memory. */
+struct row_job {
+    struct job job;
+    struct job_timers timers;
+    char name[PROTOCOL_ID_TEXT];
+};
+
+/* Returns the job of a row if it is in memory, else `room`, which borrows from the row; NULL: a
+ * result that has expired. */
+const struct job *row_job_of(const struct group_context *groups, const struct job_row *row,
+                             struct row_job *room);
