@@ -14,14 +14,25 @@ static bool is_unread(const struct group *group)
 }
 
 /* Jobs that nobody hands out do not end. */
+static bool hands_out(const struct group *group)
+{
+    if (!group->wanted || group->paused || group_is_blocked(group))
+        return false;
+    list_for_each (node, &group->cells.live) {
+        const struct cell *cell = list_entry(node, struct cell, live_link);
+
+        if (cell->pool.wanted && !cell->paused && job_counts_queued(&cell->counts) > 0)
+            return true;
+    }
+    return false;
+}
+
 static bool is_worked_off(const struct group *group)
 {
     const struct job_counts *counts = &group->counts;
-    const bool hands_out = group->wanted && !group->paused && !group_is_blocked(group);
 
-    if (is_unread(group) || counts->n[JOBS_RUNNING] > 0 || counts->n[JOBS_ENDING] > 0)
-        return false;
-    return !hands_out || job_counts_queued(counts) == 0;
+    return !is_unread(group) && counts->n[JOBS_RUNNING] == 0 && counts->n[JOBS_ENDING] == 0 &&
+           !hands_out(group);
 }
 
 void group_review_drain(struct group *group)

@@ -208,6 +208,7 @@ int group_set_cell_paused(struct cell *cell, bool paused)
         &cell->pool,
         (struct event){.level = LOG_LEVEL_NOTICE, .type = paused ? "cell.paused" : "cell.resumed"},
         "%s", PAUSED[paused]);
+    group_review_drain(cell->group);
     return 0;
 }
 

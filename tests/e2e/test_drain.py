@@ -65,6 +65,49 @@ class Drain(TestCase):
         self.drained(s, "mail")
         self.assertEqual(s.wait_job("queued")["state"], "succeeded")
 
+    def test_M9_jobs_in_a_paused_or_stopped_cell_wait_until_it_is_resumed(self):
+        s = self.started({"mail": actor(Pool={"Cells": "by-key"})})
+        for key in "a", "b", "c":
+            s.do("mail", "echo", key=key)
+        s.call("Pause", target="mail/a")
+        s.create("mail", "echo", key="a", id="paused")
+        bell = self.held(s, "mail", key="b")
+        s.create("mail", "echo", key="b", id="queued")
+        s.call("Stop", target="mail/c", wait=True)
+        s.create("mail", "echo", key="c", id="stopped")
+        with s.connect() as waiting:
+            waiting.send("Drain", {"target": "mail", "wait": True})
+            s.until(lambda: "drained" in s.group("mail"))
+            self.assertIs(s.group("mail")["drained"], False)
+            bell.ring()
+            self.assertEqual(waiting.reply()[0], {"left": 2})
+        self.assertEqual([s.job(id)["state"] for id in ("paused", "queued", "stopped")], ["queued", "succeeded", "queued"])
+        self.assertIn("mail: drained; 2 jobs wait until it is resumed", s.ctl("drain", "mail", check=True).stdout)
+        s.call("Resume", target="mail")
+        self.assertEqual(s.wait_job("paused")["state"], "succeeded")
+        s.call("Start", target="mail/c")
+        self.assertEqual(s.wait_job("stopped")["state"], "succeeded")
+
+    def test_M9_a_cell_that_is_paused_or_stopped_while_it_is_drained_does_not_hold_it_up(self):
+        s = self.started({"mail": actor(Pool={"Cells": "by-key"}, Restart={**QUICK, "MinSec": "1h", "MaxSec": "1h"},
+                                        Resources={"LimitCORE": 0}, Jobs={"MaxRetries": 0})})
+        for command, key in ("Pause", "a"), ("Stop", "b"):
+            s.do("mail", "crash kill", key=key)
+            s.wait_job(s.create("mail", "crash kill", key=key))
+            s.wait_worker(f"mail/{key}/0", "backoff")
+            id = s.create("mail", "echo", key=key)
+            self.assertIs(s.call("Drain", target="mail") and s.group("mail")["drained"], False)
+            late = s.ctl("drain", "mail", "--timeout", "1ms")
+            self.assertEqual(late.returncode, 8)
+            self.assertIn("a worker of mail dies or does not get ready: 'troupectl status mail'", late.stderr)
+            with s.connect() as waiting:
+                waiting.send("Drain", {"target": "mail", "wait": True})
+                s.call(command, target=f"mail/{key}")
+                self.assertEqual(waiting.reply()[0], {"left": 1})
+            s.call("Cancel", id=id)
+            s.call("Resume", target="mail")
+            s.call("Stop", target=f"mail/{key}", wait=True)
+
     def test_M9_it_outlives_a_crash_and_an_upgrade(self):
         s = self.supervisor({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})})
         s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")

@@ -64,6 +64,7 @@ static void change_life(struct request *request, const struct life_change *chang
         change->cell(target.cell);
     else
         change->group(target.group);
+    group_review_drain(target.group);
     if (request->method->begins)
         group_fault_retry(target.group);
     if (given->within.set)

@@ -6,10 +6,12 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/status-parts.h"
 #include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/show-wait.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
+#include <stdio.h>
 #include <string.h>
 
 static json_t *status_of(struct invocation *invocation, const char *group)
@@ -53,6 +55,24 @@ static int tell_drained(const struct invocation *invocation, const char *group, 
     return result ? output_reply(invocation, result, show_drained) : call_no_memory();
 }
 
+/* Says what keeps its jobs from ending, besides that it is drained. */
+static void tell_obstacles(struct invocation *invocation, const char *group)
+{
+    json_auto_t *reply = NULL;
+    const json_t *waits;
+
+    if (call(invocation, CALL_SUPERVISOR "Explain", json_pack("{s:s}", "target", group), false,
+             &reply) != EXIT_OK)
+        return;
+    waits = json_object_get(reply, "waits");
+    for (size_t i = 0; i < json_array_size(waits); i++) {
+        if (field_is(json_array_get(waits, i), "cause", "draining"))
+            continue;
+        fprintf(stderr, "  ");
+        show_wait(stderr, json_array_get(waits, i));
+    }
+}
+
 /* The time is over: tells what the group still has to do. */
 static int is_late(struct invocation *invocation, const char *group)
 {
@@ -66,6 +86,7 @@ static int is_late(struct invocation *invocation, const char *group)
         return tell_drained(invocation, group, queued + field_count(status, "waiting"));
     complain("%s: still draining: %s running, %s queued; it goes on, and takes no new jobs", group,
              COUNT(running), COUNT(queued));
+    tell_obstacles(invocation, group);
     return EXIT_TIMEOUT;
 }
 
