@@ -32,9 +32,9 @@ void output_log_deinit(struct output_log *log)
         drop_oldest(log);
 }
 
-void output_log_add(struct output_log *log, usec_t at, int level, const char *job, const char *text)
+void output_log_add(struct output_log *log, const struct output_line *given)
 {
-    const size_t job_size = strlen(job) + 1, text_size = strlen(text) + 1;
+    const size_t job_size = strlen(given->job) + 1, text_size = strlen(given->text) + 1;
     const size_t size = sizeof(struct output_line) + job_size + text_size;
     struct output_line *line = size <= OUTPUT_LOG_MAX ? malloc(size) : NULL;
 
@@ -42,11 +42,12 @@ void output_log_add(struct output_log *log, usec_t at, int level, const char *jo
         return;
     *line = (struct output_line){
         .id = ++log->last_id,
-        .at = at,
-        .level = level,
+        .at = given->at,
+        .level = given->level,
         .size = size,
-        .job = memcpy(line->data, job, job_size),
-        .text = memcpy(line->data + job_size, text, text_size),
+        .job_at = given->job_at,
+        .job = memcpy(line->data, given->job, job_size),
+        .text = memcpy(line->data + job_size, given->text, text_size),
     };
     list_push_back(&log->lines, &line->link);
     log->size += size;

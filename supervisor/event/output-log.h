@@ -15,10 +15,11 @@
 
 struct output_line {
     struct list link;
-    uint64_t id; /* counts from 1 in its log */
-    usec_t at;   /* realtime */
-    int level;   /* as of syslog(3), 0 to 7 */
-    size_t size; /* that it counts with */
+    uint64_t id;   /* counts from 1 in its log */
+    usec_t at;     /* realtime */
+    int level;     /* as of syslog(3), 0 to 7 */
+    size_t size;   /* that it counts with */
+    usec_t job_at; /* realtime: when its job was accepted. Ids are free again after a time */
     const char *job, *text;
     char data[];
 };
@@ -33,9 +34,9 @@ void output_log_init(struct output_log *log);
 /* Harmless on a zeroed struct. */
 void output_log_deinit(struct output_log *log);
 
-/* Keeps a copy. Out of memory, or a line larger than the log, keeps nothing. */
-void output_log_add(struct output_log *log, usec_t at, int level, const char *job,
-                    const char *text);
+/* Keeps a copy of the line, of which `at`, `level`, `job_at`, `job` and `text` are set. Out of
+ * memory, or a line larger than the log, keeps nothing. */
+void output_log_add(struct output_log *log, const struct output_line *line);
 
 /* Returns the first line with a higher id, or the one behind `line`; NULL = none. Valid until the
  * next line is added. */

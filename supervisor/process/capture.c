@@ -94,7 +94,7 @@ static bool within_limit(struct capture *capture, usec_t now)
         capture->n_window = 0;
         report_suppressed(capture);
     }
-    if (capture->interval > 0 && capture->n_window >= capture->burst) {
+    if (capture->n_window >= capture->burst) {
         capture->n_suppressed++;
         /* Out of memory: the next line brings the summary. */
         if (capture->loop && !timer_armed(&capture->summary))
@@ -255,8 +255,10 @@ void capture_init(struct capture *capture, struct loop *loop, struct capture_mem
 
 void capture_set_limit(struct capture *capture, usec_t interval, unsigned burst)
 {
-    capture->interval = burst > 0 ? interval : 0;
-    capture->burst = burst;
+    const bool limited = interval > 0 && burst > 0;
+
+    capture->interval = limited ? interval : 1; /* the time does not change within a turn */
+    capture->burst = limited ? burst : CAPTURE_TURN_LINES;
 }
 
 /* Forgets the output of the last process. Memory that was not used stays untouched. */

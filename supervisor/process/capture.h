@@ -26,6 +26,8 @@
 /* The default limit. */
 #define CAPTURE_BURST    200
 #define CAPTURE_INTERVAL USEC_PER_SEC
+/* Without a limit: the lines of one turn of the loop. A full pipe can hold 32,768 of them. */
+#define CAPTURE_TURN_LINES 1000
 
 /*
  * `line` is NUL-terminated, without newline; control characters and bytes that are not UTF-8 are
@@ -48,7 +50,7 @@ struct capture {
     struct capture_memory *memory; /* borrowed; NULL = output is discarded */
     size_t end;      /* bytes read in total; the position in the circular tail is the remainder */
     size_t line;     /* `end` at the beginning of the first line that is not delivered */
-    usec_t interval; /* of the limit; 0 = there is no limit */
+    usec_t interval; /* of the limit */
     unsigned burst;
     usec_t window_start;
     unsigned n_window;     /* lines delivered within this interval */
@@ -68,7 +70,7 @@ struct capture {
 void capture_init(struct capture *capture, struct loop *loop, struct capture_memory *memory,
                   capture_line_fn fn, void *userdata);
 
-/* Delivers at most `burst` lines within `interval`; 0 of either = no limit. */
+/* Delivers at most `burst` lines within `interval`; 0 of either = CAPTURE_TURN_LINES in a turn. */
 void capture_set_limit(struct capture *capture, usec_t interval, unsigned burst);
 
 /*

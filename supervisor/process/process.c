@@ -86,19 +86,23 @@ static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
     struct output output = {.level = LOG_LEVEL_INFO, .text = line};
-    char job[PROTOCOL_ID_TEXT];
+    struct process_job job;
 
     /* What was suppressed may have been written for several jobs. */
-    if (!process->output.sums_up && process->handler && process->handler->job)
-        output.job = process->handler->job(process, job);
+    if (!process->output.sums_up && process->handler && process->handler->job &&
+        process->handler->job(process, &job))
+        output.job = job.id;
     process_take_level(process, &output);
     if (*output.text == '\0')
         return;
     if (process_logs(process, &output))
         process_log_line(process, &output);
     if (output.job && process->subject.log)
-        output_log_add(process->subject.log, clock_realtime(), output.level, output.job,
-                       output.text);
+        output_log_add(process->subject.log, &(struct output_line){.at = clock_realtime(),
+                                                                   .level = output.level,
+                                                                   .job_at = job.accepted_at,
+                                                                   .job = output.job,
+                                                                   .text = output.text});
     event_publish(&process->context->events->line_subscribers,
                   &(struct event){.worker = process->subject.worker,
                                   .job = output.job,

@@ -10,6 +10,7 @@
  * Starting is asynchronous. A signal for a process that does not exist yet is sent later.
  */
 
+#include "shared/protocol/job-id.h"
 #include "supervisor/config/config.h"
 #include "supervisor/keeper/spawn.h"
 #include "supervisor/loop/loop.h"
@@ -91,6 +92,11 @@ struct process {
     const struct process_handler *handler;
 };
 
+struct process_job {
+    char id[PROTOCOL_ID_TEXT];
+    usec_t accepted_at; /* realtime */
+};
+
 struct process_handler {
     /* The process executes its program. */
     void (*started)(struct process *process);
@@ -101,10 +107,9 @@ struct process_handler {
     /* The process is reaped. Called once, from a work queue, so that many deaths at a time do
      * not block the loop. Calls process_release(). */
     void (*exited)(struct process *process);
-    /* Returns the id of the job that the process works on, in `buffer` (PROTOCOL_ID_TEXT), or NULL.
-     * Called for each line of output, which belongs to that job. The callback itself may be NULL.
-     */
-    const char *(*job)(struct process *process, char *buffer);
+    /* Fills in the job that the process works on. Returns whether there is one. Called for each
+     * line of output, which belongs to that job. The callback itself may be NULL. */
+    bool (*job)(struct process *process, struct process_job *ret);
 };
 
 struct process_options {

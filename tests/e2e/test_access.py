@@ -5,6 +5,7 @@ import glob
 import json
 import os
 import re
+import socket
 import unittest
 
 from troupe import ACTOR, TOP, Bell, TestCase, Varlink, VarlinkError, helper, ini
@@ -113,7 +114,7 @@ class Contents(TestCase):
 
     CHANGES = {f"io.troupe.{name}" for name in (
         "Supervisor.Start Supervisor.Stop Supervisor.Restart Supervisor.Reset Supervisor.Pause Supervisor.Resume "
-        "Supervisor.Drain Supervisor.Resize Supervisor.Reload Supervisor.Upgrade Supervisor.Backup Jobs.Create Jobs.Do Jobs.Cancel Jobs.Attach "
+        "Supervisor.Drain Supervisor.Resize Supervisor.Reload Supervisor.Upgrade Supervisor.Backup Jobs.Create Jobs.Do Jobs.Cancel Jobs.CancelAll Jobs.Attach "
         "Actors.Tell Actors.Ask "
         "Actors.Schedule Actors.Unschedule Actors.Pause Actors.Resume Actors.Subscribe Actors.Unsubscribe "
         "Actors.CreateExchange Actors.DeleteExchange Actors.Requeue Actors.Purge Actors.SetMessageLog").split()}
@@ -195,6 +196,30 @@ class Contents(TestCase):
             self.assertIn("SECRET of daemon", reader.reply()[0]["lines"][0])
             stranger.socket.setblocking(False)
             self.assertRaises(BlockingIOError, stranger.receive)
+
+    def test_a_log_that_is_read_slowly_ends_when_a_reload_gives_the_group_to_another_user(self):
+        def owned(user):
+            return ini("/bin/sh -c 'seq -s - 900; exec sleep infinity'", Group={"Type": "service", "User": user}, Pool={"Size": size})
+        size = 200  # more than is written before the client reads
+        s = self.started({"owned": owned("nobody")})
+        s.until(lambda: len(s.call("GetLog", target="owned")["lines"]) == size)
+        with contextlib.ExitStack() as stack:
+            reader = stack.enter_context(Varlink(s.socket_path))
+            with user(STRANGER):
+                stranger = stack.enter_context(Varlink(s.socket_path))
+            for client in stranger, reader:
+                client.send("GetLog", {"target": "owned"}, more=True)
+                client.socket.recv(1, socket.MSG_PEEK)
+            s.write("owned.group", owned("daemon"))
+            s.call("Reload")
+            lines = [0, 0]
+            for i, client in enumerate((stranger, reader)):
+                continues = True
+                while continues:
+                    answer, continues = client.reply()
+                    lines[i] += len(answer["lines"])
+            self.assertGreater(lines[0], 0)
+            self.assertLess(lines[0], lines[1])
 
     def test_events_of_single_jobs_are_for_those_who_may_read_their_contents(self):
         s = self.begin()

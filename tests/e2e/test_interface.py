@@ -121,6 +121,7 @@ class Methods(TestCase):
         s.call("io.troupe.Jobs.Explain", id=id)
         s.call("List", ended=True)
         s.call("Cancel", id=s.create("actor", "echo", delay_usec=3600 * 10**6))
+        s.call("io.troupe.Jobs.CancelAll", group="actor", dry_run=True)
         with s.connect() as connection:
             connection.call("Attach", version=VERSION)
 

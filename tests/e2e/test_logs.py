@@ -2,7 +2,7 @@
 """What workers write: the lines of a job are its own, all of them, and stay after its worker is gone."""
 import os
 
-from troupe import ACTOR, TROUPE_EXEC, TestCase, Varlink, ini
+from troupe import ACTOR, TROUPE_EXEC, Bell, TestCase, Varlink, ini
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 NO_LIMIT = {"LogRateLimitBurst": 0}
@@ -104,6 +104,46 @@ class Logs(TestCase):
             with open(s.path("bell"), "w", encoding="ascii") as bell:
                 bell.write("\n")
             self.assertEqual(next(lines), "now")
+
+    def test_M6_following_a_job_ends_with_it(self):
+        s = self.started({"actor": actor(Jobs={"BackoffMinSec": "1ms", "MaxRetries": 1})})
+        bell = Bell(s, "bell")
+        s.create("actor", f"complain first\nwait {bell.path}\nretry 1 no", id="job")
+        s.until(lambda: self.lines(s, "job"))
+        with Varlink(s.socket_path) as follower:
+            answers = follower.more("GetLog", job="job", follow=True)
+            self.assertEqual(next(answers)["lines"], ["first"])
+            bell.ring()
+            self.assertEqual(next(answers)["lines"], ["first"])  # another attempt
+            bell.ring()
+            self.assertEqual([answer["lines"] for answer in answers], [[]])
+        self.assertEqual(s.wait_job("job")["state"], "dead")
+        with Varlink(s.socket_path) as late:
+            lines = [line for answer in late.more("GetLog", job="job", follow=True) for line in answer["lines"]]
+        self.assertEqual(lines, ["first"] * 2)
+        self.assertEqual(s.ctl("logs", "--follow", "job", check=True).stdout, "first\n" * 2)
+
+    def test_M6_a_job_that_waits_is_followed_until_it_is_cancelled(self):
+        s = self.started({"actor": actor()})
+        s.call("Pause", target="actor")
+        s.create("actor", "complain never", id="job")
+        with Varlink(s.socket_path) as follower:
+            follower.send("GetLog", {"job": "job", "follow": True}, more=True)
+            s.until(lambda: s.call("GetInfo")["clients"] == 2)
+            s.call("Cancel", id="job")
+            self.assertEqual(follower.reply(), ({"lines": []}, False))
+
+    def test_M6_a_job_shows_nothing_of_an_earlier_one_with_its_id(self):
+        s = self.started({"actor": actor(), "other": actor()})
+        for group in "actor", "other", "actor":
+            s.do(group, f"complain by {group}", id="same")
+            self.assertEqual(self.lines(s, "same"), [f"by {group}"])
+        s.call("Pause", target="other")
+        s.create("other", "complain new", id="same")
+        self.assertEqual(self.lines(s, "same"), [])
+        s.call("Resume", target="other")
+        s.wait_job("same")
+        self.assertEqual(self.lines(s, "same"), ["new"])
 
     def test_a_job_without_output_and_a_job_that_never_was(self):
         s = self.started({"actor": actor()})

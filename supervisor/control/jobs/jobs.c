@@ -4,6 +4,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/control/jobs/job-search.h"
 #include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/waits.h"
@@ -13,7 +14,6 @@
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
-#include <stdlib.h>
 
 static void tell_job(struct request *request, const struct job *job)
 {
@@ -116,20 +116,6 @@ struct id_parameters {
     const char *id;
 };
 
-/* A call for a job that is read from disk; then it is executed again. */
-struct search {
-    struct job_lookup lookup;
-    struct request *request;
-};
-
-static void drop_search(struct request *request)
-{
-    struct search *search = request->state;
-
-    job_lookup_end(&search->lookup);
-    free(search);
-}
-
 /* `error` as of job_lookup_begin(), or 0. */
 static void fail_search(struct request *request, int error)
 {
@@ -146,60 +132,12 @@ static void fail_search(struct request *request, int error)
                             job_lookup_problem(request->context->groups));
 }
 
-static void on_found(struct job_lookup *lookup, struct job *job, int error)
-{
-    struct request *request = list_entry(lookup, struct search, lookup)->request;
-
-    if (!job) {
-        fail_search(request, error);
-        return;
-    }
-    drop_search(request);
-    request->state = NULL;
-    request->drop = NULL;
-    request->method->call(request);
-}
-
-/* Looks for the job on disk. Returns 0, or an error of job_lookup_begin(). */
-static int search_job(struct request *request, const struct protocol_id *id)
-{
-    struct search *search = calloc(1, sizeof(*search));
-    int r;
-
-    if (!search)
-        return -ENOMEM;
-    search->request = request;
-    search->lookup.found = on_found;
-    r = job_lookup_begin(&search->lookup, request->context->groups, id);
-    if (r != 0) {
-        free(search);
-        return r;
-    }
-    request->state = search;
-    request->drop = drop_search;
-    return 0;
-}
-
 /* Returns NULL if an error has been sent, or the call will be executed again. */
 static struct job *find_job(struct request *request)
 {
     const struct id_parameters *given = request->parameters;
-    struct job *job = NULL;
-    struct protocol_id id;
-    int r = -ESRCH;
 
-    if (protocol_id_parse(&id, given->id) == 0) {
-        job = job_by_id(request->context->jobs, &id);
-        /* A job without a group has ended and exists only for clients that still receive its
-         * result. */
-        if (job && job->group)
-            return job;
-        if (!job)
-            r = search_job(request, &id);
-    }
-    if (r != 0)
-        fail_search(request, r);
-    return NULL;
+    return control_find_job(request, given->id, fail_search);
 }
 
 static void await_end(struct request *request, struct job *job, bool every_change)

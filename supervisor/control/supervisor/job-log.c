@@ -4,39 +4,56 @@
 #include "shared/protocol/job-id.h"
 #include "supervisor/control/access.h"
 #include "supervisor/control/control-context.h"
-#include "supervisor/event/event.h"
+#include "supervisor/control/jobs/job-search.h"
+#include "supervisor/control/supervisor/line-stream.h"
 #include "supervisor/event/output-log.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include "supervisor/job/job.h"
-#include "supervisor/varlink/request-parts.h"
+#include "supervisor/job/job-waiter.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/*
+ * An id is free again some time after its job has ended, so that several jobs may have left lines
+ * with it, in any groups. Those of the last one are shown. If it is not known any more, a first
+ * walk finds out when it was accepted.
+ */
 struct job_log {
-    struct request_parts parts;
-    struct event_subscriber follower;
-    char id[PROTOCOL_ID_TEXT]; /* as lines have it */
-    bool all;                  /* the client may read what the job wrote, whatever the group */
+    struct line_stream stream;
+    char id[PROTOCOL_ID_TEXT];             /* as lines have it */
+    uint64_t job;                          /* handle; 0 = it is not known */
+    struct job_waiter *waiter;             /* for its end; NULL = not followed */
+    bool searches;                         /* this is the first walk */
+    usec_t accepted_at;                    /* realtime: when the job was accepted */
     char group[CONFIG_GROUP_NAME_MAX + 1]; /* the group whose lines were read last */
     uint64_t line;                         /* the last one that was looked at; 0 = all were */
 };
 
-#define job_log_of(pointer) list_entry(pointer, struct job_log, parts)
+#define job_log_of(pointer) list_entry(pointer, struct job_log, stream)
 
-/* The log to go on with; NULL = all are read. A job may have left lines in any group: ids are free
- * again after a time. */
+/* Who may read what the job wrote may do so whatever the group. A reload may change that. */
+static bool may_read(const struct job_log *log, const struct group *group)
+{
+    const struct request *request = log->stream.parts.request;
+    const struct job *job = job_by_handle(request->context->jobs, log->job);
+
+    return (job && job->group && access_job(request, job)) || access_group(request, group);
+}
+
+/* The log to go on with; NULL = all are read. */
 static const struct output_log *next_log(struct job_log *log)
 {
-    const struct registry *registry = log->parts.request->context->registry;
+    const struct registry *registry = log->stream.parts.request->context->registry;
     const struct group *group = log->line > 0 ? registry_find(registry, log->group) : NULL;
 
     if (!group) {
         group = registry_after(registry, log->group);
         log->line = 0;
-        while (group && !log->all && !access_group(log->parts.request, group))
-            group = registry_after(registry, group->name);
+    }
+    while (group && !may_read(log, group)) {
+        group = registry_after(registry, group->name);
+        log->line = 0;
     }
     if (!group)
         return NULL;
@@ -44,108 +61,139 @@ static const struct output_log *next_log(struct job_log *log)
     return &group->pools.output;
 }
 
-/* Writes the job's lines of this log. Returns false if the part is full before the end. */
-static bool write_lines(struct job_log *log, const struct output_log *lines)
+static void look_at(struct job_log *log, const struct output_line *line)
+{
+    if (strcmp(line->job, log->id) != 0)
+        return;
+    if (log->searches && line->job_at > log->accepted_at)
+        log->accepted_at = line->job_at;
+    if (!log->searches && (line->job_at == log->accepted_at || line->at >= log->accepted_at))
+        reply_string(request_part_reply(&log->stream.parts), NULL, line->text);
+}
+
+/* Returns false if the part is full before the end. */
+static bool look_at_lines(struct job_log *log, const struct output_log *lines)
 {
     const struct output_line *line = output_log_after(lines, log->line);
 
     for (; line; line = output_log_next(lines, line)) {
         log->line = line->id;
-        if (strcmp(line->job, log->id) == 0)
-            reply_string(request_part_reply(&log->parts), NULL, line->text);
-        if (request_part_full(&log->parts, 1))
+        look_at(log, line);
+        if (request_part_full(&log->stream.parts, 1))
             return false;
     }
     log->line = 0;
     return true;
 }
 
+/* Returns whether there is another walk. */
+static bool begin_next_walk(struct job_log *log)
+{
+    const bool searched = log->searches;
+
+    log->searches = false;
+    log->group[0] = '\0';
+    return searched;
+}
+
 static bool write_job_log(struct request_parts *parts)
 {
-    struct job_log *log = job_log_of(parts);
+    struct job_log *log = job_log_of(list_entry(parts, struct line_stream, parts));
     const struct output_log *lines;
 
     do {
         lines = next_log(log);
-        if (!lines)
+        if (!lines && !begin_next_walk(log))
             return true;
-    } while (write_lines(log, lines) && !request_part_full(parts, 1));
+    } while ((!lines || look_at_lines(log, lines)) && !request_part_full(parts, 1));
     return false;
-}
-
-static bool may_read(const struct request *request, const struct protocol_id *id,
-                     const char *worker)
-{
-    const struct job *job = job_by_id(request->context->jobs, id);
-
-    if (job && job->group)
-        return access_job(request, job);
-    return access_group(request,
-                        worker ? registry_group_of(request->context->registry, worker) : NULL);
 }
 
 static void on_line(struct event_subscriber *follower, const struct event *event)
 {
-    struct job_log *log = list_entry(follower, struct job_log, follower);
-    struct request *request = log->parts.request;
-    struct protocol_id id;
-    struct reply *reply;
+    struct job_log *log = job_log_of(list_entry(follower, struct line_stream, follower));
+    const struct job *job = log->waiter ? log->waiter->job : NULL;
 
-    if (!event->job || strcmp(event->job, log->id) != 0 || protocol_id_parse(&id, log->id) < 0 ||
-        !may_read(request, &id, event->worker))
+    if (!job || !event->job || strcmp(event->job, log->id) != 0 || !may_read(log, job->group))
         return;
-    reply = request_begin(request);
-    reply_array(reply, "lines");
-    reply_string(reply, NULL, event->message);
-    reply_end_array(reply);
-    request_end_more(request);
+    reply_string(line_stream_reply(&log->stream), NULL, event->message);
+    line_stream_sent(&log->stream);
 }
 
-static void stay_for_lines(struct request_parts *parts)
+/* What the job wrote was read before its end is told. */
+static void on_change(struct job_waiter *waiter, struct job *job)
 {
-    event_subscribe(&parts->request->context->events->line_subscribers,
-                    &job_log_of(parts)->follower);
+    struct job_log *log = waiter->owner;
+
+    if (!job_ended(job))
+        return;
+    log->waiter = job_waiter_free(log->stream.parts.request->context->jobs, waiter);
+    line_stream_end(&log->stream);
 }
 
 static void free_job_log(struct request_parts *parts)
 {
-    event_unsubscribe(&job_log_of(parts)->follower);
-    free(job_log_of(parts));
+    struct job_log *log = job_log_of(list_entry(parts, struct line_stream, parts));
+
+    if (log->waiter)
+        (void)job_waiter_free(parts->request->context->jobs, log->waiter);
+    line_stream_deinit(&log->stream);
+    free(log);
 }
 
-/* Refuses a client that may not read what the job wrote. One that may read those of some groups
- * only gets their lines. */
-static bool demand(struct request *request, const struct protocol_id *id)
+/* Returns false when out of memory. */
+static bool follow(struct job_log *log, struct request *request, struct job *job)
 {
-    const struct job *job = job_by_id(request->context->jobs, id);
-
-    if (job && job->group && !access_job(request, job))
-        return access_demand(request, job->group, "this shows what workers wrote");
+    log->waiter = job_waiter_new(request->context->jobs, job);
+    if (!log->waiter)
+        return false;
+    log->waiter->changed = on_change;
+    log->waiter->owner = log;
     return true;
 }
 
-void control_job_log(struct request *request, const char *text, bool follow)
+/* `job` NULL: it is not known. A job that has ended writes nothing any more. */
+static void begin(struct request *request, struct job *job)
 {
+    const struct job_log_parameters *given = request->parameters;
+    struct job_log *log = request_allocate(request, sizeof(*log));
     struct protocol_id id;
-    struct job_log *log;
 
-    if (protocol_id_parse(&id, text) < 0) {
+    if (!log)
+        return;
+    (void)protocol_id_parse(&id, given->job);
+    (void)protocol_id_format(&id, log->id);
+    log->job = job ? job->handle : 0;
+    log->accepted_at = job ? job->created_at : 0;
+    log->searches = !job;
+    log->stream.parts.write = write_job_log;
+    log->stream.parts.free = free_job_log;
+    log->stream.follower.fn = on_line;
+    line_stream_begin(&log->stream, request,
+                      given->follow && job && !job_ended(job) && follow(log, request, job));
+}
+
+static void begin_unknown(struct request *request, int error)
+{
+    (void)error; /* what is kept can be shown all the same */
+    begin(request, NULL);
+}
+
+void control_job_log(struct request *request)
+{
+    const struct job_log_parameters *given = request->parameters;
+    struct protocol_id id;
+    struct job *job;
+
+    if (protocol_id_parse(&id, given->job) < 0) {
         (void)request_refuse(request, "job", "the id of a job");
         return;
     }
-    if (!demand(request, &id))
+    job = control_find_job(request, given->job, begin_unknown);
+    if (!job)
         return;
-    log = request_allocate(request, sizeof(*log));
-    if (!log)
-        return;
-    log->parts = (struct request_parts){.array = "lines",
-                                        .may_continue = true,
-                                        .write = write_job_log,
-                                        .stay = follow ? stay_for_lines : NULL,
-                                        .free = free_job_log};
-    list_init(&log->follower.link);
-    log->follower.fn = on_line;
-    (void)protocol_id_format(&id, log->id);
-    log->all = may_read(request, &id, NULL);
-    request_in_parts(request, &log->parts);
+    /* One that may read what some groups wrote only gets nothing of a job that is known. */
+    if (access_job(request, job) ||
+        access_demand(request, job->group, "this shows what workers wrote"))
+        begin(request, job);
 }

@@ -7,12 +7,11 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/supervisor/job-log.h"
+#include "supervisor/control/supervisor/line-stream.h"
 #include "supervisor/control/target.h"
-#include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/capture.h"
-#include "supervisor/varlink/request-parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,14 +54,8 @@ static void report_output(struct reply *reply, const struct slot *slot, bool wit
     }
 }
 
-struct log_parameters {
-    const char *target, *job; /* either */
-    bool follow;
-};
-
 struct log {
-    struct request_parts parts;
-    struct event_subscriber follower;
+    struct line_stream stream;
     uint64_t group; /* its reference */
     bool whole_group;
     unsigned index; /* of the only worker */
@@ -72,7 +65,7 @@ struct log {
     size_t worker;           /* cursor */
 };
 
-#define log_of(pointer) list_entry(pointer, struct log, parts)
+#define log_of(pointer) list_entry(pointer, struct log, stream)
 
 /* The next worker; NULL at the end. */
 static const struct slot *next_of_log(struct log *log, const struct group *group)
@@ -93,10 +86,19 @@ static const struct slot *next_of_log(struct log *log, const struct group *group
     return NULL;
 }
 
+/* A reload may have changed the client's permissions, or the group behind the name. */
+static const struct group *readable_group(const struct log *log)
+{
+    const struct request *request = log->stream.parts.request;
+    const struct group *group = registry_get(request->context->registry, log->group);
+
+    return group && access_group(request, group) ? group : NULL;
+}
+
 static bool write_log(struct request_parts *parts)
 {
-    struct log *log = log_of(parts);
-    const struct group *group = registry_get(parts->request->context->registry, log->group);
+    struct log *log = log_of(list_entry(parts, struct line_stream, parts));
+    const struct group *group = readable_group(log);
     const struct slot *slot;
 
     do {
@@ -111,39 +113,28 @@ static bool write_log(struct request_parts *parts)
 
 static void on_line(struct event_subscriber *follower, const struct event *event)
 {
-    struct log *log = list_entry(follower, struct log, follower);
-    struct request *request = log->parts.request;
-    const struct log_parameters *given = request->parameters;
-    struct reply *reply;
+    struct log *log = log_of(list_entry(follower, struct line_stream, follower));
+    const struct job_log_parameters *given = log->stream.parts.request->parameters;
 
-    if (!report_is_below(event->worker, given->target))
+    if (!report_is_below(event->worker, given->target) || !readable_group(log))
         return;
-    /* A reload may have changed the client's permissions, or the group behind the name. */
-    if (!access_group(request, registry_get(request->context->registry, log->group)))
-        return;
-    reply = request_begin(request);
-    reply_array(reply, "lines");
-    report_line(reply, log->only_worker ? NULL : event->worker, event->message,
-                strlen(event->message));
-    reply_end_array(reply);
-    request_end_more(request);
-}
-
-static void stay_for_lines(struct request_parts *parts)
-{
-    event_subscribe(&parts->request->context->events->line_subscribers, &log_of(parts)->follower);
+    report_line(line_stream_reply(&log->stream), log->only_worker ? NULL : event->worker,
+                event->message, strlen(event->message));
+    line_stream_sent(&log->stream);
 }
 
 static void free_log(struct request_parts *parts)
 {
-    event_unsubscribe(&log_of(parts)->follower);
-    cell_cursor_end(&log_of(parts)->cells);
-    free(log_of(parts));
+    struct log *log = log_of(list_entry(parts, struct line_stream, parts));
+
+    line_stream_deinit(&log->stream);
+    cell_cursor_end(&log->cells);
+    free(log);
 }
 
 static void get_log_of_target(struct request *request)
 {
-    const struct log_parameters *given = request->parameters;
+    const struct job_log_parameters *given = request->parameters;
     struct registry_target target;
     struct log *log;
 
@@ -153,13 +144,9 @@ static void get_log_of_target(struct request *request)
     log = request_allocate(request, sizeof(*log));
     if (!log)
         return;
-    log->parts = (struct request_parts){.array = "lines",
-                                        .may_continue = true,
-                                        .write = write_log,
-                                        .stay = given->follow ? stay_for_lines : NULL,
-                                        .free = free_log};
-    list_init(&log->follower.link);
-    log->follower.fn = on_line;
+    log->stream.parts.write = write_log;
+    log->stream.parts.free = free_log;
+    log->stream.follower.fn = on_line;
     log->group = target.group->reference;
     log->whole_group = !target.cell;
     log->only_worker = target.slot != NULL;
@@ -168,25 +155,25 @@ static void get_log_of_target(struct request *request)
         cell_cursor_at(&log->cells, target.cell);
     else
         cell_cursor_begin(&log->cells, &target.group->cells);
-    request_in_parts(request, &log->parts);
+    line_stream_begin(&log->stream, request, given->follow);
 }
 
 static void get_log(struct request *request)
 {
-    const struct log_parameters *given = request->parameters;
+    const struct job_log_parameters *given = request->parameters;
 
     if (!given->target == !given->job)
         (void)request_refuse(request, "target", "either this or job");
     else if (given->job)
-        control_job_log(request, given->job, given->follow);
+        control_job_log(request);
     else
         get_log_of_target(request);
 }
 
 static const struct varlink_parameter log_table[] = {
-    VARLINK_ROW("target", STRING, log_parameters, target),
-    VARLINK_ROW("job", STRING, log_parameters, job),
-    VARLINK_ROW("follow", BOOL, log_parameters, follow),
+    VARLINK_ROW("target", STRING, job_log_parameters, target),
+    VARLINK_ROW("job", STRING, job_log_parameters, job),
+    VARLINK_ROW("follow", BOOL, job_log_parameters, follow),
     {0},
 };
 

@@ -148,6 +148,20 @@ static int explain_silence(struct invocation *invocation, const char *id)
     return r;
 }
 
+/* Whether the job has not ended. */
+static bool is_live(struct invocation *invocation, const char *id)
+{
+    struct varlink_reply reply;
+    bool live;
+
+    if (call_any(invocation, CALL_JOBS "Get", json_pack("{s:s}", "id", id), false, &reply) !=
+        EXIT_OK)
+        return false;
+    live = !reply.error && !field_has(json_object_get(reply.parameters, "job"), "ended_at");
+    varlink_reply_deinit(&reply);
+    return live;
+}
+
 static int show_source(struct invocation *invocation, const struct source *source)
 {
     json_auto_t *reply = NULL;
@@ -250,14 +264,24 @@ static bool try_journal(struct invocation *invocation, const struct source *sour
 int verb_logs(struct invocation *invocation)
 {
     struct source source;
+    bool follows;
     int r;
 
     if (invocation->options.messages)
         return switch_messages(invocation, invocation_operand(invocation, 0));
     r = find_source(invocation, &source);
-    if (r != EXIT_OK || (!invocation->options.kept && try_journal(invocation, &source, &r)))
+    if (r != EXIT_OK)
         return r;
-    if (!invocation->options.follow)
+    follows = invocation->options.follow;
+    if (follows && strcmp(source.member, "job") == 0) {
+        /* The journal does not know when the job ends, and gets its last lines later. */
+        follows = is_live(invocation, source.name);
+        invocation->options.kept = invocation->options.kept || follows;
+        invocation->options.follow = follows;
+    }
+    if (!invocation->options.kept && try_journal(invocation, &source, &r))
+        return r;
+    if (!follows)
         return show_source(invocation, &source);
     invocation->lines = true;
     return reconnect_run(invocation, USEC_INFINITY, follow_once, &source);

@@ -69,11 +69,16 @@ static void slot_on_spawned(struct process *process)
         slot_is_ready(slot);
 }
 
-static const char *slot_output_job(struct process *process, char *buffer)
+static bool slot_output_job(struct process *process, struct process_job *ret)
 {
     const struct slot *slot = slot_of(process, worker.process);
+    const struct job *job = slot->n_jobs > 0 ? slot_job_at_work(slot) : NULL;
 
-    return slot->n_jobs > 0 ? job_format_id(slot_job_at_work(slot), buffer) : NULL;
+    if (!job)
+        return false;
+    (void)job_format_id(job, ret->id);
+    ret->accepted_at = job->created_at;
+    return true;
 }
 
 const struct process_handler SLOT_PROCESS = {

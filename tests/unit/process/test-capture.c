@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char lines[1024][CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
+static char lines[1100][CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
 static size_t n_lines;
 static struct loop *loop;
 static struct capture capture;
@@ -161,6 +161,19 @@ START_TEST(the_limit_can_be_set_and_lifted)
     for (int i = 0; i < 2 * CAPTURE_BURST; i++)
         feed("noise\n", 11 * USEC_PER_SEC);
     ck_assert_uint_eq(n_lines, 4 + 2 * CAPTURE_BURST);
+}
+END_TEST
+
+START_TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines)
+{
+    capture_set_limit(&capture, USEC_PER_SEC, 0);
+    for (int i = 0; i < 2 * CAPTURE_TURN_LINES; i++)
+        feed("x\n", 7);
+    ck_assert_uint_eq(n_lines, CAPTURE_TURN_LINES);
+    feed("next\n", 8);
+    ck_assert_uint_eq(n_lines, CAPTURE_TURN_LINES + 2);
+    capture_finish(&capture);
+    ck_assert_uint_eq(n_lines, CAPTURE_TURN_LINES + 2);
 }
 END_TEST
 
@@ -366,6 +379,7 @@ int main(void)
     tcase_add_test(plain, a_flood_is_cut_off_and_summed_up_in_one_line);
     tcase_add_test(plain, what_was_suppressed_is_told_at_the_end);
     tcase_add_test(plain, the_limit_can_be_set_and_lifted);
+    tcase_add_test(plain, M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines);
     tcase_add_test(plain, the_callback_may_tear_it_down);
     suite_add_tcase(suite, plain);
     tcase_add_checked_fixture(looped, set_up_loop, tear_down);

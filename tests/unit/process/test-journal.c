@@ -104,10 +104,11 @@ START_TEST(a_workers_output_carries_its_own_pid)
 }
 END_TEST
 
-static const char *job_of_process(struct process *process, char *buffer)
+static bool job_of_process(struct process *process, struct process_job *ret)
 {
     (void)process;
-    return strcpy(buffer, "nightly");
+    *ret = (struct process_job){"nightly", 7};
+    return true;
 }
 
 START_TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
@@ -130,6 +131,7 @@ START_TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
                             "TROUPE_JOB=nightly\nTROUPE_KEY=acme\n");
     ck_assert_str_eq(output_log_after(subject.log, 0)->text, "hello");
     ck_assert_str_eq(output_log_after(subject.log, 0)->job, "nightly");
+    ck_assert_uint_eq(output_log_after(subject.log, 0)->job_at, 7);
     process.level_prefix = false;
     capture_feed(&process.output, "<2>hello\n", 9, 0);
     ck_assert_int_gt(receive(), 0);
