@@ -4,6 +4,8 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/store.h"
 #include "supervisor/varlink/reply.h"
 
 struct wait {
@@ -46,6 +48,13 @@ static bool add_after(struct reply *reply, const struct group *group)
     return group->pending;
 }
 
+static const char *store_cause(const struct store *store)
+{
+    if (store && store_state(store) == STORE_OPENING)
+        return "store_opening";
+    return store && store_state(store) == STORE_FULL ? "store_full" : "store_failed";
+}
+
 /* Returns whether its workers cannot be up because of that. */
 static bool add_group(struct reply *reply, const struct group *group)
 {
@@ -63,7 +72,9 @@ static bool add_group(struct reply *reply, const struct group *group)
         add(reply, &(struct wait){
                        .cause = "fault", .target = group->name, .text = group_fault_text(group)});
     if (problem)
-        add(reply, &(struct wait){.cause = "store", .target = group->name, .text = problem});
+        add(reply, &(struct wait){.cause = store_cause(group->context->durable->store),
+                                  .target = group->name,
+                                  .text = problem});
     if (add_after(reply, group) || group_is_blocked(group))
         return true;
     if (!group->wanted)

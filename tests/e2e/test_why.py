@@ -4,8 +4,11 @@ import contextlib
 import os
 import signal
 import sqlite3
+import subprocess
+import unittest
+from pathlib import Path
 
-from troupe import ACTOR, LIMIT, Bell, TestCase, ini
+from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, VarlinkError, helper, ini
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 # A worker that is asked to end is not killed before the test has looked at it.
@@ -189,10 +192,41 @@ class Why(TestCase):
         with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as connection:
             connection.execute("BEGIN IMMEDIATE")
             s.start()
-            self.assertEqual(self.causes(s, "kept"), [("store", "kept")])
+            self.assertEqual(self.causes(s, "kept"), [("store_opening", "kept")])
             self.assertIn("is being opened", self.said)
             connection.execute("ROLLBACK")
         s.wait_told("STATUS=1 of 1 workers up in 1 groups")
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_M7_a_store_that_has_failed(self):
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        self.assertEqual(self.causes(s, "kept"), [])
+        Path(s.path("fails")).touch()
+        self.refused("StoreFailed", s.create, "kept", "echo")
+        self.assertEqual(self.causes(s, "kept"), [("store_failed", "kept")])
+        self.assertIn(s.path("state/troupe.db"), self.said)
+        os.unlink(s.path("fails"))
+        s.wait_event("store.open", count=2)
+        self.assertEqual(self.causes(s, "kept"), [])
+
+    @unittest.skipIf(os.geteuid() != 0, "mounting needs root")
+    def test_M7_a_disk_that_is_full(self):
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes", "QueueMemoryMax": "1G"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        os.mkdir(s.path("state"))
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", s.path("state")], check=False).returncode:
+            self.skipTest("mounting does not work here")
+        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        s.start()
+        s.call("Pause", target="kept")
+        with self.assertRaisesRegex(VarlinkError, "StoreFull"):
+            while True:
+                s.create("kept", "echo\n\n" + "x" * 500000)
+        self.assertEqual(self.causes(s, "kept"), [("paused", "kept"), ("store_full", "kept")])
+        self.assertIn("is full", self.said)
 
     def test_M7_a_job_whose_end_is_being_written(self):
         s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
