@@ -41,14 +41,49 @@ enum MHD_Result answer_send(struct MHD_Connection *connection, unsigned status,
     return r;
 }
 
+/* The text of an answer, until the browser has read it or is gone. */
+struct held {
+    char *text;
+    size_t size;
+};
+
+/* Of all answers; the program has one thread. */
+static size_t bytes_held;
+
+static void let_go(void *userdata)
+{
+    struct held *held = userdata;
+
+    bytes_held -= held->size;
+    free(held->text);
+    free(held);
+}
+
+/* Takes ownership of `text`. */
+static struct held *hold(char *text, size_t size)
+{
+    struct held *held = malloc(sizeof(*held));
+
+    if (!held) {
+        free(text);
+        return NULL;
+    }
+    *held = (struct held){text, size};
+    bytes_held += size;
+    return held;
+}
+
 /* Takes ownership of `text`, which may be NULL. */
 static struct MHD_Response *make(const char *type, char *text, size_t size)
 {
-    struct MHD_Response *response =
-        text ? MHD_create_response_from_buffer(size, text, MHD_RESPMEM_MUST_FREE) : NULL;
+    struct held *held = text ? hold(text, size) : NULL;
+    struct MHD_Response *response;
 
+    if (!held)
+        return NULL;
+    response = MHD_create_response_from_buffer_with_free_callback_cls(size, text, let_go, held);
     if (!response) {
-        free(text);
+        let_go(held);
         return NULL;
     }
     MHD_add_response_header(response, "Content-Type", type);
@@ -64,15 +99,28 @@ static struct MHD_Response *make_json(json_t *body)
     return make("application/json", text, text ? strlen(text) : 0);
 }
 
+/* Refusals are sent nevertheless: they are short. */
+static enum MHD_Result refuse_for_room(struct MHD_Connection *connection)
+{
+    return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                          "other browsers have not read their answers yet", NULL);
+}
+
 enum MHD_Result answer_json(struct MHD_Connection *connection, unsigned status, json_t *body)
 {
-    return answer_send(connection, status, make_json(body));
+    if (bytes_held < ANSWER_BYTES_MAX)
+        return answer_send(connection, status, make_json(body));
+    json_decref(body);
+    return refuse_for_room(connection);
 }
 
 enum MHD_Result answer_text(struct MHD_Connection *connection, const char *type, char *text,
                             size_t size)
 {
-    return answer_send(connection, MHD_HTTP_OK, make(type, text, size));
+    if (bytes_held < ANSWER_BYTES_MAX)
+        return answer_send(connection, MHD_HTTP_OK, make(type, text, size));
+    free(text);
+    return refuse_for_room(connection);
 }
 
 static const char *name_of(unsigned status)

@@ -220,6 +220,15 @@ static enum MHD_Result answer_outcome(const struct exchange *exchange)
     return answer_json(exchange->connection, MHD_HTTP_OK, view_of(exchange));
 }
 
+/* The browser may take its time to read the answer; the reply is not needed for that. */
+static enum MHD_Result end_exchange(struct exchange *exchange)
+{
+    enum MHD_Result r = answer_outcome(exchange);
+
+    varlink_reply_deinit(&exchange->outcome.reply);
+    return r;
+}
+
 /* ---- the request */
 
 static enum MHD_Result answer_session(const struct exchange *exchange)
@@ -249,7 +258,7 @@ static enum MHD_Result serve_route(struct exchange *exchange)
         return feed_answer(&exchange->site->feed, exchange->connection, exchange->head);
     }
     ask(exchange);
-    return exchange->answered ? answer_outcome(exchange) : MHD_YES;
+    return exchange->answered ? end_exchange(exchange) : MHD_YES;
 }
 
 /* Keeps a part of the body, up to the bound. */
@@ -303,7 +312,7 @@ enum MHD_Result exchange_handle(void *userdata, struct MHD_Connection *connectio
         return MHD_YES;
     }
     if (exchange->answered)
-        return answer_outcome(exchange);
+        return end_exchange(exchange);
     return exchange->file ? page_answer(connection, exchange->file) : serve_route(exchange);
 }
 

@@ -8,6 +8,8 @@ import socket
 import struct
 import subprocess
 import tempfile
+import threading
+import time
 import unittest
 
 from troupe import ACTOR, LIMIT, Supervisor
@@ -325,6 +327,51 @@ class Bounds(WebTest):
         for connection in connections:
             connection.close()
         self.assertEqual(web.status("/"), 200)
+
+    def answers(self, parameters):
+        """The socket of something that answers every call so."""
+        directory = tempfile.TemporaryDirectory(prefix="troupe-fake-")
+        self.addCleanup(directory.cleanup)
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(os.path.join(directory.name, "sock"))
+        listener.listen(64)
+        reply = json.dumps({"parameters": parameters}).encode() + b"\0"
+
+        def serve():
+            while True:
+                try:
+                    connection = listener.accept()[0]
+                except OSError:
+                    return
+                with connection, contextlib.suppress(OSError):
+                    while b"\0" not in connection.recv(1 << 16):
+                        pass
+                    connection.sendall(reply)
+        threading.Thread(target=serve, daemon=True).start()
+        return listener.getsockname()
+
+    def test_M5_answers_that_nobody_reads_are_bounded(self):
+        web = Web(self, self.answers({"lines": ["x" * (7 << 19)]}))  # more than the kernel buffers
+        answer = len(web.ask("/api/log?target=many")[2])
+        statuses, slow = [], []
+        for _ in range(20):
+            connection = socket.socket()
+            self.addCleanup(connection.close)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(LIMIT)
+            connection.connect(("127.0.0.1", web.port))
+            connection.sendall(f"GET /api/log?target=many HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+            statuses.append(int(connection.recv(12).split()[1]))
+            slow.append(connection)
+        bound = (32 << 20) // answer + 1
+        self.assertEqual(statuses, [200] * bound + [503] * (20 - bound))
+        self.assertEqual(web.status("/"), 200)
+        for connection in slow:
+            connection.close()
+        limit_at = time.monotonic() + LIMIT
+        while web.status("/api/log?target=many") != 200:
+            self.assertLess(time.monotonic(), limit_at)
 
     def test_M5_streams_are_bounded_and_those_that_end_make_room(self):
         supervisor = self.supervisor()

@@ -39,6 +39,11 @@ def run_usec(pid):
         return int(file.read().split()[0]) / 1000
 
 
+def work_of(browser):
+    """Seconds of a processor that the page's thread has used."""
+    return next(metric["value"] for metric in browser.call("Performance.getMetrics")["metrics"] if metric["name"] == "TaskDuration")
+
+
 @unittest.skipUnless(PROGRAM, "there is no chromium here")
 class Smooth(TestCase):
     def test_figures(self):
@@ -47,19 +52,20 @@ class Smooth(TestCase):
         s.until(lambda: sum(w["state"] == "idle" for w in s.workers("many")) == WORKERS)
         web = Web(self, s.socket_path)
         browser = Browser(self)
+        browser.call("Performance.enable", timeDomain="threadTicks")
         for view in "", "group/many", "worker/many/0", "events":
             browser.open(f"http://{web.name}/#/{view}")
             browser.until("document.querySelector('main').innerText.length > 20")
             browser.evaluate("new Promise(done => setTimeout(done, 3000))")  # the first drawing is not the steady state
             browser.evaluate(WATCH)
-            before = [run_usec(s.supervisor_pid), cpu(web.process.pid), time.monotonic()]
+            before = [run_usec(s.supervisor_pid), cpu(web.process.pid), time.monotonic(), work_of(browser)]
             browser.evaluate(f"new Promise(done => setTimeout(done, {1000 * SECONDS}))")
             took = time.monotonic() - before[2]
             tasks, frames = browser.evaluate("[seen.tasks, seen.frames]")
             frames.sort()
             print(f"{view or 'groups':14} long tasks: {len(tasks)} (longest {max(tasks, default=0):.0f} ms); frames: {len(frames) / took:.0f}/s, "
                   f"99 % within {frames[int(len(frames) * .99)]:.0f} ms, longest {frames[-1]:.0f} ms; "
-                  f"supervisor {(run_usec(s.supervisor_pid) - before[0]) / took / 1000:.2f} ms/s, troupe-web {(cpu(web.process.pid) - before[1]) / took * 1000:.1f} ms/s; "
+                  f"supervisor {(run_usec(s.supervisor_pid) - before[0]) / took / 1000:.2f} ms/s, troupe-web {(cpu(web.process.pid) - before[1]) / took * 1000:.1f} ms/s, the page {(work_of(browser) - before[3]) / took * 1000:.1f} ms/s; "
                   f"rows {browser.evaluate('document.querySelectorAll(`tbody tr`).length')}")
 
 
