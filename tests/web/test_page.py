@@ -23,6 +23,24 @@ ECHO = f"[Group]\nDescription={EVIL}\nExecStart={TROUPE_EXEC} -- sh -c 'cat >&2;
 VIEWS = ("", "jobs", "jobs/work", "dead-letters", "dead-letters/work", "deaths", "deaths/work", "events", "group/work", "group/cells", "group/cells/acme",
          "worker/work/0", "log/work", "job/the-job", "nothing", "group/%", "job/<img src=x>")
 
+# Texts whose contrast with what is behind them is below 4.5, as WCAG 2 (AA) counts it.
+FAINT = """(() => {
+    const rgb = text => { const n = text.match(/[\\d.]+/g).map(Number); return text.startsWith('color(') ? [...n.slice(0, 3).map(x => x * 255), n[3] ?? 1] : [...n.slice(0, 3), n[3] ?? 1]; };
+    const over = (top, below) => top.slice(0, 3).map((x, i) => x * top[3] + below[i] * (1 - top[3]));
+    const light = color => { const [r, g, b] = color.map(x => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const behind = e => e ? over(rgb(getComputedStyle(e).backgroundColor), behind(e.parentElement)) : [255, 255, 255];
+    const faint = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const e = walker.currentNode.parentElement;
+        if (!walker.currentNode.data.trim() || !e.checkVisibility({visibilityProperty: true}) || e.getBoundingClientRect().width < 2) continue;
+        const below = behind(e), [a, b] = [light(over(rgb(getComputedStyle(e).color), below)), light(below)].sort((x, y) => y - x);
+        const contrast = (a + 0.05) / (b + 0.05);
+        if (contrast < 4.5) faint.push(`${walker.currentNode.data.trim()} in ${e.className || e.tagName}: ${contrast.toFixed(2)}`);
+    }
+    return [...new Set(faint)];
+})()"""
+
 
 class FakeSupervisor:
     """Answers as a supervisor with many workers does, and counts what it is asked."""
@@ -200,16 +218,56 @@ class Page(unittest.TestCase):
 
     def test_M5_a_screen_reader_gets_names_and_roles(self):
         self.start()
-        for view in ("", "group/work", "dead-letters", "events"):
+        self.supervisor.wait_job(self.supervisor.create("work", "complain a line\ncrash", id="the-job"))
+        self.supervisor.do("cells", "x", key="acme")
+        for view, text in (("", "work"), ("group/work", "process"), ("group/cells", "acme"), ("worker/work/0", "Last output"), ("jobs", "State"),
+                           ("job/the-job", "Ended: dead"), ("log/work", "a line"), ("deaths", "killed by"), ("dead-letters", "the-job"), ("events", "job dead")):
             self.go(view)
-            self.browser.until("document.querySelector('main').innerText.length > 0")
+            self.says(text)
             nodes = [n for n in self.browser.call("Accessibility.getFullAXTree")["nodes"] if not n.get("ignored")]
             roles = {n["role"]["value"] for n in nodes}
-            self.assertLessEqual({"banner", "navigation", "main", "search", "status", "contentinfo"}, roles)
+            self.assertLessEqual({"banner", "navigation", "main", "search", "status", "contentinfo", "heading"}, roles, view)
+            if view in ("", "group/work", "group/cells"):
+                self.assertLessEqual({"table", "columnheader", "row", "cell"}, roles, view)
             nameless = [n["role"]["value"] for n in nodes if n["role"]["value"] in ("button", "link", "searchbox", "textbox", "combobox", "image", "table")
                         and not n.get("name", {}).get("value")]
             self.assertEqual(nameless, [], view)
         self.assertEqual(self.browser.evaluate("document.getElementById('summary').getAttribute('aria-live')"), "polite")
+
+    def test_M5_everything_is_reached_with_the_keyboard_and_can_be_seen(self):
+        self.start()
+        self.supervisor.wait_job(self.supervisor.create("work", "crash", id="the-job"))
+        for view, text in (("", "work"), ("group/work", "process"), ("job/the-job", "Ended: dead")):
+            self.go(view)
+            self.says(text)
+            self.browser.evaluate("document.activeElement.blur()")
+            reached = []
+            while True:
+                self.browser.key("Tab")
+                seen = self.browser.evaluate("""(() => {
+                    const e = document.activeElement, style = getComputedStyle(e);
+                    window.reached ??= new Map();
+                    if (e === document.body || window.reached.get(e) === location.hash) return null;
+                    window.reached.set(e, location.hash);
+                    return {name: (e.innerText || e.ariaLabel || e.id).trim(), shown: style.outlineStyle !== 'none' || style.boxShadow !== 'none'};
+                })()""")
+                if seen is None:
+                    break
+                reached.append(seen)
+            self.assertEqual([one["name"] for one in reached if not one["shown"]], [], view)
+            wanted = self.browser.evaluate("""[...document.querySelectorAll('a[href], button, input, select, summary')]
+                .filter(e => e.checkVisibility() && !e.disabled && !window.reached.has(e)).map(e => e.outerHTML.slice(0, 100))""")
+            self.assertEqual(wanted, [], view)
+
+    def test_M5_text_has_contrast_in_light_and_dark(self):
+        self.start()
+        self.supervisor.wait_job(self.supervisor.create("work", "crash", id="the-job"))
+        for view, text in (("", "work"), ("group/work", "process"), ("job/the-job", "Ended: dead"), ("dead-letters", "the-job"), ("events", "job dead")):
+            self.go(view)
+            self.says(text)
+            for scheme in ("light", "dark"):
+                self.browser.scheme(scheme)
+                self.assertEqual(self.browser.evaluate(FAINT), [], f"{view} {scheme}")
 
     def test_M5_a_thousand_workers_are_shown_in_pages_and_cost_one_question_a_second(self):
         fake = FakeSupervisor(self, 1000)

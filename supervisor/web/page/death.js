@@ -15,8 +15,8 @@ export function deathItem(death) {
         ['Command', death.command], ['Process', death.pid], ['Lived', span(death.uptime_usec)], ['Processor', `${span(death.user_usec)} + ${span(death.system_usec)}`],
         ['Memory at most', bytes(death.max_rss_bytes)], ['Jobs done', number(death.jobs_done)], ['Core dump', death.core_dumped ? 'yes' : null]),
       death.restricted && h('p', {class: 'muted'}, 'Output and state are for who may read contents (ReadGroup=).'),
-      death.stderr && [h('h4', {}, 'Last output'), h('pre', {tabindex: '0'}, death.stderr)],
-      death.state && [h('h4', {}, 'Last state page'), h('pre', {tabindex: '0'}, payload(death.state))],
+      death.stderr && [h('h4', {}, 'Last output'), h('pre', {tabindex: '0', 'aria-label': 'Last output'}, death.stderr)],
+      death.state && [h('h4', {}, 'Last state page'), h('pre', {tabindex: '0', 'aria-label': 'Last state page'}, payload(death.state))],
       death.messages?.length > 0 && [h('h4', {}, 'Last messages'), h('ul', {}, death.messages.map(message =>
         h('li', {}, `${message.type || 'message'} from ${message.sender || 'nobody'}, ${ago(message.sent_at)}${message.in_hand ? ', in hand' : ''}`)))])));
 }

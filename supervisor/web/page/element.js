@@ -74,6 +74,27 @@ export function sync(parent, items, key, create, update) {
     }
 }
 
+/**
+ * Makes the children of a node like these, without listeners: elements of the same kind stay and are changed, so that
+ * they keep focus and selection.
+ */
+export function become(node, ...children) {
+  const wanted = [...fill(document.createDocumentFragment(), children).childNodes];
+  for (const [i, child] of wanted.entries()) {
+    const old = node.childNodes[i];
+    if (!old) node.append(child);
+    else if (old.isEqualNode(child)) continue;
+    else if (old.nodeName !== child.nodeName) old.replaceWith(child);
+    else if (child.nodeType === Node.TEXT_NODE) old.data = child.data;
+    else {
+      for (const name of old.getAttributeNames()) if (!child.hasAttribute(name)) old.removeAttribute(name);
+      for (const name of child.getAttributeNames()) setAttribute(old, name, child.getAttribute(name));
+      become(old, ...child.childNodes);
+    }
+  }
+  while (node.childNodes.length > wanted.length) node.lastChild.remove();
+}
+
 /** A table with a heading for each column; narrow screens show its rows as cards. */
 export function table(caption, columns) {
   const body = h('tbody', {role: 'rowgroup'});

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Events as they come, newest first.
 
-import {h, setText, show} from './element.js';
+import {h, sync, setText, show} from './element.js';
 import {clock, moment, words, link} from './format.js';
 
 const SHOWN = 300;
@@ -55,7 +55,7 @@ export function eventsView(app) {
   function draw() {
     timer = null;
     const events = app.events.filter(matches).slice(-SHOWN).reverse();
-    list.replaceChildren(...events.map(eventItem));
+    sync(list, events, event => `${event.id} ${event.at}`, eventItem, () => {});
     show(empty, events.length === 0);
     setText(note, app.events.length > SHOWN ? `The last ${SHOWN}.` : '');
   }

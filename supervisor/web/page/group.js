@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // All groups, and one of them with its cells and workers.
 
-import {h, sync, setText, setAttribute, setState, show, stateMark, table, row, facts} from './element.js';
+import {h, become, sync, setText, setAttribute, setState, show, stateMark, table, row, facts} from './element.js';
 import {number, rate, span, since, bytes, ago, plural, link} from './format.js';
 import {line, workersBar} from './chart.js';
 import {workersTable} from './worker.js';
@@ -241,7 +241,7 @@ export function groupView(app, name) {
       setText(description, key ? `cell of ${groupName}` : group.description);
       setText(problem, key ? '' : trouble(group) ?? '');
       show(problem, !key && trouble(group) !== null);
-      details.replaceChildren(groupFacts(group, cell));
+      become(details, groupFacts(group, cell));
       if (charts) updateCharts();
       if (cell) showList('workers', cell.workers ?? [], cell.workers_total ?? 0);
       else if (group.cells) showList('cells', group.cells, group.cells_total ?? group.cells.length);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Jobs: lists of them, and the life of one as a timeline.
 
-import {h, sync, svg, setText, setState, show, stateMark, table, row, facts} from './element.js';
+import {h, become, sync, svg, setText, setState, show, stateMark, table, row, facts} from './element.js';
 import {number, span, since, cause, payload, link, clock, moment, ago} from './format.js';
 
 const LIVE = ['queued', 'running', 'backoff', 'delayed'];
@@ -120,11 +120,11 @@ export function jobView(app, id) {
     setState(state, job.state);
     show(cancel, app.mayChange && !job.ended_at && !job.cancel_requested);
     const list = stepsOf(job);
-    bar.replaceChildren(lifeBar(list, job.ended_at ?? Math.max(Date.now() * 1000, list.at(-1).at)));
-    steps.replaceChildren(...list.map((step, i) => h('li', {'data-tone': step.tone},
+    become(bar, lifeBar(list, job.ended_at ?? Math.max(Date.now() * 1000, list.at(-1).at)));
+    become(steps, ...list.map((step, i) => h('li', {'data-tone': step.tone},
       h('time', {datetime: new Date(step.at / 1000).toISOString(), title: moment(step.at)}, clock(step.at, true)), h('div', {}, h('strong', {}, step.title),
         step.detail && h('span', {class: 'muted'}, ` ${step.detail}`), step.at - list[Math.max(0, i - 1)].at >= 1000 && h('span', {class: 'small muted after'}, `${span(step.at - list[i - 1].at)} later`)))));
-    details.replaceChildren(facts(['Group', h('a', {href: link('group', job.group)}, job.group)], ['Key', job.key], ['Attempts', `${number(job.failed_attempts)} failed of ${job.max_attempts}`],
+    become(details, facts(['Group', h('a', {href: link('group', job.group)}, job.group)], ['Key', job.key], ['Attempts', `${number(job.failed_attempts)} failed of ${job.max_attempts}`],
       ['Worker', job.worker && h('a', {href: link('worker', job.worker)}, job.worker)], [job.ended_at ? 'Took' : 'Age', age(job)],
       ['In work for', job.started_at && !job.ended_at ? since(job.started_at) : null], ['Code', job.code],
       ['Cancellation', job.cancel_requested && !job.ended_at ? 'requested' : null], ['Missing', job.missing]));
@@ -133,11 +133,11 @@ export function jobView(app, id) {
   async function drawContents(job) {
     let lines = [];
     if (!job.restricted) lines = await app.client.get('log', {job: id}).then(reply => reply.lines, () => []);
-    contents.replaceChildren(
+    become(contents,
       job.restricted ? h('p', {class: 'muted'}, 'Results, reasons and output are for who may read contents (ReadGroup=).') : '',
-      job.result ? h('section', {class: 'card pad'}, h('h2', {}, 'Result'), h('pre', {tabindex: '0'}, payload(job.result) || '(empty)')) : '',
-      job.published ? h('section', {class: 'card pad'}, h('h2', {}, 'State page'), h('pre', {tabindex: '0'}, payload(job.published))) : '',
-      lines.length ? h('section', {class: 'card pad'}, h('h2', {}, 'Output'), h('pre', {tabindex: '0'}, lines.join('\n'))) : '');
+      job.result ? h('section', {class: 'card pad'}, h('h2', {}, 'Result'), h('pre', {tabindex: '0', 'aria-label': 'Result'}, payload(job.result) || '(empty)')) : '',
+      job.published ? h('section', {class: 'card pad'}, h('h2', {}, 'State page'), h('pre', {tabindex: '0', 'aria-label': 'State page'}, payload(job.published))) : '',
+      lines.length ? h('section', {class: 'card pad'}, h('h2', {}, 'Output'), h('pre', {tabindex: '0', 'aria-label': 'Output'}, lines.join('\n'))) : '');
   }
 
   return {

@@ -16,8 +16,8 @@ async function fillDetails(app, inside, id) {
         ['From', letter.sender], ['To', letter.recipient], ['Sent', letter.sent_at && moment(letter.sent_at)], ['Attempts', letter.attempts], ['Code', letter.code],
         ['Payload', bytes(letter.payload_bytes)], ['Workers that died with it', letter.n_deaths || null]),
       letter.restricted ? h('p', {class: 'muted'}, 'Text and payload are for who may read contents (ReadGroup=).') : '',
-      letter.text ? h('pre', {tabindex: '0'}, letter.text) : '',
-      letter.payload?.data ? h('div', {}, h('h4', {}, 'Payload'), h('pre', {tabindex: '0'}, payload(letter.payload))) : '',
+      letter.text ? h('pre', {tabindex: '0', 'aria-label': 'Reason'}, letter.text) : '',
+      letter.payload?.data ? h('div', {}, h('h4', {}, 'Payload'), h('pre', {tabindex: '0', 'aria-label': 'Payload'}, payload(letter.payload))) : '',
       letter.deaths?.length ? h('div', {}, h('h4', {}, 'Deaths'), h('ul', {class: 'list'}, letter.deaths.map(deathItem))) : '');
   } catch (failure) {
     inside.replaceChildren(h('p', {class: 'muted'}, failure.message));

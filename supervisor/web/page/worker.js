@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Workers: the table of a group's, one of them, and what they wrote.
 
-import {h, sync, setText, setState, show, stateMark, table, row, facts} from './element.js';
+import {h, become, sync, setText, setState, show, stateMark, table, row, facts} from './element.js';
 import {number, since, ago, cause, payload, link, moment} from './format.js';
 
 const COLUMNS = [
@@ -74,7 +74,7 @@ export function workerView(app, name) {
       const of = reply.groups[0].cells?.[0] ?? reply.groups[0];
       const worker = of.workers[0];
       setState(state, worker.state);
-      details.replaceChildren(facts(
+      become(details, facts(
         ['Process', worker.pid && `${worker.pid} (number ${worker.generation})`], ['In this state for', since(worker.since_at)],
         ['Job', worker.job && h('a', {class: 'id', href: link('job', worker.job)}, worker.job)], ['Busy with it for', since(worker.job_since_at)],
         ['Says', worker.status], ['Jobs done', number(worker.jobs_done)], ['Restarts', number(worker.restarts)], ['Recycled', number(worker.recycled)],
