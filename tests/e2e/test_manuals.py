@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: MIT
+"""What the EXAMPLES sections of the manuals show works, with paths and users of the test."""
+import glob
+import gzip
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import unittest
+from contextlib import redirect_stdout
+
+from test_durable import Case, actor
+from troupe import ACTOR, BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TROUPECTL, TestCase, ini
+from web_client import Web
+
+DIGEST = ini(f"{TROUPE_EXEC} -- sha256sum {{}}", Pool={"Size": 2})
+ESCAPES = {r"\e": "\\", r"\(aq": "'", r"\-": "-", r"\&": ""}
+
+
+def examples(name):
+    """The literal blocks and lines of the section, as a reader sees them."""
+    [path] = glob.glob(os.path.join(TOP, "**", name), recursive=True)
+    with open(path, encoding="utf-8") as file:
+        section = re.search(r"^\.Sh EXAMPLES\n(.*?)(?=^\.Sh |\Z)", file.read(), re.MULTILINE | re.DOTALL)[1]
+    found = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed|^\.Dl ([^\n]*\n)", section, re.MULTILINE | re.DOTALL)
+    return [re.sub(r"\\(e|\(aq|-|&)", lambda match: ESCAPES[match[0]], block or line) for block, line in found]
+
+
+def commands(blocks):
+    """The commands of those blocks that show a prompt. An indented line continues the one before."""
+    text = "".join(block for block in blocks if re.match(r"[$#] ", block))
+    return [re.sub(r"\n +", " ", command) for command in re.findall(r"^[$#] ((?:.*\n)(?: +.*\n)*)", text, re.MULTILINE)]
+
+
+class Manuals(TestCase):
+    def shell(self, s, command, **places):
+        """The output of a command that succeeds, with the programs of this build."""
+        folder = s.path("bin")
+        if not os.path.exists(folder):
+            os.mkdir(folder)
+            with open(os.path.join(folder, "troupectl"), "w", encoding="ascii") as file:
+                file.write(f"#!/bin/sh\ncase $1 in verify) exec {TROUPECTL} \"$@\" --config {s.config};; esac\n"
+                           f"exec {TROUPECTL} --socket {s.socket_path} \"$@\"\n")
+                os.fchmod(file.fileno(), 0o755)
+        for old, new in places.items():
+            command = command.replace(old, new)
+        done = subprocess.run(["bash", "-ec", "set -o pipefail; " + command], capture_output=True, text=True, timeout=LIMIT,
+                              cwd=s.directory, env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 0, f"{command}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    @unittest.skipUnless(shutil.which("jq"), "jq is not installed")
+    def test_M11_troupectl(self):
+        s = self.started({"digest": DIGEST, "stock": ini(ACTOR)})
+        shown = commands(examples("troupectl.1"))
+        self.assertEqual(len(shown), 8)
+        said = {command: self.shell(s, command, **{"/usr/share/doc": os.path.join(TOP, "units")}) for command in shown}
+        self.assertEqual(said["troupectl create digest --data /etc/passwd --id nightly\n"], "nightly\n")
+        self.assertRegex(said["troupectl job nightly --json | jq -r .job.result.data\n"], r"^[0-9a-f]{64}  /etc/passwd\n")
+        with open(s.path("digests"), encoding="ascii") as file:
+            self.assertEqual(len(file.readlines()), sum(len(files) for _, _, files in os.walk(os.path.join(TOP, "units"))))
+
+    def test_M11_configurations(self):
+        s = self.supervisor()
+        kinds = {"Supervisor": "troupe.conf", "Exchange": "orders.exchange", "Group": "some.group"}
+        n = 0
+        for page in "troupe.group.5", "troupe.conf.5", "troupe.exchange.5", "troupe-exec.1":
+            for block in examples(page):
+                body = block if block.startswith("[") else "[Group]\n" + block
+                body = re.sub(r"^(User=|AdminGroup=).*", r"\g<1>root", body, flags=re.MULTILINE)
+                body = body.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC).replace("/var/www", "/tmp")
+                path = s.write(kinds[re.match(r"\[(\w+)\]", body)[1]], body)
+                self.shell(s, "troupectl verify")
+                os.unlink(path)
+                n += 1
+        self.assertEqual(n, 7)
+
+    def test_M11_commands_as_workers(self):
+        [_, grep, pipeline] = examples("troupe-exec.1")
+        s = self.started({name: "[Group]\n" + line.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC)
+                          for name, line in (("grep", grep), ("lines", pipeline))})
+        self.assertEqual(s.do("grep", "an error\n")["result"]["data"], "1\n")
+        self.assertEqual(s.do("grep", "all is well\n")["state"], "rejected")
+        with gzip.open(s.path("three's.gz"), "wb") as file:
+            file.write(b"1\n2\n3\n")
+        self.assertEqual(s.do("lines", s.path("three's.gz"))["result"]["data"].strip(), "3")
+
+    def test_M11_numbers(self):
+        s = self.started({"digest": DIGEST})
+        s.do("digest", "/etc/passwd")
+        names = set(re.findall(r"\btroupe_\w+", "".join(examples("troupe-metrics.7"))))
+        self.assertEqual(names, {"troupe_jobs_total", "troupe_job_wait_seconds_bucket"})
+        have = {line.split("{")[0].split(" ")[0] for line in s.ctl("metrics", check=True).stdout.splitlines()}
+        self.assertLessEqual(names, have)
+
+    @unittest.skipUnless(shutil.which("curl"), "curl is not installed")
+    def test_M11_the_page(self):
+        s = self.started({"digest": DIGEST})
+        [start, ask] = examples("troupe-web.8")
+        options = shlex.split(start)[1:]
+        self.assertEqual([option.partition("=")[0] for option in options], ["--socket", "--listen"])
+        web = Web(self, s.socket_path)
+        self.assertIn("letters", json.loads(self.shell(s, ask, **{"localhost:7670": web.name})))
+
+    def test_M11_calls(self):
+        s = self.started({"digest": DIGEST})
+        *shown, python = examples("troupe-varlink.7")
+        calls = re.findall(r"varlinkctl call (?:--more )?(?:-j )?\S+ +(?:\\\n *)?(\S+) (?:\\\n *)?'(.*?)'", "".join(shown), re.DOTALL)
+        self.assertEqual([method.rpartition(".")[2] for method, _ in calls], ["GetStatus", "Do", "Watch", "Resize"])
+        for method, parameters in calls:
+            s.call(method, **json.loads(parameters))
+        with redirect_stdout(io.StringIO()) as output:
+            exec(python.replace("/run/troupe/troupe.sock", s.socket_path), {})
+        self.assertIn("'parameters': {'id': ", output.getvalue())
+
+    def build(self, s, name, source):
+        with open(s.path(name + ".c"), "w", encoding="utf-8") as file:
+            file.write(source)
+        subprocess.run(["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(TOP, "worker"), "-o", s.path(name), s.path(name + ".c"),
+                        "-L", BUILD, "-ltroupe", f"-Wl,-rpath,{BUILD}"], check=True, timeout=LIMIT)
+        return s.path(name)
+
+    @unittest.skipIf(SANITIZED, "the library then needs the sanitizer's")
+    def test_M11_programs(self):
+        s = self.supervisor()
+        [worker, client] = examples("troupe.3")
+        [greeter, ask] = examples("troupe-actor.3")
+        for name, source in ("backwards", worker), ("greeters", greeter):
+            s.write(name + ".group", f"[Group]\nExecStart={self.build(s, name, source)}\n")
+        group = re.search(r'troupe_client_group\(client, "(\w+)"', client)[1]
+        program = self.build(s, "client", client.replace(f'"{group}"', '"backwards"').replace("connect(&client, NULL)", f'connect(&client, "{s.socket_path}")'))
+        s.start()
+        self.assertEqual(subprocess.run([program, "abc", "de"], check=True, capture_output=True, text=True, timeout=LIMIT).stdout,
+                         "1: succeeded cba\n2: succeeded ed\n")
+        s.wait_worker("greeters/0", "idle")
+        self.assertIn("hello", self.shell(s, ask.removeprefix("$ ")))
+
+
+class Database(Case):
+    @unittest.skipUnless(shutil.which("sqlite3"), "sqlite3 is not installed")
+    def test_M11_queries(self):
+        s = self.durable({"other": actor(Durable="yes")}).start()
+        s.call("Pause", target="kept")
+        s.create("kept", "the payload", id="invoice-7")
+        said = [subprocess.run(["sh", "-ec", command.replace("/var/lib/troupe/troupe.db", s.database)], check=True, capture_output=True,
+                               text=True, timeout=LIMIT, cwd=s.directory).stdout for command in commands(examples("troupe.db.5"))]
+        self.assertRegex(said[0], r"^kept\|1\|20\d\d-")
+        with open(s.path("payload"), encoding="ascii") as file:
+            self.assertEqual(file.read(), "the payload")
