@@ -240,6 +240,8 @@ class Page(unittest.TestCase):
         for view, text in (("", "work"), ("group/work", "process"), ("job/the-job", "Ended: dead")):
             self.go(view)
             self.says(text)
+            if view:  # the page moves the focus there once it is drawn
+                self.browser.until("document.activeElement.id === 'content'")
             self.browser.evaluate("document.activeElement.blur()")
             reached = []
             while True:
