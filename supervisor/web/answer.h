@@ -6,7 +6,8 @@
 #include "supervisor/web/question.h"
 #include <microhttpd.h>
 
-/* Of answers that browsers have not read yet. Beyond it, further ones are refused with status 503. */
+/* Of answers that browsers have not read yet. Beyond it, further ones are refused with status 503.
+ */
 #define ANSWER_BYTES_MAX ((size_t)32 << 20)
 
 /* Sends it and gives up the reference; NULL = out of memory. */
