@@ -3,7 +3,6 @@
 import errno
 import os
 import select
-import signal
 import threading
 import time
 import unittest
@@ -156,15 +155,9 @@ class Extension(troupe_python.TestCase):
 
     def test_a_signal_handler_ends_a_wait_for_a_job(self):
         low = self.set_up()
-
-        def handler(*_):
-            raise InterruptedError("now")
-        signal.signal(signal.SIGALRM, handler)
-        signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+        self.interrupt(InterruptedError("now"), lambda: self.supervisor_.call("List", group="low")["jobs"])
         with self.assertRaisesRegex(InterruptedError, "now"):
             self.do("spin", id="spinner")
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, signal.SIG_IGN)
         low.cancel("spinner")
         self.assertEqual(self.do("echo on").data, b"on")
         self.assertIsNone(low.next(0))

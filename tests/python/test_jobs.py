@@ -169,24 +169,17 @@ class Clients(Jobs):
         self.started_with("slow")
         client = self.connected()
         items = client.map("slow", ["check"] * 3, window=3)
-        signal.signal(signal.SIGALRM, self.interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        self.interrupt(KeyboardInterrupt(), lambda: len(self.server.call("List", group="slow")["jobs"]) == 3)
         with self.assertRaises(KeyboardInterrupt):
             next(items)
-        signal.setitimer(signal.ITIMER_REAL, 0)
         self.wait_cancelled("slow", 3)
-
-    def interrupt(self, *_):
-        raise KeyboardInterrupt
 
     def test_an_interrupted_call_cancels_its_job(self):
         self.started_with("slow", "echo")
         client = self.connected()
-        signal.signal(signal.SIGALRM, self.interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.2, 0.2)
+        self.interrupt(KeyboardInterrupt(), lambda: self.server.call("List", group="slow")["jobs"])
         with self.assertRaises(KeyboardInterrupt):
             client.do("slow", "check", id="mine")
-        signal.setitimer(signal.ITIMER_REAL, 0)
         self.wait_cancelled("slow", 1)
         self.assertEqual(client.do("echo", "on").data, b"on")
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Helpers of the tests of the package troupe: the package itself, and groups whose workers are Python programs."""
 import os
+import signal
 import sys
 import unittest
 
@@ -58,6 +59,22 @@ def group(program, *arguments, python=sys.executable, environment=ENVIRONMENT, *
 
 class TestCase(e2e.TestCase):
     """Starts supervisors; connects clients of the extension, which end with the test."""
+
+    def interrupt(self, error, ready):
+        """Has a signal handler raise the error, once, as soon as ready() is true."""
+        raised = []
+
+        def handler(*_):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            if raised:
+                return
+            if ready():
+                raised.append(True)
+                raise error
+            signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        signal.signal(signal.SIGALRM, handler)
+        # Again and again: one that comes right before a wait does not end it.
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
 
     def client(self, supervisor):
         from troupe import _troupe
