@@ -160,6 +160,9 @@ static int wait(struct client *self, struct troupe_result *result, uint64_t time
 {
     int r;
 
+    /* A look keeps the GIL: another thread might have it for milliseconds. */
+    if (timeout == 0)
+        return troupe_client_next(self->client, result, 0);
     gate_unlock(&self->gate);
     r = troupe_client_next(self->client, result, timeout);
     gate_lock(&self->gate);
