@@ -11,12 +11,25 @@ Workers for Troupe, and clients that give it work. See troupe-python(7).
     with troupe.Client() as client:
         print(client.do("digest", b"hello").data)
 """
+from typing import TYPE_CHECKING
+
 from troupe._troupe import Result, version
 from troupe.actor import Actor, Message, Reply, on
 from troupe.client import Client, Options
 from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected
 from troupe.job import Job, job, run
 
-__all__ = ["Actor", "Cancelled", "Client", "Dead", "Error", "Job", "JobCancelled", "JobError", "Message", "Options",
-           "Reject", "Rejected", "Reply", "Result", "job", "on", "run", "version"]
+if TYPE_CHECKING:
+    from troupe.executor import Executor, WorkerDied
+
+__all__ = ["Actor", "Cancelled", "Client", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError", "Message",
+           "Options", "Reject", "Rejected", "Reply", "Result", "WorkerDied", "job", "on", "run", "version"]
 __version__ = version()
+
+
+def __getattr__(name: str) -> object:
+    """The executor needs multiprocessing, which takes time to import."""
+    if name in ("Executor", "WorkerDied"):
+        from troupe import executor
+        return getattr(executor, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

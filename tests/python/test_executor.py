@@ -1,0 +1,599 @@
+# SPDX-License-Identifier: MIT
+"""troupe.Executor: what concurrent.futures documents, and what becomes of it when processes are killed.
+
+Each test runs a program of its own, after which no process and no file of it may be left.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+import uuid
+
+import proctree
+import troupe_python
+
+PRELUDE = f"""
+import asyncio, atexit, collections, concurrent.futures, gc, multiprocessing, os, pickle, queue, random, signal, sys
+import threading, time, weakref
+sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
+from concurrent.futures.process import BrokenProcessPool
+from proctree import is_alive, until, workers_of, children
+from troupe import Executor, WorkerDied
+
+"""
+
+
+@troupe_python.needed
+class TestCase(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="troupe-python-")
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.temporary = os.path.join(self.directory, "tmp")
+        os.mkdir(self.temporary)
+        self.mark = "TEST_MARK=" + uuid.uuid4().hex
+
+    def start(self, source, **options):
+        """A program that consists of the prelude, what is before `main:` at its top, and main."""
+        path = os.path.join(self.directory, "program.py")
+        top, _, main = textwrap.dedent(source).partition("main:\n")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(PRELUDE + top + 'if __name__ == "__main__":\n' + main)
+        name, _, value = self.mark.partition("=")
+        environment = {**os.environ, **troupe_python.ENVIRONMENT, "TMPDIR": self.temporary, name: value,
+                       "PYTHONDONTWRITEBYTECODE": "1", "PATH": self.path(), **options.pop("env", {})}
+        process = subprocess.Popen([sys.executable, path], env=environment, cwd=self.directory, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+        self.addCleanup(self.end, process)
+        return process
+
+    @staticmethod
+    def path():
+        return troupe_python.e2e.BUILD + ":" + os.environ.get("PATH", os.defpath)
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.communicate()
+
+    def nothing_is_left(self):
+        proctree.until(lambda: not proctree.marked(self.mark), "the end of all processes")
+        self.assertEqual(os.listdir(self.temporary), [])
+
+    def program(self, source, **options):
+        """Runs it to its end, and returns what it printed."""
+        process = self.start(source, **options)
+        output, errors = process.communicate(timeout=200)
+        self.assertEqual((process.returncode, errors), (0, ""), output)
+        self.nothing_is_left()
+        return output
+
+
+class Documented(TestCase):
+    def test_results_come_back_in_order(self):
+        self.assertEqual(self.program("""
+            def add(a, b):
+                return a + b
+
+            main:
+                with Executor(2) as executor:
+                    print(executor.submit(add, 1, b=2).result())
+                    print(list(executor.map(add, range(5), range(5))))
+                    print(list(executor.map(add, range(5), range(7), chunksize=2)))
+                    print(sum(executor.map(abs, range(5000))))
+            """), "3\n[0, 2, 4, 6, 8]\n[0, 2, 4, 6, 8]\n12497500\n")
+
+    def test_exceptions_come_back_as_themselves_with_the_remote_traceback(self):
+        self.assertEqual(self.program("""
+            class Refused(Exception):
+                pass
+
+            def refuse(text):
+                raise Refused(text)
+
+            main:
+                with Executor(1) as executor:
+                    error = executor.submit(refuse, "no").exception()
+                    print(type(error) is Refused, error, "in refuse" in str(error.__cause__))
+                    print(type(executor.submit(sys.exit, 3).exception()).__name__)
+                    print(executor.submit(abs, -1).result())
+            """), "True no True\nSystemExit\n1\n")
+
+    def test_what_cannot_be_pickled_fails_its_own_task_only(self):
+        self.assertEqual(self.program("""
+            class Stubborn(Exception):
+                def __reduce__(self):
+                    raise TypeError("never")
+
+            def stubborn():
+                raise Stubborn("told")
+
+            main:
+                with Executor(1) as executor:
+                    print(type(executor.submit(threading.Lock).exception()).__name__)
+                    print(type(executor.submit(id, threading.Lock()).exception()).__name__)
+                    print("told" in str(executor.submit(stubborn).exception()))
+                    print(executor.submit(abs, -1).result())
+            """), "TypeError\nTypeError\nTrue\n1\n")
+
+    def test_initializer_runs_in_each_worker_and_may_inherit_locks_and_queues(self):
+        self.assertEqual(self.program("""
+            def remember(*given):
+                global memory
+                memory = given
+
+            def recall(number):
+                with memory[0]:
+                    memory[1].put(number)
+                return memory[2]
+
+            main:
+                context = multiprocessing.get_context("spawn")
+                numbers = context.Queue()
+                with Executor(2, mp_context=context, initializer=remember, initargs=(context.Lock(), numbers, "word")) as executor:
+                    print(set(executor.map(recall, range(20))))
+                    print(sorted(numbers.get() for _ in range(20)) == list(range(20)))
+            """), "{'word'}\nTrue\n")
+
+    def test_failing_initializer_breaks_the_executor(self):
+        output = self.program("""
+            def fail():
+                sys.stderr = open(os.devnull, "w")
+                raise ValueError("not today")
+
+            main:
+                executor = Executor(2, initializer=fail)
+                error = executor.submit(abs, 1).exception()
+                print(type(error).__name__, error, type(error.__cause__).__name__)
+                try:
+                    executor.submit(abs, 1)
+                except BrokenProcessPool as error:
+                    print(error)
+            """)
+        self.assertEqual(output, "BrokenProcessPool the executor cannot go on: not today ValueError\n"
+                         "the executor cannot go on: not today\n")
+
+    def test_a_worker_does_so_many_tasks_and_not_one_more(self):
+        self.assertEqual(self.program("""
+            def pid_of(_):
+                return os.getpid()
+
+            main:
+                with Executor(1, max_tasks_per_child=3) as executor:
+                    print(sorted(collections.Counter(executor.map(pid_of, range(12))).values()))
+                with Executor(2, max_tasks_per_child=1) as executor:
+                    print(len(set(executor.map(pid_of, range(6)))))
+            """), "[3, 3, 3, 3]\n6\n")
+
+    def test_arguments_that_cannot_be_are_refused(self):
+        self.program("""
+            def refused(error, **arguments):
+                try:
+                    Executor(**arguments)
+                except error as refusal:
+                    return str(refusal) != ""
+                raise AssertionError(arguments)
+
+            main:
+                refused(ValueError, max_workers=0)
+                refused(ValueError, mp_context=multiprocessing.get_context("fork"))
+                refused(ValueError, max_tasks_per_child=0)
+                refused(TypeError, max_tasks_per_child=1.5)
+                refused(TypeError, initializer=3)
+                refused(ValueError, retries=-1)
+                refused(ValueError, socket="/run/x")
+                refused(ValueError, group="x", max_tasks_per_child=1)
+                Executor(mp_context=multiprocessing.get_context("forkserver"))
+                os.environ["PATH"] = "/nonexistent"
+                sys.modules["troupe.executor.private"].SEARCHED = "/nonexistent"
+                refused(FileNotFoundError)
+            """)
+
+    def test_shutdown_can_cancel_what_has_not_begun(self):
+        self.program("""
+            main:
+                executor = Executor(1)
+                futures = [executor.submit(time.sleep, 0.01) for _ in range(40)]
+                executor.shutdown(cancel_futures=True)
+                assert 20 < sum(future.cancelled() for future in futures) < 40
+                assert all(future.done() for future in futures)
+                try:
+                    executor.submit(abs, 1)
+                except RuntimeError as error:
+                    assert "after shutdown" in str(error)
+                else:
+                    raise AssertionError
+            """)
+
+    def test_asyncio_awaits_tasks(self):
+        self.assertEqual(self.program("""
+            async def ask(executor):
+                loop = asyncio.get_running_loop()
+                return await asyncio.gather(*(loop.run_in_executor(executor, abs, -i) for i in range(50)))
+
+            main:
+                with Executor(2) as executor:
+                    print(asyncio.run(ask(executor)) == list(range(50)))
+            """), "True\n")
+
+    def test_what_tasks_print_goes_where_the_program_prints(self):
+        self.assertEqual(self.program("""
+            main:
+                with Executor(1) as executor:
+                    executor.submit(os.system, "echo a child").result()
+                    executor.submit(print, "a task", flush=True).result()
+            """), "a child\na task\n")
+
+    def test_huge_arguments_and_results(self):
+        self.assertEqual(self.program("""
+            def double(data):
+                return data + data
+
+            main:
+                with Executor(1) as executor:
+                    data = random.randbytes(1000) * 120_000
+                    print(executor.submit(double, data).result() == data + data)
+            """), "True\n")
+
+    def test_functions_typed_in_need_cloudpickle(self):
+        """-c stands for the prompt."""
+        source = ("from troupe.executor import Executor\ndef f(): return g()\ndef g(): return 'done'\n"
+                  "with Executor(1) as e: print(e.submit(f).exception() or e.submit(lambda: f()).result())")
+        environment = {**os.environ, **troupe_python.ENVIRONMENT, "PATH": self.path(), "TMPDIR": self.temporary}
+        ended = subprocess.run([sys.executable, "-c", source], env=environment, capture_output=True, text=True, check=True)
+        try:
+            import cloudpickle  # noqa: F401
+        except ImportError:
+            self.assertIn("cloudpickle", ended.stdout)
+        else:
+            self.assertEqual(ended.stdout, "done\n")
+
+
+class Threads(TestCase):
+    def test_many_threads_share_an_executor(self):
+        self.program("""
+            def work(executor, number, right):
+                for i in range(100):
+                    if i % 3:
+                        right.append(executor.submit(abs, -i).result() == i)
+                    else:
+                        right.append(list(executor.map(abs, range(-i, 0)))[0:1] == [i][:i])
+
+            main:
+                with Executor(2) as executor:
+                    right = []
+                    threads = [threading.Thread(target=work, args=(executor, i, right)) for i in range(8)]
+                    for thread in threads: thread.start()
+                    for thread in threads: thread.join()
+                    assert right == [True] * 800
+            """)
+
+    def test_a_thread_that_waits_does_not_hold_up_one_that_submits(self):
+        self.program("""
+            def wait_for(path):
+                until(lambda: os.path.exists(path), path)
+
+            main:
+                with Executor(2) as executor:
+                    waiting = threading.Thread(target=executor.submit(wait_for, "sign").result)
+                    waiting.start()
+                    for i in range(50):
+                        assert executor.submit(abs, i).result() == i
+                    open("sign", "w").close()
+                    waiting.join()
+            """)
+
+    def test_callbacks_do_not_run_in_a_thread_that_waits(self):
+        """It may hold locks that they want. Whoever adds one to a future that is done calls it, as documented."""
+        self.assertEqual(self.program("""
+            main:
+                done, waiting, wrong = threading.Semaphore(0), False, 0
+
+                def call(future):
+                    global wrong
+                    wrong += waiting and threading.current_thread() is threading.main_thread()
+                    done.release()
+
+                with Executor(1) as executor:
+                    for _ in range(200):
+                        future = executor.submit(abs, 1)
+                        future.add_done_callback(call)
+                        waiting = True
+                        future.result()
+                        waiting = False
+                        done.acquire()
+                print(wrong)
+            """), "0\n")
+
+    def test_ends_that_no_thread_waits_for_are_noticed(self):
+        """Whatever came before: threads that waited, or a time in which nothing happened."""
+        self.program("""
+            main:
+                with Executor(1) as executor:
+                    for number in range(300):
+                        for _ in range(number % 4):
+                            executor.submit(abs, 1).result()
+                        if number % 50 == 0:
+                            time.sleep(0.05)
+                        done = threading.Event()
+                        executor.submit(abs, 1).add_done_callback(lambda _: done.set())
+                        assert done.wait(60)
+            """)
+
+    def test_ctrl_c_ends_a_wait_and_loses_no_task(self):
+        self.program("""
+            def interrupt(pid, number):
+                time.sleep(0.05)
+                os.kill(pid, signal.SIGINT)
+                time.sleep(0.05)
+                return number
+
+            main:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                with Executor(1) as executor:
+                    for number in range(20):
+                        future = executor.submit(interrupt, os.getpid(), number)
+                        try:
+                            future.result()
+                        except KeyboardInterrupt:
+                            assert future.result() == number
+                        else:
+                            raise AssertionError
+            """)
+
+
+class Killed(TestCase):
+    def test_only_the_tasks_that_were_hit_fail(self):
+        self.program("""
+            def work(number):
+                if number % 10 == 3:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return number
+
+            main:
+                with Executor(2) as executor:
+                    futures = [executor.submit(work, number) for number in range(200)]
+                    for number, future in enumerate(futures):
+                        error = future.exception()
+                        if number % 10 == 3:
+                            assert isinstance(error, WorkerDied) and isinstance(error, BrokenProcessPool), error
+                            assert (error.signal, error.reason, error.attempts) == ("SIGKILL", "killed by SIGKILL", 1)
+                        else:
+                            assert future.result() == number
+            """)
+
+    def test_kill_9_from_outside_every_so_often(self):
+        self.program("""
+            main:
+                with Executor(2) as executor:
+                    futures = [executor.submit(time.sleep, 0.01) for _ in range(300)]
+                    killed = 0
+                    for i, future in enumerate(futures):
+                        future.exception()
+                        if i % 30 == 15:
+                            os.kill(until(lambda: workers_of(executor), "a worker")[0], signal.SIGKILL)
+                            killed += 1
+                    failed = [future.exception() for future in futures if future.exception()]
+                    assert len(failed) <= killed and all(error.signal == "SIGKILL" for error in failed), failed
+            """)
+
+    def test_retries_by_choice(self):
+        self.program("""
+            def die_once(path):
+                if not os.path.exists(path):
+                    open(path, "w").close()
+                    os._exit(7)
+                return path
+
+            main:
+                with Executor(2, retries=2) as executor:
+                    assert list(executor.map(die_once, map(str, range(10)))) == [str(i) for i in range(10)]
+                    error = executor.submit(os._exit, 9).exception()
+                    assert (error.signal, error.attempts) == (None, 3) and "status 9" in error.reason, error
+                    error = executor.submit(int, "x").exception()
+                    assert type(error) is ValueError
+            """)
+
+    def test_supervisor_crash_is_survived(self):
+        self.program("""
+            def slow():
+                time.sleep(0.1)
+                return os.getpid()
+
+            main:
+                with Executor(2) as executor:
+                    # A supervisor that crashes before its workers were ready is not started again.
+                    until(lambda: len({f.result() for f in [executor.submit(slow), executor.submit(slow)]}) == 2, "both workers")
+                    daemon, = children(executor._dispatcher.place.process.pid)
+                    supervisor, = [pid for pid in children(daemon) if pid not in workers_of(executor)]
+                    os.kill(supervisor, signal.SIGKILL)
+                    futures = [executor.submit(abs, -i) for i in range(20)]
+                    for i, future in enumerate(futures):
+                        assert isinstance(future.exception(), WorkerDied) or future.result() == i
+                    assert executor.submit(abs, -5).result() == 5
+            """)
+
+    def test_end_of_the_private_supervisor_breaks_the_executor(self):
+        self.program("""
+            main:
+                executor = Executor(1)
+                assert executor.submit(abs, -1).result() == 1
+                task = executor.submit(time.sleep, 1000)
+                executor._dispatcher.place.process.kill()
+                assert isinstance(task.exception(), BrokenProcessPool)
+                executor.shutdown()
+            """)
+
+    def test_nothing_outlives_a_program_that_is_killed(self):
+        process = self.start("""
+            def nested():
+                inner = Executor(1)
+                inner.submit(abs, -1).result()
+                inner.submit(time.sleep, 1000)
+                print("ready", flush=True)
+                time.sleep(1000)
+
+            main:
+                executor = Executor(2)
+                executor.submit(nested)
+                executor.submit(time.sleep, 1000)
+                time.sleep(1000)
+            """)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        process.kill()
+        process.wait()
+        self.nothing_is_left()
+
+    def test_ctrl_c_at_the_terminal_reaches_the_program_alone(self):
+        process = self.start("""
+            main:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                with Executor(1) as executor:
+                    executor.submit(abs, -1).result()
+                    try:
+                        print("ready", flush=True)
+                        time.sleep(1000)
+                    except KeyboardInterrupt:
+                        print("interrupted", executor.submit(abs, -3).result())
+            """, start_new_session=True)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=100)
+        self.assertEqual((output, errors), ("interrupted 3\n", ""))
+        self.nothing_is_left()
+
+
+class Ends(TestCase):
+    def test_what_was_submitted_is_done_before_the_interpreter_ends(self):
+        for shutdown in ("pass", "executor.shutdown(wait=False)", "del executor"):
+            self.assertEqual(self.program("""
+                def say(text):
+                    time.sleep(0.2)
+                    print(text, flush=True)
+
+                main:
+                    executor = Executor(3)
+                    executor.submit(say, "apple")
+                    SHUTDOWN
+                """.replace("SHUTDOWN", shutdown)), "apple\n", shutdown)
+
+    def test_nothing_can_be_submitted_after_the_end(self):
+        self.assertEqual(self.program("""
+            def late():
+                try:
+                    executor.submit(abs, 1)
+                except RuntimeError as error:
+                    print(error)
+
+            main:
+                atexit.register(late)
+                executor = Executor(1)
+                executor.submit(abs, 1).result()
+            """), "cannot schedule new futures after interpreter shutdown\n")
+
+    def test_a_forgotten_executor_ends_when_its_tasks_have(self):
+        self.program("""
+            main:
+                executor = Executor(1)
+                future = executor.submit(time.sleep, 0.2)
+                thread, gone = executor._dispatcher.thread, weakref.ref(executor)
+                del executor
+                gc.collect()
+                assert gone() is None
+                thread.join()
+                assert future.done() and os.listdir(os.environ["TMPDIR"]) == []
+            """)
+
+    def test_an_executor_without_tasks_starts_nothing(self):
+        self.program("""
+            main:
+                with Executor(1):
+                    assert os.listdir(os.environ["TMPDIR"]) == [] and threading.active_count() == 1
+            """)
+
+    def test_a_forked_child_can_use_none_and_keeps_none_alive(self):
+        self.program("""
+            main:
+                executor = Executor(1)
+                assert executor.submit(abs, -1).result() == 1
+                task = executor.submit(time.sleep, 0.5)
+                reader, writer = os.pipe()
+                child = os.fork()
+                if child == 0:
+                    os.close(writer)
+                    try:
+                        executor.submit(abs, 1)
+                    except BrokenProcessPool as error:
+                        assert "forked" in str(error)
+                        with Executor(1) as own:
+                            assert own.submit(abs, -2).result() == 2
+                        os.read(reader, 1)
+                        os._exit(0)
+                    os._exit(1)
+                assert task.result() is None
+                assert executor.submit(abs, -1).result() == 1
+                executor.shutdown()  # though the child lives
+                os.close(writer)
+                assert os.waitpid(child, 0)[1] == 0
+            """)
+
+    def test_executors_in_workers(self):
+        self.assertEqual(self.program("""
+            def nested(depth):
+                if depth == 0:
+                    return 0
+                with Executor(1) as executor:
+                    return 1 + executor.submit(nested, depth - 1).result()
+
+            main:
+                print(nested(3))
+            """), "3\n")
+
+    def test_a_worker_that_dies_takes_its_executor_along(self):
+        self.program("""
+            def leave():
+                executor = Executor(1)
+                executor.submit(abs, -1).result()
+                executor.submit(time.sleep, 1000)
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            main:
+                with Executor(1) as executor:
+                    assert isinstance(executor.submit(leave).exception(), WorkerDied)
+                    assert executor.submit(abs, -1).result() == 1
+            """)
+
+
+class Shared(troupe_python.TestCase, TestCase):
+    """Of a trouped that runs."""
+
+    def setUp(self):
+        TestCase.setUp(self)
+        python = [f"{name}={value}" for name, value in troupe_python.ENVIRONMENT.items()]
+        self.shared = self.started({"tasks": troupe_python.e2e.ini(
+            f"{sys.executable} -m troupe.executor.worker", Group={"Environment": python}, Pool={"Size": 2},
+            Jobs={"MaxRetries": 0})})
+
+    def test_programs_share_its_workers(self):
+        for word in ("one", "two"):
+            self.assertEqual(self.program("""
+                def remember(word):
+                    global memory
+                    memory = word
+
+                def recall(number):
+                    return memory, number, __name__
+
+                main:
+                    with Executor(group="tasks", socket=os.environ["TROUPE"], initializer=remember, initargs=(os.environ["WORD"],)) as executor:
+                        print(set(executor.map(recall, [1] * 50)))
+                        print(executor.submit(os._exit, 1).exception().reason)
+                """, env={"WORD": word, "TROUPE": self.shared.socket_path}),
+                f"{{('{word}', 1, '__mp_main__')}}\nexited with status 1\n")
+
+
+if __name__ == "__main__":
+    unittest.main()

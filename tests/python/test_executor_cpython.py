@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""CPython's own tests of process executors, with troupe.Executor: see cpython_cases.py.
+
+They are run by a Python that has its `test` package, which Debian has in libpython3.11-testsuite.
+"""
+import functools
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import troupe_python
+
+CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpython_cases.py")
+PROBE = "import test.support.script_helper, test.test_concurrent_futures, _testcapi"
+
+
+@functools.cache
+def complete_python():
+    for python in dict.fromkeys((sys.executable, "/usr/bin/python3")):
+        try:
+            if subprocess.run([python, "-c", PROBE], capture_output=True).returncode == 0:
+                return python
+        except FileNotFoundError:
+            pass
+    return None
+
+
+@troupe_python.needed
+class CPython(unittest.TestCase):
+    def passes(self, case):
+        python = complete_python()
+        if not python:
+            self.skipTest("no Python here has its test package: install libpython3-testsuite")
+        with tempfile.TemporaryDirectory(prefix="troupe-python-") as directory:
+            environment = {**os.environ, **troupe_python.ENVIRONMENT, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1",
+                           "PATH": troupe_python.e2e.BUILD + ":" + os.environ.get("PATH", os.defpath)}
+            ended = subprocess.run([python, CASES, "-v", case], env=environment, cwd=directory, capture_output=True, text=True)
+            self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+            self.assertNotIn("Ran 0 tests", ended.stderr)
+            self.assertEqual(os.listdir(directory), [])
+
+    @troupe_python.e2e.limit(900)
+    def test_initializer(self):
+        self.passes("TroupeInitializer")
+
+    @troupe_python.e2e.limit(900)
+    def test_failing_initializer(self):
+        self.passes("TroupeFailingInitializer")
+
+    @troupe_python.e2e.limit(900)
+    def test_shutdown(self):
+        self.passes("TroupeShutdown")
+
+    @troupe_python.e2e.limit(900)
+    def test_wait(self):
+        self.passes("TroupeWait")
+
+    @troupe_python.e2e.limit(900)
+    def test_as_completed(self):
+        self.passes("TroupeAsCompleted")
+
+    @troupe_python.e2e.limit(900)
+    def test_executor(self):
+        self.passes("TroupeProcessPool")
+
+    @troupe_python.e2e.limit(900)
+    def test_deadlock(self):
+        self.passes("TroupeDeadlock")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""troupe.Executor: a ProcessPoolExecutor whose workers trouped looks after."""
+import concurrent.futures
+import functools
+import itertools
+import multiprocessing
+import os
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from multiprocessing.context import BaseContext
+from typing import Any, ParamSpec, TypeVar
+
+from troupe._troupe import Client
+from troupe.executor.dispatcher import Dispatcher, Future, Place
+from troupe.executor.private import Supervisor
+from troupe.executor.program import pack_program
+from troupe.executor.tasks import dumps, pack_call
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def apply_chunk(function: Callable[..., T], chunk: list[tuple[Any, ...]]) -> list[T]:
+    return [function(*arguments) for arguments in chunk]
+
+
+def chunks(arguments: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
+    while chunk := list(itertools.islice(arguments, size)):
+        yield chunk
+
+
+def flatten(results: Iterator[list[T]]) -> Iterator[T]:
+    """Keeps no reference to what it has yielded."""
+    for chunk in results:
+        chunk.reverse()
+        while chunk:
+            yield chunk.pop()
+
+
+class Group:
+    """Of a trouped that runs whether or not there are executors."""
+
+    def __init__(self, socket: str | None, name: str) -> None:
+        self.socket, self.name = socket, name
+
+    def connect(self) -> tuple[Client, int]:
+        client = Client(self.socket)
+        return client, client.group(self.name)
+
+    def start(self) -> None:
+        pass
+
+    close = abandon = start
+
+
+class Executor(concurrent.futures.Executor):
+    """As concurrent.futures.ProcessPoolExecutor, but a process that dies is one failed task: its future raises WorkerDied,
+    or the task is tried again up to `retries` times. All others go on.
+
+    Without `group`, the executor starts a supervisor of its own, which ends with the program. With it, tasks go to that group
+    of a running trouped (`socket`: its socket, by default $TROUPE_SOCKET or /run/troupe/troupe.sock), whose command is
+    `python3 -m troupe.executor.worker`; the group says how many workers there are, and `max_tasks_per_child` is its MaxJobs=.
+
+    Workers are fresh interpreters, so `mp_context` is one of the start methods "spawn" and "forkserver".
+    """
+
+    def __init__(self, max_workers: int | None = None, mp_context: BaseContext | None = None,
+                 initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = (), *,
+                 max_tasks_per_child: int | None = None, retries: int = 0, group: str | None = None,
+                 socket: str | None = None) -> None:
+        if max_workers is not None and max_workers <= 0:
+            raise ValueError("max_workers must be greater than 0")
+        if initializer is not None and not callable(initializer):
+            raise TypeError("initializer must be a callable")
+        if max_tasks_per_child is not None and not isinstance(max_tasks_per_child, int):
+            raise TypeError("max_tasks_per_child must be an integer")
+        if max_tasks_per_child is not None and max_tasks_per_child <= 0:
+            raise ValueError("max_tasks_per_child must be >= 1")
+        if retries < 0:
+            raise ValueError("retries must be >= 0")
+        if mp_context is not None and mp_context.get_start_method() == "fork":
+            raise ValueError('workers are fresh interpreters, never copies of this process: use the start method "spawn"')
+        if socket is not None and group is None:
+            raise ValueError("a socket needs the group that does the tasks there")
+        if group is not None and max_tasks_per_child is not None:
+            raise ValueError("set MaxJobs= of the group instead of max_tasks_per_child")
+        self._mp_context = mp_context or multiprocessing.get_context("spawn")
+        self._max_workers = max_workers or len(os.sched_getaffinity(0))
+        self._program = b""
+        if group is None:
+            place: Place = Supervisor(self._max_workers, initializer, initargs, max_tasks_per_child or 0)
+        else:
+            place = Group(socket, group)
+            self._program = pack_program(initializer, initargs)
+        self._dispatcher = Dispatcher(place, self._max_workers, retries)
+        weakref.finalize(self, self._dispatcher.close).atexit = False
+
+    @property
+    def _broken(self) -> BaseException | None:
+        return self._dispatcher.broken
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "concurrent.futures.Future[T]":
+        dispatcher = self._dispatcher
+        future = Future(dispatcher)
+        try:
+            packed = pack_call((fn, args, kwargs))
+            if self._program:
+                packed = dumps((self._program, packed))
+        except Exception as error:  # pylint: disable=broad-except
+            dispatcher.refuse(future, error)
+        else:
+            dispatcher.submit(future, packed)
+        return future
+
+    def map(self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None,
+            chunksize: int = 1) -> Iterator[T]:
+        if chunksize < 1:
+            raise ValueError("chunksize must be >= 1.")
+        if chunksize == 1:
+            return super().map(fn, *iterables, timeout=timeout)
+        parts = chunks(zip(*iterables), chunksize)
+        return flatten(super().map(functools.partial(apply_chunk, fn), parts, timeout=timeout))
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        with self._dispatcher.gate:
+            self._dispatcher.close()
+        if cancel_futures:
+            self._dispatcher.cancel()
+        if wait:
+            self._dispatcher.join()

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: MIT
+"""A supervisor of one executor's own, which ends with the program however that ends."""
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from multiprocessing import resource_tracker
+from typing import Any
+
+from troupe._troupe import Client
+from troupe.executor import guardian, inherited
+from troupe.executor.program import pack_program
+
+GROUP = "tasks"
+PATH_MAX = 4096
+SEARCHED = "/usr/local/sbin:/usr/sbin"
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BOOT = "import sys; sys.path.insert(0, {!r}); from troupe.executor.worker import main; main(sys.argv[1:])"
+
+# A task may take as long as it likes, and is tried again only if the executor says so.
+TASKS = """\
+[Group]
+ExecStart={command}
+EnvironmentFile=@directory@/environment
+[Pool]
+Size={size}
+[Jobs]
+MaxRetries=0
+TimeoutSec=infinity
+QueueMax=1000000
+QueueMemoryMax=1T
+[Restart]
+Restart=always
+MinSec=0
+[Worker]
+TimeoutStartSec=infinity
+TimeoutStopSec=5s
+"""
+
+
+def find_trouped() -> str:
+    found = shutil.which("trouped", path=os.environ.get("PATH", os.defpath) + ":" + SEARCHED)
+    if found is None:
+        raise FileNotFoundError("trouped is not installed, which an executor without a socket starts for itself "
+                                "(Debian: apt install troupe)")
+    return found
+
+
+def quoted(word: str) -> str:
+    """A word of ExecStart=."""
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
+    return f'"{escaped}"'
+
+
+def environment() -> str:
+    """As an environment file. What trouped gives its workers itself is left out, and what such a file cannot hold."""
+    lines = []
+    for name, value in os.environ.items():
+        inherit = name == "TROUPE_SOCKET" or not name.startswith("TROUPE_")
+        if inherit and name.isascii() and name.isidentifier():
+            lines.append(f"{name}='" + value.replace("'", "'\"'\"'") + "'\n")
+    return "".join(lines)
+
+
+def memory_file(content: bytes) -> int:
+    fd = os.memfd_create("troupe-executor")
+    with open(fd, "wb", closefd=False) as file:
+        file.write(content)
+    return fd
+
+
+def tracker() -> int:
+    """Of multiprocessing's resources: shared memory that a worker attaches belongs to the program."""
+    fd = resource_tracker.getfd()
+    assert fd is not None
+    return fd
+
+
+def standard(fd: int) -> int:
+    try:
+        return os.dup(fd)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY)
+
+
+class Supervisor:
+    def __init__(self, size: int, initializer: Callable[..., object] | None, initargs: tuple[Any, ...],
+                 max_tasks: int) -> None:
+        self.size, self.program, self.command = size, (initializer, initargs, max_tasks), [find_trouped(), "--log-level", "error"]
+        self.directory = ""
+
+    def start(self) -> None:
+        """Does not wait until it has started."""
+        with inherited.collect() as descriptors:
+            program = pack_program(*self.program)
+            self.lifeline, theirs = socket.socketpair()
+            with theirs:
+                self.process = subprocess.Popen([sys.executable, "-I", "-S", guardian.__file__, inherited.directory or ""],
+                                                stdin=theirs.fileno(), stdout=subprocess.DEVNULL, start_new_session=True)
+            own = [memory_file(json.dumps(self.setup()).encode()), standard(1), standard(2), memory_file(program)]
+            try:
+                socket.send_fds(self.lifeline, [b"\0"], [*own, tracker(), *descriptors])
+            finally:
+                for fd in own:
+                    os.close(fd)
+
+    def setup(self) -> dict[str, Any]:
+        python = [sys.executable, *subprocess._args_from_interpreter_flags()]  # type: ignore[attr-defined]
+        command = " ".join(map(quoted, [*python, "-c", BOOT.format(ROOT), "@directory@"]))
+        return {"command": self.command,
+                "files": {"troupe.conf": "[Supervisor]\nStateDirectory=@directory@\n", "environment": environment(),
+                          GROUP + ".group": TASKS.format(command=command, size=self.size)}}
+
+    def connect(self) -> tuple[Client, int]:
+        try:
+            self.directory = os.fsdecode(self.lifeline.recv(PATH_MAX))
+            client = Client(os.path.join(self.directory, "socket"))
+            return client, client.group(GROUP)
+        except OSError as error:
+            words = self.lifeline.recv(guardian.WORDS_MAX).decode(errors="replace").strip()
+            raise RuntimeError(f"the supervisor has not started: {words}") from error
+
+    def close(self) -> None:
+        """Returns when nothing of it is left."""
+        try:
+            self.lifeline.send(b"\0")
+        except OSError:
+            pass  # it has ended before
+        self.lifeline.close()
+        self.process.wait()
+        if self.directory:
+            shutil.rmtree(self.directory, ignore_errors=True)  # the guardian has been killed
+
+    def abandon(self) -> None:
+        """In a child of fork(), whose copy of the lifeline would keep the supervisor alive."""
+        self.lifeline.close()
+        self.process.returncode = 0

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""How tasks and their ends travel: as pickles, by cloudpickle where pickle cannot and cloudpickle is installed."""
+import copyreg
+import importlib
+import io
+import pickle
+import sys
+import traceback
+from concurrent.futures import process
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+PROTOCOL = 5
+# Codes of rejected jobs: what the task raised, or why no task can run in this worker.
+RAISED, UNFIT = 1, 2
+
+loads = pickle.loads
+with_traceback: Any = process._ExceptionWithTraceback
+
+
+class WorkerDied(BrokenProcessPool):
+    """The process that did the task has ended; only this task has failed, and the executor goes on.
+
+    `reason` says how, in words; `signal` is the name of the signal that killed it ("SIGKILL") or None; `attempts` counts
+    the processes that the task has cost.
+    """
+
+    def __init__(self, reason: str, attempts: int = 1) -> None:
+        super().__init__(reason, attempts)
+        self.reason, self.attempts = reason, attempts
+        self.signal = reason.partition("killed by ")[2].partition(" ")[0] or None
+
+    def __str__(self) -> str:
+        return f"the worker process ended: {self.reason}" + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
+
+
+def by_value(value: object, error: Exception) -> bytes:
+    try:
+        cloudpickle = importlib.import_module("cloudpickle")
+    except ImportError:
+        raise error from None
+    try:
+        return bytes(cloudpickle.dumps(value, PROTOCOL))
+    except Exception:
+        raise error from None
+
+
+def dumps(value: object) -> bytes:
+    """With what multiprocessing can reduce, too: connections, sockets, partial functions."""
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, PROTOCOL)
+    pickler.dispatch_table = reducers
+    try:
+        pickler.dump(value)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        return by_value(value, error)
+    return buffer.getvalue()
+
+
+reducers: dict[type, Any] = {**copyreg.dispatch_table, **ForkingPickler._extra_reducers}  # type: ignore[attr-defined]
+
+
+def main_is_importable() -> bool:
+    """Whether a worker finds what was defined in __main__: not if that was typed in, or given by -c."""
+    main = sys.modules.get("__main__")
+    return getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
+
+
+def pack_call(call: tuple[Any, ...]) -> bytes:
+    function = call[0]
+    if getattr(function, "__module__", None) == "__main__" and not main_is_importable():
+        return by_value(call, pickle.PicklingError(f"{function!r} is in a __main__ that workers cannot import; "
+                                                   "put it into a file, or install cloudpickle"))
+    return dumps(call)
+
+
+def pack_exception(error: BaseException) -> bytes:
+    """With its traceback as the text of its cause, as ProcessPoolExecutor has it."""
+    try:
+        return dumps(with_traceback(error, error.__traceback__))
+    except BaseException as unfit:  # pylint: disable=broad-except
+        text = "".join(traceback.format_exception(error))
+        told = RuntimeError(f"an exception that cannot be pickled ({unfit!r}):\n{text}")
+        return dumps(with_traceback(told, None))

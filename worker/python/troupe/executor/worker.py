@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: MIT
+"""The program of the workers of an executor: `python3 -m troupe.executor.worker`.
+
+As the command of a group of a running trouped it takes tasks from any executor; each brings along what its program
+needs. With a directory as argument it belongs to the one executor whose private supervisor lives there.
+"""
+import contextlib
+import logging
+import mmap
+import os
+import socket
+import sys
+from collections.abc import Callable
+from multiprocessing import process, resource_tracker, spawn
+from typing import Any
+
+from troupe._troupe import Job, Worker
+from troupe.executor import inherited
+from troupe.executor.tasks import RAISED, UNFIT, dumps, loads, pack_exception
+
+
+class Program:
+    """What a task finds: the modules of the program that sent it, and what its initializer did."""
+
+    def __init__(self, packed: Any) -> None:
+        self.problem = b""
+        self.max_tasks = 0
+        try:
+            self.enter(packed)
+        except BaseException as error:  # pylint: disable=broad-except
+            logging.getLogger("concurrent.futures").critical("Exception in initializer:", exc_info=True)
+            self.problem = pack_exception(error)
+        self.main, self.path = sys.modules["__main__"], sys.path
+
+    def resume(self) -> None:
+        """After tasks of another program."""
+        sys.modules["__main__"] = sys.modules["__mp_main__"] = self.main
+        sys.path = self.path
+
+    def enter(self, packed: Any) -> None:
+        preparation, self.max_tasks, initializer = loads(packed)
+        current = process.current_process()
+        current._inheriting = True  # type: ignore[attr-defined]
+        try:
+            spawn.prepare(preparation)
+            function, arguments = loads(initializer)
+        finally:
+            del current._inheriting  # type: ignore[attr-defined]
+        if function is not None:
+            function(*arguments)
+
+
+def perform(job: Job, packed: Any) -> None:
+    try:
+        function, arguments, keywords = loads(packed)
+        value = dumps(function(*arguments, **keywords))
+    except BaseException as error:  # pylint: disable=broad-except
+        job.reject(RAISED, pack_exception(error))
+    else:
+        job.succeed(value)
+
+
+def shared() -> Callable[[Job], None]:
+    """For tasks of many programs. Each program is entered once, in each worker."""
+    programs: dict[bytes, Program] = {}
+    current: Program | None = None
+
+    def handle(job: Job) -> None:
+        nonlocal current
+        packed, call = loads(job.payload)
+        program = programs.get(packed)
+        if program is None:
+            program = programs[packed] = Program(packed)
+        elif program is not current:
+            program.resume()
+        current = program
+        if program.problem:
+            job.reject(UNFIT, program.problem)
+        else:
+            perform(job, call)
+
+    return handle
+
+
+def private(directory: str) -> tuple[Callable[[Job], None], int]:
+    """For one program, which is entered before the first task. Also returns after how many tasks to end."""
+    standard_output, standard_error, program_file, tracker, *others = receive(directory)
+    for fd, standard in ((standard_output, 1), (standard_error, 2)):
+        os.dup2(fd, standard)
+        os.close(fd)
+    resource_tracker._resource_tracker._fd = tracker  # type: ignore[attr-defined]
+    inherited.received[:] = others
+    inherited.directory = directory
+    with mmap.mmap(program_file, 0, access=mmap.ACCESS_READ) as packed:
+        program = Program(packed)
+    os.close(program_file)
+
+    def refuse(job: Job) -> None:
+        job.reject(UNFIT, program.problem)
+
+    def handle(job: Job) -> None:
+        perform(job, job.payload)
+
+    return refuse if program.problem else handle, program.max_tasks
+
+
+def receive(directory: str) -> list[int]:
+    with socket.socket(socket.AF_UNIX) as doorway:
+        doorway.connect(os.path.join(directory, "descriptors"))
+        _, descriptors, _, _ = socket.recv_fds(doorway, 1, inherited.DESCRIPTORS_MAX)
+    for fd in descriptors:
+        os.set_inheritable(fd, False)
+    return descriptors
+
+
+def main(arguments: list[str]) -> None:
+    worker = Worker()
+    handle, max_tasks = private(arguments[0]) if arguments else (shared(), 0)
+    process.current_process().name = worker.name
+    if max_tasks == 0:
+        worker.run(handle)
+        return
+    worker.on_job(handle)
+    with contextlib.suppress(OSError):  # it is to stop
+        while max_tasks > 0:
+            max_tasks -= worker.turn()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
