@@ -20,6 +20,7 @@ LIBEXECDIR ?= $(PREFIX)/libexec/troupe
 MULTIARCH ?= $(shell $(CC) -print-multiarch 2>/dev/null)
 LIBDIR ?= $(PREFIX)/lib$(if $(MULTIARCH),/$(MULTIARCH))
 INCLUDEDIR ?= $(PREFIX)/include
+PYTHONDIR ?= $(PREFIX)/lib/python3/dist-packages
 MANDIR ?= $(PREFIX)/share/man
 DOCDIR ?= $(PREFIX)/share/doc/troupe
 # Where systemd looks, whatever the multiarch directory is.
@@ -70,6 +71,8 @@ WEB := $(filter-out %/main.c,$(call below,supervisor/web,*.c))
 WORKER := $(filter-out worker/exec/% worker/examples/% worker/python/%,$(call below,worker,*.c))
 # The extension for Python keeps to the stable ABI, so any headers will do; without them it is left out.
 PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(lastword $(sort $(wildcard /usr/include/python3*/Python.h))))
+# Which has Debian's setuptools and wheel.
+DEBIAN_PYTHON ?= /usr/bin/python3
 PYTHON_MODULE := $(if $(PYTHON_INCLUDE),$(wildcard worker/python/module/*.c))
 PYTHON_FILES := $(shell find worker/python/troupe -name '*.py' -o -name '*.pyi' -o -name py.typed)
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
@@ -318,9 +321,13 @@ run: deps
 	+@$(again) all
 	@$(TESTS_ENVIRONMENT) worker/examples/run $(DIR)
 
+# The package in build/python, and a wheel in build/wheel.
 python: deps
-	$(if $(PYTHON_MODULE),,$(error Python's headers are missing: install python3-dev))
+	@.ci/deps python3-dev python3-setuptools python3-wheel
 	+@$(again) python-package
+	$(call say,WHEEL,$(BUILD)/wheel)
+	$(Q)install -m 644 worker/python/setup.py $(BUILD)/python
+	$(Q)cd $(BUILD)/python && TROUPE_VERSION='$(VERSION)' $(DEBIAN_PYTHON) setup.py --quiet bdist_wheel --dist-dir ../wheel
 
 .PHONY: python-package
 python-package: $(if $(PYTHON_MODULE),$(BUILD)/python/troupe/_troupe.abi3.so \
@@ -463,7 +470,7 @@ bench-instructions: deps
 	@$(TESTS_ENVIRONMENT) tests/bench/instructions.py
 
 bench-deps:
-	@.ci/deps beanstalkd redis-server gearman-job-server nats-server libzmq3-dev runit s6 supervisor linux-perf valgrind
+	@.ci/deps beanstalkd redis-server python3-celery python3-rq gearman-job-server nats-server libzmq3-dev runit s6 supervisor linux-perf valgrind
 
 .PHONY: bench-programs
 bench-programs: $(call program,$(BENCHES))
@@ -511,6 +518,8 @@ INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade,$(LIBEXECDIR)) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
+	$(if $(PYTHON_MODULE),$(call install_all,644,$(BUILD)/python/troupe/_troupe.abi3.so,$(PYTHONDIR)/troupe) \
+		$(foreach file,$(PYTHON_FILES),644:$(file):$(PYTHONDIR)/$(file:worker/python/%=%))) \
 	$(call install_all,644,worker/troupe.h worker/troupe-actor.h worker/troupe-query.h,$(INCLUDEDIR)) \
 	$(call install_all,in,README.md,$(DOCDIR)) \
 	$(call install_all,644,CHANGELOG.md LICENSE,$(DOCDIR)) \
@@ -527,7 +536,7 @@ INSTALLED = \
 	644:$(COMPLETION)/_troupectl:$(PREFIX)/share/zsh/vendor-completions/_troupectl \
 	644:$(COMPLETION)/troupectl.fish:$(PREFIX)/share/fish/vendor_completions.d/troupectl.fish
 
-install: all
+install: all python-package
 	@$(MAKE) --no-print-directory install-files
 
 # Of what has been built, as it is.
@@ -551,7 +560,7 @@ uninstall:
 		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
 deb-deps: deps
-	@.ci/deps build-essential debhelper systemd
+	@.ci/deps build-essential debhelper dh-python dpkg-dev python3-dev systemd
 
 # Debian packages of this tree. VERSION= gives them, and the programs, another version.
 deb: deb-deps
@@ -564,7 +573,7 @@ help:
 	@echo 'make run            see it work: real files through workers that crash (DIR=/usr/share/doc)'
 	@echo 'make check          unit, stress and end-to-end tests (TESTS= chooses)'
 	@echo 'make check-unit check-stress check-e2e'
-	@echo 'make python         the package troupe for Python, in build/python'
+	@echo 'make python         the package troupe for Python, in build/python, and a wheel'
 	@echo 'make check-python   its tests'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
