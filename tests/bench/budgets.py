@@ -72,6 +72,7 @@ TRIP = "round-trip"
 APART = "round-trip-apart"
 FLOOR = "floor: four hops"
 HAND = "Troupe, 64 in hand"
+EXECUTOR = "troupe.Executor"
 CELL = "Troupe, the same cell beside idle ones"
 
 
@@ -191,6 +192,12 @@ BUDGETS = [
         "workers", "Troupe, N idle beside it", "Troupe, N idle beside it", "server_cpu_us_per_job", 1000, 1)),
     Budget("troupectl status of 1000 workers, whole process", "<=", 20,
            value("status", "troupectl status, 1000 workers", "p50_ms"), "ms"),
+    *(Budget(f"troupe.Executor, {what}, to {peer}", ">=", target, faster) for what, measure, metric, point in
+      (("one by one", "python-round-trip", "p50_us", None), ("256 in flight", "python-window", "jobs_per_s", 256))
+      for peer, target in (("Python ProcessPoolExecutor", 5), ("Celery", 10))
+      for faster in [ratio(measure, *[peer, EXECUTOR] if point is None else [EXECUTOR, peer], metric, point)]),
+    Budget("a worker in Python, to one in C", ">=", 0.3,
+           ratio("python-worker", "worker in Python", "worker in C", "jobs_per_s", 256)),
     Budget("the socket's answer under full load, p99", "<=", 10, value("status", "Troupe: socket, full load", "p99_ms"),
            "ms"),
 ]

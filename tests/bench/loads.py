@@ -111,7 +111,7 @@ class Tell(troupe_daemon.Daemon):
 
 
 class PythonPool:
-    def __init__(self, kind, workers=1):
+    def __init__(self, kind="", workers=1):
         self.kind, self.workers = kind, workers
 
     def missing(self):
@@ -124,8 +124,59 @@ class PythonPool:
         pass
 
     def load(self, what, count, size, _result, *window):
-        return ["python3", f"{programs.TOP}/tests/bench/peers/pools.py", self.kind, what, str(count), str(size),
-                *(str(number) for number in window), *([str(self.workers)] if window else [])]
+        return programs.python(f"{programs.TOP}/tests/bench/peers/pools.py", self.kind, what, count, size, *window,
+                               *([self.workers] if window else []))
+
+
+class TroupeExecutor(PythonPool):
+    def __init__(self, workers=1):
+        super().__init__("troupe", workers)
+
+    def missing(self):
+        return programs.absent_module("troupe._troupe", "python3-dev, then make python")
+
+
+class PythonQueue(servers.Redis):
+    """Tasks of Python that go through redis."""
+    module = package_of_module = None
+
+    def missing(self):
+        return super().missing() or programs.absent_module(self.module, self.package_of_module)
+
+    def start_workers(self):
+        for command in self.worker_commands():
+            self.started.append(programs.start(command, cwd=self.directory))
+
+    def load(self, *arguments):
+        return PythonPool(f"{self.module}@{self.port}", self.workers).load(*arguments)
+
+
+class Celery(PythonQueue):
+    module, package_of_module = "celery", "python3-celery"
+
+    def worker_commands(self):
+        yield ["env", f"BENCH_REDIS={self.port}", "C_FORCE_ROOT=1",
+               *programs.python("-m", "celery", "-A", "celery_echo", "worker", "--concurrency", self.workers)]
+
+
+class Rq(PythonQueue):
+    module, package_of_module = "rq", "python3-rq"
+
+    def worker_commands(self):
+        for _ in range(self.workers):
+            yield programs.python("-m", "rq.cli", "worker", "--url", f"redis://127.0.0.1:{self.port}")
+
+
+class PythonWorker(Troupe):
+    """A worker in Python under the load of the client in C."""
+
+    def __init__(self, workers=1, depth=1):
+        super().__init__(workers, depth)
+        command = f"{programs.PYTHON or 'python3'} {programs.TOP}/tests/bench/troupe/echo.py"
+        self.groups["echo"] = troupe_daemon.group(command, Group={"Environment": f"PYTHONPATH={programs.BUILD}/python"},
+                                                  Pool={"Size": workers, "Prefetch": depth})
+
+    missing = TroupeExecutor.missing
 
 
 class LoadSubject(rounds.Subject):

@@ -31,6 +31,24 @@ def product(name):
     return os.path.join(BUILD, name)
 
 
+# Debian's, for which the peers are packaged; "" where it is missing.
+PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else ""
+
+
+def python(*arguments):
+    """The command of a Python that has the package troupe and the peers' programs, and finds trouped."""
+    paths = f"{BUILD}/python:{TOP}/tests/bench/peers"
+    return ["env", f"PYTHONPATH={paths}", f"PATH={BUILD}:{os.environ.get('PATH', os.defpath)}", PYTHON or "python3",
+            *map(str, arguments)]
+
+
+def absent_module(name, package):
+    """None, or the line that says what to install."""
+    if subprocess.run(python("-c", f"import {name}"), capture_output=True, check=False).returncode == 0:
+        return None
+    return f"the module {name} is missing: package {package}"
+
+
 def absent(command, package):
     """None, or the line that says what to install."""
     places = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin"

@@ -49,13 +49,16 @@ class Server:
         try:
             self.started = [programs.start([self.command, *self.arguments(self.port)], cwd=self.directory)]
             self.connect()
-            for _ in range(self.workers):
-                self.started.append(programs.start_ready(self.load("work", self.depth, self.result_max)))
+            self.start_workers()
             programs.run(*self.load("round-trip", 20, 64, self.result_max), limit=20)
         except BaseException:
             self.__exit__()
             raise
         return self
+
+    def start_workers(self):
+        for _ in range(self.workers):
+            self.started.append(programs.start_ready(self.load("work", self.depth, self.result_max)))
 
     def __exit__(self, *_):
         for process in reversed(self.started):

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Python's own pools under the same work.
+"""Pools and queues of Python under the same work.
 
-    pools.py pool|executor round-trip COUNT BYTES
-    pools.py pool|executor window COUNT BYTES WINDOW WORKERS
+    pools.py KIND round-trip COUNT BYTES
+    pools.py KIND window COUNT BYTES WINDOW WORKERS
 
+KIND: pool, executor (of Python), troupe (its executor), celery@PORT, rq@PORT (whose workers and redis run already).
 Prints one JSON object, as the programs in C do.
 """
 import collections
 import concurrent.futures
+import contextlib
 import json
 import multiprocessing
 import statistics
@@ -53,21 +55,58 @@ def window(submit, count, size, in_flight):
     return {"count": count, "seconds": seconds, "jobs_per_s": count / seconds, "bytes_per_s": count * size / seconds}
 
 
+@contextlib.contextmanager
+def pool(workers):
+    with multiprocessing.Pool(workers) as opened:
+        yield lambda data: opened.apply_async(echo, (data,)).get
+
+
+@contextlib.contextmanager
+def executor(workers, kind=concurrent.futures.ProcessPoolExecutor):
+    with kind(workers) as opened:
+        yield lambda data: opened.submit(echo, data).result
+
+
+def troupe(workers):
+    from troupe.executor import Executor
+    return executor(workers, Executor)
+
+
+@contextlib.contextmanager
+def celery(_, port):
+    import celery_echo
+    task = celery_echo.make(port)
+    yield lambda data: task.delay(data).get
+
+
+@contextlib.contextmanager
+def rq(_, port):
+    import redis
+    from rq import Queue
+    queue = Queue(connection=redis.Redis(port=int(port)))
+
+    def submit(data):
+        job = queue.enqueue("rq_echo.echo", data)
+
+        def wait():
+            while not (result := job.latest_result()):
+                time.sleep(0.001)
+            return result.return_value
+        return wait
+    yield submit
+
+
 def main():
-    kind, what, count, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    kind, _, port = sys.argv[1].partition("@")
+    what, count, size = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     workers = int(sys.argv[6]) if what == "window" else 1
-    if kind == "pool":
-        with multiprocessing.Pool(workers) as pool:
-            def submit(data):
-                return pool.apply_async(echo, (data,)).get
-            result = window(submit, count, size, int(sys.argv[5])) if what == "window" else \
-                round_trips(submit, count, size)
-    else:
-        with concurrent.futures.ProcessPoolExecutor(workers) as pool:
-            def submit(data):
-                return pool.submit(echo, data).result
-            result = window(submit, count, size, int(sys.argv[5])) if what == "window" else \
-                round_trips(submit, count, size)
+    opened = {"pool": pool, "executor": executor, "troupe": troupe, "celery": celery, "rq": rq}[kind]
+    with opened(workers, *([port] if port else [])) as submit:
+        submit(b"")()
+        if what == "window":
+            result = window(submit, count, size, int(sys.argv[5]))
+        else:
+            result = round_trips(submit, count, size)
     print(json.dumps(result))
 
 
