@@ -178,7 +178,7 @@ class Page(unittest.TestCase):
         self.browser.key("Enter")
         self.says("Attempt 1 failed")
         self.says("Ended: dead")
-        self.assertEqual(self.browser.evaluate("document.activeElement.id"), "content")
+        self.browser.until("document.activeElement.id === 'content'")
         self.fine()
 
     def test_M5_a_supervisor_that_restarts_is_said_and_found_again(self):

@@ -265,8 +265,9 @@ function onKey(event) {
   }
 }
 
-window.addEventListener('hashchange', async () => {
-  await open();
+window.addEventListener('hashchange', () => {
+  open();
+  // At once: later, somebody may have gone elsewhere with the keyboard.
   find('content').focus({preventScroll: true});
   window.scrollTo(0, 0);
 });
