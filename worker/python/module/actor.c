@@ -425,7 +425,7 @@ static PyMethodDef METHODS[] = {
      "on_message(callable): handles every message. None: handled; NotImplemented: not; or what "
      "Message.fail() returned."},
     {"on_restart", METHOD(on_restart), METH_O,
-     "on_restart(callable): called once after each crash or upgrade of the supervisor."},
+     "on_restart(callable): called once after each crash of the supervisor."},
     {"turn", METHOD(turn), METH_VARARGS, "turn(timeout=None): handles at most one message."},
     {"unstash_all", METHOD(unstash_all), METH_NOARGS, "unstash_all(): returns their number."},
     {"lookup", METHOD(lookup), METH_VARARGS, "lookup(address): the reference of an actor."},

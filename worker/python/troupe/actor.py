@@ -203,8 +203,8 @@ class Actor(Messages):
 
     def restarted(self) -> None:
         """
-        Is called after each crash or upgrade of the supervisor. After a crash, names, subscriptions and timers are gone:
-        started() makes them anew. After an upgrade, timers go on, so an actor that sets some cancels them first.
+        Is called after each crash of the supervisor. Names, subscriptions and timers are gone: started() makes them anew.
+        An upgrade keeps all of these.
         """
         self.started()
 
