@@ -248,11 +248,15 @@ int attachment_wait_restore_row(const struct group_context *context, struct save
     struct attachment *attachment = get_attachment(context, row);
     struct protocol_by_id wanted = {.cookie = saved_get_number(row)};
     const enum wait wait = (enum wait)saved_get_below(row, _WAIT_N - 1);
+    int r;
 
     get_id(row, &wanted.id);
     if (row->damaged || !found[wait])
         return -EBADMSG;
-    return attachment ? attachment_search(attachment, &wanted, found[wait]) : 0;
+    if (!attachment)
+        return 0;
+    r = attachment_search(attachment, &wanted, found[wait]);
+    return r < 0 ? refuse_lost(attachment, wanted.cookie) : r;
 }
 
 /* Makes a job that is in no cell, and cannot be found. Returns 0 or -ENOMEM. */

@@ -163,8 +163,7 @@ static void wake_eventfd(struct loop *loop, int fd)
     if (!sqe)
         return wake_eventfd_wake(fd);
     io_uring_prep_write(sqe, fd, &one, sizeof(one), 0);
-    /* By a thread of the kernel, which may wait. */
-    sqe->flags |= loop->ring.quiet_success | IOSQE_ASYNC;
+    sqe->flags |= loop->ring.quiet_success;
     sqe->user_data = 0;
     /* At once: the owner may close the descriptor in this turn, and its number may be reused before
      * the turn's submission. */

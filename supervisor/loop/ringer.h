@@ -11,7 +11,7 @@
 
 struct ringer {
     aio_context_t context; /* 0 = there is none */
-    bool tried;            /* to make one */
+    bool refused;          /* there never will be one */
     int file;              /* to be read from: empty */
 };
 
@@ -19,7 +19,7 @@ struct ringer {
 void ringer_init(struct ringer *ringer);
 void ringer_deinit(struct ringer *ringer);
 
-/* False where the kernel has no AIO or a filter forbids it. */
+/* False where the kernel has no AIO, a filter forbids it, or others have used it up. */
 bool ringer_works(struct ringer *ringer);
 
 /* Adds one to the eventfd, unless it is full, which wakes as well. The descriptor may be closed

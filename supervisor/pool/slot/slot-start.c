@@ -332,6 +332,7 @@ void slot_begin_worker(struct slot *slot)
 {
     slot->worker.came_up = false;
     slot->worker.jobs_done = 0;
+    slot->worker.silent_until = 0;
     slot->worker.kill_reason = DEATH_EXIT;
     slot->worker.signalled = false;
     slot->worker.lost = slot->worker.feigned = false;
