@@ -15,7 +15,7 @@ from troupe import LIMIT, TOP
 PROGRAM, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 ALERTS = os.path.join(TOP, "units", "monitoring", "troupe-alerts.yml")
 CONFIGURATION = """
-global: {{scrape_interval: 200ms, evaluation_interval: 200ms}}
+global: {{scrape_interval: 1s, evaluation_interval: 1s}}
 rule_files: [{rules}]
 scrape_configs:
   - job_name: troupe
@@ -24,7 +24,7 @@ scrape_configs:
 
 
 class Prometheus:
-    """Scrapes `target` and evaluates the alert rules five times a second. Ends with the test."""
+    """Scrapes `target` and evaluates the alert rules every second. Ends with the test."""
 
     def __init__(self, test, target):
         self.test = test
@@ -67,8 +67,8 @@ class Prometheus:
         with urllib.request.urlopen(url, timeout=LIMIT) as answer:
             return json.load(answer)["data"]
 
-    def query(self, expression):
-        """Maps the labels of each series, as sorted pairs without the name, to its value."""
-        answer = self.ask("query", query=expression)
+    def query(self, expression, at=None):
+        """Maps the labels of each series, as sorted pairs without the name, to its value, at that time or now."""
+        answer = self.ask("query", query=expression, **({} if at is None else {"time": f"{at:.3f}"}))
         return {tuple(sorted((k, v) for k, v in series["metric"].items() if k != "__name__")): float(series["value"][1])
                 for series in answer["result"]}
