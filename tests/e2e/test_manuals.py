@@ -64,7 +64,7 @@ class Manuals(TestCase):
             self.assertEqual(len(file.readlines()), sum(len(files) for _, _, files in os.walk(os.path.join(TOP, "units"))))
 
     def test_M11_configurations(self):
-        s = self.supervisor()
+        s = self.started({"digest": DIGEST})
         kinds = {"Supervisor": "troupe.conf", "Exchange": "orders.exchange", "Group": "some.group"}
         n = 0
         for page in "troupe.group.5", "troupe.conf.5", "troupe.exchange.5", "troupe-exec.1":
