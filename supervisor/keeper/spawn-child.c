@@ -176,8 +176,8 @@ static void set_up_user(const struct spawn_child *child)
     };
     const struct sandbox *sandbox = options->sandbox ? options->sandbox : &standard;
     int r = sandbox->bounding != UINT64_MAX ? sandbox_limit_capabilities(sandbox->bounding) : 0;
-    if (r == -EPERM && sandbox->no_new_privileges)
-        r = 0; /* without CAP_SETPCAP, no_new_privs alone protects */
+    if (r == -EPERM && sandbox->no_new_privileges && (ordinary || geteuid() != 0))
+        r = 0; /* without CAP_SETPCAP, no_new_privs alone protects, unless the user is root */
     if (r == 0 && sandbox->ambient && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
         r = -errno;
     if (r == 0 && options->set_user)

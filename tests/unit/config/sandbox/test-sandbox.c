@@ -62,7 +62,7 @@ static int try_getpid(void)
 
 static int try_sync(void)
 {
-    return error_of(syscall(SYS_sync));
+    return syscall(SYS_fdatasync, -1) < 0 && errno == EBADF ? 0 : error_of(-1);
 }
 
 static int try_personality(void)
@@ -82,9 +82,9 @@ static int try_mount(void)
 
 START_TEST(a_list_allows_its_calls_and_what_every_program_needs)
 {
-    ck_assert_int_eq(probe_in("SystemCallFilter=sync\n", try_sync), 0);
-    ck_assert_int_eq(probe_in("SystemCallFilter=sync\n", try_getpid), 0);
-    ck_assert_int_eq(probe_in("SystemCallFilter=sync\n", try_personality), -SIGSYS);
+    ck_assert_int_eq(probe_in("SystemCallFilter=fdatasync\n", try_sync), 0);
+    ck_assert_int_eq(probe_in("SystemCallFilter=fdatasync\n", try_getpid), 0);
+    ck_assert_int_eq(probe_in("SystemCallFilter=fdatasync\n", try_personality), -SIGSYS);
     ck_assert_int_eq(probe_in("SystemCallFilter=@sync\n", try_sync), 0);
     ck_assert_int_eq(probe_in("SystemCallFilter=@sync\n", try_personality), -SIGSYS);
 }
@@ -101,9 +101,10 @@ END_TEST
 
 START_TEST(a_list_with_a_tilde_forbids_its_calls)
 {
-    ck_assert_int_eq(probe_in("SystemCallFilter=~sync personality\n", try_sync), -SIGSYS);
-    ck_assert_int_eq(probe_in("SystemCallFilter=~sync personality\n", try_personality), -SIGSYS);
-    ck_assert_int_eq(probe_in("SystemCallFilter=~sync\n", try_personality), 0);
+    ck_assert_int_eq(probe_in("SystemCallFilter=~fdatasync personality\n", try_sync), -SIGSYS);
+    ck_assert_int_eq(probe_in("SystemCallFilter=~fdatasync personality\n", try_personality),
+                     -SIGSYS);
+    ck_assert_int_eq(probe_in("SystemCallFilter=~fdatasync\n", try_personality), 0);
 }
 END_TEST
 
@@ -111,7 +112,7 @@ START_TEST(later_lines_add_or_take_away)
 {
     static const char allow[] = "SystemCallFilter=@sync\nSystemCallFilter=personality\n";
     static const char take[] = "SystemCallFilter=@system-service\nSystemCallFilter=~@sync\n";
-    static const char give[] = "SystemCallFilter=~@sync personality\nSystemCallFilter=sync\n";
+    static const char give[] = "SystemCallFilter=~@sync personality\nSystemCallFilter=fdatasync\n";
 
     ck_assert_int_eq(probe_in(allow, try_sync), 0);
     ck_assert_int_eq(probe_in(allow, try_personality), 0);
@@ -125,13 +126,13 @@ END_TEST
 START_TEST(a_forbidden_call_fails_with_the_error_that_is_wanted)
 {
     static const char keys[] = "SystemCallErrorNumber=EPERM\n"
-                               "SystemCallFilter=~sync:ENOTTY personality mount:kill\n";
+                               "SystemCallFilter=~fdatasync:ENOTTY personality mount:kill\n";
 
     ck_assert_int_eq(probe_in(keys, try_sync), ENOTTY);
     ck_assert_int_eq(probe_in(keys, try_personality), EPERM);
     ck_assert_int_eq(probe_in(keys, try_mount), -SIGSYS);
-    ck_assert_int_eq(probe_in("SystemCallFilter=@sync\nSystemCallFilter=~sync:ENOTTY\n", try_sync),
-                     ENOTTY);
+    ck_assert_int_eq(
+        probe_in("SystemCallFilter=@sync\nSystemCallFilter=~fdatasync:ENOTTY\n", try_sync), ENOTTY);
     ck_assert_int_eq(probe_in("SystemCallErrorNumber=71\nSystemCallFilter=@sync\n", try_mount), 71);
 }
 END_TEST
@@ -152,7 +153,7 @@ static int try_foreign_call(void)
 START_TEST(calls_of_another_architecture_end_the_process)
 {
 #ifdef __x86_64__
-    if (try_foreign_call() != 0) {
+    if (probe_in("UMask=0077\n", try_foreign_call) != 0) {
         printf("skipped: this kernel has no calls of another architecture\n");
         return;
     }
