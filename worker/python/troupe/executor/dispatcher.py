@@ -23,12 +23,14 @@ from functools import partial
 from typing import Any, Protocol
 
 from troupe._troupe import Client, Result
-from troupe.executor.tasks import UNFIT, WorkerDied, loads
+from troupe.executor.tasks import TIRED, UNFIT, WorkerDied, loads
 
 PATIENCE = 0.001  # seconds for which a thread that waits for a result does the work of the background thread
 WINDOW_MAX = 1024  # tasks given to the supervisor, which the executor can no longer cancel
 RETRY_SEC = 0.001
 FULL_MS = 10  # until the next try when the ring is full
+# A task that several workers in a row were given when they had done their last one counts as tried. It has not begun.
+TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
 LOOK_MS, LOOKS = 1, 20  # between looks, and how many after the last thread that has waited
 
 
@@ -52,7 +54,7 @@ class Future(concurrent.futures.Future[Any]):
             self.dispatcher.call_back(super()._invoke_callbacks)  # type: ignore[misc]
 
 
-Task = tuple[int, Future, bytes]
+Task = tuple[int, Future, bytes, int]  # cookie, its end, pickle, how often workers were tired of it
 
 dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 
@@ -83,7 +85,7 @@ class Dispatcher:
         self.settling = threading.Lock()
         self.cookies = itertools.count(1)
         self.waiting: collections.deque[Task] = collections.deque()
-        self.running: dict[int, Future] = {}
+        self.running: dict[int, Task] = {}
         self.arrived: collections.deque[Result] = collections.deque()
         self.callbacks: collections.deque[Any] = collections.deque()
         self.window = self.window_min = size + 1
@@ -95,6 +97,10 @@ class Dispatcher:
         self.thread: threading.Thread | None = None
 
     # ---- any thread ----
+
+    def __del__(self) -> None:
+        self.bell.close()
+        self.ear.close()
 
     def hang_bell(self) -> None:
         """The background thread hears it with `ear`."""
@@ -118,7 +124,7 @@ class Dispatcher:
     def submit(self, future: Future, packed: bytes) -> None:
         with self.gate:
             self.begin()
-            self.waiting.append((next(self.cookies), future, packed))
+            self.waiting.append((next(self.cookies), future, packed, 0))
         client = self.client
         if client is not None and self.flying() < self.window:
             if self.attended:
@@ -137,7 +143,7 @@ class Dispatcher:
 
     def cancel(self) -> None:
         """What has not been sent, nor would have been if workers had been there."""
-        for _, future, _ in list(self.waiting)[max(self.window - self.flying(), 0):]:
+        for _, future, _, _ in list(self.waiting)[max(self.window - self.flying(), 0):]:
             future.cancel()
         self.wake()
 
@@ -149,7 +155,8 @@ class Dispatcher:
         """In a child of fork(). Nothing of the parent's is touched."""
         self.gate, self.using, self.settling = threading.Lock(), threading.Lock(), threading.Lock()
         self.client = self.thread = None
-        self.hang_bell()  # the other one is the parent's
+        self.__del__()  # the bell is the parent's
+        self.hang_bell()
         self.broken = RuntimeError("it belongs to the process that this one was forked from")
         self.waiting.clear()
         self.running.clear()
@@ -229,12 +236,12 @@ class Dispatcher:
 
     def send(self, client: Client) -> None:
         while self.waiting and self.flying() < self.window:
-            cookie, future, packed = self.waiting[0]
+            cookie, future, packed, _ = self.waiting[0]
             if cookie not in self.running:
                 if not (future.running() or future.set_running_or_notify_cancel()):
                     del self.waiting[0]
                     continue
-                self.running[cookie] = future
+                self.running[cookie] = self.waiting[0]
                 try:
                     client.submit(self.group, packed, cookie, max_retries=self.retries, wait=None, backoff_min=RETRY_SEC)
                 except BlockingIOError:
@@ -254,8 +261,14 @@ class Dispatcher:
                     del self.arrived[0]
 
     def end(self, result: Result) -> None:
-        future = self.running.get(result.cookie)
-        if future is None:
+        task = self.running.get(result.cookie)
+        if task is None:
+            return
+        _, future, packed, tired = task
+        if result.end == "dead" and result.reason == TIRED_REASON and tired < TIRED_MAX:
+            self.waiting.append((next(self.cookies), future, packed, tired + 1))
+            self.running.pop(result.cookie, None)
+            self.wake()
             return
         try:
             value, error = self.outcome(result)
@@ -294,8 +307,8 @@ class Dispatcher:
         waiting, running = list(self.waiting), list(self.running.values())
         self.waiting.clear()
         self.running.clear()
-        for future in [future for _, future, _ in waiting if future.set_running_or_notify_cancel()] + running:
-            if not future.done():
+        for _, future, _, _ in waiting + running:
+            if not future.done() and (future.running() or future.set_running_or_notify_cancel()):
                 future.set_exception(broken_by(error))
         self.wake()
 

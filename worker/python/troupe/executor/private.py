@@ -27,6 +27,7 @@ ExecStart={command}
 EnvironmentFile=@directory@/environment
 [Pool]
 Size={size}
+MaxJobs={max_jobs}
 [Jobs]
 MaxRetries=0
 TimeoutSec=infinity
@@ -112,7 +113,8 @@ class Supervisor:
         command = " ".join(map(quoted, [*python, "-c", BOOT.format(ROOT), "@directory@"]))
         return {"command": self.command,
                 "files": {"troupe.conf": "[Supervisor]\nStateDirectory=@directory@\n", "environment": environment(),
-                          GROUP + ".group": TASKS.format(command=command, size=self.size)}}
+                          GROUP + ".group": TASKS.format(command=command, size=self.size,
+                                                          max_jobs=int(self.program[2] == 1))}}
 
     def connect(self) -> tuple[Client, int]:
         try:

@@ -14,6 +14,7 @@ from typing import Any
 PROTOCOL = 5
 # Codes of rejected jobs: what the task raised, or why no task can run in this worker.
 RAISED, UNFIT = 1, 2
+TIRED = 125  # the exit status of a worker that has done all tasks that it may do
 
 loads = pickle.loads
 with_traceback: Any = process._ExceptionWithTraceback

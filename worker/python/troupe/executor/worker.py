@@ -16,7 +16,7 @@ from typing import Any
 
 from troupe._troupe import Job, Worker
 from troupe.executor import inherited
-from troupe.executor.tasks import RAISED, UNFIT, dumps, loads, pack_exception
+from troupe.executor.tasks import RAISED, TIRED, UNFIT, dumps, loads, pack_exception
 
 
 class Program:
@@ -124,6 +124,7 @@ def main(arguments: list[str]) -> None:
     with contextlib.suppress(OSError):  # it is to stop
         while max_tasks > 0:
             max_tasks -= worker.turn()
+        sys.exit(TIRED)
 
 
 if __name__ == "__main__":
