@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """CPython's own tests of process executors, with troupe.Executor: see cpython_cases.py.
 
-They are run by a Python that has its `test` package, which Debian has in libpython3.11-testsuite.
+They are run by a Python that has its `test` package, which Debian has in libpython3.11-testsuite. Other versions of Python
+have other tests.
 """
 import functools
 import os
@@ -13,7 +14,8 @@ import unittest
 import troupe_python
 
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpython_cases.py")
-PROBE = "import test.support.script_helper, test.test_concurrent_futures, _testcapi"
+PROBE = ("import sys, test.support.script_helper, test.test_concurrent_futures, _testcapi; "
+         "sys.exit(sys.version_info[:2] != (3, 11))")
 
 
 @functools.cache
@@ -32,7 +34,7 @@ class CPython(unittest.TestCase):
     def passes(self, case):
         python = complete_python()
         if not python:
-            self.skipTest("no Python here has its test package: install libpython3-testsuite")
+            self.skipTest("no Python 3.11 here has its test package: install libpython3.11-testsuite")
         with tempfile.TemporaryDirectory(prefix="troupe-python-") as directory:
             environment = {**os.environ, **troupe_python.ENVIRONMENT, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1",
                            "PATH": troupe_python.e2e.BUILD + ":" + os.environ.get("PATH", os.defpath)}
