@@ -283,6 +283,8 @@ class Dispatcher:
         else:
             future.set_result(value)
         self.running.pop(result.cookie, None)
+        if (self.closing or self.broken is not None) and not self.running:
+            self.wake()  # the background thread, which may wait for this alone
 
     @staticmethod
     def outcome(result: Result) -> tuple[Any, BaseException | None]:
