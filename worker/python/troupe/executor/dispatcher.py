@@ -175,9 +175,11 @@ class Dispatcher:
         came = True
         while came and not self.waiting and not future.done() and not self.using.locked():
             with self.using:
-                self.attended = True
-                came = self.attempt(self.take_one)
-                self.attended = False
+                try:
+                    self.attended = True
+                    came = self.attempt(self.take_one)
+                finally:
+                    self.attended = False
                 if came:
                     asleep, self.looks = self.looks == 0, LOOKS
                     if asleep:
@@ -254,11 +256,15 @@ class Dispatcher:
 
     def settle(self) -> None:
         """One thread at a time; the next one goes on where Ctrl-C has stopped it."""
-        while self.arrived and not self.settling.locked():
-            with self.settling:
-                while self.arrived:
-                    self.end(self.arrived[0])
-                    del self.arrived[0]
+        try:
+            while self.arrived and not self.settling.locked():
+                with self.settling:
+                    while self.arrived:
+                        self.end(self.arrived[0])
+                        del self.arrived[0]
+        except BaseException:
+            self.wake()
+            raise
 
     def end(self, result: Result) -> None:
         task = self.running.get(result.cookie)
