@@ -302,11 +302,13 @@ class Dispatcher:
         return (None, value) if result.end == "rejected" else (value, None)
 
     def call_back(self, callback: Any) -> None:
-        if self.thread is None or self.thread is threading.current_thread() or not self.thread.is_alive():
+        """Later, also in the background thread, which may hold locks here that a callback wants when it submits."""
+        if self.thread is None or not self.thread.is_alive():
             callback()
         else:
             self.callbacks.append(callback)
-            self.wake()
+            if self.thread is not threading.current_thread():
+                self.wake()
 
     def fail(self, error: BaseException) -> None:
         """The end of all tasks."""
@@ -327,6 +329,7 @@ class Dispatcher:
             client, self.group = self.place.connect()
         except BaseException as error:  # pylint: disable=broad-except
             self.fail(error)
+            self.call_all()
         else:
             self.attend_all(client)
         self.place.close()
@@ -337,6 +340,7 @@ class Dispatcher:
         poll.register(self.ear, select.POLLIN)
         self.client = client
         self.turn(self.exchange)
+        self.call_all()
         while not self.is_over():
             full = self.waiting and self.flying() < self.window
             told = bool(poll.poll(FULL_MS if full else LOOK_MS if self.looks > 0 else None))
@@ -344,11 +348,14 @@ class Dispatcher:
                 self.ear.recv(4096)
             if told or not self.attended:
                 self.turn(partial(self.look, told))
-            while self.callbacks:
-                self.callbacks.popleft()()
+            self.call_all()
         with self.using:
             self.client = None
             client.close()
+
+    def call_all(self) -> None:
+        while self.callbacks:
+            self.callbacks.popleft()()
 
     def look(self, told: bool, client: Client) -> bool:
         """The last look has the background thread told from then on. With the client locked, as whoever adds looks."""
