@@ -91,7 +91,7 @@ class Dispatcher:
         self.window = self.window_min = size + 1
         self.client: Client | None = None
         self.attended = self.closing = False
-        self.hang_bell()
+        self.bell: socket.socket | None = None
         self.looks = 0  # that are left; 0 = the background thread is told of every end
         self.broken: BaseException | None = None
         self.thread: threading.Thread | None = None
@@ -104,9 +104,10 @@ class Dispatcher:
 
     def hang_bell(self) -> None:
         """The background thread hears it with `ear`."""
-        self.bell, self.ear = socket.socketpair()
-        self.bell.setblocking(False)
+        bell, self.ear = socket.socketpair()
+        bell.setblocking(False)
         self.ear.setblocking(False)
+        self.bell = bell
 
     def begin(self) -> None:
         """Before each task, with the gate locked. The first one starts everything, while __main__ is still complete."""
@@ -117,6 +118,7 @@ class Dispatcher:
                                ("interpreter shutdown" if Dispatcher.interpreter_ends else "shutdown"))
         if self.thread is None:
             self.place.start()
+            self.hang_bell()
             dispatchers.add(self)
             self.thread = threading.Thread(target=self.run, name="troupe-executor")
             self.thread.start()
@@ -167,8 +169,9 @@ class Dispatcher:
 
     def wake(self) -> None:
         """The background thread. Not by the client: that tells a descriptor only between process() and next()."""
-        with contextlib.suppress(BlockingIOError):
-            self.bell.send(b"\0")
+        if self.bell is not None:
+            with contextlib.suppress(BlockingIOError):
+                self.bell.send(b"\0")
 
     def attend(self, future: Future) -> None:
         """Waits a moment for the end of a task. Not when others wait to be sent, which takes longer than that."""
