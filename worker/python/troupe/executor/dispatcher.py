@@ -117,11 +117,16 @@ class Dispatcher:
             raise RuntimeError("cannot schedule new futures after " +
                                ("interpreter shutdown" if Dispatcher.interpreter_ends else "shutdown"))
         if self.thread is None:
-            self.place.start()
             self.hang_bell()
+            self.place.start()
             dispatchers.add(self)
             self.thread = threading.Thread(target=self.run, name="troupe-executor")
-            self.thread.start()
+            try:
+                self.thread.start()
+            except (RuntimeError, MemoryError):
+                self.thread = None
+                self.place.close()
+                raise
 
     def submit(self, future: Future, packed: bytes) -> None:
         with self.gate:
@@ -252,7 +257,7 @@ class Dispatcher:
                 except BlockingIOError:
                     del self.running[cookie]
                     return
-                except (OSError, ValueError) as error:
+                except (OSError, ValueError, MemoryError) as error:
                     del self.running[cookie]
                     future.set_exception(error)
             del self.waiting[0]
@@ -281,7 +286,9 @@ class Dispatcher:
             return
         try:
             value, error = self.outcome(result)
-        except (Exception, SystemExit) as unfit:  # pylint: disable=broad-except
+        except BaseException as unfit:  # pylint: disable=broad-except
+            if isinstance(unfit, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+                raise
             value, error = None, unfit  # its pickle
         if result.end == "rejected" and result.code == UNFIT and error is not None:
             self.fail(error)
@@ -330,31 +337,33 @@ class Dispatcher:
     def run(self) -> None:
         try:
             client, self.group = self.place.connect()
+            self.attend_all(client)
         except BaseException as error:  # pylint: disable=broad-except
             self.fail(error)
             self.call_all()
-        else:
-            self.attend_all(client)
-        self.place.close()
+        finally:
+            self.place.close()
 
     def attend_all(self, client: Client) -> None:
         poll = select.poll()
         poll.register(client.fd(), select.POLLIN)
         poll.register(self.ear, select.POLLIN)
         self.client = client
-        self.turn(self.exchange)
-        self.call_all()
-        while not self.is_over():
-            full = self.waiting and self.flying() < self.window
-            told = bool(poll.poll(FULL_MS if full else LOOK_MS if self.looks > 0 else None))
-            with contextlib.suppress(BlockingIOError):
-                self.ear.recv(4096)
-            if told or not self.attended:
-                self.turn(partial(self.look, told))
+        try:
+            self.turn(self.exchange)
             self.call_all()
-        with self.using:
-            self.client = None
-            client.close()
+            while not self.is_over():
+                full = self.waiting and self.flying() < self.window
+                told = bool(poll.poll(FULL_MS if full else LOOK_MS if self.looks > 0 else None))
+                with contextlib.suppress(BlockingIOError):
+                    self.ear.recv(4096)
+                if told or not self.attended:
+                    self.turn(partial(self.look, told))
+                self.call_all()
+        finally:
+            with self.using:
+                self.client = None
+                client.close()
 
     def call_all(self) -> None:
         while self.callbacks:
