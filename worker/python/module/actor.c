@@ -52,10 +52,12 @@ static int actor_clear(struct actor *self)
 
 static void actor_dealloc(struct actor *self)
 {
+    PyTypeObject *cls = Py_TYPE((PyObject *)self);
+
     PyObject_GC_UnTrack(self);
     (void)actor_clear(self);
     PyObject_GC_Del(self);
-    Py_DECREF((PyObject *)type);
+    Py_DECREF((PyObject *)cls);
 }
 
 static bool is_open(const struct actor *self)

@@ -37,11 +37,13 @@ static void forget(struct future *self)
 
 static void future_dealloc(struct future *self)
 {
+    PyTypeObject *cls = Py_TYPE((PyObject *)self);
+
     forget(self);
     Py_XDECREF(self->then);
     Py_DECREF(self->owner);
     PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
+    Py_DECREF((PyObject *)cls);
 }
 
 static bool is_open(const struct future *self)

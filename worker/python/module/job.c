@@ -29,9 +29,11 @@ void job_end(PyObject *self)
 
 static void job_dealloc(struct job *self)
 {
+    PyTypeObject *cls = Py_TYPE((PyObject *)self);
+
     Py_DECREF(self->owner);
     PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
+    Py_DECREF((PyObject *)cls);
 }
 
 static bool is_in_hand(const struct job *self)

@@ -29,9 +29,11 @@ void message_end(PyObject *self)
 
 static void message_dealloc(struct message *self)
 {
+    PyTypeObject *cls = Py_TYPE((PyObject *)self);
+
     Py_DECREF(self->owner);
     PyObject_Free(self);
-    Py_DECREF((PyObject *)type);
+    Py_DECREF((PyObject *)cls);
 }
 
 static bool is_in_hand(const struct message *self)
