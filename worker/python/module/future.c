@@ -7,7 +7,8 @@ struct future {
     PyObject_HEAD struct troupe_future *future; /* NULL = dropped */
     PyObject *owner;
     struct gate *gate;
-    PyObject *then; /* a callable, until it has been called; holds a reference to this object */
+    unsigned waiting; /* calls of wait() that have not returned */
+    PyObject *then;   /* a callable, until it has been called; holds a reference to this object */
 };
 
 static PyTypeObject *type;
@@ -23,6 +24,7 @@ PyObject *future_new(struct troupe_future *future, PyObject *owner, struct gate 
     self->future = future;
     self->owner = Py_NewRef(owner);
     self->gate = gate;
+    self->waiting = 0;
     self->then = NULL;
     return (PyObject *)self;
 }
@@ -64,6 +66,10 @@ static PyObject *drop(struct future *self, PyObject *unused)
     PyObject *callable = self->then;
 
     (void)unused;
+    if (self->waiting > 0) {
+        PyErr_SetString(PyExc_RuntimeError, "a call of wait() has not returned");
+        return NULL;
+    }
     forget(self);
     self->then = NULL;
     if (callable)
@@ -108,11 +114,13 @@ static PyObject *await(struct future *self, PyObject *unused)
     (void)unused;
     if (!enter(self))
         return NULL;
+    self->waiting++;
     do {
         gate_unlock(self->gate);
         r = troupe_future_await_any(&self->future, 1, TROUPE_AWAIT_STASH, TROUPE_USEC_INFINITY);
         gate_lock(self->gate);
     } while ((r == -EINTR || r == -EAGAIN) && PyErr_CheckSignals() == 0);
+    self->waiting--;
     gate_leave(self->gate);
     if (PyErr_Occurred())
         return NULL;
