@@ -316,6 +316,39 @@ class Threads(TestCase):
                 print(wrong)
             """), "0\n")
 
+    def test_callbacks_may_submit(self):
+        """Also that of a task which cannot be sent."""
+        self.assertEqual(self.program("""
+            main:
+                submitted = queue.SimpleQueue()
+                with Executor(1, retries=2**32 - 1) as executor:
+                    for number in range(20):
+                        future = executor.submit(abs, number)
+                        future.add_done_callback(lambda _: submitted.put(executor.submit(abs, number)))
+                        error = future.exception(60)
+                        submitted.get(timeout=60).exception(60)
+                print(type(error).__name__)
+            """), "OSError\n")
+
+    def test_a_result_that_cannot_be_unpickled_ends_its_task_alone(self):
+        self.program("""
+            def leave(error):
+                raise error
+
+            class Bad:
+                def __init__(self, error):
+                    self.error = error
+
+                def __reduce__(self):
+                    return leave, (self.error,)
+
+            main:
+                with Executor(1) as executor:
+                    for error in GeneratorExit, KeyboardInterrupt, SystemExit, ValueError:
+                        assert type(executor.submit(Bad, error).exception(60)) is error
+                        assert executor.submit(abs, -1).result() == 1
+            """)
+
     def test_ends_that_no_thread_waits_for_are_noticed(self):
         """Whatever came before: threads that waited, or a time in which nothing happened."""
         self.program("""
@@ -522,8 +555,10 @@ class Ends(TestCase):
     def test_an_executor_without_tasks_starts_nothing(self):
         self.program("""
             main:
+                descriptors = os.listdir("/proc/self/fd")
                 with Executor(1):
                     assert os.listdir(os.environ["TMPDIR"]) == [] and threading.active_count() == 1
+                    assert os.listdir("/proc/self/fd") == descriptors
             """)
 
     def test_a_forked_child_can_use_none_and_keeps_none_alive(self):
