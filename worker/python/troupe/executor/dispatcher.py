@@ -99,8 +99,9 @@ class Dispatcher:
     # ---- any thread ----
 
     def __del__(self) -> None:
-        self.bell.close()
-        self.ear.close()
+        if self.bell is not None:
+            self.bell.close()
+            self.ear.close()
 
     def hang_bell(self) -> None:
         """The background thread hears it with `ear`."""
