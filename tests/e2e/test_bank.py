@@ -4,7 +4,7 @@ import os
 import subprocess
 from decimal import Decimal
 
-from troupe import LIMIT, TestCase, example, ini, limit
+from troupe import LIMIT, TestCase, ended, example, ini, limit
 
 BANK = example("bank")
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -30,6 +30,8 @@ class BankTestCase(TestCase):
                                           Pool={"Size": 1, "Cells": "by-key"}, **options))
         self.s.write("bank.group", ini(f"{BANK} serve-bank {self.vault}", Group=environment, Pool={"Size": 1}, **options))
         self.s.start()
+        self.loop_pidfd = os.pidfd_open(self.s.supervisor_pid)
+        self.addCleanup(os.close, self.loop_pidfd)
 
     def teller(self, *words):
         return subprocess.run([BANK, *words], capture_output=True, text=True, timeout=LIMIT,
@@ -46,10 +48,15 @@ class BankTestCase(TestCase):
         self.assertEqual((process.returncode, process.stdout), (1, ""), words)
         return process.stderr.strip()
 
+    def wait_supervisor_killed(self):
+        """The main process is killed, and the other one, which has the socket, follows it."""
+        self.s.wait_end()
+        self.assertTrue(ended(self.loop_pidfd, LIMIT))
+
     def wait_killed(self, step, whom):
         """Waits until it has reached the step; starts the supervisor again if it died."""
         if whom == "supervisor":
-            self.s.wait_end()
+            self.wait_supervisor_killed()
             self.s.start()
             self.assertFalse(os.path.exists(self.fault), f"nobody came to {step}")
         self.s.until(lambda: not os.path.exists(self.fault))
@@ -236,7 +243,7 @@ class Transfer(BankTestCase):
                 with open(self.fault, "w", encoding="ascii") as file:
                     file.write(f"{step} supervisor")
                 self.teller("transfer", "alice", "bob", "30", "t1")
-                self.s.wait_end()
+                self.wait_supervisor_killed()
                 with open(self.fault, "w", encoding="ascii") as file:
                     file.write(again)
                 self.s.start()
