@@ -2,6 +2,7 @@
 """Messages: workers that are actors, and clients that tell, ask and subscribe."""
 import asyncio
 import errno
+import threading
 import time
 import unittest
 
@@ -42,6 +43,49 @@ class Messages(troupe_python.TestCase):
         with self.assertRaisesRegex(PermissionError, "closed"):
             self.client.ask("desk", "fail")
         self.assertEqual(self.client.ask("desk", "greeting", "on").data, b"hello on")
+
+    def test_an_error_may_be_cut_anywhere(self):
+        from troupe import aio
+
+        async def main(text):
+            async with aio.Client(self.server.socket_path) as client:
+                with self.assertRaisesRegex(PermissionError, "éé"):
+                    await client.ask("desk", "fail", text)
+        for text in "é" * 1000, "x" + "é" * 1000:
+            with self.assertRaisesRegex(PermissionError, "éé"):
+                self.client.ask("desk", "fail", text)
+            asyncio.run(asyncio.wait_for(main(text), e2e.LIMIT))
+
+    def test_a_reply_that_is_waited_for_cannot_be_dropped(self):
+        import troupe
+        asked = troupe.Client(self.server.socket_path)
+        self.addCleanup(asked.close)
+        heard = []
+
+        def answer(message):
+            message.reply("answer", b"")
+            heard.append(message.type)
+        asked.on_message(answer)
+        future = self.client._low().ask(asked.reference, "question", b"")
+        waiter = threading.Thread(target=future.wait)
+        waiter.start()
+        waiting = False
+        while not waiting:
+            try:
+                future.result()
+            except BlockingIOError:
+                pass
+            except RuntimeError:
+                waiting = True  # in the other thread
+        try:
+            with self.assertRaisesRegex(RuntimeError, "a call of wait\\(\\) has not returned"):
+                future.drop()
+        finally:
+            while not heard:
+                asked.turn(e2e.LIMIT)
+            waiter.join()
+        self.assertEqual(future.result()[0], "answer")
+        future.drop()
 
     def test_what_nobody_handles_is_an_error(self):
         with self.assertRaises(OSError) as caught:

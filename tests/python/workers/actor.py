@@ -30,7 +30,7 @@ class Desk(troupe.Actor):
 
     @troupe.on("fail")
     def fail(self, message):
-        raise PermissionError(13, "closed")
+        raise PermissionError(13, message.text or "closed")
 
     @troupe.on("remind")
     def remind(self, message):

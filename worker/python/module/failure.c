@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/failure.h"
+#include "worker/python/module/text.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,8 +12,8 @@ PyObject *failure_raise(int error, const char *reason)
     if (error == -ENOMEM)
         return PyErr_NoMemory();
     /* OSError chooses the subclass by the number. */
-    value = PyObject_CallFunction(PyExc_OSError, "is", -error,
-                                  reason && *reason ? reason : strerror(-error));
+    value = PyObject_CallFunction(PyExc_OSError, "iN", -error,
+                                  text_new(reason && *reason ? reason : strerror(-error)));
     if (value)
         PyErr_SetObject((PyObject *)Py_TYPE(value), value);
     Py_XDECREF(value);

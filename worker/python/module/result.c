@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/result.h"
-#include <string.h>
+#include "worker/python/module/text.h"
 
 static PyTypeObject *type;
 
@@ -25,12 +25,6 @@ int result_register(PyObject *module)
     return type ? PyModule_AddObjectRef(module, "Result", (PyObject *)type) : -1;
 }
 
-/* A worker may send anything. */
-static PyObject *text(const char *bytes)
-{
-    return PyUnicode_DecodeUTF8(bytes, (Py_ssize_t)strlen(bytes), "replace");
-}
-
 PyObject *result_new(struct troupe_result *result)
 {
     PyObject *self = PyStructSequence_New(type);
@@ -40,8 +34,8 @@ PyObject *result_new(struct troupe_result *result)
         PyUnicode_InternFromString(troupe_end_name(result->end)),
         PyLong_FromLong(result->code),
         PyLong_FromUnsignedLong(result->attempts),
-        text(result->id),
-        text(result->reason),
+        text_new(result->id),
+        text_new(result->reason),
         PyBytes_FromStringAndSize(result->data, (Py_ssize_t)result->size),
         PyBool_FromLong(result->timed_out),
     };

@@ -181,7 +181,7 @@ class Client(Messages):
                 return
             try:
                 future.set_result(Reply(*asked.result()))
-            except OSError as error:
+            except Exception as error:  # pylint: disable=broad-except
                 future.set_exception(error)
         asked = self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout)
         self._asked[asked] = future
