@@ -227,6 +227,7 @@ static pid_t trace(pid_t pid)
 
 START_TEST(a_process_that_is_not_seen_to_end_is_not_waited_for)
 {
+    siginfo_t end;
     pid_t traced, tracer;
 
     want("slow");
@@ -240,6 +241,7 @@ START_TEST(a_process_that_is_not_seen_to_end_is_not_waited_for)
     ck_assert_int_eq(kill(traced, 0), 0);
     ck_assert_int_eq(kill(tracer, SIGKILL), 0);
     ck_assert_int_eq(waitpid(tracer, NULL, 0), tracer);
+    ck_assert_int_eq(waitid(P_PID, (id_t)traced, &end, WEXITED | WNOWAIT), 0);
     want("alice");
     ck_assert_int_eq(names_wait(&names), 0);
     check_alice();
