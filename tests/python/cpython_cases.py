@@ -105,7 +105,17 @@ def make(name):
 
 
 TroupeInitializer = make("InitializerMixin")
-TroupeFailingInitializer = make("FailingInitializerMixin")
+
+
+class TroupeFailingInitializer(make("FailingInitializerMixin")):
+    """What an initializer logs comes by a thread of its worker, and may come after the task has failed: waits for the first."""
+
+    def setUp(self):
+        super().setUp()
+        take, first = self.log_queue.get_nowait, iter([self.log_queue.get])
+        self.log_queue.get_nowait = lambda: next(first, take)()
+
+
 TroupeShutdown = make("ProcessPoolShutdownTest")
 TroupeWait = make("WaitTests")
 TroupeAsCompleted = make("AsCompletedTests")
