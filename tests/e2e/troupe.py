@@ -489,7 +489,8 @@ class Supervisor:
 
     def n_fds_between_turns(self):
         """The number of its descriptors, once the turn in which its workers became ready has ended."""
-        self.call("GetInfo")
+        for _ in range(3):
+            self.call("GetInfo")
         return len(self.fds())
 
     def children(self):
