@@ -267,6 +267,7 @@ class Continuity(TestCase):
         s = self.started_with(mail=mail("1h"))
         s.do("mail", "echo", key="a")
         worker = s.worker("mail/a/0")["pid"]
+        s.until(lambda: s.status_field("State", worker) == "S")  # it has done all that the job brought
         os.kill(worker, signal.SIGSTOP)
         s.write("mail.group", mail("1ms"))
         s.call("Reload")
