@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from troupe._troupe import Result, version
 from troupe.actor import Actor, Message, Reply, on
-from troupe.client import Client, Options
+from troupe.client import Client
+from troupe.data import Options
 from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected
 from troupe.job import Job, job, run
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
-Buffer = bytes | bytearray | memoryview
+from troupe.data import Buffer, Options
 
 def version() -> str: ...
 
@@ -56,58 +56,9 @@ class Client:
     def __new__(cls, socket_path: str | None = ...) -> Client: ...
     def actor(self) -> Actor: ...
     def group(self, name: str, /) -> int: ...
-    def submit(
-        self,
-        group: int,
-        data: Buffer,
-        cookie: int,
-        *,
-        id: str | None = ...,
-        key: str | Buffer | None = ...,
-        max_retries: int = ...,
-        timeout: float | None = ...,
-        backoff_min: float | None = ...,
-        backoff_max: float | None = ...,
-        priority: int = ...,
-        delay: float | None = ...,
-        at: float | None = ...,
-        wait: float | None = ...,
-        deadline: float | None = ...,
-    ) -> None: ...
-    def create(
-        self,
-        group: int,
-        data: Buffer,
-        *,
-        id: str | None = ...,
-        key: str | Buffer | None = ...,
-        max_retries: int = ...,
-        timeout: float | None = ...,
-        backoff_min: float | None = ...,
-        backoff_max: float | None = ...,
-        priority: int = ...,
-        delay: float | None = ...,
-        at: float | None = ...,
-        wait: float | None = ...,
-        deadline: float | None = ...,
-    ) -> str: ...
-    def do(
-        self,
-        group: int,
-        data: Buffer,
-        *,
-        id: str | None = ...,
-        key: str | Buffer | None = ...,
-        max_retries: int = ...,
-        timeout: float | None = ...,
-        backoff_min: float | None = ...,
-        backoff_max: float | None = ...,
-        priority: int = ...,
-        delay: float | None = ...,
-        at: float | None = ...,
-        wait: float | None = ...,
-        deadline: float | None = ...,
-    ) -> Result: ...
+    def submit(self, group: int, data: Buffer, cookie: int, **options: Unpack[Options]) -> None: ...
+    def create(self, group: int, data: Buffer, **options: Unpack[Options]) -> str: ...
+    def do(self, group: int, data: Buffer, **options: Unpack[Options]) -> Result: ...
     def flush(self) -> None: ...
     def next(self, timeout: float | None = ..., /) -> Result | None: ...
     def cancel(self, id: str, /) -> None: ...

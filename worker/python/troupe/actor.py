@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from troupe import _troupe
-from troupe.data import Buffer, encode
+from troupe.data import Buffer, Content, encode
 from troupe.reason import code_of, reason_of
 
 Target = str | int  # an address such as "group/0", a name or an exchange; or a reference
@@ -23,7 +23,7 @@ class Reply(NamedTuple):
         return json.loads(self.data)
 
 
-class Message:
+class Message(Content):
     """The message in hand, until its handler returns."""
 
     __slots__ = ("_message",)
@@ -41,17 +41,7 @@ class Message:
 
     @property
     def payload(self) -> bytes:
-        """A new copy with each call."""
         return self._message.payload
-
-    @property
-    def text(self) -> str:
-        """The payload as text."""
-        return self.payload.decode()
-
-    def json(self) -> Any:
-        """The payload, which is JSON."""
-        return json.loads(self.payload)
 
     @property
     def sender(self) -> int:

@@ -12,8 +12,8 @@ from typing import Unpack
 from troupe import _troupe
 from troupe._troupe import Result
 from troupe.actor import Messages, Reply, Target
-from troupe.client import Ids, Options, Record
-from troupe.data import Buffer, encode
+from troupe.client import Ids, Record
+from troupe.data import Buffer, Options, encode
 from troupe.errors import checked
 
 

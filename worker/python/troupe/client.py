@@ -9,31 +9,15 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from types import TracebackType
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
 from troupe import _troupe
 from troupe._troupe import Result
 from troupe.actor import Messages
-from troupe.data import Buffer, encode
+from troupe.data import Buffer, Options, encode
 from troupe.errors import checked
 
 Record = dict[str, Any]
-
-
-class Options(TypedDict, total=False):
-    """Of a job, as in troupe_job_options of troupe(3). Times are seconds."""
-
-    id: str | None
-    key: str | Buffer | None
-    max_retries: int
-    timeout: float | None
-    backoff_min: float | None
-    backoff_max: float | None
-    priority: int
-    delay: float | None
-    at: float | None
-    wait: float | None
-    deadline: float | None
 
 
 class Ids:

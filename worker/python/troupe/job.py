@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 from collections.abc import Callable
-from typing import Any
 
 from troupe import _troupe
 from troupe.actor import Actor
-from troupe.data import encode
+from troupe.data import Content, encode
 from troupe.errors import Cancelled, Reject
 from troupe.reason import code_of, reason_of
 
 INHERITED = ("INBOX", "OUTBOX", "CONTROL", "WAIT", "WAKE", "WORKER", "GENERATION")
 
 
-class Job:
+class Job(Content):
     """The job in hand, until its handler returns."""
 
     __slots__ = ("_job", "_worker")
@@ -48,17 +46,7 @@ class Job:
 
     @property
     def payload(self) -> bytes:
-        """A new copy with each call."""
         return self._job.payload
-
-    @property
-    def text(self) -> str:
-        """The payload as text."""
-        return self.payload.decode()
-
-    def json(self) -> Any:
-        """The payload, which is JSON."""
-        return json.loads(self.payload)
 
     @property
     def cancelled(self) -> bool:
