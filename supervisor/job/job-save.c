@@ -53,6 +53,7 @@ static void get_attempts(struct saved_reader *row, struct job *job)
     free(later);
     job->attempts = attempts;
     job->n_attempts = n;
+    job->failed_by = attempt_cause_from_string(attempts[n - 1].cause);
 }
 
 static bool is_plain(const struct job *job)

@@ -324,6 +324,7 @@ void job_note_attempt(struct job *job, const char *worker, const char *cause, co
 {
     struct job_attempt *attempt;
 
+    job->failed_by = attempt_cause_from_string(cause);
     if (!job->attempts)
         job->attempts = calloc(JOB_ATTEMPTS_KEPT, sizeof(*job->attempts));
     if (!job->attempts)

@@ -12,6 +12,7 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/death.h"
+#include "supervisor/job/attempt-cause.h"
 #include "supervisor/job/job-options-check.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/loop/timer.h"
@@ -81,11 +82,12 @@ struct job {
     bool parked : 1;          /* queued, and the cell's backlog has its number */
     bool id_is_free : 1;      /* another job may have `name` */
     bool forgotten : 1;       /* its result is not kept only because memory is short */
-    bool crashed;             /* a process that this attempt ran died: `crash` */
-    enum death_cause crash : 8;
-    uint8_t chosen;  /* which options the submitter chose: bits of job-options.c */
-    uint8_t refusal; /* CELL_E_*: it was not accepted after all; 0 = accepted */
-    uint8_t hand;    /* while in hand: its entry in the worker's inbox */
+    bool crashed : 1;         /* a process that this attempt ran died: `crash` */
+    enum death_cause crash : 7;
+    enum attempt_cause failed_by : 8; /* the last attempt that failed */
+    uint8_t chosen;                   /* which options the submitter chose: bits of job-options.c */
+    uint8_t refusal;                  /* CELL_E_*: it was not accepted after all; 0 = accepted */
+    uint8_t hand;                     /* while in hand: its entry in the worker's inbox */
     unsigned references;
     uid_t submitter_uid; /* of the submitting process; 0 = root, or none */
     uid_t canceller;
@@ -192,7 +194,8 @@ static inline bool job_ended(const struct job *job)
 /* Returns the name that clients see; static. */
 const char *job_state_to_string(enum job_state state);
 
-/* Keeps a failed attempt; drops the oldest beyond JOB_ATTEMPTS_KEPT. Best effort. */
+/* Keeps a failed attempt; drops the oldest beyond JOB_ATTEMPTS_KEPT. Best effort, but for the
+ * cause: "retry", "supervisor", or a death cause. */
 void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail);
 /* Replaces the reason (copied; out of memory leaves none). */
 void job_set_reason(struct job *job, const char *reason);

@@ -26,7 +26,8 @@
     F(NUMBER, attempt, attempt)                                                                    \
     F(NUMBER, failed, n_failed)                                                                    \
     F(OPTIONAL, due, due, 0)                                                                       \
-    F(OPTIONAL, started, started_at, 0)
+    F(OPTIONAL, started, started_at, 0)                                                            \
+    F(OPTIONAL, cause, failed_by, ATTEMPT_CAUSE_NONE)
 
 #define COLUMNS    FIXED(ROW_COLUMN) PROGRESS(ROW_COLUMN)
 #define PARAMETERS FIXED(ROW_PARAMETER) PROGRESS(ROW_PARAMETER)
@@ -77,7 +78,7 @@ int job_rows_add(struct database *database, const struct job_row *row)
 int job_rows_update(struct database *database, const struct job_row *row)
 {
     static const char sql[] = "UPDATE job SET state = ?1, cancel = ?2, attempt = ?3, failed = ?4,"
-                              " due = ?5, started = ?6 WHERE number = ?7";
+                              " due = ?5, started = ?6, cause = ?7 WHERE number = ?8";
     sqlite3_stmt *statement = database_query(database, sql);
 
     row_bind_fields(statement, 1, PROGRESS_TABLE, N_PROGRESS, row);
@@ -100,6 +101,8 @@ static void mend_options(struct job_row *row)
 
     if (row->priority >= QUEUE_PRIORITIES)
         row->priority = QUEUE_PRIORITY_DEFAULT;
+    if (row->failed_by >= _ATTEMPT_N_CAUSES)
+        row->failed_by = ATTEMPT_CAUSE_NONE;
     if (job_options_check(&row->asked, 0, 0))
         row->asked = none;
 }
@@ -175,7 +178,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
         "SELECT " COLUMNS "length(payload) FROM job WHERE number > ?1"
         " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
         " max_retries, uid, 1, created, NULL, state, 0, attempt, failed, NULL, started,"
-        " length(result) FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+        " NULL, length(result) FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)

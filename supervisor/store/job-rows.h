@@ -14,6 +14,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/protocol/job-options.h"
+#include "supervisor/job/attempt-cause.h"
 #include "supervisor/store/database.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,6 +47,7 @@ struct job_row {
     uint32_t attempt, n_failed;
     usec_t due;        /* realtime; 0 = none */
     usec_t started_at; /* realtime: this attempt; 0 = none */
+    enum attempt_cause failed_by;
 
     /* The payload is `payload_size` bytes at `payload`, or in the sealed file `payload_fd`; NULL
      * and -1 = not read, in rows of job_rows_scan(). */

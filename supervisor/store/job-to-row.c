@@ -48,6 +48,7 @@ void job_progress_to_row(struct job_row *row, const struct job *job)
     row->cancel_requested = job->cancel_requested;
     row->attempt = job->attempt;
     row->n_failed = job->n_failed;
+    row->failed_by = job->failed_by;
     row->started_at = job->started_at;
     row->due = row->state == JOB_ROW_DELAYED || row->state == JOB_ROW_BACKOFF
                    ? job->timers->alarm.date

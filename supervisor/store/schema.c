@@ -18,7 +18,7 @@ static const char *const STEPS[] = {
     " uid INTEGER NOT NULL, keep INTEGER NOT NULL,"
     " asked_retries INTEGER, asked_timeout INTEGER, asked_backoff_min INTEGER,"
     " asked_backoff_max INTEGER, asked_priority INTEGER,"
-    " payload BLOB);"
+    " cause INTEGER, payload BLOB);"
     "CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;"
     /* Results of jobs that have ended, until they expire. */
     "CREATE TABLE ended ("

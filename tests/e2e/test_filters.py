@@ -3,6 +3,8 @@
 import contextlib
 import os
 
+import test_backlog
+from test_durable import Case
 from troupe import ACTOR, Bell, TestCase, Varlink, ini
 
 ACTORS = "io.troupe.Actors."
@@ -115,3 +117,34 @@ class Filters(TestCase):
                 other.send("GetStatus", {"target": "a"})
             self.assertGreater(other.reply()[0]["groups"][0]["queued"], count // 2)
             self.assertEqual(canceller.reply()[0], {"cancelled": count, "failed": 0})
+
+
+class OnDisk(Case):
+    def cancelled(self, s, cause):
+        """How many jobs a dry run counts, which are then cancelled."""
+        counted = s.ctl_json("cancel", "--all", "kept", "--cause", cause, "--dry-run")["cancelled"]
+        before = s.group("kept")["cancelled"]
+        self.assertEqual(s.ctl_json("cancel", "--all", "kept", "--cause", cause)["cancelled"], counted)
+        self.assertEqual(s.group("kept")["cancelled"] - before, counted)
+        return counted
+
+    def test_M8_cancel_knows_why_jobs_failed_that_wait_on_disk_only(self):
+        s = self.durable(size=2, QueueMax=100000, MaxRetries=3).start()
+        bell = Bell(s, "go")
+        for end in "crash abort", "retry 1 no":
+            s.create("kept", f"wait {bell.path}\n{end}", priority=63)
+        s.until(lambda: s.group("kept")["running"] == 2)
+        s.call("Pause", target="kept")
+        test_backlog.Backlog.fill(s, [("echo", {})] * (test_backlog.IN_MEMORY + 10))
+        bell.ring(2)
+        s.until(lambda: s.group("kept")["queued"] == test_backlog.IN_MEMORY + 12)
+        s.until(lambda: sorted(cause for cause, in self.rows(s, "cause") if cause) == [1, 3])
+        self.assertEqual([self.cancelled(s, cause) for cause in ("exit", "signal", "retry", "signal")], [0, 1, 1, 0])
+
+    def test_M8_cancel_knows_after_a_restart_why_jobs_failed(self):
+        s = self.durable(MaxRetries=3, BackoffMinSec="1h", BackoffMaxSec="1h").start()
+        for data in "retry 1 no", "crash abort", "retry 1 no":
+            s.wait_job_state(s.create("kept", data), "backoff")
+        s.stop()
+        s.start()
+        self.assertEqual([self.cancelled(s, cause) for cause in ("exit", "signal", "retry")], [0, 1, 2])

@@ -10,7 +10,6 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/jobs/job-filter.h"
 #include "supervisor/control/target.h"
-#include "supervisor/event/death.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"
@@ -284,18 +283,6 @@ static void finish(struct request_parts *parts)
         reply_string(reply, "problem", all->problem);
 }
 
-/* The words of `cause`: retry, those of enum death_cause in its order, supervisor. */
-static const char *cause_of(const struct cancel_parameters *given)
-{
-    if (!given->cause.set)
-        return NULL;
-    if (given->cause.value == 0)
-        return "retry";
-    return given->cause.value <= _DEATH_N_CAUSES
-               ? death_cause_to_string((enum death_cause)(given->cause.value - 1))
-               : "supervisor";
-}
-
 /* False: an error has been sent. */
 static bool take_filter(struct request *request, struct job_filter *ret)
 {
@@ -307,7 +294,8 @@ static bool take_filter(struct request *request, struct job_filter *ret)
         return request_refuse(request, "key", "only with a whole group");
     if (given->key)
         ret->key = given->key;
-    ret->cause = cause_of(given);
+    if (given->cause.set)
+        ret->cause = (enum attempt_cause)(given->cause.value + 1);
     ret->states =
         given->state.set ? 1u << given->state.value : JOB_FILTER_LIVE & ~(1u << JOB_RUNNING);
     ret->until = loop_realtime(request->context->loop);
@@ -353,7 +341,8 @@ static void cancel_all(struct request *request)
     request_in_parts(request, &all->parts);
 }
 
-/* The words of `state` are in the order of enum job_state. */
+/* The words of `state` are in the order of enum job_state, those of `cause` in that of enum
+ * attempt_cause. */
 static const struct varlink_parameter cancel_table[] = {
     VARLINK_ROW("group", STRING, cancel_parameters, group, .required = true),
     VARLINK_ROW("key", STRING, cancel_parameters, key),

@@ -32,8 +32,7 @@ static bool has_key(const struct job_filter *filter, const char *key, size_t siz
 
 static bool has_cause(const struct job_filter *filter, const struct job *job)
 {
-    return !filter->cause || (job->n_attempts > 0 &&
-                              strcmp(job->attempts[job->n_attempts - 1].cause, filter->cause) == 0);
+    return filter->cause == ATTEMPT_CAUSE_NONE || job->failed_by == filter->cause;
 }
 
 /* A job without a group has ended and exists only for clients that still receive its result. */
@@ -71,6 +70,7 @@ static void describe_row(const struct group_context *groups, const struct job_ro
         .attempt = row->attempt,
         .max_retries = row->max_retries,
         .n_failed = row->n_failed,
+        .failed_by = row->failed_by,
         .created_at = row->created_at,
         .started_at = row->started_at,
         .group = registry_find_text(groups->registry, row->group, row->group_size),

@@ -14,11 +14,11 @@ struct job_row;
 struct request;
 
 struct job_filter {
-    uint64_t group;    /* reference; 0 = all groups */
-    const char *key;   /* NULL = all; borrowed from the call */
-    unsigned states;   /* a bit per enum job_state */
-    const char *cause; /* of the last attempt; NULL = any, or none */
-    usec_t until;      /* accepted until then, realtime; USEC_INFINITY = at any time */
+    uint64_t group;           /* reference; 0 = all groups */
+    const char *key;          /* NULL = all; borrowed from the call */
+    unsigned states;          /* a bit per enum job_state */
+    enum attempt_cause cause; /* of the last attempt that failed; NONE = any */
+    usec_t until;             /* accepted until then, realtime; USEC_INFINITY = at any time */
 };
 
 /* The live states as bits. */

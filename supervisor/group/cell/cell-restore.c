@@ -30,6 +30,7 @@ static void restore_progress(struct job *job, const struct job_row *row)
     job->cancel_requested = row->cancel_requested;
     job->attempt = row->attempt;
     job->n_failed = row->n_failed;
+    job->failed_by = row->failed_by;
     job->started_at = row->started_at;
     job->created_at = row->created_at;
 }
@@ -147,6 +148,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     if (job->started && row->started_at > 0 && row->attempt == job->attempt)
         job->started_at = row->started_at;
     job->n_failed = row->n_failed;
+    job->failed_by = row->failed_by;
     if (job->record)
         job->n_failed += durable_job_missed_ends(job, row, true);
     job_set_options(job, &row->asked, cell->config);

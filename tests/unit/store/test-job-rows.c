@@ -73,6 +73,7 @@ static int compare(void *userdata, const struct job_row *row)
     ck_assert_int_eq(row->cancel_requested, expected->cancel_requested);
     ck_assert_uint_eq(row->attempt, expected->attempt);
     ck_assert_uint_eq(row->n_failed, expected->n_failed);
+    ck_assert_uint_eq(row->failed_by, expected->failed_by);
     ck_assert_uint_eq(row->due, expected->due);
     ck_assert_uint_eq(row->started_at, expected->started_at);
     ck_assert_uint_eq(row->payload_size, expected->payload_size);
@@ -100,6 +101,7 @@ START_TEST(a_row_is_read_as_it_was_written)
         .cancel_requested = true,
         .attempt = UINT32_MAX,
         .n_failed = 3,
+        .failed_by = ATTEMPT_CAUSE_SUPERVISOR,
         .due = 1800000000000000,
         .started_at = 1700000000000001,
         .payload = "a\0b",
@@ -138,6 +140,7 @@ START_TEST(an_update_changes_the_progress_only)
     change.n_failed = row.n_failed = 1;
     change.due = row.due = 5;
     change.started_at = row.started_at = 6;
+    change.failed_by = row.failed_by = ATTEMPT_CAUSE_SIGNAL;
     ck_assert_int_eq(job_rows_update(&database, &change), 0);
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
     change.number = 2;
