@@ -31,7 +31,9 @@ struct slot;
  */
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death);
-void report_worker(struct reply *reply, const struct request *request, struct slot *slot);
+/* `brief`: only what is always the same size. */
+void report_worker(struct reply *reply, const struct request *request, struct slot *slot,
+                   bool brief);
 /* Without cells, workers and the end of the object; a group also without "oldest_queued_at". */
 void report_group_begin(struct reply *reply, const struct request *request,
                         const struct group *group);

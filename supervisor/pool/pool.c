@@ -89,18 +89,27 @@ void pool_tell(struct pool *pool, struct event event, const char *format, ...)
     va_end(arguments);
 }
 
-struct slot *pool_next_slot(const struct pool *pool, size_t *cursor)
+struct slot *pool_next_slot_of(const struct pool *pool, size_t first, size_t n, size_t *cursor)
 {
-    const size_t n = pool->n_slots;
+    struct slot **slots = pool->slots + first;
     size_t i;
 
+    if (first >= pool->n_slots)
+        return NULL;
+    if (n > pool->n_slots - first)
+        n = pool->n_slots - first;
     while ((i = (*cursor)++) < 2 * n) {
         if (i < n)
-            return pool->slots[i];
-        if (pool->slots[i - n]->standby)
-            return pool->slots[i - n]->standby;
+            return slots[i];
+        if (slots[i - n]->standby)
+            return slots[i - n]->standby;
     }
     return NULL;
+}
+
+struct slot *pool_next_slot(const struct pool *pool, size_t *cursor)
+{
+    return pool_next_slot_of(pool, 0, pool->n_slots, cursor);
 }
 
 bool pool_is_trimmed(const struct pool *pool)

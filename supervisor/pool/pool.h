@@ -169,6 +169,8 @@ struct slot *pool_take_slot(struct pool *pool);
 /* Iterates over all slots: the members, then their standbys. NULL when done; `cursor` starts at 0.
  */
 struct slot *pool_next_slot(const struct pool *pool, size_t *cursor);
+/* The same for `n` places from `first` on, as far as there are as many. */
+struct slot *pool_next_slot_of(const struct pool *pool, size_t first, size_t n, size_t *cursor);
 
 /* Whether no retired slot is left. */
 bool pool_is_trimmed(const struct pool *pool);

@@ -130,6 +130,32 @@ class Services(TestCase):
         s.ctl("stop", "web", "--wait", check=True)
         self.assertNotIn("status", s.worker("web/0"))
 
+    def test_a_part_of_many_workers_can_be_asked_for(self):
+        s = self.started({"g": ini(ACTOR, Pool={"Size": 5, "Spare": 2}, Restart=FOREVER, Resources={"LimitCORE": 0}, Jobs=ONCE),
+                          "keyed": ini(ACTOR, Pool={"Cells": "by-key", "Size": 2})})
+        s.do("keyed", "echo", key="x")
+        s.until(lambda: len(s.group("g")["workers"]) == 7)
+
+        def slots(target, **part):
+            group, = s.call("GetStatus", target=target, **part)["groups"]
+            return [worker["slot"] for pool in group.get("cells", [group]) for worker in pool["workers"]]
+        self.assertEqual(slots("g", first_slot=1, slots=2), [1, 2, 1])
+        self.assertEqual(slots("g", first_slot=3), [3, 4])
+        self.assertEqual(slots("g", slots=1), [0, 0])
+        self.assertEqual(slots("g", first_slot=5), [])
+        self.assertEqual(slots("g/2", first_slot=4, slots=1), [2])
+        self.assertEqual(slots("keyed", first_slot=1, slots=9), [1])
+        self.assertEqual(self.refused("BadOption", s.call, "GetStatus", slots=0)["option"], "slots")
+
+    def test_a_brief_status_has_no_deaths_and_no_texts(self):
+        s = self.started({"g": ini(ACTOR, Restart=FOREVER, Resources={"LimitCORE": 0}, Jobs=ONCE)})
+        s.do("g", "complain the last words\ncrash abort")
+        s.until(lambda: s.group("g")["workers"][0].get("last_death"))
+        whole, = s.group("g")["workers"]
+        brief, = s.call("GetStatus", target="g", brief=True)["groups"][0]["workers"]
+        self.assertEqual(set(whole) - set(brief) - {"pid"}, {"last_death"})
+        self.assertEqual(brief["restarts"], 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -28,11 +28,11 @@ struct status {
     uint64_t group;                       /* its reference */
     char name[CONFIG_GROUP_NAME_MAX + 1]; /* of that group, or of the one written last */
     char *only_key;                       /* of the only cell; NULL = all */
-    bool only_worker;
-    unsigned index; /* of the only worker */
+    size_t first, n_slots;                /* of each pool */
+    bool brief;
     struct cell_cursor cells;
     const struct cell *cell; /* in STAGE_WORKER: the cursor's, valid only while they are equal */
-    size_t worker;           /* cursor */
+    size_t worker;           /* cursor of pool_next_slot_of() */
     usec_t oldest;           /* queued job of the cells so far */
 };
 
@@ -178,12 +178,14 @@ static void next_worker(struct status *status, const struct group *group)
     struct reply *reply = request_part_reply(&status->parts);
     const struct cell *cell = status->cell ? status->cell : group->cell;
     bool gone = status->cell && status->cells.next != status->cell;
-    struct slot *slot = gone ? NULL : pool_next_slot(&cell->pool, &status->worker);
+    struct slot *slot =
+        gone ? NULL
+             : pool_next_slot_of(&cell->pool, status->first, status->n_slots, &status->worker);
 
     if (!slot || (status->cell && reply->size >= REPORT_DETAIL_MAX))
         end_workers(status, group);
-    else if (!status->only_worker || slot->index == status->index)
-        report_worker(reply, status->parts.request, slot);
+    else
+        report_worker(reply, status->parts.request, slot, status->brief);
 }
 
 static bool write_status(struct request_parts *parts)
@@ -226,14 +228,25 @@ static int take_target(struct status *status, const struct registry_target *targ
         if (!status->only_key)
             return -ENOMEM;
     }
-    status->only_worker = target->slot != NULL;
-    status->index = target->slot ? target->slot->index : 0;
+    if (target->slot) {
+        status->first = target->slot->index;
+        status->n_slots = 1;
+    }
     return 0;
 }
 
 struct status_parameters {
     const char *target;
+    struct varlink_int first_slot, slots;
+    bool brief;
 };
+
+static void take_slots(struct status *status, const struct status_parameters *given)
+{
+    status->first = given->first_slot.set ? (size_t)given->first_slot.value : 0;
+    status->n_slots = given->slots.set ? (size_t)given->slots.value : SIZE_MAX;
+    status->brief = given->brief;
+}
 
 static void get_status(struct request *request)
 {
@@ -255,6 +268,7 @@ static void get_status(struct request *request)
         .free = free_status,
     };
     status->all = !given->target;
+    take_slots(status, given);
     list_init(&status->cells.link);
     if (given->target && take_target(status, &target) < 0) {
         free_status(&status->parts);
@@ -266,6 +280,9 @@ static void get_status(struct request *request)
 
 static const struct varlink_parameter status_table[] = {
     VARLINK_ROW("target", STRING, status_parameters, target),
+    VARLINK_ROW("first_slot", INT, status_parameters, first_slot, .allowed = "0 or more"),
+    VARLINK_ROW("slots", INT, status_parameters, slots, .allowed = "1 or more", .min = 1),
+    VARLINK_ROW("brief", BOOL, status_parameters, brief),
     {0},
 };
 
