@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
 """troupectl top: M4, on a terminal and on a pipe."""
+import contextlib
+import json
 import os
 import signal
+import socket
 import subprocess
+import threading
 import unittest
 
 from screen import Screen
@@ -11,9 +15,41 @@ from test_life import actor
 from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini
 
 
+class Relay:
+    """A socket in front of the supervisor's, which keeps the calls of its one client."""
+
+    def __init__(self, s):
+        self.path, self.calls = s.path("relay"), []
+        self.listener = s.connections.enter_context(socket.socket(socket.AF_UNIX))
+        self.listener.bind(self.path)
+        self.listener.listen()
+        self.server = s.connections.enter_context(socket.socket(socket.AF_UNIX))
+        self.server.connect(s.socket_path)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            client, _ = self.listener.accept()
+            threading.Thread(target=self._answer, args=(client,), daemon=True).start()
+            calls = b""
+            while data := client.recv(65536):
+                self.server.sendall(data)
+                *whole, calls = (calls + data).split(b"\0")
+                self.calls += [json.loads(call) for call in whole]
+
+    def _answer(self, client):
+        with contextlib.suppress(OSError):
+            while data := self.server.recv(65536):
+                client.sendall(data)
+
+    def statuses(self, after):
+        """The parameters of GetStatus after so many calls."""
+        return [call["parameters"] for call in self.calls[after:] if call["method"].endswith(".GetStatus")]
+
+
 class Top(TestCase):
-    def top(self, s, *arguments, **options):
-        screen = Screen(self, [TROUPECTL, "--socket", s.socket_path, "top", "--interval", "50ms", *arguments], **options)
+    def top(self, s, *arguments, path=None, **options):
+        screen = Screen(self, [TROUPECTL, "--socket", path or s.socket_path, "top", "--interval", "50ms", *arguments], **options)
         screen.wait(r"^NAME +STATE")
         return screen
 
@@ -178,6 +214,29 @@ class Top(TestCase):
         screen.wait(lambda text: "many/50 " in text and "many/0 " not in text)
         screen.press("/", "m", "a", "n", "y", "/", "9", "9", "9", "enter")
         screen.wait(lambda text: "many/999 " in text and "many/50 " not in text and "more" not in text)
+
+    def test_M4_only_workers_on_the_screen_are_asked_for(self):
+        s = self.started({"many": actor(60), "more": actor(1)})
+        relay = Relay(s)
+        screen = self.top(s, path=relay.path, rows=24)
+
+        def next_asked(count=3):
+            before = len(relay.calls)
+            screen.wait(lambda _: len(relay.statuses(before)) >= count)
+            return relay.statuses(before)[-1]
+        screen.press(" ")
+        screen.wait(r"^ +many/18 +idle")
+        self.assertEqual(relay.statuses(0)[0], {"target": "many", "brief": True})
+        self.assertEqual(next_asked(), {"target": "many", "brief": True, "first_slot": 0, "slots": 19})
+        screen.press(*["page down"] * 4)
+        screen.wait(r"^ +many/59 +idle .*\n\+ more")
+        self.assertEqual(next_asked(), {"target": "many", "brief": True, "first_slot": 41, "slots": 19})
+        screen.press("R")
+        self.assertEqual(next_asked(), {"target": "many", "brief": True})
+        screen.press("N")
+        self.assertIn("first_slot", next_asked())
+        s.call("Restart", target="many/7", wait=True)
+        screen.wait(lambda _: {"target": "many", "brief": True} in relay.statuses(len(relay.calls) - 40))
 
     def test_M4_lines_come_where_there_is_no_terminal(self):
         s = self.started({"alpha": actor(1), "beta": actor(1)})

@@ -41,6 +41,7 @@ static struct top_row *add_row(struct top_rows *rows, enum top_kind kind, const 
         .kind = kind,
         .object = object,
         .state = field_text(object, "state"),
+        .slot = -1,
         .up = -1,
         .size = -1,
         .queued = -1,
@@ -120,10 +121,12 @@ static void add_worker(const struct build *build, const json_t *worker, unsigned
     row->depth = depth;
     row->group = build->group;
     (void)snprintf(row->address, sizeof(row->address), "%s", field_text(worker, "name"));
+    row->slot = known(worker, "slot");
     row->deaths = known(worker, "restarts");
     if (since > 0)
         row->run = (int64_t)usec_sub(build->now, since);
-    row->rate = top_source_rate(build->source, row->address, field_int(worker, "jobs_done"));
+    if (field_usec(worker, "asked_at") == build->source->at)
+        row->rate = top_source_rate(build->source, row->address, field_int(worker, "jobs_done"));
     if (!field_has(worker, "pid"))
         return;
     process = top_processes_read(build->processes, (pid_t)field_int(worker, "pid"));

@@ -39,6 +39,7 @@ struct top_row {
     const char *group;             /* borrowed from the source, as all below */
     const char *state;
     const json_t *object; /* GroupMetrics, Cell, Worker */
+    int64_t slot;         /* of a worker */
     int64_t up, size;     /* workers */
     int64_t queued, running, deaths;
     int64_t oldest, wait, run; /* microseconds */

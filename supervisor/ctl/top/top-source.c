@@ -21,9 +21,11 @@ int top_source_init(struct top_source *source, const char *socket, usec_t timeou
                                   .client = VARLINK_CLIENT_NULL,
                                   .status = json_object(),
                                   .deaths = json_array(),
+                                  .census = json_object(),
                                   .totals = json_object(),
                                   .totals_before = json_object()};
-    if (source->status && source->deaths && source->totals && source->totals_before)
+    if (source->status && source->census && source->deaths && source->totals &&
+        source->totals_before)
         return 0;
     top_source_deinit(source);
     return -ENOMEM;
@@ -35,6 +37,7 @@ void top_source_deinit(struct top_source *source)
     json_decref(source->metrics);
     json_decref(source->before);
     json_decref(source->status);
+    json_decref(source->census);
     json_decref(source->deaths);
     json_decref(source->totals);
     json_decref(source->totals_before);
@@ -194,28 +197,6 @@ int top_source_refresh(struct top_source *source)
         return r;
     take_metrics(source, metrics);
     return refresh_deaths(source);
-}
-
-int top_source_open(struct top_source *source, const char *group)
-{
-    json_t *reply;
-    int r = top_source_call(source, "GetStatus", json_pack("{s:s}", "target", group), &reply);
-
-    if (r < 0)
-        return r;
-    r = json_object_set(source->status, group, json_array_get(json_object_get(reply, "groups"), 0));
-    json_decref(reply);
-    return r < 0 ? -ENOMEM : 0;
-}
-
-void top_source_close_others(struct top_source *source, const json_t *open)
-{
-    const char *name;
-    json_t *status;
-    void *next;
-
-    json_object_foreach_safe(source->status, next, name, status) if (!json_object_get(open, name))(
-        void) json_object_del(source->status, name);
 }
 
 double top_source_rate(struct top_source *source, const char *address, int64_t total)

@@ -22,6 +22,7 @@ struct top_source {
     usec_t at;       /* when the last one came, monotonic */
     usec_t elapsed;  /* between the two; 0 = not known */
     json_t *status;  /* of open groups, by name */
+    json_t *census;  /* what `metrics` said of their workers when all were asked for */
     json_t *deaths;  /* the last ones, newest first */
     uint64_t n_deaths;
     json_t *totals, *totals_before; /* jobs done by address, for rates */
@@ -36,8 +37,13 @@ void top_source_deinit(struct top_source *source);
  * data stays as it was then. */
 int top_source_refresh(struct top_source *source);
 
-/* Asks for the status of a group; the reply is in `status`. Returns 0 or -errno. */
+/* Asks for the status of a group; the reply is in `status`, each worker with the member "asked_at",
+ * which is `at`. Returns 0 or -errno. */
 int top_source_open(struct top_source *source, const char *group);
+/* The same for `n` slots from `first` on; the other workers stay as they are. */
+int top_source_open_slots(struct top_source *source, const char *group, int64_t first, int64_t n);
+/* Whether the other workers of the group still have the processes that `status` says. */
+bool top_source_is_steady(const struct top_source *source, const char *group);
 /* Forgets the status of groups that are not in the object `open`. */
 void top_source_close_others(struct top_source *source, const json_t *open);
 

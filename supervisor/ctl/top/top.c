@@ -21,22 +21,55 @@
 
 /* ---- refresh ---- */
 
-/* Open groups of which a row is on the screen. */
+/* Whether rows that are not on the screen may move there because of what their workers do. */
+static bool is_sorted_by_work(const struct top *top)
+{
+    return top->choice.sort == TOP_BY_RATE || top->choice.sort == TOP_BY_RUN;
+}
+
+/* Asks for the workers of an open group that have the slots `first` to `last`, which are on the
+ * screen; for all when that is not enough. No worker is on the screen: `last` is negative. */
+static void refresh_group(struct top *top, const char *group, int64_t first, int64_t last)
+{
+    const int64_t n = last - first + 1, most = 2 * (int64_t)top->shown;
+
+    if (is_sorted_by_work(top) || !top_source_is_steady(&top->source, group) ||
+        (last >= 0 && n > most))
+        (void)top_source_open(&top->source, group);
+    else if (last >= 0)
+        (void)top_source_open_slots(&top->source, group, first, n);
+}
+
+/* The rows on the screen from `i` on that are of one group. Returns the row behind them. */
+static size_t refresh_rows(struct top *top, size_t i, size_t end)
+{
+    const struct top_row *rows = top->rows.items;
+    const size_t size = strcspn(rows[i].address, "/");
+    int64_t first = INT64_MAX, last = -1;
+    char group[TOP_ADDRESS_MAX];
+
+    (void)snprintf(group, sizeof(group), "%.*s", (int)size, rows[i].address);
+    for (; i < end && strcspn(rows[i].address, "/") == size &&
+           memcmp(rows[i].address, group, size) == 0;
+         i++) {
+        if (rows[i].slot >= 0 && rows[i].slot < first)
+            first = rows[i].slot;
+        if (rows[i].slot > last)
+            last = rows[i].slot;
+    }
+    if (json_object_get(top->choice.open, group))
+        refresh_group(top, group, first, last);
+    return i;
+}
+
+/* As far as they are on the screen. */
 static void refresh_open_groups(struct top *top)
 {
-    char done[TOP_ADDRESS_MAX] = "";
+    const size_t shown = top->first + top->shown, end = shown < top->rows.n ? shown : top->rows.n;
 
     top_source_close_others(&top->source, top->choice.open);
-    for (size_t i = top->first; i < top->rows.n && i < top->first + top->shown; i++) {
-        const struct top_row *row = &top->rows.items[i];
-        char group[TOP_ADDRESS_MAX];
-
-        (void)snprintf(group, sizeof(group), "%.*s", (int)strcspn(row->address, "/"), row->address);
-        if (!json_object_get(top->choice.open, group) || strcmp(done, group) == 0)
-            continue;
-        (void)top_source_open(&top->source, group);
-        memcpy(done, group, sizeof(done));
-    }
+    for (size_t i = top->first; i < end;)
+        i = refresh_rows(top, i, end);
 }
 
 static void refresh(struct top *top)
