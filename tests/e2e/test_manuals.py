@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the EXAMPLES sections of the manuals show works, with paths and users of the test."""
+import base64
 import glob
 import gzip
 import io
@@ -9,11 +10,12 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import unittest
 from contextlib import redirect_stdout
 
 from test_durable import Case, actor
-from troupe import ACTOR, BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TROUPECTL, TestCase, ini
+from troupe import ACTOR, BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TROUPECTL, TROUPED, TestCase, ini
 from web_client import Web
 
 DIGEST = ini(f"{TROUPE_EXEC} -- sha256sum {{}}", Pool={"Size": 2})
@@ -115,6 +117,63 @@ class Manuals(TestCase):
         with redirect_stdout(io.StringIO()) as output:
             exec(python.replace("/run/troupe/troupe.sock", s.socket_path), {})
         self.assertIn("'parameters': {'id': ", output.getvalue())
+
+    def test_M11_units(self):
+        [socket, boot, recurring, edit, _] = examples("trouped.8")
+        named = re.findall(r"[\w@-]+\.(?:socket|service|timer)", socket + boot + recurring + edit)
+        self.assertEqual(set(named), {"trouped.socket", "trouped.service", "troupe-job@backup.timer"})
+        for name in named:
+            with open(os.path.join(TOP, "units", name.replace("@backup", "@")), encoding="utf-8") as file:
+                self.assertIn("\n[Install]\n", file.read())
+        with open(os.path.join(TOP, "units/troupe-job@.service"), encoding="utf-8") as file:
+            self.assertIn("\nEnvironmentFile=-/etc/troupe/%i.job\n", file.read())
+        s = self.started({"backup": ini(f"{TROUPE_EXEC} -- echo saved {{}}")})
+        self.shell(s, recurring.splitlines()[0][2:], **{"/etc/troupe": s.config})
+        self.assertEqual(self.shell(s, f". {s.config}/backup.job; troupectl do backup --data $DATA"), "saved /srv\n")
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "systemd-analyze is not installed")
+    def test_M11_another_time(self):
+        [calendar] = re.findall(r"^OnCalendar=(.+)$", examples("trouped.8")[3], re.MULTILINE)
+        subprocess.run(["systemd-analyze", "calendar", calendar], check=True, capture_output=True, timeout=LIMIT)
+
+    def test_M11_in_the_foreground_as_an_ordinary_user(self):
+        s = self.supervisor()
+        home = s.path("home")
+        os.mkdir(home, 0o755)
+        os.chmod(s.path("notify"), 0o777)
+        places = {"HOME": home, "XDG_RUNTIME_DIR": home}
+        *prepare, start = commands(examples("trouped.8")[4:])
+        for command in prepare:
+            self.shell(s, command, **{"/usr/libexec/troupe/troupe-exec": TROUPE_EXEC, "~/": home + "/", "$XDG_RUNTIME_DIR": home})
+        user = {}
+        if os.geteuid() == 0:
+            user = {"user": 65534, "group": 65534, "extra_groups": []}
+            subprocess.run(["chown", "-R", "65534:65534", home], check=True)
+        s.command = ["bash", "-ec", "exec " + start.replace("trouped ", TROUPED + " ", 1)]
+        s.environment.update(places)
+        s.socket_path = os.path.join(home, "troupe/troupe.sock")
+        s.start(**user)
+        job = s.do("gzip", "again and again")
+        self.assertEqual(gzip.decompress(base64.b64decode(job["result"]["data"])), b"again and again")
+
+    @unittest.skipUnless(os.path.exists(os.path.join(BUILD, "python/troupe/_troupe.abi3.so")), "the package for Python is not built")
+    @unittest.skipIf(SANITIZED, "the extension then needs the sanitizer's library")
+    def test_M11_an_executor(self):
+        s = self.supervisor()
+        [program] = examples("troupe-python.7")
+        with open(s.path("digests.py"), "w", encoding="utf-8") as file:
+            file.write(program.replace('"/etc"', f'"{TOP}/units"').replace("*.conf", "*.service"))
+        done = subprocess.run([sys.executable, s.path("digests.py")], capture_output=True, text=True, timeout=LIMIT,
+                              env={**os.environ, "PYTHONPATH": os.path.join(BUILD, "python"), "PATH": f"{BUILD}:{os.environ['PATH']}"})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        services = sorted(glob.glob(os.path.join(TOP, "units", "*.service")))
+        self.assertEqual(done.stdout, subprocess.run(["sha256sum", *services], check=True, capture_output=True, text=True).stdout)
+
+    def test_M11_every_manual_has_examples(self):
+        pages = [page for folder in ("supervisor", "worker") for page in glob.glob(os.path.join(TOP, folder, "**/*.[1-8]"), recursive=True)]
+        self.assertGreaterEqual(len(pages), 14)
+        for page in pages:
+            self.assertTrue(examples(os.path.basename(page)), page)
 
     def build(self, s, name, source):
         with open(s.path(name + ".c"), "w", encoding="utf-8") as file:
