@@ -130,9 +130,13 @@ def durable_over_best(syncs):
 
 def durable_over_sync(results):
     """One durable job, to one that is not durable and one sync."""
-    durable, plain, sync = (results.samples("durable-one", name, "p50_us")
-                            for name in ("Troupe, create", "Troupe, not durable", "floor: one sync"))
-    return medians.ratio(durable, [a + b for a, b in zip(plain, sync)])
+    durable, plain, sync, late = (
+        results.samples("durable-one", name, "p50_us") for name in
+        ("Troupe, create", "Troupe, not durable", "floor: one sync", "floor: one sync after a pause"))
+
+    def over(syncs):
+        return medians.ratio(durable, [a + b for a, b in zip(plain, syncs)])
+    return over(sync), f"with a sync after a pause, as between two jobs: {over(late):.2f} ×"
 
 
 def beside_store(results):

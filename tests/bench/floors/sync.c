@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What one sync costs: sync DIRECTORY round-trip COUNT BYTES RESULT writes COUNT records of BYTES
- * bytes into a file that has its blocks already, and syncs after each. */
+/* What one sync costs: sync PAUSE DIRECTORY round-trip COUNT BYTES RESULT writes COUNT records of
+ * BYTES bytes into a file that has its blocks already, and syncs after each. PAUSE microseconds of
+ * sleep precede each record: a disk that has had nothing to do for a moment takes longer. */
 
 #include "tests/bench/load/samples.h"
 #include <errno.h>
@@ -28,14 +29,17 @@ static int open_file(const char *directory, int *ret_fd)
     return 0;
 }
 
-static int measure(int fd, size_t count, size_t size, struct samples *samples)
+static int measure(int fd, useconds_t pause, size_t count, size_t size, struct samples *samples)
 {
     char record[4096] = "";
     off_t at = 0;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t begin = samples_now();
+        uint64_t begin;
 
+        if (pause > 0)
+            (void)usleep(pause);
+        begin = samples_now();
         if (pwrite(fd, record, size, at) != (ssize_t)size || fdatasync(fd) < 0)
             return -errno;
         samples_add(samples, begin, samples_now());
@@ -46,20 +50,20 @@ static int measure(int fd, size_t count, size_t size, struct samples *samples)
 
 int main(int argc, char **argv)
 {
-    const size_t count = argc == 6 ? strtoull(argv[3], NULL, 10) : 0;
-    const size_t size = argc == 6 ? strtoull(argv[4], NULL, 10) : 0;
+    const size_t count = argc == 7 ? strtoull(argv[4], NULL, 10) : 0;
+    const size_t size = argc == 7 ? strtoull(argv[5], NULL, 10) : 0;
     struct samples samples;
     int fd = -1, r;
 
     if (count == 0 || size == 0 || size > 4096) {
-        fprintf(stderr, "usage: sync DIRECTORY round-trip COUNT BYTES RESULT\n");
+        fprintf(stderr, "usage: sync PAUSE DIRECTORY round-trip COUNT BYTES RESULT\n");
         return 2;
     }
     r = samples_init(&samples, count);
     if (r == 0)
-        r = open_file(argv[1], &fd);
+        r = open_file(argv[2], &fd);
     if (r == 0)
-        r = measure(fd, count, size, &samples);
+        r = measure(fd, (useconds_t)strtoul(argv[1], NULL, 10), count, size, &samples);
     if (r < 0) {
         fprintf(stderr, "sync: %s\n", strerror(-r));
         return 1;

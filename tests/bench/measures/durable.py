@@ -13,7 +13,10 @@ LONG_WORKERS = 16
 
 
 class Sync:
-    """The floor of one job at a time: a record written and synced."""
+    """The floor of one job at a time: a record written and synced, `pause_us` after the one before."""
+
+    def __init__(self, pause_us=0):
+        self.pause_us = pause_us
 
     def missing(self):
         return None
@@ -26,7 +29,7 @@ class Sync:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def load(self, *arguments):
-        return [programs.ours("floors/sync"), self.directory, *map(str, arguments)]
+        return [programs.ours("floors/sync"), str(self.pause_us), self.directory, *map(str, arguments)]
 
 
 class Beside(RoundTrips):
@@ -87,6 +90,7 @@ def measures(quick):
             for name, make in ((", not durable", Troupe), (", durable", Durable))]
     one = [
         RoundTrips("floor: one sync", Sync(), "floor"),
+        RoundTrips("floor: one sync after a pause", Sync(pause_us=50), "floor"),
         RoundTrips("Troupe, not durable", Troupe(), "troupe"),
         RoundTrips("Troupe, create", Creating(), "troupe"),
         RoundTrips("Troupe, do", Durable(), "troupe"),
