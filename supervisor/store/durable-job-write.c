@@ -62,9 +62,11 @@ static int write_letter(struct database *database, const struct durable_job *dur
     return dead_rows_put(database, &row);
 }
 
+/* There is no row of the job to remove if it is added by this very task, and never was before. */
 static int write_end(struct database *database, const struct durable_job *durable)
 {
-    int r = job_rows_remove(database, durable->row.number);
+    const bool fresh = (durable->given & DURABLE_ADD) != 0;
+    int r = fresh ? 0 : job_rows_remove(database, durable->row.number);
 
     if (r == 0 && durable->keeps & DURABLE_RESULT)
         r = write_result(database, durable);
