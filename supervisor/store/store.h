@@ -120,9 +120,11 @@ struct store_stats {
 };
 struct store_stats store_stats(struct store *store);
 
-/* What of that an upgrade hands over, as a row of this kind. Without a store (NULL) nothing is
- * saved or restored. 0 or -errno; -EBADMSG: the row is damaged. */
+/* The kind of the row with which an upgrade hands over what of that the next supervisor goes on
+ * with. */
 #define STORE_TALLY_ROW "store-tally"
+/* Saves and restores that row. Without a store (NULL) nothing is saved or restored. 0 or -errno;
+ * -EBADMSG: the row is damaged. */
 int store_tally_save(struct store *store, struct saver *saver);
 int store_tally_restore_row(struct store *store, struct saved_reader *row);
 
