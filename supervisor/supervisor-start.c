@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/client/client-name.h"
+#include "supervisor/config/names/names.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
@@ -129,6 +130,8 @@ static int open_signals(struct supervisor *supervisor)
     int r =
         signals_init(&supervisor->signals, loop_of(supervisor), supervisor_on_signal, supervisor);
 
+    /* The process that has looked up names for this start may have ended before. */
+    names_reap();
     return r < 0 ? failed("watch for signals", r) : 0;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/config/names/names.h"
 #include "supervisor/control/control.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
@@ -55,6 +56,10 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender)
 {
     struct supervisor *supervisor = userdata;
 
+    if (signo == SIGCHLD) {
+        names_reap();
+        return;
+    }
     log_info("%s received from process %d", signo == SIGHUP ? "SIGHUP" : "stop signal",
              (int)sender);
     if (signo == SIGHUP) {

@@ -34,8 +34,9 @@ int signals_init(struct signals *signals, struct loop *loop, signals_fn fn, void
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGCHLD);
 
-    /* If it is inherited as ignored, the kernel reaps children and their exit status is lost. */
+    /* If it is inherited as ignored, it is never sent, and the kernel reaps children. */
     int r = set_disposition(SIGCHLD, SIG_DFL);
     if (r == 0)
         r = set_disposition(SIGPIPE, SIG_IGN);

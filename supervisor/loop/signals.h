@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Signals as events of the loop: SIGTERM, SIGINT and SIGHUP. They are blocked for the whole
- * process; spawn() gives every worker an empty mask. SIGCHLD is not used: the worker's pidfd
- * reports a death. SIGPIPE is ignored: writing to a peer that has gone fails with -EPIPE. */
+/* Signals as events of the loop: SIGTERM, SIGINT, SIGHUP and SIGCHLD. They are blocked for the
+ * whole process; spawn() gives every worker an empty mask. Workers are children of the keeper, and
+ * no SIGCHLD tells of them. SIGPIPE is ignored: writing to a peer that has gone fails with -EPIPE.
+ */
 
 #include "supervisor/loop/loop.h"
 #include <signal.h>

@@ -357,6 +357,18 @@ class Reloads(TestCase):
         s.wait_for(lambda: len(s.call("GetStatus")["groups"]) == 2)
         self.assertEqual(s.do("new", "echo")["state"], "succeeded")
 
+    def test_the_process_that_looks_up_names_is_reaped_when_it_has_ended(self):
+        s = self.started({"actor": actor()})
+        pid = s.supervisor_pid
+
+        def has_no_children():
+            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+                return file.read() == ""
+        s.wait_for(has_no_children)
+        s.write("actor.group", actor(2))
+        s.call("Reload")
+        s.wait_for(has_no_children)
+
     def test_a_changed_program_is_restarted(self):
         s = self.started({"actor": actor()})
         s.write("actor.group", actor(Group={"Environment": "NEW=1"}))

@@ -41,21 +41,22 @@ static void close_process(struct names *names)
     names->pid = 0;
 }
 
-/* Reaps the earlier processes that have ended by now: they are the only children. */
-static void reap_ended(void)
+/* These processes are the only children. */
+void names_reap(void)
 {
     while (waitpid(-1, NULL, WNOHANG) > 0)
         continue;
 }
 
-/* Kills the process without waiting: a file server that hangs may keep it from ending. */
+/* Kills the process, unless it has ended. Does not wait: a file server that hangs may keep it from
+ * ending. */
 static void end_process(struct names *names)
 {
     if (names->pid == 0)
         return;
-    (void)kill(names->pid, SIGKILL);
+    if (waitpid(names->pid, NULL, WNOHANG) == 0)
+        (void)kill(names->pid, SIGKILL);
     close_process(names);
-    reap_ended();
 }
 
 void names_deinit(struct names *names)
@@ -235,7 +236,6 @@ int names_start(struct names *names)
     _cleanup_close_ int questions = -1;
     int fds[2], r;
 
-    reap_ended();
     pass_known(names);
     if (names->next == names->n_names)
         return 0;
@@ -286,7 +286,7 @@ int names_read(struct names *names)
     ssize_t n;
     int r = 0;
 
-    /* To the end of file, after which the process can be reaped at once. */
+    /* To the end of file: the process has ended, or is about to. */
     while (r == 0) {
         n = read(names->fd, names->buffer + names->n_buffered, ANSWER_MAX - names->n_buffered);
         if (n < 0 && errno == EAGAIN)

@@ -96,5 +96,9 @@ int names_skip(struct names *names, int error);
 /* Gives up all that are not known. */
 void names_give_up(struct names *names);
 
+/* Reaps the processes that have ended by now. A process that is given up may take a while for that,
+ * so who runs on calls this on SIGCHLD. */
+void names_reap(void);
+
 /* Starts and waits, for at most NAMES_TIMEOUT_ALL. 0 or -errno. */
 int names_wait(struct names *names);
