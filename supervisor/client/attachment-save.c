@@ -229,12 +229,16 @@ static int watch_again(struct attachment *attachment, uint64_t cookie, struct jo
     return job ? attachment_watch_job(attachment, cookie, job) : refuse_lost(attachment, cookie);
 }
 
-/* Nobody else knows its id. A chosen one is kept, as its submitter may ask for it. */
+/* Once its submitter waits for the end again, nobody else needs the result, as nobody knows its id.
+ * A chosen one is kept: its submitter may ask for it. */
 int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
-    if (job && !job->name && !job_ended(job))
+    const unsigned n_before = attachment->n_waiters;
+    int r = watch_again(attachment, cookie, job);
+
+    if (job && !job->name && attachment->n_waiters > n_before)
         job->keep_result = false;
-    return watch_again(attachment, cookie, job);
+    return r;
 }
 
 int attachment_wait_restore_row(const struct group_context *context, struct saved_reader *row)
