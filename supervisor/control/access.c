@@ -33,9 +33,14 @@ bool access_group(const struct request *request, const struct group *group)
     return reads_all(request) || owns_group(request, group);
 }
 
+bool access_is_submitter(const struct request *request, const struct job *job)
+{
+    return is_user(request, job->submitter_uid);
+}
+
 bool access_job(const struct request *request, const struct job *job)
 {
-    return is_user(request, job->submitter_uid) || access_group(request, job->group);
+    return access_is_submitter(request, job) || access_group(request, job->group);
 }
 
 bool access_death(const struct request *request, const struct death *death)

@@ -20,6 +20,8 @@ struct request;
 /* Whether the client may read the contents of a group (NULL = it is gone), job … */
 bool access_group(const struct request *request, const struct group *group);
 bool access_job(const struct request *request, const struct job *job);
+/* Whether the client has submitted the job, and may read its contents whatever its group. */
+bool access_is_submitter(const struct request *request, const struct job *job);
 bool access_death(const struct request *request, const struct death *death);
 bool access_event(const struct request *request, const struct event *event);
 bool access_letter(const struct request *request, const struct dead_letter *letter);

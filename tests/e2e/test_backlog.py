@@ -3,13 +3,15 @@
 import collections
 import contextlib
 import errno
+import grp
 import os
 import subprocess
 import unittest
 from pathlib import Path
 
-from test_durable import Case, actor
-from troupe import SANITIZED, Bell, Varlink, helper, text
+from test_access import SUBMITTER, user
+from test_durable import QUICK, Case, actor
+from troupe import ACTOR, SANITIZED, Bell, Varlink, helper, ini, text
 
 IN_MEMORY = 1000
 
@@ -144,6 +146,34 @@ class Backlog(Case):
         self.assertEqual(s.job("retried")["state"], "queued")
         self.run_all(s, 2 * IN_MEMORY + 1)
         self.assertEqual(s.job("retried")["attempt"], 2)
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+    def test_D8_a_submitter_reads_all_that_a_job_on_disk_wrote(self):
+        group = ini(ACTOR, Restart=QUICK, Jobs={"Durable": "yes", "QueueMax": 100000, "BackoffMinSec": "1ms"},
+                    Worker={"LogRateLimitBurst": 0})
+        s = self.durable({"kept": group}, conf="AdminGroup=daemon\n").start()
+        bell = Bell(s, "bell")
+        lines = [f"{number} {100 * 'x'}" for number in range(800)]
+        with user(SUBMITTER, grp.getgrnam("daemon").gr_gid):
+            s.create("kept", "\n".join([*(f"before 2 complain {line}" for line in lines), f"before 2 wait {bell.path}",
+                                         "before 2 exit 1"]), id="retried", priority=63)
+        s.until(lambda: len(s.call("GetLog", job="retried")["lines"]) == len(lines))
+        s.call("Pause", target="kept")
+        self.fill(s, self.noted(s, range(2 * IN_MEMORY)))
+        bell.ring()
+        s.until(lambda: s.group("kept")["queued"] == 2 * IN_MEMORY + 1)
+        with user(SUBMITTER), Varlink(s.socket_path) as reader:
+            for _ in range(8):
+                reader.send("GetLog", {"job": "retried"}, more=True)  # more than fits into the connection
+            s.call("GetInfo")
+            for _ in range(8):
+                found, continues = [], True
+                while continues:
+                    part, continues = reader.reply()
+                    found += part["lines"]
+                self.assertEqual(len(found), len(lines))
+        with user(SUBMITTER + 1):
+            self.refused("NotPermitted", s.call, "GetLog", job="retried")
 
     def test_D1_a_job_that_is_refused_as_its_id_is_on_disk_does_not_run(self):
         s = self.durable({"quick": actor(Durable="yes")}, QueueMax=100000).start()

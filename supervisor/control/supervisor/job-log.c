@@ -21,24 +21,26 @@
  */
 struct job_log {
     struct line_stream stream;
-    char id[PROTOCOL_ID_TEXT];             /* as lines have it */
-    uint64_t job;                          /* handle; 0 = it is not known */
-    struct job_waiter *waiter;             /* for its end; NULL = not followed */
-    bool searches;                         /* this is the first walk */
-    usec_t accepted_at;                    /* realtime: when the job was accepted */
-    char group[CONFIG_GROUP_NAME_MAX + 1]; /* the group whose lines were read last */
-    uint64_t line;                         /* the last one that was looked at; 0 = all were */
+    char id[PROTOCOL_ID_TEXT];                 /* as lines have it */
+    bool submitted;                            /* by the user who asks */
+    char job_group[CONFIG_GROUP_NAME_MAX + 1]; /* the job's; "" = it is not known */
+    struct job_waiter *waiter;                 /* for its end; NULL = not followed */
+    bool searches;                             /* this is the first walk */
+    usec_t accepted_at;                        /* realtime: when the job was accepted */
+    char group[CONFIG_GROUP_NAME_MAX + 1];     /* the group whose lines were read last */
+    uint64_t line;                             /* the last one that was looked at; 0 = all were */
 };
 
 #define job_log_of(pointer) list_entry(pointer, struct job_log, stream)
 
-/* Who may read what the job wrote may do so whatever the group. A reload may change that. */
+/* Who may read what the job wrote may do so whatever the group. A reload may change that. The job
+ * itself may have left memory since the first part. */
 static bool may_read(const struct job_log *log, const struct group *group)
 {
     const struct request *request = log->stream.parts.request;
-    const struct job *job = job_by_handle(request->context->jobs, log->job);
+    const struct group *own = registry_find(request->context->registry, log->job_group);
 
-    return (job && job->group && access_job(request, job)) || access_group(request, group);
+    return log->submitted || (own && access_group(request, own)) || access_group(request, group);
 }
 
 /* The log to go on with; NULL = all are read. */
@@ -163,7 +165,8 @@ static void begin(struct request *request, struct job *job)
         return;
     (void)protocol_id_parse(&id, given->job);
     (void)protocol_id_format(&id, log->id);
-    log->job = job ? job->handle : 0;
+    log->submitted = job && access_is_submitter(request, job);
+    (void)snprintf(log->job_group, sizeof(log->job_group), "%s", job ? job->group->name : "");
     log->accepted_at = job ? job->created_at : 0;
     log->searches = !job;
     log->stream.parts.write = write_job_log;
