@@ -213,6 +213,15 @@ typedef void (*troupe_failure_fn)(struct troupe_actor *actor, int error, const c
 void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn, void *userdata);
 
 /*
+ * Calls `fn` whenever a call of this worker or client waits and a signal handler may have run: for
+ * languages that handle signals later, and there. 0 lets the call wait on. A negative value ends it
+ * with that error; what it has asked the supervisor for may still happen. `fn` may not use the
+ * worker or client.
+ */
+typedef int (*troupe_signal_fn)(void *userdata);
+void troupe_actor_on_signal(struct troupe_actor *actor, troupe_signal_fn fn, void *userdata);
+
+/*
  * Calls `fn` where messages are handled, once after each crash of the supervisor. Another one has
  * taken over, and the actor keeps its address; it must again register names, subscribe, monitor and
  * set timers. An upgrade keeps all of these, and does not call `fn`.

@@ -391,6 +391,10 @@ void troupe_result_release(struct troupe_result *result);
  * before; -EPERM; -EINVAL: malformed id. */
 int troupe_client_cancel(struct troupe_client *client, const char *id);
 
+/* Does the same without waiting for the answer, which may be long in coming: a job that waits for
+ * room is cancelled when it is accepted. -EAGAIN: the ring is full; -EINVAL. */
+int troupe_client_abandon(struct troupe_client *client, const char *id);
+
 /* Has troupe_client_next() return the end of any job with `cookie`, at once if its result is kept.
  * The result's `error` is -ESRCH if there is no such job. -EAGAIN and -EINVAL here. */
 int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie);

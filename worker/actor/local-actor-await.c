@@ -106,8 +106,11 @@ static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
 
     if (r == 0)
         r = actor->carrier->class->pump(actor->carrier, timeout);
-    if (r == -EINTR)
-        r = timeout > 0;
+    if (r == 0 || r == -EINTR) {
+        const int given_up = carrier_interrupted(actor->carrier);
+
+        r = given_up < 0 ? given_up : r == -EINTR && timeout > 0;
+    }
     return r == -ESHUTDOWN ? -EPIPE : r;
 }
 
@@ -213,6 +216,13 @@ _public_ void troupe_future_drop(struct troupe_future *future)
         future_delete(&actor->futures, future);
     } else
         troupe_future_free(future);
+}
+
+_public_ void troupe_actor_on_signal(struct troupe_actor *actor, troupe_signal_fn fn,
+                                     void *userdata)
+{
+    actor->carrier->on_signal = fn;
+    actor->carrier->signal_userdata = userdata;
 }
 
 _public_ void troupe_actor_on_failure(struct troupe_actor *actor, troupe_failure_fn fn,

@@ -86,6 +86,11 @@ int carrier_next(struct carrier *carrier, struct ring_record *ret)
     }
 }
 
+int carrier_interrupted(struct carrier *carrier)
+{
+    return carrier->on_signal ? carrier->on_signal(carrier->signal_userdata) : 0;
+}
+
 int carrier_drain(struct carrier *carrier)
 {
     int r;
@@ -121,6 +126,9 @@ static int send_blob(struct carrier *carrier, const struct blob *blob, struct pa
         if (r < 0)
             return r;
         (void)blob_sendable(carrier->control, FULL_SLICE_MS);
+        r = carrier_interrupted(carrier);
+        if (r < 0)
+            return r;
     }
     if (r < 0)
         return r;

@@ -45,6 +45,8 @@ struct carrier {
     uint32_t unpublished; /* records committed since the last flush */
     uint64_t blobs_sent;  /* also the serial of the last one */
     struct blob made;     /* memory that the program fills; fd -1 = none */
+    int (*on_signal)(void *userdata); /* NULL = waits go on */
+    void *signal_userdata;
 };
 
 /* Maps the rings. Takes over `control`, and `fds` too unless it fails. Returns 0 or -errno. */
@@ -57,6 +59,10 @@ void carrier_deinit(struct carrier *carrier);
  * inbox, which may also fail with -errno.
  */
 int carrier_next(struct carrier *carrier, struct ring_record *ret);
+
+/* After a wait that a signal handler may have ended: returns 0 to go on, or what to give up with.
+ */
+int carrier_interrupted(struct carrier *carrier);
 
 /* Reads all records that have arrived, without handling them. Returns 0 or -errno. */
 int carrier_drain(struct carrier *carrier);

@@ -124,6 +124,8 @@ static int read_record(struct troupe_client *client, const struct ring_record *r
 static int take_answer(struct troupe_client *client, const struct ring_record *record,
                        struct answer *ret)
 {
+    const struct pending_request *request;
+    bool unwanted;
     int r;
 
     ret->kind = (enum protocol_kind)record->kind;
@@ -131,8 +133,10 @@ static int take_answer(struct troupe_client *client, const struct ring_record *r
     r = read_record(client, record, ret);
     if (r < 0)
         return r;
+    request = pending_get(&client->pending, ret->number);
+    unwanted = request && request->unwanted;
     r = pending_give(&client->pending, ret->number, &ret->result.cookie);
-    if (r == 0 || !client->restarted)
+    if (!unwanted && (r == 0 || !client->restarted))
         return r;
     /* A CANCEL that overtook other requests is answered again by the next supervisor. */
     troupe_result_release(&ret->result);

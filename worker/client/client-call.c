@@ -46,7 +46,12 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
         if (r == -ENOMEM)
             /* The answer would come later, to a request that this call has given up. */
             client->carrier.over = true;
-        if (r < 0 && r != -EINTR && r != -ETIMEDOUT)
+        if (r == -EINTR) {
+            r = carrier_interrupted(&client->carrier);
+            if (r < 0)
+                pending_get(&client->pending, number)->unwanted = true;
+        }
+        if (r < 0 && r != -ETIMEDOUT)
             return r;
     }
 }
@@ -54,8 +59,11 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
 /* Forgets a request whose answer will not come. */
 static int wait_failed(struct troupe_client *client, uint64_t number, int error)
 {
+    struct pending_request *request = pending_get(&client->pending, number);
     uint64_t ignored;
 
+    if (request && request->unwanted)
+        return error;
     (void)pending_give(&client->pending, number, &ignored);
     return error == -EPIPE ? -ECONNRESET : error;
 }
@@ -152,9 +160,21 @@ _public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
 {
     struct answer answer;
     uint64_t number;
-    int r = request_cancel(client, id, &number);
+    int r = request_cancel(client, id, 0, &number);
 
     return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
+}
+
+_public_ int troupe_client_abandon(struct troupe_client *client, const char *id)
+{
+    uint64_t number;
+    int r = request_cancel(client, id, CARRIER_TRY, &number);
+
+    if (r < 0)
+        return r;
+    pending_get(&client->pending, number)->unwanted = true;
+    troupe_client_flush(client);
+    return 0;
 }
 
 _public_ int troupe_client_submit(struct troupe_client *client, uint64_t group,
@@ -188,6 +208,10 @@ static int next_lost(struct troupe_client *client, struct troupe_result *ret)
     uint64_t number;
 
     while ((request = pending_lost(&client->pending, client->read, &number))) {
+        if (request->unwanted) {
+            (void)pending_give(&client->pending, number, &ret->cookie);
+            continue;
+        }
         if (request->id && !client->carrier.over &&
             request_wait_again(client, request, number) == 0)
             continue;

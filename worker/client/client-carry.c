@@ -23,7 +23,9 @@ static int wait_room(struct carrier *carrier, uint32_t size)
         return r;
     channel_release(&carrier->channel);
     r = channel_wait_space(&carrier->channel, size, FULL_SLICE_MS * USEC_PER_MSEC);
-    return r == -EINTR || r == -ETIMEDOUT ? 0 : r;
+    if (r == -EINTR)
+        return carrier_interrupted(carrier);
+    return r == -ETIMEDOUT ? 0 : r;
 }
 
 /* Nothing arrives any more; futures may have ended by that. */

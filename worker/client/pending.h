@@ -13,6 +13,7 @@ struct pending_request {
     uint64_t cookie;
     uint64_t sent;          /* position of the carrier when it was about to be sent */
     struct protocol_id *id; /* owned: a WAIT for this job, which can be sent again; else NULL */
+    bool unwanted;          /* its answer is dropped */
 };
 
 struct pending {

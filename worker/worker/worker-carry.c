@@ -16,7 +16,7 @@ static int wait_room(struct carrier *carrier, uint32_t size)
 {
     int r = channel_wait_space(&carrier->channel, size, USEC_INFINITY);
 
-    return r == -EINTR || r == -ETIMEDOUT ? 0 : r;
+    return r == -EINTR ? carrier_interrupted(carrier) : r;
 }
 
 /*

@@ -233,6 +233,21 @@ START_TEST(test_cancel_and_watch_by_id)
 }
 END_TEST
 
+START_TEST(test_a_job_is_abandoned_without_an_answer)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+
+    start(backends[_i]);
+    ck_assert_int_eq(troupe_client_abandon(client, ""), -EINVAL);
+    ck_assert_int_eq(troupe_client_abandon(client, "here"), 0);
+    ck_assert_int_eq(troupe_client_abandon(client, "gone"), 0);
+    ck_assert_int_eq(do_text("hello", &result), 0);
+    troupe_result_release(&result);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    stop();
+}
+END_TEST
+
 /* ---- large payloads ---- */
 
 START_TEST(test_large_payloads_travel_as_blobs_both_ways)
@@ -452,18 +467,90 @@ static void ignore(int signal)
     (void)signal;
 }
 
+/* Again and again: one alone could come before the call has begun to wait. */
+static void begin_signals(void)
+{
+    const struct itimerval every_millisecond = {{0, 1000}, {0, 1000}};
+    const struct sigaction action = {.sa_handler = ignore};
+
+    sigaction(SIGALRM, &action, NULL);
+    setitimer(ITIMER_REAL, &every_millisecond, NULL);
+}
+
+static void end_signals(void)
+{
+    const struct itimerval never = {0};
+
+    setitimer(ITIMER_REAL, &never, NULL);
+}
+
 START_TEST(test_next_is_interrupted_by_a_signal_handler)
 {
-    /* Again and again: one alone could come before the call has begun to wait. */
-    const struct itimerval every_millisecond = {{0, 1000}, {0, 1000}}, never = {0};
-    const struct sigaction action = {.sa_handler = ignore};
     struct troupe_result result = TROUPE_RESULT_INIT;
 
     start(backends[_i]);
-    sigaction(SIGALRM, &action, NULL);
-    setitimer(ITIMER_REAL, &every_millisecond, NULL);
+    begin_signals();
     ck_assert_int_eq(troupe_client_next(client, &result, TROUPE_USEC_INFINITY), -EINTR);
-    setitimer(ITIMER_REAL, &never, NULL);
+    end_signals();
+    stop();
+}
+END_TEST
+
+/* Lets the call wait on twice. */
+static int count_signals(void *userdata)
+{
+    unsigned *n = userdata;
+
+    return ++*n <= 2 ? 0 : -ECANCELED;
+}
+
+START_TEST(test_a_call_that_waits_for_an_answer_is_given_up_on_request)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    unsigned n = 0;
+
+    start(backends[_i]);
+    troupe_actor_on_signal(troupe_client_actor(client), count_signals, &n);
+    begin_signals();
+    ck_assert_int_eq(do_text("later", &result), -ECANCELED);
+    end_signals();
+    ck_assert_uint_eq(n, 3);
+    /* The answer to both comes now, and that to the first is dropped. */
+    ck_assert_int_eq(do_text("answer", &result), 0);
+    troupe_result_release(&result);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    stop();
+}
+END_TEST
+
+START_TEST(test_a_call_that_was_given_up_is_not_heard_of_after_a_crash)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    unsigned n = 2;
+
+    start(backends[_i]);
+    troupe_actor_on_signal(troupe_client_actor(client), count_signals, &n);
+    begin_signals();
+    ck_assert_int_eq(do_text("later", &result), -ECANCELED);
+    end_signals();
+    ck_assert_int_eq(do_text("crash", &result), -ECONNRESET);
+    ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
+    stop();
+}
+END_TEST
+
+START_TEST(test_an_await_is_given_up_on_request)
+{
+    struct troupe_future *future;
+    unsigned n = 0;
+
+    start(backends[_i]);
+    troupe_actor_on_signal(troupe_client_actor(client), count_signals, &n);
+    ck_assert_int_eq(troupe_actor_ask(troupe_client_actor(client), 7, &future, "never"), 0);
+    begin_signals();
+    ck_assert_int_eq(troupe_future_await(future, TROUPE_AWAIT_STASH), -ECANCELED);
+    end_signals();
+    troupe_future_free(future);
     stop();
 }
 END_TEST
@@ -825,6 +912,7 @@ static Suite *suite(void)
     tcase_add_test(calls, test_malformed_options_are_refused_here);
     tcase_add_test(calls, test_options_reach_the_supervisor);
     tcase_add_test(calls, test_cancel_and_watch_by_id);
+    tcase_add_loop_test(calls, test_a_job_is_abandoned_without_an_answer, 0, n);
     tcase_add_loop_test(large, test_large_payloads_travel_as_blobs_both_ways, 0, n);
     tcase_add_test(large, test_blob_filled_in_place_is_sent_and_gone);
     tcase_add_loop_test(large, test_many_large_payloads_in_flight_do_not_get_stuck, 0, n);
@@ -835,6 +923,11 @@ static Suite *suite(void)
     tcase_add_loop_test(pipelined, test_call_finds_its_way_through_a_full_pipeline, 0, n);
     tcase_add_loop_test(pipelined, test_next_gives_up_after_its_time, 0, n);
     tcase_add_loop_test(pipelined, test_next_is_interrupted_by_a_signal_handler, 0, n);
+    tcase_add_loop_test(pipelined, test_a_call_that_waits_for_an_answer_is_given_up_on_request, 0,
+                        n);
+    tcase_add_loop_test(pipelined, test_a_call_that_was_given_up_is_not_heard_of_after_a_crash, 0,
+                        n);
+    tcase_add_loop_test(pipelined, test_an_await_is_given_up_on_request, 0, n);
     tcase_add_loop_test(ends, test_hang_up_ends_a_waiting_call_and_all_after_it, 0, n);
     tcase_add_loop_test(ends, test_what_arrived_before_the_hang_up_can_be_taken, 0, n);
     tcase_add_loop_test(ends, test_each_request_ends_exactly_once_wherever_the_connection_is_cut, 0,
