@@ -193,12 +193,13 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
     return 0;
 }
 
-static int compile_sandbox(struct config_draft *draft, struct config_group *group)
+static int compile_sandbox(struct config_draft *draft, struct config_group *group,
+                           const struct names *names)
 {
     int r;
 
     group->sandbox = sandbox_free(group->sandbox);
-    r = sandbox_compile(group, &group->sandbox);
+    r = sandbox_compile(group, names, &group->sandbox);
     if (r == 0 || r == -ENOMEM)
         return r;
     return config_draft_problem(draft, "SystemCallFilter", "the sandbox cannot be compiled: %s",
@@ -221,7 +222,7 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
     if (r == 0)
         r = check_directory(draft, group, names);
     if (r == 0)
-        r = compile_sandbox(draft, group);
+        r = compile_sandbox(draft, group, names);
     return r < 0 ? r : check_environment(draft, group, names);
 }
 
@@ -311,6 +312,8 @@ int config_want_group_names(const struct config_group *group, struct names *name
         r = names_want(names, program_kind(group), program_of(group));
     if (r == 0)
         r = names_want(names, NAMES_DIRECTORY, group->working_directory);
+    if (r == 0)
+        r = sandbox_want(group, names);
     for (size_t i = 0; r == 0 && i < group->environment_files.n; i++)
         r = names_want(names, NAMES_FILE,
                        environment_path(group->environment_files.strings[i], &optional));

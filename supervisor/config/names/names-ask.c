@@ -115,6 +115,7 @@ int names_ask(struct name *name)
         [NAMES_PROGRAM_OF_USER] = names_ask_program,
         [NAMES_DIRECTORY] = names_ask_directory,
         [NAMES_FILE] = names_ask_file,
+        [NAMES_FILTER] = names_ask_filter,
     };
     int r = ask[name->kind](name);
 
@@ -129,10 +130,15 @@ struct numbers {
     uint32_t uid, gid, n_groups;
 };
 
-/* File contents are not NUL-terminated, and may contain NULs. */
+static bool is_binary(enum names_kind kind)
+{
+    return kind == NAMES_FILE || kind == NAMES_FILTER;
+}
+
+/* Contents of files and programs of filters are not NUL-terminated, and may contain NULs. */
 static size_t text_size(const struct name *name)
 {
-    return name->kind == NAMES_FILE && name->error == 0 ? name->size : strlen(name->name);
+    return is_binary(name->kind) && name->error == 0 ? name->size : strlen(name->name);
 }
 
 int names_put(const struct name *name, char **ret, uint32_t *ret_size)
@@ -187,7 +193,7 @@ static int get_texts(struct name *name, const char *at, const char *end)
 {
     int r = 0;
 
-    if (name->kind == NAMES_FILE)
+    if (is_binary(name->kind))
         return at < end ? get_contents(name, at, (size_t)(end - at)) : 0;
     for (; r == 0 && at < end; at += strlen(at) + 1) {
         if (name->name)

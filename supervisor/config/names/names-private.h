@@ -18,6 +18,7 @@ int names_ask(struct name *name);
 int names_ask_program(struct name *name);
 int names_ask_directory(struct name *name);
 int names_ask_file(struct name *name);
+int names_ask_filter(struct name *name);
 
 /* Packs a result (freed by the caller), and unpacks it. Return 0, -ENOMEM or -EBADMSG. */
 int names_put(const struct name *name, char **ret, uint32_t *ret_size);

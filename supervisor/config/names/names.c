@@ -149,7 +149,7 @@ static int answer(char *question)
     struct name name = {.kind = (enum names_kind)(*question - 'a'), .wanted = question + 1};
     int r;
 
-    if (name.kind > NAMES_FILE)
+    if (name.kind >= _NAMES_N_KINDS)
         return -EBADMSG;
     r = names_ask(&name);
     if (r == 0)

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Looks up users, groups and files by name. Name services (LDAP) and file servers may block, so a
- * child process asks them, and is killed when it takes too long. All names go into one table, which
+ * Looks up users, groups and files by name, and compiles filters. Name services (LDAP) and file
+ * servers may block, and compiling is slow, so a child process does it, and is killed when it takes
+ * too long. All names go into one table, which
  * then holds the results.
  */
 
@@ -19,7 +20,9 @@ enum names_kind {
     NAMES_PROGRAM,         /* this process is to execute it: a path, or a name on NAMES_PATH */
     NAMES_PROGRAM_OF_USER, /* another user is */
     NAMES_DIRECTORY,
-    NAMES_FILE, /* to be read */
+    NAMES_FILE,   /* to be read */
+    NAMES_FILTER, /* to be compiled: its settings (sandbox/filter.h) */
+    _NAMES_N_KINDS,
 };
 
 /* Where systemd looks for a program given by name alone. */
@@ -30,8 +33,9 @@ struct name {
     char *wanted;  /* as it was asked for: a name, a number, or a path */
     bool known;    /* what follows is */
     int error;     /* errno; 0 = found; ENOENT = there is none; ETIMEDOUT = no answer in time */
-    char *name;    /* the name service's own; a program's path; what a file contains */
-    size_t size;   /* of what a file contains: no NUL follows */
+    char *name;    /* the name service's own; a program's path; what a file contains;
+                    * a filter's program */
+    size_t size;   /* of what a file contains, or of a program: no NUL follows */
     uid_t uid;     /* of a user */
     gid_t gid;     /* of a group; of a user, its primary one */
     gid_t *groups; /* supplementary ones of a user, as at login */

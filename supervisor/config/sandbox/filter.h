@@ -9,10 +9,11 @@
 #include "supervisor/config/config-group.h"
 #include "supervisor/keeper/sandbox.h"
 
-/* Whether a group has keys for the filter. */
-bool filter_restricts(const struct config_group *group);      /* of arguments */
-bool filter_lists_syscalls(const struct config_group *group); /* of calls */
+/* The settings of a filter are a text without line breaks; equal settings make equal filters. Set
+ * `*ret`, freed by the caller, to NULL if the group has no keys for the filter. Return 0 or
+ * -ENOMEM. */
+int filter_arguments_of(const struct config_group *group, char **ret); /* of arguments */
+int filter_calls_of(const struct config_group *group, char **ret);     /* of calls */
 
-/* Make a filter; free(3) ends its code. Return 0 or -errno. */
-int filter_compile_restrictions(const struct config_group *group, struct sandbox_filter *ret);
-int filter_compile_syscalls(const struct config_group *group, struct sandbox_filter *ret);
+/* Makes a filter; free(3) ends its code. Takes milliseconds. Returns 0 or -errno. */
+int filter_compile(const char *settings, struct sandbox_filter *ret);

@@ -4,11 +4,18 @@
 /* Turns the keys of [Sandbox] into what a new process applies. */
 
 #include "supervisor/config/config-group.h"
+#include "supervisor/config/names/names.h"
 #include "supervisor/keeper/sandbox.h"
 
+/* Adds the filters that are to be compiled, which takes milliseconds each, to what is looked up.
+ * Returns 0 or -ENOMEM. */
+int sandbox_want(const struct config_group *group, struct names *names);
+
 /*
- * The group's user is resolved. Sets `*ret` to NULL if the group has no such key; sandbox_free()
- * ends it. Takes about 10 ms if there are filters. Returns 0 or -errno.
+ * The group's user is resolved, and `names` has what sandbox_want() asked for. Sets `*ret` to NULL
+ * if the group has no such key; sandbox_free() ends it. Returns 0, -ETIMEDOUT if a filter was not
+ * compiled in time, or -errno.
  */
-int sandbox_compile(const struct config_group *group, struct sandbox **ret);
+int sandbox_compile(const struct config_group *group, const struct names *names,
+                    struct sandbox **ret);
 struct sandbox *sandbox_free(struct sandbox *sandbox); /* NULL allowed; returns NULL */

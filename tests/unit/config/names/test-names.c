@@ -2,6 +2,7 @@
 #include "supervisor/config/names/names-private.h"
 #include <check.h>
 #include <errno.h>
+#include <linux/filter.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -120,6 +121,20 @@ static const struct name *found(enum names_kind kind, const char *wanted)
     ck_assert_ptr_nonnull(name);
     return name;
 }
+
+START_TEST(filters_are_compiled)
+{
+    static const char settings[] = "calls 1 ~mount", broken[] = "nothing";
+
+    ck_assert_int_eq(names_want(&names, NAMES_FILTER, settings), 0);
+    ck_assert_int_eq(names_want(&names, NAMES_FILTER, broken), 0);
+    ck_assert_int_eq(_i == 0 ? names_look_up(&names) : names_wait(&names), 0);
+    ck_assert_int_eq(found(NAMES_FILTER, settings)->error, 0);
+    ck_assert_uint_gt(found(NAMES_FILTER, settings)->size, 0);
+    ck_assert_uint_eq(found(NAMES_FILTER, settings)->size % sizeof(struct sock_filter), 0);
+    ck_assert_int_eq(found(NAMES_FILTER, broken)->error, EINVAL);
+}
+END_TEST
 
 static void write_file(char *path, const char *contents, size_t size)
 {
@@ -297,6 +312,7 @@ int main(int argc, char **argv)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, this_process_finds_it_too);
     tcase_add_loop_test(tcase, files_are_looked_at, 0, under_valgrind() ? 1 : 2);
+    tcase_add_loop_test(tcase, filters_are_compiled, 0, under_valgrind() ? 1 : 2);
     if (!under_valgrind()) {
         tcase_add_test(tcase, another_process_finds_what_this_one_would);
         tcase_add_test(tcase, the_other_process_is_no_copy_of_this_one);

@@ -3,6 +3,7 @@
 /* [Sandbox]: from its keys to what the kernel then does. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/keeper/sandbox.h"
 #include "tests/unit/config-directory.h"
@@ -386,6 +387,31 @@ START_TEST(mistakes_are_told_with_what_is_allowed)
 }
 END_TEST
 
+START_TEST(equal_filters_are_compiled_once)
+{
+    static const char keys[] = "SystemCallFilter=@sync\nRestrictNamespaces=yes\n";
+    struct config_group *former = load_sandbox(keys), *group = load_sandbox(keys),
+                        *other = load_sandbox("SystemCallFilter=@mount\nRestrictNamespaces=yes\n");
+    struct names names = NAMES_NULL;
+
+    ck_assert_int_eq(sandbox_want(former, &names), 0);
+    ck_assert_uint_eq(names.n_names, 0);
+    ck_assert_ptr_eq(former->sandbox->filters[0].code, group->sandbox->filters[0].code);
+    ck_assert_ptr_eq(former->sandbox->filters[1].code, group->sandbox->filters[1].code);
+    ck_assert_ptr_eq(other->sandbox->filters[0].code, group->sandbox->filters[0].code);
+    ck_assert_ptr_ne(other->sandbox->filters[1].code, group->sandbox->filters[1].code);
+    config_group_free(former);
+    ck_assert_int_eq(sandbox_want(group, &names), 0);
+    ck_assert_uint_eq(names.n_names, 0);
+    group->sandbox = sandbox_free(group->sandbox);
+    ck_assert_int_eq(sandbox_want(group, &names), 0);
+    ck_assert_uint_eq(names.n_names, 1); /* the other one is in use */
+    names_deinit(&names);
+    config_group_free(group);
+    config_group_free(other);
+}
+END_TEST
+
 START_TEST(filters_fit_into_the_message_that_starts_a_process)
 {
     struct config_group *group =
@@ -417,6 +443,7 @@ int main(void)
         a_user_cannot_gain_privileges_unless_that_is_wanted,
         a_group_without_these_keys_has_no_sandbox,
         mistakes_are_told_with_what_is_allowed,
+        equal_filters_are_compiled_once,
         filters_fit_into_the_message_that_starts_a_process,
     };
 

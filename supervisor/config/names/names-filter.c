@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Compiles filters of system calls (sandbox/filter.h): not a name, but slow, too. */
+
+#include "supervisor/config/names/names-private.h"
+
+#include "supervisor/config/sandbox/filter.h"
+#include <errno.h>
+
+int names_ask_filter(struct name *name)
+{
+    struct sandbox_filter filter;
+    int r = filter_compile(name->wanted, &filter);
+
+    if (r == -ENOMEM)
+        return r;
+    name->error = -r;
+    if (r < 0)
+        return 0;
+    name->name = filter.code;
+    name->size = filter.size;
+    return 0;
+}
