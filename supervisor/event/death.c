@@ -18,6 +18,7 @@ static const char *const CAUSES[_DEATH_N_CAUSES] = {
     [DEATH_VIOLATION] = "violation",
     [DEATH_NO_PROGRESS] = "no_progress",
     [DEATH_STOP] = "stop",
+    [DEATH_SYSTEM_CALL] = "system_call",
 };
 
 /* Texts before how the process ended. NULL: the end alone explains the cause. */
@@ -29,6 +30,7 @@ static const char *const PREFIXES[_DEATH_N_CAUSES] = {
     [DEATH_VIOLATION] = "broke the protocol",
     [DEATH_NO_PROGRESS] = "made no progress within NoProgressSec",
     [DEATH_STOP] = "stopped",
+    [DEATH_SYSTEM_CALL] = "made a system call that is not allowed",
 };
 
 static void death_log_remove(struct death_log *log, struct death *death)

@@ -26,12 +26,13 @@ enum death_cause {
     DEATH_VIOLATION,   /* broke the protocol and was killed */
     DEATH_NO_PROGRESS, /* had a job in hand in a cell that made no progress */
     DEATH_STOP,        /* on request: not a failure */
+    DEATH_SYSTEM_CALL, /* made a system call that its filters forbid */
     _DEATH_N_CAUSES,
 };
 
 /* "group/key/number" at most. */
 #define DEATH_WORKER_MAX 144
-#define DEATH_DETAIL_MAX 160
+#define DEATH_DETAIL_MAX 240
 
 /* Bounds the messages listed in a report. */
 #define DEATH_MESSAGES_MAX 16

@@ -4,7 +4,10 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <stddef.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -44,27 +47,139 @@ int sandbox_set_capabilities(uint64_t ambient, bool only)
     return raise_ambient(ambient);
 }
 
-static int load_filter(const struct sandbox_filter *filter)
+/* ---- filters ---- */
+
+/* Returns a descriptor if the flags ask for one, else 0; or -errno. */
+static int load_program(const struct sock_filter *code, size_t n, unsigned long flags)
 {
     const struct sock_fprog program = {
-        .len = (unsigned short)(filter->size / sizeof(struct sock_filter)),
-        .filter = filter->code,
+        .len = (unsigned short)n,
+        .filter = (struct sock_filter *)(uintptr_t)code,
     };
     /* Without CAP_SYS_ADMIN only a process that cannot gain privileges may load a filter; as with
      * systemd, it then is one. */
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) == 0)
-        return 0;
+    long r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+    if (r >= 0)
+        return (int)r;
     if (errno != EACCES || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return -errno;
-    return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+    r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+    return r < 0 ? -errno : (int)r;
 }
 
-int sandbox_apply(const struct sandbox *sandbox)
+static int load_killing(const struct sandbox *sandbox)
 {
     int r = 0;
+    for (size_t i = 0; r == 0 && i < sandbox->n_filters; i++)
+        r = load_program(sandbox->filters[i].code,
+                         sandbox->filters[i].size / sizeof(struct sock_filter), 0);
+    return r;
+}
+
+/* ---- filters that tell of a forbidden call instead of killing ---- */
+
+/*
+ * The last filter comes with a descriptor, the listener, which is sent to the supervisor. After
+ * that filter is loaded, two calls must still work that it may forbid: to send the descriptor, and
+ * to load one more filter, which forbids the two. So that this one touches no call of the
+ * program's, both have flags that no program uses together.
+ */
+#define HANDING_FLAGS (MSG_NOSIGNAL | MSG_CONFIRM | MSG_DONTROUTE)
+#define CLOSING_FLAGS (SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG)
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define LOW_HALF 0
+#else
+#define LOW_HALF 4
+#endif
+
+#define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
+#define LOAD_INT(arg)                                                                              \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[arg]) + LOW_HALF)
+/* Goes on, or to instruction `else_to`; `at` is its own number. */
+#define CHECK(at, value, else_to)                                                                  \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (else_to) - (at)-1)
+#define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
+
+#define HANDING_SIZE 11
+
+/* What to do with the two calls; `code` goes on behind for all others. The kernel still knows
+ * without running this which other calls are allowed. */
+static void put_handing(struct sock_filter *code, int socket, unsigned action)
+{
+    const struct sock_filter handing[HANDING_SIZE] = {
+        [0] = LOAD(nr),        [1] = CHECK(1, SYS_sendmsg, 7),
+        [2] = LOAD_INT(0),     [3] = CHECK(3, (unsigned)socket, HANDING_SIZE),
+        [4] = LOAD_INT(2),     [5] = CHECK(5, HANDING_FLAGS, HANDING_SIZE),
+        [6] = RETURN(action),  [7] = CHECK(7, SYS_seccomp, HANDING_SIZE),
+        [8] = LOAD_INT(1),     [9] = CHECK(9, CLOSING_FLAGS, HANDING_SIZE),
+        [10] = RETURN(action),
+    };
+    for (size_t i = 0; i < HANDING_SIZE; i++)
+        code[i] = handing[i];
+}
+
+static int load_telling(const struct sandbox_filter *filter, int socket, unsigned long flags)
+{
+    struct sock_filter code[HANDING_SIZE + SANDBOX_FILTER_SIZE_MAX / sizeof(struct sock_filter)];
+    const size_t n = HANDING_SIZE + filter->size / sizeof(code[0]);
+    if (n > BPF_MAXINSNS)
+        return -E2BIG;
+    put_handing(code, socket, SECCOMP_RET_ALLOW);
+    memcpy(code + HANDING_SIZE, filter->code, filter->size);
+    for (size_t i = 0; i < n; i++)
+        if (code[i].code == (BPF_RET | BPF_K) && code[i].k == SECCOMP_RET_KILL_PROCESS)
+            code[i].k = SECCOMP_RET_USER_NOTIF;
+    return load_program(code, n, flags);
+}
+
+static int send_listener(int socket, int listener)
+{
+    char byte = 0;
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct iovec iovec = {.iov_base = &byte, .iov_len = sizeof(byte)};
+    const struct msghdr message = {.msg_iov = &iovec,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &control,
+                                   .msg_controllen = sizeof(control)};
+    memcpy(CMSG_DATA(&control.header), &listener, sizeof(listener));
+    return syscall(SYS_sendmsg, socket, &message, HANDING_FLAGS) < 0 ? -errno : 0;
+}
+
+static int close_handing(int socket)
+{
+    struct sock_filter code[HANDING_SIZE + 1];
+    put_handing(code, socket, SECCOMP_RET_KILL_PROCESS);
+    code[HANDING_SIZE] = (struct sock_filter)RETURN(SECCOMP_RET_ALLOW);
+    return load_program(code, HANDING_SIZE + 1, CLOSING_FLAGS);
+}
+
+/* Of filters with the same answer, the last one counts, so only that needs a listener. Returns
+ * -EBUSY if this process has a listener already, from outside. */
+static int load_all_telling(const struct sandbox *sandbox, int socket)
+{
+    const size_t last = sandbox->n_filters - 1;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < last; i++)
+        r = load_telling(&sandbox->filters[i], socket, 0);
+    if (r == 0)
+        r = load_telling(&sandbox->filters[last], socket, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+    if (r >= 0)
+        r = send_listener(socket, r);
+    return r < 0 ? r : close_handing(socket);
+}
+
+int sandbox_apply(const struct sandbox *sandbox, int socket)
+{
+    int r = -EBUSY;
     if (sandbox->set_umask)
         (void)umask(sandbox->umask);
-    for (size_t i = 0; r == 0 && i < sandbox->n_filters; i++)
-        r = load_filter(&sandbox->filters[i]);
-    return r;
+    if (socket >= 0 && sandbox->n_filters > 0)
+        r = load_all_telling(sandbox, socket);
+    return r == -EBUSY ? load_killing(sandbox) : r;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -190,6 +191,14 @@ static void set_up_user(const struct spawn_child *child)
         fail(child, SPAWN_CAPABILITIES, -r);
 }
 
+/* Returns where the listener of the filters goes, or -1. */
+static int report_socket(const struct spawn_child *child)
+{
+    struct stat status;
+    return fstat(child->report_fd, &status) == 0 && S_ISSOCK(status.st_mode) ? child->report_fd
+                                                                             : -1;
+}
+
 _Noreturn void spawn_child_main(struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -210,7 +219,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
         fail(child, SPAWN_CHDIR, errno);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    int r = options->sandbox ? sandbox_apply(options->sandbox) : 0;
+    int r = options->sandbox ? sandbox_apply(options->sandbox, report_socket(child)) : 0;
     if (r < 0)
         fail(child, SPAWN_SANDBOX, -r);
     (void)execve(options->argv[0], options->argv, options->environment);

@@ -9,6 +9,9 @@
 #include <errno.h>
 #include <string.h>
 
+/* Version of what is held, besides 0. Older supervisors close the listener. */
+#define WITH_LISTENER 1 /* the last but one descriptor; the last one is the output */
+
 /* ---- to the next supervisor ---- */
 
 int process_hold(struct process *process, enum holding_kind kind, const char *name, const int *fds,
@@ -20,10 +23,14 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
     FAULT_POINT("process.hold");
     if (process->client.id == 0)
         return 0; /* it has ended meanwhile */
-    if (n_fds >= ELEMENTS(all))
+    if (n_fds + 2 > ELEMENTS(all))
         return -E2BIG;
     if (n_fds > 0)
         memcpy(all, fds, n_fds * sizeof(int));
+    if (process->output.fd >= 0 && process->calls.fd >= 0) {
+        all[content.n_fds++] = process->calls.fd;
+        content.version = WITH_LISTENER;
+    }
     if (process->output.fd >= 0)
         all[content.n_fds++] = process->output.fd;
     return holding_put(&process->holding, &process->context->spawner, &process->client,
@@ -54,6 +61,12 @@ static int adopt_output(struct process *process, struct held *held)
     return r;
 }
 
+static void adopt_listener(struct process *process, struct held *held)
+{
+    if (held->version == WITH_LISTENER && held->n_fds >= 2)
+        process_listen(process, TAKE_FD(held->fds[held->n_fds - 2]));
+}
+
 /* The OOM killer's victims of a living process are known already: commands that it ran. */
 static int adopt_cgroup(struct process *process, const struct held *held)
 {
@@ -77,8 +90,10 @@ static int adopt_all(struct process *process, struct held *held)
         r = -EMFILE; /* it could get no signal */
     if (r == 0 && held->pidfd >= 0)
         r = process_watch_exit(process, held->pidfd);
-    if (r == 0)
+    if (r == 0) {
         process->pidfd = TAKE_FD(held->pidfd);
+        adopt_listener(process, held);
+    }
     return r;
 }
 

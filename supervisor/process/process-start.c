@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define PROCESS_FDS_MAX 8
@@ -149,15 +150,21 @@ static int process_prepare_cgroup(struct process *process, const struct process_
 }
 
 /* Opens the pipe of a failed start; the keeper gets the write end. exec closes that, which shows
- * that the program runs. */
-static int process_open_report(struct process *process, int *ret_write_fd)
+ * that the program runs. With filters it is a socket, through which their listener comes. */
+static int process_open_report(struct process *process, const struct sandbox *sandbox,
+                               int *ret_write_fd)
 {
     int fds[2];
     int r = fault_inject("pipe");
 
     if (r < 0)
         return r;
-    if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0)
+    process->report_is_socket = sandbox && sandbox->n_filters > 0;
+    if (process->report_is_socket)
+        r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
+    else
+        r = pipe2(fds, O_CLOEXEC | O_NONBLOCK);
+    if (r < 0)
         return -errno;
     process->report_fd = fds[0];
     *ret_write_fd = fds[1];
@@ -178,7 +185,7 @@ static int process_launch(struct process *process, const struct process_options 
     *ret_step = "output pipe";
     r = capture_open(&process->output, &output);
     if (r == 0)
-        r = process_open_report(process, &report);
+        r = process_open_report(process, options->config->sandbox, &report);
     if (r < 0)
         return r;
     *ret_step = "arguments and environment";
@@ -195,6 +202,7 @@ void process_begin(struct process *process, const struct process_handler *handle
     process->ended = false;
     process->early_signal = 0;
     process->error = (struct spawn_report){0};
+    process->forbidden = (struct forbidden_call){0};
     process->handler = handler;
 }
 

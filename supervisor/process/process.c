@@ -204,28 +204,37 @@ static void process_close_report(struct process *process)
     process->report_fd = close_fd(process->report_fd);
 }
 
+/* `r`: what process_read_report() has returned; -EAGAIN if the process runs its program although
+ * the end of file was not seen. */
+static void process_take_report(struct process *process, int r, const struct spawn_report *report)
+{
+    process_close_report(process);
+    if (r > 0)
+        process->error = *report;
+    else if (process->error.error == 0)
+        process->handler->started(process);
+}
+
 bool process_confirm(struct process *process)
 {
     struct spawn_report report;
-    ssize_t n;
 
     if (process->pid == 0)
         return false;
-    if (process->report_fd < 0)
-        return true;
-    n = read(process->report_fd, &report, sizeof(report));
-    process_close_report(process);
-    if (n == (ssize_t)sizeof(report))
-        process->error = report;
-    else if (process->error.error == 0)
-        process->handler->started(process);
+    if (process->report_fd >= 0)
+        process_take_report(process, process_read_report(process, &report), &report);
     return true;
 }
 
 static void process_on_report(void *userdata, uint32_t events)
 {
+    struct process *process = userdata;
+    struct spawn_report report;
+    int r = process_read_report(process, &report);
+
     (void)events;
-    (void)process_confirm(userdata);
+    if (r != -EAGAIN)
+        process_take_report(process, r, &report);
 }
 
 /* Kills a process that cannot be watched. The keeper still reports its end. */
@@ -294,6 +303,7 @@ void process_init(struct process *process, struct process_context *context,
         .pidfd = -1,
         .report_fd = -1,
         .cgroup = CGROUP_NULL,
+        .calls = CALL_LISTENER_NULL,
         .subject = *subject,
         .level_prefix = true,
     };
@@ -349,6 +359,7 @@ size_t process_last_output(const struct process *process, size_t since, char *bu
 void process_release(struct process *process)
 {
     process_close_report(process);
+    call_listener_deinit(&process->calls);
     if (process->cgroup.fd >= 0)
         (void)cgroup_kill(&process->cgroup);
     process->pid = 0;

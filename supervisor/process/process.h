@@ -16,6 +16,7 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/loop/work-queue.h"
+#include "supervisor/process/call-listener.h"
 #include "supervisor/process/capture.h"
 #include "supervisor/process/cgroup.h"
 #include "supervisor/process/held.h"
@@ -77,15 +78,18 @@ struct process {
     struct holding holding; /* what the keeper holds for the next supervisor */
     pid_t pid;              /* 0 = none, or not known yet */
     int pidfd;
-    int report_fd;        /* where the child reports a failed start; -1 = it runs */
-    int early_signal;     /* to send once there is a process; 0 = none */
-    struct cgroup cgroup; /* CGROUP_NULL = process group only */
+    int report_fd;         /* where the child reports a failed start; -1 = it runs */
+    bool report_is_socket; /* which also brings the listener of the filters */
+    int early_signal;      /* to send once there is a process; 0 = none */
+    struct cgroup cgroup;  /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch, report_watch;
-    bool ended;                /* dead, `exited` not called yet */
-    struct spawn_exit exit;    /* how it ended */
-    struct spawn_report error; /* why it could not be started; error 0 = it could */
-    struct timer overdue;      /* armed while it is dead and not reaped */
-    unsigned n_overdue;        /* how often `overdue` has fired */
+    bool ended;                      /* dead, `exited` not called yet */
+    struct spawn_exit exit;          /* how it ended */
+    struct spawn_report error;       /* why it could not be started; error 0 = it could */
+    struct call_listener calls;      /* of forbidden system calls; none without filters */
+    struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
+    struct timer overdue;            /* armed while it is dead and not reaped */
+    unsigned n_overdue;              /* how often `overdue` has fired */
     struct task reap;
     struct capture output; /* stdout and stderr; its tail outlives the process */
     bool level_prefix;     /* of SyslogLevelPrefix= */
@@ -178,6 +182,9 @@ void process_kill_all(struct process *process);
  * cgroups. */
 bool process_take_oom_kill(struct process *process);
 
+/* Returns the forbidden call for which the process `pid`, of this worker, was killed; else NULL. */
+const char *process_forbidden_call(const struct process *process, pid_t pid);
+
 /* Copies its output after `since`, a mark of capture_position(); see capture_tail(). Kept until
  * the next start. */
 size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size);
@@ -192,3 +199,8 @@ void process_release(struct process *process);
 void process_begin(struct process *process, const struct process_handler *handler);
 /* Watches for the end of the process. Returns 0 or -errno. */
 int process_watch_exit(struct process *process, int pidfd);
+/* Watches for forbidden system calls (process-calls.c); takes over the descriptor. */
+void process_listen(struct process *process, int fd);
+/* Reads report_fd, and listens if a listener comes first. Returns 1 with `*ret` for a failed start,
+ * 0 if the program runs, -EAGAIN or -errno. */
+int process_read_report(struct process *process, struct spawn_report *ret);

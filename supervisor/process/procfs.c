@@ -53,6 +53,34 @@ int procfs_stat(pid_t pid, struct procfs_stat *ret)
     return 0;
 }
 
+/* Returns the number behind "\nNAME:\t", or `missing`. */
+static unsigned long long status_number(const char *text, const char *name, int base,
+                                        unsigned long long missing)
+{
+    const char *at = strstr(text, name);
+
+    return at ? strtoull(at + strlen(name), NULL, base) : missing;
+}
+
+int procfs_signals(pid_t thread, int signal, struct procfs_signals *ret)
+{
+    static const char *const sets[] = {"\nSigBlk:\t", "\nSigIgn:\t", "\nSigCgt:\t"};
+    const unsigned long long bit = 1ULL << (signal - 1);
+    char text[4096];
+    ssize_t n = read_file(thread, "status", text, sizeof(text));
+
+    if (n < 0)
+        return (int)n;
+    *ret = (struct procfs_signals){
+        .process = (pid_t)status_number(text, "\nTgid:\t", 10, 0),
+        .ends = true,
+    };
+    for (size_t i = 0; i < ELEMENTS(sets); i++)
+        if (status_number(text, sets[i], 16, bit) & bit)
+            ret->ends = false;
+    return ret->process > 0 ? 0 : -EBADMSG;
+}
+
 int procfs_cgroup(pid_t pid, char path[PROCFS_CGROUP_SIZE])
 {
     char text[2 * PROCFS_CGROUP_SIZE], *end;

@@ -19,6 +19,14 @@ struct procfs_stat {
 /* Returns 0, -ESRCH without such a process, or -errno. */
 int procfs_stat(pid_t pid, struct procfs_stat *ret);
 
+struct procfs_signals {
+    pid_t process; /* of the thread */
+    bool ends;     /* the signal ends the process: it is not blocked, ignored or caught */
+};
+
+/* Reads what a signal does to the process of a thread. Returns 0, -ESRCH or -errno. */
+int procfs_signals(pid_t thread, int signal, struct procfs_signals *ret);
+
 /* Reads the place in the unified hierarchy, "/a/b", as the calling process sees it; pid 0 = its
  * own. Returns 0, -ENOENT without such a hierarchy, -ESRCH, or -errno. */
 int procfs_cgroup(pid_t pid, char path[PROCFS_CGROUP_SIZE]);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """[Sandbox]: what a confined worker cannot do, and that it can do its work."""
 import os
+import tempfile
 import unittest
 
 from troupe import ACTOR, TROUPE_EXEC, TestCase, helper, ini, text
@@ -93,7 +94,82 @@ class Workers(TestCase):
         s = self.started({"g": ini(ACTOR, Restart={"Restart": "no"}, Sandbox={"SystemCallFilter": "~execve"},
                                    Resources={"LimitCORE": 0})})
         s.wait_event("worker.died", "g")
-        self.assertEqual(s.deaths("g")[0]["signal"], "SIGSYS")
+        [death] = s.deaths("g")
+        self.assertEqual((death["cause"], death["signal"]), ("system_call", "SIGSYS"))
+        self.assertRegex(death["detail"], r"^killed: system call execve\(0x\w+, .*\) is not allowed \(SystemCallFilter=\)$")
+
+
+    def test_a_program_that_cannot_be_executed_under_a_list_without_write_tells_why(self):
+        script = tempfile.NamedTemporaryFile("w", delete=False)
+        self.addCleanup(os.unlink, script.name)
+        with script:
+            script.write("#!/no/such/interpreter\n")
+        os.chmod(script.name, 0o755)
+        s = self.started({"g": ini(script.name, Restart={"Restart": "no"}, Sandbox={"SystemCallFilter": "@default"},
+                                   Resources={"LimitCORE": 0})})
+        self.assertIn("g/0 could not be started: exec: No such file or directory", s.log())
+        self.assertEqual(s.deaths("g"), [])
+
+
+class ForbiddenCalls(TestCase):
+    """I3: the death report names the system call and its arguments."""
+    MKDIR = r"^killed: system call mkdir(at)?\(.*, 511, .*\) is not allowed \(SystemCallFilter=\)$"
+
+    def confined(self, command, **jobs):
+        return self.started({"g": ini(command, Jobs={"MaxRetries": 0, **jobs}, Sandbox={"SystemCallFilter": "~mkdir mkdirat"},
+                                      Resources={"LimitCORE": 0})})
+
+    def assert_died(self, s, signal, command=True):
+        [death] = s.deaths("g")
+        self.assertRegex(death["detail"], self.MKDIR)
+        self.assertEqual((death["cause"], death["signal"], "command" in death), ("system_call", signal, command))
+
+    def test_I3_a_command_that_makes_a_forbidden_call(self):
+        s = self.confined(f"{TROUPE_EXEC} -- /bin/mkdir /no/such/directory")
+        job = s.do("g")
+        self.assertEqual([attempt["cause"] for attempt in job["attempts"]], ["system_call"])
+        self.assert_died(s, "SIGSYS")
+        self.assertIn("is not allowed (SystemCallFilter=)", s.ctl("deaths", "g").stdout)
+
+    def test_I3_a_command_that_ignores_the_signal_dies_all_the_same(self):
+        s = self.confined(f"{TROUPE_EXEC} -- /bin/sh -c 'trap \"\" SYS; exec mkdir /no/such/directory'")
+        s.do("g")
+        self.assert_died(s, "SIGKILL")
+
+    def test_I3_a_worker_that_makes_a_forbidden_call(self):
+        s = self.started({"g": ini("/bin/mkdir /no/such/directory", Group={"Type": "service"}, Restart={"Restart": "no"},
+                                   Sandbox={"SystemCallFilter": "~mkdir mkdirat"}, Resources={"LimitCORE": 0})})
+        s.wait_event("worker.died", "g")
+        self.assert_died(s, "SIGSYS", command=False)
+        [group] = s.call("io.troupe.Supervisor.GetMetrics")["groups"]
+        self.assertEqual(group["deaths"]["system_call"], 1)
+
+    def test_only_the_process_that_makes_the_call_is_killed(self):
+        s = self.confined(f"{TROUPE_EXEC} -- /bin/sh -c '/bin/mkdir /no/such/directory; echo $?; exit 0'")
+        job = s.do("g")
+        self.assertEqual((job["state"], job["result"]), ("succeeded", text("159\n")))
+        self.assertRegex(s.log(), r"g/0: killed process \d+: system call mkdir")
+        self.assertEqual(s.deaths(), [])
+
+    def test_a_worker_with_ever_more_forbidden_calls_is_killed_as_a_whole(self):
+        s = self.confined(f"{TROUPE_EXEC} -- /bin/sh -c 'while :; do /bin/mkdir /no/such/directory; done'")
+        s.do("g")
+        self.assert_died(s, "SIGKILL", command=False)
+
+    def test_after_a_crash_of_the_supervisor_calls_are_named_and_still_forbidden(self):
+        s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/sh -c 'read path; exec mkdir $path'", Jobs={"MaxRetries": 0},
+                                   Sandbox={"SystemCallFilter": "~mkdir mkdirat"}, Resources={"LimitCORE": 0})})
+        pid = s.worker("g/0")["pid"]
+        s.crash()
+        self.assertEqual(s.worker("g/0")["pid"], pid)
+        s.do("g", "/no/such/directory\n")
+        self.assert_died(s, "SIGSYS")
+
+    def test_a_call_of_another_architecture_is_named(self):
+        s = self.started({"g": probe(SystemCallArchitectures="native")})
+        if results(s.do("g"))["foreign-call"] != "SIGSYS" or os.uname().machine != "x86_64":
+            self.skipTest("this kernel has no calls of another architecture")
+        self.assertRegex(s.log(), r"system call getpid\(.*\) is not allowed \(SystemCallArchitectures=\)")
 
 
 if __name__ == "__main__":

@@ -104,6 +104,7 @@ static const char *cause_text(const char *cause)
         {"violation", "it broke the protocol"},
         {"no_progress", "no worker of its pool made progress"},
         {"stop", "it was asked to stop"},
+        {"system_call", "a system call that [Sandbox] forbids"},
     };
 
     for (size_t i = 0; i < ELEMENTS(texts); i++)

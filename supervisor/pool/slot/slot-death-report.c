@@ -127,6 +127,22 @@ static struct timeval timeval_of(usec_t time)
     };
 }
 
+void slot_describe_call(const struct slot *slot, struct death *death)
+{
+    (void)snprintf(death->detail, sizeof(death->detail), "killed: %s",
+                   process_forbidden_call(&slot->worker.process, death->pid));
+}
+
+static enum death_cause slot_cause_of_crash(struct slot *slot,
+                                            const struct protocol_crashed *crashed)
+{
+    if (crashed->signal == SIGKILL && process_take_oom_kill(&slot->worker.process))
+        return DEATH_OOM;
+    if (process_forbidden_call(&slot->worker.process, crashed->pid))
+        return DEATH_SYSTEM_CALL;
+    return DEATH_SIGNAL;
+}
+
 /* The contents cannot be checked: the worker reports about its own job. */
 static void slot_describe_crash(struct slot *slot, const struct protocol_crashed *crashed,
                                 struct death *death)
@@ -145,10 +161,10 @@ static void slot_describe_crash(struct slot *slot, const struct protocol_crashed
                   .ru_stime = timeval_of(crashed->system),
                   .ru_maxrss = (long)(crashed->max_rss / 1024)},
     };
-    death->cause = crashed->signal == SIGKILL && process_take_oom_kill(&slot->worker.process)
-                       ? DEATH_OOM
-                       : DEATH_SIGNAL;
+    death->cause = slot_cause_of_crash(slot, crashed);
     death_describe(death);
+    if (death->cause == DEATH_SYSTEM_CALL)
+        slot_describe_call(slot, death);
 }
 
 int slot_on_crashed(struct slot *slot, const struct ring_record *record)

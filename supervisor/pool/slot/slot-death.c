@@ -14,6 +14,8 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
 
     if (how->signalled && how->code == SIGKILL && process_take_oom_kill(&slot->worker.process))
         return DEATH_OOM;
+    if (how->signalled && process_forbidden_call(&slot->worker.process, slot->worker.process.pid))
+        return DEATH_SYSTEM_CALL;
     if (slot->worker.feigned && how->signalled && how->code == SIGKILL) {
         slot->worker.violation = "marked itself as dead while it ran";
         return DEATH_VIOLATION;
@@ -32,6 +34,8 @@ static void slot_write_report(struct slot *slot, struct death *death)
     death->uptime = usec_sub(slot_now(slot), slot->worker.started_at);
     death->cause = slot->died_of;
     death_describe(death);
+    if (death->cause == DEATH_SYSTEM_CALL)
+        slot_describe_call(slot, death);
     if (death->cause == DEATH_VIOLATION)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
                        slot->worker.violation);

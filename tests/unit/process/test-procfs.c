@@ -2,6 +2,8 @@
 #include "supervisor/process/procfs.h"
 #include <check.h>
 #include <errno.h>
+#include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -33,6 +35,29 @@ START_TEST(a_zombie_is_on_its_way_out_and_then_nothing)
 }
 END_TEST
 
+START_TEST(what_a_signal_does_is_told_by_any_thread_of_the_process)
+{
+    struct procfs_signals signals;
+    sigset_t set;
+
+    ck_assert_int_eq(procfs_signals(getpid(), SIGSYS, &signals), 0);
+    ck_assert_int_eq(signals.process, getpid());
+    ck_assert(signals.ends);
+    ck_assert_ptr_ne(signal(SIGSYS, SIG_IGN), SIG_ERR);
+    ck_assert_int_eq(procfs_signals(getpid(), SIGSYS, &signals), 0);
+    ck_assert(!signals.ends);
+    ck_assert_ptr_ne(signal(SIGSYS, SIG_DFL), SIG_ERR);
+    ck_assert_int_eq(sigemptyset(&set), 0);
+    ck_assert_int_eq(sigaddset(&set, SIGSYS), 0);
+    ck_assert_int_eq(sigprocmask(SIG_BLOCK, &set, NULL), 0);
+    ck_assert_int_eq(procfs_signals(getpid(), SIGSYS, &signals), 0);
+    ck_assert(!signals.ends);
+    ck_assert_int_eq(procfs_signals(getpid(), SIGABRT, &signals), 0);
+    ck_assert(signals.ends);
+    ck_assert_int_eq(procfs_signals(INT_MAX, SIGSYS, &signals), -ESRCH);
+}
+END_TEST
+
 START_TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
 {
     static const char own[] = "/system.slice/trouped.service/supervisor";
@@ -56,6 +81,7 @@ int main(void)
 
     tcase_add_test(tests, a_process_that_lives_is_told_with_its_kin);
     tcase_add_test(tests, a_zombie_is_on_its_way_out_and_then_nothing);
+    tcase_add_test(tests, what_a_signal_does_is_told_by_any_thread_of_the_process);
     tcase_add_test(tests, only_a_cgroup_and_what_is_below_it_is_within_it);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -40,7 +40,7 @@ static int probe_in(const char *keys, int (*probe)(void))
 
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
-        const int r = sandbox_apply(group->sandbox);
+        const int r = sandbox_apply(group->sandbox, -1);
         /* A sanitizer's _exit() makes calls that may be forbidden. */
         syscall(SYS_exit_group, r < 0 ? 255 : probe());
     }

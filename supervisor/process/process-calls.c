@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The system calls that the filters of a process forbid, and the listener that tells of them. */
+
+#include "shared/base/list.h"
+#include "shared/base/log.h"
+#include "supervisor/event/limited-log.h"
+#include "supervisor/process/process.h"
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The report about the worker itself says it; nothing else may say it about other processes. */
+static void log_call(const struct process *process, const struct forbidden_call *call)
+{
+    if (call->pid > 0 && call->pid != process->pid)
+        limited_log_write(process->context->log, process->subject.group, LOG_LEVEL_WARNING,
+                          "%s: killed process %d: %s", process->subject.worker, (int)call->pid,
+                          call->text);
+}
+
+static void on_forbidden(struct call_listener *listener, const struct forbidden_call *call,
+                         bool all)
+{
+    struct process *process = list_entry(listener, struct process, calls);
+
+    if (process->forbidden.pid == 0 || process->forbidden.pid != process->pid)
+        process->forbidden = *call;
+    if (all) {
+        process->forbidden.pid = process->pid;
+        process_kill_all(process);
+    }
+    log_call(process, call);
+}
+
+/* A process that could not execute its program writes why, which its filters may forbid. As the
+ * call waits, the socket shows reliably whether it has executed it. */
+static bool permits(struct call_listener *listener, const struct seccomp_data *data)
+{
+    const struct process *process = list_entry(listener, struct process, calls);
+    struct pollfd report = {.fd = process->report_fd, .events = POLLIN};
+
+    return data->nr == SYS_write && process->report_fd >= 0 && poll(&report, 1, 0) == 0;
+}
+
+void process_listen(struct process *process, int fd)
+{
+    int r;
+
+    call_listener_deinit(&process->calls);
+    process->calls.forbidden = on_forbidden;
+    process->calls.permits = permits;
+    r = call_listener_init(&process->calls, process->context->loop, fd);
+    if (r < 0)
+        log_error("%s: forbidden system calls fail instead of killing: %s", process->subject.worker,
+                  strerror(-r));
+}
+
+const char *process_forbidden_call(const struct process *process, pid_t pid)
+{
+    return pid > 0 && process->forbidden.pid == pid ? process->forbidden.text : NULL;
+}
+
+/* Returns the descriptor in the message, or -1. */
+static int take_descriptor(struct msghdr *message)
+{
+    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
+    int fd = -1;
+
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof(fd)))
+        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+    return fd;
+}
+
+/* Returns the number of bytes, or -errno. `*ret_fd` is -1 without a descriptor. */
+static ssize_t receive(struct process *process, struct spawn_report *ret, int *ret_fd)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iovec = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct msghdr message = {.msg_iov = &iovec,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    const ssize_t n = recvmsg(process->report_fd, &message, MSG_CMSG_CLOEXEC);
+
+    *ret_fd = n > 0 ? take_descriptor(&message) : -1;
+    return n < 0 ? -errno : n;
+}
+
+/* Returns the size of a report, 0 at the end of file, or -errno. */
+static ssize_t read_report(struct process *process, struct spawn_report *ret)
+{
+    ssize_t n;
+    int fd;
+
+    if (!process->report_is_socket) {
+        n = read(process->report_fd, ret, sizeof(*ret));
+        return n < 0 ? -errno : n;
+    }
+    n = receive(process, ret, &fd);
+    if (fd < 0)
+        return n;
+    process_listen(process, fd);
+    return receive(process, ret, &fd);
+}
+
+int process_read_report(struct process *process, struct spawn_report *ret)
+{
+    const ssize_t n = read_report(process, ret);
+
+    return n == (ssize_t)sizeof(*ret) ? 1 : n < 0 ? (int)n : 0;
+}
