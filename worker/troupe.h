@@ -267,12 +267,15 @@ struct troupe_job_options {
     /* Cancels the job if it has not ended after so long, all waits and attempts included. 0 = none.
      */
     uint64_t deadline_usec;
+    /* With troupe_client_do() and _submit(): the result is also kept for ResultTTLSec=, as with
+     * _create(), so that troupe_client_wait() gets it if this program ends first. */
+    bool keep_result;
 };
 
 /* In the order of the members: C++ has designated initializers only since 2020. */
 #define TROUPE_JOB_DEFAULTS                                                                        \
     {                                                                                              \
-        sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0              \
+        sizeof(struct troupe_job_options), NULL, NULL, 0, -1, 0, 0, 0, -1, 0, 0, 0, 0, false       \
     }
 
 struct troupe_result {

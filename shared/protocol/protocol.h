@@ -126,7 +126,8 @@ PROTOCOL_RECORD(found)
 
 enum protocol_submit_flags {
     PROTOCOL_SUBMIT_DO = 1u << 0, /* answer with DONE, not with ACCEPTED; the result is not kept */
-    PROTOCOL_SUBMIT_KNOWN = ((1u << 1) - 1),
+    PROTOCOL_SUBMIT_KEEP = 1u << 1, /* with DO: the result is kept as well */
+    PROTOCOL_SUBMIT_KNOWN = ((1u << 2) - 1),
 };
 
 #define PROTOCOL_FIELDS_submit(F)                                                                  \

@@ -41,6 +41,11 @@ static struct job_options options_of(const struct protocol_submit *submit)
                                 .priority = submit->priority};
 }
 
+static bool keeps_result(const struct protocol_submit *submit)
+{
+    return !(submit->flags & PROTOCOL_SUBMIT_DO) || submit->flags & PROTOCOL_SUBMIT_KEEP;
+}
+
 static int attachment_submit(struct attachment *attachment, struct group *group,
                              const struct protocol_submit *submit,
                              const struct job_options *options, struct job **ret)
@@ -50,7 +55,7 @@ static int attachment_submit(struct attachment *attachment, struct group *group,
         .name = name,
         .key = key,
         .key_size = submit->key_size,
-        .keep_result = !(submit->flags & PROTOCOL_SUBMIT_DO),
+        .keep_result = keeps_result(submit),
         .submitter_uid = attachment->uid,
         .options = *options,
         .delay = submit->delay,
@@ -158,11 +163,11 @@ static int attachment_accept_submit(struct attachment *attachment,
         return ENDPOINT_E_FULL;
     if (r != 0)
         return attachment_refuse_submit(attachment, submit->cookie, r);
-    if (job->keep_result && !job->record)
+    if (!(submit->flags & PROTOCOL_SUBMIT_DO) && !job->record)
         return attachment_answer_accepted(attachment, submit->cookie, job);
     waiter = job_first_waiter(job);
     attachment_wait(attachment, waiter);
-    if (job->keep_result)
+    if (!(submit->flags & PROTOCOL_SUBMIT_DO))
         durable_job_await(job, waiter);
     return 0;
 }

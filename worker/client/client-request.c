@@ -109,6 +109,8 @@ static int apply_schedule(struct protocol_submit *submit, const struct troupe_jo
     submit->at = options->at_usec;
     submit->wait = options->wait_usec;
     submit->deadline = options->deadline_usec;
+    if (options->keep_result && submit->flags & PROTOCOL_SUBMIT_DO)
+        submit->flags |= PROTOCOL_SUBMIT_KEEP;
     return 0;
 }
 
