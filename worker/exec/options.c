@@ -2,6 +2,7 @@
 #include "worker/exec/options.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/quantity.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,64 +33,12 @@ static const char help[] =
     "Exit status 0 of COMMAND is success; any other, and death by a signal, is a failure\n"
     "that is retried. See troupe-exec(1).\n";
 
-/* Parses digits only, without sign or blanks. */
-static int parse_number(const char *text, uint64_t *ret, const char **ret_end)
-{
-    char *end;
-
-    if (*text < '0' || *text > '9')
-        return -EINVAL;
-    errno = 0;
-    *ret = strtoull(text, &end, 10);
-    *ret_end = end;
-    return errno != 0 ? -EINVAL : 0;
-}
-
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static int parse_with_unit(const char *text, const struct unit *units, size_t n_units,
-                           uint64_t *ret)
-{
-    const char *unit;
-    uint64_t number;
-
-    if (parse_number(text, &number, &unit) < 0)
-        return -EINVAL;
-    for (size_t i = 0; i < n_units; i++)
-        if (strcmp(unit, units[i].name) == 0)
-            return __builtin_mul_overflow(number, units[i].factor, ret) ? -EINVAL : 0;
-    return -EINVAL;
-}
-
-int options_parse_size(const char *text, size_t *ret)
-{
-    static const struct unit units[] = {{"", 1}, {"K", 1 << 10}, {"M", 1 << 20}, {"G", 1 << 30}};
-    uint64_t size;
-    int r = parse_with_unit(text, units, ELEMENTS(units), &size);
-
-    if (r < 0 || size > SIZE_MAX / 4)
-        return -EINVAL;
-    *ret = (size_t)size;
-    return 0;
-}
-
-int options_parse_time(const char *text, usec_t *ret)
-{
-    static const struct unit units[] = {
-        {"", USEC_PER_SEC}, {"s", USEC_PER_SEC}, {"ms", USEC_PER_MSEC}, {"min", 60 * USEC_PER_SEC}};
-
-    return parse_with_unit(text, units, ELEMENTS(units), ret);
-}
-
 int options_parse_statuses(const char *text, struct outcome_policy *ret)
 {
     for (;;) {
         uint64_t status;
 
-        if (parse_number(text, &status, &text) < 0 || status == 0 || status > 255)
+        if (quantity_parse_number(text, &status, &text) < 0 || status == 0 || status > 255)
             return -EINVAL;
         ret->rejected[status] = true;
         if (*text == '\0')
@@ -109,7 +58,7 @@ static int apply(struct exec_options *options, int option)
 {
     switch (option) {
     case 'o':
-        return options_parse_size(optarg, &options->max_output) == 0
+        return quantity_parse_size(optarg, &options->max_output) == 0
                    ? 0
                    : bad_value("max-output", optarg, "a size such as 512K, 64M or 1G");
     case 'u':
@@ -117,7 +66,7 @@ static int apply(struct exec_options *options, int option)
                    ? 0
                    : bad_value("reject", optarg, "exit statuses from 1 to 255, as in 1,2");
     case 'k':
-        return options_parse_time(optarg, &options->kill_after) == 0
+        return quantity_parse_time(optarg, &options->kill_after) == 0
                    ? 0
                    : bad_value("kill-after", optarg, "a time such as 500ms, 5s or 1min");
     case 'l':

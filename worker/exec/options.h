@@ -24,11 +24,5 @@ enum {
 
 int options_parse(struct exec_options *ret, int argc, char *argv[]);
 
-/* Parses "64M": bytes, or with K, M, G multiples of 1024. Returns 0 or -EINVAL. */
-int options_parse_size(const char *text, size_t *ret);
-
-/* Parses "5", "5s", "500ms", "1min". Returns 0 or -EINVAL. */
-int options_parse_time(const char *text, usec_t *ret);
-
 /* Parses "3,4,100": exit statuses from 1 to 255. Returns 0 or -EINVAL. */
 int options_parse_statuses(const char *text, struct outcome_policy *ret);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "shared/base/quantity.h"
 #include "tests/unit/fake-supervisor.h"
 #include "worker/exec/command.h"
 #include "worker/exec/options.h"
@@ -129,13 +130,13 @@ START_TEST(test_sizes_times_and_statuses_are_understood)
     size_t size;
     usec_t time;
 
-    ck_assert_int_eq(options_parse_size("512", &size), 0);
+    ck_assert_int_eq(quantity_parse_size("512", &size), 0);
     ck_assert_uint_eq(size, 512);
-    ck_assert_int_eq(options_parse_size("3M", &size), 0);
+    ck_assert_int_eq(quantity_parse_size("3M", &size), 0);
     ck_assert_uint_eq(size, 3 << 20);
-    ck_assert_int_eq(options_parse_time("250ms", &time), 0);
+    ck_assert_int_eq(quantity_parse_time("250ms", &time), 0);
     ck_assert_uint_eq(time, 250000);
-    ck_assert_int_eq(options_parse_time("2", &time), 0);
+    ck_assert_int_eq(quantity_parse_time("2", &time), 0);
     ck_assert_uint_eq(time, 2000000);
     ck_assert_int_eq(options_parse_statuses("1,255", &policy), 0);
     ck_assert(policy.rejected[1] && policy.rejected[255] && !policy.rejected[2]);
@@ -151,10 +152,10 @@ START_TEST(test_bad_values_are_refused)
     usec_t time;
 
     for (size_t i = 0; i < ELEMENTS(sizes); i++) {
-        ck_assert_int_eq(options_parse_size(sizes[i], &size), -EINVAL);
+        ck_assert_int_eq(quantity_parse_size(sizes[i], &size), -EINVAL);
         ck_assert_int_eq(options_parse_statuses(statuses[i], &policy), -EINVAL);
     }
-    ck_assert_int_eq(options_parse_time("5h", &time), -EINVAL);
+    ck_assert_int_eq(quantity_parse_time("5h", &time), -EINVAL);
 }
 END_TEST
 
