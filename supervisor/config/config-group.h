@@ -53,6 +53,20 @@ enum config_on_crash {
     CONFIG_ON_CRASH_ERROR_QUEUE,
 };
 
+enum config_protect_system {
+    CONFIG_PROTECT_SYSTEM_NO,
+    CONFIG_PROTECT_SYSTEM_YES,
+    CONFIG_PROTECT_SYSTEM_FULL,
+    CONFIG_PROTECT_SYSTEM_STRICT,
+};
+
+enum config_protect_home {
+    CONFIG_PROTECT_HOME_NO,
+    CONFIG_PROTECT_HOME_YES,
+    CONFIG_PROTECT_HOME_READ_ONLY,
+    CONFIG_PROTECT_HOME_TMPFS,
+};
+
 /* A NULL-terminated vector of strings, owned. NULL = empty. */
 typedef char **config_strv;
 
@@ -66,6 +80,7 @@ struct config_strings {
 
 struct config_draft;
 struct sandbox;
+struct sandbox_files;
 
 struct config_group {
     char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
@@ -163,10 +178,16 @@ struct config_group {
     struct config_strings restrict_address_families; /* empty = all */
     struct config_strings restrict_namespaces;       /* those allowed; empty = all */
     bool memory_deny_write_execute;
+    enum config_protect_system protect_system; /* no */
+    enum config_protect_home protect_home;     /* no */
+    struct config_strings read_only_paths;     /* with "-" in front: may be missing */
+    struct config_strings read_write_paths, inaccessible_paths;
+    bool private_tmp;
 
     /* Set by config_resolve(). */
-    struct sandbox *sandbox; /* NULL = none */
-    gid_t *groups;           /* supplementary ones of `user` */
+    struct sandbox *sandbox;             /* NULL = none */
+    struct sandbox_files *sandbox_files; /* NULL = all; its paths are those above */
+    gid_t *groups;                       /* supplementary ones of `user` */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of `user` */
     uint32_t process_digest;      /* what processes are started with; 0 = not resolved */

@@ -31,7 +31,8 @@ void report_sandbox(struct reply *reply, const struct group *group)
     size_t size;
     FILE *file;
 
-    if (!group->config->sandbox || config_defaults(&defaults, group->name) < 0)
+    if ((!group->config->sandbox && !group->config->sandbox_files) ||
+        config_defaults(&defaults, group->name) < 0)
         return;
     file = open_memstream(&keys, &size);
     if (file) {

@@ -52,6 +52,20 @@ static void put_sandbox(struct message *message, const struct sandbox *sandbox)
     }
 }
 
+static void put_files(struct message *message, const struct sandbox_files *files)
+{
+    const bool has_files = files;
+    PUT(message, has_files);
+    if (!files)
+        return;
+    message_put_count(message, files->n_paths, SANDBOX_PATHS_MAX);
+    for (size_t i = 0; i < files->n_paths && message->error == 0; i++) {
+        message_put_count(message, files->paths[i].kind, _SANDBOX_N_PATH_KINDS - 1);
+        PUT(message, files->paths[i].optional);
+        put_string(message, files->paths[i].path);
+    }
+}
+
 int message_put_spawn(struct message *message, uint64_t id, const struct spawn_options *options)
 {
     message_begin(message, MESSAGE_SPAWN, id);
@@ -68,6 +82,7 @@ int message_put_spawn(struct message *message, uint64_t id, const struct spawn_o
     message_put_count(message, options->n_groups, SPAWN_GROUPS_MAX);
     message_put(message, options->groups, options->n_groups * sizeof(options->groups[0]));
     put_sandbox(message, options->sandbox);
+    put_files(message, options->files);
     PUT(message, options->set_nice);
     PUT(message, options->nice);
     PUT(message, options->set_oom_score_adjust);
@@ -131,6 +146,20 @@ static const struct sandbox *take_sandbox(struct message *message, struct sandbo
     return ret;
 }
 
+static const struct sandbox_files *take_files(struct message *message, struct sandbox_files *ret)
+{
+    if (!message_take_bool(message))
+        return NULL;
+    ret->n_paths = message_take_count(message, SANDBOX_PATHS_MAX);
+    for (size_t i = 0; i < ret->n_paths; i++) {
+        struct sandbox_path *path = &ret->paths[i];
+        path->kind = (enum sandbox_path_kind)message_take_count(message, _SANDBOX_N_PATH_KINDS - 1);
+        path->optional = message_take_bool(message);
+        path->path = take_string(message);
+    }
+    return ret;
+}
+
 int message_take_spawn(struct message *message, struct message_spawn *ret)
 {
     struct spawn_options *options = &ret->options;
@@ -151,6 +180,7 @@ int message_take_spawn(struct message *message, struct message_spawn *ret)
     options->n_groups = message_take_count(message, SPAWN_GROUPS_MAX);
     message_take(message, ret->groups, options->n_groups * sizeof(ret->groups[0]));
     options->sandbox = take_sandbox(message, &ret->sandbox);
+    options->files = take_files(message, &ret->files);
     options->set_nice = message_take_bool(message);
     TAKE(message, options->nice);
     options->set_oom_score_adjust = message_take_bool(message);

@@ -33,7 +33,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 2
+#define MESSAGE_VERSION 3
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
 #define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 2)
@@ -121,6 +121,7 @@ struct message_spawn {
     struct spawn_rlimit rlimits[SPAWN_RLIMITS_MAX];
     gid_t groups[SPAWN_GROUPS_MAX];
     struct sandbox sandbox;
+    struct sandbox_files files;
     char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, each with its NULL */
 };
 

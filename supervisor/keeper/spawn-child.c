@@ -138,6 +138,18 @@ static void set_up_descriptors(struct spawn_child *child)
         fail(child, SPAWN_DESCRIPTORS, -r);
 }
 
+/* The worker's log has which path it was. */
+static void set_up_files(const struct spawn_child *child)
+{
+    const struct sandbox_path *path;
+    int r = child->options->files ? sandbox_files_apply(child->options->files, &path) : 0;
+    if (r < 0 && path)
+        (void)dprintf(STDERR_FILENO, "%s: %s: %s\n", sandbox_path_kind_to_string(path->kind),
+                      path->path, strerror(-r));
+    if (r < 0)
+        fail(child, SPAWN_FILES, -r);
+}
+
 static void set_up_limits(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -208,6 +220,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     join_cgroup(child);
     set_up_descriptors(child);
     set_up_scheduling(child);
+    set_up_files(child);
     set_up_limits(child);
     set_up_user(child);
     /* The change of user clears this. */

@@ -27,6 +27,7 @@ const char *spawn_step_to_string(enum spawn_step step)
         [SPAWN_NICE] = "nice",
         [SPAWN_DEV_NULL] = "open /dev/null",
         [SPAWN_DESCRIPTORS] = "descriptors",
+        [SPAWN_FILES] = "mount namespace",
         [SPAWN_RLIMIT] = "rlimit",
         [SPAWN_CAPABILITIES] = "capabilities",
         [SPAWN_GROUPS] = "setgroups",

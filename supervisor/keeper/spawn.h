@@ -3,14 +3,15 @@
 
 /*
  * Starts a process: clone3 with a pidfd, directly into its cgroup, in a copy of the keeper's
- * memory. The new process leaves the terminal, applies rlimits, nice, OOM score, user,
- * capabilities, directory, descriptors and sandbox, and executes its program. It inherits only what
- * is listed.
+ * memory. The new process leaves the terminal, applies descriptors, OOM score, nice, file system,
+ * rlimits, user, capabilities, directory and sandbox, and executes its program. It inherits only
+ * what is listed.
  *
  * spawn() returns as soon as the process exists, so a slow file system delays only the new process.
  * A pipe reports whether the program was executed.
  */
 
+#include "supervisor/keeper/sandbox-files.h"
 #include "supervisor/keeper/sandbox.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,7 +58,8 @@ struct spawn_options {
     gid_t gid;
     const gid_t *groups; /* supplementary */
     size_t n_groups;
-    const struct sandbox *sandbox; /* NULL = none */
+    const struct sandbox *sandbox;     /* NULL = none */
+    const struct sandbox_files *files; /* NULL = sees all there is */
     bool set_nice;
     int nice;
     bool set_oom_score_adjust;
@@ -73,6 +75,7 @@ enum spawn_step {
     SPAWN_NICE,
     SPAWN_DEV_NULL,
     SPAWN_DESCRIPTORS,
+    SPAWN_FILES,
     SPAWN_RLIMIT,
     SPAWN_CAPABILITIES,
     SPAWN_GROUPS,

@@ -4,10 +4,15 @@
  *
  * probe NAME...    prints "NAME: " and what came of it: ok, the name of an error, or of the signal
  *                  that ended the process that tried
- * probe            tries everything
+ * probe            tries everything, but nothing that needs a path
+ *
+ * NAME:PATH does something with a file: create (a file in a directory, and removes it), list, read,
+ * write (opens it), mode (changes it to what it is).
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/perf_event.h>
 #include <sched.h>
 #include <signal.h>
@@ -212,6 +217,68 @@ static int foreign_call(void)
 #endif
 }
 
+static int create_in(const char *directory)
+{
+    char path[PATH_MAX];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "%s/probe-%d", directory, (int)getpid());
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return fd < 0 ? errno : error_of(unlink(path));
+}
+
+/* An empty directory is as good as a missing one. */
+static int list(const char *path)
+{
+    DIR *directory = opendir(path);
+    struct dirent *entry;
+
+    if (!directory)
+        return errno;
+    while ((entry = readdir(directory)))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            return 0;
+    return ENOENT;
+}
+
+/* Reads an empty file as no data. */
+static int read_file(const char *path)
+{
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    char byte;
+
+    if (fd < 0)
+        return errno;
+    switch (read(fd, &byte, 1)) {
+    case 0:
+        return ENODATA;
+    case 1:
+        return 0;
+    default:
+        return errno;
+    }
+}
+
+static int write_file(const char *path)
+{
+    return error_of(open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+}
+
+static int change_mode(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) < 0 ? errno : error_of(chmod(path, status.st_mode & 07777));
+}
+
+static const struct {
+    const char *name;
+    int (*attempt)(const char *path);
+} FILE_PROBES[] = {
+    {"create:", create_in}, {"list:", list},        {"read:", read_file},
+    {"write:", write_file}, {"mode:", change_mode},
+};
+
 static const struct {
     const char *name;
     int (*attempt)(void);
@@ -248,14 +315,25 @@ static const struct {
     {"foreign-call", foreign_call},
 };
 
-/* In a process of its own: it may be killed. */
+static int attempt_file(const char *name)
+{
+    for (size_t i = 0; i < ELEMENTS(FILE_PROBES); i++) {
+        const size_t n = strlen(FILE_PROBES[i].name);
+
+        if (strncmp(name, FILE_PROBES[i].name, n) == 0)
+            return FILE_PROBES[i].attempt(name + n);
+    }
+    return EINVAL;
+}
+
+/* In a process of its own: it may be killed. NULL = something with a file. */
 static void try(const char *name, int (*attempt)(void))
 {
     int status = 0, error;
     pid_t pid = fork();
 
     if (pid == 0)
-        _exit(attempt());
+        _exit(attempt ? attempt() : attempt_file(name));
     if (pid < 0 || waitpid(pid, &status, 0) != pid) {
         printf("%s: no process\n", name);
         return;
@@ -284,5 +362,8 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ELEMENTS(PROBES); i++)
         if (is_wanted(PROBES[i].name, argv + 1))
             try(PROBES[i].name, PROBES[i].attempt);
+    for (char **name = argv + 1; *name; name++)
+        if (strchr(*name, ':'))
+            try(*name, NULL);
     _exit(0); /* a sanitizer's search for leaks needs what is forbidden */
 }

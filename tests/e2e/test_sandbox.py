@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """[Sandbox]: what a confined worker cannot do, and that it can do its work."""
 import os
+import shutil
+import subprocess
 import tempfile
 import unittest
 
@@ -14,6 +16,11 @@ WHOLE = {"NoNewPrivileges": "yes", "UMask": "0077", "CapabilityBoundingSet": "no
 
 def probe(**sandbox):
     return ini(PROBE, Sandbox=sandbox, Resources={"LimitCORE": 0})
+
+
+def mounts():
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        return file.read()
 
 
 def results(job):
@@ -71,6 +78,74 @@ class Probes(TestCase):
         self.assertEqual(told("free"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 0, "Seccomp": 0})
         self.assertEqual(told("ambient"), {"CapEff": 32, "CapBnd": 32, "NoNewPrivs": 1, "Seccomp": 0})
         self.assertEqual(told("filtered"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 1, "Seccomp": 2})
+
+
+def can_mount():
+    return os.getuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+
+
+@unittest.skipUnless(can_mount(), "mount namespaces need CAP_SYS_ADMIN")
+class Files(TestCase):
+    def setUp(self):
+        super().setUp()
+        self.top = tempfile.mkdtemp(prefix="troupe-files-", dir="/var/lib")
+        self.addCleanup(shutil.rmtree, self.top)
+        for directory in ("open", "open/kept", "closed", "target"):
+            os.makedirs(f"{self.top}/{directory}")
+        for name in ("open/file", "closed/file"):
+            with open(f"{self.top}/{name}", "w", encoding="utf-8") as file:
+                file.write("x")
+        os.symlink("target", f"{self.top}/link")
+
+    def answers(self, attempts, **sandbox):
+        s = self.started({"g": ini(" ".join([PROBE] + [attempt.replace(":", ":" + self.top, 1) for attempt in attempts]),
+                                   Sandbox={key: value.replace("@", self.top) for key, value in sandbox.items()})})
+        answers = dict(line.split(": ") for line in s.do("g")["result"]["data"].splitlines())
+        return {attempt.replace(self.top, "", 1): answer for attempt, answer in answers.items()}
+
+    def test_paths_are_read_only_writable_again_or_hidden(self):
+        self.assertEqual(
+            self.answers(["create:/open", "write:/open/file", "read:/open/file", "create:/open/kept", "list:/closed",
+                          "create:/target", "create:/link", "create:/"],
+                         ReadOnlyPaths="@/open @/link -/nowhere", ReadWritePaths="@/open/kept", InaccessiblePaths="@/closed"),
+            {"create:/open": "EROFS", "write:/open/file": "EROFS", "read:/open/file": "ok", "create:/open/kept": "ok",
+             "list:/closed": "ENOENT", "create:/target": "EROFS", "create:/link": "EROFS", "create:/": "ok"})
+
+    def test_strict_leaves_what_is_listed(self):
+        self.assertEqual(self.answers(["create:/open", "create:/closed"], ProtectSystem="strict", ReadWritePaths="@/open"),
+                         {"create:/open": "ok", "create:/closed": "EROFS"})
+
+    def test_each_start_sees_the_paths_as_they_are_then(self):
+        s = self.started({"g": ini(f"{PROBE} read:{self.top}/open/file", Pool={"MaxJobs": 1},
+                                   Sandbox={"InaccessiblePaths": f"{self.top}/open/file"})})
+        self.assertIn(": ENODATA", s.do("g")["result"]["data"])
+        with open(f"{self.top}/new", "w", encoding="utf-8") as file:
+            file.write("x")
+        os.rename(f"{self.top}/new", f"{self.top}/open/file")
+        self.assertIn(": ENODATA", s.do("g")["result"]["data"])
+
+    def test_a_path_that_is_missing_is_named(self):
+        s = self.started({"g": ini(ACTOR, Restart={"Restart": "no"}, Sandbox={"ReadOnlyPaths": "/nowhere"})})
+        s.until(lambda: "g/0 could not be started: mount namespace: No such file or directory" in s.log())
+        self.assertIn("[g/0] ReadOnlyPaths=: /nowhere: No such file or directory", s.log())
+
+    def test_temporary_files_end_with_their_worker(self):
+        with tempfile.NamedTemporaryFile(prefix="troupe-outside-") as outside:
+            command = f"{TROUPE_EXEC} -- /bin/sh -c 'ls -A /tmp /var/tmp; touch /tmp/of-job /var/tmp/of-job; exec cat'"
+            s = self.started({"g": ini(command, Group={"User": "nobody"}, Pool={"MaxJobs": 1}, Sandbox={"PrivateTmp": "yes"})})
+            for _ in range(3):
+                self.assertEqual(s.do("g")["result"], text("/tmp:\n\n/var/tmp:\n"))
+            self.assertTrue(os.path.exists(outside.name))
+        self.assertFalse(os.path.exists("/tmp/of-job") or os.path.exists("/var/tmp/of-job"))
+
+    def test_a_worker_in_a_strict_sandbox_does_its_work_and_leaves_no_mount(self):
+        before = mounts()
+        s = self.started({"g": ini(ACTOR, Pool={"Size": 2}, Sandbox={"ProtectSystem": "strict", "ProtectHome": "tmpfs",
+                                                                   "PrivateTmp": "yes"})})
+        self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
+        self.assertEqual(len(s.do("g", "blob 300000")["result"]["data"]), 400000)
+        self.assertEqual(s.group("g")["sandbox"], "ProtectSystem=, ProtectHome=, PrivateTmp=")
+        self.assertEqual(mounts(), before)
 
 
 class Workers(TestCase):

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
+#include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
@@ -199,7 +200,10 @@ static int compile_sandbox(struct config_draft *draft, struct config_group *grou
     int r;
 
     group->sandbox = sandbox_free(group->sandbox);
-    r = sandbox_compile(group, names, &group->sandbox);
+    group->sandbox_files = files_free(group->sandbox_files);
+    r = files_compile(group, &group->sandbox_files);
+    if (r == 0)
+        r = sandbox_compile(group, names, &group->sandbox);
     if (r == 0 || r == -ENOMEM)
         return r;
     return config_draft_problem(draft, "SystemCallFilter", "the sandbox cannot be compiled: %s",

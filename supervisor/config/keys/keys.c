@@ -49,6 +49,8 @@
 #define SHARE             .max = 1, .allowed = "a share from 0 to 1, or 0% to 100%"
 #define SOME_OF(example)                                                                           \
     .allowed = "none, names such as " example ", all others with ~ in front of the line"
+#define PLACES                                                                                     \
+    .allowed = "absolute paths without . and .., each with - in front if it may be missing"
 #define EXISTING(what)    .allowed = "the name or number of an existing " what
 
 static const struct config_key GROUP_KEYS[] = {
@@ -184,6 +186,14 @@ static const struct config_key GROUP_KEYS[] = {
                 "pid, user, uts, all others with ~ in front of the line"},
     {IN_SANDBOX("MemoryDenyWriteExecute", BOOL, memory_deny_write_execute), DEFAULT("no"),
      .allowed = "no, yes"},
+    {IN_SANDBOX("ProtectSystem", CHOICE, protect_system), DEFAULT("no"),
+     .allowed = "no, yes, full, strict"},
+    {IN_SANDBOX("ProtectHome", CHOICE, protect_home), DEFAULT("no"),
+     .allowed = "no, yes, read-only, tmpfs"},
+    {IN_SANDBOX("ReadOnlyPaths", PATHS, read_only_paths), PLACES},
+    {IN_SANDBOX("ReadWritePaths", PATHS, read_write_paths), PLACES},
+    {IN_SANDBOX("InaccessiblePaths", PATHS, inaccessible_paths), PLACES},
+    {IN_SANDBOX("PrivateTmp", BOOL, private_tmp), DEFAULT("no"), .allowed = "no, yes"},
 };
 
 static const struct config_key DAEMON_KEYS[] = {

@@ -6,6 +6,7 @@
 #include "supervisor/config/keys/digest.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/values.h"
@@ -15,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PATHS_MAX 100 /* in one key of [Sandbox] */
 
 static int invalid(const char **ret_reason, const char *reason)
 {
@@ -389,6 +392,22 @@ static int parse_words(const struct config_key *key, const char *value, void *fi
     return r;
 }
 
+static int add_path(struct config_strings *list, const char *word, const char **ret_reason)
+{
+    const char *fault;
+    _cleanup_free_ char *path = strdup(word);
+
+    if (!path)
+        return -ENOMEM;
+    path_simplify(path + (*path == '-'));
+    fault = find_fault_in_path(path + (*path == '-'));
+    if (!fault && path_has_dots(path + (*path == '-')))
+        fault = "a path with . or ..";
+    if (!fault && list->n >= PATHS_MAX)
+        fault = "more than 100 in all";
+    return fault ? invalid(ret_reason, fault) : strings_append(list, path);
+}
+
 static int parse_file(const struct config_key *key, const char *value, void *field,
                       const char **ret_reason)
 {
@@ -426,6 +445,7 @@ const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);
 const struct config_type CONFIG_TYPE_COMMAND = OWNED(config_strv, parse_command, strv);
 const struct config_type CONFIG_TYPE_FILES = OWNED(struct config_strings, parse_file, list);
 const struct config_type CONFIG_TYPE_ENVIRONMENT = OWNED(struct config_strings, parse_words, list, .add = add_variable);
+const struct config_type CONFIG_TYPE_PATHS = OWNED(struct config_strings, parse_words, list, .add = add_path);
 const struct config_type CONFIG_TYPE_GROUPS = OWNED(struct config_strings, parse_words, list, .add = add_group);
 #define MARKED(what) OWNED(struct config_strings, parse_marked, list, .add = add_##what)
 const struct config_type CONFIG_TYPE_CAPABILITIES = MARKED(capability);

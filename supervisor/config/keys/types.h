@@ -31,6 +31,9 @@ extern const struct config_type
 extern const struct config_type
     CONFIG_TYPE_GROUPS; /* struct config_strings of names of groups; a list */
 
+extern const struct config_type
+    CONFIG_TYPE_PATHS; /* struct config_strings of paths, "-" in front; lists of words */
+
 /* struct config_strings of words with "~" in front, see sandbox-words.h; lists */
 extern const struct config_type CONFIG_TYPE_CAPABILITIES;
 extern const struct config_type CONFIG_TYPE_FAMILIES;

@@ -37,6 +37,11 @@ static const struct sandbox SANDBOX = {
     .filters = {{"12345678", 8}, {"abcdefghABCDEFGH", 16}},
 };
 
+static const struct sandbox_files FILES = {
+    .n_paths = 2,
+    .paths = {{SANDBOX_READ_ONLY, false, "/"}, {SANDBOX_READ_WRITE, true, "/srv/data"}},
+};
+
 static const struct spawn_options OPTIONS = {
     .argv = argv,
     .environment = environment,
@@ -53,6 +58,7 @@ static const struct spawn_options OPTIONS = {
     .groups = (const gid_t[]){1, 2, 3},
     .n_groups = 3,
     .sandbox = &SANDBOX,
+    .files = &FILES,
     .set_nice = true,
     .nice = -5,
     .set_oom_score_adjust = true,
@@ -97,6 +103,13 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert_uint_eq(options->sandbox->n_filters, 2);
     ck_assert_uint_eq(options->sandbox->filters[1].size, 16);
     ck_assert_mem_eq(options->sandbox->filters[1].code, "abcdefghABCDEFGH", 16);
+    ck_assert_uint_eq(options->files->n_paths, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct sandbox_path *path = &options->files->paths[i];
+        ck_assert_int_eq(path->kind, FILES.paths[i].kind);
+        ck_assert_int_eq(path->optional, FILES.paths[i].optional);
+        ck_assert_str_eq(path->path, FILES.paths[i].path);
+    }
     ck_assert(options->set_nice && options->nice == -5);
     ck_assert(options->set_oom_score_adjust && options->oom_score_adjust == -17);
     message_close_fds(&in);

@@ -320,6 +320,10 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
         "[Sandbox]\nSystemCallFilter=@system-service\n",
         "[Sandbox]\nSystemCallFilter=~@system-service\n",
         "[Sandbox]\nRestrictNamespaces=yes\n",
+        "[Sandbox]\nProtectSystem=yes\n",
+        "[Sandbox]\nReadOnlyPaths=/usr\n",
+        "[Sandbox]\nReadOnlyPaths=-/usr\n",
+        "[Sandbox]\nPrivateTmp=yes\n",
     };
     struct config_group *a = load_group("");
     uint32_t digests[ELEMENTS(changes)];

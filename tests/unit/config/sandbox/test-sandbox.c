@@ -374,6 +374,13 @@ START_TEST(mistakes_are_told_with_what_is_allowed)
         {"RestrictNamespaces=network\n", "unknown kind of namespaces"},
         {"UMask=0999\n", "not an octal number"},
         {"UMask=1777\n", "out of range"},
+        {"ProtectSystem=tmpfs\n", "allowed: no, yes, full, strict"},
+        {"ProtectHome=full\n", "allowed: no, yes, read-only, tmpfs"},
+        {"ReadOnlyPaths=/usr etc\n", "not an absolute path"},
+        {"ReadOnlyPaths=--/usr\n", "not an absolute path"},
+        {"ReadWritePaths=+/usr\n", "not an absolute path"},
+        {"InaccessiblePaths=-/usr/../etc\n", "a path with . or .."},
+        {"InaccessiblePaths=/.\n", "a path with . or .."},
     };
     char text[256];
 

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/sandbox/files-compile.h"
+#include "shared/base/cleanup.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "-" in front: may be missing. */
+static const char *const SYSTEM[] = {"-/usr", "-/boot", "-/efi", "-/etc"}; /* `yes` without /etc */
+static const char *const HOMES[] = {"-/home", "-/root", "-/run/user"};
+/* Other keys of systemd protect them. */
+static const char *const INTERFACES[] = {"-/dev", "-/proc", "-/sys"};
+static const char *const TMP[] = {"-/tmp", "-/var/tmp"};
+
+struct sandbox_files *files_free(struct sandbox_files *files)
+{
+    free(files);
+    return NULL;
+}
+
+static void add(struct sandbox_files *files, enum sandbox_path_kind kind, const char *path)
+{
+    const bool optional = *path == '-';
+
+    if (files->n_paths < SANDBOX_PATHS_MAX)
+        files->paths[files->n_paths] = (struct sandbox_path){kind, optional, path + optional};
+    files->n_paths++;
+}
+
+static void add_each(struct sandbox_files *files, enum sandbox_path_kind kind,
+                     const char *const *paths, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        add(files, kind, paths[i]);
+}
+
+static void add_list(struct sandbox_files *files, enum sandbox_path_kind kind,
+                     const struct config_strings *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        add(files, kind, list->strings[i]);
+}
+
+static void protect_system(struct sandbox_files *files, enum config_protect_system protect)
+{
+    switch (protect) {
+    case CONFIG_PROTECT_SYSTEM_NO:
+        return;
+    case CONFIG_PROTECT_SYSTEM_YES:
+        add_each(files, SANDBOX_READ_ONLY, SYSTEM, ELEMENTS(SYSTEM) - 1);
+        return;
+    case CONFIG_PROTECT_SYSTEM_FULL:
+        add_each(files, SANDBOX_READ_ONLY, SYSTEM, ELEMENTS(SYSTEM));
+        return;
+    case CONFIG_PROTECT_SYSTEM_STRICT:
+        add(files, SANDBOX_READ_ONLY, "/");
+        add_each(files, SANDBOX_UNCHANGED, INTERFACES, ELEMENTS(INTERFACES));
+        add_each(files, SANDBOX_UNCHANGED, HOMES, ELEMENTS(HOMES));
+        return;
+    }
+}
+
+static void protect_home(struct sandbox_files *files, enum config_protect_home protect)
+{
+    static const enum sandbox_path_kind kinds[] = {
+        [CONFIG_PROTECT_HOME_YES] = SANDBOX_INACCESSIBLE,
+        [CONFIG_PROTECT_HOME_READ_ONLY] = SANDBOX_READ_ONLY,
+        [CONFIG_PROTECT_HOME_TMPFS] = SANDBOX_EMPTY,
+    };
+
+    if (protect != CONFIG_PROTECT_HOME_NO)
+        add_each(files, kinds[protect], HOMES, ELEMENTS(HOMES));
+}
+
+static void list_paths(const struct config_group *group, struct sandbox_files *files)
+{
+    protect_system(files, group->protect_system);
+    protect_home(files, group->protect_home);
+    add_list(files, SANDBOX_READ_ONLY, &group->read_only_paths);
+    add_list(files, SANDBOX_READ_WRITE, &group->read_write_paths);
+    add_list(files, SANDBOX_INACCESSIBLE, &group->inaccessible_paths);
+    if (group->private_tmp)
+        add_each(files, SANDBOX_PRIVATE_TMP, TMP, ELEMENTS(TMP));
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct sandbox_path *left = a, *right = b;
+    const int order = strcmp(left->path, right->path);
+
+    return order != 0 ? order : (int)left->kind - (int)right->kind;
+}
+
+int files_compile(const struct config_group *group, struct sandbox_files **ret)
+{
+    _cleanup_free_ struct sandbox_files *files = calloc(1, sizeof(*files));
+
+    *ret = NULL;
+    if (!files)
+        return -ENOMEM;
+    list_paths(group, files);
+    if (files->n_paths > SANDBOX_PATHS_MAX)
+        return -E2BIG;
+    if (files->n_paths == 0)
+        return 0;
+    qsort(files->paths, files->n_paths, sizeof(*files->paths), compare);
+    *ret = TAKE_PTR(files);
+    return 0;
+}

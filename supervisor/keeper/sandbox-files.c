@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/keeper/sandbox-files.h"
+#include "shared/base/cleanup.h"
+#include "supervisor/keeper/sandbox-mount.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RESOLVED_MAX ((size_t)64 * 1024)
+
+#define TMP_SIZE   "10%" /* of the memory: as systemd's private /tmp in memory */
+#define TMP_INODES "400k"
+
+struct entry {
+    const struct sandbox_path *from;
+    const char *path; /* without symbolic links */
+    bool read_only;   /* as well */
+    int tree;         /* what is to be attached there, or -1 */
+};
+
+static struct entry entries[SANDBOX_PATHS_MAX];
+static size_t n_entries;
+static char resolved[RESOLVED_MAX];
+static size_t n_resolved;
+
+const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind)
+{
+    static const char *const names[_SANDBOX_N_PATH_KINDS] = {
+        [SANDBOX_INACCESSIBLE] = "InaccessiblePaths=", [SANDBOX_PRIVATE_TMP] = "PrivateTmp=",
+        [SANDBOX_READ_ONLY] = "ReadOnlyPaths=",        [SANDBOX_READ_WRITE] = "ReadWritePaths=",
+        [SANDBOX_EMPTY] = "ProtectHome=tmpfs",         [SANDBOX_UNCHANGED] = "ProtectSystem=strict",
+    };
+    return names[kind];
+}
+
+/* ---- which paths ---- */
+
+static int resolve_links(struct entry *entry)
+{
+    _cleanup_close_ int fd = open(entry->from->path, O_PATH | O_CLOEXEC);
+    char link[32];
+    ssize_t n;
+    if (fd < 0)
+        return -errno;
+    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    n = readlink(link, resolved + n_resolved, RESOLVED_MAX - n_resolved);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n == RESOLVED_MAX - n_resolved)
+        return -ENAMETOOLONG;
+    resolved[n_resolved + (size_t)n] = '\0';
+    entry->path = resolved + n_resolved;
+    n_resolved += (size_t)n + 1;
+    return 0;
+}
+
+static int resolve(struct entry *entry)
+{
+    int fd = mount_open(entry->from->path);
+    if (fd == -ELOOP)
+        return resolve_links(entry);
+    close_fd(fd);
+    return fd < 0 ? fd : 0;
+}
+
+static bool is_below(const char *path, const char *directory)
+{
+    const size_t n = strlen(directory);
+    return strncmp(path, directory, n) == 0 && (path[n] == '/' || directory[n - 1] == '/');
+}
+
+static bool is_hidden(const struct entry *entry)
+{
+    for (size_t i = 0; i < n_entries; i++)
+        if (entries[i].from->kind == SANDBOX_INACCESSIBLE && is_below(entry->path, entries[i].path))
+            return true;
+    return false;
+}
+
+static int compare(const struct entry *a, const struct entry *b)
+{
+    const int order = strcmp(a->path, b->path);
+    return order != 0 ? order : (int)a->from->kind - (int)b->from->kind;
+}
+
+/* Insertion: usually the list is sorted already. */
+static void insert(struct entry entry)
+{
+    size_t i = n_entries++;
+    for (; i > 0 && compare(&entry, &entries[i - 1]) < 0; i--)
+        entries[i] = entries[i - 1];
+    entries[i] = entry;
+}
+
+/* Parents come first. */
+static void drop_what_does_not_count(void)
+{
+    const size_t n = n_entries;
+    n_entries = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct entry entry = entries[i];
+        struct entry *last = n_entries > 0 ? &entries[n_entries - 1] : NULL;
+        if (last && strcmp(last->path, entry.path) == 0)
+            last->read_only |= entry.from->kind == SANDBOX_READ_ONLY;
+        else if (!is_hidden(&entry))
+            entries[n_entries++] = entry;
+    }
+}
+
+static int list_paths(const struct sandbox_files *files, const struct sandbox_path **ret_path)
+{
+    for (size_t i = 0; i < files->n_paths; i++) {
+        const struct sandbox_path *path = &files->paths[i];
+        struct entry entry = {.from = path, .path = path->path, .tree = -1};
+        int r = resolve(&entry);
+        if (r == -ENOENT && path->optional)
+            continue;
+        *ret_path = path;
+        if (r < 0)
+            return r;
+        insert(entry);
+    }
+    drop_what_does_not_count();
+    return 0;
+}
+
+/* ---- what is mounted there ---- */
+
+static int clone_at(const char *path)
+{
+    _cleanup_close_ int place = mount_open(path);
+    return place < 0 ? place : mount_clone(place);
+}
+
+static int new_tmp(bool read_only)
+{
+    static const struct mount_option options[] = {
+        {"mode", "1777"}, {"size", TMP_SIZE}, {"nr_inodes", TMP_INODES}, {0}};
+    return mount_new("tmpfs", options,
+                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0));
+}
+
+static int new_empty(void)
+{
+    static const struct mount_option options[] = {{"mode", "0755"}, {"size", "4k"}, {0}};
+    return mount_new("tmpfs", options,
+                     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+}
+
+static int new_inaccessible(const char *path)
+{
+    struct stat status;
+    int tree, r;
+    if (lstat(path, &status) < 0)
+        return -errno;
+    tree = mount_new_node(status.st_mode & S_IFMT);
+    r = tree < 0 ? tree : mount_restrict(tree, MOUNT_ATTR_RDONLY);
+    if (r < 0)
+        close_fd(tree);
+    return r < 0 ? r : tree;
+}
+
+static int read_only(const char *path)
+{
+    int tree = clone_at(path);
+    int r = tree < 0 ? tree : mount_restrict(tree, MOUNT_ATTR_RDONLY);
+    if (r < 0)
+        close_fd(tree);
+    return r < 0 ? r : tree;
+}
+
+/* What stays writable below a tree that becomes read-only. A clone keeps what is read-only in it
+ * already, which could not be told apart afterwards. */
+static int clone_writable(struct entry *entry)
+{
+    if (entry->from->kind != SANDBOX_READ_WRITE && entry->from->kind != SANDBOX_UNCHANGED)
+        return 0;
+    entry->tree = clone_at(entry->path);
+    return entry->tree < 0 ? entry->tree : 0;
+}
+
+static int make_tree(const struct entry *entry)
+{
+    switch (entry->from->kind) {
+    case SANDBOX_INACCESSIBLE:
+        return new_inaccessible(entry->path);
+    case SANDBOX_PRIVATE_TMP:
+        return new_tmp(entry->read_only);
+    case SANDBOX_READ_ONLY:
+        return read_only(entry->path);
+    case SANDBOX_EMPTY:
+        return new_empty();
+    default:
+        return entry->tree;
+    }
+}
+
+/* What is mounted on it is not seen by processes that have the old one. */
+static int confine_root(enum sandbox_path_kind kind)
+{
+    if (kind == SANDBOX_READ_ONLY)
+        return mount_restrict_all(MOUNT_ATTR_RDONLY);
+    return kind == SANDBOX_READ_WRITE ? 0 : -EINVAL;
+}
+
+static int attach(struct entry *entry)
+{
+    int r;
+    if (strcmp(entry->path, "/") == 0)
+        return confine_root(entry->from->kind);
+    entry->tree = make_tree(entry);
+    r = entry->tree < 0 ? entry->tree : mount_attach(entry->tree, entry->path);
+    entry->tree = close_fd(entry->tree);
+    /* It may have been in what another entry has replaced. */
+    return r == -ENOENT && entry->from->optional ? 0 : r;
+}
+
+static int each(int (*fn)(struct entry *entry), const struct sandbox_path **ret_path)
+{
+    for (size_t i = 0; i < n_entries; i++) {
+        int r = fn(&entries[i]);
+        *ret_path = entries[i].from;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path)
+{
+    int r;
+    *ret_path = NULL;
+    /* New mounts of the machine appear here, too; those made here stay here. */
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return -errno;
+    r = list_paths(files, ret_path);
+    if (r == 0)
+        r = each(clone_writable, ret_path);
+    if (r == 0)
+        r = each(attach, ret_path);
+    return r;
+}

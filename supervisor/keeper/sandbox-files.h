@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What a process sees of the file system. The supervisor lists it once per reload; the new process
+ * makes it true in a mount namespace of its own, between clone and exec, so that each start sees
+ * the paths as they are then. Preparing one namespace per group would save a third of that time,
+ * but a file that is replaced by another (rename(2)) loses the mounts on it for good.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define SANDBOX_PATHS_MAX 320
+
+/* In the order of precedence: of several for one path, the first one counts. A path applies to all
+ * below it that is not listed itself. */
+enum sandbox_path_kind {
+    SANDBOX_INACCESSIBLE, /* and nothing that is listed below counts */
+    SANDBOX_PRIVATE_TMP,  /* empty, and the process's own */
+    SANDBOX_READ_ONLY,
+    SANDBOX_READ_WRITE,
+    SANDBOX_EMPTY,     /* and read-only */
+    SANDBOX_UNCHANGED, /* as READ_WRITE */
+    _SANDBOX_N_PATH_KINDS,
+};
+
+struct sandbox_path {
+    enum sandbox_path_kind kind;
+    bool optional;    /* may be missing */
+    const char *path; /* absolute, without "//", "." and ".."; may have symbolic links */
+};
+
+struct sandbox_files {
+    size_t n_paths;
+    struct sandbox_path paths[SANDBOX_PATHS_MAX]; /* fastest if sorted */
+};
+
+/* Confines this process, which must be privileged. Uses static memory: only a new process may call
+ * it, and once. Returns 0, or -errno with `*ret_path` = at which of the paths (NULL = none). */
+int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path);
+
+/* The key of [Sandbox] for a kind, such as "ReadOnlyPaths=". */
+const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/keeper/sandbox-mount.h"
+#include "shared/base/cleanup.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int error_or(int result)
+{
+    return result < 0 ? -errno : result;
+}
+
+int mount_open(const char *path)
+{
+    const struct open_how how = {
+        .flags = O_PATH | O_CLOEXEC,
+        .resolve = RESOLVE_NO_SYMLINKS,
+    };
+    return error_or((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)));
+}
+
+int mount_clone(int place)
+{
+    return error_or(
+        open_tree(place, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH));
+}
+
+int mount_new(const char *type, const struct mount_option *options, uint64_t attributes)
+{
+    _cleanup_close_ int fs = fsopen(type, FSOPEN_CLOEXEC);
+    if (fs < 0)
+        return -errno;
+    for (; options->name; options++)
+        if (fsconfig(fs, FSCONFIG_SET_STRING, options->name, options->value, 0) < 0)
+            return -errno;
+    if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -errno;
+    return error_or(fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes));
+}
+
+int mount_restrict(int tree, uint64_t attributes)
+{
+    struct mount_attr attr = {.attr_set = attributes};
+    return error_or(mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)));
+}
+
+int mount_restrict_all(uint64_t attributes)
+{
+    struct mount_attr attr = {.attr_set = attributes};
+    return error_or(mount_setattr(AT_FDCWD, "/", AT_RECURSIVE, &attr, sizeof(attr)));
+}
+
+int mount_attach(int tree, const char *path)
+{
+    _cleanup_close_ int place = mount_open(path);
+    if (place < 0)
+        return place;
+    return error_or(
+        move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+}
+
+/* Without CAP_MKNOD, a socket is as good as a device: neither can be opened. */
+static int make_node(int directory, mode_t type)
+{
+    int r = mknodat(directory, "node", type, 0);
+    if (r < 0 && errno == EPERM)
+        r = mknodat(directory, "node", S_IFSOCK, 0);
+    return error_or(r);
+}
+
+/* Before Linux 6.15, a part of a tree can be cloned only while the tree is attached. */
+static int clone_node(int directory)
+{
+    int r = mount_attach(directory, "/proc");
+    if (r < 0)
+        return r;
+    r = error_or(open_tree(directory, "node", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+    (void)umount2("/proc", MNT_DETACH);
+    return r;
+}
+
+int mount_new_node(mode_t type)
+{
+    static const struct mount_option options[] = {{"mode", "0"}, {"size", "4k"}, {0}};
+    _cleanup_close_ int directory =
+        mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    int r;
+    if (directory < 0 || S_ISDIR(type))
+        return TAKE_FD(directory);
+    r = make_node(directory, type);
+    return r < 0 ? r : clone_node(directory);
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Trees of mounts that are put together before they are attached. The functions make system calls
+ * and nothing else. A returned descriptor is close-on-exec and the caller's; errors are -errno.
+ */
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct mount_option {
+    const char *name, *value;
+};
+
+/* Opens a path, which has no symbolic link in it (else -ELOOP), to be mounted on or cloned. */
+int mount_open(const char *path);
+
+/* Copies what is mounted at this place, or the part of it from there on, with all mounts below. */
+int mount_clone(int place);
+
+/* Makes a file system of this type. `options` ends with a NULL name. */
+int mount_new(const char *type, const struct mount_option *options, uint64_t attributes);
+
+/* Gives all mounts of a tree further attributes (MOUNT_ATTR_RDONLY …). Returns 0 or -errno. */
+int mount_restrict(int tree, uint64_t attributes);
+/* The same for all mounts that this process sees. */
+int mount_restrict_all(uint64_t attributes);
+
+/* Attaches a tree. Its descriptor then stands for the mount. Returns 0 or -errno. */
+int mount_attach(int tree, const char *path);
+
+/* Makes a tree that is one empty file of this type without permissions. Uses /proc as the place to
+ * make it, and leaves nothing there. */
+int mount_new_node(mode_t type);
