@@ -28,8 +28,8 @@ static bool leaves_orphans(const struct child *child)
 /* Keeps how the process ended for the next supervisor. */
 static void keep_end(uint64_t id, const struct spawn_exit *how)
 {
-    if (holdings_has(&keeper.holdings, id))
-        holdings_end(&keeper.holdings, id, how);
+    if (holdings_has(keeper.holdings, id))
+        holdings_end(keeper.holdings, id, how);
     else
         keeper.ends[keeper.next_end++ % KEEPER_ENDS] = (struct keeper_end){id, *how};
 }
@@ -48,7 +48,7 @@ bool keeper_reap_one(void)
     const pid_t pid = spawn_find_ended(&how);
     if (pid <= 0)
         return false;
-    const struct child *child = children_find(&keeper.children, pid);
+    const struct child *child = children_find(keeper.children, pid);
     if (child && child->id != 0) {
         /* The rest of the process group. Its id is not reused before the child is reaped. */
         (void)kill(-pid, SIGKILL);
@@ -60,7 +60,7 @@ bool keeper_reap_one(void)
         keeper_supervisor_ended(&how);
     else if (leaves_orphans(child))
         keeper_expect_orphans();
-    children_remove(&keeper.children, pid);
+    children_remove(keeper.children, pid);
     starting_remove(&keeper.starting, pid);
     return spawn_reap(pid, &how) == 0;
 }
@@ -70,8 +70,8 @@ static bool is_kept(pid_t pid)
 {
     if (keeper.ending)
         return false;
-    return pid == keeper.supervisor || children_find(&keeper.children, pid) ||
-           children_find(&keeper.children, getpgid(pid));
+    return pid == keeper.supervisor || children_find(keeper.children, pid) ||
+           children_find(keeper.children, getpgid(pid));
 }
 
 /* A child that is not reaped keeps its pid, so the signal hits no other process. */

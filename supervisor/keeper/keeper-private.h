@@ -52,9 +52,9 @@ struct keeper {
     usec_t ready_by; /* while `upgrading`: when to give it up */
     uint32_t n_upgrades, n_failed_upgrades;
     struct relay relay;
-    struct children children;
+    struct children *children;
     struct starting starting;
-    struct holdings holdings;
+    struct holdings *holdings;
     /* Processes of this supervisor that ended before they were held: a HOLD may be under way. */
     struct keeper_end ends[KEEPER_ENDS];
     unsigned next_end;

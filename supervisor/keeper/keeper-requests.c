@@ -83,7 +83,7 @@ void keeper_hand_over(void)
     struct holdings_content content;
     struct message_held held;
     while (keeper.handing_over && !keeper.reply_waits)
-        if (holdings_next(&keeper.holdings, &keeper.next_held, &content, &held))
+        if (holdings_next(keeper.holdings, &keeper.next_held, &content, &held))
             reply_held(&held);
         else
             reply_held_end();
@@ -97,13 +97,14 @@ static void on_spawn(int lost)
     int r = message_take_spawn(&keeper.request, &keeper.spawn);
     if (lost < 0)
         r = lost;
-    if (r == 0 && children_full(&keeper.children))
+    if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
-    starting_share(&keeper.starting, &keeper.request, keeper.holdings.n_fds, &keeper.spawn.options);
+    starting_share(&keeper.starting, &keeper.request, keeper.holdings->n_fds,
+                   &keeper.spawn.options);
     if (r == 0)
         r = spawn(&keeper.spawn.options, &result);
     if (r == 0) {
-        children_add(&keeper.children, result.pid, keeper.spawn.id,
+        children_add(keeper.children, result.pid, keeper.spawn.id,
                      keeper.spawn.options.cgroup_fd >= 0);
         starting_add(&keeper.starting, &keeper.spawn.options, result.pid, &keeper.request);
     }
@@ -118,7 +119,7 @@ static void on_kill(void)
     struct message_kill request;
     if (message_take_kill(&keeper.request, &request) < 0)
         return;
-    const struct child *child = children_find(&keeper.children, request.pid);
+    const struct child *child = children_find(keeper.children, request.pid);
     if (!child || child->id != request.id)
         return;
     (void)kill(request.pid, SIGKILL);
@@ -156,17 +157,17 @@ static void on_hold(int lost)
     if (lost < 0)
         r = lost;
     if (r == 0)
-        r = hold.id != 0 ? holdings_put(&keeper.holdings, &hold) : -EINVAL;
+        r = hold.id != 0 ? holdings_put(keeper.holdings, &hold) : -EINVAL;
     if (r < 0) {
         log_refusal(hold.pid == 0 ? "client" : "worker", r);
-        holdings_remove(&keeper.holdings, hold.id);
+        holdings_remove(keeper.holdings, hold.id);
         return;
     }
     keeper.request.n_fds = 0; /* held now */
-    const struct child *child = children_find(&keeper.children, hold.pid);
+    const struct child *child = children_find(keeper.children, hold.pid);
     if (hold.pid != 0 && (!child || child->id != hold.id)) {
         const struct spawn_exit how = keeper_end_of(hold.id);
-        holdings_end(&keeper.holdings, hold.id, &how);
+        holdings_end(keeper.holdings, hold.id, &how);
     }
 }
 
@@ -178,22 +179,22 @@ static void on_replace(int lost)
     if (lost < 0)
         r = lost;
     if (r == 0)
-        r = holdings_replace_fd(&keeper.holdings, replace.id, replace.fd);
+        r = holdings_replace_fd(keeper.holdings, replace.id, replace.fd);
     if (r == 0) {
         keeper.request.n_fds = 0; /* held now */
         return;
     }
     /* Without its present descriptors it is of no use. */
-    if (holdings_has(&keeper.holdings, replace.id))
+    if (holdings_has(keeper.holdings, replace.id))
         log_refusal("worker", r);
-    holdings_remove(&keeper.holdings, replace.id);
+    holdings_remove(keeper.holdings, replace.id);
 }
 
 static void on_release(void)
 {
     uint64_t id;
     if (message_take_release(&keeper.request, &id) == 0)
-        holdings_remove(&keeper.holdings, id);
+        holdings_remove(keeper.holdings, id);
 }
 
 bool keeper_take_request(void)

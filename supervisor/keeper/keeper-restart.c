@@ -59,7 +59,7 @@ void keeper_end_all(void)
  * orphans: no supervisor empties its cgroup. */
 static void end_unheld(struct child *child)
 {
-    if (child->id == 0 || holdings_has(&keeper.holdings, child->id))
+    if (child->id == 0 || holdings_has(keeper.holdings, child->id))
         return;
     child->id = CHILD_UNKNOWN;
     child->contained = false;
@@ -70,7 +70,7 @@ static void end_unheld(struct child *child)
 static void let_go_of_unheld(void)
 {
     FAULT_POINT("restart-planned");
-    children_each(&keeper.children, end_unheld);
+    children_each(keeper.children, end_unheld);
     memset(keeper.ends, 0, sizeof(keeper.ends)); /* the next supervisor may use their ids */
     keeper_expect_orphans();
 }

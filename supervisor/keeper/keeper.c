@@ -168,8 +168,8 @@ static bool is_over(void)
  * orphans of a worker. */
 static void keep_earlier_child(pid_t pid)
 {
-    if (!children_full(&keeper.children))
-        children_add(&keeper.children, pid, 0, true);
+    if (!children_full(keeper.children))
+        children_add(keeper.children, pid, 0, true);
 }
 
 /* Otherwise clients could take the descriptors that a new worker needs. */
@@ -177,24 +177,27 @@ static void limit_clients(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        keeper.holdings.client_fds_max = limit.rlim_cur / 2;
+        keeper.holdings->client_fds_max = limit.rlim_cur / 2;
 }
 
-/* New processes do not read the tables: without copies of them, clone takes a tenth less time, and
- * the keeper does not fault on them afterwards. */
-static void share_no_table(void *table, size_t size)
+/* New processes do not read the tables. Without copies of them clone takes a tenth less time, and
+ * the keeper does not fault on them afterwards. Returns NULL if there is no memory. */
+static void *map_table(size_t size)
 {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    const uintptr_t begin = ((uintptr_t)table + page - 1) / page * page;
-    const uintptr_t end = ((uintptr_t)table + size) / page * page;
-#ifdef __SANITIZE_ADDRESS__
-    const bool possible = false; /* the search for leaks reads them in new processes */
-#else
-    const bool possible = true;
+    void *table = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (table == MAP_FAILED)
+        return NULL;
+#ifndef __SANITIZE_ADDRESS__ /* its search for leaks reads all memory in new processes */
+    (void)madvise(table, size, MADV_DONTFORK);
 #endif
+    return table;
+}
 
-    if (possible)
-        (void)madvise((void *)begin, end - begin, MADV_DONTFORK);
+static int map_tables(void)
+{
+    keeper.children = map_table(sizeof(*keeper.children));
+    keeper.holdings = map_table(sizeof(*keeper.holdings));
+    return keeper.children && keeper.holdings ? 0 : supervisor_process_cannot_start("mmap");
 }
 
 static int become_keeper(void)
@@ -207,9 +210,10 @@ static int become_keeper(void)
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return supervisor_process_cannot_start("prctl");
     supervisor_process_init(&signals);
+    r = map_tables();
+    if (r < 0)
+        return r;
     limit_clients();
-    share_no_table(&keeper.children, sizeof(keeper.children));
-    share_no_table(&keeper.holdings, sizeof(keeper.holdings));
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");

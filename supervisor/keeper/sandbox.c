@@ -22,8 +22,9 @@ int sandbox_limit_capabilities(uint64_t bounding)
 
 static int raise_ambient(uint64_t ambient)
 {
-    for (unsigned long n = 0; n < 64 && prctl(PR_CAPBSET_READ, n, 0, 0, 0) >= 0; n++)
-        if (ambient >> n & 1 && prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, n, 0, 0) < 0)
+    for (unsigned long n = 0; n < 64 && ambient >> n != 0; n++)
+        if (ambient >> n & 1 && prctl(PR_CAPBSET_READ, n, 0, 0, 0) >= 0 &&
+            prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, n, 0, 0) < 0)
             return -errno;
     return 0;
 }

@@ -198,8 +198,13 @@ static void process_on_reap(struct task *task)
 
 /* ---- start ---- */
 
+/* exec closes the report. To be woken by that would take the CPU from the new program, before its
+ * first instruction. */
+#define REPORT_AFTER (2 * USEC_PER_MSEC)
+
 static void process_close_report(struct process *process)
 {
+    timer_disarm(loop_timers(process->context->loop), &process->report);
     loop_unwatch(process->context->loop, &process->report_watch);
     process->report_fd = close_fd(process->report_fd);
 }
@@ -246,6 +251,17 @@ static void process_give_up(struct process *process, int error)
     spawner_kill(&process->context->spawner, &process->client, process->pid);
 }
 
+static void process_watch_report(struct timer *timer, usec_t now)
+{
+    struct process *process = list_entry(timer, struct process, report);
+    int r = loop_watch_fd(process->context->loop, &process->report_watch, process->report_fd,
+                          POLLIN, process_on_report, process);
+
+    (void)now;
+    if (r < 0)
+        process_give_up(process, r);
+}
+
 static void process_on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int error)
 {
     struct process *process = list_entry(client, struct process, client);
@@ -261,8 +277,7 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     process->pidfd = pidfd;
     r = pidfd < 0 ? -EMFILE : process_watch_exit(process, pidfd);
     if (r == 0)
-        r = loop_watch_fd(loop, &process->report_watch, process->report_fd, POLLIN,
-                          process_on_report, process);
+        r = timer_arm(loop_timers(loop), &process->report, usec_add(loop_now(loop), REPORT_AFTER));
     if (r < 0)
         process_give_up(process, r);
     else if (process->early_signal == SIGKILL)
@@ -309,6 +324,7 @@ void process_init(struct process *process, struct process_context *context,
     };
     task_init(&process->reap, &context->reaps, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
+    timer_init(&process->report, process_watch_report);
     capture_init(&process->output, context->loop, memory, process_on_line, process);
 }
 

@@ -79,6 +79,7 @@ struct process {
     pid_t pid;              /* 0 = none, or not known yet */
     int pidfd;
     int report_fd;         /* where the child reports a failed start; -1 = it runs */
+    struct timer report;   /* armed until `report_fd` is watched */
     bool report_is_socket; /* which also brings the listener of the filters */
     int early_signal;      /* to send once there is a process; 0 = none */
     struct cgroup cgroup;  /* CGROUP_NULL = process group only */
