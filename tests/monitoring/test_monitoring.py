@@ -146,6 +146,45 @@ class Dashboard(unittest.TestCase):
             for source in [t["datasource"] for t in targets] + ([p["datasource"]] if p["type"] != "row" else []):
                 self.assertEqual(source, {"type": "prometheus", "uid": "${datasource}"}, p["title"])
 
+    # Of Grafana's schema (kinds/dashboard, packages/grafana-schema/src/common), what the dashboard uses.
+    FIELDS = {
+        "panel": {"id", "type", "title", "description", "datasource", "gridPos", "targets", "fieldConfig", "options"},
+        "target": {"refId", "datasource", "expr", "legendFormat", "format", "instant"},
+        "defaults": {"unit", "min", "max", "decimals", "thresholds", "custom"},
+        "custom": {"fillOpacity", "showPoints", "stacking"},
+    }
+    VALUES = {"displayMode": {"list", "table"}, "placement": {"bottom", "right"}, "mode": {"single", "multi", "none"}, "sort": {"asc", "desc", "none"},
+              "colorMode": {"none", "value", "background", "background_solid"}, "graphMode": {"none", "line", "area"}}
+
+    def check_options(self, options, required):
+        """`required`: the type of each field."""
+        for name, kind in required.items():
+            self.assertIsInstance(options[name], kind, name)
+            if kind is str:
+                self.assertIn(options[name], self.VALUES[name])
+        self.assertEqual(set(options), set(required))
+
+    def test_M3_panels_have_the_fields_that_grafana_knows_and_requires(self):
+        for p in panels(self.dashboard):
+            if p["type"] == "row":
+                continue
+            with self.subTest(p["title"]):
+                defaults, options = p["fieldConfig"]["defaults"], p["options"]
+                custom, steps = defaults.get("custom", {}), defaults.get("thresholds", {}).get("steps", [{"value": None}])
+                for part, name in ((p, "panel"), (defaults, "defaults"), (custom, "custom"), *((t, "target") for t in p["targets"])):
+                    self.assertEqual(set(part) - self.FIELDS[name], set())
+                self.assertIn(custom.get("showPoints", "auto"), {"auto", "always", "never"})
+                self.assertIn(custom.get("stacking", {"mode": "none"})["mode"], {"none", "normal", "percent"})
+                self.assertEqual([step["value"] for step in steps], [None, *sorted(step["value"] for step in steps[1:])])
+                if p["type"] == "timeseries":
+                    self.check_options(options["legend"], {"displayMode": str, "placement": str, "showLegend": bool, "calcs": list})
+                    self.check_options(options["tooltip"], {"mode": str, "sort": str})
+                elif p["type"] == "stat":
+                    self.check_options(options, {"colorMode": str, "graphMode": str, "reduceOptions": dict})
+                    self.check_options(options["reduceOptions"], {"calcs": list})
+                else:
+                    self.assertEqual((p["type"], options), ("table", {}))
+
     def test_M3_the_variables_of_queries_exist(self):
         variables = {v["name"] for v in self.dashboard["templating"]["list"]}
         self.assertEqual(set(re.findall(r"\$(?!__)\{?(\w+)", read(DASHBOARD))) - variables, set())
