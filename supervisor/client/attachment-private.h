@@ -139,3 +139,6 @@ int attachment_send_owed(struct attachment *attachment);
 
 /* Removes all waiters; the jobs go on. */
 void attachment_drop_waiters(struct attachment *attachment);
+/* Removes those that an upgrade saves: for the ends of jobs, and those whose record found no room.
+ */
+void attachment_drop_saved(struct attachment *attachment);

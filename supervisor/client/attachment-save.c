@@ -175,6 +175,16 @@ int attachments_save(const struct group_context *context, struct saver *saver)
     return r;
 }
 
+void attachments_drop_saved(const struct group_context *context)
+{
+    const struct actor *actor;
+    size_t cursor = 0;
+
+    while ((actor = actor_next(&context->messages->actors, &cursor)))
+        if (actor_is(actor, ACTOR_CLIENT))
+            attachment_drop_saved(actor->owner);
+}
+
 /* ---- restoring ---- */
 
 /* Returns NULL if the client is gone. */

@@ -16,6 +16,10 @@ struct group_context;
  * does not work. Returns 0 or -errno of the saver. */
 int attachments_save(const struct group_context *context, struct saver *saver);
 
+/* What is saved is for the next supervisor to answer, and no longer for this one: when the store is
+ * closed, ends that could not be written would be refused as well. */
+void attachments_drop_saved(const struct group_context *context);
+
 /* Once clients and jobs are there; durable jobs may still be read. Rows of clients that are gone
  * are skipped. Return 0, -EBADMSG, or -ENOMEM. */
 int attachment_submit_restore_row(const struct group_context *context, struct saved_reader *row);

@@ -189,16 +189,34 @@ int attachment_on_watch(struct attachment *attachment, const struct ring_record 
     return r < 0 ? r : attachment_find_job(attachment, &watch, attachment_watch_job);
 }
 
-void attachment_drop_waiters(struct attachment *attachment)
+static void attachment_drop_owed(struct attachment *attachment)
 {
     struct list *node;
 
-    while ((node = list_first(&attachment->waiting)))
-        waiter_release(list_entry(node, struct job_waiter, owner_link));
     while ((node = list_first(&attachment->owed))) {
         struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
         struct job *job = waiter->job;
         waiter_release(waiter);
         job_unref(attachment->context->jobs, job);
     }
+}
+
+void attachment_drop_waiters(struct attachment *attachment)
+{
+    struct list *node;
+
+    while ((node = list_first(&attachment->waiting)))
+        waiter_release(list_entry(node, struct job_waiter, owner_link));
+    attachment_drop_owed(attachment);
+}
+
+void attachment_drop_saved(struct attachment *attachment)
+{
+    list_for_each_safe (node, &attachment->waiting) {
+        struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
+
+        if (waiter->changed == attachment_on_change)
+            waiter_release(waiter);
+    }
+    attachment_drop_owed(attachment);
 }

@@ -235,6 +235,8 @@ int save(const char *path, const struct group_context *context,
         r = -errno;
     if (r < 0)
         (void)unlink(unfinished);
+    else
+        attachments_drop_saved(context);
     if (r < 0 && *ret_problem == '\0')
         (void)snprintf(ret_problem, DATABASE_PROBLEM_MAX, "%s: %s", path, strerror(-r));
     return r;

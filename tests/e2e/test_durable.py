@@ -470,6 +470,27 @@ class Failures(Case):
         self.assertEqual([group.get(count, 0) for count in ("refused", "cancelled", "succeeded", "dead", "running")], [1, 0, 0, 0, 0])
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D10_who_waits_for_an_end_that_cannot_be_written_hears_it_once_after_an_upgrade(self):
+        s = self.durable()
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        bell = Bell(s, "bell")
+        s.create("kept", f"before 2 wait {bell.path}\necho", id="one")
+        s.until(lambda: (1, 3) in self.rows(s, "attempt, state"))
+        client = subprocess.Popen([helper("by-id"), s.socket_path, "wait", "one"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(client.communicate)
+        self.addCleanup(client.kill)
+        s.until(lambda: s.call("GetInfo")["clients"] == 2)
+        Path(s.path("fails")).touch()
+        bell.ring()
+        s.wait_event("store.failed")
+        s.until(lambda: s.group("kept").get("ending") == 1)
+        s.ctl("upgrade", check=True)
+        self.assertFalse(select.select([client.stdout], [], [], 0)[0])
+        os.unlink(s.path("fails"))
+        self.assertEqual(client.communicate(timeout=LIMIT)[0], "0\n")
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_D6_a_stop_takes_an_end_along_that_waits_behind_another_failed_change(self):
         s = self.durable(MaxRetries=3)
         s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
