@@ -107,7 +107,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
-.PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-asan check-tsan \
+.PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
 	check-model check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -394,6 +394,14 @@ check-chaos: deps
 	+@$(again) all e2e-programs
 	@$(TESTS_ENVIRONMENT) TESTS_CHAOS_KILLS=10000 tests/run --timeout 3600 --only chaos tests/e2e/test_*.py
 
+# One after the other under load; TESTS_UPGRADES= and TESTS_UPGRADE_WORKERS= change the numbers.
+TESTS_UPGRADES ?= 1000
+TESTS_UPGRADE_WORKERS ?= 1000
+check-upgrades: deps
+	+@$(again) all e2e-programs
+	@$(TESTS_ENVIRONMENT) TESTS_UPGRADES='$(TESTS_UPGRADES)' TESTS_UPGRADE_WORKERS='$(TESTS_UPGRADE_WORKERS)' \
+		tests/run --timeout 7200 --only upgrades_under_load_lose tests/e2e/test_upgrade.py
+
 # An own build each, beside the plain one.
 check-asan: deps
 	@$(MAKE) --no-print-directory BUILD='$(BUILD)/asan' SAN=address,undefined CFLAGS='-O1 -g' check
@@ -577,7 +585,7 @@ help:
 	@echo 'make check-python   its tests'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
-	@echo 'make check-model    a model of the wake-ups, searched by spin for one that is lost'
+	@echo 'make check-model    models of the wake-ups and of an upgrade, searched by spin for what is lost'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'
 	@echo 'make check-powercut that jobs on disk survive TESTS_CUTS=500 power cuts (root, qemu-storage-daemon)'
@@ -589,6 +597,7 @@ help:
 	@echo 'make check-monitoring numbers, alerts and dashboard in a real Prometheus (prometheus)'
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'
+	@echo 'make check-upgrades that TESTS_UPGRADES=1000 upgrades under load lose nothing and do nothing twice'
 	@echo 'make fuzz           FUZZ_SECONDS=20 per target, with clang'
 	@echo 'make bench          Troupe beside its floor and its peers (BENCH= chooses; bench-quick: 3 minutes)'
 	@echo 'make bench-instructions'
