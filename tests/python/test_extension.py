@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """The extension troupe._troupe: what its types promise, each by itself."""
 import errno
+import gc
 import os
 import select
+import signal
 import threading
 import time
 import unittest
@@ -161,6 +163,149 @@ class Extension(troupe_python.TestCase):
         low.cancel("spinner")
         self.assertEqual(self.do("echo on").data, b"on")
         self.assertIsNone(low.next(0))
+
+    def fill(self):
+        """A group whose queue is full: what waits for room waits until "spinner" and "next" are over."""
+        low = self.set_up(Jobs={"QueueMax": 1})
+        low.create(self.group, b"spin", id="spinner")
+        self.supervisor_.until(lambda: self.supervisor_.worker("low/0").get("published"))
+        low.create(self.group, b"echo", id="next")
+        return low
+
+    def test_a_signal_handler_ends_a_wait_for_room(self):
+        low = self.fill()
+        with self.assertRaises(OSError) as caught:
+            low.create(self.group, b"echo")
+        self.assertEqual(caught.exception.errno, errno.EBUSY)
+        self.interrupt(InterruptedError("now"), lambda: True)
+        with self.assertRaisesRegex(InterruptedError, "now"):
+            low.create(self.group, b"echo", id="third", wait=float("inf"))
+        low.abandon("spinner")
+        low.abandon("third")
+        self.assertEqual(self.do("echo on", wait=float("inf")).data, b"on")
+        self.supervisor_.until(lambda: self.supervisor_.group("low")["cancelled"] == 2)
+        self.assertIsNone(low.next(0))
+
+    def test_a_signal_handler_ends_a_wait_for_a_reply(self):
+        low = self.set_up()
+        actor = low.actor()
+        future = actor.ask(actor.self(), "never", b"")
+        self.interrupt(InterruptedError("now"), lambda: True)
+        with self.assertRaisesRegex(InterruptedError, "now"):
+            future.wait()
+        self.assertFalse(future.done())
+        with self.assertRaises(TimeoutError):
+            future.wait(0.01)
+        self.assertEqual(self.do("echo on").data, b"on")
+
+    def test_a_signal_handler_cannot_call_what_waits_for_an_answer(self):
+        low = self.fill()
+        said = []
+
+        def ready():
+            try:
+                low.flush()
+            except RuntimeError as error:
+                said.append(str(error))
+            return said
+        self.interrupt(InterruptedError("now"), ready)
+        with self.assertRaises(InterruptedError):
+            low.create(self.group, b"echo", wait=float("inf"))
+        self.assertEqual(said, ["a call of this object waits"])
+
+    def test_signals_do_not_lengthen_a_query(self):
+        self.set_up()
+        from troupe import _troupe
+        query = _troupe.Query(self.supervisor_.socket_path)
+        query.events("low")
+        seen = []
+        signal.signal(signal.SIGALRM, lambda *_: seen.append(True))
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
+        with self.assertRaises(BlockingIOError):
+            query.next(0.1)
+        self.assertTrue(seen)
+
+    def descriptors(self):
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    def test_circles_through_handlers_are_collected(self):
+        low = self.set_up()
+        before = self.descriptors()
+        for keep in "client", "future", "message":
+            client = type(low)(self.supervisor_.socket_path)
+            actor = client.actor()
+            held = [client if keep == "client" else None]
+            actor.on_message(held.append)
+            if keep == "future":
+                held.append(actor.ask(actor.self(), "question", b""))
+            actor.tell(actor.self(), "fact", b"")
+            while keep == "message" and len(held) < 2:
+                actor.turn(e2e.LIMIT)
+            del client, actor, held
+        self.assertEqual(self.descriptors(), before)
+
+    def test_a_handler_may_give_up_its_client(self):
+        low = self.set_up()
+        owners = [type(low)(self.supervisor_.socket_path)]
+        actor = owners[0].actor()
+        actor.on_message(lambda message: owners.clear())
+        actor.tell(actor.self(), "fact", b"")
+        while owners:
+            actor.turn(e2e.LIMIT)
+        with self.assertRaisesRegex(RuntimeError, "the owner of this actor is gone"):
+            actor.turn(0)
+
+    def test_a_forgotten_ask_ends_when_the_thread_inside_has_left(self):
+        low = self.set_up()
+        other = self.client(self.supervisor_)
+        asks = []
+        other.actor().on_message(lambda message: asks.append(message.ask))
+        future = low.actor().ask(other.actor().self(), "question", b"")
+        while not asks:
+            other.actor().turn(e2e.LIMIT)
+        waiter = threading.Thread(target=low.next)
+        waiter.start()
+        refused = None
+        while refused is None:
+            try:
+                low.flush()
+            except RuntimeError as error:
+                refused = error
+        with self.assertRaisesRegex(RuntimeError, "another thread uses this object now"):
+            future.drop()
+        del future
+        low.wake()
+        waiter.join()
+        self.do("echo")
+        other.actor().reply(asks[0], "answer", b"")
+        self.supervisor_.until(lambda: self.supervisor_.call("io.troupe.Actors.ListDeadLetters", filter={"reason": "late_reply"})["letters"])
+
+    def test_a_handler_that_returns_nonsense_is_told(self):
+        actor = self.set_up().actor()
+        for nonsense in "text", 1, 1 << 70, True:
+            actor.on_message(lambda message: nonsense)
+            actor.tell(actor.self(), "fact", b"")
+            with self.assertRaises((TypeError, OverflowError)):
+                while True:
+                    actor.turn(e2e.LIMIT)
+
+    def test_references_are_checked(self):
+        actor = self.set_up().actor()
+        for call in (lambda n: actor.timer_cancel(n), lambda n: actor.subscribe(n), lambda n: actor.reply(n, "a", b""),
+                     lambda n: actor.pause(n), lambda n: actor.tell(n, "a", b"")):
+            for number in -1, 1 << 64:
+                with self.assertRaises(OverflowError):
+                    call(number)
+            with self.assertRaises(TypeError):
+                call("name")
+
+    def test_the_death_of_a_command_is_reported(self):
+        self.set_up()
+        self.do("crash")
+        [death] = self.supervisor_.deaths("low")
+        self.assertEqual((death["signal"], death["command"]), ("SIGSEGV", "convert"))
 
     def test_errors_name_their_number(self):
         low = self.set_up()

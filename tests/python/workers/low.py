@@ -47,6 +47,8 @@ def handle(job):
         job.succeed(fork(job))
     elif verb == b"escape":
         escape(job)
+    elif verb == b"crash":
+        job.crashed(os.getpid(), 11, command="convert")
     elif verb == b"kill":
         os.kill(os.getpid(), 9)
 

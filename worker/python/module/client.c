@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/client.h"
 #include "worker/python/module/actor.h"
+#include "worker/python/module/connect.h"
 #include "worker/python/module/failure.h"
-#include "worker/python/module/gate.h"
 #include "worker/python/module/moment.h"
 #include "worker/python/module/result.h"
 #include "worker/python/module/submission.h"
+#include "worker/python/module/type.h"
 #include <errno.h>
 
 struct client {
@@ -19,17 +20,15 @@ struct client {
 
 static PyTypeObject *type;
 
+static int open_client(void *ret, const char *socket_path)
+{
+    return troupe_client_connect(ret, socket_path);
+}
+
 static PyObject *client_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"socket_path", NULL};
-    const char *path = NULL;
-    struct client *self;
-    PyThreadState *outside;
-    int r;
+    struct client *self = PyObject_GC_New(struct client, cls);
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z:Client", names, &path))
-        return NULL;
-    self = PyObject_New(struct client, cls);
     if (!self)
         return NULL;
     self->client = NULL;
@@ -38,32 +37,37 @@ static PyObject *client_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
     self->doing = 0;
     self->actor = NULL;
     self->kept = PyList_New(0);
-    if (!self->kept) {
-        Py_DECREF((PyObject *)self);
-        return NULL;
-    }
-    outside = PyEval_SaveThread();
-    r = troupe_client_connect(&self->client, path);
-    PyEval_RestoreThread(outside);
-    if (r == 0) {
-        gate_open(&self->gate);
+    PyObject_GC_Track(self);
+    if (self->kept && connect_by(open_client, &self->client, &self->gate, args, kwargs) == 0) {
+        gate_handle_signals(&self->gate, troupe_client_actor(self->client));
         return (PyObject *)self;
     }
     Py_DECREF((PyObject *)self);
-    return failure_raise(r, NULL);
+    return NULL;
+}
+
+/* A handler of the actor may refer to the client, and clearing the actor ends the circle. */
+static int client_traverse(struct client *self, visitproc visit, void *arg)
+{
+    Py_VISIT((PyObject *)Py_TYPE((PyObject *)self));
+    Py_VISIT(self->kept);
+    Py_VISIT(self->actor);
+    return 0;
 }
 
 static void client_dealloc(struct client *self)
 {
     PyTypeObject *cls = Py_TYPE((PyObject *)self);
 
+    PyObject_GC_UnTrack(self);
     if (!gate_is_foreign(&self->gate))
         troupe_client_free(self->client);
+    gate_close(&self->gate);
     if (self->actor)
         actor_end(self->actor);
     Py_XDECREF(self->actor);
     Py_XDECREF(self->kept);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF((PyObject *)cls);
 }
 
@@ -85,24 +89,14 @@ static PyObject *client_close(struct client *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-/* Returns what the library's call returned, or -1 after raising. */
 static int end(struct client *self, int r, const char *reason)
 {
-    gate_lock(&self->gate);
-    gate_leave(&self->gate);
-    if (PyErr_Occurred())
-        return -1;
-    if (r < 0)
-        (void)failure_raise(r, reason);
-    return r < 0 ? -1 : r;
+    return gate_end(&self->gate, r, reason);
 }
 
 static bool begin(struct client *self)
 {
-    if (!gate_enter(&self->gate))
-        return false;
-    gate_unlock(&self->gate);
-    return true;
+    return gate_begin(&self->gate);
 }
 
 static PyObject *group(struct client *self, PyObject *args)
@@ -300,6 +294,18 @@ static PyObject *cancel(struct client *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+static PyObject *abandon(struct client *self, PyObject *args)
+{
+    const char *id;
+    int r;
+
+    if (!PyArg_ParseTuple(args, "s:abandon", &id) || !gate_enter(&self->gate))
+        return NULL;
+    r = troupe_client_abandon(self->client, id);
+    gate_leave(&self->gate);
+    return failure_none(r);
+}
+
 static PyObject *client_wait(struct client *self, PyObject *args)
 {
     const char *id;
@@ -382,6 +388,8 @@ static PyMethodDef METHODS[] = {
     {"next", METHOD(next), METH_VARARGS,
      "next(timeout=None): the next Result. None: nothing within that time, wake(), or a signal."},
     {"cancel", METHOD(cancel), METH_VARARGS, "cancel(id): requests the cancellation of a job."},
+    {"abandon", METHOD(abandon), METH_VARARGS,
+     "abandon(id): the same without waiting for the answer. BlockingIOError: the ring is full."},
     {"wait", METHOD(client_wait), METH_VARARGS,
      "wait(id, cookie): next() returns the end of any job."},
     {"fd", METHOD(fd), METH_NOARGS, "fd(): a descriptor that is readable when to process."},
@@ -400,12 +408,12 @@ int client_register(PyObject *module)
         {Py_tp_doc, "Client(socket_path=None): a connection to the supervisor."},
         {Py_tp_new, SLOT(client_new)},
         {Py_tp_dealloc, SLOT(client_dealloc)},
+        {Py_tp_traverse, SLOT(client_traverse)},
         {Py_tp_methods, METHODS},
         {0, NULL},
     };
     static PyType_Spec spec = {"troupe._troupe.Client", sizeof(struct client), 0,
-                               Py_TPFLAGS_DEFAULT, slots};
+                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
-    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return type ? PyModule_AddObjectRef(module, "Client", (PyObject *)type) : -1;
+    return type_register(module, &spec, &type);
 }

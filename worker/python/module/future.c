@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/future.h"
 #include "worker/python/module/failure.h"
+#include "worker/python/module/moment.h"
+#include "worker/python/module/type.h"
 #include <errno.h>
 
 struct future {
@@ -15,7 +17,7 @@ static PyTypeObject *type;
 
 PyObject *future_new(struct troupe_future *future, PyObject *owner, struct gate *gate)
 {
-    struct future *self = PyObject_New(struct future, type);
+    struct future *self = PyObject_GC_New(struct future, type);
 
     if (!self) {
         troupe_future_free(future);
@@ -26,14 +28,23 @@ PyObject *future_new(struct troupe_future *future, PyObject *owner, struct gate 
     self->gate = gate;
     self->waiting = 0;
     self->then = NULL;
+    PyObject_GC_Track(self);
     return (PyObject *)self;
 }
 
-/* The futures of a client that was closed are gone with it. */
+/* A circle by way of the owner ends where the handlers of its actor are cleared. */
+static int future_traverse(struct future *self, visitproc visit, void *arg)
+{
+    Py_VISIT((PyObject *)Py_TYPE((PyObject *)self));
+    Py_VISIT(self->owner);
+    Py_VISIT(self->then);
+    return 0;
+}
+
 static void forget(struct future *self)
 {
-    if (self->future && !gate_is_foreign(self->gate) && self->gate->generation != 0)
-        troupe_future_drop(self->future);
+    if (self->future)
+        gate_drop(self->gate, self->future);
     self->future = NULL;
 }
 
@@ -41,10 +52,11 @@ static void future_dealloc(struct future *self)
 {
     PyTypeObject *cls = Py_TYPE((PyObject *)self);
 
+    PyObject_GC_UnTrack(self);
     forget(self);
     Py_XDECREF(self->then);
     Py_DECREF(self->owner);
-    PyObject_Free(self);
+    PyObject_GC_Del(self);
     Py_DECREF((PyObject *)cls);
 }
 
@@ -61,6 +73,12 @@ static bool enter(struct future *self)
     return is_open(self) && gate_enter(self->gate);
 }
 
+/* The futures of a client that was closed are gone with it. */
+static bool is_gone(const struct future *self)
+{
+    return !self->future || gate_is_foreign(self->gate) || self->gate->generation == 0;
+}
+
 static PyObject *drop(struct future *self, PyObject *unused)
 {
     PyObject *callable = self->then;
@@ -69,6 +87,11 @@ static PyObject *drop(struct future *self, PyObject *unused)
     if (self->waiting > 0) {
         PyErr_SetString(PyExc_RuntimeError, "a call of wait() has not returned");
         return NULL;
+    }
+    if (!is_gone(self)) {
+        if (!gate_enter(self->gate))
+            return NULL;
+        gate_leave(self->gate);
     }
     forget(self);
     self->then = NULL;
@@ -106,24 +129,24 @@ static PyObject *result(struct future *self, PyObject *unused)
     return r < 0 ? failure_raise(r, troupe_future_reason(self->future)) : reply(self);
 }
 
-/* In a handler, other messages wait meanwhile. A signal handler that raises ends the wait. */
-static PyObject *await(struct future *self, PyObject *unused)
+/* In a handler, other messages wait meanwhile. */
+static PyObject *await(struct future *self, PyObject *args)
 {
+    uint64_t timeout = TROUPE_USEC_INFINITY;
     int r;
 
-    (void)unused;
-    if (!enter(self))
+    if (!PyArg_ParseTuple(args, "|O&:wait", moment_or_never, &timeout) || !enter(self))
         return NULL;
     self->waiting++;
-    do {
-        gate_unlock(self->gate);
-        r = troupe_future_await_any(&self->future, 1, TROUPE_AWAIT_STASH, TROUPE_USEC_INFINITY);
-        gate_lock(self->gate);
-    } while ((r == -EINTR || r == -EAGAIN) && PyErr_CheckSignals() == 0);
+    gate_unlock(self->gate);
+    r = troupe_future_await_any(&self->future, 1, TROUPE_AWAIT_STASH, timeout);
+    gate_lock(self->gate);
     self->waiting--;
     gate_leave(self->gate);
-    if (PyErr_Occurred())
+    if (PyErr_Occurred() || (r == -EINTR && PyErr_CheckSignals() < 0))
         return NULL;
+    if (r == -EAGAIN)
+        return failure_raise(-ETIMEDOUT, "no reply within that time");
     return r < 0 ? failure_raise(r, NULL) : result(self, NULL);
 }
 
@@ -167,7 +190,9 @@ static PyMethodDef METHODS[] = {
     {"done", METHOD(done), METH_NOARGS, "done(): whether it has ended."},
     {"result", METHOD(result), METH_NOARGS,
      "result(): (type, data, from), or raises its error; BlockingIOError before its end."},
-    {"wait", METHOD(await), METH_NOARGS, "wait(): waits for the end; then result()."},
+    {"wait", METHOD(await), METH_VARARGS,
+     "wait(timeout=None): waits for the end; then result(). TimeoutError: no end within that time, "
+     "or that of the ask."},
     {"then", METHOD(then), METH_O, "then(callable): calls it with this future after the end."},
     {"drop", METHOD(drop), METH_NOARGS, "drop(): ends the ask. Idempotent."},
     {NULL, NULL, 0, NULL},
@@ -178,12 +203,13 @@ int future_register(PyObject *module)
     static PyType_Slot slots[] = {
         {Py_tp_doc, "The reply to an ask, to come. Forgetting it ends the ask."},
         {Py_tp_dealloc, SLOT(future_dealloc)},
+        {Py_tp_traverse, SLOT(future_traverse)},
         {Py_tp_methods, METHODS},
         {0, NULL},
     };
-    static PyType_Spec spec = {"troupe._troupe.Future", sizeof(struct future), 0,
-                               Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+    static PyType_Spec spec = {
+        "troupe._troupe.Future", sizeof(struct future), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return type ? PyModule_AddObjectRef(module, "Future", (PyObject *)type) : -1;
+    return type_register(module, &spec, &type);
 }

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/gate.h"
 #include "worker/python/module/failure.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
+
+struct unused {
+    struct unused *next;
+    struct troupe_future *future;
+};
 
 static unsigned generation = 1;
 
@@ -32,7 +38,13 @@ void gate_open(struct gate *gate)
 
 void gate_close(struct gate *gate)
 {
+    struct unused *next;
+
     gate->generation = 0;
+    for (; gate->unused; gate->unused = next) {
+        next = gate->unused->next;
+        PyMem_Free(gate->unused);
+    }
 }
 
 bool gate_is_foreign(const struct gate *gate)
@@ -60,6 +72,10 @@ bool gate_enter(struct gate *gate)
         PyErr_SetString(PyExc_RuntimeError, "another thread uses this object now");
         return false;
     }
+    if (gate->handles_signals) {
+        PyErr_SetString(PyExc_RuntimeError, "a call of this object waits");
+        return false;
+    }
     gate->thread = here;
     gate->depth++;
     return true;
@@ -67,6 +83,15 @@ bool gate_enter(struct gate *gate)
 
 void gate_leave(struct gate *gate)
 {
+    if (gate->depth == 1) {
+        while (gate->unused) {
+            struct unused *unused = gate->unused;
+
+            gate->unused = unused->next;
+            troupe_future_drop(unused->future);
+            PyMem_Free(unused);
+        }
+    }
     gate->depth--;
 }
 
@@ -77,7 +102,67 @@ void gate_unlock(struct gate *gate)
 
 void gate_lock(struct gate *gate)
 {
-    PyEval_RestoreThread(gate->outside);
+    PyThreadState *outside = gate->outside;
+
+    gate->outside = NULL;
+    PyEval_RestoreThread(outside);
+}
+
+bool gate_begin(struct gate *gate)
+{
+    if (!gate_enter(gate))
+        return false;
+    gate_unlock(gate);
+    return true;
+}
+
+int gate_end(struct gate *gate, int r, const char *reason)
+{
+    gate_lock(gate);
+    gate_leave(gate);
+    if (PyErr_Occurred())
+        return -1;
+    if (r < 0)
+        (void)failure_raise(r, reason);
+    return r < 0 ? -1 : r;
+}
+
+void gate_drop(struct gate *gate, struct troupe_future *future)
+{
+    struct unused *unused;
+
+    if (gate->generation != generation)
+        return; /* closed: it is gone; inherited: it is the parent's */
+    if (gate->depth == 0 ||
+        (gate->thread == PyThread_get_thread_ident() && !gate->handles_signals)) {
+        troupe_future_drop(future);
+        return;
+    }
+    unused = PyMem_Malloc(sizeof(*unused));
+    if (!unused)
+        return; /* goes with its owner */
+    *unused = (struct unused){.next = gate->unused, .future = future};
+    gate->unused = unused;
+}
+
+static int handle_signals(void *userdata)
+{
+    struct gate *gate = userdata;
+    int r;
+
+    if (!gate->outside)
+        return 0; /* a call that keeps the GIL waits for moments only */
+    gate_lock(gate);
+    gate->handles_signals = true;
+    r = PyErr_CheckSignals() < 0 ? -EINTR : 0;
+    gate->handles_signals = false;
+    gate_unlock(gate);
+    return r;
+}
+
+void gate_handle_signals(struct gate *gate, struct troupe_actor *actor)
+{
+    troupe_actor_on_signal(actor, handle_signals, gate);
 }
 
 void gate_survive(const struct gate *gate)

@@ -8,16 +8,19 @@
  * calls need the GIL, which guards the gate itself.
  */
 struct gate {
-    PyThreadState *outside; /* of the thread inside, while the library runs without the GIL */
+    PyThreadState *outside; /* of the thread inside, while it has given up the GIL; else NULL */
     unsigned long thread;   /* inside, if depth > 0 */
     unsigned depth;         /* callbacks may call again */
     unsigned generation;    /* of processes; 0 = closed */
+    bool handles_signals;   /* in the middle of a call of the library */
+    struct unused *unused;  /* futures to drop when nobody is inside */
 };
 
 /* Registers the hook that counts generations. Returns 0, or -1 after raising. */
 int gate_prepare(void);
 
 void gate_open(struct gate *gate);
+/* What waits to be dropped is forgotten: it goes with the object. */
 void gate_close(struct gate *gate);
 
 /* Returns whether this process has inherited the object by fork(): nothing of it may be touched. */
@@ -33,6 +36,19 @@ void gate_leave(struct gate *gate);
 /* Give up the GIL around a call that waits, and around a callback of such a call take it. */
 void gate_unlock(struct gate *gate);
 void gate_lock(struct gate *gate);
+
+/* Enters and gives up the GIL. Returns false after raising; else gate_end() ends the call. */
+bool gate_begin(struct gate *gate);
+/* Returns `r`, which the library's call returned, or -1 after raising: what a callback raised, or
+ * the error with `reason` (NULL = the system's text). */
+int gate_end(struct gate *gate, int r, const char *reason);
+
+/* Drops a future now, or as soon as the thread that is inside has left. Any thread. */
+void gate_drop(struct gate *gate, struct troupe_future *future);
+
+/* Has Python's handlers of signals run while a call of this worker or client waits, and end it with
+ * what they raise. They cannot call the same object meanwhile. */
+void gate_handle_signals(struct gate *gate, struct troupe_actor *actor);
 
 /* After a callback: ends a child of fork() that returns from it, and must not go on as its parent.
  */

@@ -1,62 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/job.h"
-#include "worker/python/module/failure.h"
-
-struct job {
-    PyObject_HEAD struct troupe_job *job; /* NULL = its handler has returned */
-    PyObject *owner;
-    struct gate *gate;
-};
+#include "worker/python/module/type.h"
 
 static PyTypeObject *type;
 
 PyObject *job_new(struct troupe_job *job, PyObject *owner, struct gate *gate)
 {
-    struct job *self = PyObject_New(struct job, type);
-
-    if (!self)
-        return NULL;
-    self->job = job;
-    self->owner = Py_NewRef(owner);
-    self->gate = gate;
-    return (PyObject *)self;
+    return held_new(type, job, owner, gate);
 }
 
-void job_end(PyObject *self)
+static bool is_in_hand(const struct held *self)
 {
-    ((struct job *)self)->job = NULL;
+    return held_is_open(self, "job");
 }
 
-static void job_dealloc(struct job *self)
+static bool begin(struct held *self)
 {
-    PyTypeObject *cls = Py_TYPE((PyObject *)self);
-
-    Py_DECREF(self->owner);
-    PyObject_Free(self);
-    Py_DECREF((PyObject *)cls);
+    return held_begin(self, "job");
 }
 
-static bool is_in_hand(const struct job *self)
-{
-    if (!gate_is_open(self->gate))
-        return false;
-    if (!self->job)
-        PyErr_SetString(PyExc_RuntimeError, "the handler of this job has returned");
-    return self->job;
-}
-
-static bool enter(struct job *self)
-{
-    return is_in_hand(self) && gate_enter(self->gate);
-}
-
-static PyObject *get_id(struct job *self, void *unused)
+static PyObject *get_id(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyUnicode_FromString(troupe_job_id(self->job)) : NULL;
+    return is_in_hand(self) ? PyUnicode_FromString(troupe_job_id(self->thing)) : NULL;
 }
 
-static PyObject *get_key(struct job *self, void *unused)
+static PyObject *get_key(struct held *self, void *unused)
 {
     const char *key;
     size_t size;
@@ -64,24 +33,24 @@ static PyObject *get_key(struct job *self, void *unused)
     (void)unused;
     if (!is_in_hand(self))
         return NULL;
-    key = troupe_job_key(self->job, &size);
+    key = troupe_job_key(self->thing, &size);
     return PyBytes_FromStringAndSize(key, (Py_ssize_t)size);
 }
 
-static PyObject *get_attempt(struct job *self, void *unused)
+static PyObject *get_attempt(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyLong_FromUnsignedLong(troupe_job_attempt(self->job)) : NULL;
+    return is_in_hand(self) ? PyLong_FromUnsignedLong(troupe_job_attempt(self->thing)) : NULL;
 }
 
-static PyObject *get_max_attempts(struct job *self, void *unused)
+static PyObject *get_max_attempts(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyLong_FromUnsignedLong(troupe_job_max_attempts(self->job)) : NULL;
+    return is_in_hand(self) ? PyLong_FromUnsignedLong(troupe_job_max_attempts(self->thing)) : NULL;
 }
 
 /* A copy: a view of the payload could outlive it. */
-static PyObject *get_payload(struct job *self, void *unused)
+static PyObject *get_payload(struct held *self, void *unused)
 {
     const char *data;
     size_t size;
@@ -89,14 +58,14 @@ static PyObject *get_payload(struct job *self, void *unused)
     (void)unused;
     if (!is_in_hand(self))
         return NULL;
-    data = troupe_job_payload(self->job, &size);
+    data = troupe_job_payload(self->thing, &size);
     return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
 }
 
-static PyObject *get_cancelled(struct job *self, void *unused)
+static PyObject *get_cancelled(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyBool_FromLong(troupe_job_is_cancelled(self->job)) : NULL;
+    return is_in_hand(self) ? PyBool_FromLong(troupe_job_is_cancelled(self->thing)) : NULL;
 }
 
 static PyGetSetDef ATTRIBUTES[] = {
@@ -109,70 +78,61 @@ static PyGetSetDef ATTRIBUTES[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static PyObject *succeed(struct job *self, PyObject *args)
+static PyObject *succeed(struct held *self, PyObject *args)
 {
+    PyObject *result = NULL;
     Py_buffer data;
-    int r;
 
     if (!PyArg_ParseTuple(args, "y*:succeed", &data))
         return NULL;
-    if (!enter(self)) {
-        PyBuffer_Release(&data);
-        return NULL;
-    }
-    gate_unlock(self->gate);
-    r = troupe_job_succeed(self->job, data.buf, (size_t)data.len);
-    gate_lock(self->gate);
-    gate_leave(self->gate);
+    if (begin(self))
+        result = held_done(self, troupe_job_succeed(self->thing, data.buf, (size_t)data.len));
     PyBuffer_Release(&data);
-    return failure_none(r);
+    return result;
 }
 
-static PyObject *reject(struct job *self, PyObject *args)
+static PyObject *reject(struct held *self, PyObject *args)
 {
+    PyObject *result = NULL;
     Py_buffer data;
-    int code, r;
+    int code;
 
     if (!PyArg_ParseTuple(args, "iy*:reject", &code, &data))
         return NULL;
-    if (!enter(self)) {
-        PyBuffer_Release(&data);
-        return NULL;
-    }
-    gate_unlock(self->gate);
-    r = troupe_job_reject(self->job, code, data.buf, (size_t)data.len);
-    gate_lock(self->gate);
-    gate_leave(self->gate);
+    if (begin(self))
+        result = held_done(self, troupe_job_reject(self->thing, code, data.buf, (size_t)data.len));
     PyBuffer_Release(&data);
-    return failure_none(r);
+    return result;
 }
 
-static PyObject *retry(struct job *self, PyObject *args)
+static PyObject *retry(struct held *self, PyObject *args)
 {
     const char *reason;
-    int code, r;
+    int code;
 
-    if (!PyArg_ParseTuple(args, "is:retry", &code, &reason) || !enter(self))
+    if (!PyArg_ParseTuple(args, "is:retry", &code, &reason) || !begin(self))
         return NULL;
-    gate_unlock(self->gate);
-    r = troupe_job_retry(self->job, code, reason);
-    gate_lock(self->gate);
-    gate_leave(self->gate);
-    return failure_none(r);
+    return held_done(self, troupe_job_retry(self->thing, code, reason));
 }
 
-static PyObject *cancel(struct job *self, PyObject *unused)
+static PyObject *cancel(struct held *self, PyObject *unused)
 {
-    int r;
-
     (void)unused;
-    if (!enter(self))
+    return begin(self) ? held_done(self, troupe_job_cancelled(self->thing)) : NULL;
+}
+
+static PyObject *crashed(struct held *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"pid", "signal", "core_dumped", "command", NULL};
+    struct troupe_crash crash = {.struct_size = sizeof(crash)};
+    int core_dumped = 0;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ii|pz:crashed", names, &crash.pid,
+                                     &crash.signal, &core_dumped, &crash.command) ||
+        !begin(self))
         return NULL;
-    gate_unlock(self->gate);
-    r = troupe_job_cancelled(self->job);
-    gate_lock(self->gate);
-    gate_leave(self->gate);
-    return failure_none(r);
+    crash.core_dumped = core_dumped;
+    return held_done(self, troupe_job_crashed(self->thing, &crash));
 }
 
 static PyMethodDef METHODS[] = {
@@ -180,6 +140,9 @@ static PyMethodDef METHODS[] = {
     {"reject", METHOD(reject), METH_VARARGS, "reject(code, data): ends the job for good."},
     {"retry", METHOD(retry), METH_VARARGS, "retry(code, reason): asks for another attempt."},
     {"cancel", METHOD(cancel), METH_NOARGS, "cancel(): ends the job as cancelled."},
+    {"crashed", METHOD(crashed), METH_VARARGS | METH_KEYWORDS,
+     "crashed(pid, signal, core_dumped=False, command=None): reports the death of a process that "
+     "this worker ran."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -187,14 +150,13 @@ int job_register(PyObject *module)
 {
     static PyType_Slot slots[] = {
         {Py_tp_doc, "The job in hand, until its handler returns."},
-        {Py_tp_dealloc, SLOT(job_dealloc)},
+        {Py_tp_dealloc, SLOT(held_dealloc)},
         {Py_tp_getset, ATTRIBUTES},
         {Py_tp_methods, METHODS},
         {0, NULL},
     };
-    static PyType_Spec spec = {"troupe._troupe.Job", sizeof(struct job), 0,
+    static PyType_Spec spec = {"troupe._troupe.Job", sizeof(struct held), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return type ? PyModule_AddObjectRef(module, "Job", (PyObject *)type) : -1;
+    return type_register(module, &spec, &type);
 }

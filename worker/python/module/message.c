@@ -1,57 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/message.h"
-#include "worker/python/module/failure.h"
-
-struct message {
-    PyObject_HEAD struct troupe_message *message; /* NULL = its handler has returned */
-    PyObject *owner;
-    struct gate *gate;
-};
+#include "worker/python/module/submission.h"
+#include "worker/python/module/type.h"
 
 static PyTypeObject *type;
 
 PyObject *message_new(struct troupe_message *message, PyObject *owner, struct gate *gate)
 {
-    struct message *self = PyObject_New(struct message, type);
-
-    if (!self)
-        return NULL;
-    self->message = message;
-    self->owner = Py_NewRef(owner);
-    self->gate = gate;
-    return (PyObject *)self;
+    return held_new(type, message, owner, gate);
 }
 
-void message_end(PyObject *self)
+static bool is_in_hand(const struct held *self)
 {
-    ((struct message *)self)->message = NULL;
+    return held_is_open(self, "message");
 }
 
-static void message_dealloc(struct message *self)
+static bool begin(struct held *self)
 {
-    PyTypeObject *cls = Py_TYPE((PyObject *)self);
-
-    Py_DECREF(self->owner);
-    PyObject_Free(self);
-    Py_DECREF((PyObject *)cls);
+    return held_begin(self, "message");
 }
 
-static bool is_in_hand(const struct message *self)
-{
-    if (!gate_is_open(self->gate))
-        return false;
-    if (!self->message)
-        PyErr_SetString(PyExc_RuntimeError, "the handler of this message has returned");
-    return self->message;
-}
-
-static PyObject *get_type(struct message *self, void *unused)
+static PyObject *get_type(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyUnicode_FromString(troupe_message_type(self->message)) : NULL;
+    return is_in_hand(self) ? PyUnicode_FromString(troupe_message_type(self->thing)) : NULL;
 }
 
-static PyObject *get_key(struct message *self, void *unused)
+static PyObject *get_key(struct held *self, void *unused)
 {
     const char *key;
     size_t size;
@@ -59,11 +34,11 @@ static PyObject *get_key(struct message *self, void *unused)
     (void)unused;
     if (!is_in_hand(self))
         return NULL;
-    key = troupe_message_key(self->message, &size);
+    key = troupe_message_key(self->thing, &size);
     return key ? PyBytes_FromStringAndSize(key, (Py_ssize_t)size) : Py_NewRef(Py_None);
 }
 
-static PyObject *get_payload(struct message *self, void *unused)
+static PyObject *get_payload(struct held *self, void *unused)
 {
     const char *data;
     size_t size;
@@ -71,31 +46,30 @@ static PyObject *get_payload(struct message *self, void *unused)
     (void)unused;
     if (!is_in_hand(self))
         return NULL;
-    data = troupe_message_payload(self->message, &size);
+    data = troupe_message_payload(self->thing, &size);
     return PyBytes_FromStringAndSize(data, (Py_ssize_t)size);
 }
 
 /* Attributes that are numbers have the library's function as closure. */
-static PyObject *get_number(struct message *self, void *closure)
+static PyObject *get_number(struct held *self, void *closure)
 {
     uint64_t (*const function)(const struct troupe_message *) =
         *(uint64_t(**)(const struct troupe_message *))closure;
 
-    return is_in_hand(self) ? PyLong_FromUnsignedLongLong(function(self->message)) : NULL;
+    return is_in_hand(self) ? PyLong_FromUnsignedLongLong(function(self->thing)) : NULL;
 }
 
-static PyObject *get_sent_at(struct message *self, void *unused)
+static PyObject *get_sent_at(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self)
-               ? PyFloat_FromDouble((double)troupe_message_sent_at(self->message) / 1e6)
-               : NULL;
+    return is_in_hand(self) ? PyFloat_FromDouble((double)troupe_message_sent_at(self->thing) / 1e6)
+                            : NULL;
 }
 
-static PyObject *get_redelivered(struct message *self, void *unused)
+static PyObject *get_redelivered(struct held *self, void *unused)
 {
     (void)unused;
-    return is_in_hand(self) ? PyBool_FromLong(troupe_message_is_redelivered(self->message)) : NULL;
+    return is_in_hand(self) ? PyBool_FromLong(troupe_message_is_redelivered(self->thing)) : NULL;
 }
 
 typedef uint64_t (*number_fn)(const struct troupe_message *);
@@ -115,22 +89,7 @@ static PyGetSetDef ATTRIBUTES[] = {
     {NULL, NULL, NULL, NULL, NULL},
 };
 
-static bool begin(struct message *self)
-{
-    if (!is_in_hand(self) || !gate_enter(self->gate))
-        return false;
-    gate_unlock(self->gate);
-    return true;
-}
-
-static PyObject *end(struct message *self, int r)
-{
-    gate_lock(self->gate);
-    gate_leave(self->gate);
-    return PyErr_Occurred() ? NULL : failure_none(r);
-}
-
-static PyObject *reply(struct message *self, PyObject *args)
+static PyObject *reply(struct held *self, PyObject *args)
 {
     PyObject *result = NULL;
     const char *name;
@@ -139,41 +98,52 @@ static PyObject *reply(struct message *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "sy*:reply", &name, &data))
         return NULL;
     if (begin(self))
-        result = end(self, troupe_message_reply(self->message, name, data.buf, (size_t)data.len));
+        result =
+            held_done(self, troupe_message_reply(self->thing, name, data.buf, (size_t)data.len));
     PyBuffer_Release(&data);
     return result;
 }
 
-static PyObject *fail(struct message *self, PyObject *args)
+static PyObject *fail(struct held *self, PyObject *args)
 {
     const char *text;
     int code;
 
     if (!PyArg_ParseTuple(args, "is:fail", &code, &text) || !is_in_hand(self))
         return NULL;
-    return PyLong_FromLong(troupe_message_fail(self->message, code, text));
+    return PyLong_FromLong(troupe_message_fail(self->thing, code, text));
 }
 
-static PyObject *forward(struct message *self, PyObject *args)
+/* A key as second argument, also None, stands in for the message's own. */
+static PyObject *forward(struct held *self, PyObject *args)
 {
-    unsigned long long to;
+    const bool new_key = PyTuple_Size(args) > 1;
+    PyObject *result = NULL;
+    Py_buffer key = {0};
+    uint64_t to;
 
-    if (!PyArg_ParseTuple(args, "K:forward", &to) || !begin(self))
+    if (!PyArg_ParseTuple(args, "O&|z*:forward", submission_number, &to, &key))
         return NULL;
-    return end(self, troupe_message_forward(self->message, to));
+    if (begin(self))
+        result = held_done(self, new_key ? troupe_message_forward_with_key(self->thing, to, key.buf,
+                                                                           (size_t)key.len)
+                                         : troupe_message_forward(self->thing, to));
+    PyBuffer_Release(&key);
+    return result;
 }
 
-static PyObject *stash(struct message *self, PyObject *unused)
+static PyObject *stash(struct held *self, PyObject *unused)
 {
     (void)unused;
-    return begin(self) ? end(self, troupe_message_stash(self->message)) : NULL;
+    return begin(self) ? held_done(self, troupe_message_stash(self->thing)) : NULL;
 }
 
 static PyMethodDef METHODS[] = {
     {"reply", METHOD(reply), METH_VARARGS, "reply(type, data)"},
     {"fail", METHOD(fail), METH_VARARGS,
      "fail(code, text): the handler's error; return what this returns."},
-    {"forward", METHOD(forward), METH_VARARGS, "forward(to): with its sender, ask and key."},
+    {"forward", METHOD(forward), METH_VARARGS,
+     "forward(to[, key]): with its sender and ask, and its own or another key."},
     {"stash", METHOD(stash), METH_NOARGS, "stash(): puts it aside until Actor.unstash_all()."},
     {NULL, NULL, 0, NULL},
 };
@@ -182,14 +152,13 @@ int message_register(PyObject *module)
 {
     static PyType_Slot slots[] = {
         {Py_tp_doc, "The message in hand, until its handler returns."},
-        {Py_tp_dealloc, SLOT(message_dealloc)},
+        {Py_tp_dealloc, SLOT(held_dealloc)},
         {Py_tp_getset, ATTRIBUTES},
         {Py_tp_methods, METHODS},
         {0, NULL},
     };
-    static PyType_Spec spec = {"troupe._troupe.Message", sizeof(struct message), 0,
+    static PyType_Spec spec = {"troupe._troupe.Message", sizeof(struct held), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
 
-    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return type ? PyModule_AddObjectRef(module, "Message", (PyObject *)type) : -1;
+    return type_register(module, &spec, &type);
 }

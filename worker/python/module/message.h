@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-#include "worker/python/module/gate.h"
+#include "worker/python/module/held.h"
 
 /* Adds the type Message to the module. Returns 0, or -1 after raising. */
 int message_register(PyObject *module);
 
-/* Returns a new Message for a handler, whose calls pass `gate`, or NULL after raising. `owner`
- * holds the gate. */
+/* Returns a new Message for a handler, as held_new(). */
 PyObject *message_new(struct troupe_message *message, PyObject *owner, struct gate *gate);
-
-/* Detaches it from the message, whose handler has returned: all calls raise from now on. */
-void message_end(PyObject *self);

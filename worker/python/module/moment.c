@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/moment.h"
 #include <math.h>
+#include <time.h>
 
 static int convert(PyObject *seconds, uint64_t none, uint64_t *ret_usec)
 {
@@ -31,6 +32,30 @@ int moment_or_zero(PyObject *seconds, uint64_t *ret_usec)
 int moment_or_never(PyObject *seconds, uint64_t *ret_usec)
 {
     return convert(seconds, TROUPE_USEC_INFINITY, ret_usec);
+}
+
+static uint64_t now(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
+}
+
+uint64_t moment_end(uint64_t timeout)
+{
+    const uint64_t begin = now();
+
+    return timeout < TROUPE_USEC_INFINITY - begin ? begin + timeout : TROUPE_USEC_INFINITY;
+}
+
+uint64_t moment_left(uint64_t end)
+{
+    const uint64_t at = now();
+
+    if (end == TROUPE_USEC_INFINITY)
+        return end;
+    return end > at ? end - at : 0;
 }
 
 PyObject *moment_to_python(uint64_t usec)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/query.h"
+#include "worker/python/module/connect.h"
 #include "worker/python/module/failure.h"
-#include "worker/python/module/gate.h"
 #include "worker/python/module/moment.h"
+#include "worker/python/module/type.h"
 #include "worker/troupe-query.h"
 #include <errno.h>
 
@@ -13,30 +14,23 @@ struct query {
 
 static PyTypeObject *type;
 
+static int open_query(void *ret, const char *socket_path)
+{
+    return troupe_query_new(ret, socket_path);
+}
+
 static PyObject *query_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"socket_path", NULL};
-    const char *path = NULL;
-    struct query *self;
-    PyThreadState *outside;
-    int r;
+    struct query *self = PyObject_New(struct query, cls);
 
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z:Query", names, &path))
-        return NULL;
-    self = PyObject_New(struct query, cls);
     if (!self)
         return NULL;
     self->query = NULL;
     self->gate = (struct gate){0};
-    outside = PyEval_SaveThread();
-    r = troupe_query_new(&self->query, path);
-    PyEval_RestoreThread(outside);
-    if (r == 0) {
-        gate_open(&self->gate);
+    if (connect_by(open_query, &self->query, &self->gate, args, kwargs) == 0)
         return (PyObject *)self;
-    }
     Py_DECREF((PyObject *)self);
-    return failure_raise(r, NULL);
+    return NULL;
 }
 
 static void query_dealloc(struct query *self)
@@ -49,20 +43,14 @@ static void query_dealloc(struct query *self)
     Py_DECREF((PyObject *)cls);
 }
 
-/* Ends what begin() has begun. */
 static PyObject *end(struct query *self, int r)
 {
-    gate_lock(&self->gate);
-    gate_leave(&self->gate);
-    return failure_none(r);
+    return gate_end(&self->gate, r, NULL) < 0 ? NULL : Py_NewRef(Py_None);
 }
 
 static bool begin(struct query *self)
 {
-    if (!gate_enter(&self->gate))
-        return false;
-    gate_unlock(&self->gate);
-    return true;
+    return gate_begin(&self->gate);
 }
 
 static PyObject *job(struct query *self, PyObject *args)
@@ -106,17 +94,18 @@ static PyObject *events(struct query *self, PyObject *args)
 
 static PyObject *next(struct query *self, PyObject *args)
 {
-    uint64_t timeout = TROUPE_USEC_INFINITY;
+    uint64_t timeout = TROUPE_USEC_INFINITY, end_at;
     const char *json;
     size_t size;
     int r;
 
     if (!PyArg_ParseTuple(args, "|O&:next", moment_or_never, &timeout))
         return NULL;
+    end_at = moment_end(timeout);
     do {
         if (!begin(self))
             return NULL;
-        r = troupe_query_next(self->query, timeout);
+        r = troupe_query_next(self->query, moment_left(end_at));
         gate_lock(&self->gate);
         gate_leave(&self->gate);
     } while (r == -EINTR && PyErr_CheckSignals() == 0);
@@ -161,6 +150,5 @@ int query_register(PyObject *module)
     static PyType_Spec spec = {"troupe._troupe.Query", sizeof(struct query), 0, Py_TPFLAGS_DEFAULT,
                                slots};
 
-    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return type ? PyModule_AddObjectRef(module, "Query", (PyObject *)type) : -1;
+    return type_register(module, &spec, &type);
 }

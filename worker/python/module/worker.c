@@ -5,6 +5,7 @@
 #include "worker/python/module/gate.h"
 #include "worker/python/module/job.h"
 #include "worker/python/module/moment.h"
+#include "worker/python/module/type.h"
 #include <errno.h>
 
 struct worker {
@@ -44,7 +45,7 @@ static int handle_job(struct troupe_job *job, void *userdata)
     }
     gate_survive(&self->gate);
     if (handle)
-        job_end(handle);
+        held_end(handle);
     Py_XDECREF(handle);
     r = settle(job, returned);
     Py_XDECREF(returned);
@@ -187,8 +188,12 @@ static PyObject *get_actor(struct worker *self, PyObject *unused)
     (void)unused;
     if (!gate_enter(&self->gate))
         return NULL;
-    if (!self->actor)
-        self->actor = actor_new(troupe_worker_actor(self->worker), (PyObject *)self, &self->gate);
+    if (!self->actor) {
+        struct troupe_actor *actor = troupe_worker_actor(self->worker);
+
+        gate_handle_signals(&self->gate, actor);
+        self->actor = actor_new(actor, (PyObject *)self, &self->gate);
+    }
     gate_leave(&self->gate);
     return Py_XNewRef(self->actor);
 }
@@ -315,6 +320,5 @@ int worker_register(PyObject *module)
     static PyType_Spec spec = {"troupe._troupe.Worker", sizeof(struct worker), 0,
                                Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
 
-    type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &spec, NULL);
-    return type ? PyModule_AddObjectRef(module, "Worker", (PyObject *)type) : -1;
+    return type_register(module, &spec, &type);
 }
