@@ -184,6 +184,41 @@ class Clients(Jobs):
         self.wait_cancelled("slow", 1)
         self.assertEqual(client.do("echo", "on").data, b"on")
 
+    def filled(self):
+        """A group whose queue is full, until its first job is cancelled."""
+        self.started_with("slow", Jobs={**JOBS, "QueueMax": 1})
+        client = self.connected()
+        client.create("slow", "check", id="first")
+        self.server.wait_job_state("first", "running")
+        client.create("slow", "check", id="second")
+        return client
+
+    def test_an_interrupted_wait_for_room_cancels_what_it_waits_for(self):
+        client = self.filled()
+        self.interrupt(KeyboardInterrupt(), lambda: True)
+        with self.assertRaises(KeyboardInterrupt):
+            client.create("slow", "check", wait=float("inf"))
+        self.interrupt(KeyboardInterrupt(), lambda: True)
+        with self.assertRaises(KeyboardInterrupt):
+            client.do("slow", "check", wait=float("inf"))
+        for id in "first", "second":
+            self.connected().cancel(id)
+        self.wait_cancelled("slow", 4)
+        self.assertEqual(list(client.jobs("slow")), [])
+
+    def test_an_interrupted_wait_is_forgotten(self):
+        import troupe
+        self.started_with("slow")
+        client = self.connected()
+        client.create("slow", "check", id="one")
+        self.interrupt(KeyboardInterrupt(), lambda: True)
+        with self.assertRaises(KeyboardInterrupt):
+            client.wait("one")
+        client.cancel("one")
+        with self.assertRaises(troupe.JobCancelled):
+            client.wait("one")
+        self.assertEqual((client._ended, client._unwanted), ({}, set()))
+
     def test_jobs_dead_letters_and_events_can_be_read(self):
         import troupe
         self.started_with("slow", "fail")
@@ -287,6 +322,21 @@ class Asyncio(Jobs):
                 await asyncio.wait_for(client.do("slow", "check", id="mine"), 0.05)
         self.run_with(main)
         self.wait_cancelled("slow", 1)
+
+    def test_cancelling_a_task_that_waits_for_room_does_not_stop_the_loop(self):
+        self.started_with("slow", Jobs={**JOBS, "QueueMax": 1})
+
+        async def main(client):
+            client.create("slow", "check", id="first")
+            await asyncio.to_thread(self.server.wait_job_state, "first", "running")
+            client.create("slow", "check", id="second")
+            with self.assertRaises(asyncio.TimeoutError):
+                await asyncio.wait_for(client.do("slow", "check", wait=float("inf")), 0.05)
+        self.run_with(main)
+        with self.connected() as client:
+            for id in "first", "second":
+                client.cancel(id)
+        self.server.until(lambda: not self.server.call("List", group="slow")["jobs"])
 
     def test_cancelling_many_at_once_leaves_none(self):
         self.started_with("slow", Pool={"Size": 2})

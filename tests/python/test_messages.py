@@ -123,6 +123,133 @@ class Messages(troupe_python.TestCase):
         self.assertTrue(self.client.cancel_timer(timer))
         self.assertFalse(self.client.cancel_timer(timer))
 
+    def wait_heard(self, wanted):
+        self.server.until(lambda: self.client.ask("desk", "heard").json() == wanted)
+
+    def test_exchanges_are_made_and_deleted(self):
+        kinds = ("single", "typed-single", "typed-multi", "routing-key", "pattern")
+        made = {kind: self.client.new_exchange("made." + kind, kind) for kind in kinds}
+        self.assertEqual([self.client.find("made." + kind) for kind in kinds], list(made.values()))
+        with self.assertRaises(FileExistsError):
+            self.client.new_exchange("made.single", "single")
+        with self.assertRaisesRegex(ValueError, "no kind of exchange: 'double'; allowed: single, typed-single"):
+            self.client.new_exchange("more", "double")
+        heard = []
+        self.client.on_message(lambda message: heard.append((message.type, message.key)))
+        self.client.subscribe("made.pattern", "", "a.*")
+        self.client.tell("made.pattern", "fact", key="a.b")
+        while not heard:
+            self.client.turn(e2e.LIMIT)
+        self.assertEqual(heard, [("fact", b"a.b")])
+        for kind in kinds:
+            self.client.delete_exchange("made." + kind)
+        with self.assertRaises(FileNotFoundError):
+            self.client.find("made.single")
+
+    def test_a_paused_actor_handles_nothing_until_it_is_resumed(self):
+        self.client.pause("desk-group/0")
+        asked = self.client.begin_ask("desk", "greeting", "you")
+        with self.assertRaises(TimeoutError):
+            asked.wait(0.05)
+        self.assertFalse(asked.done)
+        self.client.resume("desk-group/0")
+        self.assertEqual(asked.wait().data, b"hello you")
+
+    def test_asks_are_waited_for_in_any_order(self):
+        asked = [self.client.begin_ask("desk", "greeting", str(n)) for n in range(10)]
+        self.assertEqual([pending.wait().data for pending in reversed(asked)],
+                         [b"hello %d" % n for n in reversed(range(10))])
+        dropped = self.client.begin_ask("desk", "greeting", "nobody")
+        dropped.drop()
+        with self.assertRaisesRegex(RuntimeError, "dropped"):
+            dropped.wait()
+
+    def test_the_end_of_an_ask_calls_a_function(self):
+        heard = []
+        self.client.begin_ask("desk", "greeting", "you").then(lambda asked: heard.append(asked.wait().data))
+        while not heard:
+            self.client.turn(e2e.LIMIT)
+        self.assertEqual(heard, [b"hello you"])
+
+    def test_replies_of_another_type_are_not_taken(self):
+        self.assertEqual(self.client.ask("desk", "greeting", "a", reply_type="greeting.reply").data, b"hello a")
+        with self.assertRaises(TimeoutError):
+            self.client.ask("desk", "greeting", "a", reply_type="other", timeout=0.05)
+
+    def test_a_reply_may_come_after_the_handler(self):
+        asked = self.client.begin_ask("desk", "later", "you")
+        self.client.tell("desk", "now")
+        reply = asked.wait()
+        self.assertEqual((reply.type, reply.data), ("now", b"you"))
+
+    def test_a_monitor_tells_of_the_end_of_an_actor(self):
+        import troupe
+        with troupe.Client(self.server.socket_path) as other:
+            pending = self.client.monitor(other.address)
+            self.assertFalse(pending.done)
+        self.assertTrue(pending.wait().data)
+        with self.assertRaises(FileNotFoundError):
+            self.client.monitor("@999999")
+
+    def test_an_actor_becomes_another_and_itself_again(self):
+        self.assertEqual(self.client.ask("desk", "become", "quiet").data, b"quiet")
+        self.assertEqual(self.client.ask("desk", "greeting", "you").data, b"quiet greeting")
+        self.client.tell("desk", "default")
+        self.assertEqual(self.client.ask("desk", "greeting", "you").data, b"hello you")
+        self.client.tell("desk", "become")
+        with self.assertRaises(OSError) as caught:
+            self.client.ask("desk", "greeting", "you")
+        self.assertEqual(caught.exception.errno, errno.ENOSYS)
+
+    def test_messages_are_passed_on_with_their_key_or_another(self):
+        heard = []
+        self.client.on_message(lambda message: heard.append((message.type, message.key)))
+        for how in "same", "none", "new":
+            self.client.tell("desk", "forward." + how, str(self.client.reference), key="k")
+        while len(heard) < 3:
+            self.client.turn(e2e.LIMIT)
+        self.assertEqual(heard, [("forward.same", b"k"), ("forward.none", None), ("forward.new", b"n")])
+
+    def test_names_and_timers_are_given_back(self):
+        self.client.register("me")
+        self.assertEqual(self.client.find("me"), self.client.reference)
+        self.assertEqual((self.client.deregister("me"), self.client.deregister("me")), (True, False))
+        for _ in range(3):
+            self.client.tell_after(3600, "desk", "greeting", key="k")
+        self.assertEqual(self.client.cancel_timers("desk", "greeting"), 3)
+        self.assertEqual(self.client.cancel_timers("desk", "greeting"), 0)
+
+    def test_silence_is_told(self):
+        heard = []
+        self.client.on_silence(0.01, lambda: heard.append("silence"))
+        while not heard:
+            self.client.turn(e2e.LIMIT)
+        self.client.on_silence(None, print)
+        self.assertFalse(self.client.turn(0.05))
+
+    def test_a_message_tells_when_it_was_sent(self):
+        before = time.time()
+        heard = []
+        self.client.on_message(lambda message: heard.append((message.id > 0, message.sent_at, message.ask)))
+        self.client.tell(self.client.reference, "fact")
+        while not heard:
+            self.client.turn(e2e.LIMIT)
+        self.assertEqual((heard[0][0], heard[0][2]), (True, 0))
+        self.assertLess(abs(heard[0][1] - before), 600)
+
+    def test_asyncio_monitors_and_gives_up(self):
+        from troupe import aio
+
+        async def main():
+            async with aio.Client(self.server.socket_path) as client, aio.Client(self.server.socket_path) as other:
+                ended = asyncio.create_task(client.monitor(other.address))
+                await asyncio.sleep(0)
+                other.close()
+                self.assertTrue(await ended)
+                with self.assertRaises(asyncio.TimeoutError):
+                    await asyncio.wait_for(client.monitor("desk"), 0.01)
+        asyncio.run(asyncio.wait_for(main(), e2e.LIMIT))
+
     def test_an_actor_does_jobs_as_well(self):
         self.assertEqual(self.client.do("desk-group").data, b"worked")
 

@@ -41,6 +41,32 @@ class Desk(troupe.Actor):
         """Asks another actor within a handler."""
         return self.ask("second/0", "greeting", message.payload).data
 
+    @troupe.on("later")
+    def later(self, message):
+        self.asked = message.ask, message.payload
+
+    @troupe.on("now")
+    def now(self, message):
+        self.reply(self.asked[0], "now", self.asked[1])
+
+    @troupe.on("become")
+    def change(self, message):
+        self.become(self.quiet if message.payload else None)
+        return message.payload
+
+    def quiet(self, message):
+        if message.type == "default":
+            self.become_default()
+        return "quiet " + message.type
+
+    @troupe.on("forward")
+    def pass_on(self, message):
+        to, how = int(message.text), message.type.partition(".")[2]
+        if how == "same":
+            message.forward(to)
+        else:
+            message.forward_with_key(to, "n" if how == "new" else None)
+
     @troupe.on("leave")
     def end(self, message):
         self.leave("enough")

@@ -14,7 +14,7 @@ Workers for Troupe, and clients that give it work. See troupe-python(7).
 from typing import TYPE_CHECKING
 
 from troupe._troupe import Result, version
-from troupe.actor import Actor, Message, Reply, on
+from troupe.actor import Actor, Message, Pending, Reply, on
 from troupe.client import Client
 from troupe.data import Options
 from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from troupe.executor import Executor, WorkerDied
 
 __all__ = ["Actor", "Cancelled", "Client", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError", "Message",
-           "Options", "Reject", "Rejected", "Reply", "Result", "WorkerDied", "job", "on", "run", "version"]
+           "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "WorkerDied", "job", "on", "run", "version"]
 __version__ = version()
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from troupe import _troupe
 from troupe.data import Buffer, Content, encode
 from troupe.reason import code_of, reason_of
 
+Kind = Literal["single", "typed-single", "typed-multi", "routing-key", "pattern"]  # of an exchange, troupe-actor(3)
 Target = str | int  # an address such as "group/0", a name or an exchange; or a reference
 
 
@@ -53,6 +54,20 @@ class Message(Content):
         return self._message.ask != 0
 
     @property
+    def ask(self) -> int:
+        """For reply() of the actor, also after the handler has returned; 0 = a tell."""
+        return self._message.ask
+
+    @property
+    def id(self) -> int:
+        return self._message.id
+
+    @property
+    def sent_at(self) -> float:
+        """Seconds since 1970."""
+        return self._message.sent_at
+
+    @property
     def timer(self) -> int:
         """The timer that sent it, or 0."""
         return self._message.timer
@@ -67,8 +82,12 @@ class Message(Content):
         self._message.reply(type, encode(data))
 
     def forward(self, to: int) -> None:
-        """Passes it on, with its sender and ask."""
+        """Passes it on, with its sender, ask and key."""
         self._message.forward(to)
+
+    def forward_with_key(self, to: int, key: str | Buffer | None) -> None:
+        """Passes it on with another key, or none."""
+        self._message.forward(to, key)
 
     def stash(self) -> None:
         """Puts it aside until Actor.unstash_all(). A handler that does returns None."""
@@ -87,6 +106,29 @@ def on(type: str) -> Callable[[Method], Method]:
         setattr(method, "_troupe_type", type)
         return method
     return decorate
+
+
+class Pending:
+    """The reply to an ask, or the end of another actor, to come. Forgetting it ends the ask, and drop() does at once."""
+
+    def __init__(self, future: _troupe.Future) -> None:
+        self._future = future
+
+    @property
+    def done(self) -> bool:
+        """Whether it has come. Reads nothing new: wait() and the turns of the actor do."""
+        return self._future.done()
+
+    def wait(self, timeout: float | None = None) -> Reply:
+        """Waits for it. Raises the handler's error as OSError; TimeoutError: none within that time, or that of the ask."""
+        return Reply(*self._future.wait(timeout))
+
+    def then(self, function: Callable[[Pending], object]) -> None:
+        """Calls a function, once, where messages are handled, when it has come: wait() returns at once then."""
+        self._future.then(lambda _: function(self))
+
+    def drop(self) -> None:
+        self._future.drop()
 
 
 class Messages(ABC):
@@ -113,15 +155,53 @@ class Messages(ABC):
         """Gives the actor one more name. FileExistsError: it is taken."""
         self._low().register(name)
 
+    def deregister(self, name: str) -> bool:
+        """Takes such a name away. Returns whether the actor had it."""
+        return self._low().deregister(name)
+
     def tell(self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None) -> None:
         """Sends a message. If it cannot be delivered, it becomes a dead letter."""
         self._low().tell(self.find(to), type, encode(data), key=key)
 
     def ask(
-        self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None
+        self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None,
+        reply_type: str | None = None
     ) -> Reply:
-        """Sends a message and waits for its reply, 30 seconds if not told. Raises the handler's error as OSError."""
-        return Reply(*self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout).wait())
+        """
+        Sends a message and waits for its reply, of a type if one is given, 30 seconds if not told. Raises the handler's
+        error as OSError.
+        """
+        return self.begin_ask(to, type, data, key=key, timeout=timeout, reply_type=reply_type).wait()
+
+    def begin_ask(
+        self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None,
+        reply_type: str | None = None
+    ) -> Pending:
+        """Sends a message, and returns at once. Several may be waited for in any order."""
+        return Pending(self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout, reply_type=reply_type))
+
+    def reply(self, ask: int, type: str, data: object = None) -> None:
+        """Replies to Message.ask, after its handler has returned None."""
+        self._low().reply(ask, type, encode(data))
+
+    def monitor(self, who: Target) -> Pending:
+        """What is returned ends when that actor is gone for good or has failed; its data is the cause."""
+        return Pending(self._low().monitor(self.find(who)))
+
+    def new_exchange(self, name: str, kind: Kind) -> int:
+        """Makes an exchange, which outlives its maker. Returns its reference. FileExistsError: the name is taken."""
+        return self._low().exchange_new(name, kind)
+
+    def delete_exchange(self, exchange: Target) -> None:
+        """Workers may delete only what they made, or their predecessors."""
+        self._low().exchange_delete(self.find(exchange))
+
+    def pause(self, which: Target) -> None:
+        """Has an actor, a group, a cell or an exchange handle no messages until resume(). They are kept."""
+        self._low().pause(self.find(which))
+
+    def resume(self, which: Target) -> None:
+        self._low().resume(self.find(which))
 
     def subscribe(self, exchange: Target, type: str = "", key: str | Buffer | None = None) -> None:
         """Has this actor get messages of that type and key that are sent to an exchange."""
@@ -131,17 +211,31 @@ class Messages(ABC):
         """Ends the subscription of exactly that type and key. Returns whether there was one."""
         return self._low().unsubscribe(self.find(exchange), type, key)
 
-    def tell_after(self, delay: float, to: Target, type: str, data: object = None, *, period: float | None = None) -> int:
+    def tell_after(
+        self, delay: float, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None,
+        period: float | None = None
+    ) -> int:
         """Sends a message after a delay in seconds, and again after each period. Returns the id of the timer."""
-        return self._low().timer_after(self.find(to), delay, type, encode(data), period=period)
+        return self._low().timer_after(self.find(to), delay, type, encode(data), key=key, period=period)
 
-    def tell_at(self, when: float, to: Target, type: str, data: object = None, *, period: float | None = None) -> int:
+    def tell_at(
+        self, when: float, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None,
+        period: float | None = None
+    ) -> int:
         """The same at a time in seconds since 1970."""
-        return self._low().timer_at(self.find(to), when, type, encode(data), period=period)
+        return self._low().timer_at(self.find(to), when, type, encode(data), key=key, period=period)
 
     def cancel_timer(self, id: int) -> bool:
         """Returns whether it was set."""
         return self._low().timer_cancel(id)
+
+    def cancel_timers(self, to: Target, type: str) -> int:
+        """Cancels all of that type for that recipient. Returns their number."""
+        return self._low().timer_cancel_type(self.find(to), type)
+
+    def on_silence(self, timeout: float | None, function: Callable[[], object]) -> None:
+        """Calls a function whenever no message has come for so many seconds; None = never."""
+        self._low().on_silence(timeout, function)
 
     def on_message(self, handler: Handler) -> None:
         """Has a function handle all further messages; NotImplemented means that it does not handle this one."""
@@ -174,6 +268,7 @@ class Actor(Messages):
     def __init__(self) -> None:
         self._actor: _troupe.Actor | None = None
         methods = (getattr(self, name) for name in dir(type(self)) if hasattr(getattr(type(self), name), "_troupe_type"))
+        self._become: Handler | None = None
         self._handlers: dict[str, Handler] = {method._troupe_type: method for method in methods}
 
     def _low(self) -> _troupe.Actor:
@@ -198,7 +293,17 @@ class Actor(Messages):
         """
         self.started()
 
+    def become(self, handler: Handler | None) -> None:
+        """Has one function handle all further messages; None: nobody handles them."""
+        self._become = handler or (lambda message: NotImplemented)
+
+    def become_default(self) -> None:
+        """Returns to the methods."""
+        self._become = None
+
     def _dispatch(self, message: Message) -> object:
+        if self._become:
+            return self._become(message)
         at = message.type
         while at not in self._handlers:
             if not at:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import collections
+import contextlib
 import itertools
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -19,8 +21,8 @@ from troupe.errors import checked
 
 class Client(Messages):
     """
-    A connection to the supervisor, for one event loop. Connecting, create() and cancel() wait for the supervisor's
-    answer, as long as a round trip; all else lets the loop go on.
+    A connection to the supervisor, for one event loop. Connecting and what is not awaited, except tell(), wait for the
+    supervisor's answer, as long as a round trip; and longer while a job that is given `wait` waits for room.
     """
 
     def __init__(self, socket_path: str | None = None) -> None:
@@ -33,6 +35,7 @@ class Client(Messages):
         self._ids = Ids()
         self._open: dict[int, asyncio.Future[Result]] = {}
         self._asked: dict[_troupe.Future, asyncio.Future[Reply]] = {}
+        self._unsent: collections.deque[str] = collections.deque()  # ids of jobs to cancel
         self._moved = asyncio.Event()  # a result has come, so there may be room in the ring
         self._timer: asyncio.TimerHandle | None = None
         self._planned = False
@@ -52,6 +55,8 @@ class Client(Messages):
     def close(self) -> None:
         """Disconnects. Jobs go on, and who awaits one gets ConnectionError. Idempotent."""
         if self._fd >= 0:
+            with contextlib.suppress(OSError):
+                self._cancel_unsent()
             self._lose(ConnectionError("the client is closed"))
             self._client.close()
 
@@ -81,9 +86,11 @@ class Client(Messages):
         if self._fd < 0:
             return
         try:
+            self._cancel_unsent()
             while self._client.process():
                 while result := self._client.next(0):
                     self._end(result)
+                self._cancel_unsent()
         except OSError as error:
             self._lose(error)
             return
@@ -137,16 +144,29 @@ class Client(Messages):
             return checked(await future)
         except asyncio.CancelledError:
             if sent and not (future.done() and not future.cancelled()):
-                self._give_up(id)
+                self._give_up(id, bool(options.get("wait")))
             raise
         finally:
             self._open.pop(cookie, None)
 
-    def _give_up(self, id: str) -> None:
+    def _give_up(self, id: str, waits: bool) -> None:
+        """Cancels a job. If that may wait for room, the answer would come after that."""
+        if waits:
+            self._unsent.append(id)
+            self._plan()
+            return
         try:
             self.cancel(id)
         except OSError:
             pass  # it has ended
+
+    def _cancel_unsent(self) -> None:
+        try:
+            while self._unsent:
+                self._client.abandon(self._unsent[0])
+                self._unsent.popleft()
+        except BlockingIOError:
+            pass  # until there is room
 
     async def map(self, group: str, items: Iterable[object], *, window: int = 1000, **options: Unpack[Options]) -> AsyncIterator[Result]:
         """
@@ -171,9 +191,18 @@ class Client(Messages):
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def ask(  # type: ignore[override]
-        self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None
+        self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None,
+        reply_type: str | None = None
     ) -> Reply:
         """Sends a message and waits for its reply. Raises the handler's error as OSError. Cancelling ends the ask."""
+        return await self._ended(
+            self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout, reply_type=reply_type))
+
+    async def monitor(self, who: Target) -> str:  # type: ignore[override]
+        """Waits until that actor is gone for good or has failed. Returns the cause. Cancelling ends the monitor."""
+        return (await self._ended(self._low().monitor(self.find(who)))).data.decode()
+
+    async def _ended(self, asked: _troupe.Future) -> Reply:
         future: asyncio.Future[Reply] = self._loop.create_future()
 
         def end(asked: _troupe.Future) -> None:
@@ -183,7 +212,6 @@ class Client(Messages):
                 future.set_result(Reply(*asked.result()))
             except Exception as error:  # pylint: disable=broad-except
                 future.set_exception(error)
-        asked = self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout)
         self._asked[asked] = future
         asked.then(end)
         try:

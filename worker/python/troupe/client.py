@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import Any, Unpack
 
@@ -62,8 +62,16 @@ class Client(Messages):
         return self._groups[name]
 
     def create(self, group: str, data: object = None, **options: Unpack[Options]) -> str:
-        """Returns the id of a new job when it is accepted."""
-        return self._client.create(self._group(group), encode(data), **options)
+        """Returns the id of a new job when it is accepted. An exception meanwhile cancels it."""
+        given = options.copy()
+        given["id"] = id = options.get("id") or self._ids.next()
+        try:
+            return self._client.create(self._group(group), encode(data), **given)
+        except OSError:
+            raise
+        except BaseException:
+            self._give_up(id, True)
+            raise
 
     def do(self, group: str, data: object = None, **options: Unpack[Options]) -> Result:
         """Does a job. Raises JobError if it does not succeed. An exception meanwhile cancels it."""
@@ -71,19 +79,26 @@ class Client(Messages):
         try:
             result = self._end(cookie)
         except BaseException:
-            self._abandon(cookie, id)
+            self._abandon(cookie, id, options)
             raise
         return checked(result)
 
-    def _abandon(self, cookie: int, id: str) -> None:
+    def _abandon(self, cookie: int, id: str, options: Options) -> None:
         """Cancels a job whose end nobody wants to know any more."""
         if self._ended.pop(cookie, None):
             return
         self._unwanted.add(cookie)
+        self._give_up(id, bool(options.get("wait")))
+
+    def _give_up(self, id: str, waits: bool) -> None:
+        """Cancels a job. If that may wait for room, the answer would come after that."""
         try:
-            self._client.cancel(id)
+            if waits:
+                self._send(lambda: self._client.abandon(id))
+            else:
+                self._client.cancel(id)
         except (OSError, RuntimeError):
-            pass  # it has ended, or the client is closed
+            pass  # it has ended, or the connection is over
 
     def map(self, group: str, items: Iterable[object], *, window: int = 1000, **options: Unpack[Options]) -> Iterator[Result]:
         """
@@ -105,16 +120,20 @@ class Client(Messages):
                 yield checked(result)
         finally:
             for cookie, id in open_jobs:
-                self._abandon(cookie, id)
+                self._abandon(cookie, id, options)
 
     def _submit(self, group: int, data: Buffer, options: Options) -> tuple[int, str]:
         cookie, id = next(self._cookies), options.get("id") or self._ids.next()
         given = options.copy()
         given["id"] = id
+        self._send(lambda: self._client.submit(group, data, cookie, **given))
+        return cookie, id
+
+    def _send(self, request: Callable[[], None]) -> None:
+        """Takes results while there is no room in the ring."""
         while True:
             try:
-                self._client.submit(group, data, cookie, **given)
-                return cookie, id
+                return request()
             except BlockingIOError:
                 self._receive(0.1)
 
@@ -133,14 +152,18 @@ class Client(Messages):
     def wait(self, id: str, timeout: float | None = None) -> Result:
         """Waits for the end of any job. Raises TimeoutError, or ProcessLookupError if there is no such job."""
         cookie = next(self._cookies)
-        self._client.wait(id, cookie)
         deadline = None if timeout is None else time.monotonic() + timeout
-        while cookie not in self._ended:
-            left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            self._receive(left)
-            if left == 0.0 and cookie not in self._ended:
+        self._send(lambda: self._client.wait(id, cookie))
+        try:
+            while cookie not in self._ended:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                self._receive(left)
+                if left == 0.0 and cookie not in self._ended:
+                    raise TimeoutError(f"job {id} has not ended")
+        except BaseException:
+            if not self._ended.pop(cookie, None):
                 self._unwanted.add(cookie)
-                raise TimeoutError(f"job {id} has not ended")
+            raise
         return checked(self._ended.pop(cookie))
 
     def cancel(self, id: str) -> None:

@@ -59,6 +59,10 @@ class Job(Content):
             raise Cancelled
         self._worker.heartbeat()
 
+    def crashed(self, pid: int, signal: int, *, core_dumped: bool = False, command: str | None = None) -> None:
+        """Reports that a process which this job ran was killed, as the death of a worker is. Once per job."""
+        self._job.crashed(pid, signal, core_dumped, command)
+
     def publish(self, state: object) -> None:
         """Shows up to 4096 bytes to everybody, after check()."""
         self.check()
