@@ -91,6 +91,10 @@ class TroupeMixin(find("ExecutorMixin")):
     def get_context(self):
         return multiprocessing.get_context(self.ctx)
 
+    def create_event(self):
+        """Since Python 3.13; the manager comes with the context."""
+        return self.manager.Event()
+
 
 def skipping(case):
     """Without the tests that cannot apply."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """CPython's own tests of process executors, with troupe.Executor: see cpython_cases.py.
 
-They are run by a Python that has its `test` package, which Debian has in libpython3.11-testsuite. Other versions of Python
-have other tests.
+They are run by a Python that has its `test` package, which Debian 12 has in libpython3.11-testsuite, and Debian 13 in
+libpython3.13-testsuite. Other versions of Python have other tests.
 """
 import functools
 import os
@@ -15,7 +15,7 @@ import troupe_python
 
 CASES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpython_cases.py")
 PROBE = ("import sys, test.support.script_helper, test.test_concurrent_futures, _testcapi; "
-         "sys.exit(sys.version_info[:2] != (3, 11))")
+         "sys.exit(sys.version_info[:2] not in ((3, 11), (3, 13)))")
 
 
 @functools.cache
@@ -34,7 +34,7 @@ class CPython(unittest.TestCase):
     def passes(self, case):
         python = complete_python()
         if not python:
-            self.skipTest("no Python 3.11 here has its test package: install libpython3.11-testsuite")
+            self.skipTest("no Python 3.11 or 3.13 here has its test package: install libpython3.11-testsuite, or 3.13")
         with tempfile.TemporaryDirectory(prefix="troupe-python-") as directory:
             environment = {**os.environ, **troupe_python.ENVIRONMENT, "TMPDIR": directory, "PYTHONDONTWRITEBYTECODE": "1",
                            "PATH": troupe_python.e2e.BUILD + ":" + os.environ.get("PATH", os.defpath)}
