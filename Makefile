@@ -107,7 +107,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
-.PHONY: all run python check check-python check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
+.PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
 	check-model check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -342,6 +342,7 @@ STRESS_PROGRAMS := $(call program,$(call chosen,$(STRESS_TESTS)))
 RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(JOBS)
 
 check: deps
+	@.ci/deps python3-dev mypy
 	+@$(again) all test-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) tests/e2e/test_*.py tests/python/test_*.py
 
@@ -369,10 +370,16 @@ unit-programs: $(UNIT_PROGRAMS)
 stress-programs: $(STRESS_PROGRAMS)
 e2e-programs: $(E2E_HELPERS) $(BUILD)/faults/trouped
 
-# The package troupe; skipped where Python's headers are missing.
 check-python: deps
+	@.ci/deps python3-dev mypy
 	+@$(again) all e2e-programs python-package
 	@$(RUN) $(TESTS:%=--only %) tests/python/test_*.py
+
+# The binding in Go; `make check` skips it where Go, which is large, is not installed.
+check-binding: deps
+	@.ci/deps golang-go
+	+@$(again) all
+	@$(RUN) tests/python/test_binding.py
 
 # The page of troupe-web in Chromium; skipped where that is missing.
 check-web: deps
@@ -583,6 +590,7 @@ help:
 	@echo 'make check-unit check-stress check-e2e'
 	@echo 'make python         the package troupe for Python, in build/python, and a wheel'
 	@echo 'make check-python   its tests'
+	@echo 'make check-binding  the binding in Go (installs golang-go, half a gigabyte)'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
 	@echo 'make check-model    models of the wake-ups and of an upgrade, searched by spin for what is lost'
