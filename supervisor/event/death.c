@@ -164,7 +164,7 @@ const char *death_signal_name(int signal, char *buffer)
     return buffer;
 }
 
-void death_describe(struct death *death)
+void death_describe(struct death *death, const char *why)
 {
     const char *prefix = PREFIXES[death->cause];
     char signal_name[16], end[64];
@@ -177,6 +177,6 @@ void death_describe(struct death *death)
                        death->exit.core_dumped ? " (core dumped)" : "");
     else
         (void)snprintf(end, sizeof(end), "exited with status %d", death->exit.code);
-    (void)snprintf(death->detail, sizeof(death->detail), "%s%s%s", prefix ? prefix : "",
-                   prefix ? ": " : "", end);
+    (void)snprintf(death->detail, sizeof(death->detail), "%s%s%s%s%s", prefix ? prefix : "",
+                   prefix ? ": " : "", why ? why : "", why ? ": " : "", end);
 }

@@ -108,8 +108,8 @@ size_t death_log_find_message(const struct death_log *log, uint64_t message, str
 /* Returns "exit" … "stop", as in the Varlink interface. Static. */
 const char *death_cause_to_string(enum death_cause cause);
 
-/* Fills `detail` from cause and exit. */
-void death_describe(struct death *death);
+/* Fills `detail` from cause and exit; `why` (NULL = none) explains the cause. */
+void death_describe(struct death *death, const char *why);
 
 /* Returns "SIGSEGV", or for a signal without a name "signal 77", in `buffer` of 16 bytes. */
 const char *death_signal_name(int signal, char *buffer);

@@ -216,6 +216,7 @@ int cgroup_tree_init(struct cgroup_tree *tree, const char *root, pid_t keeper)
         return unavailable_errno(tree, "moving into the cgroup " LEAF, -r);
     enable_controllers(tree);
     describe(tree);
+    oom_begin_above(tree);
     tree->path = TAKE_PTR(path);
     return 0;
 }

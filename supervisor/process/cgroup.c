@@ -66,19 +66,6 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
     return 0;
 }
 
-/* Reads the count from memory.events; 0 without that file. */
-static uint64_t read_oom_kills(int directory)
-{
-    char text[512];
-    _cleanup_close_ int fd = openat(directory, "memory.events", O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    if (n <= 0)
-        return 0;
-    text[n] = '\0';
-    const char *line = strstr(text, "\noom_kill ");
-    return line ? strtoull(line + strlen("\noom_kill "), NULL, 10) : 0;
-}
-
 /*
  * Makes a new directory for the slot: since Linux 6.14 every process cloned into a cgroup dies at
  * once if its cgroup.kill was ever written. Kills the processes of an earlier life. -EBUSY while
@@ -128,7 +115,7 @@ int cgroup_init(struct cgroup *cgroup, const struct cgroup_tree *tree,
         cgroup_deinit(cgroup);
         return r;
     }
-    cgroup->n_oom_kills = read_oom_kills(cgroup->fd);
+    oom_begin(cgroup);
     return 0;
 }
 
@@ -197,14 +184,6 @@ int cgroup_kill(const struct cgroup *cgroup)
         return CGROUP_E_UNAVAILABLE;
     int r = cgroup_write(cgroup->fd, "cgroup.kill", "1");
     return r == -ENOENT ? kill_each(cgroup->fd) : r;
-}
-
-bool cgroup_take_oom_kill(struct cgroup *cgroup)
-{
-    uint64_t seen = cgroup->n_oom_kills;
-    if (cgroup->fd >= 0)
-        cgroup->n_oom_kills = read_oom_kills(cgroup->fd);
-    return cgroup->n_oom_kills > seen;
 }
 
 int cgroup_remove(struct cgroup *cgroup, const struct cgroup_tree *tree)

@@ -20,6 +20,7 @@
 
 #include "supervisor/config/cgroup-limits.h"
 #include "supervisor/config/config.h"
+#include "supervisor/process/cgroup-oom.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,7 +38,8 @@ struct cgroup_tree {
     bool complete;
     uint64_t *adopted; /* inodes of the cgroups that cgroup_tree_sweep() spares */
     size_t n_adopted;
-    unsigned n_waits; /* during cgroup_tree_deinit() */
+    unsigned n_waits;     /* during cgroup_tree_deinit() */
+    struct oom_above oom; /* seen so far */
 };
 
 /* The cgroup of a slot. */
@@ -45,7 +47,7 @@ struct cgroup {
     int fd; /* the directory, for CLONE_INTO_CGROUP; -1 = none: also right for struct spawn_options
              */
     char *name;
-    uint64_t n_oom_kills; /* seen so far */
+    struct oom_counts oom; /* seen so far */
 };
 
 /* clang-format off */
@@ -106,9 +108,6 @@ unsigned cgroup_tree_controllers(const struct cgroup_tree *tree);
 /* Sends SIGKILL to all processes in it. Returns 0 (also if it is empty), CGROUP_E_UNAVAILABLE or
  * -errno. */
 int cgroup_kill(const struct cgroup *cgroup);
-
-/* Returns whether the OOM killer has killed in it since the last call. False if unknown. */
-bool cgroup_take_oom_kill(struct cgroup *cgroup);
 
 /* Removes the directory and closes it. Returns 0 (also without a directory), CGROUP_E_BUSY
  * (still open) or -errno. */

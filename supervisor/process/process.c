@@ -364,7 +364,13 @@ void process_kill_all(struct process *process)
 
 bool process_take_oom_kill(struct process *process)
 {
-    return process->cgroup.fd >= 0 && cgroup_take_oom_kill(&process->cgroup);
+    const usec_t now = loop_now(process->context->loop);
+    struct oom oom;
+
+    if (process->cgroup.fd < 0 || !oom_take(&process->cgroup, process->context->cgroups, now, &oom))
+        return false;
+    oom_describe(&oom, process->oom, sizeof(process->oom));
+    return true;
 }
 
 size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size)

@@ -71,6 +71,8 @@ struct process_subject {
     struct output_log *log; /* keeps the lines of jobs; NULL = nothing does */
 };
 
+#define PROCESS_OOM_MAX 160
+
 struct process {
     struct process_context *context;
     struct process_subject subject;
@@ -87,6 +89,7 @@ struct process {
     bool ended;                      /* dead, `exited` not called yet */
     struct spawn_exit exit;          /* how it ended */
     struct spawn_report error;       /* why it could not be started; error 0 = it could */
+    char oom[PROCESS_OOM_MAX];       /* whose limit it was; of process_take_oom_kill() */
     struct call_listener calls;      /* of forbidden system calls; none without filters */
     struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
     struct timer overdue;            /* armed while it is dead and not reaped */
@@ -179,8 +182,8 @@ void process_signal(struct process *process, int signal);
 /* Sends SIGKILL to its cgroup, or without one to its process group. */
 void process_kill_all(struct process *process);
 
-/* Returns whether the OOM killer has killed in its cgroup since the last call; false without
- * cgroups. */
+/* Returns whether the OOM killer has killed in its cgroup since the last call, and notes in `oom`
+ * whose limit it was; false without cgroups. */
 bool process_take_oom_kill(struct process *process);
 
 /* Returns the forbidden call for which the process `pid`, of this worker, was killed; else NULL. */

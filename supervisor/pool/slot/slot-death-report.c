@@ -127,6 +127,11 @@ static struct timeval timeval_of(usec_t time)
     };
 }
 
+const char *slot_explain_death(const struct slot *slot, enum death_cause cause)
+{
+    return cause == DEATH_OOM ? slot->worker.process.oom : NULL;
+}
+
 void slot_describe_call(const struct slot *slot, struct death *death)
 {
     (void)snprintf(death->detail, sizeof(death->detail), "killed: %s",
@@ -162,7 +167,7 @@ static void slot_describe_crash(struct slot *slot, const struct protocol_crashed
                   .ru_maxrss = (long)(crashed->max_rss / 1024)},
     };
     death->cause = slot_cause_of_crash(slot, crashed);
-    death_describe(death);
+    death_describe(death, slot_explain_death(slot, death->cause));
     if (death->cause == DEATH_SYSTEM_CALL)
         slot_describe_call(slot, death);
 }

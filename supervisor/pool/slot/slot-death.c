@@ -33,7 +33,7 @@ static void slot_write_report(struct slot *slot, struct death *death)
     death->exit = slot->worker.process.exit;
     death->uptime = usec_sub(slot_now(slot), slot->worker.started_at);
     death->cause = slot->died_of;
-    death_describe(death);
+    death_describe(death, slot_explain_death(slot, death->cause));
     if (death->cause == DEATH_SYSTEM_CALL)
         slot_describe_call(slot, death);
     if (death->cause == DEATH_VIOLATION)
@@ -61,7 +61,7 @@ void slot_action_reap(struct slot *slot)
     if (!death) {
         list_init(&fallback.link);
         fallback.cause = slot->died_of;
-        death_describe(&fallback);
+        death_describe(&fallback, NULL);
     } else {
         slot_write_report(slot, death);
         slot_publish_report(slot, death);

@@ -166,6 +166,8 @@ void slot_action_reap(struct slot *slot);
 /* Returns a report of the worker and its job in hand, without the cause of death; the caller owns
  * one reference. NULL when out of memory. */
 struct death *slot_new_report(struct slot *slot);
+/* Returns what explains this cause of a death that has just happened, or NULL. */
+const char *slot_explain_death(const struct slot *slot, enum death_cause cause);
 /* Fills in `detail` for DEATH_SYSTEM_CALL of the process `pid` of the report. */
 void slot_describe_call(const struct slot *slot, struct death *death);
 /* Keeps the report and emits its event. */

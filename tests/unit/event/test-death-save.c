@@ -65,7 +65,7 @@ static struct death *make_death(uint64_t generation)
     death->state_of_job = true;
     death->stderr_text = copy("oops");
     death->stderr_size = 4;
-    death_describe(death);
+    death_describe(death, NULL);
     return death;
 }
 

@@ -94,7 +94,7 @@ static const char *described(enum death_cause cause, bool signalled, int code, b
         .cause = cause,
         .exit = {.signalled = signalled, .code = code, .core_dumped = core},
     };
-    death_describe(&death);
+    death_describe(&death, NULL);
     return death.detail;
 }
 
@@ -108,6 +108,15 @@ START_TEST(the_description_says_cause_and_end)
     ck_assert_str_eq(described(DEATH_WATCHDOG, true, SIGABRT, false),
                      "gave no sign of life within WatchdogSec: killed by SIGABRT");
     ck_assert_str_eq(described(DEATH_SIGNAL, true, 200, false), "killed by signal 200");
+}
+END_TEST
+
+START_TEST(the_description_explains_the_cause)
+{
+    struct death death = {.cause = DEATH_OOM, .exit = {.signalled = true, .code = SIGKILL}};
+
+    death_describe(&death, "its own limit");
+    ck_assert_str_eq(death.detail, "ran out of memory: its own limit: killed by SIGKILL");
 }
 END_TEST
 
@@ -183,6 +192,7 @@ int main(void)
     tcase_add_test(tcase, a_group_that_crashes_all_the_time_leaves_the_reports_of_others);
     tcase_add_test(tcase, a_report_that_somebody_holds_outlives_the_log);
     tcase_add_test(tcase, the_description_says_cause_and_end);
+    tcase_add_test(tcase, the_description_explains_the_cause);
     tcase_add_test(tcase, events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept);
     tcase_add_test(tcase, small_and_large_payloads_are_held_alike);
     suite_add_tcase(suite, tcase);

@@ -156,7 +156,6 @@ START_TEST(without_delegation_every_function_says_so)
     ck_assert_int_eq(cgroup.fd, -1);
     ck_assert_int_eq(cgroup_set_limits(&cgroup, &tree, &group), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(cgroup_kill(&cgroup), CGROUP_E_UNAVAILABLE);
-    ck_assert(!cgroup_take_oom_kill(&cgroup));
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
 END_TEST
@@ -289,19 +288,6 @@ START_TEST(a_slot_whose_cgroup_is_gone_cannot_be_adopted)
     ck_assert_int_eq(cgroup_adopt(&cgroup, &tree, "digest/3"), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(cgroup.fd, -1);
     ck_assert_ptr_null(cgroup.name);
-}
-END_TEST
-
-START_TEST(each_oom_kill_is_told_once)
-{
-    make_slot();
-    put("digest:3/memory.events", "low 0\nhigh 0\nmax 9\noom 3\noom_kill 3\noom_group_kill 0\n");
-    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
-    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
-    ck_assert(!cgroup_take_oom_kill(&cgroup)); /* of a life before */
-    put("digest:3/memory.events", "low 0\nhigh 0\nmax 9\noom 4\noom_kill 4\noom_group_kill 0\n");
-    ck_assert(cgroup_take_oom_kill(&cgroup));
-    ck_assert(!cgroup_take_oom_kill(&cgroup));
 }
 END_TEST
 
@@ -487,7 +473,6 @@ int main(void)
     tcase_add_test(fake, without_cgroup_kill_every_process_is_killed);
     tcase_add_test(fake, an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others);
     tcase_add_test(fake, a_slot_whose_cgroup_is_gone_cannot_be_adopted);
-    tcase_add_test(fake, each_oom_kill_is_told_once);
     tcase_add_test(fake, a_slot_that_is_not_empty_is_busy_and_removed_later);
     tcase_add_test(fake, empty_leftovers_go_with_the_tree);
     suite_add_tcase(suite, fake);
