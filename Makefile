@@ -57,6 +57,7 @@ CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
 SQLITE_LIBS = $(eval SQLITE_LIBS := -Wl,-Bstatic $$(call pkg,sqlite3) -Wl,-Bdynamic -lm)$(SQLITE_LIBS)
 SYSTEMD_LIBS = $(eval SYSTEMD_LIBS := $$(call pkg,libsystemd))$(SYSTEMD_LIBS)
 NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
+NATS_LIBS = $(eval NATS_LIBS := $$(call pkg,libnats libsystemd jansson))$(NATS_LIBS)
 JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
 # ---- sources --------------------------------------------------------------------------------------
@@ -68,9 +69,11 @@ SUPERVISOR := $(filter-out %/main.c supervisor/caller/% supervisor/ctl/% supervi
 CALLER := $(call below,supervisor/caller,*.c)
 CTL := $(filter-out %/main.c,$(call below,supervisor/ctl,*.c))
 WEB := $(filter-out %/main.c,$(call below,supervisor/web,*.c))
-WORKER := $(filter-out worker/exec/% worker/examples/% worker/python/%,$(call below,worker,*.c))
+WORKER := $(filter-out worker/exec/% worker/examples/% worker/nats/% worker/python/%,$(call below,worker,*.c))
 # The extension for Python keeps to the stable ABI, so any headers will do; without them it is left out.
 PYTHON_INCLUDE ?= $(patsubst %/Python.h,%,$(lastword $(sort $(wildcard /usr/include/python3*/Python.h))))
+# Needs libnats (libnats-dev): left out where that is missing.
+NATS := $(if $(wildcard /usr/include/nats/nats.h),$(wildcard worker/nats/*.c))
 # Which has Debian's setuptools and wheel.
 DEBIAN_PYTHON ?= /usr/bin/python3
 PYTHON_MODULE := $(if $(PYTHON_INCLUDE),$(wildcard worker/python/module/*.c))
@@ -94,14 +97,15 @@ EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 MANUALS := $(call below,supervisor worker,*.[1-8])
 INTERFACES := $(wildcard supervisor/control/*.varlink)
 OURS := $(call below,shared supervisor worker tests,*.[ch])
-PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%),$(filter %.c,$(OURS)))
+PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%) $(if $(NATS),,worker/nats/%),$(filter %.c,$(OURS)))
 SCRIPTS := $(shell grep -lE '^\#!.*(/| )(ba|da)?sh' .ci/* units/* units/debian/* units/debian/tests/* tests/*/* worker/examples/* 2>/dev/null)
 
 object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 fault_object = $(patsubst %.c,$(BUILD)/faults/obj/%.o,$(1))
 program = $(patsubst %.c,$(BUILD)/%,$(1))
 
-PROGRAMS := $(BUILD)/trouped $(BUILD)/trouped-supervisor $(BUILD)/troupectl $(BUILD)/troupe-web $(BUILD)/troupe-exec
+PROGRAMS := $(BUILD)/trouped $(BUILD)/trouped-supervisor $(BUILD)/troupectl $(BUILD)/troupe-web $(BUILD)/troupe-exec \
+	$(if $(NATS),$(BUILD)/troupe-nats)
 LIBRARIES := $(BUILD)/$(SONAME) $(BUILD)/libtroupe.so $(BUILD)/libtroupe.a
 EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
@@ -213,6 +217,9 @@ $(BUILD)/troupe-web: $(BUILD)/obj/supervisor/web/main.o $(BUILD)/libweb.a $(BUIL
 $(BUILD)/troupe-exec: $(BUILD)/obj/worker/exec/troupe-exec.o $(BUILD)/libexec.a $(BUILD)/libtroupe.a \
 		$(BUILD)/libshared.a
 	$(link)
+
+$(BUILD)/troupe-nats: $(call object,$(NATS)) $(BUILD)/libtroupe.a $(BUILD)/libshared.a
+	$(link) $(NATS_LIBS)
 
 $(BUILD)/$(SONAME): $(call object,$(WORKER)) $(BUILD)/libshared.a worker/libtroupe.map
 	$(call say,LD,$@)

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: MIT
+"""A NATS server with JetStream in a directory of its own, and as much of a client as the tests need."""
+import collections
+import itertools
+import json
+import os
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+from troupe import BUILD, LIMIT
+
+NATS_SERVER = shutil.which("nats-server") or "/usr/sbin/nats-server"
+TROUPE_NATS = os.path.join(BUILD, "troupe-nats")
+
+Message = collections.namedtuple("Message", "subject sid reply headers data")
+
+
+def require():
+    for program in NATS_SERVER, TROUPE_NATS:
+        if not os.path.exists(program):
+            raise unittest.SkipTest(f"{program} is missing")
+
+
+class Server:
+    """nats-server. Keeps its port and its files when it is started again."""
+
+    def __init__(self, test, configuration=""):
+        self.test = test
+        self.directory = tempfile.mkdtemp(prefix="troupe-nats-")
+        self.port = -1
+        self.configuration = configuration
+        self.process = None
+        test.addCleanup(self.clean_up)
+
+    def start(self):
+        path = os.path.join(self.directory, "server.conf")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.directory}/data" }}\n'
+                       + self.configuration)
+        self.process = subprocess.Popen([NATS_SERVER, "-c", path], stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            port = re.search(r"Listening for client connections on .*:(\d+)", line)
+            self.port = int(port[1]) if port else self.port
+            if "Server is ready" in line:
+                break
+        else:
+            self.test.fail("nats-server has not started")
+        # It must not wait for a reader of its log.
+        self.drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
+        return self
+
+    def end(self, number=signal.SIGTERM):
+        if self.process:
+            self.process.send_signal(number)
+            self.process.wait(LIMIT)
+            self.process.stderr.close()
+            self.drain.wait(LIMIT)
+            self.process = None
+
+    def clean_up(self):
+        self.end(signal.SIGKILL)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def url(self):
+        return f"nats://127.0.0.1:{self.port}"
+
+
+class Client:
+    """One connection. Reads only when something is waited for."""
+
+    def __init__(self, test, server, **identity):
+        self.socket = socket.create_connection(("127.0.0.1", server.port), LIMIT)
+        self.buffer = b""
+        self.numbers = itertools.count(1)
+        self.queues = collections.defaultdict(collections.deque)
+        self.inbox = f"_INBOX.test{os.getpid()}.{id(self)}"
+        test.addCleanup(self.socket.close)
+        self._line()
+        self._send("CONNECT " + json.dumps({"verbose": False, "headers": True, "no_responders": True, **identity}))
+        self.sid = self.subscribe(self.inbox + ".*")
+
+    def _send(self, line, body=None):
+        self.socket.sendall(line.encode() + b"\r\n" + (body + b"\r\n" if body is not None else b""))
+
+    def _fill(self):
+        data = self.socket.recv(1 << 16)
+        if not data:
+            raise EOFError("the server has closed the connection")
+        self.buffer += data
+
+    def _line(self):
+        while b"\r\n" not in self.buffer:
+            self._fill()
+        line, _, self.buffer = self.buffer.partition(b"\r\n")
+        return line.decode()
+
+    def _bytes(self, size):
+        while len(self.buffer) < size + 2:
+            self._fill()
+        data, self.buffer = self.buffer[:size], self.buffer[size + 2:]
+        return data
+
+    def _read(self):
+        line = self._line()
+        verb, *words = line.split()
+        if verb == "PING":
+            self._send("PONG")
+        elif verb == "MSG":
+            subject, sid, *reply, size = words
+            self.queues[sid].append(Message(subject, sid, reply[0] if reply else None, {}, self._bytes(int(size))))
+        elif verb == "HMSG":
+            subject, sid, *reply, head, size = words
+            data = self._bytes(int(size))
+            first, *lines = data[:int(head)].decode().strip().split("\r\n")
+            headers = dict(line.split(": ", 1) if ": " in line else line.split(":", 1) for line in lines)
+            headers[""] = first
+            self.queues[sid].append(Message(subject, sid, reply[0] if reply else None, headers, data[int(head):]))
+        elif verb == "-ERR":
+            raise ConnectionError(line)
+
+    def subscribe(self, subject):
+        sid = str(next(self.numbers))
+        self._send(f"SUB {subject} {sid}")
+        return sid
+
+    def next(self, sid):
+        while not self.queues[sid]:
+            self._read()
+        return self.queues[sid].popleft()
+
+    def pending(self, sid):
+        """What has come until a round trip has ended."""
+        self._send("PING")
+        while not self.buffer.startswith(b"PONG") or b"\r\n" not in self.buffer:
+            if self.buffer.startswith((b"MSG", b"HMSG", b"PING", b"INFO")):
+                self._read()
+            else:
+                self._fill()
+        self._line()
+        return list(self.queues[sid])
+
+    def publish(self, subject, data=b"", headers=None, reply=""):
+        data = data.encode() if isinstance(data, str) else data
+        if headers is None:
+            self._send(f"PUB {subject} {reply} {len(data)}", data)
+        else:
+            head = "NATS/1.0\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
+            self._send(f"HPUB {subject} {reply} {len(head)} {len(head) + len(data)}", head.encode() + data)
+
+    def request(self, subject, data=b"", headers=None):
+        self.publish(subject, data, headers, f"{self.inbox}.{next(self.numbers)}")
+        return self.next(self.sid)
+
+    def api(self, subject, **parameters):
+        reply = json.loads(self.request("$JS.API." + subject, json.dumps(parameters) if parameters else b"").data)
+        if "error" in reply:
+            raise ValueError(reply["error"])
+        return reply
+
+    def store(self, subject, data=b"", headers=None):
+        """Publishes to a stream. Returns the number that the message has there."""
+        reply = json.loads(self.request(subject, data, headers).data)
+        assert "seq" in reply, reply
+        return reply["seq"]
+
+    def messages(self, stream):
+        return self.api(f"STREAM.INFO.{stream}")["state"]["messages"]
+
+    def until(self, condition):
+        """For states of the server that have no event: evaluates after each round trip."""
+        limit_at = time.monotonic() + LIMIT
+        while True:
+            self.request("$JS.API.INFO")
+            value = condition()
+            if value:
+                return value
+            if time.monotonic() > limit_at:
+                raise AssertionError("an expected state was not reached")
+
+
+class Bridge:
+    """troupe-nats for one group, in the foreground."""
+
+    def __init__(self, test, supervisor, server, group, configuration="", environment=None):
+        self.test, self.group, self.supervisor = test, group, supervisor
+        self.config = supervisor.path("nats.conf")
+        self.log_path = supervisor.path(f"nats-{group}.log")
+        with open(self.config, "w", encoding="utf-8") as file:
+            file.write(f"[Nats]\nURL={server.url}\n{configuration}")
+        self.environment = {**os.environ, "TROUPE_SOCKET": supervisor.socket_path,
+                            "NOTIFY_SOCKET": supervisor.path("nats-notify"), **(environment or {})}
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+        self.notify.settimeout(LIMIT)
+        self.notify.bind(self.environment["NOTIFY_SOCKET"])
+        self.process = None
+        test.addCleanup(self.clean_up)
+
+    def setup(self):
+        done = subprocess.run([TROUPE_NATS, "--config", self.config, "setup", self.group], env=self.environment,
+                              capture_output=True, text=True, timeout=LIMIT)
+        self.test.assertEqual(done.returncode, 0, done.stderr)
+        return self
+
+    def start(self):
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen([TROUPE_NATS, "--config", self.config, "serve", self.group],
+                                            env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        return self
+
+    def wait_told(self, text):
+        """Waits until it has sent this to its service manager."""
+        while True:
+            try:
+                told = self.notify.recv(65536).decode()
+            except TimeoutError:
+                self.test.fail(f"troupe-nats has not said {text!r}")
+            if text in told:
+                return told
+
+    def end(self, number=signal.SIGTERM):
+        """Returns its exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(LIMIT)
+
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    def clean_up(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        self.notify.close()

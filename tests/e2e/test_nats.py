@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: MIT
+"""troupe-nats: jobs from NATS JetStream, N1 to N8."""
+import json
+import signal
+import unittest
+
+import nats
+from test_life import QUICK
+from troupe import ACTOR, LIMIT, Bell, TestCase, ended, ini
+
+JOBS = "JOBS"
+
+
+def actor(size=1, **jobs):
+    return ini(ACTOR, Pool={"Size": size}, Restart=QUICK, Jobs={"BackoffMinSec": "1ms", **jobs})
+
+
+class Case(TestCase):
+    def setUp(self):
+        nats.require()
+
+    def bridged(self, group=None, configuration="", server=None):
+        """A supervisor with a group "actor", a NATS server, the bridge between them, and a client of the server."""
+        s = self.supervisor({"actor": group or actor()})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.nats = server or nats.Server(self).start()
+        s.bridge = nats.Bridge(self, s, s.nats, "actor", configuration).setup().start()
+        s.bridge.wait_told("Takes messages")
+        s.client = nats.Client(self, s.nats)
+        s.results = s.client.subscribe("troupe.result.JOBS.*")
+        s.letters = s.client.subscribe("troupe.dead.actor")
+        return s
+
+    def result(self, s):
+        """The next result: the number of its job, its headers and its data."""
+        message = s.client.next(s.results)
+        return int(message.subject.rpartition(".")[2]), message.headers, message.data.decode()
+
+    def consumer(self, s):
+        return s.client.api("CONSUMER.INFO.JOBS.actor")
+
+    def wait_state(self, s, id, state):
+        """Until a job, which may not have come yet, is in this state."""
+        s.until(lambda: any((job["id"], job["state"]) == (id, state) for job in s.call("List")["jobs"]))
+
+    def wait_empty(self, s):
+        """Until all jobs have been acknowledged, which removes them from the stream."""
+        s.client.until(lambda: s.client.messages(JOBS) == 0)
+
+
+class Work(Case):
+    def test_N1_a_message_is_done_and_acknowledged_once_its_result_is_stored(self):
+        s = self.bridged()
+        number = s.client.store("jobs.actor.any", "echo hello")
+        done, headers, data = self.result(s)
+        self.assertEqual((done, data), (number, "hello"))
+        self.assertEqual((headers["Troupe-End"], headers["Troupe-Job"], headers["Nats-Msg-Id"]),
+                         ("succeeded", f"JOBS:{number}", f"JOBS:{number}"))
+        self.wait_empty(s)
+        stored = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj=f"troupe.result.JOBS.{number}")
+        self.assertIn("hdrs", stored["message"])
+
+    def test_N1_nothing_is_acknowledged_while_its_result_cannot_be_stored(self):
+        s = self.bridged()
+        s.client.api("STREAM.DELETE.TROUPE")
+        number = s.client.store("jobs.actor.any", "echo hello")
+        self.assertEqual(self.result(s)[0], number)  # published, and nobody stores it
+        s.client.until(lambda: "cannot be published" in s.bridge.log())
+        self.assertEqual(s.client.messages(JOBS), 1)
+        s.bridge.setup()
+        self.wait_empty(s)
+        self.assertEqual(s.client.messages("TROUPE"), 1)
+
+    def test_headers_and_the_subject_choose_how_a_job_is_done(self):
+        s = self.bridged(ini(ACTOR, Pool={"Cells": "by-key"}, Restart=QUICK, Jobs={"MaxRetries": 0}))
+        s.client.store("jobs.actor.acme", "name")
+        self.assertEqual(self.result(s)[2], "actor/acme/0")
+        s.client.store("jobs.actor.acme", "name", {"Troupe-Key": "other"})
+        self.assertEqual(self.result(s)[2], "actor/other/0")
+        s.client.store("jobs.actor.acme", "until-cancelled", {"Troupe-Timeout": "100ms"})
+        self.assertEqual(self.result(s)[1]["Troupe-End"], "dead")
+
+    def test_a_message_that_can_never_be_a_job_becomes_a_dead_letter(self):
+        s = self.bridged()
+        number = s.client.store("jobs.actor.any", "echo", {"Troupe-Priority": "64", "My": "own"})
+        letter = s.client.next(s.letters)
+        self.assertEqual(letter.data, b"echo")
+        self.assertEqual(letter.headers["My"], "own")
+        self.assertEqual(letter.headers["Troupe-Reason"],
+                         "Troupe-Priority: no valid value; allowed: a number from 0 (first) to 63")
+        done, headers, _ = self.result(s)
+        self.assertEqual((done, headers["Troupe-End"]), (number, "refused"))
+        self.wait_empty(s)
+
+    def test_N4_a_dead_job_becomes_a_dead_letter_with_its_deaths(self):
+        s = self.bridged(actor(MaxRetries=1))
+        number = s.client.store("jobs.actor.any", "crash kill")
+        letter = s.client.next(s.letters)
+        self.assertEqual((letter.data, letter.headers["Troupe-Subject"]), (b"crash kill", "jobs.actor.any"))
+        job = json.loads(letter.headers["Troupe-Deaths"])
+        self.assertEqual([attempt["cause"] for attempt in job["attempts"]], ["signal", "signal"])
+        done, headers, _ = self.result(s)
+        self.assertEqual((done, headers["Troupe-End"], headers["Troupe-Attempts"]), (number, "dead", "2"))
+        self.wait_empty(s)
+
+    def test_it_fetches_no_more_than_the_group_has_room_for(self):
+        s = self.bridged(actor(QueueMax=2))
+        numbers = {s.client.store("jobs.actor.any", f"echo {n}") for n in range(200)}
+        self.assertEqual({self.result(s)[0] for _ in numbers}, numbers)
+        self.wait_empty(s)
+        self.assertEqual(s.client.pending(s.results), [])
+
+
+class Crashes(Case):
+    def done_once(self, s, count):
+        """Expects that each of so many jobs was done once, and has one result."""
+        self.wait_empty(s)
+        self.assertEqual(s.client.messages("TROUPE"), count)
+        with open(s.path("notes"), encoding="ascii") as file:
+            self.assertEqual(sorted(map(int, file)), list(range(count)))
+
+    def test_N7_a_bridge_that_is_killed_costs_nothing(self):
+        s = self.bridged(actor(2, MaxRetries=20), "InFlight=16\nAckWaitSec=2s\n")
+        for n in range(300):
+            crash = "before 2 crash kill\n" if n % 10 == 0 else ""
+            s.client.publish("jobs.actor.any", f"{crash}note {s.path('notes')} {n}")
+        for n in range(5):
+            for _ in range(40):
+                self.result(s)
+            s.bridge.end(signal.SIGKILL)
+            s.bridge.start().wait_told("Takes messages")
+        self.done_once(s, 300)
+
+    def test_N3_a_job_that_is_here_is_recognised(self):
+        for durable in "no", "yes":
+            s = self.bridged(actor(Durable=durable), "AckWaitSec=1s\n")
+            bell = Bell(s, "bell")
+            s.client.store("jobs.actor.any", f"wait {bell.path}\nnote {s.path('notes')} 0")
+            self.wait_state(s, "JOBS:1", "running")
+            s.bridge.end(signal.SIGKILL)
+            s.bridge.start().wait_told("Takes messages")
+            s.client.until(lambda: self.consumer(s)["num_redelivered"] > 0)
+            bell.ring()
+            self.done_once(s, 1)
+            s.bridge.end()
+            s.stop()
+
+    def test_N3_a_result_that_was_kept_is_published_later(self):
+        s = self.bridged(configuration="AckWaitSec=1s\n")
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\nnote {s.path('notes')} 0")
+        self.wait_state(s, "JOBS:1", "running")
+        s.bridge.end(signal.SIGKILL)
+        bell.ring()
+        s.wait_job("JOBS:1")
+        s.bridge.start().wait_told("Takes messages")
+        self.done_once(s, 1)
+
+    def test_a_supervisor_that_crashes_costs_nothing(self):
+        for durable in "no", "yes":
+            s = self.bridged(actor(2, Durable=durable), "InFlight=16\nAckWaitSec=2s\n")
+            for n in range(100):
+                s.client.publish("jobs.actor.any", f"note {s.path('notes')} {n}")
+            for _ in range(30):
+                self.result(s)
+            s.crash()
+            self.wait_empty(s)
+            self.assertEqual(s.client.messages("TROUPE"), 100)
+            s.bridge.end()
+            s.stop()
+
+
+class Life(Case):
+    def test_N2_a_message_is_not_delivered_again_while_its_worker_lives(self):
+        s = self.bridged(configuration="AckWaitSec=1s\n")
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho done")
+        self.wait_state(s, "JOBS:1", "running")
+        ended(s.pidfd, 4)  # four times AckWait
+        self.assertEqual(self.consumer(s)["num_redelivered"], 0)
+        with s.stopped():  # nobody says that the worker lives
+            s.client.until(lambda: self.consumer(s)["num_redelivered"] > 0)
+        bell.ring()
+        self.assertEqual(self.result(s)[2], "done")
+        self.wait_empty(s)
+
+    def two(self):
+        """Two machines with one engine."""
+        first = self.bridged()
+        second = self.bridged(server=first.nats)
+        return first, second
+
+    def test_N5_a_machine_that_stops_gives_back_what_has_not_begun(self):
+        first = self.bridged()
+        bell = Bell(first, "bell")
+        first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
+        self.wait_state(first, "JOBS:1", "running")
+        first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, "JOBS:2", "queued")
+        second = self.bridged(server=first.nats)
+        first.bridge.process.terminate()
+        number, _, pid = self.result(second)
+        self.assertEqual((number, int(pid)), (2, second.worker("actor/0")["pid"]))
+        bell.ring()
+        self.assertEqual(self.result(second)[2], "first")
+        self.assertEqual(first.bridge.process.wait(LIMIT), 0)
+        self.wait_empty(second)
+
+    def test_N5_what_was_given_back_is_done_when_it_comes_again(self):
+        s = self.bridged()
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
+        self.wait_state(s, "JOBS:1", "running")
+        s.client.store("jobs.actor.any", "echo second")
+        self.wait_state(s, "JOBS:2", "queued")
+        s.bridge.process.terminate()
+        s.wait_job("JOBS:2")  # cancelled
+        bell.ring()
+        self.assertEqual(s.bridge.process.wait(LIMIT), 0)
+        s.bridge.start()
+        self.assertEqual([self.result(s)[2] for _ in range(2)], ["first", "second"])
+        self.wait_empty(s)
+
+    def test_N5_a_drained_group_gives_its_messages_to_another_machine(self):
+        first = self.bridged()
+        first.call("Drain", target="actor")
+        first.client.store("jobs.actor.any", "pid")
+        first.client.until(lambda: "takes no jobs" in first.bridge.log())
+        second = self.bridged(server=first.nats)
+        self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
+
+    def test_a_job_that_somebody_cancels_is_not_done_elsewhere(self):
+        s = self.bridged()
+        s.client.store("jobs.actor.any", "until-cancelled")
+        self.wait_state(s, "JOBS:1", "running")
+        s.call("Cancel", id="JOBS:1")
+        self.assertEqual(self.result(s)[1]["Troupe-End"], "cancelled")
+        self.wait_empty(s)
+
+
+class Engine(Case):
+    def test_N6_a_result_waits_for_the_engine(self):
+        s = self.bridged()
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho late")
+        self.wait_state(s, "JOBS:1", "running")
+        s.nats.end()
+        s.bridge.wait_told("NATS is away")
+        bell.ring()
+        s.wait_job("JOBS:1")
+        self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+        s.nats.start()
+        s.bridge.wait_told("Takes messages")
+        s.client = nats.Client(self, s.nats)
+        self.wait_empty(s)
+        self.assertEqual(s.client.messages("TROUPE"), 1)
+
+    def test_N6_it_starts_without_the_engine(self):
+        s = self.started({"actor": actor()})
+        s.nats = nats.Server(self).start()
+        s.nats.end()
+        s.bridge = nats.Bridge(self, s, s.nats, "actor").start()
+        s.bridge.wait_told("READY=1")
+        s.nats.start()
+        s.bridge.setup()
+        s.client = nats.Client(self, s.nats)
+        s.client.store("jobs.actor.any", "echo hello")
+        self.wait_empty(s)
+
+    def test_N8_a_password_is_in_no_log(self):
+        server = nats.Server(self, 'authorization { user: "troupe", password: "sesame" }\n').start()
+        s = self.started({"actor": actor()})
+        s.bridge = nats.Bridge(self, s, server, "actor", environment={
+            "NATS_URL": f"nats://troupe:sesame@127.0.0.1:{server.port}"}).setup().start()
+        s.bridge.wait_told("Takes messages")
+        server.end()
+        s.bridge.wait_told("NATS is away")
+        server.configuration = 'authorization { user: "troupe", password: "other" }\n'
+        server.start()
+        self.assertEqual(s.bridge.process.wait(LIMIT), 1)
+        self.assertIn("NATS refuses the connection", s.bridge.log())
+        self.assertNotIn("sesame", s.bridge.log())
+
+    def test_mistakes_in_the_configuration_are_reported_together(self):
+        s = self.started({"actor": actor()})
+        bridge = nats.Bridge(self, s, nats.Server(self), "actor", "InFlight=0\nInflight=1\nCAFile=ca.pem\n").start()
+        self.assertEqual(bridge.process.wait(LIMIT), 1)
+        for line in ("nats.conf:3: InFlight=: no valid value; allowed: a number from 1 to 65536",
+                     'nats.conf:4: unknown key "Inflight"; allowed: URL, ',
+                     "nats.conf:5: CAFile=: no valid value; allowed: the absolute path of a file"):
+            self.assertIn(line, bridge.log())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The side of the bridge that the engine is on: messages and what is published. */
+
+#include "shared/base/log.h"
+#include "worker/nats/bridge-private.h"
+#include "worker/nats/message.h"
+#include "worker/nats/publication.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+/* Answers about the consumer. */
+#define CONSUMER_TOKEN "c"
+#define CONSUMER_RETRY (5 * USEC_PER_SEC)
+
+#define CONFIRM_USEC  (5 * USEC_PER_SEC)
+#define NSEC_PER_USEC 1000
+
+static void tell_status(const struct bridge *bridge, const char *text)
+{
+    (void)sd_notifyf(0, "STATUS=%s; group %s, stream %s.", text, bridge->config->group,
+                     bridge->config->stream);
+}
+
+void bridge_give_back(struct bridge *bridge, struct flight *flight, usec_t pause)
+{
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "-NAK {\"delay\":%" PRIu64 "}", pause * NSEC_PER_USEC);
+    engine_acknowledge(&bridge->engine, flight->message, pause > 0 ? text : "-NAK");
+    flight_free(&bridge->flights, flight);
+}
+
+/* ---- the connection and the consumer ---- */
+
+static void ask_for_consumer(struct bridge *bridge, usec_t now)
+{
+    char subject[256];
+
+    bridge->ask_at = now + CONSUMER_RETRY;
+    (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
+                   bridge->config->group);
+    (void)engine_request(&bridge->engine, subject, CONSUMER_TOKEN, "");
+}
+
+static void on_connected(struct bridge *bridge, usec_t now)
+{
+    bridge->connected = true;
+    puller_reset(&bridge->puller);
+    list_for_each (node, &bridge->flights.unconfirmed)
+        list_entry(node, struct flight, link)->sent_at = 0;
+    log_info("connected to NATS");
+    tell_status(bridge, "Connected to NATS");
+    ask_for_consumer(bridge, now);
+}
+
+static void on_disconnected(struct bridge *bridge)
+{
+    if (bridge->connected)
+        log_warning("the connection to NATS is lost; local groups are not affected");
+    bridge->connected = bridge->consuming = false;
+    tell_status(bridge, "NATS is away, connects again");
+}
+
+static void on_closed(struct bridge *bridge)
+{
+    log_error("NATS refuses the connection; see the credentials and the server's log");
+    bridge->over = true;
+    bridge->status = -EACCES;
+}
+
+static void fail_consumer(struct bridge *bridge, const char *problem)
+{
+    log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
+                bridge->config->group, bridge->config->stream, problem);
+    tell_status(bridge, "Waits for the consumer");
+}
+
+static void on_consumer(struct bridge *bridge, natsMsg *answer)
+{
+    json_t *reply =
+        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    const json_t *config = json_object_get(reply, "config");
+    const json_int_t wait = json_integer_value(json_object_get(config, "ack_wait"));
+    const char *policy = json_string_value(json_object_get(config, "ack_policy"));
+
+    if (natsMsg_IsNoResponders(answer)) {
+        fail_consumer(bridge, "the server has no JetStream, or is electing a leader");
+    } else if (!config || wait <= 0) {
+        const char *text =
+            json_string_value(json_object_get(json_object_get(reply, "error"), "description"));
+
+        fail_consumer(bridge, text ? text : "the answer cannot be understood");
+    } else if (!policy || strcmp(policy, "explicit") != 0) {
+        fail_consumer(bridge, "its ack policy is not explicit");
+    } else {
+        bridge->consuming = true;
+        bridge->flights.period = (usec_t)wait / NSEC_PER_USEC / 3;
+        tell_status(bridge, "Takes messages from NATS");
+    }
+    json_decref(reply);
+}
+
+/* ---- messages ---- */
+
+/* Takes over the message. */
+static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
+{
+    struct flight *flight;
+    uint64_t sequence;
+
+    puller_note_message(&bridge->puller);
+    if (message_sequence(message, &sequence) < 0) {
+        natsMsg_Destroy(message);
+        return;
+    }
+    flight = flight_find(&bridge->flights, sequence);
+    if (flight) {
+        flight_redelivered(flight, message, now);
+        return;
+    }
+    flight = flight_new(&bridge->flights, sequence, message, now);
+    if (!flight) {
+        natsMsg_Destroy(message); /* it comes again */
+        return;
+    }
+    if (bridge->stopping)
+        bridge_give_back(bridge, flight, 0);
+    else if (bridge->flights.n_here < bridge->limit)
+        bridge_submit(bridge, flight, now);
+}
+
+/* ---- what is published ---- */
+
+static void note_unpublished(struct bridge *bridge, const char *problem)
+{
+    if (bridge->n_unpublished++ == 0)
+        log_warning("a result cannot be published, and is tried again: %s", problem);
+}
+
+void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    natsMsg *message;
+    int r;
+
+    /* Behind those that were published before. */
+    flight_set_state(&bridge->flights, flight, flight->state);
+    flight->sent_at = now;
+    if (!bridge->connected)
+        return;
+    message = flight->state == FLIGHT_DEAD
+                  ? publication_letter(&bridge->engine, bridge->config, flight)
+                  : publication_result(&bridge->engine, bridge->config, flight);
+    r = message ? engine_publish(&bridge->engine, message) : -ENOMEM;
+    natsMsg_Destroy(message);
+    if (r < 0)
+        note_unpublished(bridge, strerror(-r));
+}
+
+static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    if (flight->state == FLIGHT_DEAD) {
+        flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
+        bridge_publish(bridge, flight, now);
+        return;
+    }
+    /* Of a dead job the engine shall not think that it is done. */
+    engine_acknowledge(&bridge->engine, flight->message,
+                       flight->problem || flight->result.end == TROUPE_DEAD ? "+TERM" : "+ACK");
+    flight_free(&bridge->flights, flight);
+}
+
+static void on_confirmation(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)
+{
+    struct flight *flight = flight_find(&bridge->flights, strtoull(token + 1, NULL, 10));
+    const enum flight_state state = *token == PUBLICATION_LETTER_TOKEN ? FLIGHT_DEAD : FLIGHT_ENDED;
+    char problem[256];
+
+    if (!flight || flight->state != state)
+        return;
+    if (publication_confirm(answer, problem, sizeof(problem)) < 0) {
+        note_unpublished(bridge, problem);
+        return;
+    }
+    if (bridge->n_unpublished > 0)
+        log_info("results are published again");
+    bridge->n_unpublished = 0;
+    on_confirmed(bridge, flight, now);
+}
+
+usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now)
+{
+    struct list *node;
+
+    if (!bridge->connected)
+        return USEC_INFINITY;
+    while ((node = list_first(&bridge->flights.unconfirmed))) {
+        struct flight *flight = list_entry(node, struct flight, link);
+
+        if (flight->sent_at > 0 && flight->sent_at + CONFIRM_USEC > now)
+            return flight->sent_at + CONFIRM_USEC;
+        if (flight->sent_at > 0 && !list_linked(&flight->inquiry))
+            note_unpublished(bridge, "the server does not confirm it; is there a stream for it?");
+        bridge_publish(bridge, flight, now);
+    }
+    return USEC_INFINITY;
+}
+
+/* ---- what comes ---- */
+
+/* Takes over the message. */
+static void on_message(struct bridge *bridge, natsMsg *message, usec_t now)
+{
+    const char *token = engine_token(&bridge->engine, message);
+
+    if (!token) {
+        on_delivered(bridge, message, now);
+        return;
+    }
+    if (strcmp(token, CONSUMER_TOKEN) == 0)
+        on_consumer(bridge, message);
+    else if (strncmp(token, PULLER_TOKEN, strlen(PULLER_TOKEN)) == 0)
+        puller_note_status(&bridge->puller, token, message, now);
+    else
+        on_confirmation(bridge, token, message, now);
+    natsMsg_Destroy(message);
+}
+
+void bridge_take_messages(struct bridge *bridge, usec_t now)
+{
+    enum engine_event event;
+    natsMsg *message;
+
+    while (engine_next(&bridge->engine, &event, &message)) {
+        if (event == ENGINE_CONNECTED)
+            on_connected(bridge, now);
+        else if (event == ENGINE_DISCONNECTED)
+            on_disconnected(bridge);
+        else if (event == ENGINE_CLOSED)
+            on_closed(bridge);
+        else
+            on_message(bridge, message, now);
+    }
+    if (bridge->connected && !bridge->consuming && now >= bridge->ask_at)
+        ask_for_consumer(bridge, now);
+}
+
+usec_t bridge_beat(struct bridge *bridge, usec_t now)
+{
+    struct list *node;
+
+    while ((node = list_first(&bridge->flights.beats))) {
+        struct flight *flight = list_entry(node, struct flight, beat);
+
+        if (flight->beat_at > now)
+            return flight->beat_at;
+        /* What has ended here would only be done a second time elsewhere. */
+        if (flight->state == FLIGHT_HERE)
+            inquiry_ask(&bridge->inquiry, flight);
+        else if (flight->state != FLIGHT_HELD && bridge->connected)
+            engine_acknowledge(&bridge->engine, flight->message, "+WPI");
+        flight_beat_again(&bridge->flights, flight, now);
+    }
+    return USEC_INFINITY;
+}

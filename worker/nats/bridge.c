@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/bridge-private.h"
+
+#include "shared/base/log.h"
+#include <errno.h>
+#include <string.h>
+#include <systemd/sd-daemon.h>
+
+static int attach(struct bridge *bridge)
+{
+    int r = troupe_client_connect(&bridge->client, NULL);
+
+    if (r < 0) {
+        log_error("the supervisor: %s", strerror(-r));
+        return r;
+    }
+    r = troupe_client_group(bridge->client, bridge->config->group, &bridge->group);
+    if (r == -ENOENT)
+        log_error("group %s: there is no such group", bridge->config->group);
+    else if (r == -EOPNOTSUPP)
+        log_error("group %s: it is a service, and takes no jobs", bridge->config->group);
+    else if (r < 0)
+        log_error("group %s: %s", bridge->config->group, strerror(-r));
+    return r;
+}
+
+int bridge_init(struct bridge *bridge, const struct config *config)
+{
+    int r;
+
+    *bridge = (struct bridge){.config = config, .limit = config->in_flight};
+    flights_init(&bridge->flights);
+    inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
+    puller_init(&bridge->puller, &bridge->engine, config);
+    r = engine_init(&bridge->engine, config);
+    return r == 0 ? attach(bridge) : r;
+}
+
+void bridge_deinit(struct bridge *bridge)
+{
+    flights_deinit(&bridge->flights);
+    inquiry_deinit(&bridge->inquiry);
+    if (bridge->client)
+        troupe_client_free(bridge->client);
+    engine_deinit(&bridge->engine);
+}
+
+static uint64_t room(const struct bridge *bridge)
+{
+    if (!bridge->consuming || bridge->stopping || bridge->flights.n >= bridge->limit)
+        return 0;
+    return bridge->limit - bridge->flights.n;
+}
+
+static usec_t earlier(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
+/* What has ended is kept by the supervisor: without the engine there is nothing to wait for. */
+static bool is_done(const struct bridge *bridge)
+{
+    return bridge->stopping &&
+           (bridge->flights.n == 0 || (!bridge->connected && bridge->flights.n_here == 0));
+}
+
+usec_t bridge_process(struct bridge *bridge)
+{
+    const usec_t now = clock_now();
+    usec_t next;
+    int r;
+
+    bridge_take_messages(bridge, now);
+    bridge_take_results(bridge, now);
+    next = inquiry_process(&bridge->inquiry, now);
+    next = earlier(next, bridge_beat(bridge, now));
+    bridge_serve_held(bridge, now);
+    next = earlier(next, bridge_serve_unconfirmed(bridge, now));
+    next = earlier(next, puller_ask(&bridge->puller, room(bridge), now));
+    if (!list_empty(&bridge->flights.held))
+        next = earlier(next, bridge->held_at);
+    if (bridge->connected && !bridge->consuming)
+        next = earlier(next, bridge->ask_at);
+    if (!list_empty(&bridge->inquiry.waiting) && !bridge->inquiry.query)
+        next = earlier(next, bridge->inquiry.not_before);
+    if (is_done(bridge))
+        bridge->over = true;
+    /* Last, as it has the descriptor tell of what comes from now on. */
+    r = troupe_client_process(bridge->client);
+    if (r < 0)
+        bridge_lose_supervisor(bridge, r);
+    return r > 0 ? now : earlier(next, troupe_client_timeout(bridge->client));
+}
+
+void bridge_stop(struct bridge *bridge)
+{
+    if (bridge->stopping)
+        return;
+    bridge->stopping = true;
+    engine_drain(&bridge->engine);
+    (void)sd_notify(0, "STOPPING=1\nSTATUS=Gives back what has not begun, waits for the rest.");
+    list_for_each_safe (node, &bridge->flights.beats) {
+        struct flight *flight = list_entry(node, struct flight, beat);
+
+        if (flight->state == FLIGHT_HELD)
+            bridge_give_back(bridge, flight, 0);
+        else if (flight->state == FLIGHT_HERE)
+            inquiry_ask(&bridge->inquiry, flight);
+    }
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Takes messages of a stream to a group's workers, and their results back.
+ *
+ * One loop owns everything. It waits for three descriptors: the supervisor's answers to jobs
+ * (libtroupe's rings), its answers about jobs (libtroupe's queries), and the queue into which
+ * libnats' threads put what the engine sends. A message goes this way:
+ *
+ *     fetched → submitted as job STREAM:SEQUENCE → ended, and kept by the supervisor
+ *             → result stored by the engine → acknowledged
+ *
+ * Nothing is kept here that is not at one of its ends: whenever this program dies, what was fetched
+ * is unacknowledged, and comes again; and what was submitted is recognised by its id.
+ *
+ * The engine hears that a message is in progress only after the supervisor has said that it has the
+ * job: that a worker which lives has it, or that it waits for one.
+ */
+
+#include "worker/nats/config.h"
+#include "worker/nats/engine.h"
+#include "worker/nats/flight.h"
+#include "worker/nats/inquiry.h"
+#include "worker/nats/puller.h"
+#include "worker/troupe.h"
+#include <stdbool.h>
+
+struct bridge {
+    const struct config *config;
+    struct engine engine;
+    struct troupe_client *client;
+    uint64_t group;
+    struct puller puller;
+    struct flights flights;
+    struct inquiry inquiry;
+    uint64_t limit;         /* jobs that the group seems to have room for; at most InFlight= */
+    bool connected;         /* to the engine */
+    bool consuming;         /* the consumer is there, and its AckWait known */
+    bool stopping;          /* takes nothing new, and gives back what has not begun */
+    bool over;              /* nothing is left to do, or possible */
+    int status;             /* then: 0, or -errno */
+    usec_t ask_at;          /* about the consumer */
+    usec_t held_at;         /* when held messages are tried again */
+    unsigned n_refused;     /* in a row, by the supervisor */
+    unsigned n_unpublished; /* refusals in a row, by the engine */
+};
+
+/* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it
+ * has logged why not. The caller calls bridge_deinit() in either case. */
+int bridge_init(struct bridge *bridge, const struct config *config);
+void bridge_deinit(struct bridge *bridge);
+
+/* Does what there is to do without waiting. Returns when to call it again at the latest
+ * (monotonic). Look at `over` afterwards. */
+usec_t bridge_process(struct bridge *bridge);
+
+/* This machine gives up: jobs that have not begun are given back, the others are waited for. */
+void bridge_stop(struct bridge *bridge);

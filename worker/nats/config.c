@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/config.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "shared/base/quantity.h"
+#include "shared/protocol/job-id.h"
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* "STREAM:SEQUENCE" and a suffix must fit into the id of a job. */
+#define STREAM_MAX 36u
+
+#define IN_FLIGHT_MAX 65536u
+#define REPLICAS_MAX  5u
+
+enum kind {
+    KIND_TEXT,
+    KIND_FILE,
+    KIND_NUMBER,
+    KIND_TIME,
+};
+
+struct key {
+    const char *name;
+    const char *variable; /* of the environment; NULL = none */
+    size_t offset;
+    enum kind kind;
+    uint64_t min, max;
+    const char *fallback;
+    const char *allowed;
+};
+
+#define FILE_ALLOWED "the absolute path of a file"
+#define TIME_ALLOWED "a time such as 500ms, 30s or 5min"
+
+/* The variables are those of NATS's own command line program. */
+static const struct key keys[] = {
+    {.name = "URL",
+     .variable = "NATS_URL",
+     .offset = offsetof(struct config, url),
+     .kind = KIND_TEXT,
+     .fallback = "nats://127.0.0.1:4222",
+     .allowed = "nats://HOST:PORT or tls://HOST:PORT, several with commas"},
+    {.name = "Credentials",
+     .variable = "NATS_CREDS",
+     .offset = offsetof(struct config, credentials),
+     .kind = KIND_FILE,
+     .allowed = FILE_ALLOWED},
+    {.name = "CAFile",
+     .variable = "NATS_CA",
+     .offset = offsetof(struct config, ca_file),
+     .kind = KIND_FILE,
+     .allowed = FILE_ALLOWED},
+    {.name = "CertificateFile",
+     .variable = "NATS_CERT",
+     .offset = offsetof(struct config, certificate_file),
+     .kind = KIND_FILE,
+     .allowed = FILE_ALLOWED},
+    {.name = "KeyFile",
+     .variable = "NATS_KEY",
+     .offset = offsetof(struct config, key_file),
+     .kind = KIND_FILE,
+     .allowed = FILE_ALLOWED},
+    {.name = "Stream",
+     .offset = offsetof(struct config, stream),
+     .kind = KIND_TEXT,
+     .fallback = "JOBS",
+     .allowed = "1 to 36 characters of A-Z a-z 0-9 _ -, not beginning with -"},
+    {.name = "InFlight",
+     .offset = offsetof(struct config, in_flight),
+     .kind = KIND_NUMBER,
+     .min = 1,
+     .max = IN_FLIGHT_MAX,
+     .fallback = "64",
+     .allowed = "a number from 1 to 65536"},
+    {.name = "GiveBackSec",
+     .offset = offsetof(struct config, give_back),
+     .kind = KIND_TIME,
+     .max = USEC_INFINITY,
+     .fallback = "0",
+     .allowed = TIME_ALLOWED},
+    {.name = "Replicas",
+     .offset = offsetof(struct config, replicas),
+     .kind = KIND_NUMBER,
+     .min = 1,
+     .max = REPLICAS_MAX,
+     .fallback = "1",
+     .allowed = "a number from 1 to 5"},
+    {.name = "AckWaitSec",
+     .offset = offsetof(struct config, ack_wait),
+     .kind = KIND_TIME,
+     .min = USEC_PER_SEC,
+     .max = 3600 * USEC_PER_SEC,
+     .fallback = "30s",
+     .allowed = "a time from 1s to 60min"},
+};
+
+static char **text_of(struct config *config, const struct key *key)
+{
+    return (char **)((char *)config + key->offset);
+}
+
+static uint64_t *number_of(struct config *config, const struct key *key)
+{
+    return (uint64_t *)((char *)config + key->offset);
+}
+
+static int set_text(struct config *config, const struct key *key, const char *value)
+{
+    char *copy;
+
+    if (*value == '\0' || (key->kind == KIND_FILE && *value != '/'))
+        return -EINVAL;
+    copy = strdup(value);
+    if (!copy)
+        return -ENOMEM;
+    free(*text_of(config, key));
+    *text_of(config, key) = copy;
+    return 0;
+}
+
+static int set_number(struct config *config, const struct key *key, const char *value)
+{
+    uint64_t number;
+    const char *end = "";
+    int r = key->kind == KIND_TIME ? quantity_parse_time(value, &number)
+                                   : quantity_parse_number(value, &number, &end);
+
+    if (r < 0 || *end != '\0' || number < key->min || number > key->max)
+        return -EINVAL;
+    *number_of(config, key) = number;
+    return 0;
+}
+
+static int set(struct config *config, const struct key *key, const char *value)
+{
+    return key->kind == KIND_TEXT || key->kind == KIND_FILE ? set_text(config, key, value)
+                                                            : set_number(config, key, value);
+}
+
+/* A value may be a secret, so it is not shown. */
+static int report_value(const char *where, const struct key *key, int r)
+{
+    if (r == -EINVAL)
+        log_error("%s: %s=: no valid value; allowed: %s", where, key->name, key->allowed);
+    else if (r < 0)
+        log_error("%s: %s", where, strerror(-r));
+    return r;
+}
+
+static int unknown_key(const char *where, const char *name)
+{
+    char names[256] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < ELEMENTS(keys); i++)
+        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i > 0 ? ", " : "",
+                                 keys[i].name);
+    log_error("%s: unknown key \"%s\"; allowed: %s", where, name, names);
+    return -EINVAL;
+}
+
+/* Removes blanks at both ends. */
+static char *trim(char *text)
+{
+    size_t length;
+
+    while (isspace((unsigned char)*text))
+        text++;
+    length = strlen(text);
+    while (length > 0 && isspace((unsigned char)text[length - 1]))
+        length--;
+    text[length] = '\0';
+    return text;
+}
+
+static int read_line(struct config *config, const char *where, char *line)
+{
+    char *value = strchr(line, '=');
+    const char *name;
+
+    if (*line == '\0' || *line == '#' || *line == ';' || strcmp(line, "[Nats]") == 0)
+        return 0;
+    if (!value) {
+        log_error("%s: neither [Nats] nor KEY=VALUE", where);
+        return -EINVAL;
+    }
+    *value++ = '\0';
+    name = trim(line);
+    for (size_t i = 0; i < ELEMENTS(keys); i++)
+        if (strcmp(keys[i].name, name) == 0)
+            return report_value(where, &keys[i], set(config, &keys[i], trim(value)));
+    return unknown_key(where, name);
+}
+
+static int read_file(struct config *config, const char *path, FILE *file)
+{
+    _cleanup_free_ char *line = NULL;
+    size_t room = 0;
+    unsigned number = 0;
+    int result = 0;
+
+    while (getline(&line, &room, file) >= 0) {
+        char where[512];
+        int r;
+
+        (void)snprintf(where, sizeof(where), "%s:%u", path, ++number);
+        r = read_line(config, where, trim(line));
+        if (r < 0)
+            result = r;
+    }
+    if (ferror(file)) {
+        log_error("%s: %s", path, strerror(EIO));
+        return -EIO;
+    }
+    return result;
+}
+
+static int load_file(struct config *config, const char *path)
+{
+    FILE *file = fopen(path ? path : CONFIG_FILE, "re");
+    int r = -errno;
+
+    if (!file && !path && r == -ENOENT)
+        return 0;
+    if (!file) {
+        log_error("%s: %s", path ? path : CONFIG_FILE, strerror(-r));
+        return r;
+    }
+    r = read_file(config, path ? path : CONFIG_FILE, file);
+    (void)fclose(file);
+    return r;
+}
+
+static int load_environment(struct config *config)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < ELEMENTS(keys); i++) {
+        const char *value = keys[i].variable ? getenv(keys[i].variable) : NULL;
+        int r = value ? report_value(keys[i].variable, &keys[i], set(config, &keys[i], value)) : 0;
+
+        if (r < 0)
+            result = r;
+    }
+    return result;
+}
+
+static int set_defaults(struct config *config)
+{
+    for (size_t i = 0; i < ELEMENTS(keys); i++) {
+        int r = keys[i].fallback ? set(config, &keys[i], keys[i].fallback) : 0;
+
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* What the engine takes as a part of a subject and in the name of a consumer. */
+static bool is_token(const char *text, size_t max)
+{
+    const size_t length = strlen(text);
+
+    return length <= max && protocol_name_valid(text, length) && !strpbrk(text, ".:@");
+}
+
+static int check(const struct config *config)
+{
+    if (!is_token(config->stream, STREAM_MAX)) {
+        log_error("Stream=%s: no valid value; allowed: 1 to 36 characters of A-Z a-z 0-9 _ -, not "
+                  "beginning with -",
+                  config->stream);
+        return -EINVAL;
+    }
+    if (config->group && !is_token(config->group, PROTOCOL_NAME_MAX)) {
+        log_error("group %s: the name cannot be part of a subject; allowed: A-Z a-z 0-9 _ -, not "
+                  "beginning with -",
+                  config->group);
+        return -EINVAL;
+    }
+    if (!config->certificate_file != !config->key_file) {
+        log_error("CertificateFile= and KeyFile= need each other");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+int config_load(struct config *config, const char *path, const char *group)
+{
+    int r, later;
+
+    *config = (struct config)CONFIG_NULL;
+    config->group = group;
+    r = set_defaults(config);
+    if (r < 0)
+        return r;
+    r = load_file(config, path);
+    later = load_environment(config);
+    if (r == 0)
+        r = later;
+    return r < 0 ? r : check(config);
+}
+
+void config_deinit(struct config *config)
+{
+    for (size_t i = 0; i < ELEMENTS(keys); i++)
+        if (keys[i].kind == KIND_TEXT || keys[i].kind == KIND_FILE)
+            free(*text_of(config, &keys[i]));
+    *config = (struct config)CONFIG_NULL;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The configuration of troupe-nats: a file of KEY=VALUE lines below [Nats], then the environment.
+ * troupe-nats(8) lists the keys. */
+
+#include "shared/base/clock.h"
+#include <stdint.h>
+
+#define CONFIG_FILE "/etc/troupe/nats.conf"
+
+struct config {
+    char *url;         /* of one server or more, with commas; may hold a password: never log it */
+    char *credentials; /* these four are files; NULL = none */
+    char *ca_file, *certificate_file, *key_file;
+    char *stream;
+    const char *group; /* borrowed */
+    uint64_t in_flight;
+    uint64_t replicas; /* for `setup`, as is the next */
+    usec_t ack_wait;
+    usec_t give_back; /* how long a job may wait here before its first attempt; 0 = any time */
+};
+
+/* clang-format off */
+#define CONFIG_NULL {0}
+/* clang-format on */
+
+/*
+ * Sets the defaults, reads the file and the environment, and checks the result. `path` NULL =
+ * CONFIG_FILE if it exists. Returns 0, or -errno after all problems have been logged. The caller
+ * calls config_deinit() in either case.
+ */
+int config_load(struct config *config, const char *path, const char *group);
+void config_deinit(struct config *config);

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/engine.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+#define RECONNECT_MIN_MS 100
+#define RECONNECT_MAX_MS 30000
+#define FLUSH_MS         1000
+#define URLS_MAX         16
+
+struct arrival {
+    struct list link;
+    enum engine_event event;
+    natsMsg *message;
+};
+
+/* ---- on libnats' threads ---- */
+
+static void engine_put(struct engine *engine, enum engine_event event, natsMsg *message)
+{
+    struct arrival *arrival = malloc(sizeof(*arrival));
+
+    if (!arrival) {
+        /* A message comes again; what is lost of a connection shows in the next request. */
+        natsMsg_Destroy(message);
+        return;
+    }
+    *arrival = (struct arrival){.event = event, .message = message};
+    pthread_mutex_lock(&engine->lock);
+    list_push_back(&engine->arrivals, &arrival->link);
+    pthread_mutex_unlock(&engine->lock);
+    (void)eventfd_write(engine->fd, 1);
+}
+
+static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
+                       void *userdata)
+{
+    (void)connection;
+    (void)subscription;
+    engine_put(userdata, ENGINE_MESSAGE, message);
+}
+
+static void on_connected(natsConnection *connection, void *userdata)
+{
+    (void)connection;
+    engine_put(userdata, ENGINE_CONNECTED, NULL);
+}
+
+static void on_disconnected(natsConnection *connection, void *userdata)
+{
+    (void)connection;
+    engine_put(userdata, ENGINE_DISCONNECTED, NULL);
+}
+
+static void on_closed(natsConnection *connection, void *userdata)
+{
+    (void)connection;
+    engine_put(userdata, ENGINE_CLOSED, NULL);
+}
+
+/* Without a handler, libnats prints errors to standard error. */
+static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
+                     void *userdata)
+{
+    (void)connection;
+    (void)subscription;
+    (void)status;
+    (void)userdata;
+}
+
+/* Doubles the pause with each attempt, and takes a random part of it away, so that many clients do
+ * not come at once. */
+static int64_t reconnect_delay(natsConnection *connection, int attempts, void *userdata)
+{
+    const int shift = attempts < 1 ? 0 : attempts > 9 ? 9 : attempts - 1;
+    int64_t delay = (int64_t)RECONNECT_MIN_MS << shift;
+
+    (void)connection;
+    (void)userdata;
+    if (delay > RECONNECT_MAX_MS)
+        delay = RECONNECT_MAX_MS;
+    return delay - (int64_t)(clock_now() % (usec_t)(delay / 2));
+}
+
+/* ---- on the main loop ---- */
+
+static natsStatus set_servers(natsOptions *options, const struct config *config)
+{
+    _cleanup_free_ char *text = strdup(config->url);
+    const char *urls[URLS_MAX];
+    int n = 0;
+
+    if (!text)
+        return NATS_NO_MEMORY;
+    for (char *rest = text, *url; n < URLS_MAX && (url = strsep(&rest, ", "));)
+        if (*url != '\0')
+            urls[n++] = url;
+    return natsOptions_SetServers(options, urls, n);
+}
+
+static natsStatus set_identity(natsOptions *options, const struct config *config)
+{
+    natsStatus s = NATS_OK;
+
+    if (config->credentials)
+        s = natsOptions_SetUserCredentialsFromFiles(options, config->credentials, NULL);
+    if (s == NATS_OK && config->ca_file)
+        s = natsOptions_LoadCATrustedCertificates(options, config->ca_file);
+    if (s == NATS_OK && config->certificate_file)
+        s = natsOptions_LoadCertificatesChain(options, config->certificate_file, config->key_file);
+    return s == NATS_OK && config->ca_file ? natsOptions_SetSecure(options, true) : s;
+}
+
+static natsStatus set_handlers(natsOptions *options, struct engine *engine)
+{
+    natsStatus s = natsOptions_SetRetryOnFailedConnect(options, true, on_connected, engine);
+
+    if (s == NATS_OK)
+        s = natsOptions_SetMaxReconnect(options, -1);
+    if (s == NATS_OK)
+        s = natsOptions_SetCustomReconnectDelay(options, reconnect_delay, NULL);
+    if (s == NATS_OK)
+        s = natsOptions_SetReconnectedCB(options, on_connected, engine);
+    if (s == NATS_OK)
+        s = natsOptions_SetDisconnectedCB(options, on_disconnected, engine);
+    if (s == NATS_OK)
+        s = natsOptions_SetClosedCB(options, on_closed, engine);
+    if (s == NATS_OK)
+        s = natsOptions_SetErrorHandler(options, on_error, NULL);
+    return s;
+}
+
+static natsStatus engine_configure(struct engine *engine, const struct config *config)
+{
+    natsStatus s = natsOptions_Create(&engine->options);
+
+    if (s == NATS_OK)
+        s = natsOptions_SetName(engine->options, "troupe-nats");
+    if (s == NATS_OK)
+        s = set_servers(engine->options, config);
+    if (s == NATS_OK)
+        s = set_identity(engine->options, config);
+    return s == NATS_OK ? set_handlers(engine->options, engine) : s;
+}
+
+/* What may come is bounded by what is asked for. */
+static natsStatus subscribe(struct engine *engine, const char *pattern, natsSubscription **ret)
+{
+    char subject[128];
+    natsStatus s;
+
+    (void)snprintf(subject, sizeof(subject), "%s.%s", (const char *)engine->inbox, pattern);
+    s = natsConnection_Subscribe(ret, engine->connection, subject, on_message, engine);
+    return s == NATS_OK ? natsSubscription_SetPendingLimits(*ret, -1, -1) : s;
+}
+
+static natsStatus engine_subscribe(struct engine *engine)
+{
+    natsStatus s = natsInbox_Create(&engine->inbox);
+
+    if (s == NATS_OK)
+        s = subscribe(engine, "*", &engine->answers);
+    return s == NATS_OK ? subscribe(engine, ENGINE_MESSAGES "*", &engine->messages) : s;
+}
+
+int engine_init(struct engine *engine, const struct config *config)
+{
+    natsStatus s;
+
+    *engine = (struct engine){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                              .lock = PTHREAD_MUTEX_INITIALIZER};
+    list_init(&engine->arrivals);
+    if (engine->fd < 0)
+        return -errno;
+    s = engine_configure(engine, config);
+    if (s == NATS_OK)
+        s = natsConnection_Connect(&engine->connection, engine->options);
+    if (s == NATS_OK)
+        engine_put(engine, ENGINE_CONNECTED, NULL);
+    if (s == NATS_OK || s == NATS_NOT_YET_CONNECTED)
+        s = engine_subscribe(engine);
+    if (s == NATS_OK)
+        return 0;
+    log_error("NATS: %s", natsStatus_GetText(s));
+    return -EIO;
+}
+
+void engine_deinit(struct engine *engine)
+{
+    natsMsg *message;
+    enum engine_event event;
+
+    /* No callback runs after the connection has been destroyed and the library closed. */
+    natsSubscription_Destroy(engine->answers);
+    natsSubscription_Destroy(engine->messages);
+    natsConnection_Destroy(engine->connection);
+    natsOptions_Destroy(engine->options);
+    natsInbox_Destroy(engine->inbox);
+    nats_CloseAndWait(FLUSH_MS);
+    while (engine_next(engine, &event, &message))
+        natsMsg_Destroy(message);
+    engine->fd = close_fd(engine->fd);
+}
+
+bool engine_next(struct engine *engine, enum engine_event *ret_event, natsMsg **ret_message)
+{
+    struct arrival *arrival = NULL;
+    struct list *node;
+
+    pthread_mutex_lock(&engine->lock);
+    node = list_first(&engine->arrivals);
+    if (node) {
+        arrival = list_entry(node, struct arrival, link);
+        list_unlink(node);
+    } else {
+        eventfd_t ignored;
+
+        (void)eventfd_read(engine->fd, &ignored);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    if (!arrival)
+        return false;
+    *ret_event = arrival->event;
+    *ret_message = arrival->message;
+    free(arrival);
+    return true;
+}
+
+const char *engine_token(const struct engine *engine, natsMsg *message)
+{
+    const char *subject = natsMsg_GetSubject(message), *inbox = (const char *)engine->inbox;
+    const size_t length = strlen(inbox);
+
+    return strncmp(subject, inbox, length) == 0 && subject[length] == '.' ? subject + length + 1
+                                                                          : NULL;
+}
+
+static int error_of(natsStatus s)
+{
+    switch (s) {
+    case NATS_OK:
+        return 0;
+    case NATS_MAX_PAYLOAD:
+        return -EMSGSIZE;
+    case NATS_NO_MEMORY:
+        return -ENOMEM;
+    case NATS_INSUFFICIENT_BUFFER: /* what waits for a reconnection */
+        return -ENOBUFS;
+    default:
+        return -ENOTCONN;
+    }
+}
+
+natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
+                        const void *data, size_t size)
+{
+    natsMsg *message = NULL;
+    char reply[128];
+
+    (void)snprintf(reply, sizeof(reply), "%s.%s", (const char *)engine->inbox, token);
+    return natsMsg_Create(&message, subject, reply, data, (int)size) == NATS_OK ? message : NULL;
+}
+
+int engine_publish(struct engine *engine, natsMsg *message)
+{
+    return error_of(natsConnection_PublishMsg(engine->connection, message));
+}
+
+int engine_request(struct engine *engine, const char *subject, const char *token, const char *text)
+{
+    char reply[128];
+
+    (void)snprintf(reply, sizeof(reply), "%s.%s", (const char *)engine->inbox, token);
+    return error_of(natsConnection_PublishRequestString(engine->connection, subject, reply, text));
+}
+
+void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text)
+{
+    /* If this is lost, the message comes again and is recognised. */
+    (void)natsConnection_PublishString(engine->connection, natsMsg_GetReply(message), text);
+}
+
+void engine_drain(struct engine *engine)
+{
+    (void)natsSubscription_Drain(engine->messages);
+}
+
+void engine_flush(struct engine *engine)
+{
+    (void)natsConnection_FlushTimeout(engine->connection, FLUSH_MS);
+}
+
+size_t engine_max_payload(const struct engine *engine)
+{
+    const int64_t max = natsConnection_GetMaxPayload(engine->connection);
+
+    return max > 0 ? (size_t)max : SIZE_MAX;
+}

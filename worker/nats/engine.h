@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The connection to NATS. libnats reads it on threads of its own; all that they do here is to put
+ * what has come into a queue and to ring an eventfd. Everything else is called by the main loop
+ * only.
+ *
+ * Answers come to an inbox of this connection: a request names a token, and its answer has the
+ * subject INBOX.TOKEN. A request for messages of a stream has a token that begins with
+ * ENGINE_MESSAGES; they come with the subjects that they were published to.
+ */
+
+#include "shared/base/list.h"
+#include "worker/nats/config.h"
+#include <nats/nats.h>
+#include <pthread.h>
+#include <stdbool.h>
+
+#define ENGINE_MESSAGES "m."
+
+enum engine_event {
+    ENGINE_CONNECTED,    /* also again, after it was lost */
+    ENGINE_DISCONNECTED, /* libnats tries to connect again */
+    ENGINE_CLOSED,       /* it has given up, for example because of wrong credentials */
+    ENGINE_MESSAGE,
+};
+
+struct engine {
+    natsOptions *options;
+    natsConnection *connection;
+    natsSubscription *answers, *messages;
+    natsInbox *inbox;
+    int fd;
+    pthread_mutex_t lock;
+    struct list arrivals; /* guarded by `lock` */
+};
+
+/* Begins to connect. Returns 0, or -errno after it has logged why it cannot. The caller calls
+ * engine_deinit() in either case. */
+int engine_init(struct engine *engine, const struct config *config);
+void engine_deinit(struct engine *engine);
+
+/* Becomes readable when engine_next() returns something. */
+static inline int engine_fd(const struct engine *engine)
+{
+    return engine->fd;
+}
+
+/* Returns true and what has come. The caller destroys the message (NULL unless ENGINE_MESSAGE). */
+bool engine_next(struct engine *engine, enum engine_event *ret_event, natsMsg **ret_message);
+
+/* The token of an answer that came to the inbox; NULL = a message of a stream. */
+const char *engine_token(const struct engine *engine, natsMsg *message);
+
+/* Sends a request whose answer comes with that token. Returns 0 or -errno. */
+int engine_request(struct engine *engine, const char *subject, const char *token, const char *text);
+/* The same with headers. Does not take over the message. -EMSGSIZE: it is above the server's limit;
+ * see engine_message(). */
+int engine_publish(struct engine *engine, natsMsg *message);
+/* Makes such a message. Returns NULL without memory. */
+natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
+                        const void *data, size_t size);
+
+/* Sends one of JetStream's acknowledgements, such as "+ACK", for a message. */
+void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
+
+/* No messages of a stream are wanted any more: what is given back goes elsewhere. Those that are on
+ * their way still come. */
+void engine_drain(struct engine *engine);
+
+/* Waits, at most for a second, until all that was sent is with the server. */
+void engine_flush(struct engine *engine);
+
+/* The largest message that the server takes, bytes. */
+size_t engine_max_payload(const struct engine *engine);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/flight.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void flights_init(struct flights *flights)
+{
+    *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY};
+    list_init(&flights->held);
+    list_init(&flights->unconfirmed);
+    list_init(&flights->beats);
+}
+
+void flights_deinit(struct flights *flights)
+{
+    struct list *node;
+
+    while ((node = list_first(&flights->beats)))
+        flight_free(flights, list_entry(node, struct flight, beat));
+    index_deinit(&flights->index);
+}
+
+struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *message, usec_t now)
+{
+    struct flight *flight = malloc(sizeof(*flight));
+
+    if (!flight)
+        return NULL;
+    *flight = (struct flight){.state = FLIGHT_HELD,
+                              .message = message,
+                              .delivered_at = now,
+                              .result = TROUPE_RESULT_INIT};
+    list_init(&flight->link);
+    list_init(&flight->beat);
+    list_init(&flight->inquiry);
+    index_add(&flights->index, &flight->entry, sequence);
+    list_push_back(&flights->held, &flight->link);
+    flight_beat_again(flights, flight, now);
+    flights->n++;
+    return flight;
+}
+
+void flight_free(struct flights *flights, struct flight *flight)
+{
+    index_remove(&flights->index, &flight->entry);
+    list_unlink(&flight->link);
+    list_unlink(&flight->beat);
+    list_unlink(&flight->inquiry);
+    flights->n_here -= flight->state == FLIGHT_HERE;
+    flights->n--;
+    troupe_result_release(&flight->result);
+    natsMsg_Destroy(flight->message);
+    free(flight->problem);
+    free(flight->deaths);
+    free(flight);
+}
+
+struct flight *flight_find(const struct flights *flights, uint64_t sequence)
+{
+    struct index_entry *entry = index_find(&flights->index, sequence);
+
+    return entry ? list_entry(entry, struct flight, entry) : NULL;
+}
+
+void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state)
+{
+    flights->n_here += state == FLIGHT_HERE;
+    flights->n_here -= flight->state == FLIGHT_HERE;
+    flight->state = state;
+    list_unlink(&flight->link);
+    if (state != FLIGHT_HERE)
+        list_push_back(state == FLIGHT_HELD ? &flights->held : &flights->unconfirmed,
+                       &flight->link);
+}
+
+void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now)
+{
+    natsMsg_Destroy(flight->message);
+    flight->message = message;
+    flight->delivered_at = now;
+}
+
+void flight_beat_again(struct flights *flights, struct flight *flight, usec_t now)
+{
+    flight->beat_at = usec_add(now, flights->period);
+    list_unlink(&flight->beat);
+    list_push_back(&flights->beats, &flight->beat);
+}
+
+void flight_id(const struct flight *flight, const char *stream, char id[static TROUPE_ID_SIZE])
+{
+    const int n = snprintf(id, TROUPE_ID_SIZE, "%s:%" PRIu64, stream, flight_sequence(flight));
+
+    if (flight->tries > 0)
+        (void)snprintf(id + n, TROUPE_ID_SIZE - (size_t)n, ":%u", flight->tries);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* A job in flight: a message of the stream that this program has fetched and not yet acknowledged.
+ * Its number in the stream identifies it, also as the cookie of requests to the supervisor. */
+
+#include "shared/base/clock.h"
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include "worker/troupe.h"
+#include <nats/nats.h>
+#include <stdbool.h>
+
+enum flight_state {
+    FLIGHT_HELD,  /* the supervisor has no room for it */
+    FLIGHT_HERE,  /* the supervisor has it, or is about to answer */
+    FLIGHT_DEAD,  /* no attempt is left; its death reports are fetched and published */
+    FLIGHT_ENDED, /* its result is published, and not confirmed yet */
+};
+
+struct flight {
+    struct index_entry entry;
+    struct list link;    /* among the held ones, or those whose results are unconfirmed */
+    struct list beat;    /* among all, by `beat_at` */
+    struct list inquiry; /* among those about which the supervisor is to be asked */
+    usec_t beat_at;      /* when the engine is to hear of it */
+    usec_t delivered_at; /* by the engine, for the last time */
+    usec_t sent_at; /* when something about it was published last; 0 = before this connection */
+    enum flight_state state;
+    unsigned tries;  /* ids that earlier tries on this machine have used up */
+    bool wants_wait; /* held: its end is waited for; otherwise it is submitted */
+    bool recognised; /* the job was here already */
+    bool given_back; /* its cancellation was requested, for another machine to take it */
+    natsMsg *message;
+    struct troupe_result result;
+    char *problem; /* why it cannot be a job */
+    char *deaths;  /* what the supervisor knows of a dead job, as JSON */
+};
+
+struct flights {
+    struct index index;
+    struct list held, unconfirmed, beats;
+    unsigned n, n_here;
+    usec_t period; /* between two signs of life to the engine */
+};
+
+void flights_init(struct flights *flights);
+void flights_deinit(struct flights *flights);
+
+/* Takes over the message. Returns NULL without memory. */
+struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *message, usec_t now);
+/* Destroys the message, too. */
+void flight_free(struct flights *flights, struct flight *flight);
+
+struct flight *flight_find(const struct flights *flights, uint64_t sequence);
+
+static inline uint64_t flight_sequence(const struct flight *flight)
+{
+    return flight->entry.key;
+}
+
+void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state);
+
+/* The engine has delivered the message again: from now on that delivery counts. */
+void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now);
+
+/* Puts it behind all others. */
+void flight_beat_again(struct flights *flights, struct flight *flight, usec_t now);
+
+/* STREAM:SEQUENCE, or STREAM:SEQUENCE:N after N tries. */
+void flight_id(const struct flight *flight, const char *stream, char id[static TROUPE_ID_SIZE]);

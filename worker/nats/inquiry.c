@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/inquiry.h"
+
+#include <errno.h>
+
+#define RETRY_USEC USEC_PER_SEC
+
+void inquiry_init(struct inquiry *inquiry, struct flights *flights, const char *stream,
+                  inquiry_fn answered, void *userdata)
+{
+    *inquiry = (struct inquiry){
+        .flights = flights, .stream = stream, .answered = answered, .userdata = userdata};
+    list_init(&inquiry->waiting);
+}
+
+static void inquiry_disconnect(struct inquiry *inquiry)
+{
+    if (inquiry->query)
+        troupe_query_free(inquiry->query);
+    inquiry->query = NULL;
+}
+
+void inquiry_deinit(struct inquiry *inquiry)
+{
+    inquiry_disconnect(inquiry);
+}
+
+void inquiry_ask(struct inquiry *inquiry, struct flight *flight)
+{
+    if (!list_linked(&flight->inquiry) && inquiry->current != flight_sequence(flight))
+        list_push_back(&inquiry->waiting, &flight->inquiry);
+}
+
+static int inquiry_begin(struct inquiry *inquiry)
+{
+    struct flight *flight = list_entry(list_first(&inquiry->waiting), struct flight, inquiry);
+    char id[TROUPE_ID_SIZE];
+    int r;
+
+    flight_id(flight, inquiry->stream, id);
+    r = troupe_query_job(inquiry->query, id);
+    if (r < 0)
+        return r;
+    list_unlink(&flight->inquiry);
+    inquiry->current = flight_sequence(flight);
+    return 0;
+}
+
+/* The answer about the current flight has come, which may be gone meanwhile. */
+static void inquiry_tell(struct inquiry *inquiry, struct troupe_query *query)
+{
+    struct flight *flight = flight_find(inquiry->flights, inquiry->current);
+
+    inquiry->current = 0;
+    if (flight)
+        inquiry->answered(inquiry->userdata, flight, query);
+}
+
+/* Returns 0 when there is nothing to ask, or -errno: -EAGAIN when the answer has not come. */
+static int inquiry_go_on(struct inquiry *inquiry)
+{
+    for (;;) {
+        int r;
+
+        if (inquiry->current == 0 && list_empty(&inquiry->waiting))
+            return 0;
+        r = inquiry->current == 0 ? inquiry_begin(inquiry) : 0;
+        if (r == 0)
+            r = troupe_query_next(inquiry->query, 0);
+        if (r == 1) {
+            inquiry_tell(inquiry, inquiry->query);
+            r = troupe_query_next(inquiry->query, 0); /* the end, which came with the record */
+        } else if (r == -ESRCH) {
+            inquiry_tell(inquiry, NULL);
+            r = 0;
+        }
+        if (r < 0)
+            return r;
+    }
+}
+
+usec_t inquiry_process(struct inquiry *inquiry, usec_t now)
+{
+    struct flight *flight;
+    int r = 0;
+
+    if (!inquiry->query && list_empty(&inquiry->waiting))
+        return USEC_INFINITY;
+    if (!inquiry->query && now < inquiry->not_before)
+        return inquiry->not_before;
+    if (!inquiry->query)
+        r = troupe_query_new(&inquiry->query, NULL);
+    if (r == 0)
+        r = inquiry_go_on(inquiry);
+    if (r == 0 || r == -EAGAIN || r == -EINTR)
+        return USEC_INFINITY;
+    /* Asks it again over another connection. */
+    inquiry_disconnect(inquiry);
+    flight = flight_find(inquiry->flights, inquiry->current);
+    inquiry->current = 0;
+    if (flight)
+        inquiry_ask(inquiry, flight);
+    inquiry->not_before = now + RETRY_USEC;
+    return inquiry->not_before;
+}
+
+int inquiry_fd(const struct inquiry *inquiry)
+{
+    return inquiry->query ? troupe_query_fd(inquiry->query) : -1;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Asks the supervisor about jobs in flight, one at a time: whether it has them, and how they died.
+ */
+
+#include "shared/base/clock.h"
+#include "shared/base/list.h"
+#include "worker/nats/flight.h"
+#include "worker/troupe-query.h"
+
+/* `query` has a record of type Job; NULL = the supervisor knows no such job. May free the flight.
+ */
+typedef void (*inquiry_fn)(void *userdata, struct flight *flight, struct troupe_query *query);
+
+struct inquiry {
+    struct troupe_query *query; /* NULL = not connected */
+    struct flights *flights;
+    const char *stream;
+    inquiry_fn answered;
+    void *userdata;
+    struct list waiting; /* struct flight.inquiry */
+    uint64_t current;    /* number of the flight; 0 = none */
+    usec_t not_before;   /* of the next attempt to connect */
+};
+
+void inquiry_init(struct inquiry *inquiry, struct flights *flights, const char *stream,
+                  inquiry_fn answered, void *userdata);
+void inquiry_deinit(struct inquiry *inquiry);
+
+/* Idempotent. The answer follows from inquiry_process(). */
+void inquiry_ask(struct inquiry *inquiry, struct flight *flight);
+
+/* Goes on as far as possible without waiting. Returns when to call it again at the latest, though
+ * the descriptor is not readable. */
+usec_t inquiry_process(struct inquiry *inquiry, usec_t now);
+
+/* -1 = there is nothing to wait for. */
+int inquiry_fd(const struct inquiry *inquiry);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+
+/* troupe-nats: takes jobs from NATS JetStream, see troupe-nats(8). */
+
+#include "shared/base/log.h"
+#include "shared/base/standard.h"
+#include "worker/nats/bridge.h"
+#include "worker/nats/options.h"
+#include "worker/nats/setup.h"
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+/* Blocks the signals that end it, in the threads to come as well. Returns a descriptor or -errno.
+ */
+static int open_signals(void)
+{
+    sigset_t set;
+
+    (void)signal(SIGPIPE, SIG_IGN);
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGINT);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -errno;
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int wait_until(struct bridge *bridge, int signals, usec_t next)
+{
+    struct pollfd fds[] = {
+        {.fd = signals, .events = POLLIN},
+        {.fd = troupe_client_fd(bridge->client), .events = POLLIN},
+        {.fd = engine_fd(&bridge->engine), .events = POLLIN},
+        {.fd = inquiry_fd(&bridge->inquiry), .events = POLLIN},
+    };
+    const struct timespec left = usec_to_timespec(clock_left(next));
+    struct signalfd_siginfo ignored;
+
+    if (ppoll(fds, sizeof(fds) / sizeof(fds[0]), next == USEC_INFINITY ? NULL : &left, NULL) < 0)
+        return errno == EINTR ? 0 : -errno;
+    if (read(signals, &ignored, sizeof(ignored)) > 0)
+        bridge_stop(bridge);
+    return 0;
+}
+
+static int run(struct bridge *bridge, int signals)
+{
+    int r = 0;
+
+    (void)sd_notifyf(0, "READY=1\nSTATUS=Connects to NATS; group %s.", bridge->config->group);
+    while (r == 0) {
+        const usec_t next = bridge_process(bridge);
+
+        if (bridge->over)
+            return bridge->status;
+        r = wait_until(bridge, signals, next);
+    }
+    log_error("cannot wait: %s", strerror(-r));
+    return r;
+}
+
+static int serve(const struct config *config)
+{
+    struct bridge bridge;
+    int signals = open_signals(), r = signals;
+
+    if (r < 0) {
+        log_error("signals: %s", strerror(-r));
+        return r;
+    }
+    r = bridge_init(&bridge, config);
+    if (r == 0)
+        r = run(&bridge, signals);
+    if (bridge.connected)
+        engine_flush(&bridge.engine);
+    bridge_deinit(&bridge);
+    (void)close(signals);
+    return r;
+}
+
+int main(int argc, char *argv[])
+{
+    struct options options;
+    struct config config;
+    int r;
+
+    (void)standard_open();
+    log_init("troupe-nats", LOG_LEVEL_INFO);
+    r = options_parse(&options, argc, argv);
+    if (r != 0)
+        return r == OPTIONS_E_DONE ? EXIT_SUCCESS : OPTIONS_STATUS;
+    r = config_load(&config, options.config, options.group);
+    if (r == 0)
+        r = options.verb == OPTIONS_SETUP ? setup(&config) : serve(&config);
+    config_deinit(&config);
+    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

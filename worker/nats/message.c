@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/message.h"
+
+#include "shared/base/quantity.h"
+#include "shared/protocol/job-options.h"
+#include <errno.h>
+#include <string.h>
+
+/*
+ * The address for acknowledgements tells where a message stands (ADR-15 of
+ * nats-architecture-and-design): $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.…, 9 parts, or
+ * $JS.ACK.DOMAIN.ACCOUNT.STREAM.CONSUMER.DELIVERED.SEQUENCE.…, 11 parts or more.
+ */
+#define ACK_PREFIX        "$JS.ACK."
+#define ACK_PARTS_OLD     9u
+#define ACK_PARTS_NEW_MIN 11u
+#define SEQUENCE_OLD      5u
+#define SEQUENCE_NEW      7u
+
+static unsigned count_parts(const char *text)
+{
+    unsigned n = 1;
+
+    for (; *text != '\0'; text++)
+        n += *text == '.';
+    return n;
+}
+
+static const char *part(const char *text, unsigned number)
+{
+    while (number-- > 0)
+        text = strchr(text, '.') + 1;
+    return text;
+}
+
+int message_sequence(natsMsg *message, uint64_t *ret)
+{
+    const char *reply = natsMsg_GetReply(message), *end;
+    unsigned n;
+
+    if (!reply || strncmp(reply, ACK_PREFIX, strlen(ACK_PREFIX)) != 0)
+        return -EBADMSG;
+    n = count_parts(reply);
+    if (n != ACK_PARTS_OLD && n < ACK_PARTS_NEW_MIN)
+        return -EBADMSG;
+    if (quantity_parse_number(part(reply, n == ACK_PARTS_OLD ? SEQUENCE_OLD : SEQUENCE_NEW), ret,
+                              &end) < 0 ||
+        *end != '.' || *ret == 0)
+        return -EBADMSG;
+    return 0;
+}
+
+static const char *header(natsMsg *message, const char *name)
+{
+    const char *value;
+
+    return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : NULL;
+}
+
+static void set_key(natsMsg *message, const char *group, struct troupe_job_options *options)
+{
+    const char *key = header(message, MESSAGE_HEADER_KEY);
+    const char *subject = natsMsg_GetSubject(message);
+    const size_t skip = strlen(MESSAGE_SUBJECT) + strlen(group) + 1;
+
+    if (!key && strncmp(subject, MESSAGE_SUBJECT, strlen(MESSAGE_SUBJECT)) == 0 &&
+        strlen(subject) > skip)
+        key = subject + skip;
+    if (key) {
+        options->key = key;
+        options->key_size = strlen(key);
+    }
+}
+
+static const char *set_priority(natsMsg *message, struct troupe_job_options *options)
+{
+    const char *text = header(message, MESSAGE_HEADER_PRIORITY), *end;
+    uint64_t priority;
+
+    if (!text)
+        return NULL;
+    if (quantity_parse_number(text, &priority, &end) < 0 || *end != '\0' || priority > 63)
+        return MESSAGE_HEADER_PRIORITY ": no valid value; allowed: a number from 0 (first) to 63";
+    options->priority = (int)priority;
+    return NULL;
+}
+
+static const char *set_times(natsMsg *message, struct troupe_job_options *options)
+{
+    const char *delay = header(message, MESSAGE_HEADER_DELAY);
+    const char *timeout = header(message, MESSAGE_HEADER_TIMEOUT);
+
+    if (delay && (quantity_parse_time(delay, &options->delay_usec) < 0 ||
+                  options->delay_usec > JOB_DELAY_MAX))
+        return MESSAGE_HEADER_DELAY
+            ": no valid value; allowed: a time such as 500ms, 30s or 5min, at most 366 days";
+    if (timeout &&
+        (quantity_parse_time(timeout, &options->timeout_usec) < 0 || options->timeout_usec == 0))
+        return MESSAGE_HEADER_TIMEOUT
+            ": no valid value; allowed: a time such as 500ms, 30s or 5min, more than 0";
+    return NULL;
+}
+
+int message_options(natsMsg *message, const char *group, struct troupe_job_options *ret,
+                    const char **ret_problem)
+{
+    *ret = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
+    ret->keep_result = true;
+    set_key(message, group, ret);
+    *ret_problem = ret->key_size > 255 ? MESSAGE_HEADER_KEY ": more than 255 bytes" : NULL;
+    if (!*ret_problem)
+        *ret_problem = set_priority(message, ret);
+    if (!*ret_problem)
+        *ret_problem = set_times(message, ret);
+    return *ret_problem ? MESSAGE_E_BAD : 0;
+}

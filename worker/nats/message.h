@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* A message of a stream as a job: its id is STREAM:SEQUENCE, its key what follows jobs.GROUP. in
+ * the subject, or the header Troupe-Key. */
+
+#include "worker/troupe.h"
+#include <nats/nats.h>
+
+#define MESSAGE_SUBJECT "jobs."
+
+#define MESSAGE_HEADER_KEY      "Troupe-Key"
+#define MESSAGE_HEADER_PRIORITY "Troupe-Priority"
+#define MESSAGE_HEADER_DELAY    "Troupe-Delay"
+#define MESSAGE_HEADER_TIMEOUT  "Troupe-Timeout"
+
+enum {
+    _MESSAGE_E_SUCCESS,
+    MESSAGE_E_BAD, /* it can never be a job */
+};
+
+/* Finds the number of the message in its stream. Returns 0, or -EBADMSG if it is not one that
+ * JetStream has delivered. */
+int message_sequence(natsMsg *message, uint64_t *ret);
+
+/*
+ * Fills in what the sender has chosen; texts are borrowed from the message, and `id` stays unset.
+ * Returns 0, or MESSAGE_E_BAD with `*ret_problem`, which is static: what is wrong and what is
+ * allowed.
+ */
+int message_options(natsMsg *message, const char *group, struct troupe_job_options *ret,
+                    const char **ret_problem);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * What is published about a job that has ended: its result, for everybody who knows STREAM and
+ * SEQUENCE; and of one that is dead or was never possible, a dead letter with its payload and its
+ * death reports.
+ */
+
+#include "worker/nats/config.h"
+#include "worker/nats/engine.h"
+#include "worker/nats/flight.h"
+
+#define PUBLICATION_RESULT_SUBJECT "troupe.result."
+#define PUBLICATION_LETTER_SUBJECT "troupe.dead."
+
+/* The first characters of the tokens with which the engine confirms them; the number of the flight
+ * follows. */
+#define PUBLICATION_RESULT_TOKEN 'r'
+#define PUBLICATION_LETTER_TOKEN 'd'
+
+/* Each returns NULL without memory. */
+natsMsg *publication_result(const struct engine *engine, const struct config *config,
+                            const struct flight *flight);
+natsMsg *publication_letter(const struct engine *engine, const struct config *config,
+                            const struct flight *flight);
+
+/* Returns 0 if the answer says that it is stored, or was before; -EIO with `problem` filled in. */
+int publication_confirm(natsMsg *answer, char *problem, size_t size);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/puller.h"
+
+#include "shared/base/log.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPIRES       (20 * USEC_PER_SEC)
+#define SLACK         (2 * USEC_PER_SEC) /* for the way there and back */
+#define PAUSE_MIN     (USEC_PER_SEC / 4)
+#define PAUSE_MAX     (30 * USEC_PER_SEC)
+#define NSEC_PER_USEC UINT64_C(1000)
+
+/* Statuses of a pull request: its time is over. Every other one is an error. */
+#define STATUS_NO_MESSAGES "404"
+#define STATUS_EXPIRED     "408"
+
+void puller_init(struct puller *puller, struct engine *engine, const struct config *config)
+{
+    *puller = (struct puller){.engine = engine, .config = config};
+}
+
+void puller_reset(struct puller *puller)
+{
+    puller->open = 0;
+    puller->n_problems = 0;
+    puller->not_before = 0;
+}
+
+static int puller_send(struct puller *puller, uint64_t room)
+{
+    char subject[256], token[32], text[96];
+
+    (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT.%s.%s",
+                   puller->config->stream, puller->config->group);
+    (void)snprintf(token, sizeof(token), PULLER_TOKEN "%" PRIu64, ++puller->number);
+    (void)snprintf(text, sizeof(text), "{\"batch\":%" PRIu64 ",\"expires\":%" PRIu64 "}", room,
+                   EXPIRES * NSEC_PER_USEC);
+    return engine_request(puller->engine, subject, token, text);
+}
+
+static void puller_back_off(struct puller *puller, usec_t now)
+{
+    usec_t pause = PAUSE_MIN << (puller->n_problems < 8 ? puller->n_problems : 8);
+
+    puller->n_problems++;
+    puller_pause(puller, now + (pause < PAUSE_MAX ? pause : PAUSE_MAX));
+}
+
+usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
+{
+    if (puller->open > 0 && now >= puller->over_at)
+        puller->open = 0;
+    if (room == 0)
+        return USEC_INFINITY;
+    if (puller->open > 0)
+        return puller->over_at;
+    if (now < puller->not_before)
+        return puller->not_before;
+    if (puller_send(puller, room) < 0) {
+        puller_back_off(puller, now);
+        return puller->not_before;
+    }
+    puller->open = room;
+    puller->over_at = now + EXPIRES + SLACK;
+    return puller->over_at;
+}
+
+void puller_note_message(struct puller *puller)
+{
+    puller->n_problems = 0;
+    if (puller->open > 0)
+        puller->open--;
+}
+
+void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now)
+{
+    const char *status = "", *description = "";
+
+    if (strtoull(token + strlen(PULLER_TOKEN), NULL, 10) != puller->number)
+        return;
+    puller->open = 0;
+    (void)natsMsgHeader_Get(message, "Status", &status);
+    (void)natsMsgHeader_Get(message, "Description", &description);
+    if (strcmp(status, STATUS_NO_MESSAGES) == 0 || strcmp(status, STATUS_EXPIRED) == 0)
+        return;
+    if (puller->n_problems == 0)
+        log_warning("consumer %s of stream %s: %s %s", puller->config->group,
+                    puller->config->stream, status, description);
+    puller_back_off(puller, now);
+}
+
+void puller_pause(struct puller *puller, usec_t until)
+{
+    puller->not_before = until;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Asks JetStream for messages: one request at a time, for as many as there is room for. A request
+ * ends when that many have come, or after PULLER_EXPIRES. */
+
+#include "worker/nats/config.h"
+#include "worker/nats/engine.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Tokens begin with it; the number of the request follows. */
+#define PULLER_TOKEN ENGINE_MESSAGES
+
+struct puller {
+    struct engine *engine;
+    const struct config *config;
+    uint64_t number;     /* of the last request */
+    uint64_t open;       /* messages that it may still bring */
+    usec_t over_at;      /* when it has ended for certain */
+    usec_t not_before;   /* of the next; after an error */
+    unsigned n_problems; /* in a row */
+};
+
+void puller_init(struct puller *puller, struct engine *engine, const struct config *config);
+
+/* The connection is new: what was asked for before is forgotten. */
+void puller_reset(struct puller *puller);
+
+/* Asks for `room` messages if nothing is open. Returns when to call it again at the latest. */
+usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now);
+
+/* A message of the stream has come. */
+void puller_note_message(struct puller *puller);
+
+/* The answer with that token and status has come: the request is over. */
+void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now);
+
+/* Asks for nothing until then. */
+void puller_pause(struct puller *puller, usec_t until);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/setup.h"
+
+#include "shared/base/log.h"
+#include "worker/nats/engine.h"
+#include "worker/nats/message.h"
+#include "worker/nats/publication.h"
+#include <errno.h>
+#include <stdio.h>
+
+#define NSEC_PER_USEC INT64_C(1000)
+#define NSEC_PER_SEC  (INT64_C(1000) * 1000 * 1000)
+
+/* How long results and dead letters stay. */
+#define RESULTS_AGE (INT64_C(7) * 24 * 3600 * NSEC_PER_SEC)
+/* Within this time the stream of jobs drops messages with an id that it has seen. */
+#define DOUBLES_AGE (INT64_C(600) * NSEC_PER_SEC)
+
+/* Of all machines together. Each bounds its own by InFlight=, and the server needs a number. */
+#define ACK_PENDING_MAX 1000000
+
+#define WAIT_MS 5000
+
+static int report(const char *what, const char *name, natsStatus s)
+{
+    if (s == NATS_OK)
+        return 0;
+    log_error("%s %s: %s", what, name,
+              nats_GetLastError(NULL) ? nats_GetLastError(NULL) : natsStatus_GetText(s));
+    return -EIO;
+}
+
+static int add_stream(jsCtx *js, const struct config *config, const char *name,
+                      const char **subjects, int n_subjects, jsRetentionPolicy retention)
+{
+    jsStreamConfig stream;
+    jsErrCode code = 0;
+    natsStatus s;
+
+    (void)jsStreamConfig_Init(&stream);
+    stream.Name = name;
+    stream.Subjects = subjects;
+    stream.SubjectsLen = n_subjects;
+    stream.Retention = retention;
+    stream.Replicas = (int64_t)config->replicas;
+    stream.Duplicates = DOUBLES_AGE;
+    stream.MaxAge = retention == js_LimitsPolicy ? RESULTS_AGE : 0;
+    s = js_AddStream(NULL, js, &stream, NULL, &code);
+    if (code == JSStreamNameExistErr) {
+        log_info("stream %s exists, and is left as it is", name);
+        return 0;
+    }
+    return report("stream", name, s);
+}
+
+static int add_consumer(jsCtx *js, const struct config *config)
+{
+    jsConsumerConfig consumer;
+    jsConsumerInfo *info = NULL;
+    char filter[160];
+    natsStatus s;
+
+    if (js_GetConsumerInfo(&info, js, config->stream, config->group, NULL, NULL) == NATS_OK) {
+        jsConsumerInfo_Destroy(info);
+        log_info("consumer %s exists, and is left as it is", config->group);
+        return 0;
+    }
+    (void)snprintf(filter, sizeof(filter), MESSAGE_SUBJECT "%s.>", config->group);
+    (void)jsConsumerConfig_Init(&consumer);
+    consumer.Durable = config->group;
+    consumer.FilterSubject = filter;
+    consumer.AckPolicy = js_AckExplicit;
+    consumer.AckWait = (int64_t)config->ack_wait * NSEC_PER_USEC;
+    consumer.MaxDeliver = -1;
+    consumer.MaxAckPending = ACK_PENDING_MAX;
+    s = js_AddConsumer(NULL, js, config->stream, &consumer, NULL, NULL);
+    return report("consumer", config->group, s);
+}
+
+static int make_all(jsCtx *js, const struct config *config)
+{
+    const char *jobs[] = {MESSAGE_SUBJECT ">"};
+    const char *results[] = {PUBLICATION_RESULT_SUBJECT ">", PUBLICATION_LETTER_SUBJECT ">"};
+    int r = add_stream(js, config, config->stream, jobs, 1, js_WorkQueuePolicy);
+
+    if (r == 0)
+        r = add_stream(js, config, SETUP_RESULTS_STREAM, results, 2, js_LimitsPolicy);
+    return r == 0 ? add_consumer(js, config) : r;
+}
+
+int setup(const struct config *config)
+{
+    struct engine engine;
+    jsOptions options;
+    jsCtx *js = NULL;
+    int r;
+
+    r = engine_init(&engine, config);
+    if (r == 0 && !engine.connection)
+        r = -ENOTCONN;
+    (void)jsOptions_Init(&options);
+    options.Wait = WAIT_MS;
+    if (r == 0)
+        r = report("NATS", "JetStream", natsConnection_JetStream(&js, engine.connection, &options));
+    if (r == 0)
+        r = make_all(js, config);
+    jsCtx_Destroy(js);
+    engine_deinit(&engine);
+    return r;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Makes what troupe-nats needs in JetStream. */
+
+#include "worker/nats/config.h"
+
+/* The stream of results and dead letters. */
+#define SETUP_RESULTS_STREAM "TROUPE"
+
+/*
+ * Makes the stream of jobs, that of results, and the consumer of the group; leaves those alone that
+ * exist. Waits for the server. Returns 0, or -errno after it has logged what failed.
+ */
+int setup(const struct config *config);
