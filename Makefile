@@ -94,7 +94,7 @@ FUZZERS := $(wildcard tests/fuzz/fuzz-*.c)
 EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
 	$(notdir $(patsubst %/,%,$(sort $(dir $(wildcard worker/examples/*/*.c)))))
 
-MANUALS := $(call below,supervisor worker,*.[1-8])
+MANUALS := $(filter-out $(if $(NATS),,worker/nats/%),$(call below,supervisor worker,*.[1-8]))
 INTERFACES := $(wildcard supervisor/control/*.varlink)
 OURS := $(call below,shared supervisor worker tests,*.[ch])
 PRODUCT := $(filter-out tests/% $(if $(PYTHON_INCLUDE),,worker/python/%) $(if $(NATS),,worker/nats/%),$(filter %.c,$(OURS)))
@@ -536,7 +536,7 @@ COMPLETION := supervisor/ctl/complete
 install_all = $(foreach file,$(2),$(1):$(file):$(3)/$(notdir $(file:.in=)))
 INSTALLED = \
 	$(call install_all,755,$(BUILD)/trouped,$(SBINDIR)) \
-	$(call install_all,755,$(BUILD)/troupectl $(BUILD)/troupe-web,$(BINDIR)) \
+	$(call install_all,755,$(BUILD)/troupectl $(BUILD)/troupe-web $(if $(NATS),$(BUILD)/troupe-nats),$(BINDIR)) \
 	$(call install_all,755,$(BUILD)/trouped-supervisor $(BUILD)/troupe-exec $(EXAMPLE_PROGRAMS) units/after-upgrade,$(LIBEXECDIR)) \
 	$(call install_all,644,$(BUILD)/$(SONAME) $(BUILD)/libtroupe.a,$(LIBDIR)) \
 	$(call install_all,in,worker/troupe.pc.in,$(LIBDIR)/pkgconfig) \
@@ -582,7 +582,7 @@ uninstall:
 		'$(DESTDIR)$(PREFIX)/share/troupe/varlink' '$(DESTDIR)$(PREFIX)/share/troupe/monitoring' '$(DESTDIR)$(PREFIX)/share/troupe' 2>/dev/null || true
 
 deb-deps: deps
-	@.ci/deps build-essential debhelper dh-python dpkg-dev python3-dev systemd
+	@.ci/deps build-essential debhelper dh-python dpkg-dev libnats-dev python3-dev systemd
 
 # Debian packages of this tree. VERSION= gives them, and the programs, another version.
 deb: deb-deps

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 """troupe-nats: jobs from NATS JetStream, N1 to N8."""
 import json
+import os
+import shutil
 import signal
+import subprocess
+import tempfile
 import unittest
 
 import nats
@@ -281,6 +285,36 @@ class Engine(Case):
         self.assertEqual(s.bridge.process.wait(LIMIT), 1)
         self.assertIn("NATS refuses the connection", s.bridge.log())
         self.assertNotIn("sesame", s.bridge.log())
+
+    def test_it_runs_as_a_service_of_the_supervisor(self):
+        server = nats.Server(self).start()
+        s = self.supervisor({"actor": actor()})
+        nats.Bridge(self, s, server, "actor").setup()
+        s.write("nats.group", ini(
+            f"{nats.TROUPE_NATS} --config {s.path('nats.conf')} serve actor",
+            Group={"Type": "notify", "After": "actor", "Environment": f"TROUPE_SOCKET={s.socket_path}"}))
+        s.start()
+        s.wait_for(lambda: "Takes messages" in s.worker("nats/0").get("status", ""))
+        client = nats.Client(self, server)
+        results = client.subscribe("troupe.result.JOBS.*")
+        client.store("jobs.actor.any", "echo hello")
+        self.assertEqual(client.next(results).data, b"hello")
+        s.stop()
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is missing")
+    def test_N8_it_speaks_TLS_with_certificates_on_both_sides(self):
+        directory = tempfile.mkdtemp(prefix="troupe-nats-")
+        self.addCleanup(shutil.rmtree, directory)
+        key, certificate = os.path.join(directory, "key.pem"), os.path.join(directory, "cert.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-days", "2"],
+                       check=True, capture_output=True)
+        server = nats.Server(self, f'tls {{ cert_file: "{certificate}", key_file: "{key}", ca_file: "{certificate}", '
+                                   'verify: true }\n').start()
+        s = self.started({"actor": actor()})
+        bridge = nats.Bridge(self, s, server, "actor",
+                             f"CAFile={certificate}\nCertificateFile={certificate}\nKeyFile={key}\n").setup().start()
+        bridge.wait_told("Takes messages")
 
     def test_mistakes_in_the_configuration_are_reported_together(self):
         s = self.started({"actor": actor()})

@@ -38,7 +38,7 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
 {
     struct troupe_job_options options;
     char id[TROUPE_ID_SIZE];
-    int r = message_options(flight->message, bridge->config->group, &options, ret_problem);
+    int r = message_options(flight->message, &options, ret_problem);
 
     if (r != 0)
         return r;

@@ -57,15 +57,15 @@ static const char *header(natsMsg *message, const char *name)
     return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : NULL;
 }
 
-static void set_key(natsMsg *message, const char *group, struct troupe_job_options *options)
+static void set_key(natsMsg *message, struct troupe_job_options *options)
 {
-    const char *key = header(message, MESSAGE_HEADER_KEY);
+    const char *key = header(message, MESSAGE_HEADER_KEY), *dot;
     const char *subject = natsMsg_GetSubject(message);
-    const size_t skip = strlen(MESSAGE_SUBJECT) + strlen(group) + 1;
 
-    if (!key && strncmp(subject, MESSAGE_SUBJECT, strlen(MESSAGE_SUBJECT)) == 0 &&
-        strlen(subject) > skip)
-        key = subject + skip;
+    if (!key && strncmp(subject, MESSAGE_SUBJECT, strlen(MESSAGE_SUBJECT)) == 0) {
+        dot = strchr(subject + strlen(MESSAGE_SUBJECT), '.');
+        key = dot ? dot + 1 : NULL;
+    }
     if (key) {
         options->key = key;
         options->key_size = strlen(key);
@@ -101,12 +101,11 @@ static const char *set_times(natsMsg *message, struct troupe_job_options *option
     return NULL;
 }
 
-int message_options(natsMsg *message, const char *group, struct troupe_job_options *ret,
-                    const char **ret_problem)
+int message_options(natsMsg *message, struct troupe_job_options *ret, const char **ret_problem)
 {
     *ret = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
     ret->keep_result = true;
-    set_key(message, group, ret);
+    set_key(message, ret);
     *ret_problem = ret->key_size > 255 ? MESSAGE_HEADER_KEY ": more than 255 bytes" : NULL;
     if (!*ret_problem)
         *ret_problem = set_priority(message, ret);

@@ -28,5 +28,4 @@ int message_sequence(natsMsg *message, uint64_t *ret);
  * Returns 0, or MESSAGE_E_BAD with `*ret_problem`, which is static: what is wrong and what is
  * allowed.
  */
-int message_options(natsMsg *message, const char *group, struct troupe_job_options *ret,
-                    const char **ret_problem);
+int message_options(natsMsg *message, struct troupe_job_options *ret, const char **ret_problem);
