@@ -189,11 +189,30 @@ class Life(Case):
         self.assertEqual(self.result(s)[2], "done")
         self.wait_empty(s)
 
-    def two(self):
-        """Two machines with one engine."""
-        first = self.bridged()
+    def test_N5_what_a_dead_machine_had_is_done_by_another(self):
+        first = self.bridged(configuration="AckWaitSec=1s\n")
+        bell = Bell(first, "bell")
+        first.client.store("jobs.actor.any", f"wait {bell.path}\npid")
+        first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, "JOBS:1", "running")
+        self.wait_state(first, "JOBS:2", "queued")
         second = self.bridged(server=first.nats)
-        return first, second
+        first.bridge.end(signal.SIGKILL)
+        first.kill()
+        bell.ring()
+        pid = second.worker("actor/0")["pid"]
+        self.assertEqual(sorted((number, int(data)) for number, _, data in (self.result(second), self.result(second))),
+                         [(1, pid), (2, pid)])
+        self.wait_empty(second)
+
+    def test_N5_a_job_that_waits_too_long_is_given_back(self):
+        first = self.bridged(configuration="AckWaitSec=1s\nGiveBackSec=1s\n")
+        first.call("Pause", target="actor")
+        first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, "JOBS:1", "queued")
+        second = self.bridged(server=first.nats)
+        self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
+        self.wait_empty(second)
 
     def test_N5_a_machine_that_stops_gives_back_what_has_not_begun(self):
         first = self.bridged()
@@ -294,7 +313,7 @@ class Engine(Case):
             f"{nats.TROUPE_NATS} --config {s.path('nats.conf')} serve actor",
             Group={"Type": "notify", "After": "actor", "Environment": f"TROUPE_SOCKET={s.socket_path}"}))
         s.start()
-        s.wait_for(lambda: "Takes messages" in s.worker("nats/0").get("status", ""))
+        s.until(lambda: "Takes messages" in s.worker("nats/0").get("status", ""))
         client = nats.Client(self, server)
         results = client.subscribe("troupe.result.JOBS.*")
         client.store("jobs.actor.any", "echo hello")

@@ -72,8 +72,8 @@ usec_t bridge_process(struct bridge *bridge)
 
     bridge_take_messages(bridge, now);
     bridge_take_results(bridge, now);
-    next = inquiry_process(&bridge->inquiry, now);
-    next = earlier(next, bridge_beat(bridge, now));
+    next = bridge_beat(bridge, now);
+    next = earlier(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     bridge_serve_held(bridge, now);
     next = earlier(next, bridge_serve_unconfirmed(bridge, now));
     next = earlier(next, puller_ask(&bridge->puller, room(bridge), now));

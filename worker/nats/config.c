@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "STREAM:SEQUENCE" and a suffix must fit into the id of a job. */
-#define STREAM_MAX 36u
+/* "STREAM:SEQUENCE:TRY" must fit into the id of a job, TROUPE_ID_MAX. */
+#define STREAM_MAX 32u
 
 #define IN_FLIGHT_MAX 65536u
 #define REPLICAS_MAX  5u
@@ -68,7 +68,7 @@ static const struct key keys[] = {
      .offset = offsetof(struct config, stream),
      .kind = KIND_TEXT,
      .fallback = "JOBS",
-     .allowed = "1 to 36 characters of A-Z a-z 0-9 _ -, not beginning with -"},
+     .allowed = "1 to 32 characters of A-Z a-z 0-9 _ -, not beginning with -"},
     {.name = "InFlight",
      .offset = offsetof(struct config, in_flight),
      .kind = KIND_NUMBER,
@@ -271,7 +271,7 @@ static bool is_token(const char *text, size_t max)
 static int check(const struct config *config)
 {
     if (!is_token(config->stream, STREAM_MAX)) {
-        log_error("Stream=%s: no valid value; allowed: 1 to 36 characters of A-Z a-z 0-9 _ -, not "
+        log_error("Stream=%s: no valid value; allowed: 1 to 32 characters of A-Z a-z 0-9 _ -, not "
                   "beginning with -",
                   config->stream);
         return -EINVAL;
