@@ -81,6 +81,7 @@ struct config_strings {
 struct config_draft;
 struct sandbox;
 struct sandbox_files;
+struct sandbox_network;
 
 struct config_group {
     char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
@@ -183,10 +184,12 @@ struct config_group {
     struct config_strings read_only_paths;     /* with "-" in front: may be missing */
     struct config_strings read_write_paths, inaccessible_paths;
     bool private_tmp;
+    bool private_network;
 
     /* Set by config_resolve(). */
     struct sandbox *sandbox;             /* NULL = none */
     struct sandbox_files *sandbox_files; /* NULL = all; its paths are those above */
+    struct sandbox_network *network;     /* NULL = the supervisor's */
     gid_t *groups;                       /* supplementary ones of `user` */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of `user` */

@@ -24,6 +24,11 @@ static void write_keys(FILE *file, const struct config_group *config,
     }
 }
 
+static bool is_confined(const struct config_group *config)
+{
+    return config->sandbox || config->sandbox_files || config->network;
+}
+
 void report_sandbox(struct reply *reply, const struct group *group)
 {
     _cleanup_free_ char *keys = NULL;
@@ -31,8 +36,7 @@ void report_sandbox(struct reply *reply, const struct group *group)
     size_t size;
     FILE *file;
 
-    if ((!group->config->sandbox && !group->config->sandbox_files) ||
-        config_defaults(&defaults, group->name) < 0)
+    if (!is_confined(group->config) || config_defaults(&defaults, group->name) < 0)
         return;
     file = open_memstream(&keys, &size);
     if (file) {

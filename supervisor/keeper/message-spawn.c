@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPAWN: a request for a process. */
+#include "shared/base/cleanup.h"
 #include "supervisor/keeper/message-private.h"
 #include <errno.h>
 #include <string.h>
@@ -22,11 +23,14 @@ static size_t put_strings(struct message *message, char *const *strings, size_t 
 
 static void put_descriptors(struct message *message, const struct spawn_options *options)
 {
-    const bool has_cgroup = options->cgroup_fd >= 0;
+    const bool has_cgroup = options->cgroup_fd >= 0, has_network = options->network;
     message_put_fd(message, options->report_fd);
     PUT(message, has_cgroup);
     if (has_cgroup)
         message_put_fd(message, options->cgroup_fd);
+    PUT(message, has_network);
+    for (size_t i = 0; has_network && i < ELEMENTS(options->network->storage); i++)
+        message_put_fd(message, options->network->storage[i]);
     message_put_count(message, options->n_fds, SPAWN_FDS_MAX);
     for (size_t i = 0; i < options->n_fds && message->error == 0; i++) {
         message_put_fd(message, options->fds[i].fd);
@@ -112,11 +116,22 @@ static size_t take_strings(struct message *message, char **strings, size_t max)
     return n;
 }
 
+static const struct sandbox_network *take_network(struct message *message, size_t *i,
+                                                  struct sandbox_network *ret)
+{
+    if (!message_take_bool(message))
+        return NULL;
+    for (size_t end = 0; end < ELEMENTS(ret->storage); end++)
+        ret->storage[end] = message_take_fd(message, i);
+    return ret;
+}
+
 static void take_descriptors(struct message *message, struct message_spawn *ret)
 {
     size_t i = 0;
     ret->options.report_fd = message_take_fd(message, &i);
     ret->options.cgroup_fd = message_take_bool(message) ? message_take_fd(message, &i) : -1;
+    ret->options.network = take_network(message, &i, &ret->network);
     ret->options.fds = ret->fds;
     ret->options.n_fds = message_take_count(message, SPAWN_FDS_MAX);
     for (size_t at = 0; at < ret->options.n_fds; at++) {

@@ -36,7 +36,7 @@
 #define MESSAGE_VERSION 3
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
-#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 2)
+#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 4)
 #define MESSAGE_STRINGS_MAX 8192 /* arguments and variables together */
 
 #define HOLD_BYTES_MAX 512
@@ -122,6 +122,7 @@ struct message_spawn {
     gid_t groups[SPAWN_GROUPS_MAX];
     struct sandbox sandbox;
     struct sandbox_files files;
+    struct sandbox_network network;
     char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, each with its NULL */
 };
 

@@ -71,6 +71,13 @@ static void join_cgroup(const struct spawn_child *child)
         fail(child, SPAWN_CGROUP, error);
 }
 
+static void set_up_network(const struct spawn_child *child)
+{
+    int r = child->options->network ? sandbox_network_join(child->options->network) : 0;
+    if (r < 0)
+        fail(child, SPAWN_NETWORK, -r);
+}
+
 static void set_up_scheduling(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -218,6 +225,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     child->report_fd = options->report_fd;
     leave_terminal_and_group(child);
     join_cgroup(child);
+    set_up_network(child);
     set_up_descriptors(child);
     set_up_scheduling(child);
     set_up_files(child);

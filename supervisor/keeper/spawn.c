@@ -26,6 +26,7 @@ const char *spawn_step_to_string(enum spawn_step step)
         [SPAWN_OOM_SCORE] = "oom-score-adjust",
         [SPAWN_NICE] = "nice",
         [SPAWN_DEV_NULL] = "open /dev/null",
+        [SPAWN_NETWORK] = "network namespace",
         [SPAWN_DESCRIPTORS] = "descriptors",
         [SPAWN_FILES] = "mount namespace",
         [SPAWN_RLIMIT] = "rlimit",

@@ -12,6 +12,7 @@
  */
 
 #include "supervisor/keeper/sandbox-files.h"
+#include "supervisor/keeper/sandbox-network.h"
 #include "supervisor/keeper/sandbox.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -58,8 +59,9 @@ struct spawn_options {
     gid_t gid;
     const gid_t *groups; /* supplementary */
     size_t n_groups;
-    const struct sandbox *sandbox;     /* NULL = none */
-    const struct sandbox_files *files; /* NULL = sees all there is */
+    const struct sandbox *sandbox;         /* NULL = none */
+    const struct sandbox_files *files;     /* NULL = sees all there is */
+    const struct sandbox_network *network; /* NULL = that of the parent */
     bool set_nice;
     int nice;
     bool set_oom_score_adjust;
@@ -74,6 +76,7 @@ enum spawn_step {
     SPAWN_OOM_SCORE,
     SPAWN_NICE,
     SPAWN_DEV_NULL,
+    SPAWN_NETWORK,
     SPAWN_DESCRIPTORS,
     SPAWN_FILES,
     SPAWN_RLIMIT,

@@ -128,6 +128,7 @@ static int process_request(struct process *process, const struct process_options
         .n_groups = options->n_groups,
         .sandbox = config->sandbox,
         .files = config->sandbox_files,
+        .network = config->network,
         .set_nice = config->nice_set,
         .nice = config->nice,
         .set_oom_score_adjust = config->oom_score_adjust_set,

@@ -14,8 +14,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/perf_event.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -26,6 +29,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -271,6 +275,38 @@ static int change_mode(const char *path)
     return stat(path, &status) < 0 ? errno : error_of(chmod(path, status.st_mode & 07777));
 }
 
+/* That of the test, which listens at "troupe-probe". */
+static int abstract_socket(void)
+{
+    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "\0troupe-probe"};
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    return fd < 0 ? errno
+                  : error_of(connect(fd, (const struct sockaddr *)&address,
+                                     offsetof(struct sockaddr_un, sun_path) + 13));
+}
+
+/* Connects a socket, which sends nothing. */
+static int loopback(void)
+{
+    const struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons(9), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+    return fd < 0 ? errno
+                  : error_of(connect(fd, (const struct sockaddr *)&address, sizeof(address)));
+}
+
+static int other_interface(void)
+{
+    struct if_nameindex *interfaces = if_nameindex();
+    int n = 0;
+
+    while (interfaces && interfaces[n].if_index != 0)
+        n++;
+    return n > 1 ? 0 : ENODEV;
+}
+
 static const struct {
     const char *name;
     int (*attempt)(const char *path);
@@ -288,6 +324,9 @@ static const struct {
     {"inet6-socket", inet6_socket},
     {"netlink-socket", netlink_socket},
     {"packet-socket", packet_socket},
+    {"abstract-socket", abstract_socket},
+    {"loopback", loopback},
+    {"other-interface", other_interface},
     {"user-namespace", user_namespace},
     {"mount-namespace", mount_namespace},
     {"net-namespace", net_namespace},

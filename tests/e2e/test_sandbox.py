@@ -2,6 +2,7 @@
 """[Sandbox]: what a confined worker cannot do, and that it can do its work."""
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -123,6 +124,22 @@ class Files(TestCase):
             file.write("x")
         os.rename(f"{self.top}/new", f"{self.top}/open/file")
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
+
+    def test_a_group_has_a_network_of_its_own(self):
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind("\0troupe-probe")
+            listener.listen(100)
+            command = f"{PROBE} abstract-socket loopback other-interface"
+            show = f"{TROUPE_EXEC} -- readlink /proc/self/ns/net"
+            private = {"PrivateNetwork": "yes"}
+            s = self.started({"open": ini(command), "own": ini(command, Sandbox=private),
+                              "a": ini(show, Pool={"MaxJobs": 1}, Sandbox=private), "b": ini(show, Sandbox=private)})
+            self.assertEqual(results(s.do("own")),
+                             {"abstract-socket": "ECONNREFUSED", "loopback": "ok", "other-interface": "ENODEV"})
+            self.assertEqual(results(s.do("open"))["abstract-socket"], "ok")
+            first, second = s.do("a")["result"], s.do("a")["result"]
+            self.assertEqual(first, second)
+            self.assertNotIn(first, (s.do("b")["result"], text(os.readlink("/proc/self/ns/net") + "\n")))
 
     def test_a_path_that_is_missing_is_named(self):
         s = self.started({"g": ini(ACTOR, Restart={"Restart": "no"}, Sandbox={"ReadOnlyPaths": "/nowhere"})})

@@ -194,6 +194,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_SANDBOX("ReadWritePaths", PATHS, read_write_paths), PLACES},
     {IN_SANDBOX("InaccessiblePaths", PATHS, inaccessible_paths), PLACES},
     {IN_SANDBOX("PrivateTmp", BOOL, private_tmp), DEFAULT("no"), .allowed = "no, yes"},
+    {IN_SANDBOX("PrivateNetwork", BOOL, private_network), DEFAULT("no"), .allowed = "no, yes"},
 };
 
 static const struct config_key DAEMON_KEYS[] = {

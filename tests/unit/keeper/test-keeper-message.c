@@ -42,6 +42,8 @@ static const struct sandbox_files FILES = {
     .paths = {{SANDBOX_READ_ONLY, false, "/"}, {SANDBOX_READ_WRITE, true, "/srv/data"}},
 };
 
+static const struct sandbox_network NETWORK = {{1, 2}};
+
 static const struct spawn_options OPTIONS = {
     .argv = argv,
     .environment = environment,
@@ -59,6 +61,7 @@ static const struct spawn_options OPTIONS = {
     .n_groups = 3,
     .sandbox = &SANDBOX,
     .files = &FILES,
+    .network = &NETWORK,
     .set_nice = true,
     .nice = -5,
     .set_oom_score_adjust = true,
@@ -88,7 +91,9 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert_uint_eq(options->n_fds, 2);
     ck_assert_int_eq(options->fds[0].number, 7);
     ck_assert_int_eq(options->fds[1].number, 3);
-    ck_assert_uint_eq(in.n_fds, 4);
+    ck_assert_uint_eq(in.n_fds, 6);
+    ck_assert_int_eq(options->network->storage[0], in.fds[2]);
+    ck_assert_int_eq(options->network->storage[1], in.fds[3]);
     for (size_t i = 0; i < in.n_fds; i++)
         ck_assert_int_eq(fcntl(in.fds[i], F_GETFD), FD_CLOEXEC);
     ck_assert_int_eq(options->rlimits[0].resource, RLIMIT_CORE);
