@@ -108,6 +108,26 @@ class Extension(troupe_python.TestCase):
         self.assertEqual(ended, {n: b"%d" % n for n in range(2000)})
         self.assertIsNone(low.next(0))
 
+    def test_results_that_are_there_are_collected_together(self):
+        low = self.set_up()
+        results = []
+        for number in range(3):
+            low.submit(self.group, b"echo %d" % number, number)
+        low.submit(self.group, b"spin", 3, timeout=e2e.LIMIT)
+        low.flush()
+        self.supervisor_.until(lambda: self.supervisor_.worker("low/0").get("published"))
+        self.assertEqual(low.collect(results.append, 2, e2e.LIMIT), 2)
+        self.assertEqual(low.collect(results.append, 1000, e2e.LIMIT), 1)
+        self.assertEqual([(result.cookie, result.data) for result in results], [(0, b"0"), (1, b"1"), (2, b"2")])
+        self.assertEqual(low.collect(results.append, 1000, 0), 0)
+
+    def test_what_a_collection_raises_ends_it(self):
+        low = self.set_up()
+        low.submit(self.group, b"echo on", 1)
+        with self.assertRaises(ZeroDivisionError):
+            low.collect(lambda result: result.cookie / 0, 1, e2e.LIMIT)
+        self.assertEqual(self.do("echo on").data, b"on")
+
     def test_results_of_others_are_kept_while_one_is_awaited(self):
         low = self.set_up()
         for n in range(3):

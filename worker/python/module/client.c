@@ -274,6 +274,40 @@ static PyObject *next(struct client *self, PyObject *args)
     return result;
 }
 
+/* Returns how many results were taken: at most `most`, and all that are there once one is. */
+static Py_ssize_t receive_all(struct client *self, PyObject *put, Py_ssize_t most, uint64_t timeout)
+{
+    Py_ssize_t n = 0;
+
+    while (n < most) {
+        PyObject *returned, *result = receive(self, n == 0 ? timeout : 0);
+
+        if (!result)
+            break;
+        returned = PyObject_CallFunctionObjArgs(put, result, NULL);
+        Py_DECREF(result);
+        if (!returned)
+            break;
+        Py_DECREF(returned);
+        n++;
+    }
+    return PyErr_Occurred() ? -1 : n;
+}
+
+static PyObject *collect(struct client *self, PyObject *args)
+{
+    uint64_t timeout;
+    PyObject *put;
+    Py_ssize_t most, n;
+
+    if (!PyArg_ParseTuple(args, "OnO&:collect", &put, &most, moment_or_never, &timeout) ||
+        !gate_enter(&self->gate))
+        return NULL;
+    n = receive_all(self, put, most, timeout);
+    gate_leave(&self->gate);
+    return n < 0 ? NULL : PyLong_FromSsize_t(n);
+}
+
 static PyObject *flush(struct client *self, PyObject *unused)
 {
     (void)unused;
@@ -387,6 +421,10 @@ static PyMethodDef METHODS[] = {
     {"flush", METHOD(flush), METH_NOARGS, "flush(): shows submissions to the supervisor now."},
     {"next", METHOD(next), METH_VARARGS,
      "next(timeout=None): the next Result. None: nothing within that time, wake(), or a signal."},
+    {"collect", METHOD(collect), METH_VARARGS,
+     "collect(put, most, timeout): waits as next() does, and calls put(result) for each result "
+     "that "
+     "is there. Returns how many."},
     {"cancel", METHOD(cancel), METH_VARARGS, "cancel(id): requests the cancellation of a job."},
     {"abandon", METHOD(abandon), METH_VARARGS,
      "abandon(id): the same without waiting for the answer. BlockingIOError: the ring is full."},
