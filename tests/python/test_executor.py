@@ -349,6 +349,24 @@ class Threads(TestCase):
                         assert executor.submit(abs, -1).result() == 1
             """)
 
+    def test_the_background_thread_leaves_short_tasks_to_the_thread_that_waits(self):
+        """However long one takes here."""
+        self.program("""
+            main:
+                module = sys.modules["troupe.executor.dispatcher"]
+                module.PATIENCE, turn, turns = 1, module.Dispatcher.turn, collections.Counter()
+
+                def count(self, use):
+                    turns[threading.current_thread().name] += 1
+                    turn(self, use)
+
+                module.Dispatcher.turn = count
+                with Executor(1) as executor:
+                    for number in range(1000):
+                        assert executor.submit(abs, number).result() == number
+                    assert turns["troupe-executor"] < 100, turns
+            """)
+
     def test_ends_that_no_thread_waits_for_are_noticed(self):
         """Whatever came before: threads that waited, or a time in which nothing happened."""
         self.program("""

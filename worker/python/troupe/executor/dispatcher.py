@@ -4,65 +4,28 @@
 Any thread may do this, one at a time: the one that submits, the one that waits for a result, and, when neither is there,
 a background thread that sleeps until the supervisor has something to say. So a short task wakes no thread but its own.
 
-To have the background thread told costs system calls on both sides. While threads wait for results anyway, tasks are sent
-without that, and the background thread looks now and then whether somebody has been forgotten.
+The background thread needs Python's lock for each thing that it does, which the other threads then do not have. So while
+threads come for results anyway, the supervisor tells it nothing, and it only looks now and then whether they still come.
 """
 import collections
-import concurrent.futures
-import contextlib
-import errno
-import itertools
 import os
 import select
-import socket
 import threading
 import weakref
 from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from typing import Any, Protocol
 
 from troupe._troupe import Client, Result
-from troupe.executor.tasks import TIRED, UNFIT, WorkerDied, loads
+from troupe.executor import ends
+from troupe.executor.bell import Bell
+from troupe.executor.future import PATIENCE, Future
+from troupe.executor.traffic import Traffic
 
-PATIENCE = 0.001  # seconds for which a thread that waits for a result does the work of the background thread
-WINDOW_MAX = 1024  # tasks given to the supervisor, which the executor can no longer cancel
-RETRY_SEC = 0.001
 FULL_MS = 10  # until the next try when the ring is full
-# A task that several workers in a row were given when they had done their last one counts as tried. It has not begun.
-TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
-LOOK_MS, LOOKS = 1, 20  # between looks, and how many after the last thread that has waited
-
-
-class Future(concurrent.futures.Future[Any]):
-    """Waits like any other, and for a moment works for its executor itself."""
-
-    def __init__(self, dispatcher: "Dispatcher") -> None:
-        super().__init__()
-        self.dispatcher = dispatcher
-
-    def result(self, timeout: float | None = None) -> Any:
-        if self._state != "FINISHED" and (timeout is None or timeout >= PATIENCE):  # type: ignore[attr-defined]
-            self.dispatcher.attend(self)
-        return super().result(timeout)
-
-    def _invoke_callbacks(self) -> None:
-        """Callbacks may want locks that the thread which happens to be here holds: the background thread runs them."""
-        if self.cancelled():
-            super()._invoke_callbacks()  # type: ignore[misc]
-        elif self._done_callbacks:  # type: ignore[attr-defined]
-            self.dispatcher.call_back(super()._invoke_callbacks)  # type: ignore[misc]
-
-
-Task = tuple[int, Future, bytes, int]  # cookie, its end, pickle, how often workers were tired of it
+LOOK_MS = 1  # between looks
+CROWD = 32  # tasks that wait, before a thread that adds more sees whether others have ended
 
 dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
-
-
-def broken_by(error: BaseException) -> BrokenProcessPool:
-    broken = BrokenProcessPool(f"the executor cannot go on: {error}")
-    broken.__cause__ = error
-    return broken
 
 
 class Place(Protocol):
@@ -79,49 +42,34 @@ class Dispatcher:
     interpreter_ends = False
 
     def __init__(self, place: Place, size: int, retries: int) -> None:
-        self.place, self.retries = place, retries
-        self.gate = threading.Lock()  # of `closing` and additions to `waiting`
+        self.place, self.traffic = place, Traffic(size, retries)
+        self.gate = threading.Lock()  # of `closing` and additions to the tasks that wait
         self.using = threading.Lock()  # of the client
         self.settling = threading.Lock()
-        self.cookies = itertools.count(1)
-        self.waiting: collections.deque[Task] = collections.deque()
-        self.running: dict[int, Task] = {}
-        self.arrived: collections.deque[Result] = collections.deque()
         self.callbacks: collections.deque[Any] = collections.deque()
-        self.window = self.window_min = size + 1
         self.client: Client | None = None
-        self.attended = self.closing = False
-        self.bell: socket.socket | None = None
-        self.looks = 0  # that are left; 0 = the background thread is told of every end
+        self.attended = False  # by a thread that waits with the client locked
+        self.visits = 0  # of threads that wait for results
+        self.looking = False  # the background thread looks at the visits, and sees to a client that is not armed
+        self.closing = False
+        self.bell: Bell | None = None
         self.broken: BaseException | None = None
         self.thread: threading.Thread | None = None
 
     # ---- any thread ----
 
-    def __del__(self) -> None:
-        if self.bell is not None:
-            self.bell.close()
-            self.ear.close()
-
-    def hang_bell(self) -> None:
-        """The background thread hears it with `ear`."""
-        bell, self.ear = socket.socketpair()
-        bell.setblocking(False)
-        self.ear.setblocking(False)
-        self.bell = bell
-
     def begin(self) -> None:
         """Before each task, with the gate locked. The first one starts everything, while __main__ is still complete."""
         if self.broken is not None:
-            raise broken_by(self.broken)
+            raise ends.broken_by(self.broken)
         if self.closing:
             raise RuntimeError("cannot schedule new futures after " +
                                ("interpreter shutdown" if Dispatcher.interpreter_ends else "shutdown"))
         if self.thread is None:
-            self.hang_bell()
+            self.bell = Bell()
             self.place.start()
             dispatchers.add(self)
-            self.thread = threading.Thread(target=self.run, name="troupe-executor")
+            self.thread = threading.Thread(target=self.run, args=(self.bell,), name="troupe-executor")
             try:
                 self.thread.start()
             except (RuntimeError, MemoryError):
@@ -130,14 +78,26 @@ class Dispatcher:
                 raise
 
     def submit(self, future: Future, packed: bytes) -> None:
+        traffic = self.traffic
         with self.gate:
-            self.begin()
-            self.waiting.append((next(self.cookies), future, packed, 0))
-        client = self.client
-        if client is not None and self.flying() < self.window:
-            if self.attended:
-                client.wake()  # whoever waits for a result lets go
+            if self.thread is None or self.closing or self.broken is not None:
+                self.begin()
+            traffic.add(future, packed)
+        if self.client is None:
+            return
+        if traffic.flying() >= traffic.window:
+            if len(traffic.waiting) % CROWD == 0 and not self.attended:
+                self.turn(self.refill)
+        elif self.attended:
+            self.pass_on()
+        else:
             self.turn(self.hand_over)
+
+    def pass_on(self) -> None:
+        """The thread that attends sends what waits. If it has just ceased to, it sees that before it goes."""
+        client = self.client
+        if client is not None:
+            client.wake()
 
     def refuse(self, future: Future, error: BaseException) -> None:
         with self.gate:
@@ -147,13 +107,14 @@ class Dispatcher:
     def close(self) -> None:
         """No task follows. Takes no lock: the garbage collector may call it anywhere."""
         self.closing = True
-        self.wake()
+        self.ring()
 
     def cancel(self) -> None:
         """What has not been sent, nor would have been if workers had been there."""
-        for _, future, _, _ in list(self.waiting)[max(self.window - self.flying(), 0):]:
+        traffic = self.traffic
+        for _, future, _, _ in list(traffic.waiting)[max(traffic.window - traffic.flying(), 0):]:
             future.cancel()
-        self.wake()
+        self.ring()
 
     def join(self) -> None:
         if self.thread is not None:
@@ -163,37 +124,48 @@ class Dispatcher:
         """In a child of fork(). Nothing of the parent's is touched."""
         self.gate, self.using, self.settling = threading.Lock(), threading.Lock(), threading.Lock()
         self.client = self.thread = None
-        self.__del__()  # the bell is the parent's
-        self.hang_bell()
+        if self.bell is not None:
+            self.bell.close()  # the copy of the parent's
+        self.bell = Bell()
         self.broken = RuntimeError("it belongs to the process that this one was forked from")
-        self.waiting.clear()
-        self.running.clear()
+        self.traffic.waiting.clear()
+        self.traffic.running.clear()
         self.place.abandon()
 
-    def flying(self) -> int:
-        return len(self.running) - len(self.arrived)
-
-    def wake(self) -> None:
-        """The background thread. Not by the client: that tells a descriptor only between process() and next()."""
+    def ring(self) -> None:
+        """Wakes the background thread. Not by the client: that tells a descriptor only between process() and next()."""
         if self.bell is not None:
-            with contextlib.suppress(BlockingIOError):
-                self.bell.send(b"\0")
+            self.bell.ring()
 
     def attend(self, future: Future) -> None:
-        """Waits a moment for the end of a task. Not when others wait to be sent, which takes longer than that."""
+        """Waits for the end of a task, as long as others end."""
         came = True
-        while came and not self.waiting and not future.done() and not self.using.locked():
+        while came and not future.is_over() and not self.attended:
             with self.using:
                 try:
                     self.attended = True
-                    came = self.attempt(self.take_one)
+                    came = self.attempt(self.wait_for_ends)
                 finally:
                     self.attended = False
-                if came:
-                    asleep, self.looks = self.looks == 0, LOOKS
-                    if asleep:
-                        self.wake()  # the background thread, to look
             self.settle()
+        if self.traffic.may_send() and not self.attended:  # added by a thread that has seen this one attend
+            self.turn(self.hand_over)
+
+    def wait_for_ends(self, client: Client) -> bool:
+        traffic = self.traffic
+        if traffic.may_send():
+            traffic.send(client)
+        if traffic.flying() == 0:  # another thread is about to settle
+            return False
+        came = traffic.receive(client, PATIENCE)
+        self.visits += 1
+        if not came:
+            self.looking = False
+            traffic.arm(client)
+        elif traffic.flying() > 0 and not self.looking:
+            self.looking = True
+            self.ring()
+        return came
 
     def turn(self, use: Callable[[Client], bool]) -> None:
         with self.using:
@@ -201,11 +173,14 @@ class Dispatcher:
         self.settle()
 
     def hand_over(self, client: Client) -> bool:
-        if self.looks == 0:
-            return self.exchange(client)
-        self.send(client)
-        client.flush()
+        """Sends, and sees to it that somebody notices the ends."""
+        self.traffic.send(client)
+        if not self.looking and not self.traffic.armed:
+            self.traffic.arm(client)
         return True
+
+    def refill(self, client: Client) -> bool:
+        return self.traffic.receive(client, 0) and self.hand_over(client)
 
     def attempt(self, use: Callable[[Client], bool]) -> bool:
         try:
@@ -214,172 +189,123 @@ class Dispatcher:
             self.fail(error)
             return False
         except BaseException:  # Ctrl-C: the background thread goes on
-            self.wake()
+            self.ring()
             raise
-
-    def take_one(self, client: Client) -> bool:
-        before = len(self.arrived)
-        # Without a Python instruction between, after which Ctrl-C could lose the result.
-        self.arrived.extend(itertools.islice(iter(partial(client.next, PATIENCE), None), 1))
-        came = len(self.arrived) > before
-        if not came:
-            self.exchange(client)
-        return came
-
-    def exchange(self, client: Client) -> bool:
-        """Takes all ends, sends what fits, and has the background thread woken when more comes."""
-        while True:
-            before = len(self.arrived)
-            self.arrived.extend(iter(partial(client.next, 0), None))
-            self.adapt(len(self.arrived) - before)
-            self.send(client)
-            if not client.process():
-                return True
-
-    def adapt(self, taken: int) -> None:
-        """So many tasks are sent ahead that workers need not wait for this program, and no more: they run when it wants
-        to cancel them."""
-        if taken > 0 and self.waiting:
-            if self.flying() == 0:
-                self.window = min(2 * self.window, WINDOW_MAX)
-            elif taken < self.window // 8:
-                self.window = max(self.window - 1, self.window_min)
-
-    def send(self, client: Client) -> None:
-        while self.waiting and self.flying() < self.window:
-            cookie, future, packed, _ = self.waiting[0]
-            if cookie not in self.running:
-                if not (future.running() or future.set_running_or_notify_cancel()):
-                    del self.waiting[0]
-                    continue
-                self.running[cookie] = self.waiting[0]
-                try:
-                    client.submit(self.group, packed, cookie, max_retries=self.retries, wait=None, backoff_min=RETRY_SEC)
-                except BlockingIOError:
-                    del self.running[cookie]
-                    return
-                except (OSError, ValueError, MemoryError) as error:
-                    del self.running[cookie]
-                    future.set_exception(error)
-            del self.waiting[0]
 
     def settle(self) -> None:
         """One thread at a time; the next one goes on where Ctrl-C has stopped it."""
+        arrived = self.traffic.arrived
         try:
-            while self.arrived and not self.settling.locked():
+            while arrived and not self.settling.locked():
                 with self.settling:
-                    while self.arrived:
-                        self.end(self.arrived[0])
-                        del self.arrived[0]
+                    while arrived:
+                        self.end(arrived[0])
+                        del arrived[0]
         except BaseException:
-            self.wake()
+            self.ring()
             raise
 
     def end(self, result: Result) -> None:
-        task = self.running.get(result.cookie)
+        running = self.traffic.running
+        task = running.get(result.cookie)
         if task is None:
             return
         _, future, packed, tired = task
-        if result.end == "dead" and result.reason == TIRED_REASON and tired < TIRED_MAX:
-            self.waiting.append((next(self.cookies), future, packed, tired + 1))
-            self.running.pop(result.cookie, None)
-            self.wake()
+        if ends.is_tired(result, tired):
+            self.traffic.add(future, packed, tired + 1)
+            running.pop(result.cookie, None)
+            self.ring()
             return
-        try:
-            value, error = self.outcome(result)
-        except BaseException as unfit:  # pylint: disable=broad-except
-            if isinstance(unfit, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-                raise
-            value, error = None, unfit  # its pickle
-        if result.end == "rejected" and result.code == UNFIT and error is not None:
+        value, error = ends.outcome(result)
+        if error is not None and ends.is_unfit(result):
             self.fail(error)
-        elif future.done():
+        elif future.is_over():
             pass  # Ctrl-C came after this
         elif error is not None:
             future.set_exception(error)
         else:
             future.set_result(value)
-        self.running.pop(result.cookie, None)
-        if (self.closing or self.broken is not None) and not self.running:
-            self.wake()  # the background thread, which may wait for this alone
+        running.pop(result.cookie, None)
+        if (self.closing or self.broken is not None) and not running:
+            self.ring()  # the background thread, which may wait for this alone
 
-    @staticmethod
-    def outcome(result: Result) -> tuple[Any, BaseException | None]:
-        if result.error not in (0, errno.ECONNRESET):
-            return None, OSError(result.error, result.reason or os.strerror(result.error))
-        if result.error or result.end in ("dead", "cancelled"):
-            return None, WorkerDied(result.reason, result.attempts)
-        value = loads(result.data)
-        return (None, value) if result.end == "rejected" else (value, None)
-
-    def call_back(self, callback: Any) -> None:
+    def call_back(self, callback: Callable[[], object]) -> None:
         """Later, also in the background thread, which may hold locks here that a callback wants when it submits."""
         if self.thread is None or not self.thread.is_alive():
             callback()
         else:
             self.callbacks.append(callback)
             if self.thread is not threading.current_thread():
-                self.wake()
+                self.ring()
 
     def fail(self, error: BaseException) -> None:
         """The end of all tasks."""
         with self.gate:
             self.broken = self.broken or error
-        waiting, running = list(self.waiting), list(self.running.values())
-        self.waiting.clear()
-        self.running.clear()
+        waiting, running = list(self.traffic.waiting), list(self.traffic.running.values())
+        self.traffic.waiting.clear()
+        self.traffic.running.clear()
         for _, future, _, _ in waiting + running:
             if not future.done() and (future.running() or future.set_running_or_notify_cancel()):
-                future.set_exception(broken_by(error))
-        self.wake()
+                future.set_exception(ends.broken_by(error))
+        self.ring()
 
     # ---- the background thread ----
 
-    def run(self) -> None:
+    def run(self, bell: Bell) -> None:
         try:
-            client, self.group = self.place.connect()
-            self.attend_all(client)
+            client, self.traffic.group = self.place.connect()
+            self.attend_all(client, bell)
         except BaseException as error:  # pylint: disable=broad-except
             self.fail(error)
             self.call_all()
         finally:
             self.place.close()
 
-    def attend_all(self, client: Client) -> None:
-        poll = select.poll()
-        poll.register(client.fd(), select.POLLIN)
-        poll.register(self.ear, select.POLLIN)
+    def attend_all(self, client: Client, bell: Bell) -> None:
+        both, ear = select.poll(), select.poll()
+        both.register(client.fd(), select.POLLIN)
+        both.register(bell.ear, select.POLLIN)
+        ear.register(bell.ear, select.POLLIN)
         self.client = client
+        seen = 0
         try:
             self.turn(self.exchange)
             self.call_all()
             while not self.is_over():
-                full = self.waiting and self.flying() < self.window
-                told = bool(poll.poll(FULL_MS if full else LOOK_MS if self.looks > 0 else None))
-                with contextlib.suppress(BlockingIOError):
-                    self.ear.recv(4096)
-                if told or not self.attended:
-                    self.turn(partial(self.look, told))
+                told = bool((ear if self.looking else both).poll(self.pause()))
+                bell.heard()
+                if self.attended and self.using.locked():
+                    self.looking = True
+                elif seen == self.visits or (told and not self.looking):
+                    self.turn(self.exchange)
+                seen = self.visits
                 self.call_all()
         finally:
             with self.using:
                 self.client = None
                 client.close()
 
+    def pause(self) -> int | None:
+        """Milliseconds until the next look."""
+        if self.looking:
+            return LOOK_MS
+        return FULL_MS if self.traffic.may_send() else None
+
+    def exchange(self, client: Client) -> bool:
+        """Takes all ends, sends what fits, and is told when more comes."""
+        self.looking = False
+        self.traffic.receive(client, 0)
+        self.traffic.arm(client)
+        return True
+
     def call_all(self) -> None:
         while self.callbacks:
             self.callbacks.popleft()()
 
-    def look(self, told: bool, client: Client) -> bool:
-        """The last look has the background thread told from then on. With the client locked, as whoever adds looks."""
-        self.looks = max(self.looks - 1, 0)
-        if told or self.looks == 0 or self.waiting or self.flying() > 0:
-            return self.exchange(client)
-        return True
-
     def is_over(self) -> bool:
         with self.gate:
-            idle = not self.waiting and not self.running and not self.callbacks
+            idle = not self.traffic.waiting and not self.traffic.running and not self.callbacks
             return idle and (self.closing or self.broken is not None)
 
 

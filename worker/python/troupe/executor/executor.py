@@ -11,7 +11,8 @@ from multiprocessing.context import BaseContext
 from typing import Any, ParamSpec, TypeVar
 
 from troupe._troupe import Client
-from troupe.executor.dispatcher import Dispatcher, Future, Place
+from troupe.executor.dispatcher import Dispatcher, Place
+from troupe.executor.future import Future
 from troupe.executor.private import Supervisor
 from troupe.executor.program import pack_program
 from troupe.executor.tasks import dumps, pack_call

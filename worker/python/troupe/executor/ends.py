@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: MIT
+"""What the end of a task means for its future."""
+import errno
+import os
+import threading
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from troupe._troupe import Result
+from troupe.executor.tasks import TIRED, UNFIT, WorkerDied, loads
+
+# A task that several workers in a row were given when they had done their last one counts as tried. It has not begun.
+TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
+
+
+def broken_by(error: BaseException) -> BrokenProcessPool:
+    broken = BrokenProcessPool(f"the executor cannot go on: {error}")
+    broken.__cause__ = error
+    return broken
+
+
+def is_tired(result: Result, before: int) -> bool:
+    """Whether to send the task again, which so many workers were tired of before."""
+    return result.end == "dead" and result.reason == TIRED_REASON and before < TIRED_MAX
+
+
+def is_unfit(result: Result) -> bool:
+    """Whether no task can run."""
+    return result.end == "rejected" and result.code == UNFIT
+
+
+def outcome(result: Result) -> tuple[Any, BaseException | None]:
+    try:
+        return value_or_error(result)
+    except BaseException as unfit:  # pylint: disable=broad-except
+        if isinstance(unfit, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise
+        return None, unfit  # its pickle
+
+
+def value_or_error(result: Result) -> tuple[Any, BaseException | None]:
+    if result.error not in (0, errno.ECONNRESET):
+        return None, OSError(result.error, result.reason or os.strerror(result.error))
+    if result.error or result.end in ("dead", "cancelled"):
+        return None, WorkerDied(result.reason, result.attempts)
+    value = loads(result.data)
+    return (None, value) if result.end == "rejected" else (value, None)

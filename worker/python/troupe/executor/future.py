@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: MIT
+"""The futures of an executor."""
+import concurrent.futures
+from collections.abc import Callable
+from typing import Any, Protocol
+
+PATIENCE = 0.001  # seconds for which a thread that waits for a result does the work of the background thread
+
+
+class Owner(Protocol):
+    """Of futures: the dispatcher."""
+
+    def attend(self, future: "Future") -> None:
+        """Works for the executor for a moment, or until the future is done."""
+
+    def call_back(self, callback: Callable[[], object]) -> None:
+        """Has the background thread call it."""
+
+
+class Future(concurrent.futures.Future[Any]):
+    """Waits like any other, and for a moment works for its executor itself."""
+
+    _state: str
+    _done_callbacks: list[Callable[[Any], object]]
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__()
+        self.owner = owner
+
+    def is_over(self) -> bool:
+        """As done(), without the lock: only for those who look again."""
+        return self._state not in ("PENDING", "RUNNING")
+
+    def take(self) -> bool:
+        """Returns whether to run the task: it was not cancelled, and no longer can be. Idempotent."""
+        return self._state == "RUNNING" or self.set_running_or_notify_cancel()
+
+    def result(self, timeout: float | None = None) -> Any:
+        if self._state != "FINISHED" and (timeout is None or timeout >= PATIENCE):
+            self.owner.attend(self)
+        return super().result(timeout)
+
+    def _invoke_callbacks(self) -> None:
+        """Callbacks may want locks that the thread which happens to be here holds: the background thread runs them."""
+        if not self._done_callbacks:
+            return
+        if self.cancelled():
+            super()._invoke_callbacks()  # type: ignore[misc]
+        else:
+            self.owner.call_back(super()._invoke_callbacks)  # type: ignore[misc]

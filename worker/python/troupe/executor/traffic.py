@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""The tasks of an executor on their way to the supervisor, and their ends on their way back."""
+import collections
+import contextlib
+import itertools
+
+from troupe._troupe import Client, Result
+from troupe.executor.future import Future
+
+WINDOW_MAX = 1024  # tasks given to the supervisor, which the executor can no longer cancel
+RETRY_SEC = 0.001
+
+Task = tuple[int, Future, bytes, int]  # cookie, its end, pickle, how often workers were tired of it
+
+
+class Traffic:
+    """One thread at a time uses it, but any thread may add tasks, and read."""
+
+    def __init__(self, size: int, retries: int) -> None:
+        self.retries = retries
+        self.cookies = itertools.count(1)
+        self.group = 0
+        self.waiting: collections.deque[Task] = collections.deque()
+        self.running: dict[int, Task] = {}
+        self.arrived: collections.deque[Result] = collections.deque()  # ends of running tasks
+        self.window = self.window_min = size + 1
+        self.armed = False  # the supervisor tells the client's descriptor of the next end
+
+    def add(self, future: Future, packed: bytes, tired: int = 0) -> None:
+        self.waiting.append((next(self.cookies), future, packed, tired))
+
+    def flying(self) -> int:
+        return len(self.running) - len(self.arrived)
+
+    def may_send(self) -> bool:
+        return len(self.waiting) > 0 and self.flying() < self.window
+
+    def receive(self, client: Client, timeout: float) -> bool:
+        """Waits for an end, and takes all that are there; then sends what fits. Returns whether there was any of that."""
+        if timeout > 0:
+            self.armed = False
+        taken = client.collect(self.arrived.append, max(self.flying(), 1), timeout)
+        if taken > 0:
+            self.armed = False
+            self.adapt(taken)
+        if not self.may_send():
+            return taken > 0
+        self.send(client)
+        return True
+
+    def adapt(self, taken: int) -> None:
+        """So many tasks are sent ahead that workers need not wait for this program, and no more: they run when it wants
+        to cancel them."""
+        if self.waiting:
+            if self.flying() == 0:
+                self.window = min(2 * self.window, WINDOW_MAX)
+            elif taken < self.window // 8:
+                self.window = max(self.window - 1, self.window_min)
+
+    def arm(self, client: Client) -> None:
+        """Has the client's descriptor told of the next end. Takes those that are there."""
+        while client.process():
+            self.receive(client, 0)
+        self.armed = True
+
+    def send(self, client: Client) -> None:
+        """What fits."""
+        with contextlib.suppress(IndexError):  # another thread has given up all tasks
+            self.send_each(client)
+        client.flush()
+
+    def send_each(self, client: Client) -> None:
+        waiting, running = self.waiting, self.running
+        while waiting and len(running) - len(self.arrived) < self.window:
+            task = waiting[0]
+            cookie, future, packed, _ = task
+            if cookie not in running and future.take():
+                running[cookie] = task
+                try:
+                    client.submit(self.group, packed, cookie, max_retries=self.retries, wait=None, backoff_min=RETRY_SEC)
+                except BlockingIOError:
+                    del running[cookie]
+                    return
+                except (OSError, ValueError, MemoryError) as error:
+                    del running[cookie]
+                    future.set_exception(error)
+            del waiting[0]
