@@ -349,6 +349,43 @@ class Threads(TestCase):
                         assert executor.submit(abs, -1).result() == 1
             """)
 
+    def test_ctrl_c_is_told_from_a_result_that_raises_the_same(self):
+        self.program("""
+            from troupe import _troupe
+            from troupe.executor import ends
+
+            class Raising:
+                def __reduce__(self):
+                    return raise_error, ()
+
+            class Interrupted:
+                def __reduce__(self):
+                    return interrupt, ()
+
+            def raise_error():
+                raise KeyboardInterrupt
+
+            def interrupt():
+                if interrupted.acquire(blocking=False):
+                    os.kill(os.getpid(), signal.SIGINT)
+                return 7
+
+            def end(value):
+                return _troupe.Result((1, 0, "succeeded", 0, 1, "id", "", pickle.dumps(value), False))
+
+            main:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                interrupted = threading.Semaphore(1)
+                value, error = ends.outcome(end(Raising()))
+                assert type(error) is KeyboardInterrupt
+                try:
+                    ends.outcome(end(Interrupted()))
+                except KeyboardInterrupt:
+                    assert ends.outcome(end(Interrupted())) == (7, None)
+                else:
+                    raise AssertionError
+            """)
+
     def test_the_background_thread_leaves_short_tasks_to_the_thread_that_waits(self):
         """However long one takes here."""
         self.program("""

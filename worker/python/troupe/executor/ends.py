@@ -33,9 +33,22 @@ def outcome(result: Result) -> tuple[Any, BaseException | None]:
     try:
         return value_or_error(result)
     except BaseException as unfit:  # pylint: disable=broad-except
-        if isinstance(unfit, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        if is_ctrl_c(unfit, result):
             raise
-        return None, unfit  # its pickle
+        return None, unfit
+
+
+def is_ctrl_c(error: BaseException, result: Result) -> bool:
+    """Rather than what the pickle itself raises, which it does each time."""
+    if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
+        return False
+    try:
+        value_or_error(result)
+    except KeyboardInterrupt:
+        return False
+    except BaseException:  # pylint: disable=broad-except
+        pass
+    return True
 
 
 def value_or_error(result: Result) -> tuple[Any, BaseException | None]:
