@@ -253,13 +253,15 @@ class Extension(troupe_python.TestCase):
     def test_circles_through_handlers_are_collected(self):
         low = self.set_up()
         before = self.descriptors()
-        for keep in "client", "future", "message":
+        for keep in "client", "future", "message", "then":
             client = type(low)(self.supervisor_.socket_path)
             actor = client.actor()
             held = [client if keep == "client" else None]
             actor.on_message(held.append)
             if keep == "future":
                 held.append(actor.ask(actor.self(), "question", b""))
+            if keep == "then":
+                actor.ask(actor.self(), "question", b"").then(print)
             actor.tell(actor.self(), "fact", b"")
             while keep == "message" and len(held) < 2:
                 actor.turn(e2e.LIMIT)

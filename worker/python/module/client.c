@@ -52,6 +52,12 @@ static int client_traverse(struct client *self, visitproc visit, void *arg)
     Py_VISIT((PyObject *)Py_TYPE((PyObject *)self));
     Py_VISIT(self->kept);
     Py_VISIT(self->actor);
+    return gate_traverse(&self->gate, visit, arg);
+}
+
+static int client_clear(struct client *self)
+{
+    gate_clear(&self->gate);
     return 0;
 }
 
@@ -447,6 +453,7 @@ int client_register(PyObject *module)
         {Py_tp_new, SLOT(client_new)},
         {Py_tp_dealloc, SLOT(client_dealloc)},
         {Py_tp_traverse, SLOT(client_traverse)},
+        {Py_tp_clear, SLOT(client_clear)},
         {Py_tp_methods, METHODS},
         {0, NULL},
     };

@@ -10,7 +10,7 @@ struct future {
     PyObject *owner;
     struct gate *gate;
     unsigned waiting; /* calls of wait() that have not returned */
-    PyObject *then;   /* a callable, until it has been called; holds a reference to this object */
+    PyObject *then;   /* a callable, until it has been called: the gate keeps this object so long */
 };
 
 static PyTypeObject *type;
@@ -81,8 +81,6 @@ static bool is_gone(const struct future *self)
 
 static PyObject *drop(struct future *self, PyObject *unused)
 {
-    PyObject *callable = self->then;
-
     (void)unused;
     if (self->waiting > 0) {
         PyErr_SetString(PyExc_RuntimeError, "a call of wait() has not returned");
@@ -94,10 +92,8 @@ static PyObject *drop(struct future *self, PyObject *unused)
         gate_leave(self->gate);
     }
     forget(self);
-    self->then = NULL;
-    if (callable)
-        Py_DECREF((PyObject *)self); /* of then() */
-    Py_XDECREF(callable);
+    gate_forget(self->gate, (PyObject *)self);
+    Py_CLEAR(self->then);
     Py_RETURN_NONE;
 }
 
@@ -154,21 +150,25 @@ static void call(struct troupe_actor *actor, struct troupe_future *future, void 
 {
     struct future *self = userdata;
     PyObject *callable, *returned;
+    struct gate *gate;
 
     (void)actor;
     (void)future;
     gate_lock(self->gate);
+    Py_INCREF((PyObject *)self);
     callable = self->then;
     self->then = NULL;
     if (callable && !PyErr_Occurred()) {
+        gate_forget(self->gate, (PyObject *)self);
+        /* What the callable raises stays set, and ends the call that waited. */
         returned = PyObject_CallFunctionObjArgs(callable, (PyObject *)self, NULL);
         gate_survive(self->gate);
         Py_XDECREF(returned);
     }
     Py_XDECREF(callable);
-    /* Of then(). An exception of the callable stays set, and ends the call that waited. */
+    gate = self->gate; /* whoever waits holds its owner */
     Py_DECREF((PyObject *)self);
-    gate_unlock(self->gate);
+    gate_unlock(gate);
 }
 
 static PyObject *then(struct future *self, PyObject *callable)
@@ -177,9 +177,8 @@ static PyObject *then(struct future *self, PyObject *callable)
         return NULL;
     if (self->then || !PyCallable_Check(callable)) {
         PyErr_SetString(PyExc_TypeError, "then() takes a callable, once");
-    } else {
+    } else if (gate_keep(self->gate, (PyObject *)self) == 0) {
         self->then = Py_NewRef(callable);
-        Py_INCREF((PyObject *)self);
         troupe_future_then(self->future, call, self);
     }
     gate_leave(self->gate);

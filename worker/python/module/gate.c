@@ -45,6 +45,31 @@ void gate_close(struct gate *gate)
         next = gate->unused->next;
         PyMem_Free(gate->unused);
     }
+    gate_clear(gate);
+}
+
+int gate_traverse(const struct gate *gate, visitproc visit, void *arg)
+{
+    Py_VISIT(gate->called);
+    return 0;
+}
+
+void gate_clear(struct gate *gate)
+{
+    Py_CLEAR(gate->called);
+}
+
+int gate_keep(struct gate *gate, PyObject *future)
+{
+    if (!gate->called)
+        gate->called = PySet_New(NULL);
+    return gate->called ? PySet_Add(gate->called, future) : -1;
+}
+
+void gate_forget(struct gate *gate, PyObject *future)
+{
+    if (gate->called)
+        (void)PySet_Discard(gate->called, future);
 }
 
 bool gate_is_foreign(const struct gate *gate)

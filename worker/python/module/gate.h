@@ -14,6 +14,7 @@ struct gate {
     unsigned generation;    /* of processes; 0 = closed */
     bool handles_signals;   /* in the middle of a call of the library */
     struct unused *unused;  /* futures to drop when nobody is inside */
+    PyObject *called;       /* set of Futures whose then() has not called yet; NULL = none */
 };
 
 /* Registers the hook that counts generations. Returns 0, or -1 after raising. */
@@ -42,6 +43,15 @@ bool gate_begin(struct gate *gate);
 /* Returns `r`, which the library's call returned, or -1 after raising: what a callback raised, or
  * the error with `reason` (NULL = the system's text). */
 int gate_end(struct gate *gate, int r, const char *reason);
+
+/* For the owner's tp_traverse and tp_clear. */
+int gate_traverse(const struct gate *gate, visitproc visit, void *arg);
+void gate_clear(struct gate *gate);
+
+/* Keeps a Future until it has ended, was dropped, or the object is closed. Returns 0, or -1 after
+ * raising. */
+int gate_keep(struct gate *gate, PyObject *future);
+void gate_forget(struct gate *gate, PyObject *future);
 
 /* Drops a future now, or as soon as the thread that is inside has left. Any thread. */
 void gate_drop(struct gate *gate, struct troupe_future *future);

@@ -83,12 +83,13 @@ static int worker_traverse(struct worker *self, visitproc visit, void *arg)
     Py_VISIT((PyObject *)Py_TYPE((PyObject *)self));
     Py_VISIT(self->on_job);
     Py_VISIT(self->actor);
-    return 0;
+    return gate_traverse(&self->gate, visit, arg);
 }
 
 static int worker_clear(struct worker *self)
 {
     Py_CLEAR(self->on_job);
+    gate_clear(&self->gate);
     return 0;
 }
 
