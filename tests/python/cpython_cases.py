@@ -23,6 +23,7 @@ PARTS = ["", ".util", ".executor", ".test_init", ".test_shutdown", ".test_wait",
 
 EXTRA = "all workers are started at once, whatever the start method"
 OWN = "the task fails with what its own pickle raised, and the executor goes on"
+SINGLE = "lets the start of a second thread fail, and the executor has one"
 NAMED = "runs a program that imports the executor from concurrent.futures by its name"
 
 DIFFERENT = {
@@ -34,6 +35,7 @@ DIFFERENT = {
     "test_error_at_task_unpickle": OWN,
     "test_error_during_result_unpickle_in_result_handler": OWN,
     "test_exit_during_result_unpickle_in_result_handler": OWN,
+    "test_python_finalization_error": SINGLE,
     "test_interpreter_shutdown": NAMED,
     "test_submit_after_interpreter_shutdown": NAMED,
     "test_hang_gh83386": NAMED,
