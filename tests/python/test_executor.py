@@ -294,6 +294,25 @@ class Threads(TestCase):
                     waiting.join()
             """)
 
+    def test_a_wait_that_runs_out_of_time_ends_though_other_tasks_end(self):
+        self.program("""
+            def wait_for(path):
+                until(lambda: os.path.exists(path), path)
+
+            main:
+                sys.modules["troupe.executor.dispatcher"].PATIENCE = 1  # others always end within it
+                executor = Executor(2)
+                executor.submit(abs, 1).result()
+                task = executor.submit(wait_for, "sign")
+                others = [executor.submit(time.sleep, 0.001) for _ in range(5000)]
+                try:
+                    task.result(0.5)
+                except concurrent.futures.TimeoutError:
+                    assert not others[-1].done()
+                open("sign", "w").close()
+                executor.shutdown(cancel_futures=True)
+            """)
+
     def test_callbacks_do_not_run_in_a_thread_that_waits(self):
         """It may hold locks that they want. Whoever adds one to a future that is done calls it, as documented."""
         self.assertEqual(self.program("""

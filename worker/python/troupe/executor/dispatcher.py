@@ -11,6 +11,7 @@ import collections
 import os
 import select
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -137,10 +138,10 @@ class Dispatcher:
         if self.bell is not None:
             self.bell.ring()
 
-    def attend(self, future: Future) -> None:
+    def attend(self, future: Future, deadline: float | None) -> None:
         """Waits for the end of a task, as long as others end."""
         came = True
-        while came and not future.is_over() and not self.attended:
+        while came and not future.is_over() and not self.attended and (deadline is None or time.monotonic() < deadline):
             with self.using:
                 try:
                     self.attended = True

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The futures of an executor."""
 import concurrent.futures
+import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -10,8 +11,8 @@ PATIENCE = 0.001  # seconds for which a thread that waits for a result does the 
 class Owner(Protocol):
     """Of futures: the dispatcher."""
 
-    def attend(self, future: "Future") -> None:
-        """Works for the executor for a moment, or until the future is done."""
+    def attend(self, future: "Future", deadline: float | None) -> None:
+        """Works for the executor for a moment, as long as others end, or until the future is done."""
 
     def call_back(self, callback: Callable[[], object]) -> None:
         """Has the background thread call it."""
@@ -36,9 +37,15 @@ class Future(concurrent.futures.Future[Any]):
         return self._state == "RUNNING" or self.set_running_or_notify_cancel()
 
     def result(self, timeout: float | None = None) -> Any:
-        if self._state != "FINISHED" and (timeout is None or timeout >= PATIENCE):
-            self.owner.attend(self)
-        return super().result(timeout)
+        if self._state == "FINISHED":
+            return super().result()
+        if timeout is None:
+            self.owner.attend(self, None)
+            return super().result()
+        deadline = time.monotonic() + timeout
+        if timeout >= PATIENCE:
+            self.owner.attend(self, deadline)
+        return super().result(max(deadline - time.monotonic(), 0))
 
     def _invoke_callbacks(self) -> None:
         """Callbacks may want locks that the thread which happens to be here holds: the background thread runs them."""
