@@ -111,7 +111,7 @@ EXAMPLE_PROGRAMS := $(EXAMPLES:%=$(BUILD)/examples/%)
 E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
-.PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-web check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
+.PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-web check-nats check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
 	check-model check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
@@ -393,6 +393,12 @@ check-web: deps
 	+@$(again) all e2e-programs
 	@$(RUN) $(TESTS:%=--only %) tests/web/test_*.py
 
+# Three NATS servers and three machines, which die in turn.
+check-nats: deps
+	@.ci/deps libnats-dev nats-server
+	+@$(again) all e2e-programs
+	@$(RUN) --timeout 600 $(TESTS:%=--only %) tests/nats/test_*.py
+
 # The numbers, alerts and dashboard in a real Prometheus; skipped where that is missing.
 check-monitoring: deps
 	+@$(again) all e2e-programs
@@ -609,6 +615,7 @@ help:
 	@echo 'make check-image    the image of units/container, built and run (root, buildah, podman, minutes)'
 	@echo 'make check-layers   that no folder knows a later one, and no calls run in circles'
 	@echo 'make check-web      the page of troupe-web in a browser (chromium)'
+	@echo 'make check-nats     jobs on three machines from three NATS servers, all of which die in turn'
 	@echo 'make check-monitoring numbers, alerts and dashboard in a real Prometheus (prometheus)'
 	@echo 'make check-clients  the socket under python3-varlink and varlinkctl (root, mmdebstrap)'
 	@echo 'make check-chaos    10,000 workers killed while jobs run (minutes)'

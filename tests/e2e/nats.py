@@ -76,8 +76,8 @@ class Server:
 class Client:
     """One connection. Reads only when something is waited for."""
 
-    def __init__(self, test, server, **identity):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), LIMIT)
+    def __init__(self, test, server, limit=LIMIT, **identity):
+        self.socket = socket.create_connection(("127.0.0.1", server.port), limit)
         self.buffer = b""
         self.numbers = itertools.count(1)
         self.queues = collections.defaultdict(collections.deque)
