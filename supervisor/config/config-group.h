@@ -174,7 +174,8 @@ struct config_group {
     struct config_strings capability_bounding_set; /* default: none of them, or all without user */
     struct config_strings ambient_capabilities;
     struct config_strings system_call_filter;
-    int system_call_error_number; /* 0 = killed (default) */
+    int system_call_error_number;          /* 0 = killed (default) */
+    struct config_strings system_call_log; /* made and recorded */
     struct config_strings system_call_architectures;
     struct config_strings restrict_address_families; /* empty = all */
     struct config_strings restrict_namespaces;       /* those allowed; empty = all */

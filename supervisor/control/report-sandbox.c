@@ -6,6 +6,7 @@
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
+#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,6 +23,21 @@ static void write_keys(FILE *file, const struct config_group *config,
         fprintf(file, "%s%s=", separator, key->name);
         separator = ", ";
     }
+}
+
+static void report_calls(struct reply *reply, const struct call_set *calls)
+{
+    reply_array(reply, "system_calls");
+    for (int call = 0; call < SYSCALLS_MAX; call++) {
+        _cleanup_free_ char *name =
+            call_set_has(calls, call)
+                ? seccomp_syscall_resolve_num_arch(seccomp_arch_native(), call)
+                : NULL;
+
+        if (name)
+            reply_string(reply, NULL, name);
+    }
+    reply_end_array(reply);
 }
 
 static bool is_confined(const struct config_group *config)
@@ -45,4 +61,6 @@ void report_sandbox(struct reply *reply, const struct group *group)
             reply_string(reply, "sandbox", keys);
     }
     config_group_free(defaults);
+    if (group->config->system_call_log.n > 0)
+        report_calls(reply, &group->pools.calls);
 }

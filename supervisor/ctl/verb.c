@@ -298,6 +298,15 @@ const struct verb verb_table[] = {
         .examples = "  troupectl deaths digest/3 --limit 1\n",
     },
     {
+        .name = "sandbox", .operands = "suggest GROUP", .operands_min = 2, .operands_max = 2,
+        .summary = "The keys with which a group can do what was recorded",
+        .details =
+            "With SystemCallLog=~@default in its [Sandbox], the system calls that its workers\n"
+            "make are recorded, also those that SystemCallFilter= forbids.\n",
+        .options = OPTIONS_CONNECT, .run = verb_sandbox,
+        .examples = "  troupectl sandbox suggest digest >/etc/troupe/digest.group.d/calls.conf\n",
+    },
+    {
         .name = "logs", .operands = "TARGET|JOB", .operands_min = 1, .operands_max = 1,
         .summary = "What workers or one job wrote; or switches the message log",
         .details =

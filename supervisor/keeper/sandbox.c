@@ -102,6 +102,13 @@ static int load_killing(const struct sandbox *sandbox)
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (else_to) - (at)-1)
 #define RETURN(action) BPF_STMT(BPF_RET | BPF_K, (action))
 
+/* A signal does not interrupt a call that the receiver decides about (Linux 5.19). */
+#ifdef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define WAIT_KILLABLE_RECV SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#else
+#define WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
 #define HANDING_SIZE 11
 
 /* What to do with the two calls; `code` goes on behind for all others. The kernel still knows
@@ -129,7 +136,8 @@ static int load_telling(const struct sandbox_filter *filter, int socket, unsigne
     put_handing(code, socket, SECCOMP_RET_ALLOW);
     memcpy(code + HANDING_SIZE, filter->code, filter->size);
     for (size_t i = 0; i < n; i++)
-        if (code[i].code == (BPF_RET | BPF_K) && code[i].k == SECCOMP_RET_KILL_PROCESS)
+        if (code[i].code == (BPF_RET | BPF_K) &&
+            (code[i].k == SECCOMP_RET_KILL_PROCESS || code[i].k == SECCOMP_RET_LOG))
             code[i].k = SECCOMP_RET_USER_NOTIF;
     return load_program(code, n, flags);
 }
@@ -169,7 +177,8 @@ static int load_all_telling(const struct sandbox *sandbox, int socket)
     for (size_t i = 0; r == 0 && i < last; i++)
         r = load_telling(&sandbox->filters[i], socket, 0);
     if (r == 0)
-        r = load_telling(&sandbox->filters[last], socket, SECCOMP_FILTER_FLAG_NEW_LISTENER);
+        r = load_telling(&sandbox->filters[last], socket,
+                         SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE_RECV);
     if (r >= 0)
         r = send_listener(socket, r);
     return r < 0 ? r : close_handing(socket);

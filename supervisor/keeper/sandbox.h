@@ -41,9 +41,9 @@ int sandbox_set_capabilities(uint64_t ambient, bool only);
 
 /*
  * Sets the file mode mask and loads the filters. From then on, only the exec remains to be done.
- * Where a filter says to kill, the process is killed if `socket` is -1 or if somebody else's filter
- * has a listener already. Otherwise a listener for seccomp_unotify(2) is sent to `socket`, with a
- * byte, and the call waits for what the receiver does. It fails with ENOSYS once nobody has the
- * listener. Returns 0 or -errno.
+ * Where a filter says to kill (or to log), the kernel does so if `socket` is -1 or if somebody
+ * else's filter has a listener already. Otherwise a listener for seccomp_unotify(2) is sent to
+ * `socket`, with a byte, and the call waits for what the receiver does. It fails with ENOSYS once
+ * nobody has the listener. Returns 0 or -errno.
  */
 int sandbox_apply(const struct sandbox *sandbox, int socket);

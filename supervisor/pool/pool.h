@@ -6,6 +6,7 @@
 
 #include "shared/base/list.h"
 #include "shared/protocol/protocol.h"
+#include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/output-log.h"
@@ -72,6 +73,7 @@ struct pool_set {
     const struct pool_context *context;
     const char *name;         /* the group's; it outlives configurations */
     struct output_log output; /* what its workers write while they have a job */
+    struct call_set calls;    /* those of SystemCallLog= that its workers have made */
     struct blob_share *blobs; /* that payloads sent by the workers count in */
     struct census census;
     uint64_t n_deaths;    /* other than by a stop, and of programs that workers ran */

@@ -91,14 +91,17 @@ static pid_t kill_caller(const struct call_listener *listener, uint64_t id, pid_
     return signals.process;
 }
 
-static void permit(const struct call_listener *listener, uint64_t id)
+/* 0 = the call is made. */
+static void answer(const struct call_listener *listener, uint64_t id, int error)
 {
     union {
         struct seccomp_notif_resp known;
         char room[NOTIFICATION_SIZE_MAX];
-    } answer = {.known = {.id = id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE}};
+    } response = {.known = {.id = id, .error = -error}};
 
-    (void)ioctl(listener->fd, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+    if (error == 0)
+        response.known.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    (void)ioctl(listener->fd, SECCOMP_IOCTL_NOTIF_SEND, &response);
 }
 
 static void handle(struct call_listener *listener, const struct seccomp_notif *notification)
@@ -107,7 +110,7 @@ static void handle(struct call_listener *listener, const struct seccomp_notif *n
     struct forbidden_call call = {0};
 
     if (listener->permits(listener, &notification->data)) {
-        permit(listener, notification->id);
+        answer(listener, notification->id, 0);
         return;
     }
     call_describe(&notification->data, call.text);
@@ -115,6 +118,8 @@ static void handle(struct call_listener *listener, const struct seccomp_notif *n
     if (call.pid == 0 && !waits(listener, notification->id))
         return; /* it has ended meanwhile */
     listener->forbidden(listener, &call, call.pid == 0 || !few);
+    /* While it waits, only SIGKILL would end it. */
+    answer(listener, notification->id, EPERM);
 }
 
 /* One call a turn. Reading would wait if there was none. */

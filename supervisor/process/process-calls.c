@@ -2,13 +2,16 @@
 
 /* The system calls that the filters of a process forbid, and the listener that tells of them. */
 
+#include "shared/base/cleanup.h"
 #include "shared/base/list.h"
 #include "shared/base/log.h"
+#include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <seccomp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -44,7 +47,21 @@ static bool permits(struct call_listener *listener, const struct seccomp_data *d
     const struct process *process = list_entry(listener, struct process, calls);
     struct pollfd report = {.fd = process->report_fd, .events = POLLIN};
 
+    if (data->arch == seccomp_arch_native() && call_set_has(&process->logged, data->nr)) {
+        if (process->subject.calls)
+            call_set_add(process->subject.calls, data->nr);
+        return true;
+    }
     return data->nr == SYS_write && process->report_fd >= 0 && poll(&report, 1, 0) == 0;
+}
+
+void process_log_calls(struct process *process, const struct config_group *config)
+{
+    const struct call_set *logged = config->sandbox ? sandbox_logged_calls(config->sandbox) : NULL;
+
+    /* A process keeps the filter with which it was started. */
+    for (size_t i = 0; logged && i < ELEMENTS(logged->bits); i++)
+        process->logged.bits[i] |= logged->bits[i];
 }
 
 void process_listen(struct process *process, int fd)

@@ -214,6 +214,8 @@ int process_start(struct process *process, const struct process_options *options
     int r;
 
     process_begin(process, handler);
+    process->logged = (struct call_set){0};
+    process_log_calls(process, options->config);
     r = process_launch(process, options, ret_step);
     if (r < 0)
         process_release(process);

@@ -331,6 +331,7 @@ void process_init(struct process *process, struct process_context *context,
 void process_take_config(struct process *process, const struct config_group *config)
 {
     process->level_prefix = config->syslog_level_prefix;
+    process_log_calls(process, config);
     capture_set_limit(&process->output, config->log_rate_limit_interval,
                       config->log_rate_limit_burst);
 }

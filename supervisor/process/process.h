@@ -12,6 +12,7 @@
 
 #include "shared/protocol/job-id.h"
 #include "supervisor/config/config.h"
+#include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/keeper/spawn.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
@@ -69,6 +70,7 @@ struct process_subject {
     const char *group, *worker;
     const char *key;        /* "" = none */
     struct output_log *log; /* keeps the lines of jobs; NULL = nothing does */
+    struct call_set *calls; /* records the system calls of SystemCallLog=; NULL = nothing does */
 };
 
 #define PROCESS_OOM_MAX 160
@@ -91,6 +93,7 @@ struct process {
     struct spawn_report error;       /* why it could not be started; error 0 = it could */
     char oom[PROCESS_OOM_MAX];       /* whose limit it was; of process_take_oom_kill() */
     struct call_listener calls;      /* of forbidden system calls; none without filters */
+    struct call_set logged;          /* calls that are made and recorded */
     struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
     struct timer overdue;            /* armed while it is dead and not reaped */
     unsigned n_overdue;              /* how often `overdue` has fired */
@@ -208,3 +211,5 @@ void process_listen(struct process *process, int fd);
 /* Reads report_fd, and listens if a listener comes first. Returns 1 with `*ret` for a failed start,
  * 0 if the program runs, -EAGAIN or -errno. */
 int process_read_report(struct process *process, struct spawn_report *ret);
+/* Also records the calls that this configuration lists. */
+void process_log_calls(struct process *process, const struct config_group *config);

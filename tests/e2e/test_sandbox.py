@@ -203,6 +203,32 @@ class Workers(TestCase):
         self.assertEqual(s.deaths("g"), [])
 
 
+class Recordings(TestCase):
+    COMMAND = f"{TROUPE_EXEC} -- /bin/sh -c 'cat >/dev/null; mkdir -p /tmp; echo done'"
+
+    def group(self, **sandbox):
+        return ini(self.COMMAND, Sandbox=sandbox, Jobs={"MaxRetries": 0}, Resources={"LimitCORE": 0})
+
+    def test_I9_a_recording_turns_into_keys_with_which_the_same_work_passes(self):
+        s = self.started({"g": self.group(SystemCallLog="~@default", SystemCallFilter="~mkdir mkdirat")})
+        self.assertEqual(s.do("g", "input")["result"], text("done\n"))
+        self.assertEqual(s.deaths(), [])
+        suggestion = s.ctl("sandbox", "suggest", "g", check=True).stdout
+        keys = [line.removeprefix("SystemCallFilter=") for line in suggestion.splitlines()[1:]]
+        self.assertTrue({"mkdir", "read", "write"} <= set(" ".join(keys).split()), suggestion)
+        s.write("g.group", self.group(SystemCallFilter=" ".join(keys)))
+        s.ctl("reload", check=True)
+        self.assertEqual(s.do("g", "input")["result"], text("done\n"))
+        self.assertEqual([death["cause"] for death in s.deaths() if death["cause"] != "stop"], [])
+        self.assertIn("no system calls are recorded", s.ctl("sandbox", "suggest", "g").stderr)
+
+    def test_what_is_not_recorded_is_still_forbidden(self):
+        s = self.started({"g": self.group(SystemCallLog="read", SystemCallFilter="~mkdir mkdirat")})
+        s.do("g", "input")
+        self.assertEqual(s.group("g")["system_calls"], ["read"])
+        self.assertRegex(s.log(), "killed process .*: system call mkdir")
+
+
 class ForbiddenCalls(TestCase):
     """I3: the death report names the system call and its arguments."""
     MKDIR = r"^killed: system call mkdir(at)?\(.*, 511, .*\) is not allowed \(SystemCallFilter=\)$"

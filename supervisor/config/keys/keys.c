@@ -177,6 +177,9 @@ static const struct config_key GROUP_KEYS[] = {
                 "with ~ in front of the line, each with \":\" and an error if wanted"},
     {IN_SANDBOX("SystemCallErrorNumber", ERROR, system_call_error_number), DEFAULT("kill"),
      .allowed = "kill, the name of an error such as EPERM, or its number up to 4095"},
+    {IN_SANDBOX("SystemCallLog", SYSCALLS, system_call_log),
+     .allowed = "names of system calls and of systemd's groups such as @system-service; all others "
+                "with ~ in front of the line"},
     {IN_SANDBOX("SystemCallArchitectures", ARCHITECTURES, system_call_architectures),
      .allowed = "native"},
     {IN_SANDBOX("RestrictAddressFamilies", FAMILIES, restrict_address_families),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SystemCallFilter= and SystemCallErrorNumber=. */
+/* SystemCallFilter=, SystemCallErrorNumber= and SystemCallLog=. */
 #include "shared/base/cleanup.h"
 #include "supervisor/config/sandbox/filter-private.h"
 #include "supervisor/config/sandbox/filter.h"
@@ -9,9 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Above all numbers of system calls. */
-#define SYSCALLS_MAX 2048
 
 /* What happens to each call: UNLISTED, LISTED, or an action. */
 struct listing {
@@ -64,70 +61,150 @@ static void list_word(struct listing *listing, const char *word)
     list_name(listing, name, add, error);
 }
 
-static int add_rules(scmp_filter_ctx context, const struct listing *listing, uint32_t fallback,
-                     uint32_t listed)
+/* The first word says whether the words list what is in the set, or all but what is in it. */
+static void read_list(struct listing *listing, const char *words)
 {
-    int r = 0;
-
-    for (int call = 0; r == 0 && call < SYSCALLS_MAX; call++) {
-        const uint32_t action =
-            listing->state[call] == WITH_ACTION ? listing->action[call] : listed;
-
-        if (listing->state[call] != UNLISTED && action != fallback)
-            r = seccomp_rule_add(context, action, call, 0);
-    }
-    return r;
-}
-
-static void list_words(struct listing *listing, const char *words)
-{
-    char word[128];
-
+    memset(listing, 0, sizeof(*listing));
+    listing->allows = *words != '~';
     for (size_t n; (n = strcspn(words, " ")) > 0; words += n + (words[n] == ' ')) {
+        char word[128];
+
         (void)snprintf(word, sizeof(word), "%.*s", (int)n, words);
         list_word(listing, word);
     }
 }
 
+/* ---- settings ---- */
+
+/* Of SystemCallFilter= and SystemCallLog=; each may be empty. */
+struct lists {
+    int error;
+    struct listing filter, log;
+};
+
+/* What separates the two lists. */
+#define LOG_FOLLOWS " | "
+
+static void put_words(FILE *file, const struct config_strings *list)
+{
+    for (size_t i = 0; i < list->n; i++)
+        fprintf(file, "%s%s", i > 0 ? " " : "", list->strings[i]);
+}
+
 int filter_calls_of(const struct config_group *group, char **ret)
 {
-    const struct config_strings *list = &group->system_call_filter;
     size_t size;
     FILE *file;
 
     *ret = NULL;
-    if (list->n == 0)
+    if (group->system_call_filter.n == 0 && group->system_call_log.n == 0)
         return 0;
     file = open_memstream(ret, &size);
     if (!file)
         return -ENOMEM;
-    fprintf(file, FILTER_CALLS "%d", group->system_call_error_number);
-    for (size_t i = 0; i < list->n; i++)
-        fprintf(file, " %s", list->strings[i]);
+    fprintf(file, FILTER_CALLS "%d ", group->system_call_error_number);
+    if (group->system_call_filter.n == 0)
+        fprintf(file, "~");
+    put_words(file, &group->system_call_filter);
+    if (group->system_call_log.n > 0)
+        fprintf(file, LOG_FOLLOWS);
+    put_words(file, &group->system_call_log);
     if (fclose(file) == 0)
         return 0;
     free(TAKE_PTR(*ret));
     return -ENOMEM;
 }
 
-int filter_add_calls(scmp_filter_ctx *context, const char *settings)
+static int read_settings(struct lists *lists, const char *settings)
 {
-    _cleanup_free_ struct listing *listing = calloc(1, sizeof(*listing));
     char *words;
-    const uint32_t denied = action_of((int)strtol(settings, &words, 10));
-    int r;
+    char *log;
 
-    if (!listing)
-        return -ENOMEM;
+    lists->error = (int)strtol(settings, &words, 10);
     if (*words++ != ' ')
         return -EINVAL;
-    listing->allows = *words != '~';
-    if (listing->allows)
-        list_name(listing, "@default", true, -1);
-    list_words(listing, words);
-    r = filter_start(context, listing->allows ? denied : SCMP_ACT_ALLOW);
+    words = strdup(words);
+    if (!words)
+        return -ENOMEM;
+    log = strstr(words, LOG_FOLLOWS);
+    if (log)
+        *log = '\0';
+    read_list(&lists->filter, words);
+    if (lists->filter.allows)
+        list_name(&lists->filter, "@default", true, -1);
+    read_list(&lists->log, log ? log + strlen(LOG_FOLLOWS) : "@none");
+    free(words);
+    return 0;
+}
+
+/* ---- what happens to a call ---- */
+
+static bool is_logged(const struct listing *log, int call)
+{
+    return (log->state[call] != UNLISTED) == log->allows;
+}
+
+/* To calls that no list has. */
+static uint32_t fallback_of(const struct lists *lists)
+{
+    if (!lists->log.allows)
+        return SCMP_ACT_LOG;
+    return lists->filter.allows ? action_of(lists->error) : SCMP_ACT_ALLOW;
+}
+
+static uint32_t action_to(const struct lists *lists, int call)
+{
+    const struct listing *filter = &lists->filter;
+
+    if (is_logged(&lists->log, call))
+        return SCMP_ACT_LOG;
+    if (filter->state[call] == WITH_ACTION)
+        return filter->action[call];
+    return (filter->state[call] == LISTED) == filter->allows ? SCMP_ACT_ALLOW
+                                                             : action_of(lists->error);
+}
+
+static bool is_listed(const struct lists *lists, int call)
+{
+    return lists->filter.state[call] != UNLISTED || lists->log.state[call] != UNLISTED;
+}
+
+static int add_rules(scmp_filter_ctx context, const struct lists *lists)
+{
+    const uint32_t fallback = fallback_of(lists);
+    int r = 0;
+
+    for (int call = 0; r == 0 && call < SYSCALLS_MAX; call++)
+        if (is_listed(lists, call) && action_to(lists, call) != fallback)
+            r = seccomp_rule_add(context, action_to(lists, call), call, 0);
+    return r;
+}
+
+int filter_add_calls(scmp_filter_ctx *context, const char *settings)
+{
+    _cleanup_free_ struct lists *lists = calloc(1, sizeof(*lists));
+    int r = lists ? read_settings(lists, settings) : -ENOMEM;
+
     if (r == 0)
-        r = add_rules(*context, listing, listing->allows ? denied : SCMP_ACT_ALLOW,
-                      listing->allows ? SCMP_ACT_ALLOW : denied);
+        r = filter_start(context, fallback_of(lists));
+    return r < 0 ? r : add_rules(*context, lists);
+}
+
+int filter_logged_calls(const struct config_group *group, struct call_set *ret)
+{
+    _cleanup_free_ struct lists *lists = NULL;
+    _cleanup_free_ char *settings = NULL;
+    int r = 0;
+
+    *ret = (struct call_set){0};
+    if (group->system_call_log.n == 0)
+        return 0;
+    lists = calloc(1, sizeof(*lists));
+    r = lists ? filter_calls_of(group, &settings) : -ENOMEM;
+    if (r == 0)
+        r = read_settings(lists, settings + strlen(FILTER_CALLS));
+    for (int call = 0; r == 0 && call < SYSCALLS_MAX; call++)
+        if (is_logged(&lists->log, call))
+            call_set_add(ret, call);
     return r;
 }

@@ -7,6 +7,7 @@
  */
 
 #include "supervisor/config/config-group.h"
+#include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/keeper/sandbox.h"
 
 /* The settings of a filter are a text without line breaks; equal settings make equal filters. Set
@@ -14,6 +15,9 @@
  * -ENOMEM. */
 int filter_arguments_of(const struct config_group *group, char **ret); /* of arguments */
 int filter_calls_of(const struct config_group *group, char **ret);     /* of calls */
+
+/* The calls of SystemCallLog=, which the filter lets the kernel log. Returns 0 or -ENOMEM. */
+int filter_logged_calls(const struct config_group *group, struct call_set *ret);
 
 /* Makes a filter; free(3) ends its code. Takes milliseconds. Returns 0 or -errno. */
 int filter_compile(const char *settings, struct sandbox_filter *ret);

@@ -15,10 +15,11 @@ static int (*const SETTINGS_OF[SANDBOX_FILTERS_MAX])(const struct config_group *
     filter_calls_of,
 };
 
-/* The filters are borrowed from these. */
+/* The filters are borrowed from these. The sandbox comes first. */
 struct compiled {
     struct sandbox sandbox;
     struct filter *filters[SANDBOX_FILTERS_MAX];
+    struct call_set logged;
 };
 
 struct sandbox *sandbox_free(struct sandbox *sandbox)
@@ -29,6 +30,11 @@ struct sandbox *sandbox_free(struct sandbox *sandbox)
         filter_unref(compiled->filters[i]);
     free(compiled);
     return NULL;
+}
+
+const struct call_set *sandbox_logged_calls(const struct sandbox *sandbox)
+{
+    return &((const struct compiled *)(const void *)sandbox)->logged;
 }
 
 /* ---- filters ---- */
@@ -137,6 +143,8 @@ int sandbox_compile(const struct config_group *group, const struct names *names,
     sandbox->set_umask = group->umask_set;
     sandbox->umask = group->umask;
     r = take_filters(group, names, compiled);
+    if (r == 0)
+        r = filter_logged_calls(group, &compiled->logged);
     if (r < 0 || (!has_sandbox(group) && sandbox->n_filters == 0))
         sandbox_free(sandbox);
     else

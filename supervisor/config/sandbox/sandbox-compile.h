@@ -5,6 +5,7 @@
 
 #include "supervisor/config/config-group.h"
 #include "supervisor/config/names/names.h"
+#include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/keeper/sandbox.h"
 
 /* Adds the filters that are to be compiled, which takes milliseconds each, to what is looked up.
@@ -18,4 +19,6 @@ int sandbox_want(const struct config_group *group, struct names *names);
  */
 int sandbox_compile(const struct config_group *group, const struct names *names,
                     struct sandbox **ret);
+/* The calls of SystemCallLog= of a compiled sandbox; borrowed. */
+const struct call_set *sandbox_logged_calls(const struct sandbox *sandbox);
 struct sandbox *sandbox_free(struct sandbox *sandbox); /* NULL allowed; returns NULL */

@@ -27,6 +27,7 @@ int verb_why(struct invocation *invocation);
 int verb_top(struct invocation *invocation);
 int verb_init(struct invocation *invocation);
 int verb_verify(struct invocation *invocation);
+int verb_sandbox(struct invocation *invocation);
 int verb_info(struct invocation *invocation);
 int verb_tell(struct invocation *invocation);
 int verb_ask(struct invocation *invocation);

@@ -263,7 +263,8 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
                  &(struct process_subject){.group = pool->set->name,
                                            .worker = slot->name,
                                            .key = pool->key,
-                                           .log = &pool->set->output},
+                                           .log = &pool->set->output,
+                                           .calls = &pool->set->calls},
                  kept_state_output(&pool->context->process->kept, slot->kept));
     process_take_config(&slot->worker.process, pool->config);
     slot_health_init(slot);
