@@ -53,6 +53,12 @@ enum config_on_crash {
     CONFIG_ON_CRASH_ERROR_QUEUE,
 };
 
+enum config_profile {
+    CONFIG_PROFILE_NONE,
+    CONFIG_PROFILE_BASIC,
+    CONFIG_PROFILE_STRICT,
+};
+
 enum config_protect_system {
     CONFIG_PROTECT_SYSTEM_NO,
     CONFIG_PROTECT_SYSTEM_YES,
@@ -167,6 +173,7 @@ struct config_group {
     bool oom_score_adjust_set;
 
     /* [Sandbox]; see sandbox/sandbox-words.h for the lists */
+    enum config_profile profile; /* none; its keys are set when all files are read */
     bool no_new_privileges; /* valid if no_new_privileges_set; default: whether there is a user */
     bool no_new_privileges_set;
     unsigned umask; /* valid if umask_set */

@@ -125,6 +125,28 @@ class Files(TestCase):
         os.rename(f"{self.top}/new", f"{self.top}/open/file")
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
 
+    def test_a_strict_profile_leaves_a_worker_its_work_and_a_private_directory(self):
+        attempts = ["create:/", "create:/tmp", "create:/etc", "create:/dev/shm", "list:/home", "list:/run", "list:/var",
+                    "read:/etc/passwd", "inet-socket", "unix-socket", "io-uring", "user-namespace", "mount", "trace-me",
+                    "writable-code", "become-root", "child"]
+        group = {"Group": {"User": "nobody"}, "Sandbox": {"Profile": "strict"}}
+        s = self.started({"g": ini(" ".join([PROBE] + attempts), **group), "worker": ini(ACTOR, **group)})
+        answers = results(s.do("g"))
+        self.assertEqual({name for name, answer in answers.items() if answer == "ok"},
+                         {"create:/tmp", "read:/etc/passwd", "child"})
+        self.assertEqual((answers["create:/"], answers["list:/var"], answers["io-uring"]), ("EROFS", "EACCES", "EPERM"))
+        self.assertEqual(s.do("worker", "echo hello")["result"], text("hello"))
+        self.assertEqual(len(s.do("worker", "blob 300000")["result"]["data"]), 400000)
+
+    def test_keys_refine_a_profile(self):
+        attempts = ["create:/usr", "create:/tmp", "mount", "user-namespace", "inet-socket", "child"]
+        s = self.started({"g": ini(" ".join([PROBE] + attempts),
+                                   Sandbox={"Profile": "basic", "RestrictNamespaces": "no", "UMask": "0022"})})
+        self.assertEqual(results(s.do("g")), {
+            "create:/usr": "EROFS", "create:/tmp": "ok", "mount": "EPERM", "user-namespace": "ok", "inet-socket": "ok",
+            "child": "ok"})
+        self.assertIn("Profile=, NoNewPrivileges=, UMask=, SystemCallFilter=", s.group("g")["sandbox"])
+
     def test_a_group_has_a_network_of_its_own(self):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind("\0troupe-probe")

@@ -2,6 +2,7 @@
 #include "supervisor/config/check/check.h"
 
 #include "supervisor/config/keys/draft.h"
+#include "supervisor/config/sandbox/profile.h"
 #include <inttypes.h>
 
 static int check_program(const struct config_group *group)
@@ -79,8 +80,10 @@ static int check_spare(const struct config_group *group)
 
 int config_check_group(struct config_group *group)
 {
-    int r = check_program(group);
+    int r = profile_apply(group);
 
+    if (r == 0)
+        r = check_program(group);
     if (r == 0)
         r = check_order(group->draft, "BackoffMinSec", group->backoff_min, "BackoffMaxSec",
                         group->backoff_max);

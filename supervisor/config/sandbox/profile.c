@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/sandbox/profile.h"
+#include "shared/base/cleanup.h"
+#include "supervisor/config/keys/draft.h"
+#include "supervisor/config/keys/keys.h"
+#include <assert.h>
+
+struct line {
+    const char *key, *value; /* several of one key make a list */
+};
+
+/* Ordinary programs do not notice it. */
+static const struct line BASIC[] = {
+    {"NoNewPrivileges", "yes"},
+    {"ProtectSystem", "full"},
+    {"RestrictNamespaces", "yes"},
+    {"SystemCallFilter", "~@clock @cpu-emulation @debug @module @mount @obsolete @raw-io @reboot "
+                         "@swap"},
+    {"SystemCallErrorNumber", "EPERM"},
+    {"SystemCallArchitectures", "native"},
+};
+
+/* Leaves a program that converts files of strangers its payload, its result, the installed
+ * programs, and a private /tmp. */
+static const struct line STRICT[] = {
+    {"NoNewPrivileges", "yes"},
+    {"UMask", "0077"},
+    {"CapabilityBoundingSet", "none"},
+    {"ProtectSystem", "strict"},
+    {"ProtectHome", "yes"},
+    {"ReadOnlyPaths", "-/sys"},
+    {"InaccessiblePaths", "-/boot -/dev/mqueue -/dev/shm -/efi -/media -/mnt -/run -/srv -/var"},
+    {"PrivateTmp", "yes"},
+    {"PrivateNetwork", "yes"},
+    {"RestrictAddressFamilies", "none"},
+    {"RestrictNamespaces", "yes"},
+    {"MemoryDenyWriteExecute", "yes"},
+    {"SystemCallFilter", "@system-service"},
+    {"SystemCallFilter", "~@privileged @resources io_uring_enter io_uring_register io_uring_setup"},
+    {"SystemCallErrorNumber", "EPERM"},
+    {"SystemCallArchitectures", "native"},
+};
+
+static int apply(struct config_group *group, const struct line *lines, size_t n)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        const char *reason;
+
+        if (!config_draft_given(group->draft, lines[i].key))
+            r = config_key_assign(config_schema_find(&CONFIG_GROUP_SCHEMA, lines[i].key), group,
+                                  lines[i].value, &reason);
+        assert(r <= 0);
+    }
+    return r;
+}
+
+int profile_apply(struct config_group *group)
+{
+    switch (group->profile) {
+    case CONFIG_PROFILE_NONE:
+        return 0;
+    case CONFIG_PROFILE_BASIC:
+        return apply(group, BASIC, ELEMENTS(BASIC));
+    case CONFIG_PROFILE_STRICT:
+        return apply(group, STRICT, ELEMENTS(STRICT));
+    }
+    return 0;
+}
