@@ -4,8 +4,9 @@
 /*
  * What a process sees of the file system. The supervisor lists it once per reload; the new process
  * makes it true in a mount namespace of its own, between clone and exec, so that each start sees
- * the paths as they are then. Preparing one namespace per group would save a third of that time,
- * but a file that is replaced by another (rename(2)) loses the mounts on it for good.
+ * the paths as they are then. One namespace per group would save a quarter of the time to the exec,
+ * and a tenth with PrivateTmp=, which needs one per process anyway; but a file that is replaced by
+ * another (rename(2)) loses the mounts on it for good.
  */
 
 #include <stdbool.h>
