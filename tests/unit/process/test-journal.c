@@ -91,7 +91,8 @@ START_TEST(a_workers_output_carries_its_own_pid)
     struct process process;
     static struct capture_memory memory;
     ck_assert_int_eq(event_bus_init(&events), 0);
-    process_init(&process, &context, &(struct process_subject){"digest", "digest/0", "", NULL},
+    process_init(&process, &context,
+                 &(struct process_subject){.group = "digest", .worker = "digest/0", .key = ""},
                  &memory);
     process.pid = 4711;
     capture_feed(&process.output, "hello\n", 6, 0);
@@ -117,7 +118,8 @@ START_TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
     struct event_bus events;
     struct process_context context = {.journal = &journal, .events = &events};
     struct output_log log;
-    struct process_subject subject = {"mail", "mail/acme/0", "acme", &log};
+    struct process_subject subject = {
+        .group = "mail", .worker = "mail/acme/0", .key = "acme", .log = &log};
     struct process process;
     static struct capture_memory memory;
     ck_assert_int_eq(event_bus_init(&events), 0);

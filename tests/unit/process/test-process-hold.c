@@ -91,7 +91,8 @@ static void setup(void)
     ck_assert_int_eq(process_context_adopt(&context), 0);
     state = kept_state_open(&context.kept, "test/0", &found);
     ck_assert(found == (context.held.end.n_restarts > 0));
-    process_init(&process, &context, &(struct process_subject){"test", "test/0", "", NULL},
+    process_init(&process, &context,
+                 &(struct process_subject){.group = "test", .worker = "test/0", .key = ""},
                  kept_state_output(&context.kept, state));
 }
 
