@@ -9,12 +9,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 
 /* Bounds what is read from one worker per turn, and after its death. */
 #define READ_TURN   8192
 #define READ_FINISH ((size_t)256 * 1024)
 /* What a pipe holds: what was written before the cut is read. */
 #define READ_CUT ((size_t)64 * 1024)
+
+/* Marks bytes that a read() has not overwritten. Not part of UTF-8. */
+#define UNREAD '\xff'
 
 _Static_assert(CAPTURE_LINE_MAX < CAPTURE_TAIL_MAX, "the tail has room behind an incomplete line");
 
@@ -63,14 +67,19 @@ static void set_line(struct capture *capture, size_t line)
     atomic_store_explicit(&capture->memory->line, line, memory_order_release);
 }
 
+static void set_end(struct capture *capture, size_t end)
+{
+    capture->end = end;
+    atomic_store_explicit(&capture->memory->end, end, memory_order_release);
+}
+
 static void tail_write(struct capture *capture, const char *data, size_t size)
 {
     size_t at = capture->end % CAPTURE_TAIL_MAX;
     size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
     memcpy(capture->memory->tail + at, data, first);
     memcpy(capture->memory->tail, data + first, size - first);
-    capture->end += size;
-    atomic_store_explicit(&capture->memory->end, capture->end, memory_order_release);
+    set_end(capture, capture->end + size);
 }
 
 static void report_suppressed(struct capture *capture)
@@ -212,21 +221,50 @@ static void stop_reading(struct capture *capture)
     capture->fd = close_fd(capture->fd);
 }
 
-/*
- * Reads up to `max` bytes or somewhat more, and closes the pipe at its end. Bytes are kept before
- * they are delivered, so that none is lost if the supervisor dies during the delivery.
- */
-static void read_up_to(struct capture *capture, size_t max, usec_t now)
+/* Reads `size` bytes, which are there, into the tail. They are marked before, so that the next
+ * supervisor sees how many were read if this one dies before `end` says so. */
+static ssize_t read_into_tail(struct capture *capture, size_t size)
+{
+    struct capture_memory *memory = capture->memory;
+    const size_t at = capture->end % CAPTURE_TAIL_MAX;
+    const size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
+    const struct iovec parts[] = {{memory->tail + at, first}, {memory->tail, size - first}};
+    ssize_t n;
+    for (size_t i = 0; i < ELEMENTS(parts); i++)
+        memset(parts[i].iov_base, UNREAD, parts[i].iov_len);
+    atomic_store_explicit(&memory->reading_to, capture->end + size, memory_order_release);
+    n = readv(capture->fd, parts, ELEMENTS(parts));
+    FAULT_POINT("capture.read");
+    if (n > 0)
+        set_end(capture, capture->end + (size_t)n);
+    return n;
+}
+
+/* Reads up to `max` bytes, as read(2). */
+static ssize_t read_some(struct capture *capture, size_t max)
 {
     char buffer[CAPTURE_TAIL_MAX];
+    int unread = 0;
+    ssize_t n;
+    if (capture->memory && ioctl(capture->fd, FIONREAD, &unread) == 0 && unread > 0)
+        return read_into_tail(capture, (size_t)unread < max ? (size_t)unread : max);
+    n = read(capture->fd, buffer, max);
+    if (n > 0 && capture->memory)
+        tail_write(capture, buffer, (size_t)n);
+    return n;
+}
+
+/* Reads up to `max` bytes or somewhat more, and closes the pipe at its end. */
+static void read_up_to(struct capture *capture, size_t max, usec_t now)
+{
     for (size_t total = 0; total < max && capture->fd >= 0;) {
         const size_t wanted = room(capture);
-        ssize_t n = read(capture->fd, buffer, wanted);
+        ssize_t n = read_some(capture, wanted);
         if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             stop_reading(capture);
         if (n <= 0)
             return;
-        capture_feed(capture, buffer, (size_t)n, now);
+        deliver_lines(capture, now);
         if ((size_t)n < wanted)
             return;
         total += (size_t)n;
@@ -267,6 +305,7 @@ static void reset(struct capture *capture)
     if (capture->memory && capture->end > 0) {
         atomic_store_explicit(&capture->memory->end, 0, memory_order_relaxed);
         atomic_store_explicit(&capture->memory->line, 0, memory_order_relaxed);
+        atomic_store_explicit(&capture->memory->reading_to, 0, memory_order_relaxed);
     }
     capture->end = capture->line = 0;
 }
@@ -301,6 +340,18 @@ int capture_open(struct capture *capture, int *ret_write_fd)
     return 0;
 }
 
+/* Adds what the last supervisor had read when it died. */
+static void recover_read(struct capture *capture)
+{
+    const struct capture_memory *memory = capture->memory;
+    const uint64_t to = atomic_load_explicit(&memory->reading_to, memory_order_relaxed);
+    size_t n = to > capture->end && to - capture->end <= room(capture) ? to - capture->end : 0;
+    while (n > 0 && memory->tail[(capture->end + n - 1) % CAPTURE_TAIL_MAX] == UNREAD)
+        n--;
+    if (n > 0)
+        set_end(capture, capture->end + n);
+}
+
 int capture_adopt(struct capture *capture, int fd)
 {
     const struct capture_memory *memory = capture->memory;
@@ -311,6 +362,7 @@ int capture_adopt(struct capture *capture, int fd)
     capture->line = atomic_load_explicit(&memory->line, memory_order_relaxed);
     if (capture->line > capture->end || capture->end - capture->line > CAPTURE_TAIL_MAX)
         set_line(capture, capture->end); /* damaged by what ended the supervisor */
+    recover_read(capture);
     deliver_lines(capture, loop_now(capture->loop));
     return 0;
 }

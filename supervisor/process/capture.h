@@ -40,6 +40,8 @@ typedef void (*capture_line_fn)(void *userdata, const char *line);
 struct capture_memory {
     _Atomic uint64_t end;  /* see struct capture */
     _Atomic uint64_t line; /* see struct capture */
+    /* Where the read() ends that is under way: `end` is less then only. */
+    _Atomic uint64_t reading_to;
     char tail[CAPTURE_TAIL_MAX];
 };
 

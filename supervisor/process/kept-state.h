@@ -20,7 +20,7 @@
 #define KEPT_DATA_MAX   344
 /* Of the layout, with the data of all owners. Raise it with every change, but for a field that was
  * always 0 before: another version's states are not read, and its workers end. */
-#define KEPT_STATES_VERSION 3
+#define KEPT_STATES_VERSION 4
 
 /* In the shared memory. */
 struct kept_state {

@@ -348,6 +348,27 @@ START_TEST(lines_that_were_read_and_not_delivered_come_in_the_next_supervisor)
 }
 END_TEST
 
+START_TEST(what_was_read_when_the_supervisor_died_comes_in_the_next_one)
+{
+    int fd, held;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    ck_assert_int_eq(write(fd, "one\n", 4), 4);
+    capture_catch_up(&capture);
+    ck_assert_uint_eq(memory.reading_to, 4);
+    held = crash(&memory);
+    /* As if it had died in a read() of up to eight bytes, which got six. */
+    memcpy(memory.tail + 4, "two\nth\xff\xff", 8);
+    memory.reading_to = 12;
+    ck_assert_int_eq(write(fd, "ree\nstop\n", 9), 9);
+    ck_assert_int_eq(capture_adopt(&capture, held), 0);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_eq(n_lines, 4);
+    ck_assert_str_eq(lines[1], "two");
+    ck_assert_str_eq(lines[2], "three");
+    close_fd(fd);
+}
+END_TEST
+
 START_TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
 {
     int fd, held;
@@ -390,6 +411,7 @@ int main(void)
     tcase_add_test(looped, a_cut_reads_what_was_written_and_ends_the_line);
     tcase_add_test(looped, the_next_supervisor_goes_on_within_a_line);
     tcase_add_test(looped, lines_that_were_read_and_not_delivered_come_in_the_next_supervisor);
+    tcase_add_test(looped, what_was_read_when_the_supervisor_died_comes_in_the_next_one);
     tcase_add_test(looped, damaged_memory_loses_what_was_not_delivered_and_nothing_else);
     suite_add_tcase(suite, looped);
     SRunner *runner = srunner_create(suite);
