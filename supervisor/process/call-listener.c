@@ -106,13 +106,14 @@ static void answer(const struct call_listener *listener, uint64_t id, int error)
 
 static void handle(struct call_listener *listener, const struct seccomp_notif *notification)
 {
-    const bool few = rate_take(&listener->rate, loop_now(listener->loop), CALLS_MAX, NULL);
     struct forbidden_call call = {0};
+    bool few;
 
     if (listener->permits(listener, &notification->data)) {
         answer(listener, notification->id, 0);
         return;
     }
+    few = rate_take(&listener->rate, loop_now(listener->loop), CALLS_MAX, NULL);
     call_describe(&notification->data, call.text);
     call.pid = kill_caller(listener, notification->id, (pid_t)notification->pid);
     if (call.pid == 0 && !waits(listener, notification->id))

@@ -33,10 +33,10 @@ static void on_forbidden(struct call_listener *self, const struct forbidden_call
     n_calls++;
 }
 
-static bool permits_sync(struct call_listener *self, const struct seccomp_data *data)
+static bool permits_some(struct call_listener *self, const struct seccomp_data *data)
 {
     (void)self;
-    return data->nr == SYS_sync;
+    return data->nr == SYS_sync || data->nr == SYS_getpriority;
 }
 
 static void set_up(void)
@@ -44,7 +44,7 @@ static void set_up(void)
     const char *reason;
 
     ck_assert_int_eq(loop_new(&loop, &(struct loop_options){0}, &reason), 0);
-    listener = (struct call_listener){.fd = -1, .forbidden = on_forbidden, .permits = permits_sync};
+    listener = (struct call_listener){.fd = -1, .forbidden = on_forbidden, .permits = permits_some};
     n_calls = 0;
 }
 
@@ -158,6 +158,25 @@ START_TEST(a_permitted_call_is_made)
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert_uint_eq(n_calls, 0);
+}
+END_TEST
+
+/* More than are handled one by one. */
+static int run_getpriority_often(int socket)
+{
+    for (int i = 0; i < 100; i++)
+        (void)syscall(SYS_getpriority, 0, 0);
+    return run_mount(socket);
+}
+
+START_TEST(permitted_calls_do_not_count_as_forbidden_ones)
+{
+    const pid_t pid = start("calls 0 ~getpriority ~mount", run_getpriority_often);
+    const int status = wait_for(pid);
+
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(WTERMSIG(status), SIGSYS);
+    ck_assert_uint_eq(n_calls, 1);
 }
 END_TEST
 
@@ -290,6 +309,7 @@ int main(void)
     const TTest *const tests[] = {
         a_forbidden_call_is_told_with_its_arguments,
         a_permitted_call_is_made,
+        permitted_calls_do_not_count_as_forbidden_ones,
         without_a_receiver_a_forbidden_call_fails,
         what_passes_the_listener_on_is_forbidden_again,
         allowed_calls_stay_allowed,
