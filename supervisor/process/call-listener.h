@@ -6,7 +6,7 @@
  * call it was. The kernel itself would only say SIGSYS. It lets the call wait, and never makes it.
  *
  * As the kernel would, it kills the process that made the call, not the rest of the worker, with
- * SIGSYS, or with SIGKILL if SIGSYS would not end it. A worker whose processes make many forbidden
+ * SIGSYS, or with SIGKILL if SIGSYS might not end it. A worker whose processes make many forbidden
  * calls is killed as a whole.
  */
 

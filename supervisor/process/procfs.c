@@ -73,7 +73,8 @@ int procfs_signals(pid_t thread, int signal, struct procfs_signals *ret)
         return (int)n;
     *ret = (struct procfs_signals){
         .process = (pid_t)status_number(text, "\nTgid:\t", 10, 0),
-        .ends = true,
+        .ends = status_number(text, "\nThreads:\t", 10, 0) == 1 &&
+                status_number(text, "\nTracerPid:\t", 10, 1) == 0,
     };
     for (size_t i = 0; i < ELEMENTS(sets); i++)
         if (status_number(text, sets[i], 16, bit) & bit)

@@ -21,7 +21,9 @@ int procfs_stat(pid_t pid, struct procfs_stat *ret);
 
 struct procfs_signals {
     pid_t process; /* of the thread */
-    bool ends;     /* the signal ends the process: it is not blocked, ignored or caught */
+    /* The signal ends the process: it is not blocked, ignored or caught, no other thread can take
+     * it, and no tracer can withhold it. */
+    bool ends;
 };
 
 /* Reads what a signal does to the process of a thread. Returns 0, -ESRCH or -errno. */

@@ -3,8 +3,10 @@
 #include <check.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -58,6 +60,52 @@ START_TEST(what_a_signal_does_is_told_by_any_thread_of_the_process)
 }
 END_TEST
 
+static void *stay(void *barrier)
+{
+    (void)pthread_barrier_wait(barrier);
+    (void)pthread_barrier_wait(barrier);
+    return NULL;
+}
+
+START_TEST(a_signal_for_a_process_with_several_threads_may_not_end_it)
+{
+    struct procfs_signals signals;
+    pthread_barrier_t barrier;
+    pthread_t thread;
+
+    ck_assert_int_eq(pthread_barrier_init(&barrier, NULL, 2), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, stay, &barrier), 0);
+    (void)pthread_barrier_wait(&barrier);
+    ck_assert_int_eq(procfs_signals(getpid(), SIGSYS, &signals), 0);
+    ck_assert_int_eq(signals.process, getpid());
+    ck_assert(!signals.ends);
+    (void)pthread_barrier_wait(&barrier);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(pthread_barrier_destroy(&barrier), 0);
+}
+END_TEST
+
+START_TEST(a_signal_for_a_traced_process_may_not_end_it)
+{
+    struct procfs_signals signals;
+    const pid_t pid = fork();
+    int status;
+
+    if (pid == 0) {
+        (void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        (void)raise(SIGSTOP);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+    ck_assert(WIFSTOPPED(status));
+    ck_assert_int_eq(procfs_signals(pid, SIGSYS, &signals), 0);
+    ck_assert_int_eq(signals.process, pid);
+    ck_assert(!signals.ends);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+}
+END_TEST
+
 START_TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
 {
     static const char own[] = "/system.slice/trouped.service/supervisor";
@@ -82,6 +130,8 @@ int main(void)
     tcase_add_test(tests, a_process_that_lives_is_told_with_its_kin);
     tcase_add_test(tests, a_zombie_is_on_its_way_out_and_then_nothing);
     tcase_add_test(tests, what_a_signal_does_is_told_by_any_thread_of_the_process);
+    tcase_add_test(tests, a_signal_for_a_process_with_several_threads_may_not_end_it);
+    tcase_add_test(tests, a_signal_for_a_traced_process_may_not_end_it);
     tcase_add_test(tests, only_a_cgroup_and_what_is_below_it_is_within_it);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
