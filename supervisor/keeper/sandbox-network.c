@@ -15,13 +15,14 @@ union control {
     char room[CMSG_SPACE(sizeof(int))];
 };
 
-/* Returns the descriptor, -EAGAIN if there is none, or -errno. */
-static int take(int storage)
+/* Returns a descriptor of its own, -EAGAIN if there is none, or -errno. What is in the storage
+ * stays there, so it is never empty again. */
+static int copy(int storage)
 {
     union control control = {0};
     struct msghdr header = {.msg_control = &control, .msg_controllen = sizeof(control)};
     int fd;
-    if (recvmsg(storage, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+    if (recvmsg(storage, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
         return -errno;
     const struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
     if (!rights || rights->cmsg_type != SCM_RIGHTS)
@@ -60,30 +61,39 @@ static int make(void)
     return fd < 0 ? -errno : fd;
 }
 
-static int enter(int network)
+/* Enters the network that is in the storage. Returns 0, -EAGAIN if there is none, or -errno. */
+static int enter(int storage)
 {
-    return setns(network, CLONE_NEWNET) < 0 ? -errno : 0;
-}
-
-/* The lock ends with the process, if not earlier: one that is killed here leaves an empty
- * storage. */
-int sandbox_network_join(const struct sandbox_network *network)
-{
-    struct flock lock = {.l_type = F_WRLCK};
-    _cleanup_close_ int fd = -1;
-    int r = 0;
-    if (fcntl(network->storage[0], F_SETLKW, &lock) < 0)
-        return -errno;
-    fd = take(network->storage[0]);
-    if (fd == -EAGAIN)
-        fd = make();
-    else if (fd >= 0)
-        r = enter(fd);
+    _cleanup_close_ int fd = copy(storage);
     if (fd < 0)
         return fd;
-    if (r == 0)
-        r = put(network->storage[1], fd);
+    return setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
+}
+
+static int make_and_put(int storage)
+{
+    _cleanup_close_ int fd = make();
+    return fd < 0 ? fd : put(storage, fd);
+}
+
+/* The lock ends with the process, if not earlier: one that is killed here leaves the storage
+ * empty. */
+static int enter_or_make(const struct sandbox_network *network)
+{
+    struct flock lock = {.l_type = F_WRLCK};
+    int r;
+    if (fcntl(network->storage[0], F_SETLKW, &lock) < 0)
+        return -errno;
+    r = enter(network->storage[0]);
+    if (r == -EAGAIN)
+        r = make_and_put(network->storage[1]);
     lock.l_type = F_UNLCK;
     (void)fcntl(network->storage[0], F_SETLK, &lock);
     return r;
+}
+
+int sandbox_network_join(const struct sandbox_network *network)
+{
+    const int r = enter(network->storage[0]);
+    return r == -EAGAIN ? enter_or_make(network) : r;
 }
