@@ -94,7 +94,8 @@ static int take_descriptor(struct msghdr *message)
     return fd;
 }
 
-/* Returns the number of bytes, or -errno. `*ret_fd` is -1 without a descriptor. */
+/* Returns the number of bytes, -EMFILE if a descriptor was lost, or -errno. `*ret_fd` is -1 without
+ * a descriptor. */
 static ssize_t receive(struct process *process, struct spawn_report *ret, int *ret_fd)
 {
     union {
@@ -109,7 +110,9 @@ static ssize_t receive(struct process *process, struct spawn_report *ret, int *r
     const ssize_t n = recvmsg(process->report_fd, &message, MSG_CMSG_CLOEXEC);
 
     *ret_fd = n > 0 ? take_descriptor(&message) : -1;
-    return n < 0 ? -errno : n;
+    if (n < 0)
+        return -errno;
+    return *ret_fd < 0 && message.msg_flags & MSG_CTRUNC ? -EMFILE : n;
 }
 
 /* Returns the size of a report, 0 at the end of file, or -errno. */

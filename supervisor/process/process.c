@@ -209,12 +209,23 @@ static void process_close_report(struct process *process)
     process->report_fd = close_fd(process->report_fd);
 }
 
+/* Kills a process that cannot be watched. The keeper still reports its end. */
+static void process_give_up(struct process *process, int error)
+{
+    process_close_report(process);
+    process->error = (struct spawn_report){.error = error, .step = SPAWN_CLONE};
+    process_kill_all(process);
+    spawner_kill(&process->context->spawner, &process->client, process->pid);
+}
+
 /* `r`: what process_read_report() has returned; -EAGAIN if the process runs its program although
  * the end of file was not seen. */
 static void process_take_report(struct process *process, int r, const struct spawn_report *report)
 {
     process_close_report(process);
-    if (r > 0)
+    if (r < 0 && r != -EAGAIN)
+        process_give_up(process, r);
+    else if (r > 0)
         process->error = *report;
     else if (process->error.error == 0)
         process->handler->started(process);
@@ -228,7 +239,7 @@ bool process_confirm(struct process *process)
         return false;
     if (process->report_fd >= 0)
         process_take_report(process, process_read_report(process, &report), &report);
-    return true;
+    return process->error.error == 0;
 }
 
 static void process_on_report(void *userdata, uint32_t events)
@@ -240,15 +251,6 @@ static void process_on_report(void *userdata, uint32_t events)
     (void)events;
     if (r != -EAGAIN)
         process_take_report(process, r, &report);
-}
-
-/* Kills a process that cannot be watched. The keeper still reports its end. */
-static void process_give_up(struct process *process, int error)
-{
-    process_close_report(process);
-    process->error = (struct spawn_report){.error = error, .step = SPAWN_CLONE};
-    process_kill_all(process);
-    spawner_kill(&process->context->spawner, &process->client, process->pid);
 }
 
 static void process_watch_report(struct timer *timer, usec_t now)

@@ -171,7 +171,8 @@ int process_adopt(struct process *process, struct held *held,
                   const struct process_handler *handler);
 
 /* Calls `started` if it was not called yet, because the process has shown that it runs. Returns
- * false if the keeper has not answered yet; then `started` follows. */
+ * false if the keeper has not answered yet, or the start has failed; then `started` or `failed`
+ * follows. */
 bool process_confirm(struct process *process);
 
 /* Returns whether `pid` is this process or a descendant: in its cgroup, or without cgroups
@@ -209,7 +210,7 @@ int process_watch_exit(struct process *process, int pidfd);
 /* Watches for forbidden system calls (process-calls.c); takes over the descriptor. */
 void process_listen(struct process *process, int fd);
 /* Reads report_fd, and listens if a listener comes first. Returns 1 with `*ret` for a failed start,
- * 0 if the program runs, -EAGAIN or -errno. */
+ * 0 if the program runs, -EAGAIN, -EMFILE if the listener was lost, or -errno. */
 int process_read_report(struct process *process, struct spawn_report *ret);
 /* Also records the calls that this configuration lists. */
 void process_log_calls(struct process *process, const struct config_group *config);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+
+/* How the listener of a process arrives with its report. */
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "supervisor/process/process.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct process_context context;
+static struct process process;
+static int child_end;
+static unsigned n_started;
+
+static void on_started(struct process *p)
+{
+    ck_assert_ptr_eq(p, &process);
+    n_started++;
+}
+
+static const struct process_handler HANDLER = {.started = on_started};
+
+static void set_up(void)
+{
+    const char *reason;
+    int fds[2];
+
+    context = (struct process_context){0};
+    ck_assert_int_eq(loop_new(&context.loop, &(struct loop_options){0}, &reason), 0);
+    ck_assert_int_eq(process_context_init(&context, context.loop, -1), 0);
+    process_init(&process, &context,
+                 &(struct process_subject){.group = "test", .worker = "test/0", .key = ""}, NULL);
+    process_begin(&process, &HANDLER);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
+    process.report_is_socket = true;
+    process.report_fd = fds[0];
+    child_end = fds[1];
+    n_started = 0;
+}
+
+static void tear_down(void)
+{
+    call_listener_deinit(&process.calls);
+    process.report_fd = close_fd(process.report_fd);
+    child_end = close_fd(child_end);
+    process_deinit(&process);
+    process_context_deinit(&context);
+    loop_free(context.loop);
+}
+
+/* Any descriptor that can be watched. */
+static void send_listener(void)
+{
+    char byte = 0;
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                            .cmsg_level = SOL_SOCKET,
+                            .cmsg_type = SCM_RIGHTS}};
+    struct iovec iovec = {.iov_base = &byte, .iov_len = sizeof(byte)};
+    const struct msghdr message = {.msg_iov = &iovec,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &control,
+                                   .msg_controllen = sizeof(control)};
+
+    memcpy(CMSG_DATA(&control.header), &child_end, sizeof(child_end));
+    ck_assert_int_eq(sendmsg(child_end, &message, MSG_NOSIGNAL), 1);
+}
+
+static void allow_no_more_descriptors(void)
+{
+    struct rlimit limit;
+
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = 0;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+START_TEST(a_listener_comes_before_the_report)
+{
+    const struct spawn_report sent = {.error = -ENOENT, .step = SPAWN_EXEC};
+    struct spawn_report report;
+
+    send_listener();
+    ck_assert_int_eq(process_read_report(&process, &report), -EAGAIN);
+    ck_assert_int_ge(process.calls.fd, 0);
+    ck_assert_int_eq(write(child_end, &sent, sizeof(sent)), sizeof(sent));
+    ck_assert_int_eq(process_read_report(&process, &report), 1);
+    ck_assert_int_eq(report.error, -ENOENT);
+}
+END_TEST
+
+/* Its forbidden calls would fail instead of killing it, and nobody would know why. */
+START_TEST(a_process_whose_listener_is_lost_is_killed)
+{
+    int status;
+
+    process.pid = fork();
+    if (process.pid == 0)
+        for (;;)
+            (void)pause();
+    process.pidfd = (int)syscall(SYS_pidfd_open, process.pid, 0);
+    ck_assert_int_ge(process.pidfd, 0);
+    send_listener();
+    allow_no_more_descriptors();
+    ck_assert(!process_confirm(&process));
+    ck_assert_int_eq(process.error.error, -EMFILE);
+    ck_assert_uint_eq(n_started, 0);
+    ck_assert_int_eq(process.report_fd, -1);
+    ck_assert_int_eq(waitpid(process.pid, &status, 0), process.pid);
+    ck_assert(WIFSIGNALED(status));
+    process.pidfd = close_fd(process.pidfd);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_listener_comes_before_the_report,
+        a_process_whose_listener_is_lost_is_killed,
+    };
+
+    return suite_run("process-calls", set_up, tear_down, tests, ELEMENTS(tests));
+}
