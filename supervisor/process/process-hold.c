@@ -9,8 +9,13 @@
 #include <errno.h>
 #include <string.h>
 
-/* Version of what is held, besides 0. Older supervisors close the listener. */
-#define WITH_LISTENER 1 /* the last but one descriptor; the last one is the output */
+/* Version of what is held: what follows the owner's descriptors. Older supervisors close the
+ * listener. */
+enum {
+    OUTPUT = 0,
+    LISTENER_AND_OUTPUT = 1,
+    LISTENER = 2,
+};
 
 /* ---- to the next supervisor ---- */
 
@@ -27,9 +32,9 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
         return -E2BIG;
     if (n_fds > 0)
         memcpy(all, fds, n_fds * sizeof(int));
-    if (process->output.fd >= 0 && process->calls.fd >= 0) {
+    if (process->calls.fd >= 0) {
         all[content.n_fds++] = process->calls.fd;
-        content.version = WITH_LISTENER;
+        content.version = process->output.fd >= 0 ? LISTENER_AND_OUTPUT : LISTENER;
     }
     if (process->output.fd >= 0)
         all[content.n_fds++] = process->output.fd;
@@ -47,9 +52,15 @@ int process_hold_first(struct process *process, int fd)
 
 /* ---- from the last supervisor ---- */
 
+/* Returns the last but `n` of the descriptors, or NULL. */
+static int *fd_before(struct held *held, size_t n)
+{
+    return held->n_fds > n ? &held->fds[held->n_fds - n - 1] : NULL;
+}
+
 static int adopt_output(struct process *process, struct held *held)
 {
-    int *fd = held->n_fds > 0 ? &held->fds[held->n_fds - 1] : NULL;
+    int *fd = held->version == LISTENER ? NULL : fd_before(held, 0);
     int r;
 
     if (!fd || *fd < 0)
@@ -63,8 +74,12 @@ static int adopt_output(struct process *process, struct held *held)
 
 static void adopt_listener(struct process *process, struct held *held)
 {
-    if (held->version == WITH_LISTENER && held->n_fds >= 2)
-        process_listen(process, TAKE_FD(held->fds[held->n_fds - 2]));
+    int *fd = held->version == LISTENER              ? fd_before(held, 0)
+              : held->version == LISTENER_AND_OUTPUT ? fd_before(held, 1)
+                                                     : NULL;
+
+    if (fd && *fd >= 0)
+        process_listen(process, TAKE_FD(*fd));
 }
 
 /* The OOM killer's victims of a living process are known already: commands that it ran. */

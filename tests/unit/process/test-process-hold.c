@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #define TIMEOUT (60 * USEC_PER_SEC)
@@ -132,14 +133,38 @@ static _Noreturn void crash(void)
     abort();
 }
 
-static struct held *take(void)
+static struct held *take_with(size_t n_fds)
 {
     struct held *held = held_take(&context.held, HOLDING_SERVICE, "test/0");
 
     ck_assert_ptr_nonnull(held);
-    ck_assert_uint_eq(held->n_fds, 2); /* the owner's first */
+    ck_assert_uint_eq(held->n_fds, n_fds); /* the owner's first */
     close_fd(TAKE_FD(held->fds[0]));
     return held;
+}
+
+static struct held *take(void)
+{
+    return take_with(2);
+}
+
+/* Any descriptor that can be watched stands for the listener. */
+static void hold_with_listener(void)
+{
+    process_listen(&process, eventfd(0, EFD_CLOEXEC));
+    ck_assert_int_ge(process.calls.fd, 0);
+    ck_assert_int_eq(process_hold(&process, HOLDING_SERVICE, "test/0", &pipe_fds[0], 1), 0);
+}
+
+static bool is_eventfd(int fd)
+{
+    char path[64], target[64];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    n = readlink(path, target, sizeof(target) - 1);
+    target[n > 0 ? n : 0] = '\0';
+    return strstr(target, "eventfd");
 }
 
 static void run_until_exited(void)
@@ -233,6 +258,38 @@ START_TEST(a_process_that_could_get_no_signal_is_not_adopted_and_is_killed)
 }
 END_TEST
 
+START_TEST(a_listener_is_held_beside_the_output)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("exec sleep 10000");
+        hold_with_listener();
+        crash();
+    }
+    ck_assert_int_eq(process_adopt(&process, take_with(3), &HANDLER), 0);
+    ck_assert(is_eventfd(process.calls.fd));
+    ck_assert(process.output.fd >= 0 && !is_eventfd(process.output.fd));
+    process_kill_all(&process);
+    run_until_exited();
+}
+END_TEST
+
+START_TEST(a_listener_is_held_when_the_output_is_closed)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("exec >&- 2>&-; exec sleep 10000");
+        while (process.output.fd >= 0)
+            capture_catch_up(&process.output);
+        hold_with_listener();
+        crash();
+    }
+    ck_assert_int_eq(process_adopt(&process, take_with(2), &HANDLER), 0);
+    ck_assert(is_eventfd(process.calls.fd));
+    ck_assert_int_lt(process.output.fd, 0);
+    process_kill_all(&process);
+    run_until_exited();
+}
+END_TEST
+
 START_TEST(a_process_that_is_not_adopted_is_killed)
 {
     if (context.held.end.n_restarts == 0) {
@@ -256,6 +313,8 @@ int main(void)
         a_process_that_ends_between_two_supervisors_is_reported_once,
         an_adopted_process_is_killed_with_its_children,
         a_process_that_could_get_no_signal_is_not_adopted_and_is_killed,
+        a_listener_is_held_beside_the_output,
+        a_listener_is_held_when_the_output_is_closed,
         a_process_that_is_not_adopted_is_killed,
     };
 
