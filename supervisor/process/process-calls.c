@@ -60,8 +60,8 @@ void process_log_calls(struct process *process, const struct config_group *confi
     const struct call_set *logged = config->sandbox ? sandbox_logged_calls(config->sandbox) : NULL;
 
     /* A process keeps the filter with which it was started. */
-    for (size_t i = 0; logged && i < ELEMENTS(logged->bits); i++)
-        process->logged.bits[i] |= logged->bits[i];
+    if (logged)
+        call_set_add_all(&process->logged, logged);
 }
 
 void process_listen(struct process *process, int fd)

@@ -5,12 +5,13 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
+#include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <string.h>
 
 /* Version of what is held: what follows the owner's descriptors. Older supervisors close the
- * listener. */
+ * listener. With one, the data is process.logged. */
 enum {
     OUTPUT = 0,
     LISTENER_AND_OUTPUT = 1,
@@ -34,6 +35,8 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
         memcpy(all, fds, n_fds * sizeof(int));
     if (process->calls.fd >= 0) {
         all[content.n_fds++] = process->calls.fd;
+        content.data = &process->logged;
+        content.size = sizeof(process->logged);
         content.version = process->output.fd >= 0 ? LISTENER_AND_OUTPUT : LISTENER;
     }
     if (process->output.fd >= 0)
@@ -41,6 +44,8 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
     return holding_put(&process->holding, &process->context->spawner, &process->client,
                        process->pid, &content);
 }
+
+_Static_assert(sizeof(struct call_set) <= HOLDING_DATA_MAX, "the set fits");
 
 int process_hold_first(struct process *process, int fd)
 {
@@ -72,14 +77,26 @@ static int adopt_output(struct process *process, struct held *held)
     return r;
 }
 
+/* The filter of the process is the one with which it was started, whatever is configured now. The
+ * set may be missing, or of another size. */
+static void adopt_logged_calls(struct process *process, const struct held *held)
+{
+    struct call_set logged = {0};
+
+    memcpy(&logged, held->data, held->size < sizeof(logged) ? held->size : sizeof(logged));
+    call_set_add_all(&process->logged, &logged);
+}
+
 static void adopt_listener(struct process *process, struct held *held)
 {
     int *fd = held->version == LISTENER              ? fd_before(held, 0)
               : held->version == LISTENER_AND_OUTPUT ? fd_before(held, 1)
                                                      : NULL;
 
-    if (fd && *fd >= 0)
-        process_listen(process, TAKE_FD(*fd));
+    if (!fd || *fd < 0)
+        return;
+    adopt_logged_calls(process, held);
+    process_listen(process, TAKE_FD(*fd));
 }
 
 /* The OOM killer's victims of a living process are known already: commands that it ran. */

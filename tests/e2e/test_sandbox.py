@@ -251,6 +251,25 @@ class Recordings(TestCase):
         self.assertRegex(s.log(), "killed process .*: system call mkdir")
 
 
+    def test_I9_after_a_crash_a_worker_may_make_the_calls_that_were_recorded_when_it_was_started(self):
+        s = self.supervisor()
+        go = s.path("go")
+        os.mkfifo(go)
+        def group(**sandbox):
+            return ini(f"{TROUPE_EXEC} -- /bin/sh -c 'read word <{go}; mkdir -p /tmp; echo $word'", Jobs={"MaxRetries": 0},
+                       Sandbox={**sandbox, "SystemCallFilter": "~mkdir mkdirat"}, Resources={"LimitCORE": 0})
+        s.write("g.group", group(SystemCallLog="mkdir mkdirat"))
+        s.start()
+        job = s.create("g")
+        with open(go, "w", encoding="ascii") as file:  # the command reads
+            s.write("g.group", group())
+            s.crash()
+            s.call("GetInfo")
+            file.write("done\n")
+        self.assertEqual(s.wait_job(job).get("result"), text("done\n"))
+        self.assertNotIn("is not allowed", s.log())
+
+
 class ForbiddenCalls(TestCase):
     """I3: the death report names the system call and its arguments."""
     MKDIR = r"^killed: system call mkdir(at)?\(.*, 511, .*\) is not allowed \(SystemCallFilter=\)$"

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Above all numbers of system calls. */
-#define SYSCALLS_MAX 2048
+/* Above all numbers of system calls, on the architectures where they begin at 0. */
+#define SYSCALLS_MAX 1024
 
 struct call_set {
     uint64_t bits[SYSCALLS_MAX / 64];
@@ -16,6 +16,12 @@ struct call_set {
 static inline bool call_set_has(const struct call_set *set, int call)
 {
     return call >= 0 && call < SYSCALLS_MAX && set->bits[call / 64] >> call % 64 & 1;
+}
+
+static inline void call_set_add_all(struct call_set *set, const struct call_set *other)
+{
+    for (int i = 0; i < SYSCALLS_MAX / 64; i++)
+        set->bits[i] |= other->bits[i];
 }
 
 /* `call` is in range. */

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define TIMEOUT (60 * USEC_PER_SEC)
@@ -151,6 +152,7 @@ static struct held *take(void)
 /* Any descriptor that can be watched stands for the listener. */
 static void hold_with_listener(void)
 {
+    call_set_add(&process.logged, SYS_mkdirat);
     process_listen(&process, eventfd(0, EFD_CLOEXEC));
     ck_assert_int_ge(process.calls.fd, 0);
     ck_assert_int_eq(process_hold(&process, HOLDING_SERVICE, "test/0", &pipe_fds[0], 1), 0);
@@ -290,6 +292,26 @@ START_TEST(a_listener_is_held_when_the_output_is_closed)
 }
 END_TEST
 
+/* Its filter still asks about them, although they may not be configured any more. */
+START_TEST(the_recorded_calls_of_a_process_stay_known)
+{
+    if (context.held.end.n_restarts == 0) {
+        start("exec sleep 10000");
+        hold_with_listener();
+        crash();
+    }
+    call_set_add(&process.logged, SYS_read); /* configured now */
+    ck_assert_int_eq(process_adopt(&process, take_with(3), &HANDLER), 0);
+    if (context.held.end.n_restarts == 1)
+        crash(); /* it is still held */
+    ck_assert(call_set_has(&process.logged, SYS_mkdirat));
+    ck_assert(call_set_has(&process.logged, SYS_read));
+    ck_assert(!call_set_has(&process.logged, SYS_write));
+    process_kill_all(&process);
+    run_until_exited();
+}
+END_TEST
+
 START_TEST(a_process_that_is_not_adopted_is_killed)
 {
     if (context.held.end.n_restarts == 0) {
@@ -315,6 +337,7 @@ int main(void)
         a_process_that_could_get_no_signal_is_not_adopted_and_is_killed,
         a_listener_is_held_beside_the_output,
         a_listener_is_held_when_the_output_is_closed,
+        the_recorded_calls_of_a_process_stay_known,
         a_process_that_is_not_adopted_is_killed,
     };
 
