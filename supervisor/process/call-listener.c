@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/call-listener.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "supervisor/process/procfs.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -123,6 +124,18 @@ static void handle(struct call_listener *listener, const struct seccomp_notif *n
     answer(listener, notification->id, EPERM);
 }
 
+/* Receives into `room`, which outlives the supervisor: it is not empty until the call is answered.
+ */
+static void receive(struct call_listener *listener, struct seccomp_notif *room)
+{
+    if (ioctl(listener->fd, SECCOMP_IOCTL_NOTIF_RECV, room) < 0)
+        return;
+    FAULT_POINT("call.received");
+    handle(listener, room);
+    FAULT_POINT("call.answered");
+    room->id = 0;
+}
+
 /* One call a turn. Reading would wait if there was none. */
 static void on_ready(void *userdata, uint32_t events)
 {
@@ -137,19 +150,36 @@ static void on_ready(void *userdata, uint32_t events)
         call_listener_deinit(listener); /* no process is left */
         return;
     }
-    memset(&notification, 0, sizeof(notification));
-    if (ioctl(listener->fd, SECCOMP_IOCTL_NOTIF_RECV, &notification) == 0)
-        handle(listener, &notification.known);
+    if (listener->received) {
+        *listener->received = (struct seccomp_notif){0};
+        receive(listener, listener->received);
+    } else {
+        memset(&notification, 0, sizeof(notification));
+        receive(listener, &notification.known);
+    }
+}
+
+void call_listener_resume(struct call_listener *listener)
+{
+    struct seccomp_notif *received = listener->received;
+
+    if (listener->fd < 0 || !received || received->id == 0)
+        return;
+    if (waits(listener, received->id))
+        handle(listener, received);
+    received->id = 0;
 }
 
 /* ---- listening ---- */
 
-static int check_size(void)
+static int check_size(struct call_listener *listener)
 {
     struct seccomp_notif_sizes sizes;
 
     if (syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) < 0)
         return -errno;
+    if (sizes.seccomp_notif > sizeof(*listener->received))
+        listener->received = NULL;
     return sizes.seccomp_notif > NOTIFICATION_SIZE_MAX ||
                    sizes.seccomp_notif_resp > NOTIFICATION_SIZE_MAX
                ? -E2BIG
@@ -158,7 +188,7 @@ static int check_size(void)
 
 int call_listener_init(struct call_listener *listener, struct loop *loop, int fd)
 {
-    int r = check_size();
+    int r = check_size(listener);
 
     listener->loop = loop;
     listener->fd = fd;

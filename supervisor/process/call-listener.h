@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 struct seccomp_data;
+struct seccomp_notif;
 
 /* Long enough for every call. */
 #define CALL_TEXT_MAX 224
@@ -31,6 +32,9 @@ struct call_listener {
     int fd; /* of seccomp_unotify(2); -1 = none */
     struct loop_watch watch;
     struct rate rate;
+    /* The call that was received and not answered yet, in memory that outlives the supervisor: else
+     * its caller would wait for good after a crash. `id` 0 = none. NULL = not kept. */
+    struct seccomp_notif *received;
     /* Whether to make the call after all: it is not the program's. */
     bool (*permits)(struct call_listener *listener, const struct seccomp_data *data);
     /* `all`: there are too many, so all processes of the worker are to be killed. */
@@ -41,8 +45,11 @@ struct call_listener {
 #define CALL_LISTENER_NULL {.fd = -1}
 /* clang-format on */
 
-/* Takes over the descriptor, also on error. The callbacks are set. Returns 0 or -errno. */
+/* Takes over the descriptor, also on error. The callbacks and `received` are set. Returns 0 or
+ * -errno. */
 int call_listener_init(struct call_listener *listener, struct loop *loop, int fd);
+/* Handles the call that the last supervisor had received and not answered, if there is one. */
+void call_listener_resume(struct call_listener *listener);
 /* Idempotent. Forbidden calls fail with ENOSYS from now on. */
 void call_listener_deinit(struct call_listener *listener);
 

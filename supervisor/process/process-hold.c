@@ -97,6 +97,7 @@ static void adopt_listener(struct process *process, struct held *held)
         return;
     adopt_logged_calls(process, held);
     process_listen(process, TAKE_FD(*fd));
+    call_listener_resume(&process->calls);
 }
 
 /* The OOM killer's victims of a living process are known already: commands that it ran. */

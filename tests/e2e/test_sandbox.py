@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import unittest
 
-from troupe import ACTOR, TROUPE_EXEC, TestCase, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, TROUPE_EXEC, TestCase, ended, helper, ini, text
 
 PROBE = f"{TROUPE_EXEC} -- {helper('probe')}"
 WHOLE = {"NoNewPrivileges": "yes", "UMask": "0077", "CapabilityBoundingSet": "none",
@@ -323,6 +323,38 @@ class ForbiddenCalls(TestCase):
         self.assertEqual(s.worker("g/0")["pid"], pid)
         s.do("g", "/no/such/directory\n")
         self.assert_died(s, "SIGSYS")
+
+    def die_in_the_middle_of_a_call(self, point, **sandbox):
+        """The supervisor dies at this point of a command's mkdir(); the next one goes on with it."""
+        s = self.supervisor(program=FAULTY_TROUPED)
+        go, fault = s.path("go"), s.path("fault")
+        os.mkfifo(go)
+        s.environment["TROUPE_FAULT_POINT"] = "@" + fault
+        s.write("g.group", ini(f"{TROUPE_EXEC} -- /bin/sh -c 'read word <{go}; exec mkdir -p /tmp'", Jobs={"MaxRetries": 0},
+                               Sandbox={**sandbox, "SystemCallFilter": "~mkdir mkdirat"}, Resources={"LimitCORE": 0}))
+        with open(fault, "w", encoding="ascii") as file:
+            file.write(point + ":1")
+        s.start()
+        supervisor = os.pidfd_open(s.supervisor_pid)
+        self.addCleanup(os.close, supervisor)
+        job = s.create("g")
+        with open(go, "w", encoding="ascii") as file:
+            file.write("go\n")
+        self.assertTrue(ended(supervisor, LIMIT))
+        return s, s.wait_job(job)
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_I3_a_call_during_which_the_supervisor_dies_is_still_forbidden_and_named(self):
+        s, _ = self.die_in_the_middle_of_a_call("call.received")
+        self.assert_died(s, "SIGSYS")
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_I9_a_recorded_call_during_which_the_supervisor_dies_is_made(self):
+        for point in "call.received", "call.answered":
+            with self.subTest(point=point):
+                s, job = self.die_in_the_middle_of_a_call(point, SystemCallLog="mkdir mkdirat")
+                self.assertEqual(job["state"], "succeeded")
+                self.assertEqual(s.deaths("g"), [])
 
     def test_a_call_of_another_architecture_is_named(self):
         s = self.started({"g": probe(SystemCallArchitectures="native")})

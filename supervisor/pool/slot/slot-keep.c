@@ -8,6 +8,7 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/process/kept-state.h"
 #include <errno.h>
+#include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct slot_record {
     uint8_t came_up;
     uint8_t role; /* enum slot_role */
     char status[SLOT_TEXT_MAX];
+    struct seccomp_notif received; /* of struct call_listener */
 };
 
 _Static_assert(sizeof(struct slot_record) <= KEPT_DATA_MAX, "the record fits");
@@ -177,6 +179,13 @@ void slot_open_kept(struct slot *slot)
     slot->resumes = found && record_of(slot)->known;
     if (slot->resumes)
         check_record(slot);
+}
+
+void slot_keep_calls(struct slot *slot)
+{
+    struct slot_record *record = record_of(slot);
+
+    slot->worker.process.calls.received = record ? &record->received : NULL;
 }
 
 static void take_record(struct slot *slot, const struct slot_record *record)

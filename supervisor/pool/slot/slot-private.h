@@ -134,6 +134,8 @@ bool slot_is_behind(const struct slot *slot);
 enum slot_role slot_kept_role(const struct slot *slot);
 /* Opens what is kept of the slot for the next supervisor. */
 void slot_open_kept(struct slot *slot);
+/* Keeps the forbidden call of its process that is being handled. */
+void slot_keep_calls(struct slot *slot);
 /* Called after each event that changes more than the jobs in hand. */
 void slot_keep(struct slot *slot);
 void slot_keep_status(struct slot *slot); /* after a change of status_text */

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -180,6 +181,54 @@ START_TEST(permitted_calls_do_not_count_as_forbidden_ones)
 }
 END_TEST
 
+/* As a supervisor does that dies then. */
+static void receive_only(struct seccomp_notif *room)
+{
+    struct pollfd ready = {.fd = listener.fd, .events = POLLIN};
+
+    *room = (struct seccomp_notif){0};
+    ck_assert_int_eq(poll(&ready, 1, -1), 1);
+    ck_assert_int_eq(ioctl(listener.fd, SECCOMP_IOCTL_NOTIF_RECV, room), 0);
+    ck_assert_uint_ne(room->id, 0);
+}
+
+START_TEST(a_call_that_the_last_supervisor_has_received_is_handled)
+{
+    struct seccomp_notif received;
+    pid_t pid = start("calls 0 ~mount", run_mount);
+    int status;
+
+    receive_only(&received);
+    listener.received = &received;
+    call_listener_resume(&listener);
+    status = wait_for(pid);
+    ck_assert(WIFSIGNALED(status));
+    ck_assert_int_eq(WTERMSIG(status), SIGSYS);
+    ck_assert_uint_eq(n_calls, 1);
+    ck_assert_int_eq(last.pid, pid);
+    ck_assert_uint_eq(received.id, 0);
+
+    pid = start("calls 0 ~sync", run_sync);
+    receive_only(&received);
+    call_listener_resume(&listener);
+    ck_assert_int_eq(wait_for(pid), 0);
+    ck_assert_uint_eq(n_calls, 1);
+}
+END_TEST
+
+START_TEST(a_call_that_the_last_supervisor_has_answered_is_not_handled_again)
+{
+    struct seccomp_notif received = {.id = 1, .data = {.nr = SYS_mount}};
+    const pid_t pid = start("calls 0 ~mount ~sync", run_sync);
+
+    listener.received = &received;
+    call_listener_resume(&listener);
+    ck_assert_uint_eq(received.id, 0);
+    ck_assert_int_eq(wait_for(pid), 0);
+    ck_assert_uint_eq(n_calls, 0);
+}
+END_TEST
+
 static int run_error(int socket)
 {
     (void)socket;
@@ -310,6 +359,8 @@ int main(void)
         a_forbidden_call_is_told_with_its_arguments,
         a_permitted_call_is_made,
         permitted_calls_do_not_count_as_forbidden_ones,
+        a_call_that_the_last_supervisor_has_received_is_handled,
+        a_call_that_the_last_supervisor_has_answered_is_not_handled_again,
         without_a_receiver_a_forbidden_call_fails,
         what_passes_the_listener_on_is_forbidden_again,
         allowed_calls_stay_allowed,
