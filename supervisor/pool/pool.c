@@ -91,13 +91,14 @@ void pool_tell(struct pool *pool, struct event event, const char *format, ...)
 
 struct slot *pool_next_slot_of(const struct pool *pool, size_t first, size_t n, size_t *cursor)
 {
-    struct slot **slots = pool->slots + first;
+    struct slot **slots;
     size_t i;
 
     if (first >= pool->n_slots)
         return NULL;
     if (n > pool->n_slots - first)
         n = pool->n_slots - first;
+    slots = pool->slots + first;
     while ((i = (*cursor)++) < 2 * n) {
         if (i < n)
             return slots[i];
