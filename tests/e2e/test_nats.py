@@ -347,3 +347,20 @@ class Engine(Case):
 
 if __name__ == "__main__":
     unittest.main()
+    def test_N8_tls_in_a_URL_demands_TLS(self):
+        server = nats.Server(self).start()
+        for scheme in "tls", "TLS":
+            s = self.started({"actor": actor()})
+            bridge = nats.Bridge(self, s, server, "actor", environment={
+                "NATS_URL": f"{scheme}://127.0.0.1:{server.port}"}).start()
+            self.assertEqual(bridge.process.wait(LIMIT), 1)
+            self.assertIn("whether both sides use TLS", bridge.log())
+            self.assertNotIn("connected to NATS", bridge.log())
+            s.stop()
+
+    def test_more_servers_than_it_can_use_are_refused(self):
+        s = self.started({"actor": actor()})
+        bridge = nats.Bridge(self, s, nats.Server(self), "actor", "URL=" + "nats://host," * 17 + "\n").start()
+        self.assertEqual(bridge.process.wait(LIMIT), 1)
+        self.assertIn("URL=: 17 servers; allowed: 1 to 16", bridge.log())
+

@@ -69,7 +69,8 @@ static void on_disconnected(struct bridge *bridge)
 
 static void on_closed(struct bridge *bridge)
 {
-    log_error("NATS refuses the connection; see the credentials and the server's log");
+    log_error(ENGINE_REFUSED);
+    tell_status(bridge, "NATS refuses the connection");
     bridge->over = true;
     bridge->status = -EACCES;
 }

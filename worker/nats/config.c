@@ -268,6 +268,37 @@ static bool is_token(const char *text, size_t max)
     return length <= max && protocol_name_valid(text, length) && !strpbrk(text, ".:@");
 }
 
+size_t config_split_urls(char *text, const char *urls[static CONFIG_URLS_MAX])
+{
+    size_t n = 0;
+
+    for (char *url; (url = strsep(&text, ", "));) {
+        if (*url == '\0')
+            continue;
+        if (n < CONFIG_URLS_MAX)
+            urls[n] = url;
+        n++;
+    }
+    return n;
+}
+
+static int check_urls(const struct config *config)
+{
+    _cleanup_free_ char *text = strdup(config->url);
+    const char *urls[CONFIG_URLS_MAX];
+    size_t n;
+
+    if (!text) {
+        log_error("URL=: %s", strerror(ENOMEM));
+        return -ENOMEM;
+    }
+    n = config_split_urls(text, urls);
+    if (n >= 1 && n <= CONFIG_URLS_MAX)
+        return 0;
+    log_error("URL=: %zu servers; allowed: 1 to %u, with commas", n, CONFIG_URLS_MAX);
+    return -EINVAL;
+}
+
 static int check(const struct config *config)
 {
     if (!is_token(config->stream, STREAM_MAX)) {
@@ -286,7 +317,7 @@ static int check(const struct config *config)
         log_error("CertificateFile= and KeyFile= need each other");
         return -EINVAL;
     }
-    return 0;
+    return check_urls(config);
 }
 
 int config_load(struct config *config, const char *path, const char *group)

@@ -5,9 +5,11 @@
  * troupe-nats(8) lists the keys. */
 
 #include "shared/base/clock.h"
+#include <stddef.h>
 #include <stdint.h>
 
-#define CONFIG_FILE "/etc/troupe/nats.conf"
+#define CONFIG_FILE     "/etc/troupe/nats.conf"
+#define CONFIG_URLS_MAX 16u
 
 struct config {
     char *url;         /* of one server or more, with commas; may hold a password: never log it */
@@ -32,3 +34,7 @@ struct config {
  */
 int config_load(struct config *config, const char *path, const char *group);
 void config_deinit(struct config *config);
+
+/* Splits a copy of `url` in place. Returns how many there are, of which the first CONFIG_URLS_MAX
+ * are stored. */
+size_t config_split_urls(char *text, const char *urls[static CONFIG_URLS_MAX]);

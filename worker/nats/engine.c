@@ -5,12 +5,12 @@
 #include "shared/base/log.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 
 #define RECONNECT_MIN_MS 100
 #define RECONNECT_MAX_MS 30000
 #define FLUSH_MS         1000
-#define URLS_MAX         16
 
 struct arrival {
     struct list link;
@@ -88,18 +88,24 @@ static int64_t reconnect_delay(natsConnection *connection, int attempts, void *u
 
 /* ---- on the main loop ---- */
 
+#define TLS_SCHEME "tls://"
+
 static natsStatus set_servers(natsOptions *options, const struct config *config)
 {
     _cleanup_free_ char *text = strdup(config->url);
-    const char *urls[URLS_MAX];
-    int n = 0;
+    const char *urls[CONFIG_URLS_MAX];
+    bool secure = config->ca_file || config->certificate_file;
+    natsStatus s;
+    size_t n;
 
     if (!text)
         return NATS_NO_MEMORY;
-    for (char *rest = text, *url; n < URLS_MAX && (url = strsep(&rest, ", "));)
-        if (*url != '\0')
-            urls[n++] = url;
-    return natsOptions_SetServers(options, urls, n);
+    n = config_split_urls(text, urls);
+    for (size_t i = 0; i < n; i++)
+        secure = secure || strncasecmp(urls[i], TLS_SCHEME, strlen(TLS_SCHEME)) == 0;
+    s = natsOptions_SetServers(options, urls, (int)n);
+    /* libnats before 3.13 ignores the scheme. */
+    return s == NATS_OK && secure ? natsOptions_SetSecure(options, true) : s;
 }
 
 static natsStatus set_identity(natsOptions *options, const struct config *config)
@@ -112,7 +118,7 @@ static natsStatus set_identity(natsOptions *options, const struct config *config
         s = natsOptions_LoadCATrustedCertificates(options, config->ca_file);
     if (s == NATS_OK && config->certificate_file)
         s = natsOptions_LoadCertificatesChain(options, config->certificate_file, config->key_file);
-    return s == NATS_OK && config->ca_file ? natsOptions_SetSecure(options, true) : s;
+    return s;
 }
 
 static natsStatus set_handlers(natsOptions *options, struct engine *engine)
@@ -185,7 +191,10 @@ int engine_init(struct engine *engine, const struct config *config)
         s = engine_subscribe(engine);
     if (s == NATS_OK)
         return 0;
-    log_error("NATS: %s", natsStatus_GetText(s));
+    if (engine->connection && natsConnection_IsClosed(engine->connection))
+        log_error(ENGINE_REFUSED);
+    else
+        log_error("NATS: %s", natsStatus_GetText(s));
     return -EIO;
 }
 

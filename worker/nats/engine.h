@@ -36,6 +36,11 @@ struct engine {
     struct list arrivals; /* guarded by `lock` */
 };
 
+/* Why libnats gives a connection up; it does not tell which. */
+#define ENGINE_REFUSED                                                                             \
+    "NATS refuses the connection; see the credentials, whether both sides use TLS, and the "       \
+    "server's log"
+
 /* Begins to connect. Returns 0, or -errno after it has logged why it cannot. The caller calls
  * engine_deinit() in either case. */
 int engine_init(struct engine *engine, const struct config *config);
