@@ -12,6 +12,12 @@
 #define RECONNECT_MAX_MS 30000
 #define FLUSH_MS         1000
 
+/* What is sent waits for the network so long at most, and with it the main loop. A server that does
+ * not answer for so many of these times is given up. */
+#define WRITE_MS         2000
+#define PING_INTERVAL_MS 10000
+#define PINGS_MAX        2
+
 struct arrival {
     struct list link;
     enum engine_event event;
@@ -121,6 +127,15 @@ static natsStatus set_identity(natsOptions *options, const struct config *config
     return s;
 }
 
+static natsStatus set_patience(natsOptions *options)
+{
+    natsStatus s = natsOptions_SetWriteDeadline(options, WRITE_MS);
+
+    if (s == NATS_OK)
+        s = natsOptions_SetPingInterval(options, PING_INTERVAL_MS);
+    return s == NATS_OK ? natsOptions_SetMaxPingsOut(options, PINGS_MAX) : s;
+}
+
 static natsStatus set_handlers(natsOptions *options, struct engine *engine)
 {
     natsStatus s = natsOptions_SetRetryOnFailedConnect(options, true, on_connected, engine);
@@ -150,6 +165,8 @@ static natsStatus engine_configure(struct engine *engine, const struct config *c
         s = set_servers(engine->options, config);
     if (s == NATS_OK)
         s = set_identity(engine->options, config);
+    if (s == NATS_OK)
+        s = set_patience(engine->options);
     return s == NATS_OK ? set_handlers(engine->options, engine) : s;
 }
 
