@@ -232,6 +232,11 @@ class Bridge:
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
+    def reads(self):
+        """How many reads its main thread has done, at least one for each time that it woke up."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/io", encoding="ascii") as file:
+            return int(re.search(r"syscr: (\d+)", file.read())[1])
+
             return file.read()
 
     def clean_up(self):

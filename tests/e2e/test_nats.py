@@ -204,6 +204,21 @@ class Life(Case):
         self.assertEqual(sorted((number, int(data)) for number, _, data in (self.result(second), self.result(second))),
                          [(1, pid), (2, pid)])
         self.wait_empty(second)
+    def test_an_idle_bridge_costs_nothing_after_a_crash_of_the_supervisor(self):
+        s = self.bridged(actor(MaxRetries=0))
+        s.client.store("jobs.actor.any", "crash kill")
+        self.assertIn("Troupe-Deaths", s.client.next(s.letters).headers)  # it has asked the supervisor
+        self.wait_empty(s)
+        s.crash()
+        self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+        before = s.bridge.reads()
+        ended(s.pidfd, 2)
+        self.assertLess(s.bridge.reads() - before, 100)
+        s.client.store("jobs.actor.any", "crash kill")
+        self.assertIn("Troupe-Deaths", s.client.next(s.letters).headers)
+        self.wait_empty(s)
+
+
 
     def test_N5_a_job_that_waits_too_long_is_given_back(self):
         first = self.bridged(configuration="AckWaitSec=1s\nGiveBackSec=1s\n")

@@ -29,6 +29,8 @@ void inquiry_ask(struct inquiry *inquiry, struct flight *flight)
 {
     if (!list_linked(&flight->inquiry) && inquiry->current != flight_sequence(flight))
         list_push_back(&inquiry->waiting, &flight->inquiry);
+    else if (inquiry->current == flight_sequence(flight) && inquiry->state != flight->state)
+        inquiry->outdated = true;
 }
 
 static int inquiry_begin(struct inquiry *inquiry)
@@ -43,6 +45,8 @@ static int inquiry_begin(struct inquiry *inquiry)
         return r;
     list_unlink(&flight->inquiry);
     inquiry->current = flight_sequence(flight);
+    inquiry->state = flight->state;
+    inquiry->outdated = false;
     return 0;
 }
 
@@ -52,7 +56,9 @@ static void inquiry_tell(struct inquiry *inquiry, struct troupe_query *query)
     struct flight *flight = flight_find(inquiry->flights, inquiry->current);
 
     inquiry->current = 0;
-    if (flight)
+    if (flight && inquiry->outdated)
+        inquiry_ask(inquiry, flight);
+    else if (flight)
         inquiry->answered(inquiry->userdata, flight, query);
 }
 
@@ -106,5 +112,7 @@ usec_t inquiry_process(struct inquiry *inquiry, usec_t now)
 
 int inquiry_fd(const struct inquiry *inquiry)
 {
-    return inquiry->query ? troupe_query_fd(inquiry->query) : -1;
+    /* While nothing is asked, an end of the connection is nothing to act on: it would be readable
+     * for ever. The next question finds it. */
+    return inquiry->query && inquiry->current != 0 ? troupe_query_fd(inquiry->query) : -1;
 }

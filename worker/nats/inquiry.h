@@ -19,9 +19,11 @@ struct inquiry {
     const char *stream;
     inquiry_fn answered;
     void *userdata;
-    struct list waiting; /* struct flight.inquiry */
-    uint64_t current;    /* number of the flight; 0 = none */
-    usec_t not_before;   /* of the next attempt to connect */
+    struct list waiting;     /* struct flight.inquiry */
+    uint64_t current;        /* number of the flight; 0 = none */
+    enum flight_state state; /* of that flight when the question was sent */
+    bool outdated;           /* it was asked about again in another state: the answer is too old */
+    usec_t not_before;       /* of the next attempt to connect */
 };
 
 void inquiry_init(struct inquiry *inquiry, struct flights *flights, const char *stream,
