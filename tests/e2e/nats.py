@@ -148,11 +148,13 @@ class Client:
         return list(self.queues[sid])
 
     def publish(self, subject, data=b"", headers=None, reply=""):
+        """Headers that are a list are sent as they are, as lines."""
         data = data.encode() if isinstance(data, str) else data
         if headers is None:
             self._send(f"PUB {subject} {reply} {len(data)}", data)
         else:
-            head = "NATS/1.0\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items()) + "\r\n"
+            lines = headers if isinstance(headers, list) else [f"{name}: {value}" for name, value in headers.items()]
+            head = "".join(line + "\r\n" for line in ("NATS/1.0", *lines, ""))
             self._send(f"HPUB {subject} {reply} {len(head)} {len(head) + len(data)}", head.encode() + data)
 
     def request(self, subject, data=b"", headers=None):
@@ -230,13 +232,13 @@ class Bridge:
         self.process.send_signal(number)
         return self.process.wait(LIMIT)
 
-    def log(self):
-        with open(self.log_path, encoding="utf-8", errors="replace") as file:
     def reads(self):
         """How many reads its main thread has done, at least one for each time that it woke up."""
         with open(f"/proc/{self.process.pid}/task/{self.process.pid}/io", encoding="ascii") as file:
             return int(re.search(r"syscr: (\d+)", file.read())[1])
 
+    def log(self):
+        with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
     def clean_up(self):

@@ -97,6 +97,35 @@ class Work(Case):
         self.assertEqual((done, headers["Troupe-End"]), (number, "refused"))
         self.wait_empty(s)
 
+    def refused(self, s, payload, headers):
+        """Stores a message that can never be a job, and returns its dead letter once it is acknowledged."""
+        number = s.client.store("jobs.actor.any", payload, headers)
+        letter = s.client.next(s.letters)
+        self.assertEqual(self.result(s)[0], number)
+        self.wait_empty(s)
+        return letter
+
+    def test_a_dead_letter_leaves_out_what_is_too_large(self):
+        s = self.bridged(server=nats.Server(self, "max_payload: 8192\n").start())
+        letter = self.refused(s, "x" * 1000, {"Troupe-Priority": "64", "My": "y" * 7000})
+        self.assertEqual((letter.data, letter.headers["My"]), (b"", "y" * 7000))
+        self.assertEqual(letter.headers["Troupe-Missing"], "the payload: too large, or malformed")
+        letter = self.refused(s, "x" * 10, {"Troupe-Priority": "64", "My": "y" * 8000})
+        self.assertEqual(letter.data, b"x" * 10)
+        self.assertNotIn("My", letter.headers)
+        self.assertEqual(letter.headers["Troupe-Missing"], "the sender's headers: too large, or malformed")
+
+    def test_a_dead_letter_has_no_more_headers_than_a_stream_takes(self):
+        s = self.bridged()
+        letter = self.refused(s, "x", {"Troupe-Priority": "64", "My": "y" * 65450})
+        self.assertEqual((letter.data, letter.headers["Troupe-End"]), (b"x", "refused"))
+        self.assertNotIn("My", letter.headers)
+
+    def test_a_message_with_malformed_headers_becomes_a_dead_letter(self):
+        s = self.bridged()
+        letter = self.refused(s, "x", ["My: own", "no colon"])
+        self.assertEqual((letter.data, letter.headers["Troupe-Reason"]), (b"x", "the headers are malformed"))
+
     def test_N4_a_dead_job_becomes_a_dead_letter_with_its_deaths(self):
         s = self.bridged(actor(MaxRetries=1))
         number = s.client.store("jobs.actor.any", "crash kill")
@@ -175,6 +204,21 @@ class Crashes(Case):
             s.stop()
 
 
+    def test_an_idle_bridge_costs_nothing_after_a_crash_of_the_supervisor(self):
+        s = self.bridged(actor(MaxRetries=0))
+        s.client.store("jobs.actor.any", "crash kill")
+        self.assertIn("Troupe-Deaths", s.client.next(s.letters).headers)  # it has asked the supervisor
+        self.wait_empty(s)
+        s.crash()
+        self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+        before = s.bridge.reads()
+        ended(s.pidfd, 2)
+        self.assertLess(s.bridge.reads() - before, 100)
+        s.client.store("jobs.actor.any", "crash kill")
+        self.assertIn("Troupe-Deaths", s.client.next(s.letters).headers)
+        self.wait_empty(s)
+
+
 class Life(Case):
     def test_N2_a_message_is_not_delivered_again_while_its_worker_lives(self):
         s = self.bridged(configuration="AckWaitSec=1s\n")
@@ -204,21 +248,6 @@ class Life(Case):
         self.assertEqual(sorted((number, int(data)) for number, _, data in (self.result(second), self.result(second))),
                          [(1, pid), (2, pid)])
         self.wait_empty(second)
-    def test_an_idle_bridge_costs_nothing_after_a_crash_of_the_supervisor(self):
-        s = self.bridged(actor(MaxRetries=0))
-        s.client.store("jobs.actor.any", "crash kill")
-        self.assertIn("Troupe-Deaths", s.client.next(s.letters).headers)  # it has asked the supervisor
-        self.wait_empty(s)
-        s.crash()
-        self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
-        before = s.bridge.reads()
-        ended(s.pidfd, 2)
-        self.assertLess(s.bridge.reads() - before, 100)
-        s.client.store("jobs.actor.any", "crash kill")
-        self.assertIn("Troupe-Deaths", s.client.next(s.letters).headers)
-        self.wait_empty(s)
-
-
 
     def test_N5_a_job_that_waits_too_long_is_given_back(self):
         first = self.bridged(configuration="AckWaitSec=1s\nGiveBackSec=1s\n")
@@ -350,18 +379,6 @@ class Engine(Case):
                              f"CAFile={certificate}\nCertificateFile={certificate}\nKeyFile={key}\n").setup().start()
         bridge.wait_told("Takes messages")
 
-    def test_mistakes_in_the_configuration_are_reported_together(self):
-        s = self.started({"actor": actor()})
-        bridge = nats.Bridge(self, s, nats.Server(self), "actor", "InFlight=0\nInflight=1\nCAFile=ca.pem\n").start()
-        self.assertEqual(bridge.process.wait(LIMIT), 1)
-        for line in ("nats.conf:3: InFlight=: no valid value; allowed: a number from 1 to 65536",
-                     'nats.conf:4: unknown key "Inflight"; allowed: URL, ',
-                     "nats.conf:5: CAFile=: no valid value; allowed: the absolute path of a file"):
-            self.assertIn(line, bridge.log())
-
-
-if __name__ == "__main__":
-    unittest.main()
     def test_N8_tls_in_a_URL_demands_TLS(self):
         server = nats.Server(self).start()
         for scheme in "tls", "TLS":
@@ -379,3 +396,15 @@ if __name__ == "__main__":
         self.assertEqual(bridge.process.wait(LIMIT), 1)
         self.assertIn("URL=: 17 servers; allowed: 1 to 16", bridge.log())
 
+    def test_mistakes_in_the_configuration_are_reported_together(self):
+        s = self.started({"actor": actor()})
+        bridge = nats.Bridge(self, s, nats.Server(self), "actor", "InFlight=0\nInflight=1\nCAFile=ca.pem\n").start()
+        self.assertEqual(bridge.process.wait(LIMIT), 1)
+        for line in ("nats.conf:3: InFlight=: no valid value; allowed: a number from 1 to 65536",
+                     'nats.conf:4: unknown key "Inflight"; allowed: URL, ',
+                     "nats.conf:5: CAFile=: no valid value; allowed: the absolute path of a file"):
+            self.assertIn(line, bridge.log())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -144,9 +144,19 @@ static void note_unpublished(struct bridge *bridge, const char *problem)
         log_warning("a result cannot be published, and is tried again: %s", problem);
 }
 
+static int publish(struct bridge *bridge, const struct flight *flight)
+{
+    natsMsg *message = flight->state == FLIGHT_DEAD
+                           ? publication_letter(&bridge->engine, bridge->config, flight)
+                           : publication_result(&bridge->engine, bridge->config, flight);
+    int r = message ? engine_publish(&bridge->engine, message) : -ENOMEM;
+
+    natsMsg_Destroy(message);
+    return r;
+}
+
 void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    natsMsg *message;
     int r;
 
     /* Behind those that were published before. */
@@ -154,11 +164,11 @@ void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
     flight->sent_at = now;
     if (!bridge->connected)
         return;
-    message = flight->state == FLIGHT_DEAD
-                  ? publication_letter(&bridge->engine, bridge->config, flight)
-                  : publication_result(&bridge->engine, bridge->config, flight);
-    r = message ? engine_publish(&bridge->engine, message) : -ENOMEM;
-    natsMsg_Destroy(message);
+    r = publish(bridge, flight);
+    if (r == -EMSGSIZE && !flight->bare) { /* the server's limit has become smaller meanwhile */
+        flight->bare = true;
+        r = publish(bridge, flight);
+    }
     if (r < 0)
         note_unpublished(bridge, strerror(-r));
 }
@@ -181,10 +191,17 @@ static void on_confirmation(struct bridge *bridge, const char *token, natsMsg *a
     struct flight *flight = flight_find(&bridge->flights, strtoull(token + 1, NULL, 10));
     const enum flight_state state = *token == PUBLICATION_LETTER_TOKEN ? FLIGHT_DEAD : FLIGHT_ENDED;
     char problem[256];
+    int r;
 
     if (!flight || flight->state != state)
         return;
-    if (publication_confirm(answer, problem, sizeof(problem)) < 0) {
+    r = publication_confirm(answer, problem, sizeof(problem));
+    if (r == -EMSGSIZE && !flight->bare) {
+        flight->bare = true;
+        bridge_publish(bridge, flight, now);
+        return;
+    }
+    if (r < 0) {
         note_unpublished(bridge, problem);
         return;
     }

@@ -30,6 +30,7 @@ struct flight {
     unsigned tries;  /* ids that earlier tries on this machine have used up */
     bool wants_wait; /* held: its end is waited for; otherwise it is submitted */
     bool recognised; /* the job was here already */
+    bool bare;       /* only what identifies it is published: the rest is refused as too large */
     bool given_back; /* its cancellation was requested, for another machine to take it */
     natsMsg *message;
     struct troupe_result result;

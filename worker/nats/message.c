@@ -50,6 +50,15 @@ int message_sequence(natsMsg *message, uint64_t *ret)
     return 0;
 }
 
+/* A header that cannot be read must not count as missing. */
+static bool headers_valid(natsMsg *message)
+{
+    const char *value;
+    natsStatus s = natsMsgHeader_Get(message, MESSAGE_HEADER_KEY, &value);
+
+    return s == NATS_OK || s == NATS_NOT_FOUND;
+}
+
 static const char *header(natsMsg *message, const char *name)
 {
     const char *value;
@@ -105,6 +114,9 @@ int message_options(natsMsg *message, struct troupe_job_options *ret, const char
 {
     *ret = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
     ret->keep_result = true;
+    *ret_problem = "the headers are malformed";
+    if (!headers_valid(message))
+        return MESSAGE_E_BAD;
     set_key(message, ret);
     *ret_problem = ret->key_size > 255 ? MESSAGE_HEADER_KEY ": more than 255 bytes" : NULL;
     if (!*ret_problem)

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What headers may take of a message, besides death reports. */
-#define HEADERS_MAX 4096u
+/* A stream stores no more, bytes. */
+#define HEADERS_MAX UINT16_MAX
 /* The end of a message that can never be a job. */
 #define END_REFUSED "refused"
 
@@ -18,6 +18,11 @@
 #define HEADER_ONCE "Nats-Expected-Last-Subject-Sequence"
 /* JSStreamWrongLastSequenceErr: it has one. */
 #define ERROR_NOT_ONCE 10071
+/* JSStreamMessageExceedsMaximumErr, JSStreamHeaderExceedsMaximumErr */
+#define ERROR_SIZE         10054
+#define ERROR_HEADERS_SIZE 10097
+
+#define HEADER_MISSING "Troupe-Missing"
 
 static natsStatus set_number(natsMsg *message, const char *name, int64_t number)
 {
@@ -65,20 +70,45 @@ static natsStatus set_common(natsMsg *message, const struct config *config,
     return s;
 }
 
-/* Destroys a message that is not complete. */
-static natsMsg *finish(natsMsg *message, natsStatus s)
+/* Returns the bytes of a message's headers on the wire, SIZE_MAX if they cannot be read. */
+static size_t headers_size(natsMsg *message)
 {
-    if (s == NATS_OK)
+    size_t size = sizeof("NATS/1.0\r\n\r\n");
+    const char **names, *value;
+    natsStatus s;
+    int n = 0;
+
+    s = natsMsgHeader_Keys(message, &names, &n);
+    if (s != NATS_OK)
+        return s == NATS_NOT_FOUND ? 0 : SIZE_MAX;
+    for (int i = 0; i < n; i++)
+        if (natsMsgHeader_Get(message, names[i], &value) == NATS_OK)
+            size += strlen(names[i]) + strlen(": \r\n") + strlen(value);
+    free((void *)names);
+    return size;
+}
+
+static bool fits(const struct engine *engine, natsMsg *message)
+{
+    const size_t headers = headers_size(message);
+
+    return headers <= HEADERS_MAX &&
+           headers + (size_t)natsMsg_GetDataLength(message) <= engine_max_payload(engine);
+}
+
+/* Destroys a message that is not complete, or too large, unless it is the `last` to be tried. */
+static natsMsg *finish(const struct engine *engine, natsMsg *message, natsStatus s, bool last)
+{
+    if (s == NATS_OK && (last || fits(engine, message)))
         return message;
     natsMsg_Destroy(message);
     return NULL;
 }
 
-natsMsg *publication_result(const struct engine *engine, const struct config *config,
-                            const struct flight *flight)
+static natsMsg *make_result(const struct engine *engine, const struct config *config,
+                            const struct flight *flight, bool with_data)
 {
     const struct troupe_result *result = &flight->result;
-    const bool fits = result->size + HEADERS_MAX <= engine_max_payload(engine);
     char subject[128], token[24];
     natsMsg *message;
     natsStatus s;
@@ -87,8 +117,8 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
                    config->stream, flight_sequence(flight));
     (void)snprintf(token, sizeof(token), "%c%" PRIu64, PUBLICATION_RESULT_TOKEN,
                    flight_sequence(flight));
-    message =
-        engine_message(engine, subject, token, fits ? result->data : "", fits ? result->size : 0);
+    message = engine_message(engine, subject, token, with_data ? result->data : "",
+                             with_data ? result->size : 0);
     if (!message)
         return NULL;
     s = set_common(message, config, flight, "");
@@ -98,10 +128,17 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
         s = set_number(message, "Troupe-Code", result->code);
     if (s == NATS_OK)
         s = set_number(message, "Troupe-Attempts", result->attempts);
-    if (s == NATS_OK && !fits)
-        s = natsMsgHeader_Set(message, "Troupe-Missing",
-                              "the result is larger than the server's max_payload");
-    return finish(message, s);
+    if (s == NATS_OK && !with_data)
+        s = natsMsgHeader_Set(message, HEADER_MISSING, "the result: too large");
+    return finish(engine, message, s, !with_data);
+}
+
+natsMsg *publication_result(const struct engine *engine, const struct config *config,
+                            const struct flight *flight)
+{
+    natsMsg *message = flight->bare ? NULL : make_result(engine, config, flight, true);
+
+    return message ? message : make_result(engine, config, flight, false);
 }
 
 /* What its sender has set: keys, times, and headers of its own. */
@@ -124,36 +161,86 @@ static natsStatus copy_headers(natsMsg *to, natsMsg *from)
     return s;
 }
 
-natsMsg *publication_letter(const struct engine *engine, const struct config *config,
-                            const struct flight *flight)
+/* What a dead letter has besides its own headers. */
+enum part {
+    PART_PAYLOAD = 1 << 0,
+    PART_HEADERS = 1 << 1,
+    PART_DEATHS = 1 << 2,
+};
+
+/* Tried in this order. Death reports go first, as the supervisor keeps them, too. */
+static const struct {
+    unsigned parts;
+    const char *missing;
+} letters[] = {
+    {PART_PAYLOAD | PART_HEADERS | PART_DEATHS, NULL},
+    {PART_PAYLOAD | PART_HEADERS, "the death reports"},
+    {PART_HEADERS | PART_DEATHS, "the payload"},
+    {PART_HEADERS, "the payload and the death reports"},
+    {PART_PAYLOAD | PART_DEATHS, "the sender's headers"},
+    {PART_PAYLOAD, "the sender's headers and the death reports"},
+    {PART_DEATHS, "the payload and the sender's headers"},
+    {0, "the payload, the sender's headers and the death reports"},
+};
+
+#define LETTERS (sizeof(letters) / sizeof(letters[0]))
+
+static natsStatus set_letter(natsMsg *message, const struct config *config,
+                             const struct flight *flight, size_t letter)
 {
-    natsMsg *job = flight->message;
-    const size_t size = (size_t)natsMsg_GetDataLength(job);
-    const size_t deaths = flight->deaths ? strlen(flight->deaths) : 0;
-    const size_t max = engine_max_payload(engine);
-    const bool fits = size + HEADERS_MAX <= max;
+    const unsigned parts = letters[letter].parts;
+    natsStatus s = parts & PART_HEADERS ? copy_headers(message, flight->message) : NATS_OK;
+    char text[96];
+
+    if (s == NATS_OK)
+        s = set_common(message, config, flight, ":dead");
+    if (s == NATS_OK)
+        s = natsMsgHeader_Set(message, "Troupe-Subject", natsMsg_GetSubject(flight->message));
+    if (s == NATS_OK && parts & PART_DEATHS && flight->deaths)
+        s = set_text(message, "Troupe-Deaths", flight->deaths);
+    if (s != NATS_OK || !letters[letter].missing)
+        return s;
+    (void)snprintf(text, sizeof(text), "%s: too large, or malformed", letters[letter].missing);
+    return natsMsgHeader_Set(message, HEADER_MISSING, text);
+}
+
+static natsMsg *make_letter(const struct engine *engine, const struct config *config,
+                            const struct flight *flight, size_t letter)
+{
+    const bool with_data = letters[letter].parts & PART_PAYLOAD;
     char subject[128], token[24];
     natsMsg *message;
-    natsStatus s;
 
     (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s", config->group);
     (void)snprintf(token, sizeof(token), "%c%" PRIu64, PUBLICATION_LETTER_TOKEN,
                    flight_sequence(flight));
     message =
-        engine_message(engine, subject, token, fits ? natsMsg_GetData(job) : "", fits ? size : 0);
-    if (!message)
-        return NULL;
-    s = copy_headers(message, job);
-    if (s == NATS_OK)
-        s = set_common(message, config, flight, ":dead");
-    if (s == NATS_OK)
-        s = natsMsgHeader_Set(message, "Troupe-Subject", natsMsg_GetSubject(job));
-    if (s == NATS_OK && deaths > 0 && (fits ? size : 0) + deaths + HEADERS_MAX <= max)
-        s = set_text(message, "Troupe-Deaths", flight->deaths);
-    if (s == NATS_OK && !fits)
-        s = natsMsgHeader_Set(message, "Troupe-Missing",
-                              "the payload and the headers are larger than max_payload");
-    return finish(message, s);
+        engine_message(engine, subject, token, with_data ? natsMsg_GetData(flight->message) : "",
+                       with_data ? (size_t)natsMsg_GetDataLength(flight->message) : 0);
+    return message ? finish(engine, message, set_letter(message, config, flight, letter),
+                            letter == LETTERS - 1)
+                   : NULL;
+}
+
+natsMsg *publication_letter(const struct engine *engine, const struct config *config,
+                            const struct flight *flight)
+{
+    natsMsg *message = NULL;
+
+    for (size_t i = flight->bare ? LETTERS - 1 : 0; i < LETTERS && !message; i++)
+        message = make_letter(engine, config, flight, i);
+    return message;
+}
+
+static int status_of(const json_t *error, char *problem, size_t size)
+{
+    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
+    const char *text = json_string_value(json_object_get(error, "description"));
+
+    if (code == ERROR_NOT_ONCE)
+        return 0;
+    (void)snprintf(problem, size, "%s", text ? text : "refused");
+    return code == ERROR_SIZE || code == ERROR_HEADERS_SIZE ? -EMSGSIZE : -EIO;
 }
 
 int publication_confirm(natsMsg *answer, char *problem, size_t size)
@@ -170,11 +257,8 @@ int publication_confirm(natsMsg *answer, char *problem, size_t size)
     if (!reply || (!error && !json_object_get(reply, "seq"))) {
         (void)snprintf(problem, size, "the answer cannot be understood");
         r = -EIO;
-    } else if (error && json_integer_value(json_object_get(error, "err_code")) != ERROR_NOT_ONCE) {
-        const char *text = json_string_value(json_object_get(error, "description"));
-
-        (void)snprintf(problem, size, "%s", text ? text : "refused");
-        r = -EIO;
+    } else if (error) {
+        r = status_of(error, problem, size);
     }
     json_decref(reply);
     return r;

@@ -19,11 +19,13 @@
 #define PUBLICATION_RESULT_TOKEN 'r'
 #define PUBLICATION_LETTER_TOKEN 'd'
 
-/* Each returns NULL without memory. */
+/* Each leaves out what is too large for the server or a stream, or malformed, and says so in
+ * Troupe-Missing; of a `bare` flight all that may be left out. Returns NULL without memory. */
 natsMsg *publication_result(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 
-/* Returns 0 if the answer says that it is stored, or was before; -EIO with `problem` filled in. */
+/* Returns 0 if the answer says that it is stored, or was before; with `problem` filled in -EMSGSIZE
+ * if it is too large for the stream, or -EIO. */
 int publication_confirm(natsMsg *answer, char *problem, size_t size);
