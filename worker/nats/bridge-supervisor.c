@@ -229,14 +229,14 @@ static bool is_to_be_given_back(const struct bridge *bridge, struct troupe_query
                give_back;
 }
 
+/* Its end follows. Without room in the ring, the next beat asks about it again. */
 static void cancel(struct bridge *bridge, struct flight *flight)
 {
     char id[TROUPE_ID_SIZE];
 
     flight_id(flight, bridge->config->stream, id);
-    flight->given_back = true;
-    /* Its end follows, whatever this returns. */
-    (void)troupe_client_cancel(bridge->client, id);
+    if (troupe_client_abandon(bridge->client, id) == 0)
+        flight->given_back = true;
 }
 
 static void on_deaths(struct bridge *bridge, struct flight *flight, struct troupe_query *query)
