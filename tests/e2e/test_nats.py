@@ -9,6 +9,7 @@ import tempfile
 import unittest
 
 import nats
+from test_access import user
 from test_life import QUICK
 from troupe import ACTOR, LIMIT, Bell, TestCase, ended, ini
 
@@ -23,10 +24,10 @@ class Case(TestCase):
     def setUp(self):
         nats.require()
 
-    def bridged(self, group=None, configuration="", server=None):
+    def bridged(self, group=None, configuration="", server=None, supervisor=""):
         """A supervisor with a group "actor", a NATS server, the bridge between them, and a client of the server."""
         s = self.supervisor({"actor": group or actor()})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n{supervisor}")
         s.start()
         s.nats = server or nats.Server(self).start()
         s.bridge = nats.Bridge(self, s, s.nats, "actor", configuration).setup().start()
@@ -296,6 +297,19 @@ class Life(Case):
         first.client.until(lambda: "takes no jobs" in first.bridge.log())
         second = self.bridged(server=first.nats)
         self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+    def test_a_job_that_somebody_cancelled_is_not_done_when_it_comes_again(self):
+        s = self.bridged(configuration="AckWaitSec=1s\n", supervisor="AdminGroup=daemon\n")
+        s.client.store("jobs.actor.any", "until-cancelled")
+        self.wait_state(s, "JOBS:1", "running")
+        s.bridge.end(signal.SIGKILL)
+        with user(65534, 1):
+            s.call("Cancel", id="JOBS:1")
+        s.wait_job("JOBS:1")
+        s.bridge.start()
+        self.assertEqual(self.result(s)[1]["Troupe-End"], "cancelled")
+        self.wait_empty(s)
 
     def test_a_job_that_somebody_cancels_is_not_done_elsewhere(self):
         s = self.bridged()

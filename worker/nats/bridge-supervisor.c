@@ -6,7 +6,9 @@
 #include "worker/nats/bridge-private.h"
 #include "worker/nats/message.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* When messages that the supervisor had no room for are tried again, if no job ends before. */
 #define HELD_RETRY USEC_PER_SEC
@@ -124,10 +126,22 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     }
 }
 
+#define BY_UID "cancelled by uid "
+
 /* By somebody who wants the job not to be done, rather than by a group that ends. */
 static bool is_by_request(const struct troupe_result *result)
 {
-    return strncmp(result->reason, "cancelled by uid ", 17) == 0;
+    return strncmp(result->reason, BY_UID, strlen(BY_UID)) == 0;
+}
+
+/* By the user of this program, which does so to give a job back. Nothing tells whether that user
+ * has done so by other means. */
+static bool is_by_this_user(const struct troupe_result *result)
+{
+    char reason[sizeof(BY_UID) + 10];
+
+    (void)snprintf(reason, sizeof(reason), BY_UID "%u", (unsigned)geteuid());
+    return strcmp(result->reason, reason) == 0;
 }
 
 static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t now)
@@ -136,7 +150,7 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
         bridge_give_back(bridge, flight, 0);
         return;
     }
-    if (flight->recognised) {
+    if (flight->recognised && is_by_this_user(&flight->result)) {
         /* It was given back before, and has come again. */
         troupe_result_release(&flight->result);
         flight->recognised = false;
