@@ -320,6 +320,25 @@ class Life(Case):
         self.wait_empty(s)
 
 
+    def test_a_consumer_with_a_tiny_AckWait_does_not_keep_the_bridge_from_its_work(self):
+        s = self.supervisor({"actor": actor()})
+        s.start()
+        server = nats.Server(self).start()
+        client = nats.Client(self, server)
+        client.api("STREAM.CREATE.JOBS", name="JOBS", subjects=["jobs.>"], retention="workqueue", storage="file")
+        client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name="JOBS", config={
+            "durable_name": "actor", "ack_policy": "explicit", "ack_wait": 2000, "filter_subject": "jobs.actor.>",
+            "max_deliver": -1})
+        bridge = nats.Bridge(self, s, server, "actor").setup().start()
+        bridge.wait_told("Takes messages")
+        results = client.subscribe("troupe.result.JOBS.*")
+        bell = Bell(s, "bell")
+        client.store("jobs.actor.any", f"wait {bell.path}\necho hello")
+        self.wait_state(s, "JOBS:1", "running")
+        bell.ring()
+        self.assertEqual(client.next(results).data, b"hello")
+
+
 class Engine(Case):
     def test_N6_a_result_waits_for_the_engine(self):
         s = self.bridged()

@@ -21,6 +21,10 @@
 #define CONFIRM_USEC  (5 * USEC_PER_SEC)
 #define NSEC_PER_USEC 1000
 
+/* Signs of life within AckWait, and the shortest time between two of one message. */
+#define BEATS      3
+#define PERIOD_MIN USEC_PER_MSEC
+
 static void tell_status(const struct bridge *bridge, const char *text)
 {
     (void)sd_notifyf(0, "STATUS=%s; group %s, stream %s.", text, bridge->config->group,
@@ -82,12 +86,13 @@ static void fail_consumer(struct bridge *bridge, const char *problem)
     tell_status(bridge, "Waits for the consumer");
 }
 
-static void on_consumer(struct bridge *bridge, natsMsg *answer)
+static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
 {
     json_t *reply =
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const json_t *config = json_object_get(reply, "config");
     const json_int_t wait = json_integer_value(json_object_get(config, "ack_wait"));
+    const usec_t period = wait > 0 ? (usec_t)wait / NSEC_PER_USEC / BEATS : 0;
     const char *policy = json_string_value(json_object_get(config, "ack_policy"));
 
     if (natsMsg_IsNoResponders(answer)) {
@@ -101,7 +106,7 @@ static void on_consumer(struct bridge *bridge, natsMsg *answer)
         fail_consumer(bridge, "its ack policy is not explicit");
     } else {
         bridge->consuming = true;
-        bridge->flights.period = (usec_t)wait / NSEC_PER_USEC / 3;
+        flights_set_period(&bridge->flights, period > PERIOD_MIN ? period : PERIOD_MIN, now);
         tell_status(bridge, "Takes messages from NATS");
     }
     json_decref(reply);
@@ -241,7 +246,7 @@ static void on_message(struct bridge *bridge, natsMsg *message, usec_t now)
         return;
     }
     if (strcmp(token, CONSUMER_TOKEN) == 0)
-        on_consumer(bridge, message);
+        on_consumer(bridge, message, now);
     else if (strncmp(token, PULLER_TOKEN, strlen(PULLER_TOKEN)) == 0)
         puller_note_status(&bridge->puller, token, message, now);
     else

@@ -82,6 +82,22 @@ void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now)
     flight->delivered_at = now;
 }
 
+void flights_set_period(struct flights *flights, usec_t period, usec_t now)
+{
+    const usec_t before = flights->period;
+
+    if (period == before)
+        return;
+    flights->period = period;
+    /* All change by the same, so the order stays. */
+    list_for_each (node, &flights->beats) {
+        struct flight *flight = list_entry(node, struct flight, beat);
+        const usec_t last = before == USEC_INFINITY ? now : usec_sub(flight->beat_at, before);
+
+        flight->beat_at = usec_add(last, period);
+    }
+}
+
 void flight_beat_again(struct flights *flights, struct flight *flight, usec_t now)
 {
     flight->beat_at = usec_add(now, flights->period);

@@ -65,6 +65,9 @@ void flight_set_state(struct flights *flights, struct flight *flight, enum fligh
 /* The engine has delivered the message again: from now on that delivery counts. */
 void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now);
 
+/* Applies to those in flight, too: as if it had been so at their last beat. */
+void flights_set_period(struct flights *flights, usec_t period, usec_t now);
+
 /* Puts it behind all others. */
 void flight_beat_again(struct flights *flights, struct flight *flight, usec_t now);
 
