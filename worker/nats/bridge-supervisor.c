@@ -230,7 +230,19 @@ static bool has_not_begun(struct troupe_query *query)
            troupe_query_number(query, "attempt", 0) == 0;
 }
 
-static bool is_to_be_given_back(const struct bridge *bridge, struct troupe_query *query)
+/* When the job could have begun first. */
+static usec_t due_at(const struct flight *flight, const struct troupe_query *query)
+{
+    struct troupe_job_options options;
+    const char *problem;
+
+    if (message_options(flight->message, &options, &problem) != 0)
+        options.delay_usec = 0;
+    return usec_add((usec_t)troupe_query_number(query, "created_at", 0), options.delay_usec);
+}
+
+static bool is_to_be_given_back(const struct bridge *bridge, const struct flight *flight,
+                                struct troupe_query *query)
 {
     const usec_t give_back = bridge->config->give_back;
 
@@ -239,8 +251,7 @@ static bool is_to_be_given_back(const struct bridge *bridge, struct troupe_query
     if (bridge->stopping)
         return true;
     return give_back > 0 && strcmp(troupe_query_text(query, "state"), "queued") == 0 &&
-           usec_sub(clock_realtime(), (usec_t)troupe_query_number(query, "created_at", 0)) >=
-               give_back;
+           usec_sub(clock_realtime(), due_at(flight, query)) >= give_back;
 }
 
 /* Its end follows. Without room in the ring, the next beat asks about it again. */
@@ -274,7 +285,7 @@ void bridge_on_inquiry(void *userdata, struct flight *flight, struct troupe_quer
     if (flight->state != FLIGHT_HERE || !query)
         return;
     flight->recognised = false; /* it lives: whoever cancels it from now on means it */
-    if (is_to_be_given_back(bridge, query)) {
+    if (is_to_be_given_back(bridge, flight, query)) {
         cancel(bridge, flight);
         return;
     }
