@@ -231,7 +231,7 @@ class Cgroups(TestCase):
         child = self.s.write("child.sh", f"setsid sleep 10000 & echo $! >{self.s.path('child')}; exec sleep 10000")
         self.file = self.s.write("web.group", ini(f"/bin/sh {child}", Group={"Type": "service"}))
         self.s.start()
-        self.s.until(lambda: os.path.exists(self.s.path("child")))
+        self.s.until(lambda: os.path.exists(self.s.path("child")) and os.path.getsize(self.s.path("child")) > 0)
         with open(self.s.path("child"), encoding="ascii") as file:
             self.child = os.pidfd_open(int(file.readline()))
         self.addCleanup(os.close, self.child)
