@@ -463,6 +463,27 @@ class Threads(TestCase):
                             raise AssertionError
             """)
 
+    def test_ctrl_c_between_a_wait_and_its_ends_rings_for_the_background_thread(self):
+        """Another thread may wait for them."""
+        self.program("""
+            from troupe.executor.dispatcher import Dispatcher
+            from troupe.executor.future import Future
+
+            def interrupt():
+                raise KeyboardInterrupt
+
+            main:
+                dispatcher, rung = Dispatcher(None, 1, 0), []
+                dispatcher.settle, dispatcher.ring = interrupt, lambda: rung.append(True)
+                for call, argument in (dispatcher.attend, (Future(dispatcher), None)), (dispatcher.turn, (None,)):
+                    try:
+                        call(*argument)
+                    except KeyboardInterrupt:
+                        assert rung.pop()
+                    else:
+                        raise AssertionError
+            """)
+
 
 class Killed(TestCase):
     def test_only_the_tasks_that_were_hit_fail(self):

@@ -140,6 +140,13 @@ class Dispatcher:
 
     def attend(self, future: Future, deadline: float | None) -> None:
         """Waits for the end of a task, as long as others end."""
+        try:
+            self.attend_while(future, deadline)
+        except BaseException:  # Ctrl-C: the background thread goes on
+            self.ring()
+            raise
+
+    def attend_while(self, future: Future, deadline: float | None) -> None:
         came = True
         while came and not future.is_over() and not self.attended and (deadline is None or time.monotonic() < deadline):
             with self.using:
@@ -169,9 +176,13 @@ class Dispatcher:
         return came
 
     def turn(self, use: Callable[[Client], bool]) -> None:
-        with self.using:
-            self.attempt(use)
-        self.settle()
+        try:
+            with self.using:
+                self.attempt(use)
+            self.settle()
+        except BaseException:  # as above
+            self.ring()
+            raise
 
     def hand_over(self, client: Client) -> bool:
         """Sends, and sees to it that somebody notices the ends."""
@@ -189,22 +200,15 @@ class Dispatcher:
         except OSError as error:
             self.fail(error)
             return False
-        except BaseException:  # Ctrl-C: the background thread goes on
-            self.ring()
-            raise
 
     def settle(self) -> None:
         """One thread at a time; the next one goes on where Ctrl-C has stopped it."""
         arrived = self.traffic.arrived
-        try:
-            while arrived and not self.settling.locked():
-                with self.settling:
-                    while arrived:
-                        self.end(arrived[0])
-                        del arrived[0]
-        except BaseException:
-            self.ring()
-            raise
+        while arrived and not self.settling.locked():
+            with self.settling:
+                while arrived:
+                    self.end(arrived[0])
+                    del arrived[0]
 
     def end(self, result: Result) -> None:
         running = self.traffic.running
