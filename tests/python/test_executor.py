@@ -484,6 +484,66 @@ class Threads(TestCase):
                         raise AssertionError
             """)
 
+    def test_a_task_that_was_cancelled_can_be_taken_up_twice(self):
+        """Ctrl-C may come before it is forgotten."""
+        self.program("""
+            from troupe.executor.future import Future
+
+            main:
+                future = Future(None)
+                future.cancel()
+                assert not future.take() and not future.take()
+                future = Future(None)
+                assert future.take() and future.take()
+                future.set_result(1)
+                assert not future.take()
+            """)
+
+    def test_all_tasks_end_when_ends_arrive_while_the_executor_breaks(self):
+        """A task that was cancelled is reported, too. One that a worker was tired of is not sent again."""
+        self.program("""
+            from troupe import _troupe
+            from troupe.executor.dispatcher import Dispatcher
+            from troupe.executor.ends import TIRED_REASON
+            from troupe.executor.future import Future
+
+            def end(cookie, state, reason):
+                return _troupe.Result((cookie, 0, state, 0, 1, "id", reason, pickle.dumps(7), False))
+
+            class EndsMeanwhile(Future):
+                def set_exception(self, error):
+                    if not self.is_over() and dispatcher.broken:
+                        self.set_result("before")
+                    super().set_exception(error)
+
+            main:
+                dispatcher = Dispatcher(None, 1, 0)
+                traffic, futures = dispatcher.traffic, [Future(dispatcher) for _ in range(3)]
+                futures.insert(0, EndsMeanwhile(dispatcher))
+                for cookie, future in enumerate(futures, 1):
+                    traffic.add(future, b"")
+                    if cookie < 4:
+                        future.take()
+                        traffic.running[cookie] = traffic.waiting.pop()
+                late, tired = traffic.running[2], end(3, "dead", TIRED_REASON)
+                futures[3].cancel()
+                waiter = threading.Thread(target=concurrent.futures.wait, args=(futures,), daemon=True)
+                waiter.start()
+                until(lambda: all(future._waiters for future in futures), "the waiter")
+                dispatcher.broken = OSError("gone")  # as by another thread, which goes on below
+                dispatcher.end(tired)
+                assert not [task for task in traffic.waiting if task[1] is futures[2]]
+                assert isinstance(futures[2].exception(0), BrokenProcessPool)
+                dispatcher.fail(OSError("gone"))
+                traffic.running[2] = late
+                dispatcher.end(end(2, "succeeded", ""))
+                assert futures[0].result(0) == "before"
+                assert isinstance(futures[1].exception(0), BrokenProcessPool)
+                waiter.join(60)
+                assert not waiter.is_alive()
+                assert not traffic.running and not traffic.waiting
+            """)
+
 
 class Killed(TestCase):
     def test_only_the_tasks_that_were_hit_fail(self):

@@ -20,7 +20,7 @@ from troupe._troupe import Client, Result
 from troupe.executor import ends
 from troupe.executor.bell import Bell
 from troupe.executor.future import PATIENCE, Future
-from troupe.executor.traffic import Traffic
+from troupe.executor.traffic import Task, Traffic
 
 FULL_MS = 10  # until the next try when the ring is full
 LOOK_MS = 1  # between looks
@@ -215,24 +215,25 @@ class Dispatcher:
         task = running.get(result.cookie)
         if task is None:
             return
-        _, future, packed, tired = task
-        if ends.is_tired(result, tired):
-            self.traffic.add(future, packed, tired + 1)
-            running.pop(result.cookie, None)
-            self.ring()
+        _, future, _, tired = task
+        if ends.is_tired(result, tired) and self.begin_again(task):
             return
         value, error = ends.outcome(result)
         if error is not None and ends.is_unfit(result):
             self.fail(error)
-        elif future.is_over():
-            pass  # Ctrl-C came after this
-        elif error is not None:
-            future.set_exception(error)
         else:
-            future.set_result(value)
+            future.end(value, error)
         running.pop(result.cookie, None)
         if (self.closing or self.broken is not None) and not running:
             self.ring()  # the background thread, which may wait for this alone
+
+    def begin_again(self, task: Task) -> bool:
+        with self.gate:
+            if self.broken is not None:
+                return False
+            self.traffic.add_again(task)
+        self.ring()
+        return True
 
     def call_back(self, callback: Callable[[], object]) -> None:
         """Later, also in the background thread, which may hold locks here that a callback wants when it submits."""
@@ -247,12 +248,14 @@ class Dispatcher:
         """The end of all tasks."""
         with self.gate:
             self.broken = self.broken or error
-        waiting, running = list(self.traffic.waiting), list(self.traffic.running.values())
-        self.traffic.waiting.clear()
-        self.traffic.running.clear()
-        for _, future, _, _ in waiting + running:
-            if not future.done() and (future.running() or future.set_running_or_notify_cancel()):
-                future.set_exception(ends.broken_by(error))
+        traffic = self.traffic
+        tasks = list(traffic.waiting)  # first: nothing is added now, but another thread may move some to those that run
+        tasks += traffic.running.values()
+        for _, future, _, _ in tasks:
+            if future.take():
+                future.end(None, ends.broken_by(error))
+        traffic.waiting.clear()
+        traffic.running.clear()
         self.ring()
 
     # ---- the background thread ----

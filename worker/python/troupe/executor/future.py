@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The futures of an executor."""
 import concurrent.futures
+import contextlib
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -21,6 +23,7 @@ class Owner(Protocol):
 class Future(concurrent.futures.Future[Any]):
     """Waits like any other, and for a moment works for its executor itself."""
 
+    _condition: threading.Condition
     _state: str
     _done_callbacks: list[Callable[[Any], object]]
 
@@ -34,7 +37,18 @@ class Future(concurrent.futures.Future[Any]):
 
     def take(self) -> bool:
         """Returns whether to run the task: it was not cancelled, and no longer can be. Idempotent."""
-        return self._state == "RUNNING" or self.set_running_or_notify_cancel()
+        with self._condition:
+            if self._state in ("PENDING", "CANCELLED"):
+                return self.set_running_or_notify_cancel()
+            return self._state == "RUNNING"
+
+    def end(self, value: Any, error: BaseException | None = None) -> None:
+        """Idempotent: the first end counts. One that Ctrl-C stops is to be called again."""
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            if error is not None:
+                self.set_exception(error)
+            else:
+                self.set_result(value)
 
     def result(self, timeout: float | None = None) -> Any:
         if self._state == "FINISHED":

@@ -26,8 +26,15 @@ class Traffic:
         self.window = self.window_min = size + 1
         self.armed = False  # the supervisor tells the client's descriptor of the next end
 
-    def add(self, future: Future, packed: bytes, tired: int = 0) -> None:
-        self.waiting.append((next(self.cookies), future, packed, tired))
+    def add(self, future: Future, packed: bytes) -> None:
+        self.waiting.append((next(self.cookies), future, packed, 0))
+
+    def add_again(self, task: Task) -> None:
+        """One that is running, and that a worker was tired of."""
+        cookie, future, packed, tired = task
+        renewed = next(self.cookies), future, packed, tired + 1
+        del self.running[cookie]  # Python looks for no signal between this and the next: Ctrl-C finds the task in one place
+        self.waiting.append(renewed)
 
     def flying(self) -> int:
         return len(self.running) - len(self.arrived)
@@ -83,5 +90,5 @@ class Traffic:
                     return
                 except (OSError, ValueError, MemoryError) as error:
                     del running[cookie]
-                    future.set_exception(error)
+                    future.end(None, error)
             del waiting[0]
