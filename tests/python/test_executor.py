@@ -544,6 +544,25 @@ class Threads(TestCase):
                 assert not traffic.running and not traffic.waiting
             """)
 
+    def test_a_callback_that_comes_when_the_background_thread_ends_is_called(self):
+        self.program("""
+            main:
+                executor, called = Executor(1), []
+                executor.submit(abs, 1).result()
+                dispatcher = executor._dispatcher
+                place, close = dispatcher.place, dispatcher.place.close
+
+                def late():
+                    other = threading.Thread(target=dispatcher.call_back, args=(lambda: called.append(True),))
+                    other.start()
+                    other.join()
+                    close()
+
+                place.close = late
+                executor.shutdown()
+                assert called == [True] and not dispatcher.callbacks
+            """)
+
 
 class Killed(TestCase):
     def test_only_the_tasks_that_were_hit_fail(self):

@@ -8,6 +8,7 @@ The background thread needs Python's lock for each thing that it does, which the
 threads come for results anyway, the supervisor tells it nothing, and it only looks now and then whether they still come.
 """
 import collections
+import contextlib
 import os
 import select
 import threading
@@ -56,6 +57,7 @@ class Dispatcher:
         self.bell: Bell | None = None
         self.broken: BaseException | None = None
         self.thread: threading.Thread | None = None
+        self.over = False  # the background thread calls no callback that comes now
 
     # ---- any thread ----
 
@@ -237,12 +239,11 @@ class Dispatcher:
 
     def call_back(self, callback: Callable[[], object]) -> None:
         """Later, also in the background thread, which may hold locks here that a callback wants when it submits."""
-        if self.thread is None or not self.thread.is_alive():
-            callback()
-        else:
-            self.callbacks.append(callback)
-            if self.thread is not threading.current_thread():
-                self.ring()
+        self.callbacks.append(callback)
+        if self.thread is None or self.over:
+            self.call_all()
+        elif self.thread is not threading.current_thread():
+            self.ring()
 
     def fail(self, error: BaseException) -> None:
         """The end of all tasks."""
@@ -266,6 +267,12 @@ class Dispatcher:
             self.attend_all(client, bell)
         except BaseException as error:  # pylint: disable=broad-except
             self.fail(error)
+        finally:
+            self.end_thread()
+
+    def end_thread(self) -> None:
+        try:
+            self.over = True
             self.call_all()
         finally:
             self.place.close()
@@ -308,8 +315,9 @@ class Dispatcher:
         return True
 
     def call_all(self) -> None:
-        while self.callbacks:
-            self.callbacks.popleft()()
+        with contextlib.suppress(IndexError):  # which no callback raises: the future catches it
+            while True:
+                self.callbacks.popleft()()
 
     def is_over(self) -> bool:
         with self.gate:
