@@ -563,6 +563,50 @@ class Threads(TestCase):
                 assert called == [True] and not dispatcher.callbacks
             """)
 
+    def test_a_thread_that_ceases_to_wait_while_the_background_thread_looks_leaves_it_awake(self):
+        self.program("""
+            from troupe.executor.dispatcher import Dispatcher
+
+            def wait_for(path):
+                until(lambda: os.path.exists(path), path)
+
+            class Ceasing(Dispatcher):
+                now = ceased = False
+
+                @property
+                def looking(self):
+                    if not self.ceasing():
+                        return self.__dict__["looking"]
+                    with self.using:  # as wait_for_ends(), when nothing came
+                        self.looking = False
+                        self.traffic.arm(self.client)
+                    self.ceased = True
+                    return True
+
+                @looking.setter
+                def looking(self, value):
+                    self.__dict__["looking"] = value
+
+                def ceasing(self):
+                    return self.now and self.__dict__["looking"] and threading.current_thread() is self.thread
+
+                def call_all(self):
+                    super().call_all()
+                    if self.now and not self.ceased:
+                        self.looking = True
+
+            main:
+                sys.modules["troupe.executor.executor"].Dispatcher = Ceasing
+                with Executor(1) as executor:
+                    executor.submit(abs, 1).result()
+                    task, dispatcher = executor.submit(wait_for, "sign"), executor._dispatcher
+                    dispatcher.now = True
+                    dispatcher.ring()
+                    until(lambda: dispatcher.ceased, "the moment")
+                    open("sign", "w").close()
+                    assert concurrent.futures.wait([task], 60).done
+            """)
+
 
 class Killed(TestCase):
     def test_only_the_tasks_that_were_hit_fail(self):

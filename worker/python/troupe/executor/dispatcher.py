@@ -288,7 +288,8 @@ class Dispatcher:
             self.turn(self.exchange)
             self.call_all()
             while not self.is_over():
-                told = bool((ear if self.looking else both).poll(self.pause()))
+                looking = self.looking  # another thread may change it now
+                told = bool(ear.poll(LOOK_MS) if looking else both.poll(self.pause()))
                 bell.heard()
                 if self.attended and self.using.locked():
                     self.looking = True
@@ -302,9 +303,7 @@ class Dispatcher:
                 client.close()
 
     def pause(self) -> int | None:
-        """Milliseconds until the next look."""
-        if self.looking:
-            return LOOK_MS
+        """Milliseconds until the next try, unless the supervisor has something to say before."""
         return FULL_MS if self.traffic.may_send() else None
 
     def exchange(self, client: Client) -> bool:
