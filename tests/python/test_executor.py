@@ -607,6 +607,20 @@ class Threads(TestCase):
                     assert concurrent.futures.wait([task], 60).done
             """)
 
+    def test_a_task_may_come_while_the_client_closes(self):
+        self.program("""
+            from troupe.executor.dispatcher import Dispatcher
+
+            class Closed:
+                def wake(self):
+                    raise RuntimeError("this object is closed")
+
+            main:
+                dispatcher = Dispatcher(None, 1, 0)
+                dispatcher.client = Closed()
+                dispatcher.pass_on()
+            """)
+
 
 class Killed(TestCase):
     def test_only_the_tasks_that_were_hit_fail(self):

@@ -100,7 +100,8 @@ class Dispatcher:
         """The thread that attends sends what waits. If it has just ceased to, it sees that before it goes."""
         client = self.client
         if client is not None:
-            client.wake()
+            with contextlib.suppress(RuntimeError):  # just closed: the executor has ended, and with it the task
+                client.wake()
 
     def refuse(self, future: Future, error: BaseException) -> None:
         with self.gate:
