@@ -10,7 +10,7 @@ import time
 import unittest
 
 import troupe_python
-from troupe_python import e2e, group, needed
+from troupe_python import e2e, group, needed, waits
 
 RETRY = {"MaxRetries": 2, "BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"}
 
@@ -116,6 +116,7 @@ class Extension(troupe_python.TestCase):
         low.submit(self.group, b"spin", 3, timeout=e2e.LIMIT)
         low.flush()
         self.supervisor_.until(lambda: self.supervisor_.worker("low/0").get("published"))
+        self.supervisor_.until(lambda: self.supervisor_.group("low")["succeeded"] == 3)
         self.assertEqual(low.collect(results.append, 2, e2e.LIMIT), 2)
         self.assertEqual(low.collect(results.append, 1000, e2e.LIMIT), 1)
         self.assertEqual([(result.cookie, result.data) for result in results], [(0, b"0"), (1, b"1"), (2, b"2")])
@@ -197,7 +198,7 @@ class Extension(troupe_python.TestCase):
         with self.assertRaises(OSError) as caught:
             low.create(self.group, b"echo")
         self.assertEqual(caught.exception.errno, errno.EBUSY)
-        self.interrupt(InterruptedError("now"), lambda: True)
+        self.interrupt(InterruptedError("now"), lambda: waits(low))
         with self.assertRaisesRegex(InterruptedError, "now"):
             low.create(self.group, b"echo", id="third", wait=float("inf"))
         low.abandon("spinner")
@@ -210,7 +211,7 @@ class Extension(troupe_python.TestCase):
         low = self.set_up()
         actor = low.actor()
         future = actor.ask(actor.self(), "never", b"")
-        self.interrupt(InterruptedError("now"), lambda: True)
+        self.interrupt(InterruptedError("now"), lambda: waits(low))
         with self.assertRaisesRegex(InterruptedError, "now"):
             future.wait()
         self.assertFalse(future.done())
@@ -235,6 +236,7 @@ class Extension(troupe_python.TestCase):
 
     def test_signals_do_not_lengthen_a_query(self):
         self.set_up()
+        self.do("echo")  # the worker is ready: no event follows
         from troupe import _troupe
         query = _troupe.Query(self.supervisor_.socket_path)
         query.events("low")

@@ -57,6 +57,15 @@ def group(program, *arguments, python=sys.executable, environment=ENVIRONMENT, *
     return e2e.ini(" ".join([python, path, *arguments]), Group=own, **sections)
 
 
+def waits(low):
+    """Whether a call of this client of the extension waits."""
+    try:
+        low.flush()
+    except RuntimeError:
+        return True
+    return False
+
+
 class TestCase(e2e.TestCase):
     """Starts supervisors; connects clients of the extension, which end with the test."""
 
