@@ -234,6 +234,25 @@ class Extension(troupe_python.TestCase):
             low.create(self.group, b"echo", wait=float("inf"))
         self.assertEqual(said, ["a call of this object waits"])
 
+    def test_a_client_may_be_forgotten_while_a_call_of_its_actor_waits(self):
+        self.set_up()
+        from troupe import _troupe
+        held = [_troupe.Client(self.supervisor_.socket_path)]
+        actor = held[0].actor()
+        me = actor.self()
+
+        def forget():
+            if held and waits(held[0]):
+                held.clear()
+                os.kill(self.supervisor_.supervisor_pid, signal.SIGCONT)
+        self.interrupt(None, forget)
+        with self.supervisor_.stopped():
+            while held:  # until there is no room for the next
+                actor.monitor(me)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        with self.assertRaisesRegex(RuntimeError, "gone"):
+            actor.self()
+
     def test_signals_do_not_lengthen_a_query(self):
         self.set_up()
         self.do("echo")  # the worker is ready: no event follows

@@ -18,6 +18,9 @@ bool actor_is_open(const struct actor *self);
 /* As gate_begin() and gate_end(); the owner lives until then. */
 bool actor_begin(struct actor *self);
 int actor_finish(struct actor *self, int r, const char *reason);
+/* Returns the Future of `*future`, which the library made unless `r` is negative; NULL after
+ * raising. */
+PyObject *actor_finish_asking(struct actor *self, int r, struct troupe_future **future);
 
 /* Returns None, or NULL if `r` is negative. */
 PyObject *actor_none(int r);

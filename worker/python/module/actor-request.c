@@ -3,7 +3,6 @@
 /* What an actor asks of the supervisor: addresses, names, subscriptions, exchanges, monitors. */
 
 #include "worker/python/module/actor-private.h"
-#include "worker/python/module/future.h"
 #include "worker/python/module/submission.h"
 #include <string.h>
 
@@ -162,10 +161,10 @@ PyObject *actor_monitor(struct actor *self, PyObject *who)
     struct troupe_future *future;
     troupe_ref reference;
 
-    if (!submission_number(who, &reference) || !actor_begin(self) ||
-        actor_finish(self, troupe_actor_monitor(self->actor, reference, &future), NULL) < 0)
+    if (!submission_number(who, &reference) || !actor_begin(self))
         return NULL;
-    return future_new(future, self->owner, self->gate);
+    return actor_finish_asking(self, troupe_actor_monitor(self->actor, reference, &future),
+                               &future);
 }
 
 PyObject *actor_timer_cancel(struct actor *self, PyObject *id)

@@ -3,7 +3,6 @@
 /* What an actor sends: messages, asks, replies, timers. */
 
 #include "worker/python/module/actor-private.h"
-#include "worker/python/module/future.h"
 #include "worker/python/module/moment.h"
 #include "worker/python/module/submission.h"
 
@@ -61,16 +60,17 @@ PyObject *actor_tell(struct actor *self, PyObject *args, PyObject *kwargs)
 PyObject *actor_ask(struct actor *self, PyObject *args, PyObject *kwargs)
 {
     struct troupe_future *future;
+    PyObject *python = NULL;
     struct content content;
-    int r = -1;
 
     if (!content_parse(&content, args, kwargs, NULL))
         return NULL;
     if (actor_begin(self))
-        r = actor_finish(
-            self, troupe_actor_ask_with(self->actor, content.to, &future, &content.options), NULL);
+        python = actor_finish_asking(
+            self, troupe_actor_ask_with(self->actor, content.to, &future, &content.options),
+            &future);
     content_release(&content);
-    return r < 0 ? NULL : future_new(future, self->owner, self->gate);
+    return python;
 }
 
 PyObject *actor_reply(struct actor *self, PyObject *args)

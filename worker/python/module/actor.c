@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/actor-private.h"
 #include "worker/python/module/failure.h"
+#include "worker/python/module/future.h"
 #include "worker/python/module/message.h"
 #include "worker/python/module/moment.h"
 #include "worker/python/module/type.h"
@@ -84,6 +85,17 @@ int actor_finish(struct actor *self, int r, const char *reason)
     r = gate_end(self->gate, r, reason);
     Py_DECREF(owner);
     return r;
+}
+
+PyObject *actor_finish_asking(struct actor *self, int r, struct troupe_future **future)
+{
+    PyObject *owner = self->owner, *python = NULL;
+
+    r = gate_end(self->gate, r, NULL);
+    if (r >= 0)
+        python = future_new(*future, owner, self->gate);
+    Py_DECREF(owner);
+    return python;
 }
 
 PyObject *actor_none(int r)
