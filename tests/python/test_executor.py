@@ -304,11 +304,12 @@ class Threads(TestCase):
                 executor = Executor(2)
                 executor.submit(abs, 1).result()
                 task = executor.submit(wait_for, "sign")
-                others = [executor.submit(time.sleep, 0.001) for _ in range(5000)]
+                others = [executor.submit(time.sleep, 0.005) for _ in range(5000)]
                 try:
                     task.result(0.5)
                 except concurrent.futures.TimeoutError:
-                    assert not others[-1].done()
+                    ended = others[-1].done()
+                assert not ended
                 open("sign", "w").close()
                 executor.shutdown(cancel_futures=True)
             """)
