@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A NATS server with JetStream in a directory of its own, and as much of a client as the tests need."""
 import collections
+import contextlib
 import itertools
 import json
 import os
+import random
 import re
 import select
 import shutil
@@ -28,13 +30,24 @@ def require():
             raise unittest.SkipTest(f"{program} is missing")
 
 
+def free_port():
+    """One that no connection is given as its own, so that a server that ends finds it free again."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        first = int(file.read().split()[0])
+    while True:
+        port = random.randrange(10000, first)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
 class Server:
     """nats-server. Keeps its port and its files when it is started again."""
 
     def __init__(self, test, configuration=""):
         self.test = test
         self.directory = tempfile.mkdtemp(prefix="troupe-nats-")
-        self.port = -1
+        self.port = free_port()
         self.configuration = configuration
         self.process = None
         test.addCleanup(self.clean_up)
@@ -46,8 +59,6 @@ class Server:
                        + self.configuration)
         self.process = subprocess.Popen([NATS_SERVER, "-c", path], stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
-            port = re.search(r"Listening for client connections on .*:(\d+)", line)
-            self.port = int(port[1]) if port else self.port
             if "Server is ready" in line:
                 break
         else:
