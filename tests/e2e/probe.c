@@ -7,7 +7,7 @@
  * probe            tries everything, but nothing that needs a path
  *
  * NAME:PATH does something with a file: create (a file in a directory, and removes it), list, read,
- * write (opens it), mode (changes it to what it is).
+ * write (opens it), mode (changes it to what it is). abstract-socket:NAME connects to that one.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -275,15 +275,22 @@ static int change_mode(const char *path)
     return stat(path, &status) < 0 ? errno : error_of(chmod(path, status.st_mode & 07777));
 }
 
-/* That of the test, which listens at "troupe-probe". */
-static int abstract_socket(void)
+/* That of the test, which listens there. */
+static int connect_abstract(const char *name)
 {
-    const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "\0troupe-probe"};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const size_t size = offsetof(struct sockaddr_un, sun_path) + 1 + strlen(name);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-    return fd < 0 ? errno
-                  : error_of(connect(fd, (const struct sockaddr *)&address,
-                                     offsetof(struct sockaddr_un, sun_path) + 13));
+    if (fd < 0 || size > sizeof(address))
+        return fd < 0 ? errno : ENAMETOOLONG;
+    memcpy(address.sun_path + 1, name, strlen(name));
+    return error_of(connect(fd, (const struct sockaddr *)&address, (socklen_t)size));
+}
+
+static int abstract_socket(void)
+{
+    return connect_abstract("troupe-probe");
 }
 
 /* Connects a socket, which sends nothing. */
@@ -312,7 +319,7 @@ static const struct {
     int (*attempt)(const char *path);
 } FILE_PROBES[] = {
     {"create:", create_in}, {"list:", list},        {"read:", read_file},
-    {"write:", write_file}, {"mode:", change_mode},
+    {"write:", write_file}, {"mode:", change_mode}, {"abstract-socket:", connect_abstract},
 };
 
 static const struct {
