@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/message.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
 #include "supervisor/keeper/message-private.h"
 #include <errno.h>
 #include <string.h>
@@ -161,18 +162,11 @@ union control {
 
 int message_send(int fd, const struct message *message)
 {
-    union control control = {0};
+    union scm_control control;
     struct iovec iovec = {.iov_base = (void *)(uintptr_t)message->data, .iov_len = message->size};
     struct msghdr header = {.msg_iov = &iovec, .msg_iovlen = 1};
-    const size_t size = message->n_fds * sizeof(int);
-    if (size > 0) {
-        header.msg_control = &control;
-        header.msg_controllen = CMSG_SPACE(size);
-        struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
-        *rights = (struct cmsghdr){
-            .cmsg_len = CMSG_LEN(size), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-        memcpy(CMSG_DATA(rights), message->fds, size);
-    }
+    if (message->n_fds > 0)
+        scm_attach(&header, &control, message->fds, message->n_fds);
     ssize_t n;
     do
         n = sendmsg(fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);

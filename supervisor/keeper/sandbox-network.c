@@ -1,44 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox-network.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-union control {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int))];
-};
+static void drop(int fd)
+{
+    close_fd(fd);
+}
 
 /* Returns a descriptor of its own, -EAGAIN if there is none, or -errno. What is in the storage
  * stays there, so it is never empty again. */
 static int copy(int storage)
 {
-    union control control = {0};
+    union scm_control control;
     struct msghdr header = {.msg_control = &control, .msg_controllen = sizeof(control)};
     int fd;
     if (recvmsg(storage, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
         return -errno;
-    const struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
-    if (!rights || rights->cmsg_type != SCM_RIGHTS)
-        return -EBADMSG;
-    memcpy(&fd, CMSG_DATA(rights), sizeof(fd));
-    return fd;
+    return scm_take(&header, &fd, 1, drop) == 1 ? fd : -EBADMSG;
 }
 
 static int put(int storage, int fd)
 {
-    union control control = {0};
-    struct msghdr header = {.msg_control = &control, .msg_controllen = sizeof(control)};
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&header);
-    *rights = (struct cmsghdr){
-        .cmsg_len = CMSG_LEN(sizeof(fd)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
-    memcpy(CMSG_DATA(rights), &fd, sizeof(fd));
+    union scm_control control;
+    struct msghdr header = {0};
+    scm_attach(&header, &control, &fd, 1);
     return sendmsg(storage, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox.h"
+#include "shared/base/scm.h"
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -145,18 +146,10 @@ static int load_telling(const struct sandbox_filter *filter, int socket, unsigne
 static int send_listener(int socket, int listener)
 {
     char byte = 0;
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
+    union scm_control control;
     struct iovec iovec = {.iov_base = &byte, .iov_len = sizeof(byte)};
-    const struct msghdr message = {.msg_iov = &iovec,
-                                   .msg_iovlen = 1,
-                                   .msg_control = &control,
-                                   .msg_controllen = sizeof(control)};
-    memcpy(CMSG_DATA(&control.header), &listener, sizeof(listener));
+    struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
+    scm_attach(&message, &control, &listener, 1);
     return syscall(SYS_sendmsg, socket, &message, HANDING_FLAGS) < 0 ? -errno : 0;
 }
 

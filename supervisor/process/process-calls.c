@@ -5,8 +5,10 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/list.h"
 #include "shared/base/log.h"
+#include "shared/base/scm.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/loop/closer.h"
 #include "supervisor/process/process.h"
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -82,26 +84,11 @@ const char *process_forbidden_call(const struct process *process, pid_t pid)
     return pid > 0 && process->forbidden.pid == pid ? process->forbidden.text : NULL;
 }
 
-/* Returns the descriptor in the message, or -1. */
-static int take_descriptor(struct msghdr *message)
-{
-    const struct cmsghdr *header = CMSG_FIRSTHDR(message);
-    int fd = -1;
-
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof(fd)))
-        memcpy(&fd, CMSG_DATA(header), sizeof(fd));
-    return fd;
-}
-
 /* Returns the number of bytes, -EMFILE if a descriptor was lost, or -errno. `*ret_fd` is -1 without
  * a descriptor. */
 static ssize_t receive(struct process *process, struct spawn_report *ret, int *ret_fd)
 {
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control;
+    union scm_control control;
     struct iovec iovec = {.iov_base = ret, .iov_len = sizeof(*ret)};
     struct msghdr message = {.msg_iov = &iovec,
                              .msg_iovlen = 1,
@@ -109,9 +96,10 @@ static ssize_t receive(struct process *process, struct spawn_report *ret, int *r
                              .msg_controllen = sizeof(control)};
     const ssize_t n = recvmsg(process->report_fd, &message, MSG_CMSG_CLOEXEC);
 
-    *ret_fd = n > 0 ? take_descriptor(&message) : -1;
+    *ret_fd = -1;
     if (n < 0)
         return -errno;
+    (void)scm_take(&message, ret_fd, 1, closer_close);
     return *ret_fd < 0 && message.msg_flags & MSG_CTRUNC ? -EMFILE : n;
 }
 

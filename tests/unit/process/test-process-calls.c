@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
+#include "shared/base/scm.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
@@ -60,19 +61,11 @@ static void tear_down(void)
 static void send_listener(void)
 {
     char byte = 0;
-    union {
-        struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
-    } control = {.header = {.cmsg_len = CMSG_LEN(sizeof(int)),
-                            .cmsg_level = SOL_SOCKET,
-                            .cmsg_type = SCM_RIGHTS}};
+    union scm_control control;
     struct iovec iovec = {.iov_base = &byte, .iov_len = sizeof(byte)};
-    const struct msghdr message = {.msg_iov = &iovec,
-                                   .msg_iovlen = 1,
-                                   .msg_control = &control,
-                                   .msg_controllen = sizeof(control)};
+    struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
 
-    memcpy(CMSG_DATA(&control.header), &child_end, sizeof(child_end));
+    scm_attach(&message, &control, &child_end, 1);
     ck_assert_int_eq(sendmsg(child_end, &message, MSG_NOSIGNAL), 1);
 }
 
