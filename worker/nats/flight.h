@@ -60,6 +60,7 @@ static inline uint64_t flight_sequence(const struct flight *flight)
     return flight->entry.key;
 }
 
+/* Puts it last among those of its new state. Never fails. */
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state);
 
 /* The engine has delivered the message again: from now on that delivery counts. */

@@ -4,8 +4,7 @@
 /*
  * Looks up users, groups and files by name, and compiles filters. Name services (LDAP) and file
  * servers may block, and compiling is slow, so a child process does it, and is killed when it takes
- * too long. All names go into one table, which
- * then holds the results.
+ * too long. All that is wanted goes into one table, which then holds the results.
  */
 
 #include "shared/base/clock.h"
