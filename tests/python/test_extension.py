@@ -17,6 +17,14 @@ RETRY = {"MaxRetries": 2, "BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"}
 
 @needed
 class Extension(troupe_python.TestCase):
+    def refusal(self, low):
+        """Why a call is refused, once another thread is inside."""
+        while True:
+            try:
+                low.flush()
+            except RuntimeError as error:
+                return str(error)
+
     def set_up(self, **sections):
         self.supervisor_ = self.started({"low": group("low.py", **sections)})
         self.low = self.client(self.supervisor_)
@@ -165,13 +173,7 @@ class Extension(troupe_python.TestCase):
         low = self.set_up()
         waiter = threading.Thread(target=low.next)
         waiter.start()
-        refused = None
-        while refused is None:
-            try:
-                low.flush()
-            except RuntimeError as error:
-                refused = str(error)
-        self.assertEqual(refused, "another thread uses this object now")
+        self.assertEqual(self.refusal(low), "another thread uses this object now")
         low.wake()
         waiter.join()
         low.flush()
@@ -310,12 +312,7 @@ class Extension(troupe_python.TestCase):
             other.actor().turn(e2e.LIMIT)
         waiter = threading.Thread(target=low.next)
         waiter.start()
-        refused = None
-        while refused is None:
-            try:
-                low.flush()
-            except RuntimeError as error:
-                refused = error
+        self.refusal(low)
         with self.assertRaisesRegex(RuntimeError, "another thread uses this object now"):
             future.drop()
         del future
