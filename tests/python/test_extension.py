@@ -202,7 +202,7 @@ class Extension(troupe_python.TestCase):
         self.assertEqual(caught.exception.errno, errno.EBUSY)
         self.interrupt(InterruptedError("now"), lambda: waits(low))
         with self.assertRaisesRegex(InterruptedError, "now"):
-            low.create(self.group, b"echo", id="third", wait=float("inf"))
+            low.create(self.group, b"spin", id="third", wait=float("inf"))  # ends only if cancelled
         low.abandon("spinner")
         low.abandon("third")
         self.assertEqual(self.do("echo on", wait=float("inf")).data, b"on")
