@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 import nats
@@ -249,6 +250,22 @@ class Life(Case):
         self.assertEqual(sorted((number, int(data)) for number, _, data in (self.result(second), self.result(second))),
                          [(1, pid), (2, pid)])
         self.wait_empty(second)
+
+    def test_N5_what_a_dead_or_frozen_machine_had_is_taken_over_within_twice_AckWait(self):
+        for blow in signal.SIGKILL, signal.SIGSTOP:
+            first = self.bridged(configuration="AckWaitSec=4s\n")
+            second = self.bridged(server=first.nats)
+            first.bridge.process.send_signal(blow)
+            begun = time.monotonic()
+            for _ in range(8):  # a part of them goes to the first, which has asked for messages
+                second.client.store("jobs.actor.any", "pid")
+            pid = second.worker("actor/0")["pid"]
+            self.assertEqual([int(self.result(second)[2]) for _ in range(8)], [pid] * 8)
+            self.assertLess(time.monotonic() - begun, 2 * 4)
+            # The first delivery, and one more of what the first machine had.
+            self.assertLessEqual(self.consumer(second)["delivered"]["consumer_seq"], 2 * 8)
+            first.bridge.end(signal.SIGKILL)
+            second.bridge.end()
 
     def test_N5_a_job_that_waits_too_long_is_given_back(self):
         first = self.bridged(configuration="AckWaitSec=1s\nGiveBackSec=1s\n")

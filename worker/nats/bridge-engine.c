@@ -92,7 +92,8 @@ static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const json_t *config = json_object_get(reply, "config");
     const json_int_t wait = json_integer_value(json_object_get(config, "ack_wait"));
-    const usec_t period = wait > 0 ? (usec_t)wait / NSEC_PER_USEC / BEATS : 0;
+    const usec_t ack_wait = wait > 0 ? (usec_t)wait / NSEC_PER_USEC : 0;
+    const usec_t period = ack_wait / BEATS;
     const char *policy = json_string_value(json_object_get(config, "ack_policy"));
 
     if (natsMsg_IsNoResponders(answer)) {
@@ -106,6 +107,7 @@ static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
         fail_consumer(bridge, "its ack policy is not explicit");
     } else {
         bridge->consuming = true;
+        puller_set_ack_wait(&bridge->puller, ack_wait);
         flights_set_period(&bridge->flights, period > PERIOD_MIN ? period : PERIOD_MIN, now);
         tell_status(bridge, "Takes messages from NATS");
     }

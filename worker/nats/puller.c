@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPIRES       (20 * USEC_PER_SEC)
+#define EXPIRES_MAX   (20 * USEC_PER_SEC)
+#define EXPIRES_MIN   (USEC_PER_SEC / 4) /* below, an idle machine would only ask */
 #define SLACK         (2 * USEC_PER_SEC) /* for the way there and back */
 #define PAUSE_MIN     (USEC_PER_SEC / 4)
 #define PAUSE_MAX     (30 * USEC_PER_SEC)
@@ -19,7 +20,14 @@
 
 void puller_init(struct puller *puller, struct engine *engine, const struct config *config)
 {
-    *puller = (struct puller){.engine = engine, .config = config};
+    *puller = (struct puller){.engine = engine, .config = config, .expires = EXPIRES_MAX};
+}
+
+void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
+{
+    const usec_t half = ack_wait / 2;
+
+    puller->expires = half > EXPIRES_MAX ? EXPIRES_MAX : half < EXPIRES_MIN ? EXPIRES_MIN : half;
 }
 
 void puller_reset(struct puller *puller)
@@ -37,7 +45,7 @@ static int puller_send(struct puller *puller, uint64_t room)
                    puller->config->stream, puller->config->group);
     (void)snprintf(token, sizeof(token), PULLER_TOKEN "%" PRIu64, ++puller->number);
     (void)snprintf(text, sizeof(text), "{\"batch\":%" PRIu64 ",\"expires\":%" PRIu64 "}", room,
-                   EXPIRES * NSEC_PER_USEC);
+                   puller->expires * NSEC_PER_USEC);
     return engine_request(puller->engine, subject, token, text);
 }
 
@@ -64,7 +72,7 @@ usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
         return puller->not_before;
     }
     puller->open = room;
-    puller->over_at = now + EXPIRES + SLACK;
+    puller->over_at = now + puller->expires + SLACK;
     return puller->over_at;
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Asks JetStream for messages: one request at a time, for as many as there is room for. A request
- * ends when that many have come, or after PULLER_EXPIRES. */
+ * ends when that many have come, or after a time that follows from AckWait. */
 
 #include "worker/nats/config.h"
 #include "worker/nats/engine.h"
@@ -15,6 +15,7 @@
 struct puller {
     struct engine *engine;
     const struct config *config;
+    usec_t expires;      /* how long a request stays open */
     uint64_t number;     /* of the last request */
     uint64_t open;       /* messages that it may still bring */
     usec_t over_at;      /* when it has ended for certain */
@@ -23,6 +24,10 @@ struct puller {
 };
 
 void puller_init(struct puller *puller, struct engine *engine, const struct config *config);
+
+/* A request stays open for half of AckWait at most: when a message comes back to the server because
+ * a machine is dead, or frozen, no request of that machine is left to take it once more. */
+void puller_set_ack_wait(struct puller *puller, usec_t ack_wait);
 
 /* The connection is new: what was asked for before is forgotten. */
 void puller_reset(struct puller *puller);
