@@ -53,13 +53,21 @@ void endpoint_heat(struct endpoint *endpoint)
     loop_heat(endpoint->loop, &endpoint->hot);
 }
 
+/* Whether everything is read that the peer had published when it was gone. A process that shares
+ * its rings may publish more, without end. */
+static bool endpoint_is_drained(const struct endpoint *endpoint)
+{
+    return endpoint->draining && (int32_t)(endpoint->channel.in.head - endpoint->end) >= 0;
+}
+
 /* Passes the next record to the handler. Returns 0, positive if there is no more now, or negative
  * with what was wrong in `*ret_what`. */
 static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
 {
     const uint32_t head = endpoint->channel.in.head;
     struct ring_record record;
-    int r = ring_next(&endpoint->channel.in, &record);
+    int r =
+        endpoint_is_drained(endpoint) ? RING_E_EMPTY : ring_next(&endpoint->channel.in, &record);
 
     if (r < 0) {
         *ret_what = "ring cursor or record length out of range";
@@ -271,11 +279,19 @@ int endpoint_open(struct endpoint *endpoint)
     return 0;
 }
 
+void endpoint_begin_drain(struct endpoint *endpoint)
+{
+    endpoint->draining = true;
+    endpoint->end =
+        atomic_load_explicit(&endpoint->channel.theirs.header->tail, memory_order_acquire);
+    endpoint->suspended = endpoint->urgent_waits = false;
+}
+
 void endpoint_drain(struct endpoint *endpoint)
 {
     const char *what;
 
-    endpoint->draining = true;
+    endpoint_begin_drain(endpoint);
     while (!endpoint->dead && endpoint_read_one(endpoint, &what) == 0)
         ;
     endpoint->dead = true;
@@ -289,7 +305,8 @@ bool endpoint_catch_up(struct endpoint *endpoint)
         return false;
     if (found)
         endpoint_heat(endpoint);
-    return !endpoint->suspended && ring_pending(&endpoint->channel.in);
+    return !endpoint->suspended && !endpoint_is_drained(endpoint) &&
+           ring_pending(&endpoint->channel.in);
 }
 
 void endpoint_end_batch(struct endpoint *endpoint)

@@ -65,8 +65,9 @@ struct endpoint {
     bool resumed;                      /* adopted, and no blob received since */
 
     /* Reading. */
-    bool dead;         /* broken, or being taken down */
-    bool draining;     /* the peer is dead; what it has published is read to the end */
+    bool dead;     /* broken, or being taken down */
+    bool draining; /* the peer is gone; what it has published is read as far as `end` */
+    uint32_t end;
     bool suspended;    /* by ENDPOINT_E_FULL, until endpoint_resume() */
     bool batch_ended;  /* by endpoint_end_batch() */
     bool reading;      /* a handler has a record in hand */
@@ -155,7 +156,10 @@ void endpoint_deinit(struct endpoint *endpoint);
 /* Begins to read. 0 or -errno. */
 int endpoint_open(struct endpoint *endpoint);
 
-/* Reads everything that a dead peer has published, then stops reading. */
+/* The peer is gone. What it has published by now is still read; nobody would read the answers, so a
+ * record whose answer has no room, or that has to wait, is dropped. */
+void endpoint_begin_drain(struct endpoint *endpoint);
+/* Reads all of it, then stops reading. */
 void endpoint_drain(struct endpoint *endpoint);
 
 /* Reads now, for at most one turn's share. Returns whether there is more. */

@@ -178,7 +178,8 @@ static int attachment_on_record(struct endpoint *endpoint, const struct ring_rec
     struct attachment *attachment = attachment_of(endpoint, endpoint);
     int r = attachment_handle(attachment, record);
 
-    if (r != ENDPOINT_E_FULL && (attachment->room.deadline != 0 || attachment->has_blob))
+    if ((r != ENDPOINT_E_FULL || attachment->leaving) &&
+        (attachment->room.deadline != 0 || attachment->has_blob))
         attachment_forget_submit(attachment);
     else if (attachment->room.called)
         cell_waiter_stop(&attachment->room); /* the queue has room, but the answer has none */
@@ -312,6 +313,18 @@ void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds)
 void attachment_set_may_change(struct attachment *attachment, bool may_change)
 {
     attachment->actor->restricted = !may_change;
+}
+
+bool attachment_finish(struct attachment *attachment)
+{
+    if (!attachment->leaving) {
+        attachment->leaving = true;
+        attachment_drop_searches(attachment);
+        attachment_drop_waiters(attachment);
+        attachment_forget_submit(attachment);
+        endpoint_begin_drain(&attachment->endpoint);
+    }
+    return endpoint_catch_up(&attachment->endpoint);
 }
 
 struct attachment *attachment_free(struct attachment *attachment)

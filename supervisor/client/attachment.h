@@ -56,5 +56,9 @@ void attachment_flush(struct attachment *attachment);
 /* The client's address as an actor, "@3"; borrowed. */
 const char *attachment_address(const struct attachment *attachment);
 
+/* The connection has ended. What the client sent before is still carried out, for at most one
+ * turn's share. Returns whether there is more: it is called again in another turn. */
+bool attachment_finish(struct attachment *attachment);
+
 /* Its jobs go on without it. NULL allowed; returns NULL. */
 struct attachment *attachment_free(struct attachment *attachment);

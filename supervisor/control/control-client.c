@@ -143,6 +143,7 @@ void client_free(struct client *client)
 {
     struct control *control = client->control;
 
+    task_cancel(&client->farewell);
     request_deinit(&client->request);
     attachment_free(client->request.attachment);
     connection_deinit(&client->connection);
@@ -174,9 +175,22 @@ void client_review(struct client *client)
         attachment_set_may_change(client->request.attachment, may_change);
 }
 
+static void leave(struct task *task)
+{
+    struct client *client = client_of(task, farewell);
+
+    if (client->request.attachment && attachment_finish(client->request.attachment))
+        task_queue(&client->farewell);
+    else
+        client_free(client);
+}
+
 static void on_closed(struct connection *connection)
 {
-    client_free(client_of(connection, connection));
+    struct client *client = client_of(connection, connection);
+
+    request_deinit(&client->request);
+    leave(&client->farewell);
 }
 
 static void on_sent(struct connection *connection)
@@ -246,6 +260,7 @@ int client_new(struct control *control, int fd)
     }
     client->control = control;
     client->refused = refused;
+    task_init(&client->farewell, &control->work, leave);
     request_init(&client->request, control->context, control, &client->connection,
                  control->context->log);
     list_push_back(&control->clients, &client->link);

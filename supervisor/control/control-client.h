@@ -16,7 +16,8 @@ struct client {
     struct control *control;
     struct connection connection;
     struct request request;
-    bool refused; /* above ClientsMax=: its first call fails with TooManyClients */
+    struct task farewell; /* reads what the client sent before it left */
+    bool refused;         /* above ClientsMax=: its first call fails with TooManyClients */
 };
 
 struct control {

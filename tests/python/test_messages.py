@@ -111,6 +111,16 @@ class Messages(troupe_python.TestCase):
         self.assertTrue(self.client.unsubscribe("news"))
         self.assertFalse(self.client.unsubscribe("news"))
 
+    def test_what_a_client_sent_before_it_left_arrives(self):
+        import troupe
+        client = troupe.Client(self.server.socket_path)
+        news = client.find("news")
+        with self.server.stopped():
+            for _ in range(200):  # more than are read in a turn
+                client.tell(news, "paper", "last words")
+            client.close()
+        self.wait_heard(["paper"] * 200)
+
     def test_timers_send_later(self):
         heard = []
         self.client.on_message(lambda message: heard.append((message.type, message.text, message.timer > 0)))

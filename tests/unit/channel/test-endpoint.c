@@ -336,6 +336,19 @@ START_TEST(what_a_dead_peer_has_published_is_still_read)
 }
 END_TEST
 
+START_TEST(what_is_published_after_the_end_of_a_peer_is_not_read)
+{
+    for (uint32_t i = 1; i <= 5; i++)
+        peer_send(i);
+    endpoint_begin_drain(&endpoint);
+    peer_send(6);
+    while (endpoint_catch_up(&endpoint))
+        peer_send(7);
+    ck_assert_uint_eq(n_records, 5);
+    ck_assert_uint_eq(last_value, 5);
+}
+END_TEST
+
 START_TEST(a_blob_goes_through_by_descriptor_and_back)
 {
     struct payload out = PAYLOAD_NULL, in = PAYLOAD_NULL;
@@ -690,6 +703,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_full_ring_says_so_and_tells_once_the_peer_has_read);
     tcase_add_test(tcase, a_record_whose_answer_has_no_room_is_presented_again);
     tcase_add_test(tcase, what_a_dead_peer_has_published_is_still_read);
+    tcase_add_test(tcase, what_is_published_after_the_end_of_a_peer_is_not_read);
     tcase_add_test(tcase, a_blob_goes_through_by_descriptor_and_back);
     tcase_add_test(tcase, a_blob_that_is_not_sealed_is_refused);
     tcase_add_test(tcase, a_blob_that_never_came_is_a_violation);
