@@ -264,6 +264,19 @@ class Stops(TestCase):
         s.call("Stop", target="actor", wait=True)
         self.assertEqual(os.read(fd, 1), b"")  # the last writer is gone: end of file
 
+    def test_I6_what_the_command_of_a_job_left_behind_ends_with_the_job(self):
+        """A daemon: orphaned, in a session of its own, deaf. Its worker lives on."""
+        s = self.started({"exec": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}")})
+        held, worker = s.path("held"), s.workers("exec")[0]["pid"]
+        os.mkfifo(held)
+        fd = os.open(held, os.O_RDONLY | os.O_NONBLOCK)
+        self.addCleanup(os.close, fd)
+        daemon = f"trap '' TERM HUP INT; exec 3>{held}; echo >&3; exec sleep 1000"
+        job = s.do("exec", f"(setsid sh -c \"({daemon}) &\" &); read line <{held}; echo done")
+        self.assertEqual(job["result"]["data"], "done\n")
+        self.assertEqual(os.read(fd, 1), b"")  # the last writer is gone, and its line was read
+        self.assertEqual(s.workers("exec")[0]["pid"], worker)
+
     def test_the_kill_signal_is_the_configured_one(self):
         script = "trap 'exit 0' USR1; while :; do read x < \"$0\"; done"
         s = self.supervisor()

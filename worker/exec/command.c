@@ -2,6 +2,7 @@
 #include "worker/exec/command.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/exec/leftovers.h"
 #include "worker/exec/spawn-command.h"
 #include <poll.h>
 #include <string.h>
@@ -15,6 +16,8 @@
  * it. */
 #define DRAIN_READS 64
 #define READ_SIZE   65536
+/* Bounds the killing of what a command has left behind. */
+#define LEFTOVERS_LIMIT (2 * USEC_PER_SEC)
 
 struct run {
     const struct command_options *options;
@@ -259,6 +262,7 @@ static int watch(struct run *run)
             if (options->tick &&
                 options->tick(options->userdata, run->spawned.pid, run->end->output_size))
                 stop(run, COMMAND_CANCELLED, now);
+            leftovers_reap(run->spawned.pid);
             tick_at = usec_add(now, TICK);
         }
         escalate(run, now);
@@ -267,7 +271,7 @@ static int watch(struct run *run)
     return r;
 }
 
-/* Kills the rest of the group, and collects the leader's status. */
+/* Kills the rest of the group, collects the leader's status, and ends what has left the group. */
 static int reap(struct run *run)
 {
     siginfo_t info = {0};
@@ -282,6 +286,7 @@ static int reap(struct run *run)
     run->end->signalled = info.si_code != CLD_EXITED;
     run->end->core_dumped = info.si_code == CLD_DUMPED;
     run->end->code = info.si_status;
+    run->end->leftovers = !leftovers_end(LEFTOVERS_LIMIT);
     return 0;
 }
 

@@ -3,8 +3,8 @@
 
 /*
  * Runs a command in a process group of its own: feeds it, collects its output, ends and reaps
- * it. When command_run() returns, its group has been killed, and no zombie or descriptor
- * remains.
+ * it. When command_run() returns, its group has been killed, as has what left the group if
+ * leftovers_begin() was called, and no zombie or descriptor remains; unless `leftovers` is set.
  */
 
 #include "shared/base/clock.h"
@@ -43,6 +43,7 @@ struct command_end {
     int pid; /* the command's */
     usec_t uptime;
     struct rusage usage;
+    bool leftovers; /* processes that it has left behind may be alive */
     char *output;
     size_t output_size;
     char tail[COMMAND_TAIL_MAX]; /* the end of standard error */

@@ -5,7 +5,9 @@
 #include "worker/exec/template.h"
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct watcher {
     struct troupe_job *job;
@@ -50,6 +52,15 @@ static int set_variables(const struct template_values *values)
     return putenv(key) != 0 ? -ENOMEM : 0;
 }
 
+/* The supervisor ends everything that a dead worker leaves: it can stop all of a cgroup at once. */
+static _Noreturn void end_with_leftovers(void)
+{
+    fputs("troupe-exec: processes of the job cannot be ended: this worker ends, and they with it\n",
+          stderr);
+    (void)raise(SIGKILL);
+    _exit(EXIT_FAILURE);
+}
+
 static int run_command(struct troupe_job *job, const struct run_context *context,
                        const struct template_values *values, char **argv)
 {
@@ -83,6 +94,8 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     if (end.stop == COMMAND_TERMINATED)
         /* The job has ended; now the signal takes its usual effect on this process. */
         (void)raise(end.signal);
+    if (end.leftovers)
+        end_with_leftovers();
     return r;
 }
 

@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
+#include "worker/exec/leftovers.h"
 #include "worker/exec/run.h"
 #include "worker/exec/template.h"
 #include <signal.h>
@@ -57,6 +58,8 @@ int main(int argc, char *argv[])
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : STATUS_BAD_OPTION;
     /* A command that closes its input early must not end this process. */
     (void)signal(SIGPIPE, SIG_IGN);
+    /* Where that fails, they end with the worker. */
+    (void)leftovers_begin();
     r = find_program(&context);
     if (r == 0)
         r = work(&context);

@@ -2,13 +2,16 @@
 #include "shared/base/quantity.h"
 #include "tests/unit/fake-supervisor.h"
 #include "worker/exec/command.h"
+#include "worker/exec/leftovers.h"
 #include "worker/exec/options.h"
 #include "worker/exec/outcome.h"
 #include "worker/exec/run.h"
 #include "worker/exec/template.h"
 #include <dirent.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -338,6 +341,122 @@ START_TEST(test_nothing_of_the_group_survives_the_command)
 }
 END_TEST
 
+/* Whether a process ends when the command has: it is orphaned, in a session of its own, and ignores
+ * what it can. */
+START_TEST(test_what_left_the_group_ends_with_the_command)
+{
+    const struct timespec never = {0};
+    int fds[2];
+    struct pollfd poller;
+
+    /* The daemon holds the pipe's other end, and is ready when it has written its dot. */
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(leftovers_begin(), 0);
+    run("f=/tmp/test-exec-$$; mkfifo $f; (setsid sh -c 'trap \"\" TERM HUP INT; (echo >'$f'; exec "
+        "sleep 1000) "
+        "& ' &) ; read x <$f; rm $f; echo over");
+    ck_assert_mem_eq(end.output, "over", 4);
+    ck_assert(!end.leftovers);
+    close(fds[1]);
+    poller = (struct pollfd){.fd = fds[0], .events = POLLIN};
+    ck_assert_int_eq(ppoll(&poller, 1, &never, NULL), 1);
+    ck_assert_int_eq(poller.revents, POLLHUP);
+    ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+    command_end_deinit(&end);
+}
+END_TEST
+
+/* Forks; the child calls `fn`, and has ended or paused when that wrote to the pipe. */
+static void fork_and_await(void (*fn)(int ready))
+{
+    char c;
+    int fds[2];
+
+    ck_assert_int_eq(pipe(fds), 0);
+    if (fork() == 0) {
+        fn(fds[1]);
+        _exit(0);
+    }
+    close(fds[1]);
+    ck_assert_int_eq(read(fds[0], &c, 1), 1);
+    close(fds[0]);
+}
+
+static void trace_a_child(int ready)
+{
+    const pid_t child = fork();
+
+    (void)setsid();
+    if (child == 0) {
+        (void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+        (void)raise(SIGSTOP);
+    }
+    if (child > 0 && waitpid(child, NULL, 0) == child && write(ready, "x", 1) != 1)
+        return;
+    for (;;)
+        pause();
+}
+
+START_TEST(test_processes_that_trace_each_other_end)
+{
+    ck_assert_int_eq(leftovers_begin(), 0);
+    fork_and_await(trace_a_child);
+    ck_assert(leftovers_end(USEC_INFINITY));
+    ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+    ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
+#define LINKS_MAX 5000
+
+/* Each forks the next and ends. */
+static void run_away(int ready)
+{
+    bool told = false;
+
+    for (int i = 0; i < LINKS_MAX; i++) {
+        if (!told && i > 10)
+            told = write(ready, "x", 1) == 1;
+        if (fork() > 0)
+            _exit(0);
+    }
+}
+
+START_TEST(test_a_chain_of_forks_does_not_hold_up_the_end)
+{
+    ck_assert_int_eq(leftovers_begin(), 0);
+    fork_and_await(run_away);
+    /* Which of the two it is, is a matter of luck. */
+    if (leftovers_end(100 * USEC_PER_MSEC)) {
+        ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+        ck_assert_int_eq(errno, ECHILD);
+    }
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+}
+END_TEST
+
+START_TEST(test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not)
+{
+    int status;
+    const pid_t orphan = fork();
+
+    if (orphan == 0)
+        _exit(3);
+    leftovers_reap(orphan);
+    ck_assert_int_eq(waitid(P_PID, (id_t)orphan, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+    leftovers_reap(orphan);
+    ck_assert_int_eq(waitpid(orphan, &status, WNOHANG), orphan);
+    ck_assert_int_eq(WEXITSTATUS(status), 3);
+    if (fork() == 0)
+        _exit(0);
+    ck_assert_int_eq(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+    leftovers_reap(orphan);
+    ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
+    ck_assert_int_eq(errno, ECHILD);
+}
+END_TEST
+
 START_TEST(test_signal_to_this_process_ends_the_command)
 {
     char script[64];
@@ -628,6 +747,10 @@ static Suite *suite(void)
     tcase_add_test(command, test_cancelled_command_is_asked_first);
     tcase_add_test(command, test_cancelled_command_that_does_not_listen_is_killed);
     tcase_add_test(command, test_nothing_of_the_group_survives_the_command);
+    tcase_add_test(command, test_what_left_the_group_ends_with_the_command);
+    tcase_add_test(command, test_processes_that_trace_each_other_end);
+    tcase_add_test(command, test_a_chain_of_forks_does_not_hold_up_the_end);
+    tcase_add_test(command, test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not);
     tcase_add_test(command, test_signal_to_this_process_ends_the_command);
     tcase_add_test(command, test_command_runs_in_a_group_of_its_own_with_clean_signals);
     tcase_add_test(command, test_program_that_cannot_be_executed_is_an_error);

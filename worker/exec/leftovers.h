@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Processes that a job's command leaves behind: those that left its group, by setsid(2) or as
+ * daemons do. They become children of this process when they lose their parent, and end with the
+ * job.
+ */
+
+#include "shared/base/clock.h"
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* From now on this process inherits the orphans among its descendants. Returns 0 or -errno. */
+int leftovers_begin(void);
+
+/* Reaps those that have ended, while the command `spare` is running: a long job may have many. */
+void leftovers_reap(pid_t spare);
+
+/*
+ * Kills and reaps all children, and theirs as they are inherited. The command itself has been
+ * reaped. Returns whether none is left alive: false after `limit`, when new ones appear faster than
+ * they can be killed, or if one may not be killed. One that another process traces may remain as a
+ * zombie.
+ */
+bool leftovers_end(usec_t limit);
