@@ -31,7 +31,7 @@ void reload_log_problems(const struct config_problems *problems)
 /* Warns about limits that have no effect on this machine. */
 static void warn_unmet(const struct parts *parts, const struct config_group *config)
 {
-    char keys[96];
+    char keys[CGROUP_UNMET_SIZE];
 
     if (cgroup_unmet(cgroup_tree_controllers(parts->process.cgroups), config, keys, sizeof(keys)) >
         0)

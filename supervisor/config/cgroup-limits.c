@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const CONTROLLERS[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu", "io"};
+static const char *const CONTROLLERS[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu", "io",
+                                                            "cpuset"};
 
 const char *cgroup_controller_name(unsigned i)
 {
@@ -52,12 +53,16 @@ static const struct limit {
     const char *key;
     enum cgroup_controller controller;
     size_t offset; /* of its value in struct config_group */
+    bool is_text;  /* char *, otherwise uint64_t */
 } LIMITS[CGROUP_LIMITS] = {
-    {"MemoryMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_max)},
-    {"MemoryHigh=", CGROUP_MEMORY, offsetof(struct config_group, memory_high)},
-    {"CPUWeight=", CGROUP_CPU, offsetof(struct config_group, cpu_weight)},
-    {"CPUQuota=", CGROUP_CPU, offsetof(struct config_group, cpu_quota_percent)},
-    {"TasksMax=", CGROUP_PIDS, offsetof(struct config_group, tasks_max)},
+    {"MemoryMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_max), false},
+    {"MemoryHigh=", CGROUP_MEMORY, offsetof(struct config_group, memory_high), false},
+    {"MemorySwapMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_swap_max), false},
+    {"CPUWeight=", CGROUP_CPU, offsetof(struct config_group, cpu_weight), false},
+    {"CPUQuota=", CGROUP_CPU, offsetof(struct config_group, cpu_quota_percent), false},
+    {"AllowedCPUs=", CGROUP_CPUSET, offsetof(struct config_group, allowed_cpus), true},
+    {"IOWeight=", CGROUP_IO, offsetof(struct config_group, io_weight), false},
+    {"TasksMax=", CGROUP_PIDS, offsetof(struct config_group, tasks_max), false},
 };
 
 const char *cgroup_limit_key(unsigned limit)
@@ -65,12 +70,16 @@ const char *cgroup_limit_key(unsigned limit)
     return LIMITS[limit].key;
 }
 
+static bool is_set(const struct limit *limit, const void *field)
+{
+    return limit->is_text ? *(char *const *)field != NULL
+                          : *(const uint64_t *)field != CONFIG_UNSET;
+}
+
 bool cgroup_limit_unmet(unsigned available, const struct config_group *group, unsigned limit)
 {
-    uint64_t value;
-
-    memcpy(&value, (const char *)group + LIMITS[limit].offset, sizeof(value));
-    return value != CONFIG_UNSET && !(available & LIMITS[limit].controller);
+    return is_set(&LIMITS[limit], (const char *)group + LIMITS[limit].offset) &&
+           !(available & LIMITS[limit].controller);
 }
 
 size_t cgroup_unmet(unsigned available, const struct config_group *group, char *text, size_t size)

@@ -9,7 +9,7 @@
 
 struct config_group;
 
-#define CGROUP_CONTROLLERS 4u
+#define CGROUP_CONTROLLERS 5u
 
 /* Bit i stands for controller i. */
 enum cgroup_controller {
@@ -17,6 +17,7 @@ enum cgroup_controller {
     CGROUP_PIDS = 1u << 1,
     CGROUP_CPU = 1u << 2,
     CGROUP_IO = 1u << 3,
+    CGROUP_CPUSET = 1u << 4,
 };
 
 /* "memory", "pids" … for controller i. Static. */
@@ -28,13 +29,16 @@ unsigned cgroup_controllers_of(const char *text);
 /* The controllers of this machine, whether or not they are delegated to a supervisor. */
 unsigned cgroup_machine_controllers(void);
 
-#define CGROUP_LIMITS 5u
+#define CGROUP_LIMITS 8u
 
 /* The key of limit 0 … CGROUP_LIMITS - 1: "MemoryMax=". Static. */
 const char *cgroup_limit_key(unsigned limit);
 
 /* `group` sets that limit, and its controller is not in `available` (bits of cgroup_controller). */
 bool cgroup_limit_unmet(unsigned available, const struct config_group *group, unsigned limit);
+
+/* Suffices for the keys of all limits. */
+#define CGROUP_UNMET_SIZE 128
 
 /* Writes the keys of all such limits: "MemoryMax=, TasksMax=". Cut at `size`. Returns their number.
  */

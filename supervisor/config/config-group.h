@@ -160,9 +160,11 @@ struct config_group {
     unsigned log_rate_limit_burst;  /* 200; 0 = no limit */
 
     /* [Resources]; CONFIG_UNSET = leave alone */
-    uint64_t memory_max, memory_high;
+    uint64_t memory_max, memory_high, memory_swap_max;
     uint64_t cpu_weight;
     uint64_t cpu_quota_percent;
+    char *allowed_cpus; /* as values_cpus() makes it; NULL = all */
+    uint64_t io_weight;
     uint64_t tasks_max;
     uint64_t limit_nofile, limit_core,
         limit_as; /* bytes, a count for files; RLIM_INFINITY = none */

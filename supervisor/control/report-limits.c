@@ -58,7 +58,7 @@ void report_cgroups(struct reply *reply, const struct control_context *context)
 
 void report_unmet(struct reply *reply, const struct group *group)
 {
-    char keys[96];
+    char keys[CGROUP_UNMET_SIZE];
 
     if (cgroup_unmet(cgroup_tree_controllers(group->context->pools->process->cgroups),
                      group->config, keys, sizeof(keys)) > 0)

@@ -32,6 +32,29 @@ static int write_limit(int directory, const char *name, uint64_t value, const ch
     return write_setting(directory, name, asked_for ? text : unset, asked_for);
 }
 
+/* systemd.resource-control(5): BFQ's weights end at 1000. */
+static uint64_t bfq_weight(uint64_t weight)
+{
+    return weight <= 100 ? weight : 100 + (weight - 100) * (1000 - 100) / (10000 - 100);
+}
+
+/* The kernel has the first file with io.cost, and the second with the scheduler BFQ. */
+static int write_io_weight(int directory, uint64_t weight)
+{
+    const uint64_t bfq = weight == CONFIG_UNSET ? CONFIG_UNSET : bfq_weight(weight);
+    int r = write_limit(directory, "io.bfq.weight", bfq, "100");
+    int s = write_limit(directory, "io.weight", weight, "100");
+    if (r == -ENOENT || s == -ENOENT)
+        return r == -ENOENT ? s : r;
+    return r < 0 ? r : s;
+}
+
+static int write_cpus(int directory, const char *cpus)
+{
+    /* Only a write of something gets to the kernel. */
+    return write_setting(directory, "cpuset.cpus", cpus ? cpus : "\n", cpus);
+}
+
 static int write_quota(int directory, uint64_t percent)
 {
     char text[64] = "max";
@@ -45,13 +68,14 @@ static int write_quota(int directory, uint64_t percent)
 int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
                       const struct config_group *group)
 {
-    int results[5] = {0};
+    int results[8] = {0};
     if (cgroup->fd < 0)
         return CGROUP_E_UNAVAILABLE;
     /* Writes unset limits as well: the directory may have had others before. */
     if (tree->controllers & CGROUP_MEMORY) {
         results[0] = write_limit(cgroup->fd, "memory.high", group->memory_high, "max");
         results[1] = write_limit(cgroup->fd, "memory.max", group->memory_max, "max");
+        results[5] = write_limit(cgroup->fd, "memory.swap.max", group->memory_swap_max, "max");
     }
     if (tree->controllers & CGROUP_PIDS)
         results[2] = write_limit(cgroup->fd, "pids.max", group->tasks_max, "max");
@@ -59,6 +83,10 @@ int cgroup_set_limits(struct cgroup *cgroup, const struct cgroup_tree *tree,
         results[3] = write_limit(cgroup->fd, "cpu.weight", group->cpu_weight, "100");
         results[4] = write_quota(cgroup->fd, group->cpu_quota_percent);
     }
+    if (tree->controllers & CGROUP_CPUSET)
+        results[6] = write_cpus(cgroup->fd, group->allowed_cpus);
+    if (tree->controllers & CGROUP_IO)
+        results[7] = write_io_weight(cgroup->fd, group->io_weight);
     for (size_t i = 0; i < ELEMENTS(results); i++) {
         if (results[i] < 0)
             return results[i];

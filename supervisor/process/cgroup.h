@@ -58,8 +58,9 @@ struct cgroup {
 /*
  * Finds the supervisor's own cgroup (root NULL: from /proc/self/cgroup and /proc/self/mountinfo),
  * checks that it is delegated (not the root, and writable), moves the calling process and the
- * keeper (0 = none) into the leaf "supervisor", and enables memory, pids, cpu and io, where they
- * exist, for the slots. `root` names the directory for tests; it need not be a real cgroup.
+ * keeper (0 = none) into the leaf "supervisor", and enables memory, pids, cpu, io and cpuset,
+ * where they exist, for the slots. `root` names the directory for tests; it need not be a real
+ * cgroup.
  *
  * Returns 0 (controllers may still be missing), CGROUP_E_UNAVAILABLE, or -errno (out of memory or
  * descriptors).

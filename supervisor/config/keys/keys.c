@@ -8,6 +8,7 @@
 #include "shared/ring/spin.h"
 #include "supervisor/config/keys/digest.h"
 #include "supervisor/config/keys/types.h"
+#include "supervisor/config/syntax/values.h"
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -34,7 +35,8 @@
 #define LIVE              .live = true
 
 #define DEFAULT(text)     .fallback = (text)
-#define TEXT_OF(number)   #number
+#define TEXT_OF_(number)  #number
+#define TEXT_OF(number)   TEXT_OF_(number)
 /* A number from `low` to `high`; `note` follows the first: " (none)". */
 #define FROM(low, note, high)                                                                      \
     .min = (low), .max = (high), .allowed = "a number from " #low note " to " TEXT_OF(high)
@@ -148,9 +150,14 @@ static const struct config_key GROUP_KEYS[] = {
      SIZE_OR_INFINITY(4096, "a size from 4K such as 512M")},
     {IN_RESOURCES("MemoryHigh", SIZE, memory_high), DEFAULT("infinity"),
      SIZE_OR_INFINITY(4096, "a size from 4K such as 512M")},
+    {IN_RESOURCES("MemorySwapMax", SIZE, memory_swap_max), DEFAULT("infinity"),
+     SIZE_OR_INFINITY(0, "a size such as 0 (none), 512M")},
     {IN_RESOURCES("CPUWeight", COUNT, cpu_weight), FROM(1, "", 10000)},
     {IN_RESOURCES("CPUQuota", PERCENT, cpu_quota_percent), .min = 1, .max = 1000000,
      .allowed = "a percentage of one CPU from 1% on, such as 50%, 200%"},
+    {IN_RESOURCES("AllowedCPUs", CPUS, allowed_cpus),
+     .allowed = "numbers of CPUs and ranges up to " TEXT_OF(VALUES_CPU_MAX) ", such as 0-3 6"},
+    {IN_RESOURCES("IOWeight", COUNT, io_weight), FROM(1, "", 10000)},
     {IN_RESOURCES("TasksMax", COUNT, tasks_max), DEFAULT("infinity"), .min = 1, .max = COUNT_MAX,
      .infinity = true, .allowed = "a number from 1 to 1000000000, infinity"},
     {IN_RESOURCES("LimitNOFILE", COUNT, limit_nofile), SET_IN(limit_nofile_set), .min = 8,

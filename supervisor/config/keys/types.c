@@ -183,6 +183,15 @@ static int parse_text(const struct config_key *key, const char *value, void *fie
     return 0;
 }
 
+static int parse_cpus(const struct config_key *key, const char *value, void *field,
+                      const char **ret_reason)
+{
+    int r = values_cpus(value, field);
+
+    (void)key;
+    return r < 0 ? r : check_result(r, ret_reason);
+}
+
 /* NULL = an absolute path. */
 static const char *find_fault_in_path(const char *path)
 {
@@ -442,6 +451,7 @@ const struct config_type CONFIG_TYPE_MODE = SCALAR(unsigned, parse_mode);
 const struct config_type CONFIG_TYPE_ERROR = SCALAR(int, parse_error);
 const struct config_type CONFIG_TYPE_TEXT = OWNED(char *, parse_text, text);
 const struct config_type CONFIG_TYPE_PATH = OWNED(char *, parse_path, text);
+const struct config_type CONFIG_TYPE_CPUS = OWNED(char *, parse_cpus, text);
 const struct config_type CONFIG_TYPE_COMMAND = OWNED(config_strv, parse_command, strv);
 const struct config_type CONFIG_TYPE_FILES = OWNED(struct config_strings, parse_file, list);
 const struct config_type CONFIG_TYPE_ENVIRONMENT = OWNED(struct config_strings, parse_words, list, .add = add_variable);

@@ -40,7 +40,7 @@ static int show_json(const struct invocation *invocation, const struct config_pr
 static void warn_of_limits(const struct config *config)
 {
     const unsigned there = cgroup_machine_controllers();
-    char keys[96];
+    char keys[CGROUP_UNMET_SIZE];
 
     for (size_t i = 0; i < config->n_groups; i++)
         if (cgroup_unmet(there, config->groups[i], keys, sizeof(keys)) > 0)

@@ -27,6 +27,8 @@ static struct config_group group = {
     .name = group_name,
     .memory_max = CONFIG_UNSET,
     .memory_high = CONFIG_UNSET,
+    .memory_swap_max = CONFIG_UNSET,
+    .io_weight = CONFIG_UNSET,
     .cpu_weight = CONFIG_UNSET,
     .cpu_quota_percent = CONFIG_UNSET,
     .tasks_max = CONFIG_UNSET,
@@ -104,16 +106,18 @@ START_TEST(the_supervisor_moves_into_its_leaf_and_hands_controllers_down)
     ck_assert_str_eq(get("supervisor/cgroup.procs"), "0");
     ck_assert_ptr_null(cgroup_tree_missing(&tree));
     ck_assert_str_eq(cgroup_tree_text(&tree), "one per worker");
+    ck_assert_uint_eq(tree.controllers,
+                      CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU | CGROUP_IO | CGROUP_CPUSET);
 }
 END_TEST
 
 START_TEST(controllers_that_are_not_there_are_named)
 {
-    put("cgroup.controllers", "pids misc cpuset\n");
+    put("cgroup.controllers", "pids misc\n");
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_uint_eq(tree.controllers, CGROUP_PIDS);
     ck_assert_ptr_nonnull(
-        strstr(cgroup_tree_missing(&tree), "; no memory, cpu, io controllers here"));
+        strstr(cgroup_tree_missing(&tree), "; no memory, cpu, io, cpuset controllers here"));
     ck_assert_str_eq(get("cgroup.subtree_control"), "+pids");
 }
 END_TEST
@@ -164,7 +168,7 @@ START_TEST(limits_that_no_slot_will_have_are_named)
 {
     struct cgroup_tree some = {.fd = -1, .controllers = CGROUP_CPU | CGROUP_PIDS};
     struct config_group limited = group;
-    char text[96];
+    char text[CGROUP_UNMET_SIZE];
 
     ck_assert_uint_eq(cgroup_unmet(0, &limited, text, sizeof(text)), 0);
     ck_assert_str_eq(text, "");
@@ -177,14 +181,25 @@ START_TEST(limits_that_no_slot_will_have_are_named)
     ck_assert_str_eq(text, "MemoryMax=");
     ck_assert_uint_eq(cgroup_unmet(0, &limited, text, 8), 3);
     ck_assert_str_eq(text, "MemoryM");
+    limited.memory_high = limited.memory_swap_max = limited.io_weight = 1;
+    limited.cpu_quota_percent = 50;
+    limited.allowed_cpus = (char[]){"0"};
+    ck_assert_uint_eq(cgroup_unmet(0, &limited, text, sizeof(text)), CGROUP_LIMITS);
+    ck_assert_str_eq(text, "MemoryMax=, MemoryHigh=, MemorySwapMax=, CPUWeight=, CPUQuota=, "
+                           "AllowedCPUs=, IOWeight=, TasksMax=");
+    ck_assert_uint_eq(cgroup_unmet(CGROUP_MEMORY | CGROUP_CPU | CGROUP_PIDS | CGROUP_IO, &limited,
+                                   text, sizeof(text)),
+                      1);
+    ck_assert_str_eq(text, "AllowedCPUs=");
 }
 END_TEST
 
 /* As a supervisor before would have left it, with the files that the kernel makes in a new one. */
 static void make_slot(void)
 {
-    static const char *const files[] = {"memory.max", "memory.high", "pids.max",    "cpu.max",
-                                        "cpu.weight", "cgroup.kill", "cgroup.procs"};
+    static const char *const files[] = {
+        "memory.max", "memory.high", "memory.swap.max", "pids.max",    "cpu.max",
+        "cpu.weight", "cpuset.cpus", "io.weight",       "cgroup.kill", "cgroup.procs"};
     char name[64];
     make("digest:3");
     for (size_t i = 0; i < ELEMENTS(files); i++) {
@@ -201,8 +216,14 @@ START_TEST(limits_are_written_as_the_kernel_reads_them)
     group.cpu_weight = 50;
     group.cpu_quota_percent = 150;
     group.tasks_max = 7;
+    group.memory_swap_max = 0;
+    group.allowed_cpus = (char[]){"0-1,3"};
+    group.io_weight = 70;
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
+    ck_assert_str_eq(get("digest:3/memory.swap.max"), "0");
+    ck_assert_str_eq(get("digest:3/cpuset.cpus"), "0-1,3");
+    ck_assert_str_eq(get("digest:3/io.weight"), "70");
     ck_assert_str_eq(get("digest:3/memory.max"), "67108864");
     ck_assert_str_eq(get("digest:3/memory.high"), "50331648");
     ck_assert_str_eq(get("digest:3/cpu.weight"), "50");
@@ -219,6 +240,33 @@ START_TEST(limits_that_are_unset_are_taken_back)
     ck_assert_str_eq(get("digest:3/memory.max"), "max");
     ck_assert_str_eq(get("digest:3/cpu.weight"), "100");
     ck_assert_str_eq(get("digest:3/cpu.max"), "max");
+    ck_assert_str_eq(get("digest:3/memory.swap.max"), "max");
+    ck_assert_str_eq(get("digest:3/cpuset.cpus"), "\n");
+    ck_assert_str_eq(get("digest:3/io.weight"), "100");
+}
+END_TEST
+
+START_TEST(a_weight_for_input_and_output_goes_to_the_scheduler_that_is_there)
+{
+    char path[128];
+    make_slot();
+    put("digest:3/io.bfq.weight", "");
+    group.io_weight = 10000;
+    ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
+    ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
+    ck_assert_str_eq(get("digest:3/io.weight"), "10000");
+    ck_assert_str_eq(get("digest:3/io.bfq.weight"), "1000");
+    (void)snprintf(path, sizeof(path), "%s/digest:3/io.weight", root);
+    ck_assert_int_eq(unlink(path), 0);
+    put("digest:3/io.bfq.weight", "");
+    group.io_weight = 50;
+    ck_assert_int_eq(cgroup_set_limits(&cgroup, &tree, &group), 0);
+    ck_assert_str_eq(get("digest:3/io.bfq.weight"), "50");
+    (void)snprintf(path, sizeof(path), "%s/digest:3/io.bfq.weight", root);
+    ck_assert_int_eq(unlink(path), 0);
+    ck_assert_int_eq(cgroup_set_limits(&cgroup, &tree, &group), -ENOENT);
+    group.io_weight = CONFIG_UNSET;
+    ck_assert_int_eq(cgroup_set_limits(&cgroup, &tree, &group), 0);
 }
 END_TEST
 
@@ -468,6 +516,7 @@ int main(void)
     tcase_add_test(fake, without_delegation_every_function_says_so);
     tcase_add_test(fake, limits_are_written_as_the_kernel_reads_them);
     tcase_add_test(fake, limits_that_are_unset_are_taken_back);
+    tcase_add_test(fake, a_weight_for_input_and_output_goes_to_the_scheduler_that_is_there);
     tcase_add_test(fake, a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for);
     tcase_add_test(fake, what_lives_in_a_slot_taken_over_is_killed);
     tcase_add_test(fake, without_cgroup_kill_every_process_is_killed);

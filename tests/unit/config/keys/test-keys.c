@@ -179,6 +179,7 @@ START_TEST(every_key_of_workers_and_resources_is_read)
         "MailboxSize=1M\nInlineMax=4K\nSpinUsec=1ms\nMailboxMax=7\nMailboxMemoryMax=1M\n"
         "Overflow=drop-oldest\nOnCrash=error-queue\nMessageRetries=0\n"
         "[Resources]\nMemoryMax=64M\nMemoryHigh=32M\nCPUWeight=50\nCPUQuota=150%\nTasksMax=10\n"
+        "MemorySwapMax=0\nAllowedCPUs=0-1\nAllowedCPUs=3\nIOWeight=70\n"
         "LimitNOFILE=1024\nLimitCORE=0\nLimitAS=infinity\nNice=-5\nOOMScoreAdjust=-500\n");
 
     ck_assert_uint_eq(group->mailbox_max, 7);
@@ -201,6 +202,9 @@ START_TEST(every_key_of_workers_and_resources_is_read)
     ck_assert_uint_eq(group->cpu_weight, 50);
     ck_assert_uint_eq(group->cpu_quota_percent, 150);
     ck_assert_uint_eq(group->tasks_max, 10);
+    ck_assert_uint_eq(group->memory_swap_max, 0);
+    ck_assert_str_eq(group->allowed_cpus, "0-1,3");
+    ck_assert_uint_eq(group->io_weight, 70);
     ck_assert(group->limit_nofile_set && group->limit_core_set && group->limit_as_set);
     ck_assert_uint_eq(group->limit_nofile, 1024);
     ck_assert_uint_eq(group->limit_core, 0);
@@ -258,7 +262,8 @@ START_TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
                                             "ExecStart=\nExecStart=/bin/false now\n"
                                             "[Pool]\nSize=4\nSize=5\n[Pool]\nMaxJobs=9\nMaxJobs=\n"
                                             "[Resources]\nNice=5\nNice=\nMemoryMax=1M\nMemoryMax=\n"
-                                            "LimitCORE=0\nLimitCORE=\nCPUWeight=5\nCPUWeight=\n");
+                                            "LimitCORE=0\nLimitCORE=\nCPUWeight=5\nCPUWeight=\n"
+                                            "AllowedCPUs=1\nAllowedCPUs=\n");
 
     ck_assert_str_eq(group->description, "");
     ck_assert_str_eq(group->exec_start[0], "/bin/false");
@@ -269,6 +274,7 @@ START_TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
     ck_assert(!group->limit_core_set);
     ck_assert_uint_eq(group->memory_max, CONFIG_UNSET);
     ck_assert_uint_eq(group->cpu_weight, CONFIG_UNSET);
+    ck_assert_ptr_null(group->allowed_cpus);
     config_group_free(group);
 }
 END_TEST
@@ -313,6 +319,9 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
         "[Worker]\nMailboxSize=1M\n",
         "[Worker]\nInlineMax=1K\n",
         "[Resources]\nMemoryMax=1G\n",
+        "[Resources]\nMemorySwapMax=0\n",
+        "[Resources]\nAllowedCPUs=0\n",
+        "[Resources]\nIOWeight=1\n",
         "[Resources]\nNice=0\n",
         "[Resources]\nLimitCORE=0\n",
         "[Sandbox]\nUMask=0022\n",

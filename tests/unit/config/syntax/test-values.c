@@ -4,6 +4,8 @@
 #include <check.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define SECOND USEC_PER_SEC
 
@@ -196,6 +198,40 @@ START_TEST(shares_are_written_with_a_point_or_in_per_cent)
 }
 END_TEST
 
+/* The list after `text` was added to `before` (NULL = none). */
+static void expect_cpus(const char *before, const char *text, const char *expected)
+{
+    char *list = before ? strdup(before) : NULL;
+
+    ck_assert_int_eq(values_cpus(text, &list), 0);
+    ck_assert_str_eq(list, expected);
+    free(list);
+}
+
+START_TEST(cpus_are_numbers_and_ranges_and_lists_add_up)
+{
+    expect_cpus(NULL, "3", "3");
+    expect_cpus(NULL, "0-3,6 8", "0-3,6,8");
+    expect_cpus(NULL, " 5 , 4,3-3 ,", "3-5");
+    expect_cpus(NULL, "0-8191", "0-8191");
+    expect_cpus("0-1,7", "2 9-10", "0-2,7,9-10");
+}
+END_TEST
+
+START_TEST(what_is_no_list_of_cpus_is_refused_and_changes_nothing)
+{
+    static const char *const invalid[] = {"", ",", "a", "1-", "-1", "1-2-3", "3-1", "1;2", "0x1"};
+    char *list = strdup("1");
+
+    for (size_t i = 0; i < ELEMENTS(invalid); i++)
+        ck_assert_msg(values_cpus(invalid[i], &list) == VALUES_E_INVALID, "%s", invalid[i]);
+    ck_assert_int_eq(values_cpus("8192", &list), VALUES_E_RANGE);
+    ck_assert_int_eq(values_cpus("0-99999999999999999999999", &list), VALUES_E_RANGE);
+    ck_assert_str_eq(list, "1");
+    free(list);
+}
+END_TEST
+
 START_TEST(signals_have_names_and_numbers)
 {
     int value = 77;
@@ -249,6 +285,8 @@ int main(void)
     tcase_add_test(tcase, workers_are_a_number_or_a_share_of_the_processors_and_at_least_one);
     tcase_add_test(tcase, percentages_need_their_sign);
     tcase_add_test(tcase, shares_are_written_with_a_point_or_in_per_cent);
+    tcase_add_test(tcase, cpus_are_numbers_and_ranges_and_lists_add_up);
+    tcase_add_test(tcase, what_is_no_list_of_cpus_is_refused_and_changes_nothing);
     tcase_add_test(tcase, signals_have_names_and_numbers);
     tcase_add_test(tcase, what_is_no_signal_is_refused);
     suite_add_tcase(suite, tcase);
