@@ -346,12 +346,16 @@ python-package: $(if $(PYTHON_MODULE),$(BUILD)/python/troupe/_troupe.abi3.so \
 chosen = $(if $(TESTS),$(foreach test,$(TESTS),$(foreach file,$(1),$(if $(findstring $(test),$(file)),$(file)))),$(1))
 UNIT_PROGRAMS := $(call program,$(call chosen,$(UNIT_TESTS)))
 STRESS_PROGRAMS := $(call program,$(call chosen,$(STRESS_TESTS)))
-RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(JOBS)
+# They wait more than they compute.
+TEST_JOBS ?= $(shell echo $$((2 * $(JOBS))))
+RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(TEST_JOBS)
+# What `make check` runs beside the programs.
+SUITES = $(wildcard tests/e2e/test_*.py tests/python/test_*.py)
 
 check: deps
 	@.ci/deps python3-dev mypy
 	+@$(again) all test-programs
-	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) tests/e2e/test_*.py tests/python/test_*.py
+	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) $(SUITES)
 
 check-unit: deps
 	+@$(again) unit-programs
@@ -505,11 +509,12 @@ bench-programs: $(call program,$(BENCHES))
 
 # ---- looks ----------------------------------------------------------------------------------------
 
+# TIDY_CHECKS=-clang-analyzer-* leaves out what takes most of the time.
 TIDY := $(PRODUCT:%=tidy/%)
 .PHONY: $(TIDY)
 $(TIDY): tidy/%: %
 	$(call say,TIDY,$<)
-	$(Q)clang-tidy --quiet --warnings-as-errors='*' $< -- -std=gnu17 -I. -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -DTROUPE_LIBEXECDIR='""' \
+	$(Q)clang-tidy --quiet $(TIDY_CHECKS:%=--checks='%') --warnings-as-errors='*' $< -- -std=gnu17 -I. -D_GNU_SOURCE -DTROUPE_VERSION='"$(VERSION)"' -DTROUPE_LIBEXECDIR='""' \
 		$(if $(filter worker/python/%,$<),$(PYTHON_FLAGS)) 2>/dev/null
 
 lint: deps
@@ -630,4 +635,4 @@ help:
 	@echo 'make deb            Debian packages, in build/deb'
 	@echo 'make deps           what is missing, by apt-get; run and check do it by themselves'
 	@echo 'make clean'
-	@echo 'Variables: BUILD=build CC=gcc|clang V=1 W=error SAN=address,undefined CFLAGS= LDFLAGS= JOBS= LOOP=epoll'
+	@echo 'Variables: BUILD=build CC=gcc|clang V=1 W=error SAN=address,undefined CFLAGS= LDFLAGS= JOBS= TEST_JOBS= LOOP=epoll'
