@@ -14,7 +14,7 @@
  *
  * A query has a connection of its own and needs no permission, but contents (payloads, results …)
  * are shown only to those who may read them. It returns records, with the fields of the types Job,
- * DeadLetter and Event in troupe-varlink(7). The rules of troupe.h apply.
+ * DeadLetter, Event, Wait and Death in troupe-varlink(7). The rules of troupe.h apply.
  */
 
 #include <stdbool.h>
@@ -58,6 +58,15 @@ int troupe_query_events(struct troupe_query *query, const char *target, unsigned
 /* Also events of every job: "job.accepted" and so on. A program that does not read them in time
  * loses the connection. */
 #define TROUPE_QUERY_JOB_EVENTS (1u << 1)
+
+/* Return records of type Wait: what a group, cell or worker waits for, or a job; what decides comes
+ * first. None: it does not wait. */
+int troupe_query_waits(struct troupe_query *query, const char *target);
+int troupe_query_job_waits(struct troupe_query *query, const char *id);
+
+/* Returns records of type Death, newest first: of workers of a group, of a cell, or all (NULL);
+ * with `job` only of those that had this job in hand. */
+int troupe_query_deaths(struct troupe_query *query, const char *target, const char *job);
 
 /*
  * Waits up to `timeout_usec` for the next record. Returns 1, or 0 after the last one, when another

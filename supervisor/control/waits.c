@@ -154,7 +154,8 @@ static void add_absence(struct reply *reply, const struct pool *pool,
     add_workers(reply, "stopped", pool, n[LIFECYCLE_STOPPED], 0);
 }
 
-static void add_pool(struct reply *reply, const struct cell *cell)
+/* `at_work`: also that all workers are busy. */
+static void add_pool(struct reply *reply, const struct cell *cell, bool at_work)
 {
     const struct waits_tally tally = tally_of(&cell->pool);
     const uint64_t busy = tally.n[LIFECYCLE_BUSY];
@@ -163,22 +164,22 @@ static void add_pool(struct reply *reply, const struct cell *cell)
         add_cause(reply, "stopped", cell->name);
     else if (busy + tally.n[LIFECYCLE_IDLE] == 0)
         add_absence(reply, &cell->pool, &tally);
-    else if (tally.n[LIFECYCLE_IDLE] == 0 && job_counts_queued(&cell->counts) > 0)
+    else if (at_work && tally.n[LIFECYCLE_IDLE] == 0 && job_counts_queued(&cell->counts) > 0)
         add_workers(reply, "busy", &cell->pool, busy, 0);
 }
 
-static void add_cell(struct reply *reply, const struct cell *cell)
+static void add_cell(struct reply *reply, const struct cell *cell, bool at_work)
 {
     if (cell->paused && !cell->group->paused)
         add_cause(reply, "paused", cell->name);
     if (!add_group(reply, cell->group))
-        add_pool(reply, cell);
+        add_pool(reply, cell, at_work);
 }
 
 void waits_of_cell(struct reply *reply, const char *key, const struct cell *cell)
 {
     reply_array(reply, key);
-    add_cell(reply, cell);
+    add_cell(reply, cell, true);
     add_limits(reply, cell->group);
     reply_end_array(reply);
 }
@@ -198,7 +199,7 @@ void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot
 
     reply_array(reply, key);
     if (!cause && slot->n_jobs == 0 && (cell->paused || !cell->pool.wanted))
-        add_cell(reply, cell);
+        add_cell(reply, cell, true);
     else if (cause && !(slot->state == LIFECYCLE_STOPPED && add_group(reply, cell->group)))
         add(reply, &(struct wait){.cause = cause, .target = slot->name, .until = slot->restart_at});
     reply_end_array(reply);
@@ -219,10 +220,20 @@ static void add_queued(struct reply *reply, const struct job *job)
 {
     const uint64_t queued = job_counts_queued(&job->cell->counts);
 
-    add_cell(reply, job->cell);
+    add_cell(reply, job->cell, true);
     if (queued > 1)
         add(reply,
             &(struct wait){.cause = "queue", .target = job->cell->name, .count = queued - 1});
+}
+
+/* Its time first: until then, what keeps workers away may be over. */
+static void add_waiting(struct reply *reply, const struct job *job)
+{
+    add(reply, &(struct wait){.cause = job->state == JOB_DELAYED ? "delayed" : "retry",
+                              .target = job->cell->name,
+                              .count = job->n_failed,
+                              .until = job->timers->alarm.date});
+    add_cell(reply, job->cell, false);
 }
 
 void waits_of_job(struct reply *reply, const char *key, const struct job *job)
@@ -238,10 +249,7 @@ void waits_of_job(struct reply *reply, const char *key, const struct job *job)
         else if (job->state == JOB_QUEUED)
             add_queued(reply, job);
         else
-            add(reply, &(struct wait){.cause = job->state == JOB_DELAYED ? "delayed" : "retry",
-                                      .target = job->cell->name,
-                                      .count = job->n_failed,
-                                      .until = job->timers->alarm.date});
+            add_waiting(reply, job);
     }
     reply_end_array(reply);
 }

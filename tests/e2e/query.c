@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * query SOCKET job|jobs|ended|letters|events WHAT [COUNT]: queries through libtroupe. Prints
- * "begun", then a line for each record: id, state or reason, attempt, and the record as JSON. "-"
- * as WHAT means everything. Exits after COUNT records.
+ * query SOCKET job|jobs|ended|letters|waits|job-waits|deaths|job-deaths|events WHAT [COUNT]:
+ * queries through libtroupe. Prints "begun", then a line for each record: id, state or reason,
+ * attempt, and the record as JSON. "-" as WHAT means everything. Exits after COUNT records.
  */
 #include "worker/troupe-query.h"
 #include <errno.h>
@@ -20,6 +20,14 @@ static int begin(struct troupe_query *query, const char *kind, const char *what)
         return troupe_query_jobs(query, what, TROUPE_QUERY_ENDED);
     if (strcmp(kind, "letters") == 0)
         return troupe_query_dead_letters(query, what);
+    if (strcmp(kind, "waits") == 0)
+        return troupe_query_waits(query, what);
+    if (strcmp(kind, "job-waits") == 0)
+        return troupe_query_job_waits(query, what);
+    if (strcmp(kind, "deaths") == 0)
+        return troupe_query_deaths(query, what, NULL);
+    if (strcmp(kind, "job-deaths") == 0)
+        return troupe_query_deaths(query, NULL, what);
     return troupe_query_events(query, what, TROUPE_QUERY_JOB_EVENTS);
 }
 

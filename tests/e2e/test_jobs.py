@@ -2,6 +2,7 @@
 """Jobs: accepted once, attempted until they end, ended exactly once."""
 import json
 import os
+import signal
 import socket
 import subprocess
 import unittest
@@ -383,6 +384,31 @@ class Queues(TestCase):
         for arguments, error in (("job", "unknown"), "ESRCH"), (("jobs", "nowhere"), "ENOENT"), (("events", "nowhere"), "ENOENT"):
             process = self.query(s, *arguments)
             self.assertEqual((process.stderr, process.returncode), (error + "\n", 1))
+
+    def test_C_programs_see_what_jobs_wait_for_and_how_workers_died(self):
+        s = self.started({"actor": ini(ACTOR, Restart={"MinSec": "1ms", "StartLimitBurst": 1}, Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h"}),
+                          "other": actor(Jobs={"MaxRetries": 0})})
+        s.do("other", "crash kill", id="one")
+        s.do("other", "crash segv", id="two")
+        [death] = self.records(s, "job-deaths", "two")
+        self.assertEqual(json.loads(death[3])["signal"], "SIGSEGV")
+        self.assertEqual([json.loads(death[3])["job"] for death in self.records(s, "deaths", "other")], ["two", "one"])
+        self.assertEqual(self.records(s, "deaths", "actor"), [])
+        self.assertEqual(self.records(s, "waits", "other"), [])
+        s.create("actor", "retry 1 again", id="retried")
+        s.until(lambda: s.job("retried")["state"] == "backoff")
+        for generation in 1, 2:
+            os.kill(s.wait_for(lambda: (lambda w: w["generation"] == generation and w["state"] == "idle" and w)(
+                s.worker("actor/0")), "actor")["pid"], signal.SIGKILL)
+        s.wait_worker("actor/0", "failed")
+        s.create("actor", "echo", id="queued")
+
+        def causes(*arguments):
+            return [json.loads(wait[3])["cause"] for wait in self.records(s, *arguments)]
+        self.assertEqual(causes("waits", "actor"), ["failed"])
+        self.assertEqual(causes("job-waits", "queued"), ["failed"])
+        self.assertEqual(causes("job-waits", "retried"), ["retry", "failed"])
+        self.assertEqual(self.query(s, "job-waits", "unknown").stderr, "ESRCH\n")
 
     def test_C_programs_follow_the_jobs_of_a_group(self):
         s = self.started({"actor": actor(), "other": actor()})

@@ -167,6 +167,25 @@ _public_ int troupe_query_events(struct troupe_query *query, const char *target,
                  one_text("target", target, flags ? "\"jobs\":true" : ""), true);
 }
 
+_public_ int troupe_query_waits(struct troupe_query *query, const char *target)
+{
+    return begin(query, "io.troupe.Supervisor.Explain", "waits",
+                 one_text("target", target ? target : "", ""), false);
+}
+
+_public_ int troupe_query_job_waits(struct troupe_query *query, const char *id)
+{
+    return begin(query, "io.troupe.Jobs.Explain", "waits", one_text("id", id ? id : "", ""), false);
+}
+
+_public_ int troupe_query_deaths(struct troupe_query *query, const char *target, const char *job)
+{
+    _cleanup_free_ char *of_job = one_text("job", job, "");
+
+    return begin(query, "io.troupe.Supervisor.ListDeaths", "deaths",
+                 of_job ? one_text("target", target, of_job) : NULL, false);
+}
+
 /* ---- answers ---- */
 
 static void drop_message(struct troupe_query *query)

@@ -9,11 +9,18 @@
 #include "supervisor/control/target.h"
 #include "supervisor/event/event.h"
 #include <stdlib.h>
+#include <string.h>
 
 struct watch_parameters {
     const char *target; /* NULL = all */
     bool replay;
     bool jobs; /* events of single jobs as well */
+    struct control_page page;
+};
+
+struct deaths_parameters {
+    const char *target; /* NULL = all */
+    const char *job;    /* NULL = all */
     struct control_page page;
 };
 
@@ -122,6 +129,12 @@ struct deaths {
 
 #define deaths_of(pointer) list_entry(pointer, struct deaths, list)
 
+static bool matches(const struct death *death, const struct deaths_parameters *given)
+{
+    return report_death_matches(death, given->target) &&
+           (!given->job || strcmp(death->job, given->job) == 0);
+}
+
 static bool step_deaths(struct control_list *list)
 {
     const struct death_log *log = list->parts.request->context->deaths;
@@ -135,7 +148,7 @@ static bool step_deaths(struct control_list *list)
     if (list->cursor != 0 && death->serial >= list->cursor)
         return true; /* on an earlier page */
     list->cursor = death->serial;
-    if (report_death_matches(death, target_of(list)))
+    if (matches(death, list->parts.request->parameters))
         report_death(control_list_item(list), NULL, list->parts.request, death);
     return true;
 }
@@ -148,7 +161,7 @@ static void free_deaths(struct control_list *list)
 
 static void list_deaths(struct request *request)
 {
-    const struct watch_parameters *given = request->parameters;
+    const struct deaths_parameters *given = request->parameters;
     struct death_log *log = request->context->deaths;
     struct deaths *deaths;
 
@@ -171,8 +184,9 @@ static const struct varlink_parameter watch_table[] = {
     {0},
 };
 static const struct varlink_parameter deaths_table[] = {
-    VARLINK_ROW("target", STRING, watch_parameters, target),
-    CONTROL_PAGE_ROWS(watch_parameters),
+    VARLINK_ROW("target", STRING, deaths_parameters, target),
+    VARLINK_ROW("job", STRING, deaths_parameters, job),
+    CONTROL_PAGE_ROWS(deaths_parameters),
     {0},
 };
 
