@@ -14,7 +14,8 @@
  *
  * A query has a connection of its own and needs no permission, but contents (payloads, results …)
  * are shown only to those who may read them. It returns records, with the fields of the types Job,
- * DeadLetter, Event, Wait and Death in troupe-varlink(7). The rules of troupe.h apply.
+ * DeadLetter, GroupMetrics, Event, Wait and Death in troupe-varlink(7). The rules of troupe.h
+ * apply.
  */
 
 #include <stdbool.h>
@@ -50,6 +51,10 @@ int troupe_query_jobs(struct troupe_query *query, const char *group, unsigned fl
 /* Returns records of type DeadLetter, newest first: for a recipient (a group or anything below it),
  * or all (NULL). */
 int troupe_query_dead_letters(struct troupe_query *query, const char *recipient);
+
+/* Returns records of type GroupMetrics: all groups in numbers, without their workers. Costs the
+ * supervisor next to nothing, so it may be asked every second. */
+int troupe_query_groups(struct troupe_query *query);
 
 /* Returns records of type Event as events happen to a group, a cell or a worker, or to all
  * (NULL). */

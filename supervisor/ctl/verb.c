@@ -68,9 +68,14 @@ const struct verb verb_table[] = {
     {
         .name = "create", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
         .summary = "Submits a job and prints its id",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT, .run = verb_create,
+        .details =
+            "With --cluster or --nats, stores it with NATS for any machine that has troupe-nats;\n"
+            "of the options, --id, --key, --priority, --delay and --timeout are possible then.\n",
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT | OPTIONS_CLUSTER,
+        .run = verb_create,
         .examples = "  troupectl create digest --data /etc/passwd --id nightly --retries 2\n"
-                    "  gzip -dc big.gz | troupectl create count -\n",
+                    "  gzip -dc big.gz | troupectl create count -\n"
+                    "  troupectl create digest --data /etc/passwd --nats nats://a.example.org\n",
     },
     {
         .name = "do", .operands = "GROUP [-]", .operands_min = 1, .operands_max = 2,
@@ -78,10 +83,24 @@ const struct verb verb_table[] = {
         .details =
             "Only a result goes to standard output. If the job does not succeed, the reason\n"
             "goes to standard error and the exit status is 1.\n"
-            "Ctrl-C cancels the job; a second Ctrl-C exits without waiting for its end.\n",
-        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT, .run = verb_do,
+            "Ctrl-C cancels the job; a second Ctrl-C exits without waiting for its end. With\n"
+            "--cluster or --nats any machine may do the job, and it goes on after Ctrl-C.\n",
+        .options = OPTIONS_PAYLOAD | OPTIONS_ID | OPTIONS_JOB | OPTIONS_RECONNECT | OPTIONS_CLUSTER,
+        .run = verb_do,
         .examples = "  troupectl do digest --data /etc/passwd\n"
-                    "  troupectl do thumbnails --file photo.jpg > small.png\n",
+                    "  troupectl do thumbnails --file photo.jpg > small.png\n"
+                    "  troupectl do digest --data /etc/passwd --cluster\n",
+    },
+    {
+        .name = "wait", .operands = "ID", .operands_min = 1, .operands_max = 1,
+        .summary = "Waits for the end of a job and writes its result",
+        .details =
+            "As 'do' does, for a job that exists: ID is what 'create' has printed, also with\n"
+            "--cluster or --nats. --timeout limits the wait (default: none); then the exit\n"
+            "status is 8, and the job goes on.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_RECONNECT | OPTIONS_CLUSTER, .run = verb_wait,
+        .examples = "  troupectl wait nightly --timeout 1h\n"
+                    "  troupectl wait JOBS:17 --nats nats://a.example.org,nats://b.example.org\n",
     },
     {
         .name = "map", .operands = "GROUP", .operands_min = 1, .operands_max = 1,

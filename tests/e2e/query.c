@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * query SOCKET job|jobs|ended|letters|waits|job-waits|deaths|job-deaths|events WHAT [COUNT]:
+ * query SOCKET job|jobs|ended|letters|waits|job-waits|deaths|job-deaths|groups|events WHAT [COUNT]:
  * queries through libtroupe. Prints "begun", then a line for each record: id, state or reason,
  * attempt, and the record as JSON. "-" as WHAT means everything. Exits after COUNT records.
  */
@@ -28,6 +28,8 @@ static int begin(struct troupe_query *query, const char *kind, const char *what)
         return troupe_query_deaths(query, what, NULL);
     if (strcmp(kind, "job-deaths") == 0)
         return troupe_query_deaths(query, NULL, what);
+    if (strcmp(kind, "groups") == 0)
+        return troupe_query_groups(query);
     return troupe_query_events(query, what, TROUPE_QUERY_JOB_EVENTS);
 }
 

@@ -381,6 +381,9 @@ class Queues(TestCase):
         [letter] = self.records(s, "letters", "actor")
         self.assertEqual(json.loads(letter[3])["reason"], "job")
         self.assertEqual(self.records(s, "letters", "other"), [])
+        groups = [json.loads(record[3]) for record in self.records(s, "groups", "-")]
+        self.assertEqual([(group["name"], group["queued"], group["ended"]["succeeded"]) for group in groups],
+                         [("actor", 1200, 0), ("other", 0, 1)])
         for arguments, error in (("job", "unknown"), "ESRCH"), (("jobs", "nowhere"), "ENOENT"), (("events", "nowhere"), "ENOENT"):
             process = self.query(s, *arguments)
             self.assertEqual((process.stderr, process.returncode), (error + "\n", 1))

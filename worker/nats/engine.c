@@ -155,18 +155,23 @@ static natsStatus set_handlers(natsOptions *options, struct engine *engine)
     return s;
 }
 
-static natsStatus engine_configure(struct engine *engine, const struct config *config)
+natsStatus engine_options(natsOptions **ret, const struct config *config)
 {
-    natsStatus s = natsOptions_Create(&engine->options);
+    natsStatus s = natsOptions_Create(ret);
 
     if (s == NATS_OK)
-        s = natsOptions_SetName(engine->options, "troupe-nats");
+        s = natsOptions_SetName(*ret, "troupe-nats");
     if (s == NATS_OK)
-        s = set_servers(engine->options, config);
+        s = set_servers(*ret, config);
     if (s == NATS_OK)
-        s = set_identity(engine->options, config);
-    if (s == NATS_OK)
-        s = set_patience(engine->options);
+        s = set_identity(*ret, config);
+    return s == NATS_OK ? set_patience(*ret) : s;
+}
+
+static natsStatus engine_configure(struct engine *engine, const struct config *config)
+{
+    natsStatus s = engine_options(&engine->options, config);
+
     return s == NATS_OK ? set_handlers(engine->options, engine) : s;
 }
 

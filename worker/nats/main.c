@@ -4,6 +4,7 @@
 
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
+#include "worker/nats/await.h"
 #include "worker/nats/bridge.h"
 #include "worker/nats/options.h"
 #include "worker/nats/setup.h"
@@ -84,6 +85,34 @@ static int serve(const struct config *config)
     return r;
 }
 
+/* NULL = the default, which others may be forbidden to read: for those who only send jobs, the
+ * environment says all that is needed. */
+static const char *config_path(const struct options *options)
+{
+    const char *path = options->config ? options->config : getenv("TROUPE_NATS_CONFIG");
+
+    if (!path && options->verb != OPTIONS_SERVE && options->verb != OPTIONS_SETUP &&
+        getenv("NATS_URL") && access(CONFIG_FILE, R_OK) < 0 && errno == EACCES)
+        return "/dev/null";
+    return path;
+}
+
+/* Returns an exit status. */
+static int run_verb(const struct options *options, const struct config *config)
+{
+    switch (options->verb) {
+    case OPTIONS_SERVE:
+        return serve(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    case OPTIONS_SETUP:
+        return setup(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    case OPTIONS_CREATE:
+        return create_job(config, &options->create);
+    case OPTIONS_WAIT:
+        return await_job(config, options->id, options->timeout);
+    }
+    return EXIT_FAILURE;
+}
+
 int main(int argc, char *argv[])
 {
     struct options options;
@@ -95,9 +124,8 @@ int main(int argc, char *argv[])
     r = options_parse(&options, argc, argv);
     if (r != 0)
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : OPTIONS_STATUS;
-    r = config_load(&config, options.config, options.group);
-    if (r == 0)
-        r = options.verb == OPTIONS_SETUP ? setup(&config) : serve(&config);
+    r = config_load(&config, config_path(&options), options.group);
+    r = r == 0 ? run_verb(&options, &config) : EXIT_FAILURE;
     config_deinit(&config);
-    return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return r;
 }

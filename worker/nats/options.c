@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/options.h"
 
+#include "shared/base/cleanup.h"
+#include "shared/base/quantity.h"
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,13 +10,25 @@
 static const char help[] =
     "troupe-nats [--config=FILE] serve GROUP\n"
     "troupe-nats [--config=FILE] setup GROUP\n"
+    "troupe-nats [--config=FILE] create [OPTION...] GROUP <PAYLOAD\n"
+    "troupe-nats [--config=FILE] wait [--timeout=SPAN] STREAM:SEQUENCE\n"
     "\n"
     "Takes jobs for a group from NATS JetStream, and publishes their results.\n"
     "\n"
     "  serve                   run until SIGTERM; usually as a service of trouped\n"
     "  setup                   make the streams, and the consumer of the group, if need be\n"
     "\n"
-    "  --config=FILE           the configuration (/etc/troupe/nats.conf, if it exists)\n"
+    "What troupectl executes; each prints a line of JSON:\n"
+    "\n"
+    "  create                  send a job whose payload comes from standard input\n"
+    "  wait                    wait for the result of a job\n"
+    "\n"
+    "  --config=FILE           the configuration ($TROUPE_NATS_CONFIG, or\n"
+    "                          /etc/troupe/nats.conf if it exists)\n"
+    "  --id=ID                 of the message: the server drops a second one with it\n"
+    "  --key=KEY, --priority=N, --delay=SPAN\n"
+    "                          of the job\n"
+    "  --timeout=SPAN          of one attempt; of wait: how long it waits\n"
     "  -h, --help              show this\n"
     "  -V, --version           show the version\n"
     "\n"
@@ -27,29 +41,82 @@ static int usage(const char *problem)
     return OPTIONS_E_USAGE;
 }
 
-static int parse_verb(struct options *ret, const char *verb)
+static const struct verb {
+    const char *name;
+    enum options_verb verb;
+    const char *operand; /* what is missing without it */
+} verbs[] = {
+    {"serve", OPTIONS_SERVE, "the name of a group"},
+    {"setup", OPTIONS_SETUP, "the name of a group"},
+    {"create", OPTIONS_CREATE, "the name of a group"},
+    {"wait", OPTIONS_WAIT, "the id of a job, STREAM:SEQUENCE,"},
+};
+
+static const struct verb *find_verb(const char *name)
 {
-    if (strcmp(verb, "serve") == 0)
-        ret->verb = OPTIONS_SERVE;
-    else if (strcmp(verb, "setup") == 0)
-        ret->verb = OPTIONS_SETUP;
+    for (size_t i = 0; i < ELEMENTS(verbs); i++)
+        if (name && strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+static int parse_operands(struct options *ret, char *operands[], int n)
+{
+    const struct verb *verb = find_verb(n > 0 ? operands[0] : NULL);
+    char problem[128];
+
+    if (!verb)
+        return usage("the first argument must be serve, setup, create or wait");
+    if (n != 2) {
+        (void)snprintf(problem, sizeof(problem), "%s and nothing else must follow %s",
+                       verb->operand, verb->name);
+        return usage(problem);
+    }
+    ret->verb = verb->verb;
+    if (verb->verb == OPTIONS_WAIT)
+        ret->id = operands[1];
     else
-        return usage("the first argument must be serve or setup");
+        ret->group = ret->create.group = operands[1];
     return 0;
+}
+
+/* Of a wait; that of a job is checked with its other headers. */
+static int parse_timeout(struct options *ret)
+{
+    if (ret->verb != OPTIONS_WAIT || !ret->create.timeout)
+        return 0;
+    if (quantity_parse_time(ret->create.timeout, &ret->timeout) == 0)
+        return 0;
+    return usage("--timeout: no valid value; allowed: a time such as 500ms, 30s or 5min");
 }
 
 int options_parse(struct options *ret, int argc, char *argv[])
 {
-    static const struct option known[] = {{"config", required_argument, NULL, 'c'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {"version", no_argument, NULL, 'V'},
-                                          {NULL, 0, NULL, 0}};
-    int c;
+    static const struct option known[] = {
+        {"config", required_argument, NULL, 'c'},
+        {"id", required_argument, NULL, 'i'},
+        {"key", required_argument, NULL, 'k'},
+        {"priority", required_argument, NULL, 'p'},
+        {"delay", required_argument, NULL, 'd'},
+        {"timeout", required_argument, NULL, 't'},
+        {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},
+        {NULL, 0, NULL, 0},
+    };
+    int c, r;
 
-    *ret = (struct options){.config = NULL};
+    *ret = (struct options){.timeout = USEC_INFINITY};
     while ((c = getopt_long(argc, argv, "hV", known, NULL)) >= 0) {
-        if (c == 'c') {
-            ret->config = optarg;
+        const char **text = c == 'c'   ? &ret->config
+                            : c == 'i' ? &ret->create.id
+                            : c == 'k' ? &ret->create.key
+                            : c == 'p' ? &ret->create.priority
+                            : c == 'd' ? &ret->create.delay
+                            : c == 't' ? &ret->create.timeout
+                                       : NULL;
+
+        if (text) {
+            *text = optarg;
         } else if (c == 'h') {
             fputs(help, stdout);
             return OPTIONS_E_DONE;
@@ -60,8 +127,6 @@ int options_parse(struct options *ret, int argc, char *argv[])
             return OPTIONS_E_USAGE;
         }
     }
-    if (argc - optind != 2)
-        return usage("serve or setup, and the name of a group, are needed");
-    ret->group = argv[optind + 1];
-    return parse_verb(ret, argv[optind]);
+    r = parse_operands(ret, argv + optind, argc - optind);
+    return r == 0 ? parse_timeout(ret) : r;
 }

@@ -3,15 +3,23 @@
 
 /* The command line of troupe-nats. */
 
+#include "shared/base/clock.h"
+#include "worker/nats/create.h"
+
 enum options_verb {
     OPTIONS_SERVE,
     OPTIONS_SETUP,
+    OPTIONS_CREATE,
+    OPTIONS_WAIT,
 };
 
 struct options {
     enum options_verb verb;
-    const char *config; /* NULL = the default */
-    const char *group;
+    const char *config;   /* NULL = the default */
+    const char *group;    /* NULL = none is needed */
+    const char *id;       /* of the job to wait for */
+    usec_t timeout;       /* of that wait */
+    struct create create; /* of OPTIONS_CREATE */
 };
 
 enum {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Queries over the Varlink socket: jobs, dead letters, events. */
+/* Queries over the Varlink socket: jobs, dead letters, groups, events. */
 
 #include "worker/troupe-query.h"
 
@@ -157,6 +157,11 @@ _public_ int troupe_query_dead_letters(struct troupe_query *query, const char *r
     if (filter && asprintf(&parameters, "\"filter\":{%s}", filter) < 0)
         parameters = NULL;
     return begin(query, "io.troupe.Actors.ListDeadLetters", "letters", parameters, false);
+}
+
+_public_ int troupe_query_groups(struct troupe_query *query)
+{
+    return begin(query, "io.troupe.Supervisor.GetMetrics", "groups", strdup(""), false);
 }
 
 _public_ int troupe_query_events(struct troupe_query *query, const char *target, unsigned flags)

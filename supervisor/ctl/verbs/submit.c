@@ -10,12 +10,14 @@
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/input.h"
+#include "supervisor/ctl/call/nats.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/afar.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
 #include <stdio.h>
@@ -146,6 +148,8 @@ int verb_create(struct invocation *invocation)
 
     if (r != EXIT_OK)
         return r;
+    if (nats_is_wanted(invocation))
+        return afar_create(invocation, data, size);
     give_id(invocation, id);
     return size > VARLINK_CLIENT_PAYLOAD_MAX ? create_large(invocation, data, size)
                                              : create_small(invocation, data, size);
@@ -309,6 +313,8 @@ int verb_do(struct invocation *invocation)
 
     if (r != EXIT_OK)
         return r;
+    if (nats_is_wanted(invocation))
+        return afar_do(invocation, data, size);
     give_id(invocation, id);
     return invocation->options.json ? do_json(invocation, data, size)
                                     : do_attached(invocation, data, size);

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The verb wait, and create and do for other machines. */
+
+#include "supervisor/ctl/verbs/afar.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/nats.h"
+#include "supervisor/ctl/call/reconnect.h"
+#include "supervisor/ctl/command/interrupt.h"
+#include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/verbs.h"
+#include "worker/troupe.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SPAN_SIZE 32
+
+/* ---- sending ---- */
+
+/* Of options for which a message has no header, the first that is given, or NULL. */
+static const char *unsupported_option(const struct options *options)
+{
+    const struct troupe_job_options *job = &options->job;
+
+    return job->max_retries >= 0       ? "retries"
+           : job->backoff_min_usec > 0 ? "backoff"
+           : job->at_usec > 0          ? "at"
+           : job->wait_usec > 0        ? "wait"
+           : job->deadline_usec > 0    ? "deadline"
+           : options->reconnect_given  ? "reconnect"
+                                       : NULL;
+}
+
+/* Rounds up, so that it does not become 0. NULL = not given. */
+static const char *span(usec_t time, char text[static SPAN_SIZE])
+{
+    if (time == 0)
+        return NULL;
+    (void)snprintf(text, SPAN_SIZE, "%" PRIu64 "ms", (time + USEC_PER_MSEC - 1) / USEC_PER_MSEC);
+    return text;
+}
+
+static void add_option(struct nats_command *command, const char *name, const char *value)
+{
+    if (!value)
+        return;
+    nats_command_add(command, name);
+    nats_command_add(command, value);
+}
+
+/* Returns the reply to create. */
+static int send_job(const struct invocation *invocation, const char *data, size_t size,
+                    json_t **ret)
+{
+    const struct options *options = &invocation->options;
+    const char *unsupported = unsupported_option(options);
+    struct nats_command command = nats_command_make("create");
+    char delay[SPAN_SIZE], timeout[SPAN_SIZE], priority[SPAN_SIZE];
+
+    if (unsupported) {
+        complain("--%s: not for jobs of other machines, which take --id, --key, --priority, "
+                 "--delay and --timeout",
+                 unsupported);
+        return EXIT_USAGE;
+    }
+    (void)snprintf(priority, sizeof(priority), "%" PRId64, options->priority);
+    add_option(&command, "--id", options->job.id);
+    add_option(&command, "--key", options->job.key);
+    add_option(&command, "--priority", options->priority >= 0 ? priority : NULL);
+    add_option(&command, "--delay", span(options->job.delay_usec, delay));
+    add_option(&command, "--timeout", span(options->job.timeout_usec, timeout));
+    nats_command_add(&command, "--");
+    nats_command_add(&command, invocation_operand(invocation, 0));
+    command.input = data;
+    command.input_size = size;
+    return nats_run(invocation, &command, ret);
+}
+
+static void note_stored_before(const struct invocation *invocation, const json_t *reply)
+{
+    if (field_true(reply, "stored_before") && !invocation->options.quiet)
+        complain("a message with this --id was stored before, as job %s; nothing was added",
+                 SAFE(field_text(reply, "id")));
+}
+
+static void show_id(const struct invocation *invocation, const json_t *reply)
+{
+    terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "id")));
+}
+
+int afar_create(struct invocation *invocation, const char *data, size_t size)
+{
+    json_auto_t *reply = NULL;
+    int r = send_job(invocation, data, size, &reply);
+
+    if (r != EXIT_OK)
+        return r;
+    note_stored_before(invocation, reply);
+    return output_reply(invocation, reply, show_id);
+}
+
+/* ---- the end of a job ---- */
+
+static enum troupe_end end_of(const json_t *job)
+{
+    static const enum troupe_end ends[] = {TROUPE_SUCCEEDED, TROUPE_CANCELLED, TROUPE_DEAD};
+
+    for (size_t i = 0; i < ELEMENTS(ends); i++)
+        if (field_is(job, "state", troupe_end_name(ends[i])))
+            return ends[i];
+    return TROUPE_REJECTED; /* also a message that could not be a job: "refused" */
+}
+
+/* Borrows from the job and `data`. */
+static struct troupe_result result_of(const json_t *job, const char *data, size_t size)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+
+    result.end = end_of(job);
+    result.code = (int)field_int(job, "code");
+    result.attempts = (unsigned)field_count(job, "attempt");
+    result.reason = field_text(job, "reason");
+    result.data = data;
+    result.size = size;
+    result.timed_out = field_true(job, "timed_out");
+    (void)snprintf(result.id, sizeof(result.id), "%s", field_text(job, "id"));
+    return result;
+}
+
+static int tell_result(const json_t *job)
+{
+    _cleanup_free_ char *data = NULL;
+    struct troupe_result result;
+    size_t size;
+    int r = field_payload(job, "result", &data, &size);
+
+    if (r == -EPROTO) {
+        complain("the result of job %s is malformed", SAFE(field_text(job, "id")));
+        return EXIT_FAILED;
+    }
+    if (r < 0)
+        return call_no_memory();
+    result = result_of(job, data ? data : "", size);
+    if (result.end != TROUPE_SUCCEEDED)
+        return result.timed_out ? (explain_end("", &result), EXIT_TIMEOUT)
+                                : explain_end("", &result);
+    if (field_has(job, "missing")) {
+        complain("job %s has succeeded, but %s", SAFE(field_text(job, "id")),
+                 SAFE(field_text(job, "missing")));
+        return EXIT_FAILED;
+    }
+    fwrite(result.data, 1, result.size, stdout);
+    return EXIT_OK;
+}
+
+/* `reply` is that of Wait, or what looks like it. */
+static int tell_end(const struct invocation *invocation, const json_t *reply)
+{
+    const json_t *job = json_object_get(reply, "job");
+    int r;
+
+    if (!invocation->options.json)
+        return tell_result(job);
+    r = output_json(invocation, reply);
+    if (r == EXIT_OK && !field_is(job, "state", "succeeded"))
+        r = EXIT_FAILED;
+    return r;
+}
+
+/* ---- waiting ---- */
+
+static int wait_afar(const struct invocation *invocation, const char *id, usec_t timeout)
+{
+    struct nats_command command = nats_command_make("wait");
+    json_auto_t *reply = NULL;
+    char limit[SPAN_SIZE];
+    int r;
+
+    add_option(&command, "--timeout", span(timeout, limit));
+    nats_command_add(&command, "--");
+    nats_command_add(&command, id);
+    interrupt_catch();
+    r = nats_run(invocation, &command, &reply);
+    if (r == EXIT_INTERRUPTED || r == EXIT_UNREACHABLE)
+        complain("job %s goes on; 'troupectl wait' with the same --nats or --cluster waits for it",
+                 id);
+    return r == EXIT_OK ? tell_end(invocation, reply) : r;
+}
+
+int afar_do(struct invocation *invocation, const char *data, size_t size)
+{
+    json_auto_t *reply = NULL;
+    int r = send_job(invocation, data, size, &reply);
+
+    if (r != EXIT_OK)
+        return r;
+    note_stored_before(invocation, reply);
+    return wait_afar(invocation, field_text(reply, "id"), 0);
+}
+
+static int wait_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    int r = call(invocation, CALL_JOBS "Wait",
+                 json_pack("{s:s}", "id", invocation_operand(invocation, 0)), true, userdata);
+
+    if (r == EXIT_OK)
+        reconnect_done(reconnect);
+    return r;
+}
+
+static int wait_here(struct invocation *invocation)
+{
+    json_auto_t *reply = NULL;
+    int r = reconnect_run(invocation, RECONNECT_DEFAULT, wait_once, &reply);
+
+    return r == EXIT_OK ? tell_end(invocation, reply) : r;
+}
+
+int verb_wait(struct invocation *invocation)
+{
+    return nats_is_wanted(invocation) ? wait_afar(invocation, invocation_operand(invocation, 0),
+                                                  invocation->options.timeout)
+                                      : wait_here(invocation);
+}

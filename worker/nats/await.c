@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/await.h"
+
+#include "shared/base/base64.h"
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "shared/base/quantity.h"
+#include "shared/base/utf8.h"
+#include "worker/nats/client.h"
+#include "worker/nats/publication.h"
+#include "worker/nats/setup.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How often the stream is asked though nothing has come: what was published while the connection
+ * was lost is nowhere else. */
+#define LOOK_AGAIN (5 * USEC_PER_SEC)
+/* After something has come, until the stream has it; and while servers do not answer. */
+#define LOOK_SOON (50 * USEC_PER_MSEC)
+#define RETRY     (500 * USEC_PER_MSEC)
+
+struct wait {
+    struct client client;
+    natsSubscription *subscription;
+    const char *id;
+    char stream[33], subject[128];
+    uint64_t sequence;
+    usec_t deadline;
+};
+
+static int parse_id(struct wait *wait)
+{
+    const char *colon = strchr(wait->id, ':'), *end = "";
+    const size_t length = colon ? (size_t)(colon - wait->id) : 0;
+
+    if (length == 0 || length >= sizeof(wait->stream) ||
+        quantity_parse_number(colon + 1, &wait->sequence, &end) < 0 || *end != '\0' ||
+        wait->sequence == 0 || strcspn(wait->id, ". *>") != strlen(wait->id)) {
+        log_error("'%s' is not the id of a job of NATS; allowed: STREAM:SEQUENCE, such as JOBS:17",
+                  wait->id);
+        return CLIENT_USAGE;
+    }
+    memcpy(wait->stream, wait->id, length);
+    wait->stream[length] = '\0';
+    (void)snprintf(wait->subject, sizeof(wait->subject), PUBLICATION_RESULT_SUBJECT "%s.%" PRIu64,
+                   wait->stream, wait->sequence);
+    return CLIENT_OK;
+}
+
+/* ---- the result as JSON ---- */
+
+static json_t *payload(const char *data, size_t size)
+{
+    _cleanup_free_ char *text = NULL;
+
+    if (utf8_is_text(data, size))
+        return json_pack("{s:s, s:s%}", "encoding", "utf8", "data", data, size);
+    text = malloc(base64_size(size) + 1);
+    if (!text)
+        return NULL;
+    base64_encode(text, data, size);
+    return json_pack("{s:s, s:s%}", "encoding", "base64", "data", text, base64_size(size));
+}
+
+static const char *header(natsMsg *message, const char *name)
+{
+    const char *value;
+
+    return natsMsgHeader_Get(message, name, &value) == NATS_OK && utf8_is_text(value, strlen(value))
+               ? value
+               : NULL;
+}
+
+static json_t *number(natsMsg *message, const char *name)
+{
+    const char *value = header(message, name);
+
+    return value ? json_integer(strtoll(value, NULL, 10)) : NULL;
+}
+
+static int print(const struct wait *wait, natsMsg *message)
+{
+    const char *end = header(message, "Troupe-End"), *missing = header(message, "Troupe-Missing");
+    json_t *result =
+        missing ? NULL : payload(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
+
+    if (!missing && !result)
+        return client_fail("the result", NATS_NO_MEMORY);
+    return client_print(
+        json_pack("{s:{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:s*}}", "job", "id", wait->id, "state",
+                  end ? end : "unknown", "attempt", number(message, "Troupe-Attempts"), "code",
+                  number(message, "Troupe-Code"), "reason", header(message, "Troupe-Reason"),
+                  "result", result, "missing", missing));
+}
+
+/* ---- the wait ---- */
+
+static bool is_passing(natsStatus s)
+{
+    return s == NATS_TIMEOUT || s == NATS_NO_RESPONDERS || s == NATS_CONNECTION_DISCONNECTED;
+}
+
+/* Without the stream there is no message, either. */
+static natsStatus found(natsStatus s, jsErrCode code)
+{
+    return code == JSStreamNotFoundErr ? NATS_NOT_FOUND : s;
+}
+
+/* Asks the stream of results. Returns NATS_NOT_FOUND if it has none. */
+static natsStatus look(const struct wait *wait, natsMsg **ret)
+{
+    jsErrCode code = 0;
+    natsStatus s =
+        js_GetLastMsg(ret, wait->client.js, SETUP_RESULTS_STREAM, wait->subject, NULL, &code);
+
+    return found(s, code);
+}
+
+/* Its message leaves the stream of jobs only after its result was stored. */
+static natsStatus look_for_job(const struct wait *wait)
+{
+    natsMsg *message = NULL;
+    jsErrCode code = 0;
+    natsStatus s = js_GetMsg(&message, wait->client.js, wait->stream, wait->sequence, NULL, &code);
+
+    natsMsg_Destroy(message);
+    return found(s, code);
+}
+
+/* Looks for the result, and if there is none, whether one is to come. */
+static natsStatus look_for_both(const struct wait *wait, natsMsg **ret, bool *ret_gone)
+{
+    natsStatus s = look(wait, ret);
+
+    *ret_gone = false;
+    if (s != NATS_NOT_FOUND)
+        return s;
+    s = look_for_job(wait);
+    if (s == NATS_OK)
+        return NATS_NOT_FOUND;
+    if (s == NATS_NOT_FOUND) {
+        s = look(wait, ret); /* it may have ended between the two */
+        *ret_gone = s == NATS_NOT_FOUND;
+    }
+    return s;
+}
+
+/* Until something is published for the subject, or the time is over. */
+static usec_t rest(const struct wait *wait, usec_t pause)
+{
+    const usec_t left = clock_left(wait->deadline);
+    const usec_t limit = left < pause ? left : pause;
+    natsMsg *message = NULL;
+    natsStatus s = natsSubscription_NextMsg(&message, wait->subscription,
+                                            (int64_t)(limit / USEC_PER_MSEC) + 1);
+
+    natsMsg_Destroy(message);
+    if (s != NATS_OK && s != NATS_TIMEOUT)
+        nats_Sleep((int64_t)(LOOK_SOON / USEC_PER_MSEC));
+    return s == NATS_OK ? LOOK_SOON : LOOK_AGAIN;
+}
+
+static int wait_for_result(const struct wait *wait)
+{
+    usec_t pause = LOOK_AGAIN;
+
+    for (;;) {
+        natsMsg *message = NULL;
+        bool gone;
+        natsStatus s = look_for_both(wait, &message, &gone);
+
+        if (s == NATS_OK) {
+            const int r = print(wait, message);
+
+            natsMsg_Destroy(message);
+            return r;
+        }
+        if (gone) {
+            log_error("there is no job %s: it never existed, or its result is no longer kept",
+                      wait->id);
+            return CLIENT_NOT_FOUND;
+        }
+        if (s != NATS_NOT_FOUND && !is_passing(s))
+            return client_fail("the result", s);
+        if (clock_left(wait->deadline) == 0) {
+            log_error("job %s has not ended in that time", wait->id);
+            return CLIENT_TIMEOUT;
+        }
+        pause = rest(wait, s == NATS_NOT_FOUND ? pause : RETRY);
+    }
+}
+
+int await_job(const struct config *config, const char *id, usec_t timeout)
+{
+    struct wait wait = {.client = CLIENT_NULL, .id = id, .deadline = clock_deadline(timeout)};
+    natsStatus s;
+    int r = parse_id(&wait);
+
+    if (r == CLIENT_OK)
+        r = client_open(&wait.client, config);
+    if (r == CLIENT_OK) {
+        s = natsConnection_SubscribeSync(&wait.subscription, wait.client.connection, wait.subject);
+        r = s == NATS_OK ? wait_for_result(&wait) : client_fail("the result", s);
+    }
+    natsSubscription_Destroy(wait.subscription);
+    client_close(&wait.client);
+    return r;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/client.h"
+
+#include "shared/base/log.h"
+#include "worker/nats/engine.h"
+#include <signal.h>
+#include <stdio.h>
+
+/* For the answer to one request. */
+#define WAIT_MS 5000
+
+static int status_of(natsStatus s)
+{
+    switch (s) {
+    case NATS_OK:
+        return CLIENT_OK;
+    case NATS_CONNECTION_AUTH_FAILED:
+    case NATS_NOT_PERMITTED:
+        return CLIENT_NOT_PERMITTED;
+    case NATS_NOT_FOUND:
+        return CLIENT_NOT_FOUND;
+    case NATS_NO_SERVER:
+    case NATS_TIMEOUT:
+    case NATS_NO_RESPONDERS:
+    case NATS_CONNECTION_CLOSED:
+    case NATS_CONNECTION_DISCONNECTED:
+    case NATS_IO_ERROR:
+    case NATS_SSL_ERROR:
+    case NATS_SECURE_CONNECTION_REQUIRED:
+    case NATS_SECURE_CONNECTION_WANTED:
+        return CLIENT_UNREACHABLE;
+    default:
+        return CLIENT_FAILED;
+    }
+}
+
+int client_fail(const char *what, natsStatus s)
+{
+    if (s == NATS_NO_RESPONDERS)
+        log_error("%s: the server has no JetStream, is electing a leader, or lacks the stream",
+                  what);
+    else
+        log_error("%s: %s", what, natsStatus_GetText(s));
+    return status_of(s);
+}
+
+/* URLs may hold passwords: no server is named. */
+static int fail_connection(natsStatus s)
+{
+    if (s == NATS_NO_SERVER)
+        log_error("no server of NATS answers at URL= or $NATS_URL");
+    else if (status_of(s) == CLIENT_NOT_PERMITTED)
+        log_error("NATS refuses this user; credentials come from $NATS_CREDS, $NATS_URL or "
+                  "nats.conf");
+    else
+        log_error(ENGINE_REFUSED);
+    return status_of(s);
+}
+
+int client_open(struct client *client, const struct config *config)
+{
+    jsOptions options;
+    natsStatus s;
+
+    *client = (struct client)CLIENT_NULL;
+    (void)signal(SIGPIPE, SIG_IGN);
+    s = engine_options(&client->options, config);
+    if (s == NATS_OK)
+        s = natsConnection_Connect(&client->connection, client->options);
+    if (s != NATS_OK)
+        return fail_connection(s);
+    (void)jsOptions_Init(&options);
+    options.Wait = WAIT_MS;
+    s = natsConnection_JetStream(&client->js, client->connection, &options);
+    return s == NATS_OK ? CLIENT_OK : client_fail("JetStream", s);
+}
+
+void client_close(struct client *client)
+{
+    jsCtx_Destroy(client->js);
+    natsConnection_Destroy(client->connection);
+    natsOptions_Destroy(client->options);
+    *client = (struct client)CLIENT_NULL;
+}
+
+int client_print(json_t *document)
+{
+    int r = CLIENT_FAILED;
+
+    if (!document)
+        log_error("out of memory");
+    else if (json_dumpf(document, stdout, JSON_COMPACT) < 0 || puts("") < 0 || fflush(stdout) != 0)
+        log_error("standard output: cannot write");
+    else
+        r = CLIENT_OK;
+    json_decref(document);
+    return r;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A short connection to NATS for what troupectl(1) executes: it waits for answers instead of
+ * running a loop. Functions log why something failed, and return an exit status of troupectl.
+ */
+
+#include "worker/nats/config.h"
+#include <jansson.h>
+#include <nats/nats.h>
+
+enum client_status {
+    CLIENT_OK = 0,
+    CLIENT_FAILED = 1,
+    CLIENT_USAGE = 2,
+    CLIENT_UNREACHABLE = 3,
+    CLIENT_NOT_PERMITTED = 4,
+    CLIENT_NOT_FOUND = 5,
+    CLIENT_TIMEOUT = 8,
+};
+
+struct client {
+    natsOptions *options;
+    natsConnection *connection;
+    jsCtx *js;
+};
+
+/* clang-format off */
+#define CLIENT_NULL {0}
+/* clang-format on */
+
+/* The caller calls client_close() in either case. */
+int client_open(struct client *client, const struct config *config);
+void client_close(struct client *client);
+
+/* Logs that `what` failed because of `s`, and returns the status for it. */
+int client_fail(const char *what, natsStatus s);
+
+/* Prints a document in one line. Takes it over; NULL = out of memory. */
+int client_print(json_t *document);
