@@ -88,7 +88,8 @@ E2E_WORKERS := $(wildcard tests/e2e/workers/*.c)
 BENCH_HELPERS := $(wildcard tests/bench/load/*.c)
 # Needs a library of its own: left out where that is missing.
 BENCH_ZEROMQ := $(if $(wildcard /usr/include/zmq.h),,tests/bench/peers/zeromq.c)
-BENCHES := $(filter-out $(BENCH_HELPERS) $(BENCH_ZEROMQ),$(wildcard tests/bench/*/*.c))
+BENCH_NATS := $(if $(NATS),,tests/bench/peers/stream.c)
+BENCHES := $(filter-out $(BENCH_HELPERS) $(BENCH_ZEROMQ) $(BENCH_NATS),$(wildcard tests/bench/*/*.c))
 FUZZERS := $(wildcard tests/fuzz/fuzz-*.c)
 # An example is a file, or a directory of files.
 EXAMPLES := $(basename $(notdir $(wildcard worker/examples/*.c))) \
@@ -306,7 +307,7 @@ $(BUILD)/tests/powercut/%: $(BUILD)/obj/tests/powercut/%.o $(BUILD)/libtroupe.a 
 # With the inside of libtroupe, too: one program sends requests that the library has no call for.
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libload.a $(BUILD)/libworker.a \
 		$(BUILD)/libsupervisor.a $(BUILD)/libshared.a
-	$(link) $(if $(filter floors/hops,$*),$(URING_LIBS)) $(if $(filter floors/store,$*),$(SUPERVISOR_LIBS)) $(if $(filter peers/zeromq,$*),-lzmq) \
+	$(link) $(if $(filter floors/hops,$*),$(URING_LIBS)) $(if $(filter floors/store,$*),$(SUPERVISOR_LIBS)) $(if $(filter peers/zeromq,$*),-lzmq) $(if $(filter peers/stream,$*),$(NATS_LIBS)) \
 		$(if $(filter troupe/% floors/stamp floors/keeper,$*),$(STATIC))
 
 -include $(patsubst %.c,$(BUILD)/obj/%.d,$(filter %.c,$(OURS)))
@@ -502,7 +503,7 @@ bench-instructions: deps
 	@$(TESTS_ENVIRONMENT) tests/bench/instructions.py
 
 bench-deps:
-	@.ci/deps beanstalkd redis-server python3-celery python3-rq gearman-job-server nats-server libzmq3-dev runit s6 supervisor linux-perf valgrind
+	@.ci/deps beanstalkd redis-server python3-celery python3-rq gearman-job-server nats-server libnats-dev libzmq3-dev runit s6 supervisor linux-perf valgrind
 
 .PHONY: bench-programs
 bench-programs: $(call program,$(BENCHES))
