@@ -163,6 +163,7 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .options = row->asked,
         .text = row->reason_size > 0 ? row->reason : NULL,
         .attempts = row->attempts,
+        .cause = row->cause,
     };
 
     (void)snprintf(recipient, sizeof(recipient), "%s%s%s", row->group,

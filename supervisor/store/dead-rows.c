@@ -15,6 +15,7 @@
     F(NUMBER, letter, letter)                                                                      \
     F(NUMBER, code, code)                                                                          \
     F(NUMBER, attempt, attempts)                                                                   \
+    F(OPTIONAL, cause, cause, ATTEMPT_CAUSE_NONE)                                                  \
     F(NUMBER, uid, submitter_uid)                                                                  \
     F(NUMBER, created, created_at)                                                                 \
     F(NUMBER, ended, dead_at)                                                                      \
@@ -49,6 +50,8 @@ static struct dead_row read_row(sqlite3_stmt *statement)
     struct dead_row row = DEAD_ROW_NULL;
 
     row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
+    if (row.cause >= _ATTEMPT_N_CAUSES)
+        row.cause = ATTEMPT_CAUSE_NONE;
     row.payload = row_read_bytes(statement, BYTES, &row.payload_size);
     return row;
 }

@@ -6,6 +6,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/protocol/job-options.h"
+#include "supervisor/event/attempt-cause.h"
 #include "supervisor/store/database.h"
 #include <stddef.h>
 #include <stdint.h>
@@ -19,6 +20,7 @@ struct dead_row {
     uint32_t group_size, key_size, name_size, reason_size;
     int32_t code;
     uint32_t attempts;
+    enum attempt_cause cause; /* of the last attempt */
     uid_t submitter_uid;
     usec_t created_at, dead_at; /* realtime */
     struct job_options asked;

@@ -50,6 +50,7 @@ static int write_letter(struct database *database, const struct durable_job *dur
         .reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0,
         .code = job->code,
         .attempts = job->n_failed,
+        .cause = job->failed_by,
         .submitter_uid = job->submitter_uid,
         .created_at = job->created_at,
         .dead_at = job->ended_at,

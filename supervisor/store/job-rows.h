@@ -14,7 +14,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/protocol/job-options.h"
-#include "supervisor/job/attempt-cause.h"
+#include "supervisor/event/attempt-cause.h"
 #include "supervisor/store/database.h"
 #include <stdbool.h>
 #include <stddef.h>

@@ -37,7 +37,7 @@ static const char *const STEPS[] = {
     " attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL,"
     " ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,"
     " asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER,"
-    " payload BLOB);"
+    " cause INTEGER, payload BLOB);"
     "PRAGMA application_id = 1416786021; PRAGMA user_version = 1;"
     "COMMIT",
 };

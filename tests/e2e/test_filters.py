@@ -46,6 +46,21 @@ class Filters(TestCase):
         self.assertEqual(s.ctl("purge", "--older-than", "1h", check=True).stdout, "0 purged\n")
         self.refused("BadOption", s.call, ACTORS + "Purge", id=1, dry_run=True)
 
+    def test_M8_purge_and_retry_choose_by_why_the_last_attempt_failed(self):
+        s = self.started({"a": actor(Jobs={"MaxRetries": 1}), "strict": actor(Sandbox={"SystemCallFilter": "~getcwd"})})
+        for script in "retry 1 no", "retry 1 no", "before 2 retry 1 no\ncrash abort", "before 2 crash abort\nretry 1 no", "exit 3":
+            self.assertEqual(s.do("a", script)["state"], "dead")
+        self.assertEqual(s.do("strict", "directory")["state"], "dead")
+
+        def purged(cause):
+            counted = s.ctl_json("purge", "--cause", cause, "--dry-run")["purged"]
+            self.assertEqual(s.ctl_json("purge", "--cause", cause), {"purged": counted})
+            return counted
+        self.assertEqual(s.ctl_json("retry", "--group", "a", "--cause", "exit")["requeued"], 1)
+        self.assertEqual({cause: purged(cause) for cause in ("oom", "supervisor", "system-call", "signal", "retry")},
+                         {"oom": 0, "supervisor": 0, "system-call": 1, "signal": 1, "retry": 3})
+        self.assertIn("'cause' is missing or wrong; allowed: retry, exit", s.ctl("purge", "--cause", "bad").stderr)
+
     def test_M8_cancel_touches_what_a_dry_run_has_counted(self):
         s = self.started({"a": actor(Jobs={"MaxRetries": 3, "BackoffMinSec": "1h", "BackoffMaxSec": "1h"}), "b": actor()})
         for data in "retry 1 no", "crash abort", "retry 1 no":
@@ -148,3 +163,12 @@ class OnDisk(Case):
         s.stop()
         s.start()
         self.assertEqual([self.cancelled(s, cause) for cause in ("exit", "signal", "retry")], [0, 1, 2])
+
+    def test_M8_purge_knows_after_a_restart_why_jobs_died(self):
+        s = self.durable(MaxRetries=0).start()
+        for data in "retry 1 no", "crash abort", "retry 1 no":
+            self.assertEqual(s.wait_job(s.create("kept", data))["state"], "dead")
+        s.stop()
+        s.start()
+        s.until(lambda: len(s.ctl_json("dead-letters")["letters"]) == 3)
+        self.assertEqual([s.ctl_json("purge", "--cause", cause)["purged"] for cause in ("exit", "signal", "retry")], [0, 1, 2])

@@ -29,10 +29,10 @@ struct letter_parameters {
 
 struct filter_parameters {
     const char *sender, *recipient, *type, *job, *key;
-    struct varlink_int queue, reason, since, until;
+    struct varlink_int queue, reason, cause, since, until;
 };
 
-/* The words of `queue` and `reason` are in the order of their enumerations. */
+/* The words of `queue`, `reason` and `cause` are in the order of their enumerations. */
 static const struct varlink_parameter filter_table[] = {
     VARLINK_ROW("queue", CHOICE, filter_parameters, queue, .allowed = "dead_letters, errors"),
     VARLINK_ROW("reason", CHOICE, filter_parameters, reason,
@@ -44,6 +44,7 @@ static const struct varlink_parameter filter_table[] = {
     VARLINK_ROW("type", STRING, filter_parameters, type),
     VARLINK_ROW("job", STRING, filter_parameters, job),
     VARLINK_ROW("key", STRING, filter_parameters, key),
+    VARLINK_ROW("cause", CHOICE, filter_parameters, cause, .allowed = ATTEMPT_CAUSES_ALLOWED),
     VARLINK_ROW("since_at", INT, filter_parameters, since, .allowed = "microseconds since 1970"),
     VARLINK_ROW("until_at", INT, filter_parameters, until,
                 .allowed = "microseconds since 1970, 1 or more", .min = 1),
@@ -53,7 +54,7 @@ static const struct varlink_parameter filter_table[] = {
 /* `object` NULL = everything. */
 static bool take_filter(struct request *request, json_t *object, struct dead_letter_filter *ret)
 {
-    struct filter_parameters given = {.queue.value = -1, .reason.value = -1};
+    struct filter_parameters given = {.queue.value = -1, .reason.value = -1, .cause.value = -1};
 
     if (!request_take(request, object, filter_table, &given))
         return false;
@@ -65,6 +66,7 @@ static bool take_filter(struct request *request, json_t *object, struct dead_let
         .type = given.type,
         .job = given.job,
         .key = given.key,
+        .cause = (enum attempt_cause)(given.cause.value + 1),
         .since = (usec_t)given.since.value,
         .until = (usec_t)given.until.value,
     };

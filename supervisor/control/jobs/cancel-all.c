@@ -348,9 +348,7 @@ static const struct varlink_parameter cancel_table[] = {
     VARLINK_ROW("key", STRING, cancel_parameters, key),
     VARLINK_ROW("state", CHOICE, cancel_parameters, state,
                 .allowed = "queued, running, backoff, delayed"),
-    VARLINK_ROW("cause", CHOICE, cancel_parameters, cause,
-                .allowed = "retry, exit, signal, oom, job_timeout, watchdog, start_timeout, "
-                           "violation, no_progress, stop, system_call, supervisor"),
+    VARLINK_ROW("cause", CHOICE, cancel_parameters, cause, .allowed = ATTEMPT_CAUSES_ALLOWED),
     VARLINK_ROW("until_at", INT, cancel_parameters, until,
                 .allowed = "microseconds since 1970, 1 or more", .min = 1),
     VARLINK_ROW("dry_run", BOOL, cancel_parameters, dry_run),

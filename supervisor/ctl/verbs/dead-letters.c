@@ -18,7 +18,7 @@
 static bool has_filter(const struct options *options)
 {
     return options->from || options->to || options->type || options->reason || options->of_job ||
-           options->since > 0 || options->older_than > 0 || options->of_key;
+           options->since > 0 || options->older_than > 0 || options->of_key || options->cause;
 }
 
 static json_t *filter_parameters(const struct options *options, const char *queue)
@@ -27,12 +27,12 @@ static json_t *filter_parameters(const struct options *options, const char *queu
 
     const usec_t until = usec_sub(clock_realtime(), options->older_than);
 
-    return json_pack("{s:{s:s, s:s*, s:s*, s:s*, s:o*, s:s*, s:s*, s:o*, s:o*}}", "filter", "queue",
-                     queue, "sender", options->from, "recipient", options->to, "type",
-                     options->type, "reason", field_enum_new(options->reason), "job",
-                     options->of_job, "key", options->of_key, "since_at",
-                     options->since > 0 ? field_given(since) : NULL, "until_at",
-                     options->older_than > 0 ? field_given(until) : NULL);
+    return json_pack(
+        "{s:{s:s, s:s*, s:s*, s:s*, s:o*, s:s*, s:s*, s:o*, s:o*, s:o*}}", "filter", "queue", queue,
+        "sender", options->from, "recipient", options->to, "type", options->type, "reason",
+        field_enum_new(options->reason), "job", options->of_job, "key", options->of_key, "cause",
+        field_enum_new(options->cause), "since_at", options->since > 0 ? field_given(since) : NULL,
+        "until_at", options->older_than > 0 ? field_given(until) : NULL);
 }
 
 /*

@@ -64,6 +64,7 @@ static void cell_write_dead_letter(struct cell *cell, struct job *job)
         .options = job_asked(job),
         .text = job->reason,
         .attempts = job->n_failed,
+        .cause = job->failed_by,
         .deaths = deaths,
         .n_deaths = find_deaths(context->deaths, job, deaths),
     };

@@ -50,6 +50,8 @@ bool dead_letter_matches(const struct dead_letter *letter, const struct dead_let
         return false;
     if (filter->key && !has_key(letter, filter->key))
         return false;
+    if (filter->cause != ATTEMPT_CAUSE_NONE && letter->cause != filter->cause)
+        return false;
     return letter->at >= filter->since && (filter->until == 0 || letter->at <= filter->until);
 }
 

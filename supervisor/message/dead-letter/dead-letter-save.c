@@ -56,6 +56,7 @@ static int save_letter(const struct dead_letter *letter, struct saver *saver)
     saved_put_number(&row, letter->attempts);
     put_deaths(&row, letter);
     saved_put_number(&row, letter->payload_dropped ? letter->payload_size : 0);
+    saved_put_number(&row, letter->cause);
     return saved_add(saver, DEAD_LETTER_ROW, &row, &letter->payload);
 }
 
@@ -126,6 +127,14 @@ static size_t get_deaths(struct saved_reader *row, const struct death_log *log,
     return n;
 }
 
+/* A newer version may know more causes. */
+static enum attempt_cause get_cause(struct saved_reader *row)
+{
+    const uint64_t cause = saved_get_number(row);
+
+    return cause < _ATTEMPT_N_CAUSES ? (enum attempt_cause)cause : ATTEMPT_CAUSE_NONE;
+}
+
 static struct dead_letter_facts get_facts(struct saved_reader *row)
 {
     struct dead_letter_facts facts = {
@@ -183,6 +192,7 @@ int dead_letter_restore_row(struct dead_letters *letters, const struct death_log
     facts.deaths = found;
     facts.n_deaths = get_deaths(row, deaths, found);
     size_dropped = saved_get_number(row);
+    facts.cause = get_cause(row);
     r = row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0
             ? -EBADMSG
             : add(letters, &facts, size_dropped, row);

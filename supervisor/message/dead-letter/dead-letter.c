@@ -98,6 +98,15 @@ static void copy_deaths(struct dead_letter *letter, const struct dead_letter_fac
         letter->deaths[letter->n_deaths++] = death_ref(facts->deaths[i]);
 }
 
+static enum attempt_cause cause_of(const struct dead_letter_facts *facts)
+{
+    const struct death *last = facts->n_deaths > 0 ? facts->deaths[facts->n_deaths - 1] : NULL;
+
+    if (facts->cause != ATTEMPT_CAUSE_NONE || !last)
+        return facts->cause;
+    return attempt_cause_from_string(death_cause_to_string(last->cause));
+}
+
 /* The memory that it holds, without the payload. */
 static size_t base_memory(const struct dead_letter *letter, size_t texts)
 {
@@ -132,6 +141,7 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     letter->code = facts->code;
     letter->options = facts->options;
     letter->attempts = facts->attempts;
+    letter->cause = cause_of(facts);
     letter->payload.fd = -1;
     copy_texts(letter, facts);
     copy_deaths(letter, facts);

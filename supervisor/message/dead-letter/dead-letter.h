@@ -17,6 +17,7 @@
 #include "shared/protocol/job-options.h"
 #include "shared/protocol/topic.h"
 #include "supervisor/channel/payload.h"
+#include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -79,6 +80,7 @@ struct dead_letter_facts {
     int32_t code;               /* the handler's own; DEAD_ERROR, DEAD_JOB */
     const char *text;           /* the handler's error, or why */
     uint32_t attempts;
+    enum attempt_cause cause;    /* of the last attempt; NONE = that of the last death */
     struct death *const *deaths; /* references are taken of the last DEAD_LETTER_DEATHS_MAX */
     size_t n_deaths;
 };
@@ -101,6 +103,7 @@ struct dead_letter {
     uid_t submitter_uid;
     int32_t code;
     uint32_t attempts;
+    enum attempt_cause cause; /* why the last attempt failed, or its worker died */
     size_t n_deaths;
     struct death *deaths[DEAD_LETTER_DEATHS_MAX];
     struct payload payload;
@@ -170,6 +173,7 @@ struct dead_letter_filter {
     const char *type;               /* that type or a child of it */
     const char *job;
     const char *key;
+    enum attempt_cause cause;
     usec_t since, until; /* realtime; until 0 = no limit */
 };
 #define DEAD_LETTER_FILTER_ANY                                                                     \

@@ -44,6 +44,7 @@ static void add_letter(enum dead_letter_reason reason, int64_t row)
         .code = -7,
         .text = "why",
         .attempts = 8,
+        .cause = ATTEMPT_CAUSE_RETRY,
         .deaths = &death,
         .n_deaths = 1,
     };
@@ -101,6 +102,7 @@ START_TEST(letters_are_restored_with_all_they_say)
         ck_assert_int_eq(a->code, b->code);
         ck_assert_str_eq(a->text, b->text);
         ck_assert_uint_eq(a->attempts, b->attempts);
+        ck_assert_int_eq(a->cause, ATTEMPT_CAUSE_RETRY);
         ck_assert_uint_eq(a->n_deaths, 1);
         ck_assert_uint_eq(a->payload.size, 4);
         ck_assert_mem_eq(payload_data(&a->payload), "data", 4);

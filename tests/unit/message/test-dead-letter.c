@@ -368,6 +368,7 @@ START_TEST(filters_narrow_and_add_up)
     dead_letter_add(&letters, &about, NULL); /* 4 */
     about.reason = DEAD_JOB;
     about.job = "j-1";
+    about.cause = ATTEMPT_CAUSE_OOM;
     about.recipient = "stock";
     dead_letter_add(&letters, &about, NULL); /* 5 */
 
@@ -388,6 +389,11 @@ START_TEST(filters_narrow_and_add_up)
     filter = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
     filter.job = "j-1";
     ck_assert_str_eq(ids(&filter, 0), "5");
+    filter = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
+    filter.cause = ATTEMPT_CAUSE_OOM;
+    ck_assert_str_eq(ids(&filter, 0), "5");
+    filter.cause = ATTEMPT_CAUSE_EXIT;
+    ck_assert_str_eq(ids(&filter, 0), "");
     filter = (struct dead_letter_filter)DEAD_LETTER_FILTER_ANY;
     filter.since = dead_letter_find(&letters, 5)->at + 1;
     ck_assert_str_eq(ids(&filter, 0), "");

@@ -167,6 +167,7 @@ static int compare_dead(void *userdata, const struct dead_row *row)
     ck_text(row, expected, payload);
     ck_assert_int_eq(row->code, expected->code);
     ck_assert_uint_eq(row->attempts, expected->attempts);
+    ck_assert_int_eq(row->cause, expected->cause);
     ck_assert_uint_eq(row->submitter_uid, expected->submitter_uid);
     ck_assert_uint_eq(row->created_at, expected->created_at);
     ck_assert_uint_eq(row->dead_at, expected->dead_at);
@@ -193,6 +194,7 @@ START_TEST(a_dead_letter_is_read_as_it_was_written)
         .reason_size = 3,
         .code = -7,
         .attempts = 3,
+        .cause = ATTEMPT_CAUSE_OOM,
         .submitter_uid = 1000,
         .created_at = 10,
         .dead_at = 12,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/job/attempt-cause.h"
+#include "supervisor/event/attempt-cause.h"
 
 #include "shared/base/cleanup.h"
 #include <string.h>
@@ -17,6 +17,7 @@ static const char *const WORDS[] = {
     [ATTEMPT_CAUSE_NO_PROGRESS] = "no_progress",
     [ATTEMPT_CAUSE_STOP] = "stop",
     [ATTEMPT_CAUSE_SUPERVISOR] = "supervisor",
+    [ATTEMPT_CAUSE_SYSTEM_CALL] = "system_call",
 };
 
 _Static_assert(ELEMENTS(WORDS) == _ATTEMPT_N_CAUSES, "a word for each cause");

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Why an attempt failed: the values of "cause" of the type Attempt in io.troupe.Jobs, in their
- * order. Rows of durable jobs have the numbers: new ones come last. */
+ * order. Rows of durable jobs and of dead letters have the numbers: new ones come last. */
 
 enum attempt_cause {
     ATTEMPT_CAUSE_NONE, /* no attempt has failed, or it is not known why */
@@ -17,8 +17,14 @@ enum attempt_cause {
     ATTEMPT_CAUSE_NO_PROGRESS,
     ATTEMPT_CAUSE_STOP,
     ATTEMPT_CAUSE_SUPERVISOR,
+    ATTEMPT_CAUSE_SYSTEM_CALL,
     _ATTEMPT_N_CAUSES,
 };
 
 /* Returns ATTEMPT_CAUSE_NONE for any other word. */
 enum attempt_cause attempt_cause_from_string(const char *word);
+
+/* The words from ATTEMPT_CAUSE_RETRY on, for a parameter that is one of them. */
+#define ATTEMPT_CAUSES_ALLOWED                                                                     \
+    "retry, exit, signal, oom, job_timeout, watchdog, start_timeout, violation, no_progress, "     \
+    "stop, supervisor, system_call"
