@@ -307,6 +307,74 @@ class Life(Case):
         self.assertEqual([self.result(s)[2] for _ in range(2)], ["first", "second"])
         self.wait_empty(s)
 
+    FAILS = {**QUICK, "StartLimitBurst": 3, "StartLimitIntervalSec": "1h"}
+
+    def fail_group(self, s):
+        """Kills the worker until its group has failed."""
+        def next_state(generation):
+            worker = s.worker("actor/0")
+            return worker if worker["state"] == "failed" or (worker["generation"], worker["state"]) == (generation, "idle") else None
+        worker = s.worker("actor/0")
+        while worker["state"] != "failed":
+            os.kill(worker["pid"], signal.SIGKILL)
+            worker = s.wait_for(lambda: next_state(worker["generation"] + 1), "actor")
+
+    # In these, nothing comes again by itself: AckWait is an hour.
+
+    def test_N5_a_group_that_has_failed_gives_its_jobs_to_another_machine_at_once(self):
+        first = self.bridged(ini(ACTOR, Restart=self.FAILS, Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h"}),
+                             "AckWaitSec=60min\n")
+        first.client.store("jobs.actor.any", "before 2 retry 1 again\npid")
+        self.wait_state(first, "JOBS:1", "backoff")
+        first.call("Pause", target="actor")
+        first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, "JOBS:2", "queued")
+        first.client.store("jobs.actor.any", "pid", {"Troupe-Delay": "100ms"})
+        first.client.until(lambda: self.consumer(first)["num_ack_pending"] == 3)
+        second = self.bridged(server=first.nats)
+        self.fail_group(first)
+        pid = second.worker("actor/0")["pid"]
+        self.assertEqual({(number, int(data)) for number, _, data in (self.result(second) for _ in range(3))},
+                         {(1, pid), (2, pid), (3, pid)})
+        self.wait_empty(second)
+
+    def test_N5_a_group_that_has_failed_takes_nothing_until_it_is_reset(self):
+        s = self.bridged(ini(ACTOR, Restart=self.FAILS), "AckWaitSec=60min\n")
+        self.fail_group(s)
+        s.bridge.wait_told("Gives messages back")
+        s.client.store("jobs.actor.any", "echo later")
+        ended(s.pidfd, 7)  # it asks again every 5 seconds
+        self.assertEqual(self.consumer(s)["delivered"]["consumer_seq"], 0)
+        s.call("Reset", target="actor")
+        self.assertEqual(self.result(s)[2], "later")
+        self.wait_empty(s)
+
+    def test_N5_a_stopped_group_gives_its_jobs_to_another_machine(self):
+        first = self.bridged(configuration="AckWaitSec=60min\n")
+        first.call("Pause", target="actor")
+        first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, "JOBS:1", "queued")
+        second = self.bridged(server=first.nats)
+        first.call("Stop", target="actor")
+        self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
+        self.wait_empty(second)
+
+    def test_N5_a_supervisor_that_stops_gives_what_it_refuses_to_another_machine(self):
+        for durable in "no", "yes":
+            first = self.bridged(actor(Durable=durable), "AckWaitSec=60min\n")
+            bell = Bell(first, "bell")
+            first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
+            self.wait_state(first, "JOBS:1", "running")
+            first.terminate()
+            first.wait_told("STOPPING=1")
+            first.client.store("jobs.actor.any", "pid")
+            first.client.until(lambda: "takes no jobs" in first.bridge.log())
+            second = self.bridged(server=first.nats)
+            self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
+            bell.ring()
+            first.bridge.end(signal.SIGKILL)
+            second.bridge.end()
+
     def test_N5_a_drained_group_gives_its_messages_to_another_machine(self):
         first = self.bridged()
         first.call("Drain", target="actor")

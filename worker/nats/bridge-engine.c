@@ -25,14 +25,62 @@
 #define BEATS      3
 #define PERIOD_MIN USEC_PER_MSEC
 
+/* Between two deliveries of what this machine gives back and may get again. */
+#define GIVE_BACK_MIN USEC_PER_SEC
+#define GIVE_BACK_MAX (30 * USEC_PER_SEC)
+/* Without a job that ends, after giving back what has waited too long. */
+#define QUIET_USEC (5 * USEC_PER_SEC)
+
 static void tell_status(const struct bridge *bridge, const char *text)
 {
-    (void)sd_notifyf(0, "STATUS=%s; group %s, stream %s.", text, bridge->config->group,
-                     bridge->config->stream);
+    if (!bridge->stopping)
+        (void)sd_notifyf(0, "STATUS=%s; group %s, stream %s.", text, bridge->config->group,
+                         bridge->config->stream);
 }
 
-void bridge_give_back(struct bridge *bridge, struct flight *flight, usec_t pause)
+void bridge_tell(const struct bridge *bridge)
 {
+    if (!bridge->connected)
+        tell_status(bridge, "NATS is away, connects again");
+    else if (!bridge->consuming)
+        tell_status(bridge, "Waits for the consumer");
+    else if (bridge->standing.down)
+        tell_status(bridge, "Gives messages back, as the group takes no jobs");
+    else
+        tell_status(bridge, "Takes messages from NATS");
+}
+
+void bridge_listen(struct bridge *bridge)
+{
+    if (bridge->deaf == bridge_rests(bridge))
+        return;
+    bridge->deaf = !bridge->deaf;
+    if (bridge->deaf) {
+        engine_drain(&bridge->engine);
+    } else {
+        engine_listen(&bridge->engine);
+        puller_reset(&bridge->puller);
+    }
+}
+
+void bridge_quieten(struct bridge *bridge, usec_t now)
+{
+    bridge->quiet_until = now + QUIET_USEC;
+    bridge_listen(bridge);
+}
+
+static usec_t pause_of(const struct bridge *bridge, const struct flight *flight)
+{
+    const uint64_t n = message_deliveries(flight->message);
+
+    if (bridge_rests(bridge) || n <= 1)
+        return 0;
+    return n - 2 < 5 ? GIVE_BACK_MIN << (n - 2) : GIVE_BACK_MAX;
+}
+
+void bridge_give_back(struct bridge *bridge, struct flight *flight)
+{
+    const usec_t pause = pause_of(bridge, flight);
     char text[64];
 
     (void)snprintf(text, sizeof(text), "-NAK {\"delay\":%" PRIu64 "}", pause * NSEC_PER_USEC);
@@ -68,7 +116,7 @@ static void on_disconnected(struct bridge *bridge)
     if (bridge->connected)
         log_warning("the connection to NATS is lost; local groups are not affected");
     bridge->connected = bridge->consuming = false;
-    tell_status(bridge, "NATS is away, connects again");
+    bridge_tell(bridge);
 }
 
 static void on_closed(struct bridge *bridge)
@@ -83,7 +131,7 @@ static void fail_consumer(struct bridge *bridge, const char *problem)
 {
     log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
                 bridge->config->group, bridge->config->stream, problem);
-    tell_status(bridge, "Waits for the consumer");
+    bridge_tell(bridge);
 }
 
 static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
@@ -109,7 +157,7 @@ static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
         bridge->consuming = true;
         puller_set_ack_wait(&bridge->puller, ack_wait);
         flights_set_period(&bridge->flights, period > PERIOD_MIN ? period : PERIOD_MIN, now);
-        tell_status(bridge, "Takes messages from NATS");
+        bridge_tell(bridge);
     }
     json_decref(reply);
 }
@@ -137,8 +185,8 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
         natsMsg_Destroy(message); /* it comes again */
         return;
     }
-    if (bridge->stopping)
-        bridge_give_back(bridge, flight, 0);
+    if (bridge_rests(bridge))
+        bridge_give_back(bridge, flight);
     else if (bridge->flights.n_here < bridge->limit)
         bridge_submit(bridge, flight, now);
 }
@@ -249,7 +297,7 @@ static void on_message(struct bridge *bridge, natsMsg *message, usec_t now)
     }
     if (strcmp(token, CONSUMER_TOKEN) == 0)
         on_consumer(bridge, message, now);
-    else if (strncmp(token, PULLER_TOKEN, strlen(PULLER_TOKEN)) == 0)
+    else if (*token == PULLER_TOKEN)
         puller_note_status(&bridge->puller, token, message, now);
     else
         on_confirmation(bridge, token, message, now);

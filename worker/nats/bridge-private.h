@@ -14,7 +14,12 @@ void bridge_take_results(struct bridge *bridge, usec_t now);
 /* The connection to the supervisor is over, because of `error`: nothing is possible any more. */
 void bridge_lose_supervisor(struct bridge *bridge, int error);
 /* As inquiry_fn. */
-void bridge_on_inquiry(void *userdata, struct flight *flight, struct troupe_query *query);
+enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_step step,
+                                    struct troupe_query *query);
+/* As standing_fn. */
+void bridge_on_standing(void *userdata, bool up, const char *cause);
+/* Asks the supervisor about all jobs that it has. */
+void bridge_ask_about_all(struct bridge *bridge);
 /* Tries held messages again if it is time, and gives back those that wait too long. */
 void bridge_serve_held(struct bridge *bridge, usec_t now);
 
@@ -28,5 +33,19 @@ void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now);
 usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now);
 /* Tells the engine of messages in progress whose time has come. Returns when to call it again. */
 usec_t bridge_beat(struct bridge *bridge, usec_t now);
-/* Lets another machine have the message after a pause, and forgets it. */
-void bridge_give_back(struct bridge *bridge, struct flight *flight, usec_t pause);
+/* Lets another machine have the message, and forgets it. At once if this machine takes none now, or
+ * has not had it before: otherwise after a pause, as it may well come here again. */
+void bridge_give_back(struct bridge *bridge, struct flight *flight);
+/* Whether this machine gives all up for now. */
+static inline bool bridge_rests(const struct bridge *bridge)
+{
+    return bridge->stopping || bridge->standing.down || bridge->quiet_until > 0;
+}
+/* Lets the engine know when that changes. Before messages are given back, so that they go to other
+ * machines. */
+void bridge_listen(struct bridge *bridge);
+/* Too much waits here for other machines to wait, too: takes no messages until a job ends, or for a
+ * moment. */
+void bridge_quieten(struct bridge *bridge, usec_t now);
+/* Says in the service's status what is going on. */
+void bridge_tell(const struct bridge *bridge);

@@ -12,9 +12,6 @@
 
 /* When messages that the supervisor had no room for are tried again, if no job ends before. */
 #define HELD_RETRY USEC_PER_SEC
-/* After the supervisor has refused a job for now: for the engine, and for this program. */
-#define GIVE_BACK_PAUSE USEC_PER_SEC
-#define PULL_PAUSE      (5 * USEC_PER_SEC)
 
 static void hold(struct bridge *bridge, struct flight *flight, usec_t now)
 {
@@ -83,11 +80,40 @@ static void submit_again(struct bridge *bridge, struct flight *flight, bool wait
 static void give_up(struct bridge *bridge, struct flight *flight,
                     const struct troupe_result *result, usec_t now)
 {
-    if (bridge->n_refused++ == 0)
-        log_warning("group %s takes no jobs: %s; messages are given back", bridge->config->group,
-                    *result->reason != '\0' ? result->reason : strerror(-result->error));
-    puller_pause(&bridge->puller, now + PULL_PAUSE);
-    bridge_give_back(bridge, flight, GIVE_BACK_PAUSE);
+    standing_set_down(&bridge->standing,
+                      *result->reason != '\0' ? result->reason : strerror(-result->error), now);
+    bridge_give_back(bridge, flight);
+}
+
+void bridge_ask_about_all(struct bridge *bridge)
+{
+    list_for_each_safe (node, &bridge->flights.beats) {
+        struct flight *flight = list_entry(node, struct flight, beat);
+
+        if (flight->state == FLIGHT_HELD)
+            bridge_give_back(bridge, flight);
+        else if (flight->state == FLIGHT_HERE)
+            inquiry_ask(&bridge->inquiry, flight);
+    }
+}
+
+void bridge_on_standing(void *userdata, bool up, const char *cause)
+{
+    struct bridge *bridge = userdata;
+
+    if (bridge->stopping)
+        return;
+    bridge_listen(bridge);
+    if (up) {
+        if (bridge->n_refused <= 1)
+            log_info("group %s: messages are taken again", bridge->config->group);
+    } else {
+        if (bridge->n_refused++ == 0)
+            log_warning("group %s takes no jobs: %s; messages are given back",
+                        bridge->config->group, cause);
+        bridge_ask_about_all(bridge);
+    }
+    bridge_tell(bridge);
 }
 
 static void on_refused(struct bridge *bridge, struct flight *flight,
@@ -103,7 +129,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
         return;
     case ESRCH: /* it is not here, or not any more */
         if (flight->given_back)
-            bridge_give_back(bridge, flight, 0);
+            bridge_give_back(bridge, flight);
         else
             submit_again(bridge, flight, false, now);
         return;
@@ -118,8 +144,9 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
         refuse(bridge, flight, result->reason, now);
         return;
     case ESHUTDOWN: /* if it is on disk, the next supervisor has it, and recognises it */
-        flight_free(&bridge->flights, flight);
-        puller_pause(&bridge->puller, now + PULL_PAUSE);
+        flight->left = true;
+        standing_set_down(&bridge->standing, result->reason, now);
+        inquiry_ask(&bridge->inquiry, flight);
         return;
     default:
         give_up(bridge, flight, result, now);
@@ -147,7 +174,7 @@ static bool is_by_this_user(const struct troupe_result *result)
 static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     if (flight->given_back || !is_by_request(&flight->result)) {
-        bridge_give_back(bridge, flight, 0);
+        bridge_give_back(bridge, flight);
         return;
     }
     if (flight->recognised && is_by_this_user(&flight->result)) {
@@ -164,7 +191,6 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
 
 static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    bridge->n_refused = 0;
     bridge->held_at = 0;
     if (bridge->limit < bridge->config->in_flight)
         bridge->limit++;
@@ -172,6 +198,8 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
         on_cancelled(bridge, flight, now);
         return;
     }
+    bridge->n_refused = 0;
+    bridge->quiet_until = 0;
     if (flight->result.end == TROUPE_DEAD) {
         flight_set_state(&bridge->flights, flight, FLIGHT_DEAD);
         flight->sent_at = now; /* without an answer it is published later, without reports */
@@ -221,13 +249,18 @@ void bridge_take_results(struct bridge *bridge, usec_t now)
     bridge_lose_supervisor(bridge, r);
 }
 
-/* Whether the job waits for its first attempt, so that another machine may take it. */
-static bool has_not_begun(struct troupe_query *query)
+static bool is_in_state(struct troupe_query *query, const char *name)
 {
     const char *state = troupe_query_text(query, "state");
 
-    return state && (strcmp(state, "queued") == 0 || strcmp(state, "delayed") == 0) &&
-           troupe_query_number(query, "attempt", 0) == 0;
+    return state && strcmp(state, name) == 0;
+}
+
+/* Whether no worker has the job, so that another machine may take it. */
+static bool waits_here(struct troupe_query *query)
+{
+    return is_in_state(query, "queued") || is_in_state(query, "delayed") ||
+           is_in_state(query, "backoff");
 }
 
 /* When the job could have begun first. */
@@ -241,16 +274,14 @@ static usec_t due_at(const struct flight *flight, const struct troupe_query *que
     return usec_add((usec_t)troupe_query_number(query, "created_at", 0), options.delay_usec);
 }
 
-static bool is_to_be_given_back(const struct bridge *bridge, const struct flight *flight,
-                                struct troupe_query *query)
+/* Whether the job has waited too long for its first attempt. */
+static bool is_overdue(const struct bridge *bridge, const struct flight *flight,
+                       struct troupe_query *query)
 {
     const usec_t give_back = bridge->config->give_back;
 
-    if (!has_not_begun(query))
-        return false;
-    if (bridge->stopping)
-        return true;
-    return give_back > 0 && strcmp(troupe_query_text(query, "state"), "queued") == 0 &&
+    return give_back > 0 && is_in_state(query, "queued") &&
+           troupe_query_number(query, "attempt", 0) == 0 &&
            usec_sub(clock_realtime(), due_at(flight, query)) >= give_back;
 }
 
@@ -264,7 +295,14 @@ static void cancel(struct bridge *bridge, struct flight *flight)
         flight->given_back = true;
 }
 
-static void on_deaths(struct bridge *bridge, struct flight *flight, struct troupe_query *query)
+static void tell_in_progress(struct bridge *bridge, const struct flight *flight)
+{
+    if (bridge->connected)
+        engine_acknowledge(&bridge->engine, flight->message, "+WPI");
+}
+
+static enum inquiry_step on_dead_job(struct bridge *bridge, struct flight *flight,
+                                     struct troupe_query *query)
 {
     size_t size;
     const char *json = query ? troupe_query_json(query, &size) : NULL;
@@ -272,25 +310,62 @@ static void on_deaths(struct bridge *bridge, struct flight *flight, struct troup
     if (json)
         flight->deaths = strndup(json, size);
     bridge_publish(bridge, flight, clock_now());
+    return INQUIRY_OVER;
 }
 
-void bridge_on_inquiry(void *userdata, struct flight *flight, struct troupe_query *query)
+static enum inquiry_step on_job(struct bridge *bridge, struct flight *flight,
+                                struct troupe_query *query)
+{
+    bridge->waits = (struct waits)WAITS_NULL;
+    if (flight->left) { /* what is on disk stays: it comes again, and is recognised */
+        if (query)
+            flight_free(&bridge->flights, flight);
+        else
+            bridge_give_back(bridge, flight);
+        return INQUIRY_OVER;
+    }
+    if (!query)
+        return INQUIRY_OVER;
+    flight->recognised = false; /* it lives: whoever cancels it from now on means it */
+    if (!waits_here(query)) {
+        tell_in_progress(bridge, flight);
+        return INQUIRY_OVER;
+    }
+    if (is_overdue(bridge, flight, query))
+        bridge_quieten(bridge, clock_now());
+    else if (!bridge->stopping)
+        return INQUIRY_WAITS;
+    cancel(bridge, flight);
+    return INQUIRY_OVER;
+}
+
+static void on_wait(struct bridge *bridge, struct flight *flight, struct troupe_query *query)
+{
+    const char *cause = query ? troupe_query_text(query, "cause") : NULL;
+
+    if (cause)
+        waits_note(&bridge->waits, cause);
+    if (query)
+        return;
+    if (waits_in_vain(&bridge->waits))
+        cancel(bridge, flight);
+    else
+        tell_in_progress(bridge, flight);
+}
+
+enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_step step,
+                                    struct troupe_query *query)
 {
     struct bridge *bridge = userdata;
 
-    if (flight->state == FLIGHT_DEAD) {
-        on_deaths(bridge, flight, query);
-        return;
-    }
-    if (flight->state != FLIGHT_HERE || !query)
-        return;
-    flight->recognised = false; /* it lives: whoever cancels it from now on means it */
-    if (is_to_be_given_back(bridge, flight, query)) {
-        cancel(bridge, flight);
-        return;
-    }
-    if (bridge->connected)
-        engine_acknowledge(&bridge->engine, flight->message, "+WPI");
+    if (flight->state == FLIGHT_DEAD)
+        return on_dead_job(bridge, flight, query);
+    if (flight->state != FLIGHT_HERE)
+        return INQUIRY_OVER;
+    if (step == INQUIRY_JOB)
+        return on_job(bridge, flight, query);
+    on_wait(bridge, flight, query);
+    return INQUIRY_OVER;
 }
 
 void bridge_serve_held(struct bridge *bridge, usec_t now)
@@ -305,9 +380,10 @@ void bridge_serve_held(struct bridge *bridge, usec_t now)
     list_for_each_safe (node, &held) {
         struct flight *flight = list_entry(node, struct flight, link);
 
-        if (usec_sub(now, flight->delivered_at) > bridge->flights.period)
-            bridge_give_back(bridge, flight, GIVE_BACK_PAUSE);
-        else if (bridge->flights.n_here < bridge->limit)
+        if (usec_sub(now, flight->delivered_at) > bridge->flights.period) {
+            bridge_quieten(bridge, now);
+            bridge_give_back(bridge, flight);
+        } else if (bridge->flights.n_here < bridge->limit)
             bridge_submit(bridge, flight, now);
         else
             flight_set_state(&bridge->flights, flight, FLIGHT_HELD);

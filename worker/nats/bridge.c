@@ -31,6 +31,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
     flights_init(&bridge->flights);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
+    standing_init(&bridge->standing, config->group, bridge_on_standing, bridge);
     puller_init(&bridge->puller, &bridge->engine, config);
     r = engine_init(&bridge->engine, config);
     return r == 0 ? attach(bridge) : r;
@@ -40,6 +41,7 @@ void bridge_deinit(struct bridge *bridge)
 {
     flights_deinit(&bridge->flights);
     inquiry_deinit(&bridge->inquiry);
+    standing_deinit(&bridge->standing);
     if (bridge->client)
         troupe_client_free(bridge->client);
     engine_deinit(&bridge->engine);
@@ -47,7 +49,7 @@ void bridge_deinit(struct bridge *bridge)
 
 static uint64_t room(const struct bridge *bridge)
 {
-    if (!bridge->consuming || bridge->stopping || bridge->flights.n >= bridge->limit)
+    if (!bridge->consuming || bridge_rests(bridge) || bridge->flights.n >= bridge->limit)
         return 0;
     return bridge->limit - bridge->flights.n;
 }
@@ -70,13 +72,19 @@ usec_t bridge_process(struct bridge *bridge)
     usec_t next;
     int r;
 
+    if (bridge->quiet_until > 0 && now >= bridge->quiet_until)
+        bridge->quiet_until = 0;
+    bridge_listen(bridge);
     bridge_take_messages(bridge, now);
     bridge_take_results(bridge, now);
-    next = bridge_beat(bridge, now);
+    next = standing_process(&bridge->standing, now);
+    next = earlier(next, bridge_beat(bridge, now));
     next = earlier(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     bridge_serve_held(bridge, now);
     next = earlier(next, bridge_serve_unconfirmed(bridge, now));
     next = earlier(next, puller_ask(&bridge->puller, room(bridge), now));
+    if (bridge->quiet_until > 0)
+        next = earlier(next, bridge->quiet_until);
     if (!list_empty(&bridge->flights.held))
         next = earlier(next, bridge->held_at);
     if (bridge->connected && !bridge->consuming)
@@ -97,14 +105,7 @@ void bridge_stop(struct bridge *bridge)
     if (bridge->stopping)
         return;
     bridge->stopping = true;
-    engine_drain(&bridge->engine);
+    bridge_listen(bridge);
     (void)sd_notify(0, "STOPPING=1\nSTATUS=Gives back what has not begun, waits for the rest.");
-    list_for_each_safe (node, &bridge->flights.beats) {
-        struct flight *flight = list_entry(node, struct flight, beat);
-
-        if (flight->state == FLIGHT_HELD)
-            bridge_give_back(bridge, flight, 0);
-        else if (flight->state == FLIGHT_HERE)
-            inquiry_ask(&bridge->inquiry, flight);
-    }
+    bridge_ask_about_all(bridge);
 }

@@ -15,7 +15,8 @@
  * is unacknowledged, and comes again; and what was submitted is recognised by its id.
  *
  * The engine hears that a message is in progress only after the supervisor has said that it has the
- * job: that a worker which lives has it, or that it waits for one.
+ * job: that a worker which lives has it, or that it waits for one that will come. What waits in
+ * vain, because the group has failed or was stopped, is given back for another machine.
  */
 
 #include "worker/nats/config.h"
@@ -23,6 +24,7 @@
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
 #include "worker/nats/puller.h"
+#include "worker/nats/standing.h"
 #include "worker/troupe.h"
 #include <stdbool.h>
 
@@ -34,15 +36,19 @@ struct bridge {
     struct puller puller;
     struct flights flights;
     struct inquiry inquiry;
-    uint64_t limit;         /* jobs that the group seems to have room for; at most InFlight= */
-    bool connected;         /* to the engine */
-    bool consuming;         /* the consumer is there, and its AckWait known */
-    bool stopping;          /* takes nothing new, and gives back what has not begun */
-    bool over;              /* nothing is left to do, or possible */
-    int status;             /* then: 0, or -errno */
-    usec_t ask_at;          /* about the consumer */
-    usec_t held_at;         /* when held messages are tried again */
-    unsigned n_refused;     /* in a row, by the supervisor */
+    struct standing standing;
+    struct waits waits; /* of the flight that the inquiry is about */
+    uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
+    bool connected;     /* to the engine */
+    bool consuming;     /* the consumer is there, and its AckWait known */
+    bool stopping;      /* takes nothing new, and gives back what has not begun */
+    bool over;          /* nothing is left to do, or possible */
+    int status;         /* then: 0, or -errno */
+    bool deaf;          /* the engine was told that no messages are wanted */
+    usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
+    usec_t ask_at;      /* about the consumer */
+    usec_t held_at;     /* when held messages are tried again */
+    unsigned n_refused; /* in a row, by the supervisor */
     unsigned n_unpublished; /* refusals in a row, by the engine */
 };
 

@@ -186,13 +186,23 @@ static natsStatus subscribe(struct engine *engine, const char *pattern, natsSubs
     return s == NATS_OK ? natsSubscription_SetPendingLimits(*ret, -1, -1) : s;
 }
 
+static natsStatus listen_again(struct engine *engine)
+{
+    char pattern[32];
+
+    (void)snprintf(engine->prefix, sizeof(engine->prefix), "%c%u.", ENGINE_MESSAGES,
+                   ++engine->n_prefixes);
+    (void)snprintf(pattern, sizeof(pattern), "%s*", engine->prefix);
+    return subscribe(engine, pattern, &engine->messages);
+}
+
 static natsStatus engine_subscribe(struct engine *engine)
 {
     natsStatus s = natsInbox_Create(&engine->inbox);
 
     if (s == NATS_OK)
         s = subscribe(engine, "*", &engine->answers);
-    return s == NATS_OK ? subscribe(engine, ENGINE_MESSAGES "*", &engine->messages) : s;
+    return s == NATS_OK ? listen_again(engine) : s;
 }
 
 int engine_init(struct engine *engine, const struct config *config)
@@ -317,7 +327,17 @@ void engine_acknowledge(struct engine *engine, natsMsg *message, const char *tex
 
 void engine_drain(struct engine *engine)
 {
-    (void)natsSubscription_Drain(engine->messages);
+    if (engine->messages)
+        (void)natsSubscription_Drain(engine->messages);
+}
+
+void engine_listen(struct engine *engine)
+{
+    /* What was on its way has come by now, or comes again. */
+    natsSubscription_Destroy(engine->messages);
+    engine->messages = NULL;
+    if (listen_again(engine) != NATS_OK)
+        log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
 void engine_flush(struct engine *engine)

@@ -8,7 +8,7 @@
  *
  * Answers come to an inbox of this connection: a request names a token, and its answer has the
  * subject INBOX.TOKEN. A request for messages of a stream has a token that begins with
- * ENGINE_MESSAGES; they come with the subjects that they were published to.
+ * engine_messages(); they come with the subjects that they were published to.
  */
 
 #include "shared/base/list.h"
@@ -17,7 +17,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#define ENGINE_MESSAGES "m."
+#define ENGINE_MESSAGES 'm'
 
 enum engine_event {
     ENGINE_CONNECTED,    /* also again, after it was lost */
@@ -31,6 +31,9 @@ struct engine {
     natsConnection *connection;
     natsSubscription *answers, *messages;
     natsInbox *inbox;
+    char
+        prefix[24]; /* of tokens of requests for messages: changes whenever they are wanted again */
+    unsigned n_prefixes;
     int fd;
     pthread_mutex_t lock;
     struct list arrivals; /* guarded by `lock` */
@@ -74,9 +77,18 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
 /* Sends one of JetStream's acknowledgements, such as "+ACK", for a message. */
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
 
+/* How tokens of requests for messages of a stream begin: with ENGINE_MESSAGES, and with a "." at
+ * the end. */
+static inline const char *engine_messages(const struct engine *engine)
+{
+    return engine->prefix;
+}
+
 /* No messages of a stream are wanted any more: what is given back goes elsewhere. Those that are on
- * their way still come. */
+ * their way still come. Idempotent. */
 void engine_drain(struct engine *engine);
+/* They are wanted again. What was asked for before does not count any more. */
+void engine_listen(struct engine *engine);
 
 /* Waits, at most for a second, until all that was sent is with the server. */
 void engine_flush(struct engine *engine);

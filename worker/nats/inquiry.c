@@ -33,14 +33,29 @@ void inquiry_ask(struct inquiry *inquiry, struct flight *flight)
         inquiry->outdated = true;
 }
 
-static int inquiry_begin(struct inquiry *inquiry)
+static int inquiry_send(struct inquiry *inquiry, const struct flight *flight,
+                        enum inquiry_step step)
 {
-    struct flight *flight = list_entry(list_first(&inquiry->waiting), struct flight, inquiry);
     char id[TROUPE_ID_SIZE];
     int r;
 
     flight_id(flight, inquiry->stream, id);
-    r = troupe_query_job(inquiry->query, id);
+    if (step == INQUIRY_WAITS)
+        r = troupe_query_job_waits(inquiry->query, id);
+    else if (step == INQUIRY_DEATHS)
+        r = troupe_query_deaths(inquiry->query, NULL, id);
+    else
+        r = troupe_query_job(inquiry->query, id);
+    inquiry->step = step;
+    inquiry->next = INQUIRY_OVER;
+    return r;
+}
+
+static int inquiry_begin(struct inquiry *inquiry)
+{
+    struct flight *flight = list_entry(list_first(&inquiry->waiting), struct flight, inquiry);
+    int r = inquiry_send(inquiry, flight, INQUIRY_JOB);
+
     if (r < 0)
         return r;
     list_unlink(&flight->inquiry);
@@ -50,39 +65,64 @@ static int inquiry_begin(struct inquiry *inquiry)
     return 0;
 }
 
-/* The answer about the current flight has come, which may be gone meanwhile. */
+/* The flight that the answer is about; NULL if it is gone meanwhile, or has changed. */
+static struct flight *inquiry_flight(const struct inquiry *inquiry)
+{
+    return inquiry->outdated ? NULL : flight_find(inquiry->flights, inquiry->current);
+}
+
 static void inquiry_tell(struct inquiry *inquiry, struct troupe_query *query)
 {
-    struct flight *flight = flight_find(inquiry->flights, inquiry->current);
+    struct flight *flight = inquiry_flight(inquiry);
+    enum inquiry_step next = INQUIRY_OVER;
 
+    if (flight)
+        next = inquiry->answered(inquiry->userdata, flight, inquiry->step, query);
+    if (inquiry->step == INQUIRY_JOB)
+        inquiry->next = next;
+}
+
+/* The answer has come to its end. Returns 0, or -errno. */
+static int inquiry_end_step(struct inquiry *inquiry)
+{
+    struct flight *flight;
+
+    if (inquiry->step != INQUIRY_JOB)
+        inquiry_tell(inquiry, NULL);
+    flight = inquiry_flight(inquiry);
+    if (flight && inquiry->next != INQUIRY_OVER)
+        return inquiry_send(inquiry, flight, inquiry->next);
+    flight = flight_find(inquiry->flights, inquiry->current);
     inquiry->current = 0;
     if (flight && inquiry->outdated)
         inquiry_ask(inquiry, flight);
-    else if (flight)
-        inquiry->answered(inquiry->userdata, flight, query);
+    return 0;
 }
 
 /* Returns 0 when there is nothing to ask, or -errno: -EAGAIN when the answer has not come. */
 static int inquiry_go_on(struct inquiry *inquiry)
 {
-    for (;;) {
-        int r;
+    int r = 0;
 
+    while (r == 0) {
         if (inquiry->current == 0 && list_empty(&inquiry->waiting))
             return 0;
-        r = inquiry->current == 0 ? inquiry_begin(inquiry) : 0;
-        if (r == 0)
-            r = troupe_query_next(inquiry->query, 0);
-        if (r == 1) {
+        if (inquiry->current == 0)
+            r = inquiry_begin(inquiry);
+        while (r == 0 && (r = troupe_query_next(inquiry->query, 0)) == 1) {
             inquiry_tell(inquiry, inquiry->query);
-            r = troupe_query_next(inquiry->query, 0); /* the end, which came with the record */
-        } else if (r == -ESRCH) {
-            inquiry_tell(inquiry, NULL);
             r = 0;
         }
-        if (r < 0)
-            return r;
+        if (r == -ESRCH) {
+            inquiry_tell(inquiry, NULL);
+            inquiry->step = INQUIRY_JOB;
+            inquiry->next = INQUIRY_OVER;
+            r = 0;
+        }
+        if (r == 0)
+            r = inquiry_end_step(inquiry);
     }
+    return r;
 }
 
 usec_t inquiry_process(struct inquiry *inquiry, usec_t now)

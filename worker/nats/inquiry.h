@@ -1,17 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Asks the supervisor about jobs in flight, one at a time: whether it has them, and how they died.
- */
+/* Asks the supervisor about jobs in flight, one at a time: whether it has them, what they wait for,
+ * and how they died. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
 #include "worker/nats/flight.h"
 #include "worker/troupe-query.h"
 
-/* `query` has a record of type Job; NULL = the supervisor knows no such job. May free the flight.
+enum inquiry_step {
+    INQUIRY_OVER,
+    INQUIRY_JOB,    /* a record of type Job */
+    INQUIRY_WAITS,  /* records of type Wait */
+    INQUIRY_DEATHS, /* records of type Death, newest first */
+};
+
+/*
+ * Called with each record of the answer, and except after a Job with NULL at its end; of
+ * INQUIRY_JOB, NULL means that the supervisor knows no such job. Returns with a Job what is asked
+ * next about the flight; otherwise it does not matter. May free the flight.
  */
-typedef void (*inquiry_fn)(void *userdata, struct flight *flight, struct troupe_query *query);
+typedef enum inquiry_step (*inquiry_fn)(void *userdata, struct flight *flight,
+                                        enum inquiry_step step, struct troupe_query *query);
 
 struct inquiry {
     struct troupe_query *query; /* NULL = not connected */
@@ -21,6 +32,8 @@ struct inquiry {
     void *userdata;
     struct list waiting;     /* struct flight.inquiry */
     uint64_t current;        /* number of the flight; 0 = none */
+    enum inquiry_step step;  /* about it */
+    enum inquiry_step next;  /* after the end of the answer */
     enum flight_state state; /* of that flight when the question was sent */
     bool outdated;           /* it was asked about again in another state: the answer is too old */
     usec_t not_before;       /* of the next attempt to connect */

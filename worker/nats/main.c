@@ -39,10 +39,13 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
         {.fd = troupe_client_fd(bridge->client), .events = POLLIN},
         {.fd = engine_fd(&bridge->engine), .events = POLLIN},
         {.fd = inquiry_fd(&bridge->inquiry), .events = POLLIN},
+        {.fd = -1}, /* of the standing */
+        {.fd = -1},
     };
     const struct timespec left = usec_to_timespec(clock_left(next));
     struct signalfd_siginfo ignored;
 
+    standing_fds(&bridge->standing, fds + sizeof(fds) / sizeof(fds[0]) - STANDING_FDS);
     if (ppoll(fds, sizeof(fds) / sizeof(fds[0]), next == USEC_INFINITY ? NULL : &left, NULL) < 0)
         return errno == EINTR ? 0 : -errno;
     if (read(signals, &ignored, sizeof(ignored)) > 0)

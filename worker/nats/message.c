@@ -33,7 +33,8 @@ static const char *part(const char *text, unsigned number)
     return text;
 }
 
-int message_sequence(natsMsg *message, uint64_t *ret)
+/* Reads a number, `before` parts in front of the sequence. */
+static int read_part(natsMsg *message, unsigned before, uint64_t *ret)
 {
     const char *reply = natsMsg_GetReply(message), *end;
     unsigned n;
@@ -43,11 +44,22 @@ int message_sequence(natsMsg *message, uint64_t *ret)
     n = count_parts(reply);
     if (n != ACK_PARTS_OLD && n < ACK_PARTS_NEW_MIN)
         return -EBADMSG;
-    if (quantity_parse_number(part(reply, n == ACK_PARTS_OLD ? SEQUENCE_OLD : SEQUENCE_NEW), ret,
-                              &end) < 0 ||
-        *end != '.' || *ret == 0)
+    n = n == ACK_PARTS_OLD ? SEQUENCE_OLD : SEQUENCE_NEW;
+    if (quantity_parse_number(part(reply, n - before), ret, &end) < 0 || *end != '.' || *ret == 0)
         return -EBADMSG;
     return 0;
+}
+
+int message_sequence(natsMsg *message, uint64_t *ret)
+{
+    return read_part(message, 0, ret);
+}
+
+uint64_t message_deliveries(natsMsg *message)
+{
+    uint64_t n;
+
+    return read_part(message, 1, &n) == 0 ? n : 1;
 }
 
 /* A header that cannot be read must not count as missing. */

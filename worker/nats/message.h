@@ -23,6 +23,9 @@ enum {
  * JetStream has delivered. */
 int message_sequence(natsMsg *message, uint64_t *ret);
 
+/* How often the message has been delivered, this time included; 1 if that cannot be told. */
+uint64_t message_deliveries(natsMsg *message);
+
 /*
  * Fills in what the sender has chosen; texts are borrowed from the message, and `id` stays unset.
  * Returns 0, or MESSAGE_E_BAD with `*ret_problem`, which is static: what is wrong and what is

@@ -39,11 +39,12 @@ void puller_reset(struct puller *puller)
 
 static int puller_send(struct puller *puller, uint64_t room)
 {
-    char subject[256], token[32], text[96];
+    char subject[256], token[64], text[96];
 
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT.%s.%s",
                    puller->config->stream, puller->config->group);
-    (void)snprintf(token, sizeof(token), PULLER_TOKEN "%" PRIu64, ++puller->number);
+    (void)snprintf(token, sizeof(token), "%s%" PRIu64, engine_messages(puller->engine),
+                   ++puller->number);
     (void)snprintf(text, sizeof(text), "{\"batch\":%" PRIu64 ",\"expires\":%" PRIu64 "}", room,
                    puller->expires * NSEC_PER_USEC);
     return engine_request(puller->engine, subject, token, text);
@@ -54,7 +55,7 @@ static void puller_back_off(struct puller *puller, usec_t now)
     usec_t pause = PAUSE_MIN << (puller->n_problems < 8 ? puller->n_problems : 8);
 
     puller->n_problems++;
-    puller_pause(puller, now + (pause < PAUSE_MAX ? pause : PAUSE_MAX));
+    puller->not_before = now + (pause < PAUSE_MAX ? pause : PAUSE_MAX);
 }
 
 usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
@@ -87,7 +88,8 @@ void puller_note_status(struct puller *puller, const char *token, natsMsg *messa
 {
     const char *status = "", *description = "";
 
-    if (strtoull(token + strlen(PULLER_TOKEN), NULL, 10) != puller->number)
+    token = strchr(token, '.');
+    if (!token || strtoull(token + 1, NULL, 10) != puller->number)
         return;
     puller->open = 0;
     (void)natsMsgHeader_Get(message, "Status", &status);
@@ -98,9 +100,4 @@ void puller_note_status(struct puller *puller, const char *token, natsMsg *messa
         log_warning("consumer %s of stream %s: %s %s", puller->config->group,
                     puller->config->stream, status, description);
     puller_back_off(puller, now);
-}
-
-void puller_pause(struct puller *puller, usec_t until)
-{
-    puller->not_before = until;
 }

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Tokens begin with it; the number of the request follows. */
+/* Tokens begin with it. */
 #define PULLER_TOKEN ENGINE_MESSAGES
 
 struct puller {
@@ -40,6 +40,3 @@ void puller_note_message(struct puller *puller);
 
 /* The answer with that token and status has come: the request is over. */
 void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now);
-
-/* Asks for nothing until then. */
-void puller_pause(struct puller *puller, usec_t until);
