@@ -2,6 +2,7 @@
 #include "supervisor/parts.h"
 
 #include "supervisor/control/interfaces.h"
+#include "supervisor/group/after-oom.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/order.h"
 
@@ -33,6 +34,7 @@ void parts_connect(struct parts *parts)
         .random = &parts->random,
         .pools = &parts->pools,
         .take_along = order_take_along,
+        .find_after_oom = after_oom_find,
     };
     parts->durable.jobs = &parts->jobs;
     parts->durable.written = cell_on_written;

@@ -132,6 +132,7 @@ struct config_group {
     uint64_t results_max;            /* 10000 */
     uint64_t results_memory_max;     /* bytes; 64M */
     usec_t no_progress;              /* USEC_INFINITY = off (default) */
+    char *on_oom;                    /* name of a group; NULL = none */
 
     /* [Restart] */
     enum config_restart restart;   /* on-failure */

@@ -129,7 +129,9 @@ static int load_groups(struct loader *loader)
                          load_group, loader);
     if (r == 0)
         r = warn_of_orphans(loader, names);
-    return r < 0 ? r : config_check_after(config->groups, config->n_groups);
+    if (r >= 0)
+        r = config_check_after(config->groups, config->n_groups);
+    return r < 0 ? r : config_check_oom(config->groups, config->n_groups);
 }
 
 /* ---- exchanges ---- */

@@ -5,10 +5,12 @@
 
 struct alarms;
 struct backoff_random;
+struct cell;
 struct death_log;
 struct durable_jobs;
 struct event_bus;
 struct group;
+struct job;
 struct job_table;
 struct limited_log;
 struct loop;
@@ -30,4 +32,6 @@ struct group_context {
     const struct pool_context *pools;
     /* Strategy=rest-for-one: order_take_along(). */
     unsigned (*take_along)(struct registry *registry, const struct group *before);
+    /* OnOom=: after_oom_find(). */
+    struct cell *(*find_after_oom)(struct registry *registry, const struct job *job);
 };

@@ -82,6 +82,7 @@ struct job {
     bool parked : 1;          /* queued, and the cell's backlog has its number */
     bool id_is_free : 1;      /* another job may have `name` */
     bool forgotten : 1;       /* its result is not kept only because memory is short */
+    bool moved : 1;           /* from another group, where it ran out of memory: OnOom= */
     bool crashed : 1;         /* a process that this attempt ran died: `crash` */
     enum death_cause crash : 7;
     enum attempt_cause failed_by : 8; /* the last attempt that failed */

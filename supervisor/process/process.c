@@ -370,6 +370,10 @@ bool process_take_oom_kill(struct process *process)
     const usec_t now = loop_now(process->context->loop);
     struct oom oom;
 
+    if (fault_inject("oom") < 0) {
+        (void)snprintf(process->oom, sizeof(process->oom), "as a test wants it");
+        return true;
+    }
     if (process->cgroup.fd < 0 || !oom_take(&process->cgroup, process->context->cgroups, now, &oom))
         return false;
     oom_describe(&oom, process->oom, sizeof(process->oom));

@@ -98,5 +98,7 @@ int durable_write(struct store_task *task, struct database *database)
         return write_end(database, durable);
     if (durable->given & DURABLE_ADD)
         return job_rows_add(database, &durable->row);
-    return job_rows_update(database, &durable->row);
+    if (durable->given & DURABLE_MOVE)
+        r = job_rows_move(database, &durable->row);
+    return r < 0 ? r : job_rows_update(database, &durable->row);
 }

@@ -28,6 +28,13 @@ static void durable_describe(struct durable_job *durable)
     row->payload_fd = durable->payload.fd;
 }
 
+/* A job that was read has none in its row before its end. */
+static void durable_set_group(struct durable_job *durable)
+{
+    durable->row.group = durable->group;
+    durable->row.group_size = (uint32_t)strlen(durable->group);
+}
+
 /* ---- additions that are held ---- */
 
 #define CREDIT_MAX  16
@@ -64,6 +71,8 @@ static void durable_give(struct durable_job *durable)
     durable->jobs->n_busy++;
     durable->given = durable->noted;
     durable->noted = 0;
+    if (durable->row.group || durable->given & DURABLE_MOVE)
+        durable_set_group(durable);
     job_progress_to_row(&durable->row, durable->record.job);
     /* Nobody has been promised anything yet; but a dead letter is written if possible, and a job
      * that replaces one takes no more space than that. */
@@ -292,6 +301,15 @@ void durable_job_update(struct job *job, bool lazy)
         durable->noted |= DURABLE_UPDATE; /* written when its row has been read */
     else if (durable->stored || durable_job_is_busy(job))
         durable_note_update(durable, lazy);
+}
+
+void durable_job_move(struct job *job, const char *group)
+{
+    struct durable_job *durable = durable_of(job);
+
+    durable->group = group;
+    durable->noted |= DURABLE_MOVE;
+    durable_job_update(job, false);
 }
 
 bool durable_job_end(struct job *job, enum job_state end, unsigned keeps, uint64_t letter)

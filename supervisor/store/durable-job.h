@@ -21,6 +21,7 @@ enum durable_change {
     DURABLE_ADD = 1 << 0,
     DURABLE_UPDATE = 1 << 1, /* its attempts, its state, or the request to cancel it */
     DURABLE_END = 1 << 2,
+    DURABLE_MOVE = 1 << 3, /* its group; with DURABLE_UPDATE */
 };
 
 /* What stays of a job that has ended; bits. */
@@ -127,6 +128,9 @@ void durable_job_take_payload(struct job *job);
 
 /* Notes that the job has changed. `lazy`: nobody waits for it. */
 void durable_job_update(struct job *job, bool lazy);
+
+/* Notes that the job, whose row is on disk, now is in another group: as durable_job_update(). */
+void durable_job_move(struct job *job, const char *group);
 
 /* Notes the end of a job whose outcome is in `job`; its state follows when it is told. `keeps` are
  * bits of enum durable_rest; `letter` is the id of its dead letter. Returns false if nothing is to

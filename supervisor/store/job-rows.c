@@ -19,7 +19,8 @@
     F(NUMBER, uid, submitter_uid)                                                                  \
     F(NUMBER, keep, keep_result)                                                                   \
     F(NUMBER, created, created_at)                                                                 \
-    F(OPTIONAL, deadline, deadline, 0)
+    F(OPTIONAL, deadline, deadline, 0)                                                             \
+    F(OPTIONAL, moved, moved, 0)
 #define PROGRESS(F)                                                                                \
     F(NUMBER, state, state)                                                                        \
     F(NUMBER, cancel, cancel_requested)                                                            \
@@ -83,6 +84,16 @@ int job_rows_update(struct database *database, const struct job_row *row)
 
     row_bind_fields(statement, 1, PROGRESS_TABLE, N_PROGRESS, row);
     (void)sqlite3_bind_int64(statement, N_PROGRESS + 1, row->number);
+    return database_step(database, statement);
+}
+
+int job_rows_move(struct database *database, const struct job_row *row)
+{
+    sqlite3_stmt *statement =
+        database_query(database, "UPDATE job SET grp = ?1, moved = 1 WHERE number = ?2");
+
+    row_bind_text(statement, 1, row->group, row->group_size);
+    (void)sqlite3_bind_int64(statement, 2, row->number);
     return database_step(database, statement);
 }
 
@@ -177,7 +188,7 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
     static const char sql[] =
         "SELECT " COLUMNS "length(payload) FROM job WHERE number > ?1"
         " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
-        " max_retries, uid, 1, created, NULL, state, 0, attempt, failed, NULL, started,"
+        " max_retries, uid, 1, created, NULL, NULL, state, 0, attempt, failed, NULL, started,"
         " NULL, length(result) FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 

@@ -39,6 +39,7 @@ struct job_row {
     uint32_t max_retries;
     uid_t submitter_uid;
     bool keep_result;
+    bool moved;                  /* from another group, see OnOom= */
     usec_t created_at, deadline; /* realtime; deadline: 0 = none */
 
     /* What job_rows_update() writes. */
@@ -75,6 +76,9 @@ int job_rows_add(struct database *database, const struct job_row *row);
 /* Writes what an attempt changes: see above. No row is no error: a job that has not been written
  * yet. Returns 0 or -errno. */
 int job_rows_update(struct database *database, const struct job_row *row);
+
+/* Writes the group of a job that has moved. No row is no error. Returns 0 or -errno. */
+int job_rows_move(struct database *database, const struct job_row *row);
 
 /* Removes a row, if it is there: the job has ended, or its addition has failed with an unknown
  * result. Returns 0 or -errno. */

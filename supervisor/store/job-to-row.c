@@ -23,6 +23,7 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
     row->max_retries = job->max_retries;
     row->submitter_uid = job->submitter_uid;
     row->keep_result = job->keep_result;
+    row->moved = job->moved;
     row->created_at = job->created_at;
     row->deadline = row_deadline(job);
     row->payload_size = job->payload.size;

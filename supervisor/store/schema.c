@@ -40,6 +40,10 @@ static const char *const STEPS[] = {
     " cause INTEGER, payload BLOB);"
     "PRAGMA application_id = 1416786021; PRAGMA user_version = 1;"
     "COMMIT",
+    "BEGIN;"
+    "ALTER TABLE job ADD COLUMN moved INTEGER;"
+    "PRAGMA user_version = 2;"
+    "COMMIT",
 };
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");

@@ -68,6 +68,16 @@ static int check_durable(const struct config_group *group)
                                 "no, or Type=actor");
 }
 
+/* Only jobs are tried again. */
+static int check_oom_type(const struct config_group *group)
+{
+    if (!group->on_oom || group->type == CONFIG_ACTOR)
+        return 0;
+    return config_draft_problem(group->draft, "OnOom",
+                                "OnOom= needs jobs, which a service has none of; allowed: "
+                                "nothing, or Type=actor");
+}
+
 /* A spare would run a service twice, and one-for-all starts its workers together. */
 static int check_spare(const struct config_group *group)
 {
@@ -95,6 +105,8 @@ int config_check_group(struct config_group *group)
         r = check_cells(group);
     if (r == 0)
         r = check_durable(group);
+    if (r == 0)
+        r = check_oom_type(group);
     if (r == 0)
         r = check_spare(group);
     return r;

@@ -14,5 +14,14 @@ int config_check_group(struct config_group *group);
  */
 int config_check_after(struct config_group *const *groups, size_t n_groups);
 
+/*
+ * OnOom= between the groups of a whole configuration, sorted by name: the group that is named takes
+ * the jobs of the one that names it. Returns 0 or -ENOMEM.
+ */
+int config_check_oom(struct config_group *const *groups, size_t n_groups);
+
 /* After= of a single file, whose neighbours are files beside it or in CONFIG_DIRECTORY. */
 int config_check_after_beside(const struct config_group *group);
+
+/* The same for OnOom=. What the other group is, is not looked at. */
+int config_check_oom_beside(const struct config_group *group);

@@ -23,6 +23,8 @@ static int verify_group(const char *path, struct config_problems *problems)
     if (r == 0 && group)
         r = config_check_after_beside(group);
     if (r == 0 && group)
+        r = config_check_oom_beside(group);
+    if (r == 0 && group)
         r = config_resolve_now(&config, problems);
     config_group_free(group);
     return r;

@@ -106,6 +106,7 @@ static const struct config_key GROUP_KEYS[] = {
      FROM(0, " (keep none)", COUNT_MAX)},
     {IN_JOBS("ResultsMemoryMax", SIZE, results_memory_max), DEFAULT("64M"), SIZE_FROM(0, ANY_SIZE)},
     {IN_JOBS("NoProgressSec", TIMEOUT, no_progress), DEFAULT("infinity"), TIME_OR_INFINITY},
+    {IN_JOBS("OnOom", TEXT, on_oom), .allowed = "the name of another group"},
 
     {IN_RESTART("Restart", CHOICE, restart), DEFAULT("on-failure"),
      .allowed = "on-failure, always, no"},

@@ -167,6 +167,8 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     reply_bool(reply, "cancel_requested", job->cancel_requested);
     if (job->timed_out)
         reply_bool(reply, "timed_out", true);
+    if (job->moved)
+        reply_bool(reply, "moved", true);
     report_attempts(reply, job, open, limit);
     if (job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED)
         reply_int(reply, "code", job->code);

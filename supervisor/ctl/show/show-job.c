@@ -116,7 +116,8 @@ static void show_attempts(const struct terminal *terminal, const json_t *attempt
 void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
 {
     show_state_line(terminal, "", job, now);
-    terminal_print(terminal, "     Group: %s", SAFE(field_text(job, "group")));
+    terminal_print(terminal, "     Group: %s%s", SAFE(field_text(job, "group")),
+                   field_true(job, "moved") ? ", after it ran out of memory in another" : "");
     terminal_print(terminal, "   Attempt: %lld%s%s", (long long)field_int(job, "attempt"),
                    field_has(job, "worker") ? ", last on " : "", SAFE(field_text(job, "worker")));
     terminal_print(terminal, "    Failed: %lld of %lld allowed attempts",

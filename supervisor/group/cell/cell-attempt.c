@@ -12,18 +12,41 @@
 #include "supervisor/process/backoff.h"
 #include <stdio.h>
 
+/* How often a job that cannot leave yet tries to. */
+#define CELL_ROW_RETRY (10 * USEC_PER_MSEC)
+
+static bool has_attempts_left(const struct job *job)
+{
+    return job->n_failed <= job->max_retries;
+}
+
 /* Ends the pause or the delay of a job. */
 static void cell_resume_job(struct job *job)
 {
+    struct cell *cell = job->cell;
+    const bool leaves = cell_leaves_after_oom(cell, job);
+
     list_unlink(&job->link);
-    job_count(&job->cell->counts, JOBS_BACKOFF, -1);
-    cell_requeue(job->cell, job, false);
+    job_count(&cell->counts, JOBS_BACKOFF, -1);
+    if (leaves && cell_move_after_oom(cell, job))
+        return;
+    if (leaves && !has_attempts_left(job)) {
+        cell_end_job(cell, job, JOB_DEAD,
+                     "it ran out of memory, and the group of OnOom= does not take it");
+        return;
+    }
+    cell_requeue(cell, job, false);
     job_tell_waiters(job);
 }
 
 static void cell_on_alarm(struct alarm *alarm)
 {
-    cell_resume_job(list_entry(alarm, struct job_timers, alarm)->job);
+    struct job *job = list_entry(alarm, struct job_timers, alarm)->job;
+
+    if (cell_leaves_after_oom(job->cell, job) && cell_awaits_row(job) &&
+        alarm_set_after(alarm, CELL_ROW_RETRY) == 0)
+        return;
+    cell_resume_job(job);
 }
 
 /* Sets the alarm that ends the delay, or with `at` > 0 at that date. Returns 0 or -ENOMEM. */
@@ -108,6 +131,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
                                 const char *cause, const char *detail)
 {
     char reason[PROTOCOL_REASON_MAX];
+    bool leaves;
 
     if (job->record && durable_job_is_unread(job) && !job->cancel_requested) {
         cell_drop_job(cell, job, CELL_E_UNREAD); /* its row says how to go on */
@@ -115,19 +139,21 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     }
     job_note_attempt(job, worker, cause, detail);
     job->n_failed++;
+    leaves = cell_leaves_after_oom(cell, job);
     if (job->cancel_requested) {
         cell_end_cancelled(cell, job);
     } else if (cell->closed && !job->record) {
         (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", cell->closed, detail);
         cell_note_cut_off(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, reason);
-    } else if (job->n_failed > job->max_retries) {
-        (void)snprintf(reason, sizeof(reason), "%s", detail);
+    } else if (cell_fails_after_oom(job) || !(leaves || has_attempts_left(job))) {
+        (void)snprintf(reason, sizeof(reason), "%s%s",
+                       cell_fails_after_oom(job) ? "tried with more memory already: " : "", detail);
         cell_end_job(cell, job, JOB_DEAD, reason);
     } else {
         job_count(&cell->counts, JOBS_RETRIES, 1);
-        job_event(job, "job.retried", worker, "will be tried again: attempt %u failed (%s)",
-                  job->attempt, cause);
+        job_event(job, "job.retried", worker, "will be tried again%s%s: attempt %u failed (%s)",
+                  leaves ? " in " : "", leaves ? cell->config->on_oom : "", job->attempt, cause);
         cell_back_off(cell, job, cell_retry_delay(cell, job));
         cell_write_attempt(cell, job, false);
     }

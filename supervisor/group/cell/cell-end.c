@@ -79,6 +79,17 @@ static void cell_decide_end(struct cell *cell, struct job *job, const char *reas
         job_set_reason(job, reason);
 }
 
+void cell_note_gone(struct cell *cell)
+{
+    if (cell->group->removed || cell->group->draining || !list_empty(&cell->waiting))
+        cell_wake(cell);
+    if (cell->counts.n[JOBS_LIVE] == 0) {
+        cell_table_note_idle(&cell->group->cells, cell);
+        cell->idle_since = cell_now(cell);
+        cell_watch_idle(cell);
+    }
+}
+
 /* The job is live no more: notifies its waiters, and gives it away. */
 static void cell_finish(struct cell *cell, struct job *job)
 {
@@ -87,13 +98,7 @@ static void cell_finish(struct cell *cell, struct job *job)
     if (job->record)
         durable_job_answer_all(job);
     cell_let_go(cell, job);
-    if (cell->group->removed || cell->group->draining || !list_empty(&cell->waiting))
-        cell_wake(cell);
-    if (cell->counts.n[JOBS_LIVE] == 0) {
-        cell_table_note_idle(&cell->group->cells, cell);
-        cell->idle_since = cell_now(cell);
-        cell_watch_idle(cell);
-    }
+    cell_note_gone(cell);
 }
 
 void cell_tell_end(struct cell *cell, struct job *job, enum job_state state)

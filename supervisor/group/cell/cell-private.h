@@ -60,6 +60,18 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
 void cell_job_returned(struct pool *pool, struct job *job);
 void cell_job_lost(struct pool *pool, struct job *job, const struct death *death);
 
+/* ---- cell-oom.c ---- */
+
+/* Whether the job, whose last attempt ran out of memory, goes on in another group. */
+bool cell_leaves_after_oom(const struct cell *cell, const struct job *job);
+/* Whether it may not be tried again: it ran out of memory there as well. */
+bool cell_fails_after_oom(const struct job *job);
+/* Whether its row is still being written for the first time: it cannot leave before. */
+bool cell_awaits_row(const struct job *job);
+/* Moves such a job, which is in no list, to the other group's queue. Returns false if that does not
+ * take it. */
+bool cell_move_after_oom(struct cell *cell, struct job *job);
+
 /* ---- cell-resume.c ---- */
 
 /* See struct pool_handler. */
@@ -86,6 +98,8 @@ void cell_drop_payload(struct cell *cell, struct job *job);
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason);
 /* Ends it for everybody. */
 void cell_tell_end(struct cell *cell, struct job *job, enum job_state state);
+/* A live job has gone: calls waiters, and lets the cell become idle. */
+void cell_note_gone(struct cell *cell);
 /* Drops a job that is in no list from memory: it was not accepted after all, or its row stays.
  * `refusal`: CELL_E_*, for its waiters. */
 void cell_drop_job(struct cell *cell, struct job *job, int refusal);
@@ -104,6 +118,8 @@ int cell_await_store(struct cell *cell, const struct cell_request *request);
 /* Lets the request's waiter wait until a job that has the request's id is on disk, or could not be
  * written. Returns CELL_E_WAIT; without a waiter CELL_E_BUSY; or -ENOMEM. */
 int cell_await_row(const struct cell_request *request, struct job *other);
+/* Whether the queue has room for a payload of this size, which nobody else waits for. */
+bool cell_has_room(const struct cell *cell, uint64_t size);
 /* Whether a payload of this size fits into an empty queue. */
 bool cell_may_ever_fit(const struct cell *cell, uint64_t size);
 /* Calls all waiters whose job does not fit any more after a change of the limits. */

@@ -31,6 +31,7 @@ static void restore_progress(struct job *job, const struct job_row *row)
     job->attempt = row->attempt;
     job->n_failed = row->n_failed;
     job->failed_by = row->failed_by;
+    job->moved = row->moved;
     job->started_at = row->started_at;
     job->created_at = row->created_at;
 }
@@ -131,6 +132,19 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
     return 0;
 }
 
+/* The supervisor crashed before the row said that the job had moved to this group. */
+static void restore_move(struct cell *cell, struct job *job, const struct job_row *row)
+{
+    const char *name = cell->group->name;
+
+    job->moved = row->moved;
+    if (strlen(name) == row->group_size && memcmp(name, row->group, row->group_size) == 0)
+        return;
+    job->moved = true;
+    if (job->record && !durable_job_is_ending(job))
+        durable_job_move(job, name);
+}
+
 int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loaded)
 {
     const struct job_row *row = &loaded->row;
@@ -149,6 +163,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
         job->started_at = row->started_at;
     job->n_failed = row->n_failed;
     job->failed_by = row->failed_by;
+    restore_move(cell, job, row);
     if (job->record)
         job->n_failed += durable_job_missed_ends(job, row, true);
     job_set_options(job, &row->asked, cell->config);

@@ -52,16 +52,22 @@ bool cell_may_ever_fit(const struct cell *cell, uint64_t size)
            (*cell->key == '\0' || size <= config->cells_queue_memory_max - JOB_COST);
 }
 
-static enum room cell_room(struct cell *cell, const struct cell_request *request)
+static enum room cell_room(const struct cell *cell, uint64_t size)
 {
     const struct config_group *config = cell->config;
 
     if (job_counts_waiting(&cell->counts) >= config->queue_max ||
-        cell->counts.n[JOBS_BYTES] > config->queue_memory_max - request->size)
+        cell->counts.n[JOBS_BYTES] > config->queue_memory_max - size)
         return ROOM_NONE_HERE;
-    if (!cell_fits_in_group(cell, request->size))
+    if (!cell_fits_in_group(cell, size))
         return ROOM_NONE_IN_GROUP;
     return ROOM_FREE;
+}
+
+bool cell_has_room(const struct cell *cell, uint64_t size)
+{
+    return cell_may_ever_fit(cell, size) && list_empty(&cell->waiting) && cell->n_called == 0 &&
+           cell_room(cell, size) == ROOM_FREE;
 }
 
 static void cell_waiter_leave(struct cell_waiter *waiter)
@@ -230,7 +236,7 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
             cell_waiter_stop(waiter);
     }
     if (called || (list_empty(&cell->waiting) && cell->n_called == 0))
-        room = cell_room(cell, request);
+        room = cell_room(cell, request->size);
     if (room == ROOM_FREE)
         return 0;
     if (!waiter || request->wait == 0 || waiter->expired)

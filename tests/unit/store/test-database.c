@@ -360,6 +360,26 @@ START_TEST(each_version_is_brought_to_the_last_one)
 }
 END_TEST
 
+START_TEST(jobs_of_version_1_have_not_moved)
+{
+    sqlite3 *handle;
+
+    ck_assert_int_eq(sqlite3_open(":memory:", &handle), SQLITE_OK);
+    ck_assert_int_eq(schema_migrate(handle, 0), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_exec(handle,
+                     "ALTER TABLE job DROP COLUMN moved; PRAGMA user_version = 1;"
+                     "INSERT INTO job (grp, priority, state, cancel, attempt, failed, max_retries,"
+                     " created, uid, keep) VALUES ('mail', 32, 0, 0, 0, 0, 3, 1, 0, 1)",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(schema_migrate(handle, 1), SQLITE_OK);
+    ck_assert_int_eq(read_pragma(handle, "PRAGMA user_version"), SCHEMA_VERSION);
+    ck_assert_int_eq(read_pragma(handle, "SELECT moved IS NULL FROM job"), 1);
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
+}
+END_TEST
+
 START_TEST(a_migration_that_fails_changes_nothing)
 {
     sqlite3 *handle;
@@ -494,6 +514,7 @@ int main(void)
         the_next_process_reads_a_lengthened_log_to_its_end,
         a_commit_longer_than_the_log_before_it_is_kept_by_a_cut,
         each_version_is_brought_to_the_last_one,
+        jobs_of_version_1_have_not_moved,
         a_migration_that_fails_changes_nothing,
         what_is_no_file_of_this_user_is_not_opened_as_a_saved_one,
         a_backup_does_not_wait_for_a_pipe_that_took_its_place,

@@ -67,6 +67,7 @@ static int compare(void *userdata, const struct job_row *row)
     ck_assert_uint_eq(row->max_retries, expected->max_retries);
     ck_assert_uint_eq(row->submitter_uid, expected->submitter_uid);
     ck_assert_int_eq(row->keep_result, expected->keep_result);
+    ck_assert_int_eq(row->moved, expected->moved);
     ck_assert_uint_eq(row->created_at, expected->created_at);
     ck_assert_uint_eq(row->deadline, expected->deadline);
     ck_assert_int_eq(row->state, expected->state);
@@ -95,6 +96,7 @@ START_TEST(a_row_is_read_as_it_was_written)
         .max_retries = 7,
         .submitter_uid = UINT32_MAX - 1,
         .keep_result = true,
+        .moved = true,
         .created_at = 1700000000000000,
         .deadline = USEC_INFINITY - 1,
         .state = JOB_ROW_BACKOFF,
@@ -146,6 +148,23 @@ START_TEST(an_update_changes_the_progress_only)
     change.number = 2;
     ck_assert_int_eq(job_rows_update(&database, &change), 0);
     ck_assert_int_eq(job_rows_fetch(&database, 2, compare, &row), JOB_ROWS_E_MISSING);
+}
+END_TEST
+
+START_TEST(a_job_that_moves_has_the_row_of_another_group)
+{
+    struct job_row row = named(1, "x"), other = named(2, "y");
+
+    ck_assert_int_eq(job_rows_add(&database, &row), 0);
+    ck_assert_int_eq(job_rows_add(&database, &other), 0);
+    row.group = "letters";
+    row.group_size = 7;
+    row.moved = true;
+    ck_assert_int_eq(job_rows_move(&database, &row), 0);
+    ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
+    ck_assert_int_eq(job_rows_fetch(&database, 2, compare, &other), 0);
+    row.number = 3;
+    ck_assert_int_eq(job_rows_move(&database, &row), 0);
 }
 END_TEST
 
@@ -228,13 +247,10 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        a_row_is_read_as_it_was_written,
-        an_empty_row_is_read_as_it_was_written,
-        an_update_changes_the_progress_only,
-        a_blob_is_written_from_its_file,
-        a_name_is_unique_until_its_row_is_removed,
-        a_scan_goes_on_behind_a_number,
-        a_number_is_found_in_the_id_that_was_made_from_it,
+        a_row_is_read_as_it_was_written,     an_empty_row_is_read_as_it_was_written,
+        an_update_changes_the_progress_only, a_job_that_moves_has_the_row_of_another_group,
+        a_blob_is_written_from_its_file,     a_name_is_unique_until_its_row_is_removed,
+        a_scan_goes_on_behind_a_number,      a_number_is_found_in_the_id_that_was_made_from_it,
     };
 
     return suite_run("job-rows", setup, teardown, tests, ELEMENTS(tests));

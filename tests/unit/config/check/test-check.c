@@ -230,6 +230,51 @@ START_TEST(groups_start_after_groups_that_exist)
 }
 END_TEST
 
+START_TEST(a_group_for_jobs_that_ran_out_of_memory_can_take_them)
+{
+    struct config *config;
+
+    write_group("small", "[Jobs]\nOnOom=big\n");
+    write_group("big", "");
+    config = load();
+    ck_assert_str_eq(config->groups[1]->on_oom, "big");
+    config_free(config);
+    write_group("keyed", "[Pool]\nCells=by-key\n[Jobs]\nOnOom=keys\n");
+    write_group("keys", "[Pool]\nCells=by-key\n");
+    config_free(load());
+}
+END_TEST
+
+START_TEST(one_that_cannot_is_a_problem)
+{
+    write_group("a", "[Jobs]\nOnOom=bigg\n");
+    write_group("b", "[Jobs]\nOnOom=b\n");
+    write_group("big", "[Jobs]\nDurable=yes\n");
+    write_group("c", "[Jobs]\nOnOom=web\n");
+    write_group("d", "[Jobs]\nOnOom=big\n");
+    write_group("e", "[Jobs]\nOnOom=keyed\n");
+    write_group("f", "[Jobs]\nOnOom=a\n");
+    write_group("g", "Type=service\n[Jobs]\nOnOom=big\n");
+    write_group("keyed", "[Pool]\nCells=by-key\n");
+    write_group("web", "Type=service\n");
+    ck_assert_str_eq(
+        load_problems(),
+        "g.group:5: OnOom= needs jobs, which a service has none of; allowed: nothing, or "
+        "Type=actor\n"
+        "a.group:4: OnOom=bigg: unknown group; did you mean 'big'?\n"
+        "b.group:4: OnOom=b: a job that ran out of memory would find no more in the same group; "
+        "allowed: the name of another group\n"
+        "c.group:4: OnOom=web: it is a service, which takes no jobs; allowed: a group with "
+        "Type=actor\n"
+        "d.group:4: OnOom=big: only one of the two groups has Durable=yes; allowed: the same "
+        "Durable= in both\n"
+        "e.group:4: OnOom=keyed: it has Cells=by-key, and jobs of this group may have no key; "
+        "allowed: a group without cells, or Cells=by-key in both\n"
+        "f.group:4: OnOom=a: it has OnOom= as well, and a job moves only once; allowed: a group "
+        "without OnOom=\n");
+}
+END_TEST
+
 START_TEST(groups_that_wait_for_each_other_are_a_problem)
 {
     write_group("a", "After=b\n");
@@ -434,6 +479,8 @@ int main(void)
         an_empty_assignment_takes_a_key_back,
         a_minimum_above_its_maximum_is_a_problem,
         groups_start_after_groups_that_exist,
+        a_group_for_jobs_that_ran_out_of_memory_can_take_them,
+        one_that_cannot_is_a_problem,
         groups_that_wait_for_each_other_are_a_problem,
         a_long_circle_is_told_in_short,
         single_files_are_verified_by_their_kind,

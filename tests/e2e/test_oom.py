@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""OnOom=: a job that ran out of memory is tried once more, in a group with more.
+
+Memory runs out where the kernel can be asked for it: on other machines a fault point says that a worker which was
+killed has run out of memory, and all else is real."""
+import os
+import sqlite3
+import threading
+import unittest
+
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, Bell, TestCase, Varlink, ini, text
+
+QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
+HUNGRY = "before 2 crash kill\nname"  # in its first attempt
+
+
+def group(**jobs):
+    return ini(ACTOR, Restart=QUICK, Jobs={"BackoffMinSec": "1ms", **jobs})
+
+
+@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+class OnOom(TestCase):
+    def start(self, kills="1+", conf="", **jobs):
+        """Of the workers that are killed, these have run out of memory."""
+        self.s = s = self.supervisor({"small": group(OnOom="big", **jobs), "big": group(**{**jobs, "MaxRetries": 3})},
+                                     program=FAULTY_TROUPED, environment={"TROUPE_FAULT": f"oom:{kills}"}, conf=conf)
+        s.start()
+        return s
+
+    def test_I5_a_job_that_ran_out_of_memory_succeeds_in_the_other_group(self):
+        s = self.start()
+        job = s.do("small", HUNGRY)
+        self.assertEqual((job["state"], job["group"], job["attempt"], job["moved"]), ("succeeded", "big", 2, True))
+        self.assertEqual(job["result"], text("big/0"))
+        self.assertEqual([(a["worker"], a["cause"]) for a in job["attempts"]], [("small/0", "oom")])
+        self.assertEqual([d["cause"] for d in s.deaths()], ["oom"])
+
+    def test_I5_it_is_tried_there_only_once_more(self):
+        s = self.start()
+        job = s.do("small", "crash kill")
+        self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
+        self.assertEqual([a["worker"] for a in job["attempts"]], ["small/0", "big/0"])
+        self.assertIn("with more memory already", job["reason"])
+
+    def test_I5_other_deaths_are_tried_again_in_their_own_group(self):
+        s = self.start(kills="2")
+        job = s.do("small", "before 3 crash kill\nname")
+        self.assertEqual([(a["worker"], a["cause"]) for a in job["attempts"]], [("small/0", "signal"), ("small/0", "oom")])
+        self.assertEqual(job["result"], text("big/0"))
+
+    def test_I5_a_watcher_sees_where_it_goes_and_job_shows_it(self):
+        s = self.start()
+        seen = []
+        with Varlink(s.socket_path) as watch:
+            watching = watch.more("Watch", target="small", jobs=True)
+            thread = threading.Thread(target=lambda: s.do("small", HUNGRY))
+            thread.start()
+            for reply in watching:
+                seen += [event["type"] for event in reply["events"] if event["type"].startswith("job.")]
+                if "job.moved" in seen:
+                    break
+            thread.join(LIMIT)
+        self.assertEqual(seen, ["job.accepted", "job.started", "job.retried", "job.moved"])
+        id = s.call("Create", group="small", payload=text(HUNGRY))["id"]
+        s.wait_job(id)
+        self.assertIn("Group: big, after it ran out of memory in another", s.ctl("job", id).stdout)
+
+    def test_I5_without_room_in_the_other_group_it_goes_on_in_its_own(self):
+        s = self.start()
+        s.write("big.group", group(QueueMax=1))
+        s.call("Reload")
+        s.call("Pause", target="big")
+        s.call("Create", group="big", payload=text("echo"))
+        self.assertEqual(s.do("small", HUNGRY)["result"], text("small/0"))
+
+    def test_I5_a_job_that_waits_in_the_other_group_is_cancelled_there(self):
+        s = self.start()
+        s.call("Pause", target="big")
+        id = s.call("Create", group="small", payload=text(HUNGRY))["id"]
+        s.until(lambda: s.job(id)["group"] == "big")
+        s.call("Cancel", id=id)
+        self.assertEqual(s.job(id)["state"], "cancelled")
+
+    def test_I5_a_durable_job_stays_in_the_other_group_after_a_crash(self):
+        s = self.supervisor({"small": group(OnOom="big", Durable="yes", MaxRetries=0), "big": group(Durable="yes")},
+                            program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "oom:1+"})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.call("Pause", target="big")
+        id = s.call("Create", group="small", payload=text("crash kill"), options={"id": "hungry"})["id"]
+
+        def row():
+            with sqlite3.connect(f"file:{s.path('state/troupe.db')}?mode=ro", uri=True) as database:
+                return database.execute("SELECT grp, moved, state, failed, cause FROM job").fetchall()
+        s.until(lambda: row() == [("big", 1, 0, 1, 4)])
+        s.kill()
+        s.start()
+        s.until(lambda: s.job(id)["group"] == "big")
+        self.assertTrue(s.job(id)["moved"])
+        s.call("Resume", target="big")
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"], job["group"]), ("dead", 2, "big"))
+        self.assertEqual(row(), [])
+
+    def test_I5_a_durable_job_in_the_hands_of_its_new_worker_survives_a_crash_of_the_supervisor(self):
+        s = self.supervisor({"small": group(OnOom="big", Durable="yes"), "big": group(Durable="yes")},
+                            program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "oom:1"})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        rings, waits = Bell(s, "rings"), Bell(s, "waits")
+        id = s.call("Create", group="small",
+                    payload=text(f"before 2 crash kill\nring {rings.path}\nwait {waits.path}\nname"))["id"]
+        rings.wait()
+        s.crash()
+        waits.ring()
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["group"], job["result"]), ("succeeded", "big", text("big/0")))
+
+    def test_I5_verify_says_what_is_wrong(self):
+        s = self.start()
+        s.write("small.group", group(OnOom="bigg"))
+        process = s.ctl("verify", s.path("etc"))
+        self.assertIn("OnOom=bigg: unknown group; did you mean 'big'?", process.stdout + process.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/loop/loop.h"
+#include "supervisor/parts.h"
+#include "tests/unit/suite.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * Two groups that are never started: the tests say when a worker dies, and when a pause is over.
+ */
+
+static struct parts parts;
+static struct config_daemon daemon_config;
+static struct group *from, *big;
+static char events[1024]; /* "type group, " … of jobs */
+
+static void quiet(enum log_level level, struct log_fields fields, const char *message)
+{
+    (void)level;
+    (void)fields;
+    (void)message;
+}
+
+static void on_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    const size_t size = strlen(events);
+
+    (void)subscriber;
+    (void)snprintf(events + size, sizeof(events) - size, "%s %s, ", event->type, event->group);
+}
+
+static struct event_subscriber subscriber = {.fn = on_event};
+
+static struct group *make_group(const char *name, const char *on_oom)
+{
+    struct config_group *config;
+    struct group *group;
+
+    ck_assert_int_eq(config_defaults(&config, name), 0);
+    config->exec_start = calloc(2, sizeof(char *));
+    config->exec_start[0] = strdup("/bin/false");
+    config->on_oom = on_oom ? strdup(on_oom) : NULL;
+    config->timeout = on_oom ? USEC_PER_SEC : 9 * USEC_PER_SEC;
+    ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
+    ck_assert_int_eq(registry_add(&parts.registry, group), 0);
+    return group;
+}
+
+static void drop_group(struct group *group)
+{
+    group_close(group, "it is over");
+    registry_remove(&parts.registry, group);
+    group_free(group);
+}
+
+static void setup(void)
+{
+    const struct loop_options options = {0};
+    const char *reason;
+
+    log_set_sink(quiet);
+    memset(&parts, 0, sizeof(parts));
+    registry_init(&parts.registry);
+    parts.control.config = &daemon_config;
+    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    message_context_init(&parts.messages);
+    parts_connect(&parts);
+    ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);
+    alarms_init(&parts.alarms, parts.loop);
+    ck_assert_int_eq(job_table_init(&parts.jobs), 0);
+    ck_assert_int_eq(event_bus_init(&parts.events), 0);
+    death_log_init(&parts.deaths, 10);
+    event_subscribe(&parts.events.job_subscribers, &subscriber);
+    from = make_group("small", "big");
+    big = make_group("big", NULL);
+}
+
+static void teardown(void)
+{
+    drop_group(from);
+    if (big)
+        drop_group(big);
+    registry_deinit(&parts.registry);
+    event_unsubscribe(&subscriber);
+    message_context_deinit(&parts.messages);
+    job_table_deinit(&parts.jobs);
+    event_bus_deinit(&parts.events);
+    death_log_deinit(&parts.deaths);
+    loop_free(parts.loop);
+}
+
+static struct job *submit(uint32_t max_retries)
+{
+    struct cell_request request = {.name = "it",
+                                   .key = "key",
+                                   .key_size = 3,
+                                   .keep_result = true,
+                                   .options = JOB_OPTIONS_DEFAULT,
+                                   .data = "data",
+                                   .size = 4};
+    struct job *job;
+
+    request.options.max_retries = max_retries;
+    ck_assert_int_eq(group_submit(from, &request, &job), 0);
+    return job;
+}
+
+/* A worker takes the job, and dies. */
+static void die_of(struct job *job, enum death_cause cause)
+{
+    struct cell *cell = job->cell;
+    struct death death = {.cause = cause, .worker = "worker/0", .detail = "died"};
+
+    queue_remove(&cell->queue, job);
+    job_set_state(job, JOB_RUNNING);
+    job->attempt++;
+    job_count(&cell->counts, JOBS_RUNNING, 1);
+    cell_job_lost(&cell->pool, job, &death);
+}
+
+static void end_pause(struct job *job)
+{
+    struct alarm *alarm = &job->timers->alarm;
+
+    ck_assert_int_eq(job->state, JOB_BACKOFF);
+    alarm_stop(alarm);
+    alarm->fn(alarm);
+}
+
+static void expect_in(const struct group *group, const struct job *job)
+{
+    const struct group *other = group == big ? from : big;
+
+    ck_assert_ptr_eq(job->group, group);
+    ck_assert_ptr_eq(job->cell, group->cell);
+    ck_assert_int_eq(job->state, JOB_QUEUED);
+    ck_assert_ptr_eq(queue_first(&group->cell->queue), job);
+    ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 1);
+    ck_assert_uint_eq(group->counts.n[JOBS_BYTES], 4);
+    ck_assert_uint_eq(group->counts.n[JOBS_BACKOFF], 0);
+    if (!other)
+        return;
+    ck_assert_uint_eq(other->counts.n[JOBS_LIVE], 0);
+    ck_assert_uint_eq(other->counts.n[JOBS_BYTES], 0);
+    ck_assert_uint_eq(other->counts.n[JOBS_BACKOFF], 0);
+    ck_assert_ptr_null(queue_first(&other->cell->queue));
+}
+
+START_TEST(I5_a_job_that_ran_out_of_memory_goes_on_in_the_group_that_is_named)
+{
+    struct job *job = submit(3);
+
+    die_of(job, DEATH_OOM);
+    ck_assert_ptr_eq(job->group, from);
+    end_pause(job);
+    expect_in(big, job);
+    ck_assert(job->moved);
+    ck_assert_uint_eq(job->attempt, 1);
+    ck_assert_uint_eq(job->n_failed, 1);
+    ck_assert_uint_eq(job->max_retries, 3);
+    ck_assert_uint_eq(job->timeout, 9 * USEC_PER_SEC);
+    ck_assert_mem_eq(job->key, "key", 3);
+    ck_assert_mem_eq(payload_data(&job->payload), "data", 4);
+    ck_assert_str_eq(events, "job.accepted small, job.retried small, job.moved small, ");
+}
+END_TEST
+
+START_TEST(I5_it_moves_even_without_retries_and_only_once)
+{
+    struct job *job = submit(0);
+
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    expect_in(big, job);
+    die_of(job, DEATH_OOM);
+    ck_assert_int_eq(job->state, JOB_DEAD);
+    ck_assert_str_eq(job->reason, "tried with more memory already: died");
+    ck_assert_ptr_eq(job->group, big);
+    ck_assert_uint_eq(job->attempt, 2);
+    ck_assert_uint_eq(big->counts.n[JOBS_DEAD], 1);
+    ck_assert_uint_eq(from->counts.n[JOBS_DEAD], 0);
+}
+END_TEST
+
+START_TEST(I5_out_of_memory_twice_is_the_end_also_with_retries_left)
+{
+    struct job *job = submit(5);
+
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    die_of(job, DEATH_SIGNAL);
+    end_pause(job);
+    expect_in(big, job);
+    die_of(job, DEATH_OOM);
+    ck_assert_int_eq(job->state, JOB_DEAD);
+}
+END_TEST
+
+START_TEST(I5_other_deaths_do_not_move_a_job)
+{
+    struct job *job = submit(1);
+
+    die_of(job, DEATH_SIGNAL);
+    end_pause(job);
+    expect_in(from, job);
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    expect_in(big, job);
+    die_of(job, DEATH_SIGNAL); /* the third attempt that failed, of two: the move was one more */
+    ck_assert_int_eq(job->state, JOB_DEAD);
+    ck_assert_str_eq(job->reason, "died");
+}
+END_TEST
+
+START_TEST(I5_without_room_there_it_follows_its_policy_here)
+{
+    struct job *job = submit(1);
+
+    big->config->queue_memory_max = 3;
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    expect_in(from, job);
+    ck_assert(!job->moved);
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    ck_assert_int_eq(job->state, JOB_DEAD);
+    ck_assert_ptr_nonnull(strstr(job->reason, "OnOom="));
+    ck_assert_ptr_eq(job->group, from);
+}
+END_TEST
+
+START_TEST(I5_a_group_that_drains_or_is_gone_takes_none)
+{
+    struct job *job = submit(3);
+
+    group_drain(big);
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    expect_in(from, job);
+    drop_group(TAKE_PTR(big));
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    expect_in(from, job);
+}
+END_TEST
+
+START_TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
+{
+    struct job *job = submit(3);
+
+    die_of(job, DEATH_OOM);
+    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(job->state, JOB_CANCELLED);
+    ck_assert_uint_eq(from->counts.n[JOBS_CANCELLED], 1);
+    kept_results_drop(job);
+    job = submit(3);
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(job->state, JOB_CANCELLED);
+    ck_assert_uint_eq(big->counts.n[JOBS_CANCELLED], 1);
+    ck_assert_uint_eq(big->counts.n[JOBS_LIVE], 0);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        I5_a_job_that_ran_out_of_memory_goes_on_in_the_group_that_is_named,
+        I5_it_moves_even_without_retries_and_only_once,
+        I5_out_of_memory_twice_is_the_end_also_with_retries_left,
+        I5_other_deaths_do_not_move_a_job,
+        I5_without_room_there_it_follows_its_policy_here,
+        I5_a_group_that_drains_or_is_gone_takes_none,
+        I5_it_can_be_cancelled_before_and_after_it_has_moved,
+    };
+
+    return suite_run("after-oom", setup, teardown, tests, ELEMENTS(tests));
+}
