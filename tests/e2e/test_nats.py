@@ -130,14 +130,34 @@ class Work(Case):
 
     def test_N4_a_dead_job_becomes_a_dead_letter_with_its_deaths(self):
         s = self.bridged(actor(MaxRetries=1))
-        number = s.client.store("jobs.actor.any", "crash kill")
+        number = s.client.store("jobs.actor.any", "complain last words\ncrash kill")
         letter = s.client.next(s.letters)
-        self.assertEqual((letter.data, letter.headers["Troupe-Subject"]), (b"crash kill", "jobs.actor.any"))
+        self.assertEqual((letter.data, letter.headers["Troupe-Subject"]), (b"complain last words\ncrash kill", "jobs.actor.any"))
         job = json.loads(letter.headers["Troupe-Deaths"])
         self.assertEqual([attempt["cause"] for attempt in job["attempts"]], ["signal", "signal"])
+        self.assertEqual([(death["attempt"], death["signal"], death["job"]) for death in job["deaths"]],
+                         [(2, "SIGKILL", f"JOBS:{number}"), (1, "SIGKILL", f"JOBS:{number}")])
+        self.assertIn("last words", job["deaths"][0]["stderr"])
         done, headers, _ = self.result(s)
         self.assertEqual((done, headers["Troupe-End"], headers["Troupe-Attempts"]), (number, "dead", "2"))
         self.wait_empty(s)
+
+    def test_N4_a_dead_letter_is_stored_once_though_the_bridge_dies_before_the_result_is(self):
+        s = self.bridged(actor(MaxRetries=0), "AckWaitSec=1s\n")
+        stream = s.client.api("STREAM.INFO.TROUPE")["config"]
+        without = {**stream, "subjects": ["troupe.dead.*.*.*"], "duplicate_window": 100000000}
+        s.client.api("STREAM.UPDATE.TROUPE", **without)
+        s.client.store("jobs.actor.any", "crash kill")
+        self.assertEqual(s.client.next(s.letters).data, b"crash kill")
+        s.client.until(lambda: "cannot be published" in s.bridge.log())  # the result
+        s.bridge.end(signal.SIGKILL)
+        ended(s.pidfd, 1)  # the stream forgets the ids of messages
+        s.client.api("STREAM.UPDATE.TROUPE", **{**stream, "duplicate_window": 100000000})
+        s.bridge.start()
+        self.wait_empty(s)
+        self.assertEqual(s.client.api("STREAM.INFO.TROUPE", subjects_filter=">")["state"]["subjects"],
+                         {"troupe.dead.actor.JOBS.1": 1, "troupe.result.JOBS.1": 1})
+        self.assertEqual(s.client.pending(s.letters), [])
 
     def test_it_fetches_no_more_than_the_group_has_room_for(self):
         s = self.bridged(actor(QueueMax=2))

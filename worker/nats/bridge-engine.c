@@ -228,6 +228,16 @@ void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
         note_unpublished(bridge, strerror(-r));
 }
 
+/* A dead letter is stored. Whoever misses this finds it there. */
+static void notify(struct bridge *bridge, const struct flight *flight)
+{
+    natsMsg *message = publication_notice(&bridge->engine, bridge->config, flight);
+
+    if (message)
+        (void)engine_publish(&bridge->engine, message);
+    natsMsg_Destroy(message);
+}
+
 static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     if (flight->state == FLIGHT_DEAD) {
@@ -263,6 +273,8 @@ static void on_confirmation(struct bridge *bridge, const char *token, natsMsg *a
     if (bridge->n_unpublished > 0)
         log_info("results are published again");
     bridge->n_unpublished = 0;
+    if (r == 0 && flight->state == FLIGHT_DEAD)
+        notify(bridge, flight);
     on_confirmed(bridge, flight, now);
 }
 

@@ -7,11 +7,15 @@
 #include "worker/nats/message.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 /* When messages that the supervisor had no room for are tried again, if no job ends before. */
 #define HELD_RETRY USEC_PER_SEC
+
+/* Of the death reports of one job, bytes: they go into a header. */
+#define REPORTS_MAX 40000u
 
 static void hold(struct bridge *bridge, struct flight *flight, usec_t now)
 {
@@ -307,10 +311,31 @@ static enum inquiry_step on_dead_job(struct bridge *bridge, struct flight *fligh
     size_t size;
     const char *json = query ? troupe_query_json(query, &size) : NULL;
 
-    if (json)
-        flight->deaths = strndup(json, size);
+    free(flight->job);
+    free(flight->reports);
+    flight->job = json ? strndup(json, size) : NULL;
+    flight->reports = NULL;
+    if (flight->job)
+        return INQUIRY_DEATHS;
     bridge_publish(bridge, flight, clock_now());
     return INQUIRY_OVER;
+}
+
+/* The last deaths come first, and count more. */
+static void on_death(struct bridge *bridge, struct flight *flight, struct troupe_query *query)
+{
+    const char *before = flight->reports ? flight->reports : "";
+    char *reports = NULL;
+    size_t size;
+    const char *json = query ? troupe_query_json(query, &size) : NULL;
+
+    if (!query)
+        bridge_publish(bridge, flight, clock_now());
+    if (!json || strlen(before) + size > REPORTS_MAX ||
+        asprintf(&reports, "%s%s%.*s", before, *before != '\0' ? "," : "", (int)size, json) < 0)
+        return;
+    free(flight->reports);
+    flight->reports = reports;
 }
 
 static enum inquiry_step on_job(struct bridge *bridge, struct flight *flight,
@@ -358,8 +383,10 @@ enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum 
 {
     struct bridge *bridge = userdata;
 
-    if (flight->state == FLIGHT_DEAD)
+    if (flight->state == FLIGHT_DEAD && step == INQUIRY_JOB)
         return on_dead_job(bridge, flight, query);
+    if (flight->state == FLIGHT_DEAD)
+        on_death(bridge, flight, query);
     if (flight->state != FLIGHT_HERE)
         return INQUIRY_OVER;
     if (step == INQUIRY_JOB)

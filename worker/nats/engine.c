@@ -302,8 +302,10 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
     natsMsg *message = NULL;
     char reply[128];
 
-    (void)snprintf(reply, sizeof(reply), "%s.%s", (const char *)engine->inbox, token);
-    return natsMsg_Create(&message, subject, reply, data, (int)size) == NATS_OK ? message : NULL;
+    (void)snprintf(reply, sizeof(reply), "%s.%s", (const char *)engine->inbox, token ? token : "");
+    return natsMsg_Create(&message, subject, token ? reply : NULL, data, (int)size) == NATS_OK
+               ? message
+               : NULL;
 }
 
 int engine_publish(struct engine *engine, natsMsg *message)

@@ -70,7 +70,7 @@ int engine_request(struct engine *engine, const char *subject, const char *token
 /* The same with headers. Does not take over the message. -EMSGSIZE: it is above the server's limit;
  * see engine_message(). */
 int engine_publish(struct engine *engine, natsMsg *message);
-/* Makes such a message. Returns NULL without memory. */
+/* Makes such a message; without a token (NULL) nobody answers it. Returns NULL without memory. */
 natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
                         const void *data, size_t size);
 

@@ -53,7 +53,8 @@ void flight_free(struct flights *flights, struct flight *flight)
     troupe_result_release(&flight->result);
     natsMsg_Destroy(flight->message);
     free(flight->problem);
-    free(flight->deaths);
+    free(flight->job);
+    free(flight->reports);
     free(flight);
 }
 

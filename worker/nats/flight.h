@@ -36,7 +36,8 @@ struct flight {
     natsMsg *message;
     struct troupe_result result;
     char *problem; /* why it cannot be a job */
-    char *deaths;  /* what the supervisor knows of a dead job, as JSON */
+    char *job;     /* what the supervisor knows of a dead job, as JSON */
+    char *reports; /* JSON objects with commas: how its workers died, the last first */
 };
 
 struct flights {

@@ -15,7 +15,8 @@
 /* A message with this id is stored once within the stream's time for doubles. */
 #define HEADER_ID "Nats-Msg-Id"
 /* With 0: stored only if the subject has no message yet, whenever that came. */
-#define HEADER_ONCE "Nats-Expected-Last-Subject-Sequence"
+#define HEADER_ONCE      "Nats-Expected-Last-Subject-Sequence"
+#define HEADER_ONCE_SIZE sizeof(HEADER_ONCE ": 0\r\n")
 /* JSStreamWrongLastSequenceErr: it has one. */
 #define ERROR_NOT_ONCE 10071
 /* JSStreamMessageExceedsMaximumErr, JSStreamHeaderExceedsMaximumErr */
@@ -92,8 +93,9 @@ static bool fits(const struct engine *engine, natsMsg *message)
 {
     const size_t headers = headers_size(message);
 
-    return headers <= HEADERS_MAX &&
-           headers + (size_t)natsMsg_GetDataLength(message) <= engine_max_payload(engine);
+    return headers + HEADER_ONCE_SIZE <= HEADERS_MAX &&
+           headers + HEADER_ONCE_SIZE + (size_t)natsMsg_GetDataLength(message) <=
+               engine_max_payload(engine);
 }
 
 /* Destroys a message that is not complete, or too large, unless it is the `last` to be tried. */
@@ -165,25 +167,45 @@ static natsStatus copy_headers(natsMsg *to, natsMsg *from)
 enum part {
     PART_PAYLOAD = 1 << 0,
     PART_HEADERS = 1 << 1,
-    PART_DEATHS = 1 << 2,
+    PART_JOB = 1 << 2,     /* with its attempts */
+    PART_REPORTS = 1 << 3, /* of deaths: only with the job */
 };
 
-/* Tried in this order. Death reports go first, as the supervisor keeps them, too. */
+/* Tried in this order. What the supervisor keeps, too, goes first. */
 static const struct {
     unsigned parts;
     const char *missing;
 } letters[] = {
-    {PART_PAYLOAD | PART_HEADERS | PART_DEATHS, NULL},
-    {PART_PAYLOAD | PART_HEADERS, "the death reports"},
-    {PART_HEADERS | PART_DEATHS, "the payload"},
-    {PART_HEADERS, "the payload and the death reports"},
-    {PART_PAYLOAD | PART_DEATHS, "the sender's headers"},
-    {PART_PAYLOAD, "the sender's headers and the death reports"},
-    {PART_DEATHS, "the payload and the sender's headers"},
-    {0, "the payload, the sender's headers and the death reports"},
+    {PART_PAYLOAD | PART_HEADERS | PART_JOB | PART_REPORTS, NULL},
+    {PART_PAYLOAD | PART_HEADERS | PART_JOB, "the death reports"},
+    {PART_PAYLOAD | PART_HEADERS, "the attempts"},
+    {PART_HEADERS | PART_JOB | PART_REPORTS, "the payload"},
+    {PART_HEADERS | PART_JOB, "the payload and the death reports"},
+    {PART_HEADERS, "the payload and the attempts"},
+    {PART_PAYLOAD | PART_JOB | PART_REPORTS, "the sender's headers"},
+    {PART_PAYLOAD | PART_JOB, "the sender's headers and the death reports"},
+    {PART_PAYLOAD, "the sender's headers and the attempts"},
+    {PART_JOB | PART_REPORTS, "the payload and the sender's headers"},
+    {PART_JOB, "the payload, the sender's headers and the death reports"},
+    {0, "the payload, the sender's headers and the attempts"},
 };
 
 #define LETTERS (sizeof(letters) / sizeof(letters[0]))
+
+/* The job, with the reports as one more member. */
+static natsStatus set_deaths(natsMsg *message, const struct flight *flight, bool with_reports)
+{
+    const int length = (int)strlen(flight->job) - 1; /* without the brace at the end */
+    _cleanup_free_ char *text = NULL;
+
+    if (!with_reports || !flight->reports)
+        return set_text(message, "Troupe-Deaths", flight->job);
+    if (asprintf(&text, "%.*s,\"deaths\":[%s]}", length, flight->job, flight->reports) < 0) {
+        text = NULL;
+        return NATS_NO_MEMORY;
+    }
+    return set_text(message, "Troupe-Deaths", text);
+}
 
 static natsStatus set_letter(natsMsg *message, const struct config *config,
                              const struct flight *flight, size_t letter)
@@ -196,8 +218,8 @@ static natsStatus set_letter(natsMsg *message, const struct config *config,
         s = set_common(message, config, flight, ":dead");
     if (s == NATS_OK)
         s = natsMsgHeader_Set(message, "Troupe-Subject", natsMsg_GetSubject(flight->message));
-    if (s == NATS_OK && parts & PART_DEATHS && flight->deaths)
-        s = set_text(message, "Troupe-Deaths", flight->deaths);
+    if (s == NATS_OK && parts & PART_JOB && flight->job)
+        s = set_deaths(message, flight, parts & PART_REPORTS);
     if (s != NATS_OK || !letters[letter].missing)
         return s;
     (void)snprintf(text, sizeof(text), "%s: too large, or malformed", letters[letter].missing);
@@ -205,31 +227,48 @@ static natsStatus set_letter(natsMsg *message, const struct config *config,
 }
 
 static natsMsg *make_letter(const struct engine *engine, const struct config *config,
-                            const struct flight *flight, size_t letter)
+                            const struct flight *flight, const char *subject, const char *token)
 {
-    const bool with_data = letters[letter].parts & PART_PAYLOAD;
-    char subject[128], token[24];
-    natsMsg *message;
+    natsMsg *message = NULL;
 
-    (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s", config->group);
-    (void)snprintf(token, sizeof(token), "%c%" PRIu64, PUBLICATION_LETTER_TOKEN,
-                   flight_sequence(flight));
-    message =
-        engine_message(engine, subject, token, with_data ? natsMsg_GetData(flight->message) : "",
-                       with_data ? (size_t)natsMsg_GetDataLength(flight->message) : 0);
-    return message ? finish(engine, message, set_letter(message, config, flight, letter),
-                            letter == LETTERS - 1)
-                   : NULL;
+    for (size_t i = flight->bare ? LETTERS - 1 : 0; i < LETTERS && !message; i++) {
+        const bool with_data = letters[i].parts & PART_PAYLOAD;
+        const int size = with_data ? natsMsg_GetDataLength(flight->message) : 0;
+
+        message = engine_message(engine, subject, token,
+                                 with_data ? natsMsg_GetData(flight->message) : "", (size_t)size);
+        if (message)
+            message =
+                finish(engine, message, set_letter(message, config, flight, i), i == LETTERS - 1);
+    }
+    return message;
 }
 
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight)
 {
-    natsMsg *message = NULL;
+    char subject[256], token[24];
+    natsMsg *message;
 
-    for (size_t i = flight->bare ? LETTERS - 1 : 0; i < LETTERS && !message; i++)
-        message = make_letter(engine, config, flight, i);
+    (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s.%s.%" PRIu64,
+                   config->group, config->stream, flight_sequence(flight));
+    (void)snprintf(token, sizeof(token), "%c%" PRIu64, PUBLICATION_LETTER_TOKEN,
+                   flight_sequence(flight));
+    message = make_letter(engine, config, flight, subject, token);
+    if (message && natsMsgHeader_Set(message, HEADER_ONCE, "0") != NATS_OK) {
+        natsMsg_Destroy(message);
+        return NULL;
+    }
     return message;
+}
+
+natsMsg *publication_notice(const struct engine *engine, const struct config *config,
+                            const struct flight *flight)
+{
+    char subject[128];
+
+    (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s", config->group);
+    return make_letter(engine, config, flight, subject, NULL);
 }
 
 static int status_of(const json_t *error, char *problem, size_t size)
@@ -238,7 +277,7 @@ static int status_of(const json_t *error, char *problem, size_t size)
     const char *text = json_string_value(json_object_get(error, "description"));
 
     if (code == ERROR_NOT_ONCE)
-        return 0;
+        return PUBLICATION_E_DOUBLE;
     (void)snprintf(problem, size, "%s", text ? text : "refused");
     return code == ERROR_SIZE || code == ERROR_HEADERS_SIZE ? -EMSGSIZE : -EIO;
 }
@@ -259,6 +298,8 @@ int publication_confirm(natsMsg *answer, char *problem, size_t size)
         r = -EIO;
     } else if (error) {
         r = status_of(error, problem, size);
+    } else if (json_is_true(json_object_get(reply, "duplicate"))) {
+        r = PUBLICATION_E_DOUBLE;
     }
     json_decref(reply);
     return r;

@@ -4,7 +4,7 @@
 /*
  * What is published about a job that has ended: its result, for everybody who knows STREAM and
  * SEQUENCE; and of one that is dead or was never possible, a dead letter with its payload and its
- * death reports.
+ * death reports. Each has a subject of its own, of which the stream stores the first message only.
  */
 
 #include "worker/nats/config.h"
@@ -12,7 +12,7 @@
 #include "worker/nats/flight.h"
 
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
-#define PUBLICATION_LETTER_SUBJECT "troupe.dead."
+#define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
 /* The first characters of the tokens with which the engine confirms them; the number of the flight
  * follows. */
@@ -26,6 +26,16 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 
-/* Returns 0 if the answer says that it is stored, or was before; with `problem` filled in -EMSGSIZE
- * if it is too large for the stream, or -EIO. */
+/* The same letter for those who listen to troupe.dead.GROUP now; no stream stores it, and nobody
+ * confirms it. */
+natsMsg *publication_notice(const struct engine *engine, const struct config *config,
+                            const struct flight *flight);
+
+enum {
+    _PUBLICATION_E_SUCCESS,
+    PUBLICATION_E_DOUBLE, /* it was stored before */
+};
+
+/* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; with `problem` filled in
+ * -EMSGSIZE if it is too large for the stream, or -EIO. */
 int publication_confirm(natsMsg *answer, char *problem, size_t size);

@@ -80,7 +80,7 @@ static int add_consumer(jsCtx *js, const struct config *config)
 static int make_all(jsCtx *js, const struct config *config)
 {
     const char *jobs[] = {MESSAGE_SUBJECT ">"};
-    const char *results[] = {PUBLICATION_RESULT_SUBJECT ">", PUBLICATION_LETTER_SUBJECT ">"};
+    const char *results[] = {PUBLICATION_RESULT_SUBJECT ">", PUBLICATION_LETTER_SUBJECT "*.*.*"};
     int r = add_stream(js, config, config->stream, jobs, 1, js_WorkQueuePolicy);
 
     if (r == 0)
