@@ -73,6 +73,19 @@ enum config_protect_home {
     CONFIG_PROTECT_HOME_TMPFS,
 };
 
+/* The order is that of enum sandbox_hidepid. */
+enum config_protect_proc {
+    CONFIG_PROTECT_PROC_DEFAULT,
+    CONFIG_PROTECT_PROC_NOACCESS,
+    CONFIG_PROTECT_PROC_INVISIBLE,
+    CONFIG_PROTECT_PROC_PTRACEABLE,
+};
+
+enum config_proc_subset {
+    CONFIG_PROC_SUBSET_ALL,
+    CONFIG_PROC_SUBSET_PID,
+};
+
 /* A NULL-terminated vector of strings, owned. NULL = empty. */
 typedef char **config_strv;
 
@@ -196,6 +209,9 @@ struct config_group {
     struct config_strings read_write_paths, inaccessible_paths;
     bool private_tmp;
     bool private_network;
+    bool private_pids, private_ipc;
+    enum config_protect_proc protect_proc; /* default */
+    enum config_proc_subset proc_subset;   /* all */
 
     /* Set by config_resolve(). */
     struct sandbox *sandbox;             /* NULL = none */

@@ -19,7 +19,7 @@ struct child {
     uint32_t next;  /* in its bucket or the free list; 1-based, 0 = none */
     uint64_t id;    /* chosen by the supervisor; 0 = older than trouped; CHILD_UNKNOWN = its
                        supervisor has ended */
-    bool contained; /* has its own cgroup, which ends its descendants */
+    bool contained; /* has its own cgroup or PID namespace, which ends its descendants */
 };
 
 /* Valid when zeroed. */

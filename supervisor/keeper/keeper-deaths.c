@@ -16,8 +16,9 @@ void keeper_expect_orphans(void)
         keeper.orphans_at = usec_add(clock_now(), ORPHANS_MSEC * USEC_PER_MSEC);
 }
 
-/* A contained worker's descendants end with its cgroup, except at the keeper's own end, when no
- * cgroup is emptied. An inherited process matters only if the keeper killed it as an orphan. */
+/* A contained worker's descendants end with its cgroup or PID namespace, except at the keeper's own
+ * end, when no cgroup is emptied. An inherited process matters only if the keeper killed it as an
+ * orphan. */
 static bool leaves_orphans(const struct child *child)
 {
     if (keeper.ending)

@@ -62,6 +62,8 @@ static void put_files(struct message *message, const struct sandbox_files *files
     PUT(message, has_files);
     if (!files)
         return;
+    message_put_count(message, files->hidepid, _SANDBOX_N_HIDEPIDS - 1);
+    PUT(message, files->only_processes);
     message_put_count(message, files->n_paths, SANDBOX_PATHS_MAX);
     for (size_t i = 0; i < files->n_paths && message->error == 0; i++) {
         message_put_count(message, files->paths[i].kind, _SANDBOX_N_PATH_KINDS - 1);
@@ -87,6 +89,8 @@ int message_put_spawn(struct message *message, uint64_t id, const struct spawn_o
     message_put(message, options->groups, options->n_groups * sizeof(options->groups[0]));
     put_sandbox(message, options->sandbox);
     put_files(message, options->files);
+    PUT(message, options->private_pids);
+    PUT(message, options->private_ipc);
     PUT(message, options->set_nice);
     PUT(message, options->nice);
     PUT(message, options->set_oom_score_adjust);
@@ -165,6 +169,8 @@ static const struct sandbox_files *take_files(struct message *message, struct sa
 {
     if (!message_take_bool(message))
         return NULL;
+    ret->hidepid = (enum sandbox_hidepid)message_take_count(message, _SANDBOX_N_HIDEPIDS - 1);
+    ret->only_processes = message_take_bool(message);
     ret->n_paths = message_take_count(message, SANDBOX_PATHS_MAX);
     for (size_t i = 0; i < ret->n_paths; i++) {
         struct sandbox_path *path = &ret->paths[i];
@@ -196,6 +202,8 @@ int message_take_spawn(struct message *message, struct message_spawn *ret)
     message_take(message, ret->groups, options->n_groups * sizeof(ret->groups[0]));
     options->sandbox = take_sandbox(message, &ret->sandbox);
     options->files = take_files(message, &ret->files);
+    options->private_pids = message_take_bool(message);
+    options->private_ipc = message_take_bool(message);
     options->set_nice = message_take_bool(message);
     TAKE(message, options->nice);
     options->set_oom_score_adjust = message_take_bool(message);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define RESOLVED_MAX ((size_t)64 * 1024)
+#define KEPT_MAX     64
 
 #define TMP_SIZE   "10%" /* of the memory: as systemd's private /tmp in memory */
 #define TMP_INODES "400k"
@@ -23,17 +24,25 @@ struct entry {
     int tree;         /* what is to be attached there, or -1 */
 };
 
-static struct entry entries[SANDBOX_PATHS_MAX];
+static const struct sandbox_files *applied;
+static struct entry entries[SANDBOX_PATHS_MAX + KEPT_MAX];
 static size_t n_entries;
 static char resolved[RESOLVED_MAX];
 static size_t n_resolved;
+static struct sandbox_path kept[KEPT_MAX];
+static size_t n_kept;
 
 const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind)
 {
     static const char *const names[_SANDBOX_N_PATH_KINDS] = {
-        [SANDBOX_INACCESSIBLE] = "InaccessiblePaths=", [SANDBOX_PRIVATE_TMP] = "PrivateTmp=",
-        [SANDBOX_READ_ONLY] = "ReadOnlyPaths=",        [SANDBOX_READ_WRITE] = "ReadWritePaths=",
-        [SANDBOX_EMPTY] = "ProtectHome=tmpfs",         [SANDBOX_UNCHANGED] = "ProtectSystem=strict",
+        [SANDBOX_INACCESSIBLE] = "InaccessiblePaths=",
+        [SANDBOX_PRIVATE_TMP] = "PrivateTmp=",
+        [SANDBOX_PROC] = "ProtectProc=, ProcSubset= or PrivatePIDs=",
+        [SANDBOX_MQUEUE] = "PrivateIPC=",
+        [SANDBOX_READ_ONLY] = "ReadOnlyPaths=",
+        [SANDBOX_READ_WRITE] = "ReadWritePaths=",
+        [SANDBOX_EMPTY] = "ProtectHome=tmpfs",
+        [SANDBOX_UNCHANGED] = "ProtectSystem=strict",
     };
     return names[kind];
 }
@@ -112,6 +121,57 @@ static void drop_what_does_not_count(void)
     }
 }
 
+/* ---- what is mounted below /proc ---- */
+
+static bool is_kept(const char *path)
+{
+    for (size_t i = 0; i < n_kept; i++)
+        if (strcmp(path, kept[i].path) == 0 || is_below(path, kept[i].path))
+            return true;
+    return false;
+}
+
+static int keep(const char *path)
+{
+    const size_t size = strlen(path) + 1;
+    if (n_kept == KEPT_MAX || size > RESOLVED_MAX - n_resolved)
+        return -E2BIG;
+    memcpy(resolved + n_resolved, path, size);
+    kept[n_kept] = (struct sandbox_path){SANDBOX_UNCHANGED, true, resolved + n_resolved};
+    n_resolved += size;
+    insert((struct entry){.from = &kept[n_kept], .path = kept[n_kept].path, .tree = -1});
+    n_kept++;
+    return 0;
+}
+
+/* In a container or with ProtectKernelTunables= of a unit, such mounts protect what a fresh /proc
+ * would lay open. A clone of one has those below it, too. */
+static int keep_mounts_of_proc(void)
+{
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    _cleanup_free_ char *line = NULL;
+    size_t size = 0;
+    int r = 0;
+    if (!mounts)
+        return -errno;
+    while (r == 0 && getline(&line, &size, mounts) > 0) {
+        char path[256];
+        if (sscanf(line, "%*s %*s %*s %*s %255s", path) == 1 && is_below(path, "/proc") &&
+            !is_kept(path))
+            r = keep(path);
+    }
+    (void)fclose(mounts);
+    return r;
+}
+
+static bool has_proc(const struct sandbox_files *files)
+{
+    for (size_t i = 0; i < files->n_paths; i++)
+        if (files->paths[i].kind == SANDBOX_PROC)
+            return true;
+    return false;
+}
+
 static int list_paths(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
     for (size_t i = 0; i < files->n_paths; i++) {
@@ -124,6 +184,12 @@ static int list_paths(const struct sandbox_files *files, const struct sandbox_pa
         if (r < 0)
             return r;
         insert(entry);
+    }
+    *ret_path = NULL;
+    if (has_proc(files)) {
+        const int r = keep_mounts_of_proc();
+        if (r < 0)
+            return r;
     }
     drop_what_does_not_count();
     return 0;
@@ -143,6 +209,30 @@ static int new_tmp(bool read_only)
         {"mode", "1777"}, {"size", TMP_SIZE}, {"nr_inodes", TMP_INODES}, {0}};
     return mount_new("tmpfs", options,
                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0));
+}
+
+#define INTERFACE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+
+static int new_proc(bool read_only)
+{
+    static const char *const hidepids[_SANDBOX_N_HIDEPIDS] = {
+        [SANDBOX_HIDEPID_NOACCESS] = "noaccess",
+        [SANDBOX_HIDEPID_INVISIBLE] = "invisible",
+        [SANDBOX_HIDEPID_PTRACEABLE] = "ptraceable",
+    };
+    struct mount_option options[3] = {0};
+    size_t n = 0;
+    if (applied->hidepid != SANDBOX_HIDEPID_DEFAULT)
+        options[n++] = (struct mount_option){"hidepid", hidepids[applied->hidepid]};
+    if (applied->only_processes)
+        options[n++] = (struct mount_option){"subset", "pid"};
+    return mount_new("proc", options, INTERFACE | (read_only ? MOUNT_ATTR_RDONLY : 0));
+}
+
+static int new_mqueue(bool read_only)
+{
+    static const struct mount_option none[] = {{0}};
+    return mount_new("mqueue", none, INTERFACE | (read_only ? MOUNT_ATTR_RDONLY : 0));
 }
 
 static int new_empty(void)
@@ -191,6 +281,10 @@ static int make_tree(const struct entry *entry)
         return new_inaccessible(entry->path);
     case SANDBOX_PRIVATE_TMP:
         return new_tmp(entry->read_only);
+    case SANDBOX_PROC:
+        return new_proc(entry->read_only);
+    case SANDBOX_MQUEUE:
+        return new_mqueue(entry->read_only);
     case SANDBOX_READ_ONLY:
         return read_only(entry->path);
     case SANDBOX_EMPTY:
@@ -235,6 +329,7 @@ int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_
 {
     int r;
     *ret_path = NULL;
+    applied = files;
     /* New mounts of the machine appear here, too; those made here stay here. */
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return -errno;

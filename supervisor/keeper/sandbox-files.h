@@ -19,11 +19,23 @@
 enum sandbox_path_kind {
     SANDBOX_INACCESSIBLE, /* and nothing that is listed below counts */
     SANDBOX_PRIVATE_TMP,  /* empty, and the process's own */
+    SANDBOX_PROC,         /* a /proc of the process's PID namespace, see `hidepid`; what is mounted
+                             below the old one stays */
+    SANDBOX_MQUEUE,       /* the message queues of its IPC namespace */
     SANDBOX_READ_ONLY,
     SANDBOX_READ_WRITE,
     SANDBOX_EMPTY,     /* and read-only */
     SANDBOX_UNCHANGED, /* as READ_WRITE */
     _SANDBOX_N_PATH_KINDS,
+};
+
+/* Which processes of other users there are in /proc. */
+enum sandbox_hidepid {
+    SANDBOX_HIDEPID_DEFAULT,
+    SANDBOX_HIDEPID_NOACCESS,
+    SANDBOX_HIDEPID_INVISIBLE,
+    SANDBOX_HIDEPID_PTRACEABLE,
+    _SANDBOX_N_HIDEPIDS,
 };
 
 struct sandbox_path {
@@ -33,6 +45,9 @@ struct sandbox_path {
 };
 
 struct sandbox_files {
+    /* Of SANDBOX_PROC. */
+    enum sandbox_hidepid hidepid;
+    bool only_processes; /* nothing else there */
     size_t n_paths;
     struct sandbox_path paths[SANDBOX_PATHS_MAX]; /* fastest if sorted */
 };

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -78,6 +80,12 @@ static void set_up_network(const struct spawn_child *child)
         fail(child, SPAWN_NETWORK, -r);
 }
 
+static void set_up_ipc(const struct spawn_child *child)
+{
+    if (child->options->private_ipc && unshare(CLONE_NEWIPC) < 0)
+        fail(child, SPAWN_IPC, errno);
+}
+
 static void set_up_scheduling(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
@@ -106,16 +114,21 @@ static bool is_target(const struct spawn_child *child, int number)
     return false;
 }
 
-/* Moves report_fd to `lowest` and closes all descriptors that are not targets. */
+/* Moves report_fd to `lowest`, and parent_fd behind it, and closes all descriptors that are not
+ * targets. */
 static int close_others(struct spawn_child *child, int lowest)
 {
     if (child->report_fd != lowest && dup3(child->report_fd, lowest, O_CLOEXEC) < 0)
         return -errno;
     child->report_fd = lowest;
+    if (child->parent_fd >= 0 && dup3(child->parent_fd, lowest + 1, O_CLOEXEC) < 0)
+        return -errno;
+    child->parent_fd = child->parent_fd >= 0 ? lowest + 1 : -1;
     for (int number = 3; number < lowest; number++)
         if (!is_target(child, number))
             (void)close(number);
-    return syscall(SYS_close_range, (unsigned)lowest + 1, ~0u, 0) < 0 ? -errno : 0;
+    const unsigned last = (unsigned)lowest + (child->parent_fd >= 0 ? 1 : 0);
+    return syscall(SYS_close_range, last + 1, ~0u, 0) < 0 ? -errno : 0;
 }
 
 /*
@@ -131,6 +144,8 @@ static void set_up_descriptors(struct spawn_child *child)
             lowest = child->fds[i].number + 1;
     }
     child->report_fd = move_up(child, child->report_fd, lowest);
+    if (child->parent_fd >= 0)
+        child->parent_fd = move_up(child, child->parent_fd, lowest + 2);
     for (size_t i = 0; i < child->n_fds; i++) {
         if (child->fds[i].fd < 0)
             fail(child, SPAWN_DEV_NULL, -child->fds[i].fd);
@@ -218,14 +233,28 @@ static int report_socket(const struct spawn_child *child)
                                                                              : -1;
 }
 
+/* In a PID namespace of its own, this process does not see who its parent is. */
+static bool parent_has_ended(struct spawn_child *child)
+{
+    struct pollfd parent = {.fd = child->parent_fd, .events = POLLIN};
+    if (child->parent_fd < 0)
+        return getppid() != child->parent;
+    const bool ended = poll(&parent, 1, 0) != 0;
+    child->parent_fd = close_fd(child->parent_fd);
+    return ended;
+}
+
 _Noreturn void spawn_child_main(struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
     sigset_t none;
     child->report_fd = options->report_fd;
+    if (child->pids_error != 0)
+        fail(child, SPAWN_PIDS, child->pids_error);
     leave_terminal_and_group(child);
     join_cgroup(child);
     set_up_network(child);
+    set_up_ipc(child);
     set_up_descriptors(child);
     set_up_scheduling(child);
     set_up_files(child);
@@ -234,7 +263,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     /* The change of user clears this. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         fail(child, SPAWN_PARENT_DEATH, errno);
-    if (getppid() != child->parent)
+    if (parent_has_ended(child))
         fail(child, SPAWN_PARENT_DEATH, ESRCH); /* the parent died before the prctl() */
     if (chdir(options->working_directory ? options->working_directory : "/") < 0)
         fail(child, SPAWN_CHDIR, errno);

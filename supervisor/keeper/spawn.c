@@ -21,12 +21,14 @@ const char *spawn_step_to_string(enum spawn_step step)
 {
     static const char *const names[_SPAWN_N_STEPS] = {
         [SPAWN_CLONE] = "clone",
+        [SPAWN_PIDS] = "PID namespace",
         [SPAWN_TERMINAL] = "leaving the terminal",
         [SPAWN_CGROUP] = "cgroup",
         [SPAWN_OOM_SCORE] = "oom-score-adjust",
         [SPAWN_NICE] = "nice",
         [SPAWN_DEV_NULL] = "open /dev/null",
         [SPAWN_NETWORK] = "network namespace",
+        [SPAWN_IPC] = "IPC namespace",
         [SPAWN_DESCRIPTORS] = "descriptors",
         [SPAWN_FILES] = "mount namespace",
         [SPAWN_RLIMIT] = "rlimit",
@@ -71,11 +73,10 @@ static int list_descriptors(struct spawn_child *child)
 }
 
 /* For container profiles that answer clone3 with ENOSYS. The child then joins its cgroup itself. */
-static long clone_old(struct spawn_child *child, int *ret_pidfd)
+static long clone_old(struct spawn_child *child, unsigned long flags, int *ret_pidfd)
 {
     child->join_cgroup = child->options->cgroup_fd >= 0;
-    const unsigned long files = child->options->share_table ? CLONE_FILES : 0;
-    long r = syscall(SYS_clone, CLONE_PIDFD | SIGCHLD | files, NULL, ret_pidfd, NULL, NULL);
+    long r = syscall(SYS_clone, flags | SIGCHLD, NULL, ret_pidfd, NULL, NULL);
     return r < 0 ? -errno : r;
 }
 
@@ -84,15 +85,13 @@ static long clone_old(struct spawn_child *child, int *ret_pidfd)
  * process, but the keeper is small. Sharing memory would also share the child's OOM score, let an
  * OOM kill in the new cgroup hit the keeper, and block it until the exec.
  */
-static long clone_child(struct spawn_child *child, int *ret_pidfd)
+static long clone_with(struct spawn_child *child, unsigned long flags, int *ret_pidfd)
 {
     struct clone_args args = {
-        .flags = CLONE_PIDFD,
+        .flags = flags,
         .pidfd = (uint64_t)(uintptr_t)ret_pidfd,
         .exit_signal = SIGCHLD,
     };
-    if (child->options->share_table)
-        args.flags |= CLONE_FILES;
     if (child->options->cgroup_fd >= 0) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (unsigned)child->options->cgroup_fd;
@@ -102,8 +101,36 @@ static long clone_child(struct spawn_child *child, int *ret_pidfd)
         return r;
     long pid = syscall(SYS_clone3, &args, sizeof(args));
     if (pid < 0)
-        pid = errno == ENOSYS ? clone_old(child, ret_pidfd) : -errno;
+        pid = errno == ENOSYS ? clone_old(child, flags, ret_pidfd) : -errno;
     return pid;
+}
+
+/* Without the namespace that it needs, the child is made only to report that. */
+static long clone_child(struct spawn_child *child, int *ret_pidfd)
+{
+    const unsigned long flags = CLONE_PIDFD | (child->options->share_table ? CLONE_FILES : 0);
+    if (!child->options->private_pids)
+        return clone_with(child, flags, ret_pidfd);
+    long pid = clone_with(child, flags | CLONE_NEWPID, ret_pidfd);
+    if (pid >= 0)
+        return pid;
+    child->pids_error = (int)-pid;
+    return clone_with(child, flags, ret_pidfd);
+}
+
+/* Returns this process as a descriptor, which a process in another PID namespace can watch, or
+ * -errno. It stays open, as a child may share the table. */
+static int own_pidfd(void)
+{
+    static pid_t owner;
+    static int fd = -1;
+    if (owner == getpid())
+        return fd;
+    fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (fd < 0)
+        return -errno;
+    owner = getpid();
+    return fd;
 }
 
 /* The answer is cached once it is yes: a process gets a terminal only by opening one. */
@@ -132,10 +159,13 @@ int spawn(const struct spawn_options *options, struct spawn_result *ret)
     struct spawn_child child = {
         .options = options,
         .parent = getpid(),
+        .parent_fd = -1,
         .no_terminal = has_no_terminal(),
     };
     int pidfd = -1;
     int r = list_descriptors(&child);
+    if (r == 0 && options->private_pids)
+        r = child.parent_fd = own_pidfd();
     if (r < 0)
         return r;
     long pid = clone_child(&child, &pidfd);

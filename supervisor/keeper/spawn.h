@@ -62,6 +62,9 @@ struct spawn_options {
     const struct sandbox *sandbox;         /* NULL = none */
     const struct sandbox_files *files;     /* NULL = sees all there is */
     const struct sandbox_network *network; /* NULL = that of the parent */
+    bool private_pids; /* it is process 1 of a PID namespace, and all in that end with it; `files`
+                          has a SANDBOX_PROC */
+    bool private_ipc;  /* an IPC namespace of its own */
     bool set_nice;
     int nice;
     bool set_oom_score_adjust;
@@ -71,12 +74,14 @@ struct spawn_options {
 /* The steps of a new process before its program runs. */
 enum spawn_step {
     SPAWN_CLONE, /* in the parent */
+    SPAWN_PIDS,
     SPAWN_TERMINAL,
     SPAWN_CGROUP,
     SPAWN_OOM_SCORE,
     SPAWN_NICE,
     SPAWN_DEV_NULL,
     SPAWN_NETWORK,
+    SPAWN_IPC,
     SPAWN_DESCRIPTORS,
     SPAWN_FILES,
     SPAWN_RLIMIT,

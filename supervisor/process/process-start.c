@@ -129,6 +129,8 @@ static int process_request(struct process *process, const struct process_options
         .sandbox = config->sandbox,
         .files = config->sandbox_files,
         .network = config->network,
+        .private_pids = config->private_pids,
+        .private_ipc = config->private_ipc,
         .set_nice = config->nice_set,
         .nice = config->nice,
         .set_oom_score_adjust = config->oom_score_adjust_set,

@@ -62,6 +62,15 @@ static unsigned long long status_number(const char *text, const char *name, int 
     return at ? strtoull(at + strlen(name), NULL, base) : missing;
 }
 
+/* Signals without a handler do not end process 1 of a PID namespace. */
+static bool is_first_of_namespace(const char *text)
+{
+    const char *line = strstr(text, "\nNSpid:");
+    const size_t n = line ? strcspn(line + 1, "\n") : 0;
+
+    return n > 2 && strncmp(line + 1 + n - 2, "\t1", 2) == 0;
+}
+
 int procfs_signals(pid_t thread, int signal, struct procfs_signals *ret)
 {
     static const char *const sets[] = {"\nSigBlk:\t", "\nSigIgn:\t", "\nSigCgt:\t"};
@@ -74,7 +83,7 @@ int procfs_signals(pid_t thread, int signal, struct procfs_signals *ret)
     *ret = (struct procfs_signals){
         .process = (pid_t)status_number(text, "\nTgid:\t", 10, 0),
         .ends = status_number(text, "\nThreads:\t", 10, 0) == 1 &&
-                status_number(text, "\nTracerPid:\t", 10, 1) == 0,
+                status_number(text, "\nTracerPid:\t", 10, 1) == 0 && !is_first_of_namespace(text),
     };
     for (size_t i = 0; i < ELEMENTS(sets); i++)
         if (status_number(text, sets[i], 16, bit) & bit)

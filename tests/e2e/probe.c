@@ -8,6 +8,8 @@
  *
  * NAME:PATH does something with a file: create (a file in a directory, and removes it), list, read,
  * write (opens it), mode (changes it to what it is). abstract-socket:NAME connects to that one.
+ * signal:PID and limits:PID do something to another process that changes nothing; segment:KEY and
+ * queue:/NAME open shared memory and a message queue that others have made.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -20,11 +22,13 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -314,12 +318,43 @@ static int other_interface(void)
     return n > 1 ? 0 : ENODEV;
 }
 
+static pid_t process_of(const char *number)
+{
+    return (pid_t)strtol(number, NULL, 10);
+}
+
+static int signal_process(const char *number)
+{
+    return error_of(kill(process_of(number), 0));
+}
+
+static int limit_process(const char *number)
+{
+    struct rlimit limit;
+    int r = prlimit(process_of(number), RLIMIT_CPU, NULL, &limit);
+
+    return error_of(r < 0 ? r : prlimit(process_of(number), RLIMIT_CPU, &limit, NULL));
+}
+
+static int open_segment(const char *key)
+{
+    return error_of(shmget((key_t)strtol(key, NULL, 10), 0, 0));
+}
+
+static int open_queue(const char *name)
+{
+    return error_of(syscall(SYS_mq_open, name + 1, O_RDONLY, 0, NULL));
+}
+
 static const struct {
     const char *name;
     int (*attempt)(const char *path);
 } FILE_PROBES[] = {
-    {"create:", create_in}, {"list:", list},        {"read:", read_file},
-    {"write:", write_file}, {"mode:", change_mode}, {"abstract-socket:", connect_abstract},
+    {"create:", create_in},      {"list:", list},
+    {"read:", read_file},        {"write:", write_file},
+    {"mode:", change_mode},      {"abstract-socket:", connect_abstract},
+    {"signal:", signal_process}, {"limits:", limit_process},
+    {"segment:", open_segment},  {"queue:", open_queue},
 };
 
 static const struct {

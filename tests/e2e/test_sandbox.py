@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """[Sandbox]: what a confined worker cannot do, and that it can do its work."""
+import ctypes
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -188,6 +190,136 @@ class Files(TestCase):
         self.assertEqual(len(s.do("g", "blob 300000")["result"]["data"]), 400000)
         self.assertEqual(s.group("g")["sandbox"], "ProtectSystem=, ProtectHome=, PrivateTmp=")
         self.assertEqual(mounts(), before)
+
+
+@unittest.skipUnless(can_mount(), "PID namespaces need CAP_SYS_ADMIN")
+class Processes(TestCase):
+    """PrivatePIDs=, ProtectProc=, ProcSubset= and PrivateIPC=: what a worker can do to others of its user."""
+    USER = {"Group": {"User": "nobody"}}
+
+    def beside(self, attempts, **sandbox):
+        """What a worker can do beside another of the same user; @ = the pid of that."""
+        s = self.started({"other": ini(ACTOR, **self.USER)})
+        self.pid = str(s.worker("other/0")["pid"])
+        s.write("g.group", ini(" ".join([PROBE] + attempts).replace("@", self.pid), **self.USER, Sandbox=sandbox))
+        s.ctl("reload", check=True)
+        return {attempt.replace(self.pid, "@"): answer for attempt, answer in results(s.do("g")).items()}
+
+    def namespace_is_empty(self, namespace):
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.readlink(f"/proc/{pid}/ns/pid") == namespace:
+                    return False
+            except OSError:
+                pass
+        return True
+
+    TO_OTHERS = ["signal:@", "limits:@", "read:/proc/@/environ", "read:/proc/@/mem", "list:/proc/@/fd", "list:/proc/@/root/tmp"]
+
+    def test_without_keys_a_worker_reaches_others_of_its_user(self):
+        answers = self.beside(self.TO_OTHERS)
+        self.assertEqual((answers["signal:@"], answers["limits:@"], answers["read:/proc/@/environ"]), ("ok", "ok", "ok"))
+
+    def test_I1_a_worker_in_a_pid_namespace_reaches_no_other_process(self):
+        self.assertEqual(self.beside(self.TO_OTHERS + ["read:/proc/self/stat", "read:/proc/meminfo"], PrivatePIDs="yes"), {
+            "signal:@": "ESRCH", "limits:@": "ESRCH", "read:/proc/@/environ": "ENOENT", "read:/proc/@/mem": "ENOENT",
+            "list:/proc/@/fd": "ENOENT", "list:/proc/@/root/tmp": "ENOENT", "read:/proc/self/stat": "ok",
+            "read:/proc/meminfo": "ok"})
+
+    def test_I1_proc_hides_processes_of_others(self):
+        attempts = ["read:/proc/1/stat", "list:/proc/1/fd", "read:/proc/@/stat", "read:/proc/meminfo"]
+        expected = {"default": "ok", "noaccess": "EPERM", "invisible": "ENOENT", "ptraceable": "ENOENT"}
+        for value, answer in expected.items():
+            with self.subTest(ProtectProc=value):
+                answers = self.beside(attempts, ProtectProc=value)
+                self.assertEqual((answers["read:/proc/1/stat"], answers["read:/proc/@/stat"], answers["read:/proc/meminfo"]),
+                                 (answer, "ok", "ok"))
+
+    def test_I1_proc_has_processes_only(self):
+        self.assertEqual(self.beside(["read:/proc/meminfo", "read:/proc/sys/kernel/core_pattern", "read:/proc/self/stat"],
+                                     ProcSubset="pid"),
+                         {"read:/proc/meminfo": "ENOENT", "read:/proc/sys/kernel/core_pattern": "ENOENT",
+                          "read:/proc/self/stat": "ok"})
+
+    def test_what_is_mounted_below_proc_stays_there(self):
+        keep = "mount --bind /proc/sys /proc/sys; mount -o remount,bind,ro /proc/sys; exec \"$@\""
+        s = self.started({"g": ini(f"{PROBE} write:/proc/sys/kernel/core_pattern write:/proc/self/comm read:/proc/1/stat",
+                                   Sandbox={"PrivatePIDs": "yes"})}, wrapper=("unshare", "--mount", "sh", "-c", keep, "sh"))
+        self.assertEqual(results(s.do("g")), {"write:/proc/sys/kernel/core_pattern": "EROFS", "write:/proc/self/comm": "ok",
+                                              "read:/proc/1/stat": "ok"})
+
+    def test_I1_an_ipc_namespace_has_no_segments_of_others(self):
+        key = 0x74726f75
+        libc = ctypes.CDLL(None, use_errno=True)
+        segment = libc.shmget(key, 4096, 0o1666)
+        self.assertGreaterEqual(segment, 0)
+        self.addCleanup(libc.shmctl, segment, 0, None)
+        self.assertEqual(self.beside([f"segment:{key}"])[f"segment:{key}"], "ok")
+        self.assertEqual(self.beside([f"segment:{key}"], PrivateIPC="yes")[f"segment:{key}"], "ENOENT")
+
+    def test_the_worker_is_the_first_process_and_is_known_by_the_pid_outside(self):
+        s = self.started({"g": ini(ACTOR, Sandbox={"PrivatePIDs": "yes"}),
+                          "service": ini(helper("workers/notifier"), Group={"Type": "service"}, Worker={"TimeoutStopSec": "50ms"},
+                                         Sandbox={"PrivatePIDs": "yes"})})
+        self.assertEqual(s.do("g", "pid")["result"], text("1"))
+        pid = s.worker("g/0")["pid"]
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            self.assertIn(f"NSpid:\t{pid}\t1\n", file.read())
+        s.until(lambda: "signs of life" in s.worker("service/0").get("status", ""))
+        self.assertEqual(s.group("g")["sandbox"], "PrivatePIDs=")
+
+    def test_I6_all_processes_of_a_namespace_end_with_the_worker(self):
+        command = f"{TROUPE_EXEC} -- /bin/sh -c 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & read line; echo $line'"
+        s = self.started({"g": ini(command, Restart={"Restart": "no"}, Jobs={"MaxRetries": 0}, Sandbox={"PrivatePIDs": "yes"})})
+        job = s.create("g")
+        s.wait_for(lambda: s.job(job)["state"] == "running", "g")
+        pid = s.worker("g/0")["pid"]
+        namespace = os.readlink(f"/proc/{pid}/ns/pid")
+        self.assertFalse(self.namespace_is_empty(namespace))
+        os.kill(pid, signal.SIGKILL)
+        s.wait_event("worker.died", "g")
+        self.assertTrue(self.namespace_is_empty(namespace))
+        [death] = s.deaths("g")
+        self.assertEqual((death["pid"], death["signal"]), (pid, "SIGKILL"))
+
+    def test_D9_a_worker_in_a_namespace_outlives_a_crash_and_an_upgrade_of_the_supervisor(self):
+        s = self.started({"g": ini(ACTOR, **self.USER, Sandbox={"PrivatePIDs": "yes", "ProtectProc": "invisible",
+                                                              "PrivateIPC": "yes"})})
+        pid = s.worker("g/0")["pid"]
+        s.crash()
+        self.assertEqual((s.worker("g/0")["pid"], s.do("g", "pid")["result"]), (pid, text("1")))
+        s.ctl("upgrade", check=True)
+        self.assertEqual((s.worker("g/0")["pid"], s.do("g", "pid")["result"]), (pid, text("1")))
+        os.kill(pid, signal.SIGKILL)
+        s.wait_event("worker.died", "g")
+        self.assertEqual(s.deaths("g")[-1]["pid"], pid)
+        self.assertEqual(s.do("g", "echo again")["result"], text("again"))
+
+    def test_a_worker_that_ignores_the_signal_to_stop_as_the_first_process_is_killed_in_time(self):
+        s = self.started({"g": ini("/bin/sleep 1000", Group={"Type": "service"}, Worker={"TimeoutStopSec": "50ms"},
+                                   Sandbox={"PrivatePIDs": "yes"})})
+        pid = os.pidfd_open(s.worker("g/0")["pid"])
+        self.addCleanup(os.close, pid)
+        s.ctl("stop", "g")
+        self.assertTrue(ended(pid, LIMIT))
+
+    def test_I3_a_forbidden_call_ends_the_first_process(self):
+        s = self.started({"g": ini("/bin/mkdir /no/such/directory", Group={"Type": "service"}, Restart={"Restart": "no"},
+                                   Sandbox={"PrivatePIDs": "yes", "SystemCallFilter": "~mkdir mkdirat"},
+                                   Resources={"LimitCORE": 0})})
+        s.wait_event("worker.died", "g")
+        [death] = s.deaths("g")
+        self.assertEqual((death["cause"], death["signal"]), ("system_call", "SIGKILL"))
+        self.assertRegex(death["detail"], ForbiddenCalls.MKDIR)
+
+    def test_without_the_privilege_the_worker_does_not_start_and_the_log_names_the_namespace(self):
+        for key, step in ("PrivatePIDs", "PID namespace"), ("PrivateIPC", "IPC namespace"), ("ProtectProc", "mount namespace"):
+            with self.subTest(key=key):
+                s = self.supervisor({"g": ini(ACTOR, Restart={"Restart": "no"},
+                                              Sandbox={key: "invisible" if key == "ProtectProc" else "yes"})},
+                                    wrapper=("setpriv", "--bounding-set", "-sys_admin"))
+                s.start()
+                s.until(lambda: f"g/0 could not be started: {step}: Operation not permitted" in s.log())
 
 
 class Workers(TestCase):

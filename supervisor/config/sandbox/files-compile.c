@@ -72,6 +72,16 @@ static void protect_home(struct sandbox_files *files, enum config_protect_home p
         add_each(files, kinds[protect], HOMES, ELEMENTS(HOMES));
 }
 
+static void protect_processes(struct sandbox_files *files, const struct config_group *group)
+{
+    files->hidepid = (enum sandbox_hidepid)group->protect_proc;
+    files->only_processes = group->proc_subset == CONFIG_PROC_SUBSET_PID;
+    if (group->private_pids || files->only_processes || files->hidepid != SANDBOX_HIDEPID_DEFAULT)
+        add(files, SANDBOX_PROC, "/proc");
+    if (group->private_ipc)
+        add(files, SANDBOX_MQUEUE, "-/dev/mqueue");
+}
+
 static void list_paths(const struct config_group *group, struct sandbox_files *files)
 {
     protect_system(files, group->protect_system);
@@ -81,6 +91,7 @@ static void list_paths(const struct config_group *group, struct sandbox_files *f
     add_list(files, SANDBOX_INACCESSIBLE, &group->inaccessible_paths);
     if (group->private_tmp)
         add_each(files, SANDBOX_PRIVATE_TMP, TMP, ELEMENTS(TMP));
+    protect_processes(files, group);
 }
 
 static int compare(const void *a, const void *b)

@@ -38,6 +38,8 @@ static const struct sandbox SANDBOX = {
 };
 
 static const struct sandbox_files FILES = {
+    .hidepid = SANDBOX_HIDEPID_INVISIBLE,
+    .only_processes = true,
     .n_paths = 2,
     .paths = {{SANDBOX_READ_ONLY, false, "/"}, {SANDBOX_READ_WRITE, true, "/srv/data"}},
 };
@@ -62,6 +64,7 @@ static const struct spawn_options OPTIONS = {
     .sandbox = &SANDBOX,
     .files = &FILES,
     .network = &NETWORK,
+    .private_pids = true,
     .set_nice = true,
     .nice = -5,
     .set_oom_score_adjust = true,
@@ -108,6 +111,9 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert_uint_eq(options->sandbox->n_filters, 2);
     ck_assert_uint_eq(options->sandbox->filters[1].size, 16);
     ck_assert_mem_eq(options->sandbox->filters[1].code, "abcdefghABCDEFGH", 16);
+    ck_assert(options->private_pids && !options->private_ipc);
+    ck_assert_int_eq(options->files->hidepid, SANDBOX_HIDEPID_INVISIBLE);
+    ck_assert(options->files->only_processes);
     ck_assert_uint_eq(options->files->n_paths, 2);
     for (size_t i = 0; i < 2; i++) {
         const struct sandbox_path *path = &options->files->paths[i];

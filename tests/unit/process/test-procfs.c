@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>
@@ -106,6 +107,27 @@ START_TEST(a_signal_for_a_traced_process_may_not_end_it)
 }
 END_TEST
 
+START_TEST(a_signal_without_a_handler_does_not_end_the_first_process_of_a_namespace)
+{
+    struct procfs_signals signals;
+    int status;
+    pid_t pid;
+
+    if (unshare(CLONE_NEWPID) < 0)
+        return; /* not permitted */
+    pid = fork();
+    if (pid == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    ck_assert_int_eq(procfs_signals(pid, SIGSYS, &signals), 0);
+    ck_assert_int_eq(signals.process, pid);
+    ck_assert(!signals.ends);
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+}
+END_TEST
+
 START_TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
 {
     static const char own[] = "/system.slice/trouped.service/supervisor";
@@ -132,6 +154,7 @@ int main(void)
     tcase_add_test(tests, what_a_signal_does_is_told_by_any_thread_of_the_process);
     tcase_add_test(tests, a_signal_for_a_process_with_several_threads_may_not_end_it);
     tcase_add_test(tests, a_signal_for_a_traced_process_may_not_end_it);
+    tcase_add_test(tests, a_signal_without_a_handler_does_not_end_the_first_process_of_a_namespace);
     tcase_add_test(tests, only_a_cgroup_and_what_is_below_it_is_within_it);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
