@@ -294,9 +294,18 @@ static bool finished(const struct map *map)
     return map->broken || (window_empty(&map->window) && (map->end || map->stop));
 }
 
+/* What has ended is written before a lost connection is waited for, which may be over for good. */
+static bool write_until_finished(struct map *map)
+{
+    if (map->stop)
+        map->n_given_up += window_give_up(&map->window);
+    write_lines(map);
+    return finished(map);
+}
+
 static void run(struct map *map)
 {
-    while (!finished(map)) {
+    while (!write_until_finished(map)) {
         usec_t wait;
 
         if (interrupt_seen() && map->status != EXIT_INTERRUPTED) {
@@ -308,10 +317,7 @@ static void run(struct map *map)
         await_doubtful(map);
         read_lines(map);
         submit_lines(map);
-        if (map->stop)
-            map->n_given_up += window_give_up(&map->window);
         take_results(map, 0);
-        write_lines(map);
         show_progress(map);
         wait = patience(map);
         if (window_empty(&map->window) || map->cut || wait == 0 || window_front(&map->window))
