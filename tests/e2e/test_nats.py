@@ -10,6 +10,7 @@ import time
 import unittest
 
 import nats
+import nkeys
 from test_access import user
 from test_life import QUICK
 from troupe import ACTOR, LIMIT, Bell, TestCase, ended, ini
@@ -395,6 +396,31 @@ class Life(Case):
             first.bridge.end(signal.SIGKILL)
             second.bridge.end()
 
+    def test_keys_are_pinned_to_machines_by_consumers_with_filters(self):
+        s = self.bridged(configuration="Consumer=a\nFilter=jobs.actor.a.>\n")
+        other = self.bridged(server=s.nats, configuration="Consumer=b\nFilter=jobs.actor.b.>\n")
+        for n in range(10):
+            for key in "a", "b":
+                s.client.store(f"jobs.actor.{key}.{n}", "pid")
+        pids = {s.worker("actor/0")["pid"]: [], other.worker("actor/0")["pid"]: []}
+        for _ in range(20):
+            number, _, pid = self.result(s)
+            pids[int(pid)].append(number)
+        self.assertEqual([sorted(numbers) for numbers in pids.values()], [list(range(1, 21, 2)), list(range(2, 21, 2))])
+        for configuration, problem in (
+                ("", "consumer actor: .*filtered consumer not unique"),
+                ("Consumer=c\nFilter=jobs.other.>\n", "Filter=jobs.other.>: no valid value; allowed: jobs.actor.KEY, where"),
+                ("Filter=jobs.actor.>.a\n", "Filter=jobs.actor.>.a: no valid"),
+                ("Filter=jobs.actor.a..b\n", "Filter=jobs.actor.a..b: no valid"),
+                ("Filter=jobs.actor.a*\n", "Filter=jobs.actor.a[*]: no valid"),
+                ("Consumer=a.b\n", "Consumer=a.b: no valid value; allowed: A-Z a-z")):
+            with open(s.bridge.config, "w", encoding="utf-8") as file:
+                file.write(f"[Nats]\nURL={s.nats.url}\n{configuration}")
+            done = subprocess.run([nats.TROUPE_NATS, "--config", s.bridge.config, "setup", "actor"], capture_output=True,
+                                  text=True, timeout=LIMIT)
+            self.assertRegex(done.stderr, problem)
+            self.assertEqual(done.returncode, 1)
+
     def test_N5_a_drained_group_gives_its_messages_to_another_machine(self):
         first = self.bridged()
         first.call("Drain", target="actor")
@@ -516,6 +542,45 @@ class Engine(Case):
         bridge = nats.Bridge(self, s, server, "actor",
                              f"CAFile={certificate}\nCertificateFile={certificate}\nKeyFile={key}\n").setup().start()
         bridge.wait_told("Takes messages")
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is missing")
+    def test_N8_it_proves_who_it_is_by_an_nkey(self):
+        user = nkeys.Key(self, nkeys.USER)
+        s, server = self.started({"actor": actor()}), nats.Server(self)
+        server.configuration = f'authorization {{ users: [ {{ nkey: "{user.public}" }} ] }}\n'
+        server.start()
+        bridge = nats.Bridge(self, s, server, "actor", f"NKey={user.public}\nNKeyFile={user.seed_file()}\n")
+        bridge.setup().start().wait_told("Takes messages")
+        bridge.end()
+        self.assertNotIn("can read a secret", bridge.log())
+        os.chmod(user.seed_file(), 0o644)
+        bridge.start().wait_told("Takes messages")
+        self.assertIn(f"{user.seed_file()}: everybody can read a secret; chmod o= {user.seed_file()}", bridge.log())
+        stranger = nkeys.Key(self, nkeys.USER)
+        with open(bridge.config, "w", encoding="utf-8") as file:
+            file.write(f"[Nats]\nURL={server.url}\nNKey={stranger.public}\nNKeyFile={stranger.seed_file()}\n")
+        bridge.end()
+        self.assertEqual(bridge.start().process.wait(LIMIT), 1)
+        self.assertIn("NATS refuses the connection", bridge.log())
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is missing")
+    def test_N8_it_works_in_an_account_with_a_file_of_credentials(self):
+        tree = nkeys.Tree(self)
+        server = nats.Server(self, tree.server_configuration()).start()
+        s = self.started({"actor": actor()})
+        bridge = nats.Bridge(self, s, server, "actor", f"Credentials={tree.credentials('jobs')}\n")
+        bridge.setup().start().wait_told("Takes messages")
+
+        def run(*arguments):
+            return subprocess.run([nats.TROUPE_NATS, "--config", bridge.config, *arguments], capture_output=True, text=True,
+                                  input="echo hello", timeout=LIMIT)
+        created = run("create", "actor")
+        self.assertEqual((created.returncode, json.loads(created.stdout)["id"]), (0, "JOBS:1"), created.stderr)
+        self.assertIn("succeeded", run("wait", "JOBS:1").stdout)
+        # Another account has streams of its own.
+        with open(bridge.config, "w", encoding="utf-8") as file:
+            file.write(f"[Nats]\nURL={server.url}\nCredentials={tree.credentials('other')}\n")
+        self.assertNotEqual(run("create", "actor").returncode, 0)
 
     def test_N8_tls_in_a_URL_demands_TLS(self):
         server = nats.Server(self).start()

@@ -96,7 +96,7 @@ static void ask_for_consumer(struct bridge *bridge, usec_t now)
 
     bridge->ask_at = now + CONSUMER_RETRY;
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
-                   bridge->config->group);
+                   config_consumer(bridge->config));
     (void)engine_request(&bridge->engine, subject, CONSUMER_TOKEN, "");
 }
 
@@ -130,7 +130,7 @@ static void on_closed(struct bridge *bridge)
 static void fail_consumer(struct bridge *bridge, const char *problem)
 {
     log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
-                bridge->config->group, bridge->config->stream, problem);
+                config_consumer(bridge->config), bridge->config->stream, problem);
     bridge_tell(bridge);
 }
 

@@ -5,10 +5,12 @@
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
 #include "shared/protocol/job-id.h"
+#include "worker/nats/message.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* "STREAM:SEQUENCE:TRY" must fit into the id of a job, TROUPE_ID_MAX. */
 #define STREAM_MAX 32u
@@ -64,11 +66,28 @@ static const struct key keys[] = {
      .offset = offsetof(struct config, key_file),
      .kind = KIND_FILE,
      .allowed = FILE_ALLOWED},
+    {.name = "NKey",
+     .offset = offsetof(struct config, nkey),
+     .kind = KIND_TEXT,
+     .allowed = "a public key of a user, which begins with U"},
+    {.name = "NKeyFile",
+     .variable = "NATS_NKEY",
+     .offset = offsetof(struct config, nkey_file),
+     .kind = KIND_FILE,
+     .allowed = FILE_ALLOWED},
     {.name = "Stream",
      .offset = offsetof(struct config, stream),
      .kind = KIND_TEXT,
      .fallback = "JOBS",
      .allowed = "1 to 32 characters of A-Z a-z 0-9 _ -, not beginning with -"},
+    {.name = "Consumer",
+     .offset = offsetof(struct config, consumer),
+     .kind = KIND_TEXT,
+     .allowed = "a name of A-Z a-z 0-9 _ -, not beginning with -"},
+    {.name = "Filter",
+     .offset = offsetof(struct config, filter),
+     .kind = KIND_TEXT,
+     .allowed = "a subject"},
     {.name = "InFlight",
      .offset = offsetof(struct config, in_flight),
      .kind = KIND_NUMBER,
@@ -153,7 +172,7 @@ static int report_value(const char *where, const struct key *key, int r)
 
 static int unknown_key(const char *where, const char *name)
 {
-    char names[256] = "";
+    char names[512] = "";
     size_t used = 0;
 
     for (size_t i = 0; i < ELEMENTS(keys); i++)
@@ -299,8 +318,71 @@ static int check_urls(const struct config *config)
     return -EINVAL;
 }
 
+/* Whether it is "jobs.GROUP.", and parts that may be "*", and the last ">". */
+static bool is_filter(const char *filter, const char *group)
+{
+    char prefix[160];
+    const int length = snprintf(prefix, sizeof(prefix), MESSAGE_SUBJECT "%s.", group);
+    const char *end = filter + strlen(filter), *part;
+
+    if (strncmp(filter, prefix, (size_t)length) != 0)
+        return false;
+    for (part = filter + length; part <= end; part += strcspn(part, ".") + 1) {
+        const size_t size = strcspn(part, ".");
+
+        if (size == 0 || (size > 1 && strcspn(part, "*>") < size) ||
+            (*part == '>' && part[size] != '\0'))
+            return false;
+    }
+    return strpbrk(filter, " \t") == NULL;
+}
+
+static int check_consumer(const struct config *config)
+{
+    if (config->consumer && !is_token(config->consumer, PROTOCOL_NAME_MAX)) {
+        log_error("Consumer=%s: no valid value; allowed: A-Z a-z 0-9 _ -, not beginning with -",
+                  config->consumer);
+        return -EINVAL;
+    }
+    if (config->filter && config->group && !is_filter(config->filter, config->group)) {
+        log_error("Filter=%s: no valid value; allowed: " MESSAGE_SUBJECT "%s.KEY, where parts of "
+                  "KEY may be * and the last part >",
+                  config->filter, config->group);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int check_identity(const struct config *config)
+{
+    if (!config->certificate_file != !config->key_file) {
+        log_error("CertificateFile= and KeyFile= need each other");
+        return -EINVAL;
+    }
+    if (!config->nkey != !config->nkey_file) {
+        log_error("NKey= and NKeyFile= need each other");
+        return -EINVAL;
+    }
+    if (config->nkey && config->credentials) {
+        log_error("Credentials= and NKeyFile= exclude each other");
+        return -EINVAL;
+    }
+    return 0;
+}
+
+/* Of a secret that everybody on this machine can read. */
+static void warn_if_open(const char *path, const char *what)
+{
+    struct stat status;
+
+    if (path && stat(path, &status) == 0 && (status.st_mode & S_IROTH) != 0)
+        log_warning("%s: everybody can read %s; chmod o= %s", path, what, path);
+}
+
 static int check(const struct config *config)
 {
+    int r;
+
     if (!is_token(config->stream, STREAM_MAX)) {
         log_error("Stream=%s: no valid value; allowed: 1 to 32 characters of A-Z a-z 0-9 _ -, not "
                   "beginning with -",
@@ -313,11 +395,10 @@ static int check(const struct config *config)
                   config->group);
         return -EINVAL;
     }
-    if (!config->certificate_file != !config->key_file) {
-        log_error("CertificateFile= and KeyFile= need each other");
-        return -EINVAL;
-    }
-    return check_urls(config);
+    r = check_consumer(config);
+    if (r == 0)
+        r = check_identity(config);
+    return r == 0 ? check_urls(config) : r;
 }
 
 int config_load(struct config *config, const char *path, const char *group)
@@ -330,9 +411,14 @@ int config_load(struct config *config, const char *path, const char *group)
     if (r < 0)
         return r;
     r = load_file(config, path);
+    if (strchr(config->url, '@'))
+        warn_if_open(path ? path : CONFIG_FILE, "a password");
     later = load_environment(config);
     if (r == 0)
         r = later;
+    warn_if_open(config->credentials, "a secret");
+    warn_if_open(config->nkey_file, "a secret");
+    warn_if_open(config->key_file, "a secret");
     return r < 0 ? r : check(config);
 }
 

@@ -15,7 +15,10 @@ struct config {
     char *url;         /* of one server or more, with commas; may hold a password: never log it */
     char *credentials; /* these four are files; NULL = none */
     char *ca_file, *certificate_file, *key_file;
+    char *nkey, *nkey_file; /* the public key, and the file of its seed */
     char *stream;
+    char *consumer;    /* NULL = named like the group */
+    char *filter;      /* the subjects of its messages, for `setup`; NULL = all of the group */
     const char *group; /* borrowed */
     uint64_t in_flight;
     uint64_t replicas; /* for `setup`, as is the next */
@@ -34,6 +37,12 @@ struct config {
  */
 int config_load(struct config *config, const char *path, const char *group);
 void config_deinit(struct config *config);
+
+/* The consumer from which the group takes its messages. */
+static inline const char *config_consumer(const struct config *config)
+{
+    return config->consumer ? config->consumer : config->group;
+}
 
 /* Splits a copy of `url` in place. Returns how many there are, of which the first CONFIG_URLS_MAX
  * are stored. */

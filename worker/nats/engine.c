@@ -120,6 +120,8 @@ static natsStatus set_identity(natsOptions *options, const struct config *config
 
     if (config->credentials)
         s = natsOptions_SetUserCredentialsFromFiles(options, config->credentials, NULL);
+    if (s == NATS_OK && config->nkey)
+        s = natsOptions_SetNKeyFromSeed(options, config->nkey, config->nkey_file);
     if (s == NATS_OK && config->ca_file)
         s = natsOptions_LoadCATrustedCertificates(options, config->ca_file);
     if (s == NATS_OK && config->certificate_file)

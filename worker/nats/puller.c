@@ -42,7 +42,7 @@ static int puller_send(struct puller *puller, uint64_t room)
     char subject[256], token[64], text[96];
 
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.MSG.NEXT.%s.%s",
-                   puller->config->stream, puller->config->group);
+                   puller->config->stream, config_consumer(puller->config));
     (void)snprintf(token, sizeof(token), "%s%" PRIu64, engine_messages(puller->engine),
                    ++puller->number);
     (void)snprintf(text, sizeof(text), "{\"batch\":%" PRIu64 ",\"expires\":%" PRIu64 "}", room,
@@ -97,7 +97,7 @@ void puller_note_status(struct puller *puller, const char *token, natsMsg *messa
     if (strcmp(status, STATUS_NO_MESSAGES) == 0 || strcmp(status, STATUS_EXPIRED) == 0)
         return;
     if (puller->n_problems == 0)
-        log_warning("consumer %s of stream %s: %s %s", puller->config->group,
+        log_warning("consumer %s of stream %s: %s %s", config_consumer(puller->config),
                     puller->config->stream, status, description);
     puller_back_off(puller, now);
 }

@@ -56,25 +56,26 @@ static int add_stream(jsCtx *js, const struct config *config, const char *name,
 static int add_consumer(jsCtx *js, const struct config *config)
 {
     jsConsumerConfig consumer;
+    const char *name = config_consumer(config);
     jsConsumerInfo *info = NULL;
     char filter[160];
     natsStatus s;
 
-    if (js_GetConsumerInfo(&info, js, config->stream, config->group, NULL, NULL) == NATS_OK) {
+    if (js_GetConsumerInfo(&info, js, config->stream, name, NULL, NULL) == NATS_OK) {
         jsConsumerInfo_Destroy(info);
-        log_info("consumer %s exists, and is left as it is", config->group);
+        log_info("consumer %s exists, and is left as it is", name);
         return 0;
     }
     (void)snprintf(filter, sizeof(filter), MESSAGE_SUBJECT "%s.>", config->group);
     (void)jsConsumerConfig_Init(&consumer);
-    consumer.Durable = config->group;
-    consumer.FilterSubject = filter;
+    consumer.Durable = name;
+    consumer.FilterSubject = config->filter ? config->filter : filter;
     consumer.AckPolicy = js_AckExplicit;
     consumer.AckWait = (int64_t)config->ack_wait * NSEC_PER_USEC;
     consumer.MaxDeliver = -1;
     consumer.MaxAckPending = ACK_PENDING_MAX;
     s = js_AddConsumer(NULL, js, config->stream, &consumer, NULL, NULL);
-    return report("consumer", config->group, s);
+    return report("consumer", name, s);
 }
 
 static int make_all(jsCtx *js, const struct config *config)
