@@ -76,6 +76,8 @@ static int open_loop(struct supervisor *supervisor)
     }
     if (reason)
         log_notice("the event loop uses epoll, which costs more per job: %s", reason);
+    else if (loop_kind(supervisor->parts.loop) == LOOP_EPOLL)
+        log_info("the event loop uses epoll, as asked for");
     loop_set_spin(supervisor->parts.loop, supervisor->parts.control.config->spin);
     return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/metrics/metrics.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/metrics/family.h"
+#include "supervisor/metrics/growing-text.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -17,11 +19,15 @@ static const char *const CONTENT_TYPES[] = {
     [METRICS_OPENMETRICS] = OPENMETRICS "; version=1.0.0; charset=utf-8",
 };
 
+/* Room for the upper bounds of buckets. */
+#define BOUNDS_MAX 64
+
 /* What is being written. */
 struct text {
-    FILE *file;
+    struct growing_text lines;
     enum metrics_format format;
-    const json_t *bounds; /* of the histograms' buckets */
+    size_t n_bounds; /* of the histograms' buckets */
+    char bounds[BOUNDS_MAX][32];
     const struct family *family;
     bool begun;           /* the lines about the family have been written */
     const json_t *object; /* that has the sample, and its labels */
@@ -78,6 +84,15 @@ static const char *sample_suffix(const struct text *text)
     return text->family->type == FAMILY_COUNTER ? "_total" : "";
 }
 
+static void write_about(struct text *text, const char *what, const char *suffix, const char *value,
+                        const char *end)
+{
+    const char *const pieces[] = {"# ", what, " ", text->family->name, suffix, " ", value, end};
+
+    for (size_t i = 0; i < ELEMENTS(pieces); i++)
+        growing_text_add_string(&text->lines, pieces[i]);
+}
+
 static void begin_family(struct text *text)
 {
     const struct family *family = text->family;
@@ -87,34 +102,38 @@ static void begin_family(struct text *text)
     if (text->begun)
         return;
     text->begun = true;
-    fprintf(text->file, "# HELP %s%s %s.\n", family->name, suffix, family->help);
-    fprintf(text->file, "# TYPE %s%s %s\n", family->name, suffix, TYPES[family->type]);
+    write_about(text, "HELP", suffix, family->help, ".\n");
+    write_about(text, "TYPE", suffix, TYPES[family->type], "\n");
     if (unit)
-        fprintf(text->file, "# UNIT %s %s\n", family->name, unit);
+        write_about(text, "UNIT", suffix, unit, "\n");
 }
 
 /* ---- samples ---- */
 
-static void write_escaped(FILE *file, const char *value)
+static void write_escaped(struct growing_text *lines, const char *value)
 {
-    for (; *value != '\0'; value++) {
-        if (*value == '\\' || *value == '"')
-            fputc('\\', file);
-        if (*value == '\n')
-            fputs("\\n", file);
-        else
-            fputc(*value, file);
+    size_t plain;
+
+    while (value[plain = strcspn(value, "\\\"\n")] != '\0') {
+        growing_text_add(lines, value, plain);
+        growing_text_add_char(lines, '\\');
+        growing_text_add_char(lines, value[plain] == '\n' ? 'n' : value[plain]);
+        value += plain + 1;
     }
+    growing_text_add(lines, value, plain);
 }
 
 /* Writes a label if it has a value. `*separator` is what comes before it. */
-static void write_label(FILE *file, const char *name, const char *value, char *separator)
+static void write_label(struct growing_text *lines, const char *name, const char *value,
+                        char *separator)
 {
     if (!value)
         return;
-    fprintf(file, "%c%s=\"", *separator, name);
-    write_escaped(file, value);
-    fputc('"', file);
+    growing_text_add_char(lines, *separator);
+    growing_text_add_string(lines, name);
+    growing_text_add(lines, "=\"", 2);
+    write_escaped(lines, value);
+    growing_text_add_char(lines, '"');
     *separator = ',';
 }
 
@@ -126,18 +145,20 @@ static const char *member_text(const json_t *object, const char *name)
 /* Writes the sample's name and labels. */
 static void begin_sample(struct text *text, const char *suffix, struct label label)
 {
+    struct growing_text *lines = &text->lines;
     char separator = '{';
 
     begin_family(text);
-    fprintf(text->file, "%s%s", text->family->name, suffix);
+    growing_text_add_string(lines, text->family->name);
+    growing_text_add_string(lines, suffix);
     if (text->family->scope == FAMILY_GROUP)
-        write_label(text->file, "group", member_text(text->object, "name"), &separator);
+        write_label(lines, "group", member_text(text->object, "name"), &separator);
     if (text->family->scope == FAMILY_CELL) {
-        write_label(text->file, "group", member_text(text->object, "group"), &separator);
-        write_label(text->file, "cell", member_text(text->object, "key"), &separator);
+        write_label(lines, "group", member_text(text->object, "group"), &separator);
+        write_label(lines, "cell", member_text(text->object, "key"), &separator);
     }
-    write_label(text->file, label.name, label.value, &separator);
-    fputs(separator == ',' ? "} " : " ", text->file);
+    write_label(lines, label.name, label.value, &separator);
+    growing_text_add_string(lines, separator == ',' ? "} " : " ");
 }
 
 /* Formats microseconds as seconds, without zeros at the end; `whole` is what follows if no
@@ -162,10 +183,18 @@ static void write_value(struct text *text, int64_t value)
 {
     char buffer[32];
 
-    if (text->family->unit == FAMILY_SECONDS)
-        fprintf(text->file, "%s\n", format_seconds(buffer, value, ""));
+    if (text->family->unit == FAMILY_SECONDS && value != 0)
+        growing_text_add_string(&text->lines, format_seconds(buffer, value, ""));
     else
-        fprintf(text->file, "%" PRId64 "\n", value);
+        growing_text_add_number(&text->lines, value);
+    growing_text_add_char(&text->lines, '\n');
+}
+
+static void write_count(struct text *text, const char *suffix, struct label label, int64_t count)
+{
+    begin_sample(text, suffix, label);
+    growing_text_add_number(&text->lines, count);
+    growing_text_add_char(&text->lines, '\n');
 }
 
 /* Writes an integer or a boolean, and nothing for anything else. */
@@ -177,32 +206,32 @@ static void write_number(struct text *text, const json_t *value, struct label la
     write_value(text, json_is_integer(value) ? json_integer_value(value) : json_is_true(value));
 }
 
-static void write_bucket(struct text *text, const char *le, int64_t count)
+static int64_t count_all(const json_t *buckets)
 {
-    begin_sample(text, "_bucket", (struct label){"le", le});
-    fprintf(text->file, "%" PRId64 "\n", count);
+    int64_t count = 0;
+
+    for (size_t i = 0; i < json_array_size(buckets); i++)
+        count += json_integer_value(json_array_get(buckets, i));
+    return count;
 }
 
-/* The reply counts each bucket for itself, and leaves out zeros at the end. */
+/* The reply counts each bucket for itself, and leaves out zeros at the end. A histogram that has
+ * counted nothing is the bucket of all alone: most of the text of many idle groups would be its
+ * others, and sums over groups are the same without them. */
 static void write_histogram(struct text *text, const json_t *histogram)
 {
     const json_t *buckets = json_object_get(histogram, "buckets");
-    const size_t n = json_array_size(text->bounds);
+    const int64_t all = count_all(buckets);
     int64_t count = 0;
-    char le[32];
 
-    if (!json_is_array(buckets) || n == 0)
+    if (!json_is_array(buckets) || text->n_bounds == 0)
         return;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < text->n_bounds && all > 0; i++) {
         count += json_integer_value(json_array_get(buckets, i));
-        write_bucket(text,
-                     format_seconds(le, json_integer_value(json_array_get(text->bounds, i)), ".0"),
-                     count);
+        write_count(text, "_bucket", (struct label){"le", text->bounds[i]}, count);
     }
-    count += json_integer_value(json_array_get(buckets, n));
-    write_bucket(text, "+Inf", count);
-    begin_sample(text, "_count", (struct label){0});
-    fprintf(text->file, "%" PRId64 "\n", count);
+    write_count(text, "_bucket", (struct label){"le", "+Inf"}, all);
+    write_count(text, "_count", (struct label){0}, all);
     begin_sample(text, "_sum", (struct label){0});
     write_value(text, json_integer_value(json_object_get(histogram, "sum_usec")));
 }
@@ -229,7 +258,7 @@ static void write_samples(struct text *text, const json_t *object)
     } else if (json_is_string(value)) {
         begin_sample(text, sample_suffix(text),
                      (struct label){family->label, json_string_value(value)});
-        fputs("1\n", text->file);
+        growing_text_add(&text->lines, "1\n", 2);
     } else {
         write_each(text, value);
     }
@@ -254,30 +283,26 @@ static void write_family(struct text *text, const struct family *family, const j
         write_samples(text, json_array_get(scope, i));
 }
 
+/* Returns how many bounds there are. */
+static size_t take_bounds(struct text *text, const json_t *bounds)
+{
+    size_t n = json_array_size(bounds);
+
+    if (n > BOUNDS_MAX)
+        return 0;
+    for (size_t i = 0; i < n; i++)
+        (void)format_seconds(text->bounds[i], json_integer_value(json_array_get(bounds, i)), ".0");
+    return n;
+}
+
 char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size)
 {
-    char *result = NULL;
-    size_t size = 0;
-    struct text text = {
-        .file = open_memstream(&result, &size),
-        .format = format,
-        .bounds = json_object_get(reply, "bounds_usec"),
-    };
-    bool failed;
+    struct text text = {.format = format};
 
-    if (!text.file)
-        return NULL;
+    text.n_bounds = take_bounds(&text, json_object_get(reply, "bounds_usec"));
     for (size_t i = 0; i < N_FAMILIES; i++)
         write_family(&text, &FAMILIES[i], reply);
     /* Only a comment in the older format, which this tells from a part of it. */
-    fputs("# EOF\n", text.file);
-    failed = ferror(text.file) != 0;
-    failed = fclose(text.file) != 0 || failed;
-    if (failed) {
-        free(result);
-        return NULL;
-    }
-    if (ret_size)
-        *ret_size = size;
-    return result;
+    growing_text_add_string(&text.lines, "# EOF\n");
+    return growing_text_take(&text.lines, ret_size);
 }

@@ -34,6 +34,7 @@ class Filter(TestCase):
             with self.subTest(filter=kind):
                 s = self.started({"actor": actor(2), "daemon": service("/bin/sleep infinity")}, wrapper=[helper("forbid"), kind])
                 self.assertEqual(s.call("GetInfo")["loop"], "epoll")
+                self.assertIn("running, waits with epoll, up", s.ctl("status").stdout.splitlines()[0])
                 self.assertEqual(s.do("actor", "echo hello")["result"], text("hello"))
                 self.assertEqual(s.do("actor", "before 2 crash kill\nattempt")["result"], text("2"))
                 daemon = s.worker("daemon/0")["pid"]

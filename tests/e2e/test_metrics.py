@@ -10,7 +10,7 @@ import unittest
 
 from test_cells import keyed
 from test_life import actor, service
-from troupe import ACTOR, TOP, Bell, TestCase, Varlink, ini, limit
+from troupe import ACTOR, SANITIZED, TOP, Bell, TestCase, Varlink, ini, limit
 
 SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 SAMPLE = re.compile(r'(\w+)(?:\{(.*)\})? (-?[0-9.]+)')
@@ -255,6 +255,42 @@ class Metrics(Chaos):
         self.assertEqual(len(s.call("GetMetrics")["groups"]), 100)
         m = self.metrics(s)
         self.assertEqual(sum(value for key, value in m.items() if key[0] == "troupe_group_state"), 100)
+
+    @unittest.skipIf(SANITIZED, "a sanitizer takes the time")
+    @limit(300)
+    def test_M2_numbers_of_1000_groups_take_10_ms_of_the_supervisor(self):
+        s = self.started({f"g{i:03}": ini("/nonexistent") for i in range(1000)})
+
+        def cpu():
+            with open(f"/proc/{s.supervisor_pid}/task/{s.supervisor_pid}/schedstat", encoding="ascii") as file:
+                return int(file.read().split()[0])
+        spent = []
+        with Varlink(s.socket_path) as connection:
+            for _ in range(20):
+                before = cpu()
+                self.assertEqual(sum(len(part["groups"]) for part in connection.more("GetMetrics")), 1000)
+                spent.append(cpu() - before)
+        print(f"ms of CPU time: {[round(ns / 1e6, 1) for ns in sorted(spent)]}")
+        self.assertLess(min(spent), 10e6)
+
+    @limit(300)
+    def test_M2_others_are_served_while_very_many_cells_are_looked_at(self):
+        count = 10000
+        s = self.started({"mail": keyed(Pool={"CellsMax": count}), "z": actor()})
+        s.call("Pause", target="mail")
+        with Varlink(s.socket_path) as connection:
+            for i in range(count):
+                connection.send("Create", {"group": "mail", "options": {"key": f"k{i}"}}, oneway=True)
+            connection.call("GetInfo")
+        with Varlink(s.socket_path) as scraper, Varlink(s.socket_path) as other:
+            for connection in scraper, other:
+                connection.call("GetInfo")
+            with s.stopped():
+                scraper.send("GetMetrics")
+                other.send("Pause", {"target": "z"})
+            mail, z = scraper.reply()[0]["groups"]
+        self.assertEqual((mail["queued"], mail["cells"]), (count, count))
+        self.assertEqual(z["state"], "paused", "the other call came while cells were looked at")
 
     def test_M1_a_file_is_replaced_as_a_whole(self):
         s = self.started({"a": actor()})

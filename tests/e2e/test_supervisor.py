@@ -184,6 +184,7 @@ class Forbidden(TestCase):
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_without_io_uring_and_aio_workers_and_clients_are_woken_through_pipes(self):
         s = self.started({"actor": actor(2)}, wrapper=[helper("forbid"), "io_setup", "ENOSYS"], options=["--loop", "epoll"])
+        self.assertIn("info: the event loop uses epoll, as asked for\n", s.log())
         self.assertEqual(s.do("actor", "before 2 crash kill\nattempt")["result"], text("2"))
         self.assertEqual(sorted(s.ctl("map", "actor", input="".join(f"echo {i}\n" for i in range(100))).stdout.split(), key=int),
                          [str(i) for i in range(100)])

@@ -55,8 +55,9 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
 
     terminal_print(&invocation->out,
                    "%s " BOLD "trouped" PLAIN
-                   " %s: %s, up %s, pid %lld, %s group%s, %s worker%s, %s job%s, %s client%s",
+                   " %s: %s%s, up %s, pid %lld, %s group%s, %s worker%s, %s job%s, %s client%s",
                    DOT(state), SAFE(field_text(info, "version")), STATE(state),
+                   field_is(info, "loop", "epoll") ? ", waits with epoll" : "",
                    SPAN(usec_sub(now, field_usec(info, "started_at"))),
                    (long long)field_int(info, "pid"), COUNT(groups), plural(groups), COUNT(workers),
                    plural(workers), COUNT(jobs), plural(jobs), COUNT(clients), plural(clients));

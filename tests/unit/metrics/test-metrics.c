@@ -54,7 +54,7 @@ START_TEST(the_older_format_names_a_counters_family_as_its_samples)
                      "# TYPE troupe_jobs_accepted_total counter\n"
                      "troupe_jobs_accepted_total{group=\"a\"} 3\n"
                      "troupe_jobs_accepted_total{group=\"b\"} 4\n"
-                     "# HELP troupe_queue_jobs Jobs that wait for a worker.\n"
+                     "# HELP troupe_queue_jobs Jobs that wait for a worker, of all cells.\n"
                      "# TYPE troupe_queue_jobs gauge\n"
                      "troupe_queue_jobs{group=\"a\"} 2\n"
                      "troupe_queue_jobs{group=\"b\"} 0\n"
@@ -110,6 +110,22 @@ START_TEST(buckets_of_a_histogram_are_cumulative)
                                        "troupe_job_run_seconds_bucket{group=\"a\",le=\"+Inf\"} 1\n"
                                        "troupe_job_run_seconds_count{group=\"a\"} 1\n"
                                        "troupe_job_run_seconds_sum{group=\"a\"} 0.000007\n"));
+}
+END_TEST
+
+START_TEST(a_histogram_that_has_counted_nothing_is_its_last_bucket_alone)
+{
+    write_as(METRICS_PROMETHEUS,
+             "{'bounds_usec': [16, 32], 'groups': [{'name': 'a', 'wait': {'buckets': [],"
+             " 'sum_usec': 0}}, {'name': 'b', 'wait': {'buckets': [0, 1], 'sum_usec': 20}}]}");
+    ck_assert_ptr_nonnull(strstr(text,
+                                 "\n# TYPE troupe_job_wait_seconds histogram\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"a\",le=\"+Inf\"} 0\n"
+                                 "troupe_job_wait_seconds_count{group=\"a\"} 0\n"
+                                 "troupe_job_wait_seconds_sum{group=\"a\"} 0\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"b\",le=\"0.000016\"} 0\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"b\",le=\"0.000032\"} 1\n"
+                                 "troupe_job_wait_seconds_bucket{group=\"b\",le=\"+Inf\"} 1\n"));
 }
 END_TEST
 
@@ -185,6 +201,7 @@ int main(void)
         openmetrics_names_a_counters_family_without_total_and_says_units,
         members_of_an_object_are_samples_with_a_label,
         buckets_of_a_histogram_are_cumulative,
+        a_histogram_that_has_counted_nothing_is_its_last_bucket_alone,
         values_of_labels_are_escaped,
         what_is_missing_or_of_another_type_is_left_out,
         times_are_written_exactly,
