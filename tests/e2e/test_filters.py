@@ -5,7 +5,7 @@ import os
 
 import test_backlog
 from test_durable import Case
-from troupe import ACTOR, Bell, TestCase, Varlink, ini
+from troupe import ACTOR, Bell, TestCase, Varlink, ini, limit, text
 
 ACTORS = "io.troupe.Actors."
 JOBS = "io.troupe.Jobs."
@@ -112,17 +112,22 @@ class Filters(TestCase):
             self.assertEqual(s.wait_job(id)["state"], "cancelled")
         self.assertFalse(os.path.exists(s.path("notes")))
 
-    def test_M8_others_are_served_while_very_many_are_cancelled(self):
-        s = self.started({"a": actor(Jobs={"QueueMax": 100000}), "b": actor()})
-        s.call("Pause", target="a")
-        count = 32000
+    @staticmethod
+    def flood(s, count, data=""):
+        """Creates very many jobs of "a"."""
         with contextlib.ExitStack() as stack:
             free = [stack.enter_context(Varlink(s.socket_path)) for _ in range(64)]
             for connection in free:
                 for _ in range(count // 64):
-                    connection.send("Create", {"group": "a"}, oneway=True)
+                    connection.send("Create", {"group": "a", "payload": text(data)}, oneway=True)
             for connection in free:
                 connection.call("GetInfo")
+
+    def test_M8_others_are_served_while_very_many_are_cancelled(self):
+        s = self.started({"a": actor(Jobs={"QueueMax": 100000}), "b": actor()})
+        s.call("Pause", target="a")
+        count = 32000
+        self.flood(s, count)
         s.until(lambda: s.group("a")["queued"] == count)
         with Varlink(s.socket_path) as canceller, Varlink(s.socket_path) as other:
             for connection in canceller, other:
@@ -132,6 +137,35 @@ class Filters(TestCase):
                 other.send("GetStatus", {"target": "a"})
             self.assertGreater(other.reply()[0]["groups"][0]["queued"], count // 2)
             self.assertEqual(canceller.reply()[0], {"cancelled": count, "failed": 0})
+
+    def letters_left(self, s, method, **parameters):
+        """How many dead letters another client still sees after `method` has begun; the reply of `method`."""
+        with Varlink(s.socket_path) as changer, Varlink(s.socket_path) as other:
+            for connection in changer, other:
+                connection.call("GetInfo")
+            with s.stopped():
+                changer.send(ACTORS + method, {"filter": {"recipient": "a", "cause": "retry"}, **parameters})
+                other.send("GetMetrics")
+            left = other.reply()[0]["dead_letters"]["kept"]["dead_letters"]
+            return left, changer.reply()[0]
+
+    @limit(300)
+    def test_M8_others_are_served_while_very_many_are_sent_again_or_purged(self):
+        count = 6400
+        s = self.supervisor({"a": actor(Jobs={"QueueMax": count, "MaxRetries": 0}), "b": actor()})
+        s.write("troupe.conf", f"[Supervisor]\nDeadLettersMax={count}\nDeadLettersMemoryMax=64M\n")
+        s.start()
+        self.flood(s, count, "retry 1 no")
+        s.until(lambda: s.group("a")["dead"] == count)
+        s.call("Pause", target="a")
+        left, reply = self.letters_left(s, "Requeue")
+        self.assertEqual((reply["requeued"], reply["failed"]), (count, 0))
+        self.assertGreater(left, 0)
+        s.call("Resume", target="a")
+        s.until(lambda: s.group("a")["dead"] == 2 * count)
+        left, reply = self.letters_left(s, "Purge")
+        self.assertEqual(reply["purged"], count)
+        self.assertGreater(left, 0)
 
 
 class OnDisk(Case):
