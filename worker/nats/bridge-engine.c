@@ -83,6 +83,7 @@ void bridge_give_back(struct bridge *bridge, struct flight *flight)
     const usec_t pause = pause_of(bridge, flight);
     char text[64];
 
+    bridge->metrics.n[METRIC_GIVEN_BACK]++;
     (void)snprintf(text, sizeof(text), "-NAK {\"delay\":%" PRIu64 "}", pause * NSEC_PER_USEC);
     engine_acknowledge(&bridge->engine, flight->message, pause > 0 ? text : "-NAK");
     flight_free(&bridge->flights, flight);
@@ -103,6 +104,7 @@ static void ask_for_consumer(struct bridge *bridge, usec_t now)
 static void on_connected(struct bridge *bridge, usec_t now)
 {
     bridge->connected = true;
+    bridge->metrics.n[METRIC_CONNECTIONS]++;
     puller_reset(&bridge->puller);
     list_for_each (node, &bridge->flights.unconfirmed)
         list_entry(node, struct flight, link)->sent_at = 0;
@@ -175,6 +177,8 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
         natsMsg_Destroy(message);
         return;
     }
+    bridge->metrics.n[METRIC_MESSAGES]++;
+    bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
     if (flight) {
         flight_redelivered(flight, message, now);
@@ -195,6 +199,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
 
 static void note_unpublished(struct bridge *bridge, const char *problem)
 {
+    bridge->metrics.n[METRIC_PUBLISH_FAILURES]++;
     if (bridge->n_unpublished++ == 0)
         log_warning("a result cannot be published, and is tried again: %s", problem);
 }
@@ -241,10 +246,12 @@ static void notify(struct bridge *bridge, const struct flight *flight)
 static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     if (flight->state == FLIGHT_DEAD) {
+        bridge->metrics.n[METRIC_DEAD]++;
         flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
         bridge_publish(bridge, flight, now);
         return;
     }
+    bridge->metrics.n[METRIC_RESULTS]++;
     /* Of a dead job the engine shall not think that it is done. */
     engine_acknowledge(&bridge->engine, flight->message,
                        flight->problem || flight->result.end == TROUPE_DEAD ? "+TERM" : "+ACK");

@@ -32,6 +32,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     flights_init(&bridge->flights);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
     standing_init(&bridge->standing, config->group, bridge_on_standing, bridge);
+    metrics_init(&bridge->metrics, config);
     puller_init(&bridge->puller, &bridge->engine, config);
     r = engine_init(&bridge->engine, config);
     return r == 0 ? attach(bridge) : r;
@@ -42,6 +43,7 @@ void bridge_deinit(struct bridge *bridge)
     flights_deinit(&bridge->flights);
     inquiry_deinit(&bridge->inquiry);
     standing_deinit(&bridge->standing);
+    metrics_deinit(&bridge->metrics);
     if (bridge->client)
         troupe_client_free(bridge->client);
     engine_deinit(&bridge->engine);
@@ -66,6 +68,18 @@ static bool is_done(const struct bridge *bridge)
            (bridge->flights.n == 0 || (!bridge->connected && bridge->flights.n_here == 0));
 }
 
+static usec_t tell_metrics(struct bridge *bridge, usec_t now)
+{
+    const struct flights *flights = &bridge->flights;
+    uint64_t *n = bridge->metrics.n;
+
+    n[METRIC_CONNECTED] = bridge->connected;
+    n[METRIC_TAKING] = bridge->consuming && !bridge_rests(bridge);
+    n[METRIC_IN_FLIGHT] = flights->n;
+    n[METRIC_UNPUBLISHED] = flights->n - flights->n_here - flights->n_held;
+    return metrics_serve(&bridge->metrics, now);
+}
+
 usec_t bridge_process(struct bridge *bridge)
 {
     const usec_t now = clock_now();
@@ -83,6 +97,7 @@ usec_t bridge_process(struct bridge *bridge)
     bridge_serve_held(bridge, now);
     next = earlier(next, bridge_serve_unconfirmed(bridge, now));
     next = earlier(next, puller_ask(&bridge->puller, room(bridge), now));
+    next = earlier(next, tell_metrics(bridge, now));
     if (bridge->quiet_until > 0)
         next = earlier(next, bridge->quiet_until);
     if (!list_empty(&bridge->flights.held))

@@ -23,6 +23,7 @@
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
+#include "worker/nats/metrics.h"
 #include "worker/nats/puller.h"
 #include "worker/nats/standing.h"
 #include "worker/troupe.h"
@@ -37,6 +38,7 @@ struct bridge {
     struct flights flights;
     struct inquiry inquiry;
     struct standing standing;
+    struct metrics metrics;
     struct waits waits; /* of the flight that the inquiry is about */
     uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
     bool connected;     /* to the engine */

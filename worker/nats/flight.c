@@ -39,6 +39,7 @@ struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *m
     list_push_back(&flights->held, &flight->link);
     flight_beat_again(flights, flight, now);
     flights->n++;
+    flights->n_held++;
     return flight;
 }
 
@@ -49,6 +50,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     list_unlink(&flight->beat);
     list_unlink(&flight->inquiry);
     flights->n_here -= flight->state == FLIGHT_HERE;
+    flights->n_held -= flight->state == FLIGHT_HELD;
     flights->n--;
     troupe_result_release(&flight->result);
     natsMsg_Destroy(flight->message);
@@ -69,6 +71,8 @@ void flight_set_state(struct flights *flights, struct flight *flight, enum fligh
 {
     flights->n_here += state == FLIGHT_HERE;
     flights->n_here -= flight->state == FLIGHT_HERE;
+    flights->n_held += state == FLIGHT_HELD;
+    flights->n_held -= flight->state == FLIGHT_HELD;
     flight->state = state;
     list_unlink(&flight->link);
     if (state != FLIGHT_HERE)

@@ -43,7 +43,7 @@ struct flight {
 struct flights {
     struct index index;
     struct list held, unconfirmed, beats;
-    unsigned n, n_here;
+    unsigned n, n_here, n_held;
     usec_t period; /* between two signs of life to the engine */
 };
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Numbers for monitoring, in a file that node_exporter's textfile collector reads: written when
+ * they have changed, at most once a second, and every 30 seconds, so that the file's age tells
+ * whether this program lives.
+ */
+
+#include "shared/base/clock.h"
+#include "worker/nats/config.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+enum metric {
+    /* gauges, set before each writing */
+    METRIC_CONNECTED,
+    METRIC_TAKING,
+    METRIC_IN_FLIGHT,
+    METRIC_UNPUBLISHED,
+    /* counters */
+    METRIC_MESSAGES,
+    METRIC_REDELIVERED,
+    METRIC_RESULTS,
+    METRIC_DEAD,
+    METRIC_GIVEN_BACK,
+    METRIC_CONNECTIONS,
+    METRIC_PUBLISH_FAILURES,
+    _METRIC_N,
+};
+
+struct metrics {
+    const struct config *config;
+    uint64_t n[_METRIC_N];
+    uint64_t written[_METRIC_N];
+    usec_t written_at; /* 0 = never */
+    bool failing;
+};
+
+void metrics_init(struct metrics *metrics, const struct config *config);
+/* Removes the file: this program ends. */
+void metrics_deinit(struct metrics *metrics);
+
+/* Writes the file if it is time. Returns when to call it again at the latest. */
+usec_t metrics_serve(struct metrics *metrics, usec_t now);
