@@ -139,6 +139,14 @@ class Deaths(TestCase):
         [death] = self.s.deaths()
         self.assertEqual((death["cause"], death["exit_status"], death.get("signal")), ("exit", 7, None))
 
+    def test_a_signal_from_outside_names_its_sender(self):
+        s = self.started({"exec": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}", Restart=QUICK)})
+        job = s.do("exec", "kill -TERM $PPID; while :; do sleep 1; done", max_retries=0)
+        sender = rf"sent by process \d+ \(sh\) of uid {os.getuid()}"
+        self.assertRegex(job["reason"], f"got SIGTERM, {sender}$")
+        s.until(s.deaths)
+        self.assertRegex(str(s.deaths()[0]), f"troupe-exec: killed by SIGTERM, {sender}")
+
     def test_the_last_death_stands_in_the_status(self):
         self.s.do("actor", "crash abort", max_retries=0)
         self.assertEqual(self.s.worker("actor/0")["last_death"]["signal"], "SIGABRT")

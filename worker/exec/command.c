@@ -98,7 +98,10 @@ static void read_signal(struct run *run, usec_t now)
 
     if (read(run->signal_fd, &info, sizeof(info)) != sizeof(info))
         return;
-    run->end->signal = (int)info.ssi_signo;
+    if (run->end->stop == COMMAND_NOT_STOPPED) {
+        run->end->signal = (int)info.ssi_signo;
+        sender_look_up(&run->end->sender, &info);
+    }
     stop(run, COMMAND_TERMINATED, now);
 }
 

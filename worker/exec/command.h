@@ -8,6 +8,7 @@
  */
 
 #include "shared/base/clock.h"
+#include "worker/exec/sender.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
@@ -36,9 +37,10 @@ struct command_options {
 
 struct command_end {
     enum command_stop stop;
-    int signal;     /* with COMMAND_TERMINATED: the one that this process got */
-    bool signalled; /* a signal ended the command */
-    int code;       /* exit status or signal */
+    int signal;           /* with COMMAND_TERMINATED: the one that this process got */
+    struct sender sender; /* of that */
+    bool signalled;       /* a signal ended the command */
+    int code;             /* exit status or signal */
     bool core_dumped;
     int pid; /* the command's */
     usec_t uptime;

@@ -45,13 +45,15 @@ static void append_tail(const struct command_end *end, char *text, size_t size)
 
 char *outcome_describe(const struct command_end *end, char *text, size_t size)
 {
+    char sender[SENDER_TEXT];
     size_t length;
 
     if (end->stop == COMMAND_OVERFLOW)
         length = (size_t)snprintf(text, size, "wrote more to standard output than --max-output=");
     else if (end->stop == COMMAND_TERMINATED)
-        length = (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s",
-                                  sigabbrev_np(end->signal));
+        length = (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s, %s",
+                                  sigabbrev_np(end->signal),
+                                  sender_describe(&end->sender, sender, sizeof(sender)));
     else if (end->signalled)
         length = describe_signal(end, text, size);
     else

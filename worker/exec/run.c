@@ -52,6 +52,15 @@ static int set_variables(const struct template_values *values)
     return putenv(key) != 0 ? -ENOMEM : 0;
 }
 
+/* The last words of this process are part of the report of its death. */
+static void tell_sender(const struct command_end *end)
+{
+    char sender[SENDER_TEXT];
+
+    fprintf(stderr, "troupe-exec: killed by SIG%s, %s\n", sigabbrev_np(end->signal),
+            sender_describe(&end->sender, sender, sizeof(sender)));
+}
+
 /* The supervisor ends everything that a dead worker leaves: it can stop all of a cgroup at once. */
 static _Noreturn void end_with_leftovers(void)
 {
@@ -91,9 +100,12 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     r = outcome_report_crash(job, &end, context->options.argv);
     if (r == 0)
         r = outcome_end_job(job, &end, &context->options.policy);
-    if (end.stop == COMMAND_TERMINATED)
+    if (end.stop == COMMAND_TERMINATED) {
+        if (!sender_is_supervisor(&end.sender))
+            tell_sender(&end);
         /* The job has ended; now the signal takes its usual effect on this process. */
         (void)raise(end.signal);
+    }
     if (end.leftovers)
         end_with_leftovers();
     return r;

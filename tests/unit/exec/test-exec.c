@@ -459,13 +459,47 @@ END_TEST
 
 START_TEST(test_signal_to_this_process_ends_the_command)
 {
-    char script[64];
+    char script[64], expected[128];
 
     snprintf(script, sizeof(script), "kill -TERM %d; while :; do sleep 0.01; done", getpid());
     run(script);
     ck_assert_int_eq(end.stop, COMMAND_TERMINATED);
     ck_assert_int_eq(end.signal, SIGTERM);
-    expect_description("ended because troupe-exec got SIGTERM");
+    snprintf(expected, sizeof(expected),
+             "ended because troupe-exec got SIGTERM, sent by process %d (sh) of uid %u", end.pid,
+             (unsigned)getuid());
+    expect_description(expected);
+    ck_assert(!sender_is_supervisor(&end.sender));
+}
+END_TEST
+
+static void expect_sender(const struct signalfd_siginfo *info, const char *expected)
+{
+    struct sender sender;
+    char text[SENDER_TEXT];
+
+    sender_look_up(&sender, info);
+    ck_assert_str_eq(sender_describe(&sender, text, sizeof(text)), expected);
+}
+
+START_TEST(test_senders_are_told_as_far_as_they_are_known)
+{
+    const pid_t gone = fork();
+    char expected[64];
+    struct sender sender;
+
+    if (gone == 0)
+        _exit(0);
+    ck_assert_int_eq(waitpid(gone, NULL, 0), gone);
+    snprintf(expected, sizeof(expected), "sent by process %d of uid 7", gone);
+    expect_sender(&(struct signalfd_siginfo){.ssi_pid = (uint32_t)gone, .ssi_uid = 7}, expected);
+    expect_sender(&(struct signalfd_siginfo){.ssi_code = SI_KERNEL}, "sent by the kernel");
+    expect_sender(&(struct signalfd_siginfo){.ssi_code = SI_USER},
+                  "sent from another PID namespace");
+    sender_look_up(&sender, &(struct signalfd_siginfo){.ssi_pid = (uint32_t)getppid()});
+    ck_assert(sender_is_supervisor(&sender));
+    sender_look_up(&sender, &(struct signalfd_siginfo){.ssi_pid = (uint32_t)getpid()});
+    ck_assert(sender_is_supervisor(&sender)); /* a child of the same process */
 }
 END_TEST
 
@@ -752,6 +786,7 @@ static Suite *suite(void)
     tcase_add_test(command, test_a_chain_of_forks_does_not_hold_up_the_end);
     tcase_add_test(command, test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not);
     tcase_add_test(command, test_signal_to_this_process_ends_the_command);
+    tcase_add_test(command, test_senders_are_told_as_far_as_they_are_known);
     tcase_add_test(command, test_command_runs_in_a_group_of_its_own_with_clean_signals);
     tcase_add_test(command, test_program_that_cannot_be_executed_is_an_error);
     tcase_add_test(command, test_no_descriptor_and_no_child_is_left);
