@@ -49,10 +49,14 @@ int group_new(struct group **ret, const struct group_context *context, struct co
 
     if (!group)
         return -ENOMEM;
+    group->name = strdup(config->name);
+    if (!group->name) {
+        free(group);
+        return -ENOMEM;
+    }
     group->context = context;
     group->cell_handler = &GROUP_CELL_HANDLER;
     group->config = config;
-    group->name = strdup(config->name);
     group->size = config->size;
     group->pools.context = context->pools;
     group->pools.name = group->name;
@@ -68,7 +72,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     cell_table_init(&group->cells);
     group_open_kept(group);
     group->pools.blobs = blob_share_new(&context->jobs->blobs);
-    r = group->pools.blobs && group->name ? 0 : -ENOMEM;
+    r = group->pools.blobs ? 0 : -ENOMEM;
     if (r == 0)
         r = group_make_only_cell(group);
     if (r < 0) {

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: MIT
 """When memory runs out, requests are refused, and nothing else changes."""
+import contextlib
+import itertools
 import mmap
+import os
 import resource
 import struct
 import unittest
 
 from troupe import ACTOR, SANITIZED, TestCase, VERSION, Varlink, VarlinkError, helper, ini, text
 
+ACTORS = "io.troupe.Actors."
 JOB = 60000
 MIB = 1 << 20
 
@@ -61,28 +65,33 @@ class Allocations(TestCase):
         self.addCleanup(self.plan.close)
         s.environment.update(LD_PRELOAD=helper("preload/failing-malloc.so"), FAILING_MALLOC=path)
         self.s = s.start()
+        self.pid = s.supervisor_pid
         s.call("Pause", target="paused")
         s.do("actor", "echo")
 
     def attempt(self, method, parameters, more):
+        """Returns the reply, or None if there is none."""
         try:
             with Varlink(self.s.socket_path) as connection:
                 connection.send(method, parameters, **({"more": True} if more else {}))
-                connection.receive()
+                return connection.receive()
         except (EOFError, ConnectionError):
-            pass
+            return None
 
     def walk(self, method, parameters=None, more=False):
-        """Returns the number of allocations."""
+        """Returns the number of allocations. Nothing fails in the last round."""
         for nth in range(1, 1000):
             given = parameters() if callable(parameters) else parameters
             self.plan[:] = struct.pack("=QQ", 0, nth)
-            self.attempt(method, given, more)
+            reply = self.attempt(method, given, more)
             count, _ = struct.unpack("=QQ", self.plan[:])
             self.plan[:] = bytes(16)
-            self.assertIsNone(self.s.process.poll(), f"{method}: allocation {nth}\n{self.s.log()[-3000:]}")
+            what = f"{method}: allocation {nth}\n{self.s.log()[-3000:]}"
+            self.assertIsNone(self.s.process.poll(), what)
             self.assertEqual(self.s.call("GetInfo")["state"], "running")
+            self.assertEqual(self.s.supervisor_pid, self.pid, what)  # otherwise the main process has started another one
             if count < nth:
+                self.assertNotIn("error", reply)
                 return nth - 1
         self.fail(f"{method} does not end")
 
@@ -99,6 +108,68 @@ class Allocations(TestCase):
         self.walk("Start", {"target": "actor", "wait": True})
         self.walk("Resize", {"target": "actor", "size": 2})
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
+        self.s.stop()
+
+    def test_of_a_reload(self):
+        numbers = itertools.count()
+
+        def change(settings):
+            n = next(numbers)
+            self.s.write("actor.group", ini(ACTOR, Group={"Environment": f"N={n}"}, Pool={"Size": 1 + n % 3}))
+            self.s.write(f"new{n}.group", ini(ACTOR, Pool=settings))
+            self.s.write(f"post{n}.exchange", "[Exchange]\nType=routing-key\n")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.s.config, f"new{n - 1}.group"))
+                os.unlink(os.path.join(self.s.config, f"post{n - 1}.exchange"))
+            return {}
+        for settings in {"Size": 2}, {"Cells": "by-key"}:
+            self.assertGreater(self.walk("Reload", lambda s=settings: change(s)), 100)
+        self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
+        self.s.stop()
+
+    def test_of_a_backup(self):
+        self.s.stop()
+        self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
+        self.s.write("kept.group", ini(ACTOR, Jobs={"Durable": "yes"}))
+        self.s.start()
+        self.pid = self.s.supervisor_pid
+        self.s.create("kept")
+        numbers = itertools.count()
+        self.walk("Backup", lambda: {"path": self.s.path(f"copy{next(numbers)}")})
+        self.s.stop()
+
+    def test_of_requests_about_groups(self):
+        self.walk("Explain", {"target": "paused"})
+        self.walk("Restart", {"target": "actor", "wait": True})
+        self.walk("Reset", {"target": "actor"})
+        self.walk("Wait", lambda: {"id": self.s.create("actor", "echo")})
+        for _ in range(20):
+            self.s.create("paused")
+        self.walk("Drain", {"target": "actor"})
+        self.walk("io.troupe.Jobs.CancelAll", {"group": "paused"})
+        self.s.stop()
+
+    def test_of_requests_to_actors(self):
+        self.s.write("talker.group", ini(helper("workers/talker"), Pool={"Size": 2}))
+        self.s.call("Reload")
+        self.s.wait_worker("talker/0", "idle")
+        self.s.call(ACTORS + "CreateExchange", name="post", kind="routing_key")
+        numbers = itertools.count()
+        letter = {"to": "talker/0", "type": "note", "payload": text("x" * 500)}
+        self.walk(ACTORS + "Tell", letter)
+        self.walk(ACTORS + "Schedule", {**letter, "delay_usec": 3600000000})
+        self.walk(ACTORS + "CreateExchange", lambda: {"name": f"post{next(numbers)}", "kind": "typed_multi"})
+        self.walk(ACTORS + "Subscribe", lambda: {
+            "exchange": "post", "actor": "talker/0", "type": f"type{next(numbers)}", "key": "k"})
+        self.s.call(ACTORS + "Subscribe", exchange="post", actor="talker/0", key="other")
+        self.walk(ACTORS + "Tell", {**letter, "to": "post", "key": "other"})
+        for method in "ListActors", "ListTimers", "ListExchanges", "ListDeadLetters":
+            self.walk(ACTORS + method)
+        self.walk(ACTORS + "ListSubscriptions", {"exchange": "post"})
+        for method in "Requeue", "Purge":
+            self.walk(ACTORS + method, {"filter": {}})
+        for method in "Pause", "Resume":
+            self.walk(ACTORS + method, {"actor": "talker/0"})
         self.s.stop()
 
     def test_of_requests_that_ask_for_something(self):
