@@ -8,6 +8,7 @@
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/supervisor.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -151,6 +152,10 @@ static int take_ends(struct supervisor_options *options)
         return EXIT_FAILURE;
     }
     options->program = strdup(text + length);
+    if (!options->program) {
+        fprintf(stderr, "trouped: cannot start: %s\n", strerror(ENOMEM));
+        return EXIT_FAILURE;
+    }
     (void)unsetenv(KEEPER_VARIABLE);
     options->keeper = getppid();
     if (options->check)

@@ -3,13 +3,13 @@
 /* Opens the parts of the supervisor and starts the groups. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/loop/closer.h"
 #include "supervisor/client/client-name.h"
 #include "supervisor/config/names/names.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
-#include "supervisor/loop/closer.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/reload-exchange.h"
 #include "supervisor/supervisor-private.h"
@@ -198,11 +198,9 @@ static int open_runtime_directory(struct supervisor *supervisor)
 {
     _cleanup_free_ char *path = strdup(supervisor->options->socket_path);
 
-    if (!path)
-        return -ENOMEM;
-    supervisor->runtime_directory = strdup(dirname(path));
+    supervisor->runtime_directory = path ? strdup(dirname(path)) : NULL;
     supervisor->parts.runtime_directory = supervisor->runtime_directory;
-    return supervisor->runtime_directory ? 0 : -ENOMEM;
+    return supervisor->runtime_directory ? 0 : failed("use the control socket's path", -ENOMEM);
 }
 
 /* Reserved for starting workers and for clients that may change things. */
@@ -260,12 +258,13 @@ static int open_parts(struct supervisor *supervisor)
 
     parts->control.keeper = supervisor->options->keeper;
     parts_connect(parts);
+    /* First what cannot fail: after a failure, supervisor_free() ends everything. */
     endpoint_stock_init(&parts->stock, parts->loop);
     work_queue_init(&parts->announcements, parts->loop);
+    alarms_init(&parts->alarms, parts->loop);
     r = process_context_init(&parts->process, parts->loop, supervisor->options->channel);
     if (r < 0)
         return failed("watch the channel to the keeper", r);
-    alarms_init(&parts->alarms, parts->loop);
     parts->control.started_at = clock_realtime();
     backoff_random_seed(&parts->random, clock_realtime());
     death_log_resize(&parts->deaths, parts->control.config->deaths_max);
@@ -357,9 +356,9 @@ int supervisor_open(struct supervisor *supervisor)
         r = start_closer();
     }
     if (r == 0)
-        r = open_loop(supervisor);
-    if (r == 0)
         r = open_runtime_directory(supervisor);
+    if (r == 0)
+        r = open_loop(supervisor);
     if (r == 0)
         r = open_parts(supervisor);
     if (r == 0)

@@ -86,8 +86,10 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     struct supervisor *supervisor = calloc(1, sizeof(*supervisor));
     int r;
 
-    if (!supervisor)
+    if (!supervisor) {
+        log_error("cannot start: %s", strerror(ENOMEM));
         return -ENOMEM;
+    }
     supervisor->options = options;
     supervisor->cgroups = (struct cgroup_tree)CGROUP_TREE_NULL;
     supervisor->journal = (struct journal)JOURNAL_NULL;
@@ -98,6 +100,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     list_init(&supervisor->parts.events.subscribers);
     list_init(&supervisor->parts.events.job_subscribers);
     list_init(&supervisor->parts.jobs.unused);
+    list_init(&supervisor->parts.jobs.unused_waiters);
     list_init(&supervisor->parts.durable.unread);
     names_on_disk_init(&supervisor->parts.durable.names);
     registry_init(&supervisor->parts.registry);

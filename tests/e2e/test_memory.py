@@ -110,6 +110,24 @@ class Allocations(TestCase):
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
         self.s.stop()
 
+    def test_of_a_start(self):
+        self.s.stop()
+        for nth in itertools.count(1):
+            with open(self.s.log_path, "w", encoding="utf-8"):
+                pass
+            self.plan[:] = struct.pack("=QQ", 0, nth)
+            ready = self.s.spawn().tells("READY=1")
+            count, _ = struct.unpack("=QQ", self.plan[:])
+            self.plan[:] = bytes(16)
+            if ready:
+                self.s.kill()
+            elif self.s.process.wait() != 1 or "trouped: " not in self.s.log() or "was killed" in self.s.log():
+                self.fail(f"allocation {nth}\n{self.s.log()}")
+            if count < nth:
+                break
+        self.assertGreater(nth, 100)
+        self.assertTrue(ready)
+
     def test_of_a_reload(self):
         numbers = itertools.count()
 

@@ -238,6 +238,11 @@ class Supervisor:
 
     def wait_told(self, line):
         """Waits until it has sent this line to its service manager."""
+        if not self.tells(line):
+            self.test.fail(f"trouped ended with {self.process.wait()} before it said {line}")
+
+    def tells(self, line):
+        """Waits until it has sent this line to its service manager; returns False if it ends before."""
         poll = select.poll()
         poll.register(self.notify, select.POLLIN)
         poll.register(self.pidfd, select.POLLIN)
@@ -249,7 +254,8 @@ class Supervisor:
             if any(fd == self.notify.fileno() for fd, _ in ready):
                 self.told += self.notify.recv(65536).decode().split("\n")
             else:
-                self.test.fail(f"trouped ended with {self.process.wait()} before it said {line}")
+                return False
+        return True
 
     def wait_end(self, limit=LIMIT):
         """Waits for its end. Returns the exit status."""
