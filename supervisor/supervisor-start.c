@@ -3,7 +3,7 @@
 /* Opens the parts of the supervisor and starts the groups. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/loop/closer.h"
+#include "shared/base/closer.h"
 #include "supervisor/client/client-name.h"
 #include "supervisor/config/names/names.h"
 #include "supervisor/config/syntax/strv.h"

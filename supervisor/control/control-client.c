@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
+#include "shared/base/closer.h"
 #include "shared/base/log.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/control/interfaces.h"
@@ -273,15 +274,15 @@ int client_new(struct control *control, int fd)
 
 int client_adopt(struct control *control, struct held *held)
 {
-    _cleanup_close_ int fd = attachment_take_connection(held);
+    int fd = attachment_take_connection(held);
     struct client *client;
     int r = fd < 0 ? -EPROTO : client_new(control, fd);
 
     if (r < 0) {
+        (void)closer_close_passed(fd);
         held_discard(held);
         return r;
     }
-    (void)TAKE_FD(fd);
     client = client_of(control->clients.prev, link);
     if (client->refused) {
         held_discard(held);

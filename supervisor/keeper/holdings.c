@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/holdings.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/closer.h"
 #include <errno.h>
 #include <string.h>
 
@@ -118,7 +119,7 @@ static void drop_content(struct holdings *holdings, struct holding *holding)
     struct holdings_content content;
     read_content(holdings, holding, &content);
     for (size_t i = 0; i < holding->n_fds; i++)
-        close_fd(content.fds[i]);
+        (void)closer_close_passed(content.fds[i]);
     holdings->n_fds -= holding->n_fds;
     if (holding->pid == 0)
         holdings->n_client_fds -= holding->n_fds;
@@ -185,7 +186,7 @@ int holdings_replace_fd(struct holdings *holdings, uint64_t id, int fd)
     int former;
     memcpy(&former, first, sizeof(former));
     memcpy(first, &fd, sizeof(fd));
-    close_fd(former);
+    (void)closer_close_passed(former);
     return 0;
 }
 

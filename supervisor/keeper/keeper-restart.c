@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* From one supervisor to the next, and the end. */
 #include "shared/base/cleanup.h"
+#include "shared/base/closer.h"
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/keeper/keeper-private.h"
@@ -11,6 +12,8 @@
 
 /* At the end: the wait for processes that SIGKILL does not end (a hung file system). */
 #define END_MSEC 5000
+/* A socket that waits when it is closed is interrupted after 1 ms. */
+#define SETTLE_MSEC 100
 /* A new supervisor is ready once it serves its clients. */
 #define UPGRADE_SEC 60
 /* How often the keeper serves the service manager's watchdog while no supervisor does. */
@@ -27,6 +30,7 @@ static void close_all(void)
 
 int keeper_start_supervisor(void)
 {
+    closer_settle(SETTLE_MSEC);
     const pid_t pid = supervisor_process_start(&keeper.process, close_all, &keeper.channel);
     keeper.restart_at = USEC_INFINITY;
     if (pid < 0)
@@ -139,7 +143,7 @@ static void take_last_requests(void)
     keeper.handing_over = false;
     while (keeper.channel >= 0 && keeper_take_request())
         ;
-    keeper.channel = close_fd(keeper.channel); /* a closed peer keeps poll() awake */
+    keeper.channel = closer_close_passed(keeper.channel); /* a closed peer keeps poll() awake */
 }
 
 /* A stop that was requested while an upgrade ended is a stop like any other. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/keeper.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/closer.h"
 #include "shared/base/log.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/orphans.h"
 #include "supervisor/keeper/spawn.h"
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -218,6 +220,11 @@ static int become_keeper(void)
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
     starting_init(&keeper.starting);
+    r = closer_start();
+    if (r < 0) {
+        errno = -r;
+        return supervisor_process_cannot_start("the thread that closes descriptors");
+    }
     orphans_open();
     orphans_each(keep_earlier_child);
     r = keeper_start_supervisor();

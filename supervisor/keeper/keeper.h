@@ -4,7 +4,8 @@
 /*
  * The keeper: trouped's main process, and the parent of all others. It starts the supervisor,
  * starts and reaps workers on request, and relays signals and sd_notify(3) texts. It reads no
- * untrusted data, allocates nothing after its start, and blocks only in poll(2).
+ * untrusted data, allocates nothing after its start, and blocks only in poll(2). It may be the last
+ * to hold a socket in which a worker or client has left descriptors, so a thread closes sockets.
  *
  *   keeper            main process; subreaper
  *   ├─ supervisor     the event loop

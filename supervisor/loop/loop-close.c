@@ -2,7 +2,7 @@
 
 /* Closes descriptors and unmaps memory that the ring may still use. */
 
-#include "supervisor/loop/closer.h"
+#include "shared/base/closer.h"
 #include "supervisor/loop/loop-private.h"
 #include <stdlib.h>
 #include <sys/mman.h>

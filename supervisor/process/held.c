@@ -2,6 +2,7 @@
 #include "supervisor/process/held.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/closer.h"
 #include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "supervisor/process/holding-bytes.h"
@@ -23,7 +24,7 @@ static void close_fds(struct held *held)
 {
     held->pidfd = close_fd(held->pidfd);
     for (size_t i = 0; i < held->n_fds; i++)
-        held->fds[i] = close_fd(held->fds[i]);
+        held->fds[i] = closer_close_passed(held->fds[i]);
 }
 
 static void held_free(struct held *held)

@@ -2,8 +2,8 @@
 #include "supervisor/process/notify-server.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/closer.h"
 #include "shared/base/uapi.h"
-#include "supervisor/loop/closer.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>

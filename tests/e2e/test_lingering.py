@@ -3,12 +3,16 @@
 import array
 import contextlib
 import os
+import signal
 import socket
 import struct
 import sys
+import time
 import unittest
 
-from troupe import ACTOR, Bell, FAULTY_TROUPED, TestCase, VERSION, Varlink, helper, ini, text
+from test_in_flight import copy_programs
+from test_upgrade import upgrade_during
+from troupe import ACTOR, Bell, FAULTY_TROUPED, LIMIT, TestCase, VERSION, Varlink, ended, helper, ini, text
 
 LINGER = 40  # seconds that such a close blocks
 BOUND = 10   # seconds: far beyond any turn on a busy machine
@@ -42,6 +46,11 @@ os._exit(1) if "DIE" in os.environ else os.read(os.open(os.environ["GO"], os.O_R
 
 class Lingering(TestCase):
     program = None
+
+    def supervisor(self, *args, **options):
+        s = super().supervisor(*args, **options)
+        copy_programs(s)
+        return s
 
     def begin(self, groups=None):
         groups = {"actor": ini(ACTOR), **(groups or {})}
@@ -90,7 +99,12 @@ class Lingering(TestCase):
         return True
 
     def nobody_waited(self, s, descriptors=None):
-        """It answers, and had no long turn."""
+        """It answers, and had no long turn; the main process starts a worker that has died again."""
+        former = s.worker("actor/0")
+        began = time.monotonic()
+        os.kill(former["pid"], signal.SIGKILL)
+        s.wait_for(lambda: (lambda w: w["state"] == "idle" and w["pid"] != former["pid"])(s.worker("actor/0")), "actor")
+        self.assertLess(time.monotonic() - began, BOUND)
         if descriptors is not None:
             s.until(lambda: len(s.fds()) <= descriptors)
         self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
@@ -188,6 +202,63 @@ class Lingering(TestCase):
         self.assertEqual(s.do("culprit", "x", max_retries=1)["state"], "dead")
         s.wait_worker("culprit/0", "idle")
         self.nobody_waited(s, before)
+
+    # ---- one supervisor after another: the main process holds the sockets
+
+    def leave(self, worker):
+        """Has the worker leave a descriptor and die."""
+        pidfd = os.pidfd_open(worker)
+        self.addCleanup(os.close, pidfd)
+        os.kill(worker, signal.SIGCONT)
+        self.assertTrue(ended(pidfd, LIMIT))
+
+    def begin_stopped(self):
+        """Returns the supervisor, and the pid of a stopped worker that will leave a descriptor and die."""
+        s = self.begin({"culprit": ini(f"{helper('hostile')} linger-unread", Restart=QUICK,
+                                       Group={"Environment": f"PORT={self.port()}"})})
+        worker = s.worker("culprit/0")["pid"]
+        os.kill(worker, signal.SIGSTOP)
+        s.create("culprit", "x", max_retries=0)
+        s.until(lambda: s.group("culprit")["running"] == 1)
+        return s, worker
+
+    def crash_after(self, act):
+        s, worker = self.begin_stopped()
+        former = s.supervisor_pid
+        with s.stopped():
+            self.leave(worker)
+            act(s)
+            os.kill(former, signal.SIGKILL)
+        s.until(lambda: s.supervisor_pid != former)
+        self.nobody_waited(s)
+
+    def test_a_worker_that_leaves_one_before_a_crash(self):
+        self.crash_after(lambda s: None)
+
+    def test_a_worker_that_leaves_one_before_a_crash_and_whose_group_is_gone(self):
+        self.crash_after(lambda s: os.unlink(os.path.join(s.config, "culprit.group")))
+
+    def test_a_client_that_leaves_some_before_a_crash(self):
+        s = self.begin()
+        connection, control = self.attach(s)
+        former = s.supervisor_pid
+        with control, s.stopped():
+            self.send_at_once(control, b"")
+            self.send_at_once(control, bytes(8), 3)
+            control.close()
+            connection.close()
+            os.kill(former, signal.SIGKILL)
+        s.until(lambda: s.supervisor_pid != former)
+        self.nobody_waited(s)
+
+    def test_a_worker_that_leaves_one_during_an_upgrade_and_whose_group_is_gone(self):
+        s, worker = self.begin_stopped()
+
+        def act():
+            self.leave(worker)
+            os.unlink(os.path.join(s.config, "culprit.group"))
+        upgrade_during(s, act)
+        self.nobody_waited(s)
 
     # ---- services
 

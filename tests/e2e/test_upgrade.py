@@ -34,6 +34,19 @@ def install_script(s, line):
     install(s, f"#!/bin/sh\n{line}\nexec {s.path('real')} \"$@\"\n".encode())
 
 
+def upgrade_during(s, act):
+    """Upgrades, and calls `act` while no supervisor runs."""
+    ended, go = Bell(s, "ended"), Bell(s, "go")
+    install_script(s, f'[ "$1" = --check ] || {{ echo >{ended.path}; read line <{go.path}; }}')
+    upgrade = threading.Thread(target=s.ctl, args=("upgrade",))
+    upgrade.start()
+    ended.wait()
+    act()
+    go.ring()
+    upgrade.join(LIMIT)
+    s.test.assertEqual(s.call("GetInfo")["upgrades"], 1)
+
+
 class Upgrade(TestCase):
     def installed(self, groups):
         """A supervisor that runs from a directory of its own."""
@@ -685,18 +698,6 @@ class Ties(ActorsTestCase):
         self.s.ctl("upgrade", check=True)
         self.assertNotIn("of the last supervisor are dropped", self.s.log())
 
-    def upgrade_during(self, act):
-        """Upgrades, and calls `act` while no supervisor runs."""
-        ended, go = Bell(self.s, "ended"), Bell(self.s, "go")
-        install_script(self.s, f'[ "$1" = --check ] || {{ echo >{ended.path}; read line <{go.path}; }}')
-        upgrade = threading.Thread(target=self.s.ctl, args=("upgrade",))
-        upgrade.start()
-        ended.wait()
-        act()
-        go.ring()
-        upgrade.join(LIMIT)
-        self.assertEqual(self.s.call("GetInfo")["upgrades"], 1)
-
     def fail_upgrade(self):
         install(self.s, b"#!/bin/sh\nexit 0\n")  # passes the check, and ends
         self.assertEqual(self.s.ctl("upgrade").returncode, 1)
@@ -855,7 +856,7 @@ class Ties(ActorsTestCase):
     def test_D10_a_monitor_tells_once_of_an_end_during_the_upgrade(self):
         client = Client(self.s)
         self.do("a", "watch " + client.do("address self"))
-        self.upgrade_during(client.end)
+        upgrade_during(self.s, client.end)
         self.s.until(lambda: any(line.startswith("terminated") for line in self.log("a")))
         self.assertEqual(self.number_of("a", "terminated - the client has gone away"), 1)
         self.assertEqual(sum(line.startswith("terminated") for line in self.log("a")), 1)

@@ -294,7 +294,7 @@ class Supervisor:
 
     @contextlib.contextmanager
     def stopped(self):
-        """Stops the supervisor within the block; the main process runs on."""
+        """Stops the supervisor within the block, which may kill it; the main process runs on."""
         pid = self.supervisor_pid
         os.kill(pid, signal.SIGSTOP)
         while self.status_field("State", pid) != "T":
@@ -302,7 +302,8 @@ class Supervisor:
         try:
             yield
         finally:
-            os.kill(pid, signal.SIGCONT)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
 
     def terminate(self):
         self.process.send_signal(signal.SIGTERM)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "supervisor/loop/closer.h"
+#include "shared/base/closer.h"
 #include "supervisor/loop/loop.h"
 #include <check.h>
 #include <fcntl.h>
@@ -128,6 +128,26 @@ static void on_never(void *userdata, uint32_t events)
     ck_abort();
 }
 
+START_TEST(what_is_passed_on_keeps_nobody_if_it_is_a_socket)
+{
+    int fds[8], file = open("/dev/null", O_RDONLY | O_CLOEXEC), peers[8];
+
+    ck_assert_int_eq(closer_start(), 0);
+    ck_assert_int_eq(closer_close_passed(file), -1);
+    ck_assert_int_lt(fcntl(file, F_GETFD), 0);
+    for (int i = 0; i < 8; i++) {
+        fds[i] = lingering_socket(&peers[i]);
+        ck_assert_int_eq(closer_close_passed(fds[i]), -1);
+    }
+    closer_settle(60000);
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_lt(fcntl(fds[i], F_GETFD), 0);
+        close_fd(peers[i]);
+    }
+    ck_assert_int_eq(closer_close_passed(-1), -1);
+}
+END_TEST
+
 START_TEST(the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go)
 {
     const struct loop_options options = {0};
@@ -241,6 +261,7 @@ int main(void)
     tcase_add_test(tcase, before_the_thread_runs_it_closes_at_once);
     tcase_add_test(tcase, a_close_that_waits_keeps_nobody_and_none_that_follows);
     tcase_add_test(tcase, what_a_socket_was_sent_is_closed_though_another_holds_the_socket);
+    tcase_add_test(tcase, what_is_passed_on_keeps_nobody_if_it_is_a_socket);
     tcase_add_test(tcase, the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go);
     tcase_add_test(tcase, the_loop_unmaps_after_more_urgent_work);
     tcase_add_test(tcase, the_loop_closes_after_more_urgent_work_and_wakes_up_for_it);

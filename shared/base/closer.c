@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/loop/closer.h"
+#include "shared/base/closer.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -101,7 +102,7 @@ static void *closer_run(void *unused)
         close_entry(entry);
         if (nudged)
             nudge_set(timer, 0);
-        /* Read by closer_watch(). */
+        /* Read by closer_watch() and closer_settle(). */
         atomic_fetch_add_explicit(&closer.n_closed, 1, memory_order_relaxed);
     }
     return unused;
@@ -197,4 +198,26 @@ void closer_close_socket(int fd)
 {
     if (fd >= 0)
         queue_entry(~fd);
+}
+
+int closer_close_passed(int fd)
+{
+    const int saved = errno;
+    struct stat status;
+
+    if (fd >= 0 && fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode))
+        closer_close(fd);
+    else
+        close_fd(fd);
+    errno = saved;
+    return -1;
+}
+
+void closer_settle(unsigned msec)
+{
+    const struct timespec pause = {.tv_nsec = NUDGE_NSEC};
+
+    while (closer.started && msec-- > 0 &&
+           atomic_load_explicit(&closer.n_closed, memory_order_relaxed) != closer.n_queued)
+        (void)nanosleep(&pause, NULL);
 }

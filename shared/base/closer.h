@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Closes descriptors in a thread of its own, so that the loop does not wait.
+/* Closes descriptors in a thread of its own, so that the caller, the loop or the keeper, does not
+ * wait.
  *
  * The last close of a file can take as long as its creator likes: a TCP socket with SO_LINGER
  * waits for its peer, a file on a file server for the server, a large memfd until its pages are
@@ -21,3 +22,11 @@ void closer_close(int fd);
  * was sent and has not received is closed here first, so that the other process does not wait for
  * that if it closes last. */
 void closer_close_socket(int fd);
+
+/* Closes a descriptor that keeper and supervisor pass to each other: a socket as closer_close(),
+ * anything else, which we have made and nobody can fill, at once. Returns -1. */
+int closer_close_passed(int fd);
+
+/* Waits until all are closed, for at most `msec`. Call it before fork(): the new process would get
+ * copies of what is still to be closed, and its exec would close them last. */
+void closer_settle(unsigned msec);
