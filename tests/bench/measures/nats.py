@@ -2,6 +2,7 @@
 """Jobs from NATS JetStream: troupe-nats beside a consumer that does nothing, and beside Python's queues."""
 import os
 
+import processes
 import programs
 import servers
 from loads import Celery, Rq, Troupe, Windows
@@ -57,8 +58,16 @@ class Stream(Subject):
         if self.consumer:
             programs.stop(self.consumer)
 
+    def pids(self):
+        """What works for a job, besides its worker."""
+        return {"server": self.server.server_pid, "consumer": self.consumer.pid}
+
     def turn(self, _point):
-        return programs.measure(programs.ours("peers/stream"), self.server.port, "flow", self.count, 64)
+        before = {name: processes.cpu_ns(pid) for name, pid in self.pids().items()}
+        result = programs.measure(programs.ours("peers/stream"), self.server.port, "flow", self.count, 64)
+        for name, pid in self.pids().items():
+            result[f"{name}_cpu_us_per_job"] = (processes.cpu_ns(pid) - before[name]) / 1000 / self.count
+        return result
 
 
 class Bridge(Stream):
@@ -70,6 +79,9 @@ class Bridge(Stream):
         self.consumer = programs.start([programs.product("troupe-nats"), "--config", self.config, "serve", "echo"],
                                        env={"TROUPE_SOCKET": self.daemon.socket})
 
+    def pids(self):
+        return {**super().pids(), "supervisor": self.daemon.supervisor_pid}
+
     def end(self):
         super().end()
         self.daemon.__exit__()
@@ -80,4 +92,6 @@ def measures(quick):
     return [Measure("nats", f"A stream of {count} jobs of NATS JetStream; others with 256 in flight",
                     [Stream("libnats, does nothing", "floor", count), Bridge("troupe-nats", "troupe", count),
                      Windows("Celery", Celery()), Windows("RQ", Rq())],
-                    "jobs_per_s", "jobs/s", [256], less_is_better=False, axis="window")]
+                    "jobs_per_s", "jobs/s", [256], less_is_better=False, axis="window",
+                    shown={"jobs_per_s": "", "server_cpu_us_per_job": "server CPU, µs",
+                           "consumer_cpu_us_per_job": "consumer CPU, µs"})]

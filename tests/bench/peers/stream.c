@@ -22,6 +22,7 @@
 #define PENDING_MAX 1024 /* published and not yet stored */
 #define PAYLOAD_MAX 65536
 #define WAIT_MS     5000
+#define STALL_MS    30000
 
 static void check(natsStatus status, const char *what)
 {
@@ -73,7 +74,8 @@ static void consume(jsCtx *js)
 
     check(jsSubOptions_Init(&options), "options");
     options.Stream = STREAM;
-    check(js_PullSubscribe(&subscription, js, "jobs.echo.>", CONSUMER, NULL, &options, NULL), "subscribing");
+    check(js_PullSubscribe(&subscription, js, "jobs.echo.>", CONSUMER, NULL, &options, NULL),
+          "subscribing");
     (void)puts("ready");
     (void)fflush(stdout);
     for (;;) {
@@ -102,6 +104,7 @@ int main(int argc, char **argv)
     check(natsConnection_ConnectTo(&connection, url), "connecting");
     check(jsOptions_Init(&options), "options");
     options.PublishAsync.MaxPending = PENDING_MAX;
+    options.PublishAsync.StallWait = STALL_MS;
     check(natsConnection_JetStream(&js, connection, &options), "JetStream");
     if (strcmp(argv[2], "consume") == 0)
         consume(js);
