@@ -90,6 +90,30 @@ class Work(Case):
         s.client.store("jobs.actor.acme", "until-cancelled", {"Troupe-Timeout": "100ms"})
         self.assertEqual(self.result(s)[1]["Troupe-End"], "dead")
 
+    def test_the_header_Troupe_Priority_chooses_who_is_first(self):
+        s = self.bridged()
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
+        self.wait_state(s, "JOBS:1", "running")
+        for priority in "63", "40", "0":
+            s.client.store("jobs.actor.any", f"echo {priority}", {"Troupe-Priority": priority})
+        s.client.store("jobs.actor.any", "echo default")
+        for number in 2, 3, 4, 5:
+            self.wait_state(s, f"JOBS:{number}", "queued")
+        bell.ring()
+        self.assertEqual([self.result(s)[2] for _ in range(5)], ["first", "0", "default", "40", "63"])
+
+    def test_the_header_Troupe_Delay_lets_a_job_wait(self):
+        s = self.bridged()
+        s.client.store("jobs.actor.any", "echo much later", {"Troupe-Delay": "60min"})
+        s.client.store("jobs.actor.any", "echo later", {"Troupe-Delay": "100ms"})
+        self.assertEqual(self.result(s)[2], "later")
+        job = s.job("JOBS:1")
+        self.assertEqual(job["state"], "delayed")
+        self.assertAlmostEqual(job["next_attempt_at"] - job["created_at"], 3600 * 1000000, delta=1000000)
+        job = s.job("JOBS:2")
+        self.assertGreaterEqual(job["started_at"] - job["created_at"], 100000)
+
     def test_a_message_that_can_never_be_a_job_becomes_a_dead_letter(self):
         s = self.bridged()
         number = s.client.store("jobs.actor.any", "echo", {"Troupe-Priority": "64", "My": "own"})
@@ -228,6 +252,49 @@ class Crashes(Case):
             s.bridge.end()
             s.stop()
 
+
+    def ended_and_not_stored(self, durable):
+        """A job that has ended, and whose result the engine cannot store."""
+        s = self.bridged(actor(Durable=durable), "AckWaitSec=1s\n")
+        s.client.api("STREAM.DELETE.TROUPE")
+        s.client.store("jobs.actor.any", f"note {s.path('notes')} 0")
+        self.result(s)  # published, and nobody stores it
+        s.client.until(lambda: "cannot be published" in s.bridge.log())
+        return s
+
+    def test_a_supervisor_that_crashes_between_an_end_and_its_acknowledgement_costs_nothing(self):
+        for durable in "no", "yes":
+            s = self.ended_and_not_stored(durable)
+            s.crash()
+            self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+            s.bridge.setup()
+            self.done_once(s, 1)
+            s.bridge.end()
+            s.stop()
+
+    def test_N7_a_durable_job_is_done_once_though_supervisor_and_bridge_crash_before_its_acknowledgement(self):
+        s = self.ended_and_not_stored("yes")
+        s.bridge.end(signal.SIGKILL)
+        s.crash()
+        s.bridge.setup().start().wait_told("Takes messages")
+        self.done_once(s, 1)
+
+    def test_N6_a_durable_result_waits_for_the_engine_though_supervisor_and_bridge_are_restarted(self):
+        s = self.bridged(actor(Durable="yes"), "AckWaitSec=1s\n")
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\nnote {s.path('notes')} 0")
+        self.wait_state(s, "JOBS:1", "running")
+        s.nats.end()
+        s.bridge.wait_told("NATS is away")
+        bell.ring()
+        s.wait_job("JOBS:1")
+        s.bridge.end(signal.SIGKILL)
+        s.stop()
+        s.start()
+        s.nats.start()
+        s.bridge.start().wait_told("Takes messages")
+        s.client = nats.Client(self, s.nats)
+        self.done_once(s, 1)
 
     def test_an_idle_bridge_costs_nothing_after_a_crash_of_the_supervisor(self):
         s = self.bridged(actor(MaxRetries=0))
