@@ -237,15 +237,18 @@ void engine_deinit(struct engine *engine)
     natsMsg *message;
     enum engine_event event;
 
-    /* No callback runs after the connection has been destroyed and the library closed. */
     natsSubscription_Destroy(engine->answers);
     natsSubscription_Destroy(engine->messages);
     natsConnection_Destroy(engine->connection);
     natsOptions_Destroy(engine->options);
     natsInbox_Destroy(engine->inbox);
-    nats_CloseAndWait(FLUSH_MS);
     while (engine_next(engine, &event, &message))
         natsMsg_Destroy(message);
+    /* From then on no callback runs, and no message can be destroyed: one that a last callback has
+     * brought is left to the end of the process. */
+    nats_CloseAndWait(FLUSH_MS);
+    while (engine_next(engine, &event, &message))
+        continue;
     engine->fd = close_fd(engine->fd);
 }
 
