@@ -18,9 +18,12 @@ const struct verb verb_table[] = {
             "Without TARGET: the supervisor and every group. Healthy workers of large\n"
             "groups are folded into one line. With TARGET the exit status is 0 when all of\n"
             "them are up (groups running or paused, workers idle or busy), 1 when one is\n"
-            "not, 5 when one does not exist.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_ALL, .run = verb_status,
+            "not, 5 when one does not exist.\n"
+            "With --cluster or --nats: all machines that have troupe-nats, in one table; TARGET\n"
+            "is a group then. The exit status is 1 also when a machine is dead.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_CLUSTER, .run = verb_status,
         .examples = "  troupectl status\n"
+                    "  troupectl status --cluster\n"
                     "  troupectl status digest --all\n"
                     "  troupectl status digest/3 || page-somebody\n",
     },

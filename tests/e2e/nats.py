@@ -209,16 +209,20 @@ class Bridge:
         with open(self.config, "w", encoding="utf-8") as file:
             file.write(f"[Nats]\nURL={server.url}\n{configuration}")
         self.environment = {**os.environ, "TROUPE_SOCKET": supervisor.socket_path,
-                            "NOTIFY_SOCKET": supervisor.path("nats-notify"), **(environment or {})}
+                            "NOTIFY_SOCKET": supervisor.path(f"nats-{group}-notify"), **(environment or {})}
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         self.notify.settimeout(LIMIT)
         self.notify.bind(self.environment["NOTIFY_SOCKET"])
         self.process = None
         test.addCleanup(self.clean_up)
 
+    def run(self, *arguments):
+        """Another run of the program, to its end."""
+        return subprocess.run([TROUPE_NATS, "--config", self.config, *arguments], env=self.environment, capture_output=True,
+                              text=True, timeout=LIMIT)
+
     def setup(self):
-        done = subprocess.run([TROUPE_NATS, "--config", self.config, "setup", self.group], env=self.environment,
-                              capture_output=True, text=True, timeout=LIMIT)
+        done = self.run("setup", self.group)
         self.test.assertEqual(done.returncode, 0, done.stderr)
         return self
 

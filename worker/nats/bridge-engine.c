@@ -106,6 +106,7 @@ static void on_connected(struct bridge *bridge, usec_t now)
     bridge->connected = true;
     bridge->metrics.n[METRIC_CONNECTIONS]++;
     puller_reset(&bridge->puller);
+    report_wake(&bridge->report);
     list_for_each (node, &bridge->flights.unconfirmed)
         list_entry(node, struct flight, link)->sent_at = 0;
     log_info("connected to NATS");
@@ -318,6 +319,8 @@ static void on_message(struct bridge *bridge, natsMsg *message, usec_t now)
         on_consumer(bridge, message, now);
     else if (*token == PULLER_TOKEN)
         puller_note_status(&bridge->puller, token, message, now);
+    else if (strcmp(token, REPORT_TOKEN) == 0)
+        report_note_answer(&bridge->report, message);
     else
         on_confirmation(bridge, token, message, now);
     natsMsg_Destroy(message);

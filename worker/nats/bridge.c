@@ -34,6 +34,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     standing_init(&bridge->standing, config->group, bridge_on_standing, bridge);
     metrics_init(&bridge->metrics, config);
     puller_init(&bridge->puller, &bridge->engine, config);
+    report_init(&bridge->report, &bridge->engine, config);
     r = engine_init(&bridge->engine, config);
     return r == 0 ? attach(bridge) : r;
 }
@@ -44,6 +45,7 @@ void bridge_deinit(struct bridge *bridge)
     inquiry_deinit(&bridge->inquiry);
     standing_deinit(&bridge->standing);
     metrics_deinit(&bridge->metrics);
+    report_deinit(&bridge->report);
     if (bridge->client)
         troupe_client_free(bridge->client);
     engine_deinit(&bridge->engine);
@@ -100,14 +102,19 @@ usec_t bridge_process(struct bridge *bridge)
     next = earlier(next, tell_metrics(bridge, now));
     if (bridge->quiet_until > 0)
         next = earlier(next, bridge->quiet_until);
+    if (bridge->connected)
+        next = earlier(next, report_process(&bridge->report, now));
     if (!list_empty(&bridge->flights.held))
         next = earlier(next, bridge->held_at);
     if (bridge->connected && !bridge->consuming)
         next = earlier(next, bridge->ask_at);
     if (!list_empty(&bridge->inquiry.waiting) && !bridge->inquiry.query)
         next = earlier(next, bridge->inquiry.not_before);
-    if (is_done(bridge))
+    if (is_done(bridge)) {
         bridge->over = true;
+        if (bridge->connected)
+            report_stop(&bridge->report);
+    }
     /* Last, as it has the descriptor tell of what comes from now on. */
     r = troupe_client_process(bridge->client);
     if (r < 0)

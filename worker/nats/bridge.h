@@ -25,6 +25,7 @@
 #include "worker/nats/inquiry.h"
 #include "worker/nats/metrics.h"
 #include "worker/nats/puller.h"
+#include "worker/nats/report.h"
 #include "worker/nats/standing.h"
 #include "worker/troupe.h"
 #include <stdbool.h>
@@ -39,6 +40,7 @@ struct bridge {
     struct inquiry inquiry;
     struct standing standing;
     struct metrics metrics;
+    struct report report;
     struct waits waits; /* of the flight that the inquiry is about */
     uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
     bool connected;     /* to the engine */

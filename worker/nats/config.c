@@ -11,9 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* "STREAM:SEQUENCE:TRY" must fit into the id of a job, TROUPE_ID_MAX. */
 #define STREAM_MAX 32u
+
+#define MACHINE_MAX 64u
 
 #define IN_FLIGHT_MAX 65536u
 #define REPLICAS_MAX  5u
@@ -35,6 +38,8 @@ struct key {
     const char *allowed;
 };
 
+#define MACHINE_ALLOWED                                                                            \
+    "1 to 64 characters of A-Z a-z 0-9 _ - and dots between them (default: the host name)"
 #define FILE_ALLOWED "the absolute path of a file"
 #define TIME_ALLOWED "a time such as 500ms, 30s or 5min"
 
@@ -88,6 +93,17 @@ static const struct key keys[] = {
      .offset = offsetof(struct config, filter),
      .kind = KIND_TEXT,
      .allowed = "a subject"},
+    {.name = "Machine",
+     .offset = offsetof(struct config, machine),
+     .kind = KIND_TEXT,
+     .allowed = MACHINE_ALLOWED},
+    {.name = "StateSec",
+     .offset = offsetof(struct config, state),
+     .kind = KIND_TIME,
+     .min = USEC_PER_SEC,
+     .max = 3600 * USEC_PER_SEC,
+     .fallback = "10s",
+     .allowed = "a time from 1s to 60min"},
     {.name = "InFlight",
      .offset = offsetof(struct config, in_flight),
      .kind = KIND_NUMBER,
@@ -291,6 +307,27 @@ static bool is_token(const char *text, size_t max)
     return length <= max && protocol_name_valid(text, length) && !strpbrk(text, ".:@");
 }
 
+/* A key of a bucket may have dots in it. */
+static bool is_machine(const char *text)
+{
+    const size_t length = strlen(text);
+
+    return length >= 1 && length <= MACHINE_MAX && text[0] != '.' && text[length - 1] != '.' &&
+           !strstr(text, "..") && protocol_name_valid(text, length) && !strpbrk(text, ":@");
+}
+
+/* The name of this machine, unless it has another one here. */
+static int set_machine(struct config *config)
+{
+    char name[MACHINE_MAX + 1] = "";
+
+    if (config->machine)
+        return 0;
+    (void)gethostname(name, sizeof(name) - 1);
+    config->machine = strdup(name);
+    return config->machine ? 0 : -ENOMEM;
+}
+
 size_t config_split_urls(char *text, const char *urls[static CONFIG_URLS_MAX])
 {
     size_t n = 0;
@@ -393,6 +430,10 @@ static int check(const struct config *config)
                   config->stream);
         return -EINVAL;
     }
+    if (!is_machine(config->machine)) {
+        log_error("Machine=%s: no valid value; allowed: " MACHINE_ALLOWED, config->machine);
+        return -EINVAL;
+    }
     if (config->group && !is_token(config->group, PROTOCOL_NAME_MAX)) {
         log_error("group %s: the name cannot be part of a subject; allowed: A-Z a-z 0-9 _ -, not "
                   "beginning with -",
@@ -423,6 +464,8 @@ int config_load(struct config *config, const char *path, const char *group)
     warn_if_open(config->credentials, "a secret");
     warn_if_open(config->nkey_file, "a secret");
     warn_if_open(config->key_file, "a secret");
+    if (r == 0)
+        r = set_machine(config);
     return r < 0 ? r : check(config);
 }
 

@@ -19,11 +19,13 @@ struct config {
     char *stream;
     char *consumer;     /* NULL = named like the group */
     char *filter;       /* the subjects of its messages, for `setup`; NULL = all of the group */
+    char *machine;      /* what others call this machine */
     char *metrics_file; /* NULL = none */
     const char *group;  /* borrowed */
     uint64_t in_flight;
     uint64_t replicas; /* for `setup`, as is the next */
     usec_t ack_wait;
+    usec_t state;     /* between two reports about this machine */
     usec_t give_back; /* how long a job may wait here before its first attempt; 0 = any time */
 };
 

@@ -6,6 +6,7 @@
 #include "shared/base/standard.h"
 #include "worker/nats/await.h"
 #include "worker/nats/bridge.h"
+#include "worker/nats/cluster.h"
 #include "worker/nats/options.h"
 #include "worker/nats/setup.h"
 #include <errno.h>
@@ -39,6 +40,7 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
         {.fd = troupe_client_fd(bridge->client), .events = POLLIN},
         {.fd = engine_fd(&bridge->engine), .events = POLLIN},
         {.fd = inquiry_fd(&bridge->inquiry), .events = POLLIN},
+        {.fd = report_fd(&bridge->report), .events = POLLIN},
         {.fd = -1}, /* of the standing */
         {.fd = -1},
     };
@@ -112,6 +114,10 @@ static int run_verb(const struct options *options, const struct config *config)
         return create_job(config, &options->create);
     case OPTIONS_WAIT:
         return await_job(config, options->id, options->timeout);
+    case OPTIONS_CLUSTER:
+        return cluster_show(config);
+    case OPTIONS_FORGET:
+        return cluster_forget(config, options->machine);
     }
     return EXIT_FAILURE;
 }

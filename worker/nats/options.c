@@ -12,6 +12,8 @@ static const char help[] =
     "troupe-nats [--config=FILE] setup GROUP\n"
     "troupe-nats [--config=FILE] create [OPTION...] GROUP <PAYLOAD\n"
     "troupe-nats [--config=FILE] wait [--timeout=SPAN] STREAM:SEQUENCE\n"
+    "troupe-nats [--config=FILE] cluster\n"
+    "troupe-nats [--config=FILE] forget MACHINE\n"
     "\n"
     "Takes jobs for a group from NATS JetStream, and publishes their results.\n"
     "\n"
@@ -22,6 +24,9 @@ static const char help[] =
     "\n"
     "  create                  send a job whose payload comes from standard input\n"
     "  wait                    wait for the result of a job\n"
+    "  cluster                 what is known of all machines\n"
+    "\n"
+    "  forget                  remove a machine that is dead or stopped from the list\n"
     "\n"
     "  --config=FILE           the configuration ($TROUPE_NATS_CONFIG, or\n"
     "                          /etc/troupe/nats.conf if it exists)\n"
@@ -44,12 +49,14 @@ static int usage(const char *problem)
 static const struct verb {
     const char *name;
     enum options_verb verb;
-    const char *operand; /* what is missing without it */
+    const char *operand; /* what is missing without it; NULL = there is none */
 } verbs[] = {
     {"serve", OPTIONS_SERVE, "the name of a group"},
     {"setup", OPTIONS_SETUP, "the name of a group"},
     {"create", OPTIONS_CREATE, "the name of a group"},
     {"wait", OPTIONS_WAIT, "the id of a job, STREAM:SEQUENCE,"},
+    {"cluster", OPTIONS_CLUSTER, NULL},
+    {"forget", OPTIONS_FORGET, "the name of a machine"},
 };
 
 static const struct verb *find_verb(const char *name)
@@ -66,16 +73,19 @@ static int parse_operands(struct options *ret, char *operands[], int n)
     char problem[128];
 
     if (!verb)
-        return usage("the first argument must be serve, setup, create or wait");
-    if (n != 2) {
-        (void)snprintf(problem, sizeof(problem), "%s and nothing else must follow %s",
-                       verb->operand, verb->name);
+        return usage("the first argument must be serve, setup, create, wait, cluster or forget");
+    if (n != (verb->operand ? 2 : 1)) {
+        (void)snprintf(problem, sizeof(problem), "%s%snothing else must follow %s",
+                       verb->operand ? verb->operand : "", verb->operand ? " and " : "",
+                       verb->name);
         return usage(problem);
     }
     ret->verb = verb->verb;
     if (verb->verb == OPTIONS_WAIT)
         ret->id = operands[1];
-    else
+    else if (verb->verb == OPTIONS_FORGET)
+        ret->machine = operands[1];
+    else if (verb->operand)
         ret->group = ret->create.group = operands[1];
     return 0;
 }

@@ -11,6 +11,8 @@ enum options_verb {
     OPTIONS_SETUP,
     OPTIONS_CREATE,
     OPTIONS_WAIT,
+    OPTIONS_CLUSTER,
+    OPTIONS_FORGET,
 };
 
 struct options {
@@ -18,6 +20,7 @@ struct options {
     const char *config;   /* NULL = the default */
     const char *group;    /* NULL = none is needed */
     const char *id;       /* of the job to wait for */
+    const char *machine;  /* to forget */
     usec_t timeout;       /* of that wait */
     struct create create; /* of OPTIONS_CREATE */
 };

@@ -2,6 +2,7 @@
 #include "worker/nats/setup.h"
 
 #include "shared/base/log.h"
+#include "worker/nats/bucket.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
@@ -78,6 +79,38 @@ static int add_consumer(jsCtx *js, const struct config *config)
     return report("consumer", name, s);
 }
 
+static int add_bucket(jsCtx *js, const struct config *config, const char *name, usec_t age,
+                      jsStorageType storage)
+{
+    kvConfig bucket;
+    kvStore *store = NULL;
+    natsStatus s = js_KeyValue(&store, js, name);
+
+    if (s == NATS_OK) {
+        kvStore_Destroy(store);
+        log_info("bucket %s exists, and is left as it is", name);
+        return 0;
+    }
+    (void)kvConfig_Init(&bucket);
+    bucket.Bucket = name;
+    bucket.TTL = (int64_t)age * NSEC_PER_USEC;
+    bucket.StorageType = storage;
+    bucket.Replicas = (int)config->replicas;
+    s = js_CreateKeyValue(&store, js, &bucket);
+    kvStore_Destroy(store);
+    return report("bucket", name, s);
+}
+
+/* What is said every few seconds needs no disk. */
+static int add_buckets(jsCtx *js, const struct config *config)
+{
+    int r = add_bucket(js, config, BUCKET_STATE, BUCKET_STATE_PERIODS * config->state,
+                       js_MemoryStorage);
+
+    return r == 0 ? add_bucket(js, config, BUCKET_MACHINES, BUCKET_MACHINES_AGE, js_FileStorage)
+                  : r;
+}
+
 static int make_all(jsCtx *js, const struct config *config)
 {
     const char *jobs[] = {MESSAGE_SUBJECT ">"};
@@ -86,7 +119,9 @@ static int make_all(jsCtx *js, const struct config *config)
 
     if (r == 0)
         r = add_stream(js, config, SETUP_RESULTS_STREAM, results, 2, js_LimitsPolicy);
-    return r == 0 ? add_consumer(js, config) : r;
+    if (r == 0)
+        r = add_consumer(js, config);
+    return r == 0 ? add_buckets(js, config) : r;
 }
 
 int setup(const struct config *config)

@@ -9,7 +9,8 @@
 #define SETUP_RESULTS_STREAM "TROUPE"
 
 /*
- * Makes the stream of jobs, that of results, and the consumer of the group; leaves those alone that
- * exist. Waits for the server. Returns 0, or -errno after it has logged what failed.
+ * Makes the stream of jobs, that of results, the consumer of the group, and the buckets of
+ * bucket.h; leaves those alone that exist. Waits for the server. Returns 0, or -errno after it has
+ * logged what failed.
  */
 int setup(const struct config *config);

@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/nats.h"
 #include "supervisor/ctl/call/status-parts.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/cells.h"
@@ -12,6 +13,7 @@
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/verbs/afar.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
@@ -207,6 +209,8 @@ int verb_status(struct invocation *invocation)
     json_t *groups;
     int r;
 
+    if (nats_is_wanted(invocation))
+        return afar_status(invocation);
     if (invocation->n_operands == 0)
         return status_of_all(invocation);
     groups = json_array();

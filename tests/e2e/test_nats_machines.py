@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: MIT
+"""What machines say about themselves through NATS, and what troupectl status --cluster makes of it."""
+import json
+import signal
+import unittest
+
+import nats
+from test_nats import Case, actor
+from test_nats_ctl import ctl
+from troupe import Bell, ini
+
+
+class Machines(Case):
+    def machine(self, name, first=None, **options):
+        """A machine of that name, which uses the server of the first one."""
+        return self.bridged(configuration=f"Machine={name}\nStateSec=1s\n", server=first and first.nats, **options)
+
+    def seen(self, s):
+        """What is known of machines, by name."""
+        done = ctl("--json", "status", "--cluster", NATS_URL=s.nats.url)
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        return {machine["name"]: machine for machine in json.loads(done.stdout)["machines"]}
+
+    def until_seen(self, s, condition):
+        """Waits until what is known of machines is so, and returns it."""
+        def look():
+            machines = self.seen(s)
+            return machines if condition(machines) else None
+        return s.client.until(look)
+
+    def until_state(self, s, **states):
+        return self.until_seen(s, lambda machines: {name: machine["state"] for name, machine in machines.items()} == states)
+
+    def shown(self, s, *arguments):
+        done = ctl("status", *arguments, "--nats", s.nats.url)
+        return done.returncode, done.stdout.splitlines()
+
+    def rows(self, s, *arguments):
+        """The words of each row of the table below its titles, and the exit status."""
+        status, lines = self.shown(s, *arguments)
+        titles = next(n for n, line in enumerate(lines) if line.startswith("Machine"))
+        return status, [line.split() for line in lines[titles + 1:] if line]
+
+    def test_one_table_shows_the_groups_workers_and_queues_of_all_machines(self):
+        a = self.machine("a", group=actor(2))
+        b = self.machine("b.example.org", a)
+        started, bell = Bell(b, "started"), Bell(b, "bell")
+        for _ in range(3):
+            b.create("actor", f"ring {started.path}\nwait {bell.path}")
+        started.wait()
+        machines = self.until_seen(a, lambda machines: "a" in machines and machines.get("b.example.org", {}).get(
+            "groups", [{}])[0].get("queued") == 2)
+        self.assertEqual([machine["state"] for machine in machines.values()], ["up", "up"])
+        [group] = machines["b.example.org"]["groups"]
+        self.assertGreater(group.pop("oldest_usec"), 0)
+        self.assertEqual(group, {"name": "actor", "type": "actor", "state": "running", "size": 1, "up": 1, "queued": 2,
+                                 "running": 1, "waiting": 0})
+        status, lines = self.shown(a)
+        self.assertEqual((status, lines[0]), (0, "2 machines: 2 up; 3 of 3 workers up, 2 jobs queued, 1 running"))
+        [first, second] = self.rows(a)[1]
+        self.assertEqual((first[0], first[-6:]), ("a", ["running", "2", "of", "2", "0", "0"]))
+        self.assertEqual((second[0], second[-7:-1]), ("b.example.org", ["running", "1", "of", "1", "2", "1"]))
+        bell.ring(3)
+
+    def test_a_machine_that_was_killed_is_dead_until_it_is_forgotten(self):
+        a = self.machine("a")
+        b = self.machine("b", a)
+        self.until_state(a, a="up", b="up")
+        b.bridge.end(signal.SIGKILL)
+        machines = self.until_state(a, a="up", b="dead")
+        self.assertEqual(machines["b"]["bridges"], {"actor": "dead"})
+        status, rows = self.rows(a)
+        self.assertEqual((status, [row[:2] for row in rows[:2]]), (1, [["a", "actor"], ["b", "actor"]]))
+        self.assertIn("dead", rows[1])
+        self.assertIn("seen", rows[1])
+        self.assertEqual(self.nats(a, "forget", "a")[0], 1)  # it is up
+        self.assertEqual(self.nats(a, "forget", "c")[0], 5)
+        self.assertEqual(self.nats(a, "forget", "b"), (0, ""))
+        self.assertEqual(list(self.seen(a)), ["a"])
+        self.assertEqual(self.shown(a)[0], 0)
+
+    def nats(self, s, *arguments):
+        done = s.bridge.run(*arguments)
+        return done.returncode, done.stderr
+
+    def test_a_dead_machine_that_comes_back_is_up(self):
+        a = self.machine("a")
+        self.until_state(a, a="up")
+        a.bridge.end(signal.SIGKILL)
+        self.until_state(a, a="dead")
+        a.bridge.start()
+        self.until_state(a, a="up")
+
+    def test_a_machine_that_stops_on_request_is_not_dead(self):
+        a = self.machine("a")
+        b = self.machine("b", a)
+        self.until_state(a, a="up", b="up")
+        self.assertEqual(b.bridge.end(), 0)
+        self.assertEqual({name: machine["state"] for name, machine in self.seen(a).items()}, {"a": "up", "b": "stopped"})
+        self.assertEqual(self.shown(a)[0], 0)
+        # Nor once the bucket of states has forgotten it.
+        a.client.until(lambda: a.client.messages("KV_TROUPE_STATE") == 1)
+        self.assertEqual(self.seen(a)["b"]["state"], "stopped")
+
+    def test_a_group_whose_bridge_alone_is_dead_is_in_trouble(self):
+        s = self.supervisor({"actor": actor(), "other": actor(), "local": actor(), "service": ini("/bin/sleep infinity", Group={"Type": "service"})})
+        s.start()
+        s.nats = nats.Server(self).start()
+        s.client = nats.Client(self, s.nats)
+        for group in "actor", "other":
+            bridge = nats.Bridge(self, s, s.nats, group, "Machine=a\nStateSec=1s\n").setup().start()
+            bridge.wait_told("Takes messages")
+        self.until_seen(s, lambda machines: machines and machines["a"]["bridges"] == {"actor": "up", "other": "up"})
+        bridge.end(signal.SIGKILL)
+        self.until_seen(s, lambda machines: machines["a"]["bridges"] == {"actor": "up", "other": "dead"})
+        status, lines = self.shown(s)
+        self.assertEqual((status, [line.split()[-4:] for line in lines if "troupe-nats" in line]),
+                         (1, [["its", "troupe-nats", "is", "dead"]]))
+        self.assertTrue(any("local jobs only" in line for line in lines))
+        # The bridge of one group tells of all.
+        self.assertEqual(self.shown(s, "actor", "service")[0], 0)
+        self.assertEqual([row[-1] for row in self.rows(s, "service")[1]], ["1"])
+        self.assertEqual(self.shown(s, "unknown")[0], 5)
+
+    def test_a_group_that_is_not_up_is_in_trouble(self):
+        s = self.machine("a")
+        self.until_seen(s, lambda machines: machines and machines["a"]["groups"][0]["up"] == 1)
+        s.call("Stop", target="actor")
+        machines = self.until_seen(s, lambda machines: machines["a"]["groups"][0]["state"] == "stopped")
+        self.assertEqual(machines["a"]["groups"][0]["up"], 0)
+        self.assertEqual(self.shown(s)[0], 1)
+
+    def test_without_the_buckets_the_bridge_says_so_once_and_goes_on(self):
+        s = self.machine("a")
+        self.until_state(s, a="up")
+        s.client.api("STREAM.DELETE.KV_TROUPE_STATE")
+        s.client.until(lambda: "other machines cannot see this one" in s.bridge.log())
+        done = ctl("status", "--nats", s.nats.url)
+        self.assertEqual((done.stdout, done.returncode), ("", 5))
+        self.assertIn('there is no bucket TROUPE_STATE: "troupe-nats setup" makes it', done.stderr)
+        s.client.store("jobs.actor.any", "echo hello")
+        self.assertEqual(self.result(s)[2], "hello")
+        s.bridge.setup()
+        self.until_state(s, a="up")
+        self.assertEqual(s.bridge.log().count("other machines cannot see this one"), 1)
+
+    def test_a_machine_is_called_as_its_host_unless_it_has_another_name(self):
+        s = self.bridged()
+        [name] = self.until_seen(s, bool)
+        with open("/proc/sys/kernel/hostname", encoding="utf-8") as file:
+            self.assertEqual(name, file.read().strip())
+        with open(s.bridge.config, "a", encoding="utf-8") as file:
+            file.write("Machine=two words\n")
+        done = s.bridge.run("cluster")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("Machine=two words: no valid value; allowed: 1 to 64 characters", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

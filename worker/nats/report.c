@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/report.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/log.h"
+#include "worker/nats/bucket.h"
+#include <errno.h>
+#include <string.h>
+
+/* Says when a dead machine was seen last, to so much. */
+#define MACHINES_EVERY (60 * USEC_PER_SEC)
+
+static const char up[] = "{\"state\":\"up\"}";
+static const char stopped[] = "{\"state\":\"stopped\"}";
+
+void report_init(struct report *report, struct engine *engine, const struct config *config)
+{
+    *report = (struct report){.engine = engine, .config = config};
+}
+
+static void forget_answer(struct report *report)
+{
+    json_decref(report->groups);
+    report->groups = NULL;
+}
+
+/* What was asked is forgotten; the next time brings a new question. */
+static void disconnect(struct report *report)
+{
+    forget_answer(report);
+    if (report->query)
+        troupe_query_free(report->query);
+    report->query = NULL;
+}
+
+void report_deinit(struct report *report)
+{
+    disconnect(report);
+}
+
+void report_wake(struct report *report)
+{
+    report->next_at = report->machines_at = 0;
+}
+
+/* ---- to the engine ---- */
+
+static void note_trouble(struct report *report, const char *problem)
+{
+    if (!report->in_trouble)
+        log_warning("other machines cannot see this one: %s; \"troupe-nats setup\" makes the "
+                    "buckets " BUCKET_STATE " and " BUCKET_MACHINES,
+                    problem);
+    report->in_trouble = true;
+}
+
+static void put(struct report *report, const char *bucket, const char *text)
+{
+    _cleanup_free_ char *subject = NULL;
+    int r;
+
+    if (asprintf(&subject, BUCKET_SUBJECT "%s.%s.%s", bucket, report->config->machine,
+                 report->config->group) < 0) {
+        subject = NULL;
+        return;
+    }
+    r = engine_request(report->engine, subject, REPORT_TOKEN, text);
+    if (r == -EMSGSIZE)
+        note_trouble(report, "it has too many groups for one message");
+}
+
+void report_note_answer(struct report *report, natsMsg *answer)
+{
+    json_t *reply =
+        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    const json_t *error = json_object_get(reply, "error");
+    const char *problem = json_string_value(json_object_get(error, "description"));
+
+    if (natsMsg_IsNoResponders(answer))
+        note_trouble(report, "there is no bucket for its state");
+    else if (!reply || error)
+        note_trouble(report, problem ? problem : "the answer cannot be understood");
+    else
+        report->in_trouble = false;
+    json_decref(reply);
+}
+
+static void publish(struct report *report, usec_t now)
+{
+    json_t *document = json_pack("{s:s, s:s, s:O}", "state", "up", "version", TROUPE_VERSION,
+                                 "groups", report->groups);
+    _cleanup_free_ char *text = document ? json_dumps(document, JSON_COMPACT) : NULL;
+
+    json_decref(document);
+    if (!text)
+        return;
+    put(report, BUCKET_STATE, text);
+    if (now < report->machines_at)
+        return;
+    put(report, BUCKET_MACHINES, up);
+    report->machines_at = now + MACHINES_EVERY;
+}
+
+void report_stop(struct report *report)
+{
+    put(report, BUCKET_STATE, stopped);
+    put(report, BUCKET_MACHINES, stopped);
+}
+
+/* ---- from the supervisor ---- */
+
+static json_t *number(const struct troupe_query *query, const char *field)
+{
+    return json_integer(troupe_query_number(query, field, 0));
+}
+
+/* A record of type GroupMetrics. A place for a worker is counted once, also while two have it. */
+static json_t *group_of(struct troupe_query *query)
+{
+    const int64_t cells = troupe_query_number(query, "cells", 1);
+    const int64_t size = troupe_query_number(query, "size", 0) * cells;
+    const int64_t n_up = troupe_query_number(query, "workers.idle", 0) +
+                         troupe_query_number(query, "workers.busy", 0);
+
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o}", "name",
+                     troupe_query_text(query, "name"), "type", troupe_query_text(query, "type"),
+                     "state", troupe_query_text(query, "state"), "size", (json_int_t)size, "up",
+                     (json_int_t)(n_up < size ? n_up : size), "queued", number(query, "queued"),
+                     "running", number(query, "running"), "waiting", number(query, "waiting"),
+                     "oldest_usec", number(query, "oldest_usec"));
+}
+
+static int ask(struct report *report)
+{
+    int r = report->query ? 0 : troupe_query_new(&report->query, NULL);
+
+    if (r == 0)
+        r = troupe_query_groups(report->query);
+    if (r == 0)
+        report->groups = json_array();
+    return r == 0 && !report->groups ? -ENOMEM : r;
+}
+
+/* Returns 0 when all groups have come, or -errno: -EAGAIN when more are to come. */
+static int receive(struct report *report)
+{
+    int r;
+
+    while ((r = troupe_query_next(report->query, 0)) == 1)
+        if (json_array_append_new(report->groups, group_of(report->query)) < 0)
+            return -ENOMEM;
+    return r;
+}
+
+usec_t report_process(struct report *report, usec_t now)
+{
+    int r = 0;
+
+    if (!report->groups && now < report->next_at)
+        return report->next_at;
+    if (!report->groups) {
+        report->next_at = now + report->config->state;
+        r = ask(report);
+    }
+    if (r == 0)
+        r = receive(report);
+    if (r == -EAGAIN || r == -EINTR)
+        return USEC_INFINITY;
+    if (r == 0) {
+        publish(report, now);
+        forget_answer(report);
+    } else {
+        disconnect(report);
+    }
+    return report->next_at;
+}
+
+int report_fd(const struct report *report)
+{
+    /* As inquiry_fd(). */
+    return report->groups ? troupe_query_fd(report->query) : -1;
+}
