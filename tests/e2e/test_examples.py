@@ -11,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from troupe import BUILD, LIMIT, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, example, ini, limit, text
+from troupe import BUILD, LIMIT, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, can_mount, example, ini, limit, text
 
 FAST = {"BackoffMinSec": "1ms", "BackoffMaxSec": "5ms"}
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -99,7 +99,11 @@ class Exec(TestCase):
 
 
 class Groups(TestCase):
-    """The examples for programs of the archive, as they are installed, except for paths, the user, and memory limits."""
+    """The examples for programs of the archive, as they are installed, except for paths, the user, and memory limits; and
+    for the profile where there is no CAP_SYS_ADMIN."""
+
+    # Places that Profile=strict hides, although this tree, and with it troupe-exec, may be there.
+    OPENED = {"/tmp/": "PrivateTmp=no\nReadWritePaths=/tmp", "/home/": "ProtectHome=no", "/root/": "ProtectHome=no"}
 
     FOLDER = os.path.join(TOP, "units", "examples")
 
@@ -107,7 +111,22 @@ class Groups(TestCase):
         with open(os.path.join(self.FOLDER, name + ".group"), encoding="utf-8") as file:
             body = file.read()
         body = body.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC).replace("/usr/share/doc/troupe/examples", self.FOLDER)
+        if can_mount():
+            opened = {key for place, key in self.OPENED.items() if TROUPE_EXEC.startswith(place)}
+            body = body.replace("Profile=strict\n", "\n".join(["Profile=strict", *opened, ""]))
+        else:
+            body = re.sub(r"^Profile=.*\n", "", body, flags=re.M)
         return re.sub(r"^(User|MemoryMax|CPUWeight)=.*\n", "", body, flags=re.M)
+
+    def test_each_has_a_profile_and_strict_if_it_reads_files_of_strangers(self):
+        strict = set()
+        for name in os.listdir(self.FOLDER):
+            if name.endswith(".group"):
+                with open(os.path.join(self.FOLDER, name), encoding="utf-8") as file:
+                    [profile] = re.findall(r"^Profile=(\w+)$", file.read(), re.M)
+                self.assertIn(profile, ("basic", "strict"))
+                strict |= {name} if profile == "strict" else set()
+        self.assertEqual(strict, {"office-pdf.group", "pdf-text.group", "thumbnails.group"})
 
     def made(self, *command, input=b""):
         """What a program makes for the example; skips the test without it."""

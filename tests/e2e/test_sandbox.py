@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import unittest
 
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, ended, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, ended, helper, ini, text
 
 PROBE = f"{TROUPE_EXEC} -- {helper('probe')}"
 WHOLE = {"NoNewPrivileges": "yes", "UMask": "0077", "CapabilityBoundingSet": "none",
@@ -83,10 +83,6 @@ class Probes(TestCase):
         self.assertEqual(told("free"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 0, "Seccomp": 0})
         self.assertEqual(told("ambient"), {"CapEff": 32, "CapBnd": 32, "NoNewPrivs": 1, "Seccomp": 0})
         self.assertEqual(told("filtered"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 1, "Seccomp": 2})
-
-
-def can_mount():
-    return os.getuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
 
 
 @unittest.skipUnless(can_mount(), "mount namespaces need CAP_SYS_ADMIN")

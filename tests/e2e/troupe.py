@@ -591,6 +591,11 @@ class Bell:
         os.write(self.fd, b"\n" * times)
 
 
+def can_mount():
+    """Whether [Sandbox] can do all that it offers: a mount namespace needs CAP_SYS_ADMIN."""
+    return os.getuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False).returncode == 0
+
+
 def ini(exec_start, **sections):
     """A group file: ini("/bin/x", Pool={"Size": 2})."""
     group = {"ExecStart": exec_start, **sections.pop("Group", {})}

@@ -37,6 +37,8 @@ class Init(Files):
         self.assertIn("troupectl do thumb-nails --data hello", ended.stdout)
         self.assertTrue(os.stat(self.path("thumb-nails.py")).st_mode & stat.S_IXUSR)
         self.assertIn(f"ExecStart=/usr/bin/python3 {self.path('thumb-nails.py')}\n", self.read("thumb-nails.group"))
+        self.assertIn("[Sandbox]\n# For ordinary programs.", self.read("thumb-nails.group"))
+        self.assertIn("\nProfile=basic\n", self.read("thumb-nails.group"))
         verified = subprocess.run([e2e.TROUPECTL, "verify", self.path("thumb-nails.group")], capture_output=True, text=True)
         self.assertEqual((verified.returncode, verified.stdout), (0, "no problems\n"))
 
@@ -60,6 +62,8 @@ class Programs(Files):
     def started_from(self, name):
         """A supervisor with that group, whose workers find the package of this tree, as an installed one does not need."""
         body = self.read(name + ".group").replace("/usr/bin/python3", sys.executable)
+        if not e2e.can_mount():
+            body = body.replace("Profile=basic\n", "")
         environment = "".join(f"Environment={key}={value}\n" for key, value in ENVIRONMENT.items())
         self.server = self.started({name: body.replace("[Group]\n", "[Group]\n" + environment)})
         return self.server

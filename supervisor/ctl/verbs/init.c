@@ -46,7 +46,11 @@ static const char GROUP[] =
     "[Jobs]\n"
     "# Ends a worker that hangs; its job is retried.\n"
     "TimeoutSec=1min\n"
-    "MaxRetries=2\n";
+    "MaxRetries=2\n"
+    "\n"
+    "[Sandbox]\n"
+    "# For ordinary programs. strict: for those that read files of strangers.\n"
+    "Profile=basic\n";
 /* clang-format on */
 
 static bool fill(FILE *file, const char *template, const char *name, const char *directory)
