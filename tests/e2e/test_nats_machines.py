@@ -10,7 +10,7 @@ from test_nats_ctl import ctl
 from troupe import Bell, ini
 
 
-class Machines(Case):
+class Base(Case):
     def machine(self, name, first=None, **options):
         """A machine of that name, which uses the server of the first one."""
         return self.bridged(configuration=f"Machine={name}\nStateSec=1s\n", server=first and first.nats, **options)
@@ -41,6 +41,8 @@ class Machines(Case):
         titles = next(n for n, line in enumerate(lines) if line.startswith("Machine"))
         return status, [line.split() for line in lines[titles + 1:] if line]
 
+
+class Machines(Base):
     def test_one_table_shows_the_groups_workers_and_queues_of_all_machines(self):
         a = self.machine("a", group=actor(2))
         b = self.machine("b.example.org", a)
@@ -154,6 +156,30 @@ class Machines(Case):
         done = s.bridge.run("cluster")
         self.assertEqual(done.returncode, 1)
         self.assertIn("Machine=two words: no valid value; allowed: 1 to 64 characters", done.stderr)
+
+
+class Permissions(Base):
+    SENDS = ["jobs.>", "$JS.API.STREAM.MSG.GET.TROUPE", "$JS.API.STREAM.MSG.GET.JOBS"]
+    LOOKS = [subject.replace("STREAM_", stream) for stream in ("KV_TROUPE_STATE", "KV_TROUPE_MACHINES") for subject in
+             ("$JS.API.STREAM.INFO.STREAM_", "$JS.API.CONSUMER.*.STREAM_", "$JS.API.CONSUMER.*.STREAM_.>")] + ["$JS.API.STREAM.NAMES", "$JS.FC.>"]
+
+    def test_N8_who_sends_jobs_and_looks_at_machines_need_not_be_allowed_more_than_the_manual_says(self):
+        def user(name, subjects):
+            return (f'{{ user: "{name}", password: "sesame", permissions: {{ publish: {json.dumps(subjects)}, '
+                    'subscribe: ["troupe.result.>", "_INBOX.>"] } }')
+        users = f'{{ user: "all", password: "sesame" }}, {user("sender", self.SENDS)}, {user("looker", self.LOOKS)}'
+        server = nats.Server(self, f'authorization {{ users: [ {users} ] }}\nno_auth_user: "all"\n').start()
+        s = self.bridged(configuration="Machine=a\nStateSec=1s\n", server=server)
+        self.until_state(s, a="up")
+
+        def url(name):
+            return f"nats://{name}:sesame@127.0.0.1:{server.port}"
+        done = ctl("do", "actor", "--data", "echo hello", "--cluster", NATS_URL=url("sender"))
+        self.assertEqual((done.stdout, done.stderr, done.returncode), ("hello", "", 0))
+        done = ctl("status", "--cluster", NATS_URL=url("looker"))
+        self.assertEqual((done.stderr, done.returncode), ("", 0))
+        self.assertIn("1 machine: 1 up", done.stdout)
+        self.assertNotEqual(ctl("status", "--cluster", NATS_URL=url("sender")).returncode, 0)
 
 
 if __name__ == "__main__":
