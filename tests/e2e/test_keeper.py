@@ -20,6 +20,7 @@ from troupe import ACTOR, FAULTY_TROUPED, LIMIT, TROUPED, VERSION, Bell, TestCas
 
 PTRACE_SEIZE = 0x4206
 ROOT = os.geteuid() == 0
+NOBODY = 65534
 
 
 def status_of(pid):
@@ -114,7 +115,21 @@ class Starting(TestCase):
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
 
     def test_spawning_changes_nothing_in_keeper_and_supervisor(self):
-        s = self.started({"a": actor()})
+        self.changes_nothing(self.started({"a": actor()}), {"User": "nobody"} if ROOT else {})
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_spawning_changes_nothing_without_privileges(self):
+        """As root's, the files in /proc of a process belong to root whether or not it is dumpable."""
+        s = self.supervisor({"a": actor()})
+        os.chown(s.directory, NOBODY, NOBODY)
+        os.chmod(s.path("notify"), 0o666)
+        s.start(user=NOBODY, group=NOBODY, extra_groups=[])
+        for pid in s.process.pid, s.supervisor_pid:
+            self.assertEqual(os.stat(f"/proc/{pid}/stat").st_uid, 0)
+        self.assertEqual(os.stat(f"/proc/{s.worker('a/0')['pid']}/stat").st_uid, NOBODY)
+        self.changes_nothing(s, {})
+
+    def changes_nothing(self, s, settings):
         pids = s.process.pid, s.supervisor_pid
 
         def described(pid):
@@ -123,13 +138,13 @@ class Starting(TestCase):
                       ("Umask", "Uid", "Gid", "Groups", "NSpgid", "NSsid", "Threads", "SigBlk", "SigIgn", "SigCgt", "CapInh",
                        "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp")}
             cwd = os.readlink(f"/proc/{pid}/cwd") if ROOT else None
-            owner = os.stat(f"/proc/{pid}/stat").st_uid  # root's as long as it is not dumpable
+            owner = os.stat(f"/proc/{pid}/stat").st_uid  # root's as long as it is not dumpable, whoever runs it
             return (fields, cwd, owner, read(f"/proc/{pid}/oom_score_adj"), read(f"/proc/{pid}/limits"),
                     read(f"/proc/{pid}/cgroup"), os.getpriority(os.PRIO_PROCESS, pid), os.sched_getaffinity(pid))
 
         before = [described(pid) for pid in pids]
         plain = read(f"/proc/{s.worker('a/0')['pid']}/oom_score_adj")
-        s.write("b.group", actor(2, Group={"WorkingDirectory": "/tmp", **({"User": "nobody"} if ROOT else {})},
+        s.write("b.group", actor(2, Group={"WorkingDirectory": "/tmp", **settings},
                                  Resources={"OOMScoreAdjust": 777, "Nice": 7, "LimitNOFILE": 99, "LimitCORE": 0}))
         s.write("c.group", actor())
         s.call("Reload")

@@ -96,6 +96,13 @@ class Places(ActorsTestCase):
         actor = self.call("Lookup", name="b/0")["actor"]
         self.assertEqual((actor["accepted"], actor["consumed"]), (7, 7))
 
+    def test_whatever_a_worker_has_handled_is_consumed_once_it_rests(self):
+        self.do("a", "burst b/0 3000 hello")
+        self.s.until(lambda: len(self.log("b")) == 3000)
+        self.s.until(lambda: self.call("Lookup", name="b/0")["actor"]["consumed"] == 3000)
+        actor = self.call("Lookup", name="b/0")["actor"]
+        self.assertEqual((actor["accepted"], actor["consumed"], actor["waiting"]), (3000, 3000, 0))
+
     def test_a_predecessor_gets_its_answers(self):
         bell = self.gate("c")
         self.do("a", "tell b/0 do.call - c/0 do.reply stash answer yes")

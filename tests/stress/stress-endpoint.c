@@ -2,7 +2,8 @@
 
 /*
  * Tests that an endpoint that lacks the memory to wait for its peer reports itself broken instead
- * of waiting for ever. Needs a build with -DTROUPE_FAULTS.
+ * of waiting for ever, and that one that lacks the memory to receive a blob goes on with the next.
+ * Needs a build with -DTROUPE_FAULTS.
  */
 
 #ifndef TROUPE_FAULTS
@@ -11,6 +12,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
 #include <check.h>
 #include <errno.h>
@@ -155,6 +157,46 @@ START_TEST(a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint)
 }
 END_TEST
 
+static void peer_send_blob(uint64_t serial)
+{
+    void *data;
+    int fd;
+
+    ck_assert_int_eq(payload_blob_new(100 + serial, &fd, &data), 0);
+    ck_assert_int_eq(payload_blob_seal(fd, data, 100 + serial), 0);
+    ck_assert_int_eq(payload_send_fd(peer_control, fd, serial), 0);
+    close_fd(fd);
+}
+
+static int take_blob(uint64_t serial)
+{
+    const struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100 + serial, .serial = serial};
+    struct payload in = PAYLOAD_NULL;
+    int r = endpoint_take(&endpoint, &wire, &in);
+
+    if (r == 0)
+        ck_assert_uint_eq(in.size, 100 + serial);
+    payload_deinit(&in);
+    return r;
+}
+
+START_TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes)
+{
+    for (uint64_t serial = 1; serial <= 4; serial++)
+        peer_send_blob(serial);
+    fault_arm("receive:1=12"); /* ENOMEM */
+    ck_assert_int_eq(take_blob(1), -ENOMEM);
+    ck_assert_int_eq(take_blob(2), 0);
+    fault_arm("receive:1=12");
+    ck_assert_int_eq(take_blob(3), -ENOMEM);
+    ck_assert_int_eq(take_blob(4), 0);
+    /* Only as many as were left behind are dropped. */
+    peer_send_blob(4);
+    peer_send_blob(5);
+    ck_assert_int_eq(take_blob(5), -EPROTO);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("mailbox without memory");
@@ -164,6 +206,7 @@ int main(void)
     tcase_add_checked_fixture(eventfd_case, setup_eventfd, teardown);
     tcase_add_test(futex, a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint);
     tcase_add_test(futex, a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint);
+    tcase_add_test(futex, a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes);
     tcase_add_test(eventfd_case,
                    a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint);
     suite_add_tcase(suite, futex);
