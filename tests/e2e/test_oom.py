@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: MIT
 """OnOom=: a job that ran out of memory is tried once more, in a group with more.
 
-Memory runs out where the kernel can be asked for it: on other machines a fault point says that a worker which was
-killed has run out of memory, and all else is real."""
+No machine's memory runs out: a fault point says that a worker which was killed had none, and all else is real."""
 import os
 import sqlite3
 import threading
@@ -115,6 +114,17 @@ class OnOom(TestCase):
         waits.ring()
         job = s.wait_job(id)
         self.assertEqual((job["state"], job["group"], job["result"]), ("succeeded", "big", text("big/0")))
+
+    def test_I5_a_job_that_has_moved_does_not_move_again_after_an_upgrade(self):
+        s = self.start()
+        s.call("Pause", target="big")
+        id = s.call("Create", group="small", payload=text("crash kill"))["id"]
+        s.until(lambda: s.job(id)["group"] == "big")
+        s.ctl("upgrade", check=True)
+        self.assertEqual([s.job(id)[member] for member in ("group", "moved", "attempt")], ["big", True, 1])
+        s.call("Resume", target="big")
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"], job["attempts"][-1]["worker"]), ("dead", 2, "big/0"))
 
     def test_I5_verify_says_what_is_wrong(self):
         s = self.start()

@@ -34,7 +34,7 @@ static int take_number(const char **text, unsigned *ret)
 /* "3" or "0-3". */
 static int take_range(const char **text, struct cpus *cpus)
 {
-    unsigned first, last;
+    unsigned first = 0, last;
     int r = take_number(text, &first);
 
     last = first;

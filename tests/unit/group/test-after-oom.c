@@ -34,6 +34,8 @@ static void on_event(struct event_subscriber *subscriber, const struct event *ev
 
 static struct event_subscriber subscriber = {.fn = on_event};
 
+static enum config_cells cells;
+
 static struct group *make_group(const char *name, const char *on_oom)
 {
     struct config_group *config;
@@ -42,6 +44,7 @@ static struct group *make_group(const char *name, const char *on_oom)
     ck_assert_int_eq(config_defaults(&config, name), 0);
     config->exec_start = calloc(2, sizeof(char *));
     config->exec_start[0] = strdup("/bin/false");
+    config->cells = cells;
     config->on_oom = on_oom ? strdup(on_oom) : NULL;
     config->timeout = on_oom ? USEC_PER_SEC : 9 * USEC_PER_SEC;
     ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
@@ -247,6 +250,34 @@ START_TEST(I5_a_group_that_drains_or_is_gone_takes_none)
 }
 END_TEST
 
+START_TEST(I5_with_cells_it_goes_on_in_that_of_its_key)
+{
+    struct cell *own, *other;
+    struct job *job;
+
+    drop_group(from);
+    drop_group(big);
+    cells = CONFIG_CELLS_BY_KEY;
+    from = make_group("small", "big");
+    big = make_group("big", NULL);
+    job = submit(3);
+    own = job->cell;
+    die_of(job, DEATH_OOM);
+    end_pause(job);
+    other = group_find_cell(big, "key", 3);
+    ck_assert_ptr_nonnull(other);
+    ck_assert_ptr_eq(job->cell, other);
+    ck_assert_str_eq(other->name, "big/key");
+    ck_assert_ptr_eq(queue_first(&other->queue), job);
+    ck_assert_uint_eq(big->counts.n[JOBS_LIVE], 1);
+    ck_assert_uint_eq(other->counts.n[JOBS_LIVE], 1);
+    ck_assert_uint_eq(own->counts.n[JOBS_LIVE], 0);
+    ck_assert_uint_eq(from->counts.n[JOBS_LIVE], 0);
+    ck_assert(!list_linked(&own->live_link));
+    ck_assert(list_linked(&other->live_link));
+}
+END_TEST
+
 START_TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
 {
     struct job *job = submit(3);
@@ -275,6 +306,7 @@ int main(void)
         I5_other_deaths_do_not_move_a_job,
         I5_without_room_there_it_follows_its_policy_here,
         I5_a_group_that_drains_or_is_gone_takes_none,
+        I5_with_cells_it_goes_on_in_that_of_its_key,
         I5_it_can_be_cancelled_before_and_after_it_has_moved,
     };
 
