@@ -209,7 +209,7 @@ struct config_group {
     struct config_strings read_write_paths, inaccessible_paths;
     bool private_tmp;
     bool private_network;
-    bool private_pids, private_ipc;
+    bool private_pids, private_ipc, private_root;
     enum config_protect_proc protect_proc; /* default */
     enum config_proc_subset proc_subset;   /* all */
 

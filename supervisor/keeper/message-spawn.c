@@ -64,6 +64,7 @@ static void put_files(struct message *message, const struct sandbox_files *files
         return;
     message_put_count(message, files->hidepid, _SANDBOX_N_HIDEPIDS - 1);
     PUT(message, files->only_processes);
+    PUT(message, files->private_root);
     message_put_count(message, files->n_paths, SANDBOX_PATHS_MAX);
     for (size_t i = 0; i < files->n_paths && message->error == 0; i++) {
         message_put_count(message, files->paths[i].kind, _SANDBOX_N_PATH_KINDS - 1);
@@ -171,6 +172,7 @@ static const struct sandbox_files *take_files(struct message *message, struct sa
         return NULL;
     ret->hidepid = (enum sandbox_hidepid)message_take_count(message, _SANDBOX_N_HIDEPIDS - 1);
     ret->only_processes = message_take_bool(message);
+    ret->private_root = message_take_bool(message);
     ret->n_paths = message_take_count(message, SANDBOX_PATHS_MAX);
     for (size_t i = 0; i < ret->n_paths; i++) {
         struct sandbox_path *path = &ret->paths[i];

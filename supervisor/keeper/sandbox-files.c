@@ -4,6 +4,7 @@
 #include "supervisor/keeper/sandbox-mount.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +25,10 @@ struct entry {
     int tree;         /* what is to be attached there, or -1 */
 };
 
+struct link {
+    const char *from, *to;
+};
+
 static const struct sandbox_files *applied;
 static struct entry entries[SANDBOX_PATHS_MAX + KEPT_MAX];
 static size_t n_entries;
@@ -31,6 +36,8 @@ static char resolved[RESOLVED_MAX];
 static size_t n_resolved;
 static struct sandbox_path kept[KEPT_MAX];
 static size_t n_kept;
+static struct link links[SANDBOX_PATHS_MAX];
+static size_t n_links;
 
 const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind)
 {
@@ -41,6 +48,7 @@ const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind)
         [SANDBOX_MQUEUE] = "PrivateIPC=",
         [SANDBOX_READ_ONLY] = "ReadOnlyPaths=",
         [SANDBOX_READ_WRITE] = "ReadWritePaths=",
+        [SANDBOX_VISIBLE] = "PrivateRoot=",
         [SANDBOX_EMPTY] = "ProtectHome=tmpfs",
         [SANDBOX_UNCHANGED] = "ProtectSystem=strict",
     };
@@ -48,6 +56,12 @@ const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind)
 }
 
 /* ---- which paths ---- */
+
+/* The path has such a link in it, and may itself be one. */
+static void remember_link(const struct entry *entry)
+{
+    links[n_links++] = (struct link){.from = entry->from->path, .to = entry->path};
+}
 
 static int resolve_links(struct entry *entry)
 {
@@ -65,6 +79,7 @@ static int resolve_links(struct entry *entry)
     resolved[n_resolved + (size_t)n] = '\0';
     entry->path = resolved + n_resolved;
     n_resolved += (size_t)n + 1;
+    remember_link(entry);
     return 0;
 }
 
@@ -106,6 +121,15 @@ static void insert(struct entry entry)
     entries[i] = entry;
 }
 
+/* Shown already. */
+static bool is_shown(const struct entry *entry)
+{
+    for (size_t i = n_entries; entry->from->kind == SANDBOX_VISIBLE && i > 0; i--)
+        if (is_below(entry->path, entries[i - 1].path))
+            return entries[i - 1].from->kind == SANDBOX_VISIBLE;
+    return false;
+}
+
 /* Parents come first. */
 static void drop_what_does_not_count(void)
 {
@@ -116,7 +140,7 @@ static void drop_what_does_not_count(void)
         struct entry *last = n_entries > 0 ? &entries[n_entries - 1] : NULL;
         if (last && strcmp(last->path, entry.path) == 0)
             last->read_only |= entry.from->kind == SANDBOX_READ_ONLY;
-        else if (!is_hidden(&entry))
+        else if (!is_hidden(&entry) && !is_shown(&entry))
             entries[n_entries++] = entry;
     }
 }
@@ -255,20 +279,30 @@ static int new_inaccessible(const char *path)
     return r < 0 ? r : tree;
 }
 
-static int read_only(const char *path)
+static int read_only(const struct entry *entry)
 {
-    int tree = clone_at(path);
+    int tree = entry->tree >= 0 ? entry->tree : clone_at(entry->path);
     int r = tree < 0 ? tree : mount_restrict(tree, MOUNT_ATTR_RDONLY);
     if (r < 0)
         close_fd(tree);
     return r < 0 ? r : tree;
 }
 
-/* What stays writable below a tree that becomes read-only. A clone keeps what is read-only in it
- * already, which could not be told apart afterwards. */
-static int clone_writable(struct entry *entry)
+static bool is_writable(const struct entry *entry)
 {
-    if (entry->from->kind != SANDBOX_READ_WRITE && entry->from->kind != SANDBOX_UNCHANGED)
+    return entry->from->kind == SANDBOX_READ_WRITE || entry->from->kind == SANDBOX_UNCHANGED;
+}
+
+static bool is_read_only(const struct entry *entry)
+{
+    return entry->from->kind == SANDBOX_READ_ONLY || entry->from->kind == SANDBOX_VISIBLE;
+}
+
+/* What stays writable below a tree that becomes read-only: a clone keeps what is read-only in it
+ * already, which could not be told apart afterwards. And all that is to be seen in a new root. */
+static int clone_old(struct entry *entry)
+{
+    if (!is_writable(entry) && !(applied->private_root && is_read_only(entry)))
         return 0;
     entry->tree = clone_at(entry->path);
     return entry->tree < 0 ? entry->tree : 0;
@@ -286,7 +320,8 @@ static int make_tree(const struct entry *entry)
     case SANDBOX_MQUEUE:
         return new_mqueue(entry->read_only);
     case SANDBOX_READ_ONLY:
-        return read_only(entry->path);
+    case SANDBOX_VISIBLE:
+        return read_only(entry);
     case SANDBOX_EMPTY:
         return new_empty();
     default:
@@ -302,11 +337,88 @@ static int confine_root(enum sandbox_path_kind kind)
     return kind == SANDBOX_READ_WRITE ? 0 : -EINVAL;
 }
 
+/* ---- a new root ---- */
+
+static void make_parents(const char *path)
+{
+    char part[PATH_MAX];
+    const size_t size = strlen(path);
+    for (size_t n = 1; n < size && n < sizeof(part); n++) {
+        if (path[n] != '/')
+            continue;
+        memcpy(part, path, n);
+        part[n] = '\0';
+        (void)mkdir(part, 0755);
+    }
+}
+
+/* Where the tree is to be attached, if that is not in another one, which has the place. */
+static void make_place(const struct entry *entry)
+{
+    struct stat status;
+    const bool is_file =
+        entry->tree >= 0 && fstat(entry->tree, &status) == 0 && !S_ISDIR(status.st_mode);
+    make_parents(entry->path);
+    if (is_file)
+        (void)mknod(entry->path, S_IFREG | 0444, 0);
+    else
+        (void)mkdir(entry->path, 0755);
+}
+
+/* To hide what is not there would take longer. */
+static bool is_missing(const struct entry *entry)
+{
+    const enum sandbox_path_kind kind = entry->from->kind;
+    struct stat status;
+    return (kind == SANDBOX_INACCESSIBLE || kind == SANDBOX_EMPTY) &&
+           lstat(entry->path, &status) < 0 && errno == ENOENT;
+}
+
+/* It may be part of a tree that is there. */
+static int make_link(const struct link *link)
+{
+    make_parents(link->from);
+    return symlink(link->to, link->from) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+static int make_links(void)
+{
+    static const struct link standard[] = {{"/dev/fd", "/proc/self/fd"},
+                                           {"/dev/stdin", "/proc/self/fd/0"},
+                                           {"/dev/stdout", "/proc/self/fd/1"},
+                                           {"/dev/stderr", "/proc/self/fd/2"}};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ELEMENTS(standard); i++)
+        r = make_link(&standard[i]);
+    for (size_t i = 0; r == 0 && i < n_links; i++)
+        r = make_link(&links[i]);
+    return r;
+}
+
+/* Returns the root. mount_new_node() needs a /proc. */
+static int new_root(void)
+{
+    static const struct mount_option options[] = {{"mode", "0755"}, {"size", "4k"}, {0}};
+    int root = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    int r = root < 0 ? root : mount_attach(root, "/");
+    if (r == 0)
+        r = mount_enter(root);
+    if (r == 0 && mkdir("/proc", 0755) < 0)
+        r = -errno;
+    if (r < 0)
+        close_fd(root);
+    return r < 0 ? r : root;
+}
+
 static int attach(struct entry *entry)
 {
     int r;
     if (strcmp(entry->path, "/") == 0)
-        return confine_root(entry->from->kind);
+        return applied->private_root ? -EINVAL : confine_root(entry->from->kind);
+    if (applied->private_root && is_missing(entry))
+        return 0;
+    if (applied->private_root && entry->from->kind != SANDBOX_INACCESSIBLE)
+        make_place(entry);
     entry->tree = make_tree(entry);
     r = entry->tree < 0 ? entry->tree : mount_attach(entry->tree, entry->path);
     entry->tree = close_fd(entry->tree);
@@ -325,6 +437,21 @@ static int each(int (*fn)(struct entry *entry), const struct sandbox_path **ret_
     return 0;
 }
 
+static int attach_in_new_root(const struct sandbox_path **ret_path)
+{
+    const mode_t mask = umask(0022);
+    _cleanup_close_ int root = new_root();
+    int r = root < 0 ? root : each(attach, ret_path);
+    if (r == 0) {
+        *ret_path = NULL;
+        r = make_links();
+    }
+    if (r == 0)
+        r = mount_restrict_one(root, MOUNT_ATTR_RDONLY);
+    (void)umask(mask);
+    return r;
+}
+
 int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
     int r;
@@ -335,8 +462,8 @@ int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_
         return -errno;
     r = list_paths(files, ret_path);
     if (r == 0)
-        r = each(clone_writable, ret_path);
-    if (r == 0)
-        r = each(attach, ret_path);
-    return r;
+        r = each(clone_old, ret_path);
+    if (r < 0)
+        return r;
+    return files->private_root ? attach_in_new_root(ret_path) : each(attach, ret_path);
 }

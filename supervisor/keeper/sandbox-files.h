@@ -26,6 +26,7 @@ enum sandbox_path_kind {
     SANDBOX_READ_WRITE,
     SANDBOX_EMPTY,     /* and read-only */
     SANDBOX_UNCHANGED, /* as READ_WRITE */
+    SANDBOX_VISIBLE,   /* as READ_ONLY */
     _SANDBOX_N_PATH_KINDS,
 };
 
@@ -48,6 +49,9 @@ struct sandbox_files {
     /* Of SANDBOX_PROC. */
     enum sandbox_hidepid hidepid;
     bool only_processes; /* nothing else there */
+    /* The root is a new one, which has only what is listed as READ_ONLY, READ_WRITE, UNCHANGED or
+     * VISIBLE, and the new file systems; itself, it is read-only. */
+    bool private_root;
     size_t n_paths;
     struct sandbox_path paths[SANDBOX_PATHS_MAX]; /* fastest if sorted */
 };

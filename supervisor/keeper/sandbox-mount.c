@@ -48,6 +48,12 @@ int mount_restrict(int tree, uint64_t attributes)
     return error_or(mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)));
 }
 
+int mount_restrict_one(int tree, uint64_t attributes)
+{
+    struct mount_attr attr = {.attr_set = attributes};
+    return error_or(mount_setattr(tree, "", AT_EMPTY_PATH, &attr, sizeof(attr)));
+}
+
 int mount_restrict_all(uint64_t attributes)
 {
     struct mount_attr attr = {.attr_set = attributes};
@@ -61,6 +67,16 @@ int mount_attach(int tree, const char *path)
         return place;
     return error_or(
         move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
+}
+
+int mount_enter(int tree)
+{
+    if (fchdir(tree) < 0)
+        return -errno;
+    /* Puts the old root on top of the new one, from where it is taken away. */
+    if (syscall(SYS_pivot_root, ".", ".") == 0)
+        return error_or(umount2(".", MNT_DETACH));
+    return errno == EINVAL ? error_or(chroot(".")) : -errno;
 }
 
 /* Without CAP_MKNOD, a socket is as good as a device: neither can be opened. */

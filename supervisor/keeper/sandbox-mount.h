@@ -24,8 +24,14 @@ int mount_new(const char *type, const struct mount_option *options, uint64_t att
 
 /* Gives all mounts of a tree further attributes (MOUNT_ATTR_RDONLY …). Returns 0 or -errno. */
 int mount_restrict(int tree, uint64_t attributes);
+/* The same for its topmost mount only. */
+int mount_restrict_one(int tree, uint64_t attributes);
 /* The same for all mounts that this process sees. */
 int mount_restrict_all(uint64_t attributes);
+
+/* Makes an attached tree the root and the working directory of this process. What it saw before is
+ * gone, unless the root is that of the kernel itself, which stays below. Returns 0 or -errno. */
+int mount_enter(int tree);
 
 /* Attaches a tree. Its descriptor then stands for the mount. Returns 0 or -errno. */
 int mount_attach(int tree, const char *path);

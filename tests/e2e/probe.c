@@ -163,6 +163,11 @@ static int io_uring(void)
     return error_of(syscall(SYS_io_uring_setup, 1, NULL));
 }
 
+static int user_faults(void)
+{
+    return error_of(syscall(SYS_userfaultfd, 1 /* UFFD_USER_MODE_ONLY */));
+}
+
 static int personality_of_others(void)
 {
     return error_of(syscall(SYS_personality, 8 /* PER_LINUX32 */));
@@ -385,6 +390,7 @@ static const struct {
     {"perf-event", perf_event},
     {"add-key", add_a_key},
     {"io-uring", io_uring},
+    {"userfaultfd", user_faults},
     {"personality", personality_of_others},
     {"chroot", change_root},
     {"chown", own_a_file},

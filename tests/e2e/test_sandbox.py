@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 import unittest
 
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, ended, helper, ini, text
+from troupe import (ACTOR, BUILD, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, ended, helper, ini,
+                    text)
 
 PROBE = f"{TROUPE_EXEC} -- {helper('probe')}"
 WHOLE = {"NoNewPrivileges": "yes", "UMask": "0077", "CapabilityBoundingSet": "none",
@@ -125,18 +126,78 @@ class Files(TestCase):
         os.rename(f"{self.top}/new", f"{self.top}/open/file")
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
 
-    def test_a_strict_profile_leaves_a_worker_its_work_and_a_private_directory(self):
-        attempts = ["create:/", "create:/tmp", "create:/etc", "create:/dev/shm", "list:/home", "list:/run", "list:/var",
-                    "read:/etc/passwd", "inet-socket", "unix-socket", "io-uring", "user-namespace", "mount", "trace-me",
-                    "writable-code", "become-root", "child"]
-        group = {"Group": {"User": "nobody"}, "Sandbox": {"Profile": "strict"}}
+    def test_I2_a_strict_profile_leaves_a_worker_its_work_and_a_private_directory(self):
+        attempts = ["create:/", "create:/tmp", "create:/etc", "create:/dev", "create:/dev/shm", "create:/usr", "list:/home",
+                    "list:/run", "list:/var/lib", "list:/sys", "list:/usr", "read:/etc/passwd", "read:/proc/self/stat",
+                    "read:/proc/sys/kernel/core_pattern", "read:/proc/meminfo", "read:/dev/urandom", "write:/dev/null",
+                    "inet-socket", "unix-socket", "io-uring", "user-namespace", "mount", "trace-me", "writable-code",
+                    "become-root", "add-key", "shared-memory-name", "userfaultfd", "queue:/probe", "child"]
+        group = {"Group": {"User": "nobody"}, "Sandbox": {"Profile": "strict", "ReadOnlyPaths": BUILD}}
         s = self.started({"g": ini(" ".join([PROBE] + attempts), **group), "worker": ini(ACTOR, **group)})
         answers = results(s.do("g"))
         self.assertEqual({name for name, answer in answers.items() if answer == "ok"},
-                         {"create:/tmp", "read:/etc/passwd", "child"})
-        self.assertEqual((answers["create:/"], answers["list:/var"], answers["io-uring"]), ("EROFS", "EACCES", "EPERM"))
+                         {"create:/tmp", "list:/usr", "read:/etc/passwd", "read:/proc/self/stat", "read:/dev/urandom",
+                          "write:/dev/null", "child"})
+        self.assertEqual((answers["create:/"], answers["list:/home"], answers["io-uring"]), ("EROFS", "ENOENT", "EPERM"))
         self.assertEqual(s.do("worker", "echo hello")["result"], text("hello"))
         self.assertEqual(len(s.do("worker", "blob 300000")["result"]["data"]), 400000)
+
+    def test_I2_a_strict_profile_leaves_nothing_at_the_top_but_what_is_listed(self):
+        command = f"{TROUPE_EXEC} -- /bin/sh -c 'cd /; echo *'"
+        s = self.started({"g": ini(command, Group={"User": "nobody"}, Sandbox={"Profile": "strict"}),
+                          "more": ini(command, Group={"User": "nobody"},
+                                      Sandbox={"Profile": "strict", "ReadOnlyPaths": f"{self.top}/open"})})
+        known = {"bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "var"}
+        program = {TROUPE_EXEC.split("/")[1]}
+        top = set(s.do("g")["result"]["data"].split())
+        self.assertLessEqual(top, known | program)
+        self.assertLessEqual({"bin", "dev", "etc", "proc", "tmp", "usr"} | program, top)
+        self.assertEqual(set(s.do("more")["result"]["data"].split()), top | {"var"})
+
+    def test_a_private_root_has_what_is_listed(self):
+        self.assertEqual(
+            self.answers(["create:/open", "write:/open/file", "read:/open/file", "create:/open/kept", "list:/closed", "list:/",
+                          "list:/link", "create:/link", "create:/target"],
+                         PrivateRoot="yes", ReadOnlyPaths=f"@/open -/nowhere {BUILD}", ReadWritePaths="@/open/kept @/link"),
+            {"create:/open": "EROFS", "write:/open/file": "EROFS", "read:/open/file": "ok", "create:/open/kept": "ok",
+             "list:/closed": "ENOENT", "list:/": "ok", "list:/link": "ENOENT", "create:/link": "ok", "create:/target": "ok"})
+
+    def test_what_is_hidden_in_a_private_root_is_hidden(self):
+        s = self.started({"g": ini(f"{PROBE} read:/etc/passwd list:/usr/bin list:/usr/lib read:/etc/group",
+                                   Sandbox={"PrivateRoot": "yes", "ReadOnlyPaths": BUILD,
+                                            "InaccessiblePaths": "/etc/passwd /usr/bin -/nowhere"})})
+        self.assertEqual(results(s.do("g")), {"read:/etc/passwd": "ENODATA", "list:/usr/bin": "ENOENT", "list:/usr/lib": "ok",
+                                              "read:/etc/group": "ok"})
+
+    def test_a_strict_profile_is_refused_for_root(self):
+        refusal = ("Profile=strict: the workers would run as root, from which it does not protect the machine; "
+                   "allowed: with another User= in [Group], such as User=nobody")
+        s = self.started({"g": ini(ACTOR)})
+        pid = s.worker("g/0")["pid"]
+        for user in {}, {"User": "root"}:
+            s.write("g.group", ini(ACTOR, Group=user, Sandbox={"Profile": "strict"}))
+            verified = s.ctl("verify", f"{s.config}/g.group")
+            self.assertEqual((verified.returncode, refusal in verified.stdout + verified.stderr), (7, True), verified)
+            s.ctl("reload")
+            self.assertIn(f"g goes on with the configuration of before: {refusal}", s.log())
+        self.assertEqual(s.worker("g/0")["pid"], pid)
+
+    def test_I1_a_strict_profile_keeps_a_worker_from_others_of_its_user(self):
+        group = {"Group": {"User": "nobody"}, "Sandbox": {"Profile": "strict", "ReadOnlyPaths": BUILD}}
+        s = self.started({"other": ini(ACTOR, **group)})
+        pid = s.worker("other/0")["pid"]
+        attempts = [attempt.replace("@", str(pid)) for attempt in Processes.TO_OTHERS]
+        s.write("g.group", ini(" ".join([PROBE] + attempts), **group))
+        s.ctl("reload", check=True)
+        self.assertEqual(set(results(s.do("g")).values()), {"ESRCH", "ENOENT"})
+
+    def test_D9_a_strict_worker_outlives_a_crash_and_an_upgrade_of_the_supervisor(self):
+        s = self.started({"g": ini(ACTOR, Group={"User": "nobody"}, Sandbox={"Profile": "strict"})})
+        pid = s.worker("g/0")["pid"]
+        s.crash()
+        self.assertEqual((s.worker("g/0")["pid"], s.do("g", "echo hello")["result"]), (pid, text("hello")))
+        s.ctl("upgrade", check=True)
+        self.assertEqual((s.worker("g/0")["pid"], s.do("g", "echo hello")["result"]), (pid, text("hello")))
 
     def test_keys_refine_a_profile(self):
         attempts = ["create:/usr", "create:/tmp", "mount", "user-namespace", "inet-socket", "child"]

@@ -227,6 +227,17 @@ static int check_environment(struct config_draft *draft, struct config_group *gr
     return 0;
 }
 
+/* Files of root are writable for it without any capability. */
+static int check_profile(struct config_draft *draft, const struct config_group *group)
+{
+    if (group->profile != CONFIG_PROFILE_STRICT || group->uid != 0)
+        return 0;
+    return config_draft_problem(draft, "Profile",
+                                "Profile=strict: the workers would run as root, from which it "
+                                "does not protect the machine; allowed: with another User= in "
+                                "[Group], such as User=nobody");
+}
+
 static int compile_sandbox(struct config_draft *draft, struct config_group *group,
                            const struct names *names)
 {
@@ -263,6 +274,8 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
         r = check_directory(draft, group, names);
     if (r == 0)
         r = check_cpus(draft, group);
+    if (r == 0)
+        r = check_profile(draft, group);
     if (r == 0)
         r = compile_sandbox(draft, group, names);
     return r < 0 ? r : check_environment(draft, group, names);

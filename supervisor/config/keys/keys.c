@@ -209,6 +209,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_SANDBOX("PrivateNetwork", BOOL, private_network), DEFAULT("no"), .allowed = "no, yes"},
     {IN_SANDBOX("PrivatePIDs", BOOL, private_pids), DEFAULT("no"), .allowed = "no, yes"},
     {IN_SANDBOX("PrivateIPC", BOOL, private_ipc), DEFAULT("no"), .allowed = "no, yes"},
+    {IN_SANDBOX("PrivateRoot", BOOL, private_root), DEFAULT("no"), .allowed = "no, yes"},
     {IN_SANDBOX("ProtectProc", CHOICE, protect_proc), DEFAULT("default"),
      .allowed = "default, noaccess, invisible, ptraceable"},
     {IN_SANDBOX("ProcSubset", CHOICE, proc_subset), DEFAULT("all"), .allowed = "all, pid"},

@@ -2,6 +2,8 @@
 #include "supervisor/config/sandbox/files-compile.h"
 #include "shared/base/cleanup.h"
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +12,18 @@ static const char *const SYSTEM[] = {"-/usr", "-/boot", "-/efi", "-/etc"}; /* `y
 static const char *const HOMES[] = {"-/home", "-/root", "-/run/user"};
 /* Other keys of systemd protect them. */
 static const char *const INTERFACES[] = {"-/dev", "-/proc", "-/sys"};
+/* With PrivateRoot=yes. */
+static const char *const VISIBLE[] = {"-/usr",   "-/bin",   "-/sbin",   "-/lib",
+                                      "-/lib32", "-/lib64", "-/libx32", "-/etc"};
+static const char *const DEVICES[] = {"-/dev/null", "-/dev/zero", "-/dev/full", "-/dev/random",
+                                      "-/dev/urandom"};
 static const char *const TMP[] = {"-/tmp", "-/var/tmp"};
+
+/* Comes with the path of a directory of its own. */
+struct compiled_files {
+    struct sandbox_files files;
+    char program[PATH_MAX];
+};
 
 struct sandbox_files *files_free(struct sandbox_files *files)
 {
@@ -72,6 +85,35 @@ static void protect_home(struct sandbox_files *files, enum config_protect_home p
         add_each(files, kinds[protect], HOMES, ELEMENTS(HOMES));
 }
 
+/* The directory of the program, unless that is the root. */
+static void show_program(struct compiled_files *compiled, const char *program)
+{
+    char *const path = compiled->program;
+    char *slash;
+
+    (void)snprintf(path, sizeof(compiled->program), "%s", program);
+    slash = strrchr(path, '/');
+    if (slash && slash != path)
+        *slash = '\0';
+    if (slash)
+        add(&compiled->files, SANDBOX_VISIBLE, path);
+}
+
+static void show_what_is_needed(struct compiled_files *compiled, const struct config_group *group)
+{
+    struct sandbox_files *files = &compiled->files;
+    const char *directory = group->working_directory;
+
+    files->private_root = true;
+    add_each(files, SANDBOX_VISIBLE, VISIBLE, ELEMENTS(VISIBLE));
+    add_each(files, SANDBOX_UNCHANGED, DEVICES, ELEMENTS(DEVICES));
+    add(files, SANDBOX_UNCHANGED, "/proc");
+    if (group->exec_start)
+        show_program(compiled, group->exec_start[0]);
+    if (directory && strcmp(directory, "/") != 0)
+        add(files, SANDBOX_VISIBLE, directory);
+}
+
 static void protect_processes(struct sandbox_files *files, const struct config_group *group)
 {
     files->hidepid = (enum sandbox_hidepid)group->protect_proc;
@@ -82,10 +124,16 @@ static void protect_processes(struct sandbox_files *files, const struct config_g
         add(files, SANDBOX_MQUEUE, "-/dev/mqueue");
 }
 
-static void list_paths(const struct config_group *group, struct sandbox_files *files)
+static void list_paths(const struct config_group *group, struct compiled_files *compiled)
 {
-    protect_system(files, group->protect_system);
-    protect_home(files, group->protect_home);
+    struct sandbox_files *files = &compiled->files;
+
+    if (group->private_root) {
+        show_what_is_needed(compiled, group);
+    } else {
+        protect_system(files, group->protect_system);
+        protect_home(files, group->protect_home);
+    }
     add_list(files, SANDBOX_READ_ONLY, &group->read_only_paths);
     add_list(files, SANDBOX_READ_WRITE, &group->read_write_paths);
     add_list(files, SANDBOX_INACCESSIBLE, &group->inaccessible_paths);
@@ -104,17 +152,19 @@ static int compare(const void *a, const void *b)
 
 int files_compile(const struct config_group *group, struct sandbox_files **ret)
 {
-    _cleanup_free_ struct sandbox_files *files = calloc(1, sizeof(*files));
+    _cleanup_free_ struct compiled_files *compiled = calloc(1, sizeof(*compiled));
+    struct sandbox_files *files = &compiled->files;
 
     *ret = NULL;
-    if (!files)
+    if (!compiled)
         return -ENOMEM;
-    list_paths(group, files);
+    list_paths(group, compiled);
     if (files->n_paths > SANDBOX_PATHS_MAX)
         return -E2BIG;
     if (files->n_paths == 0)
         return 0;
     qsort(files->paths, files->n_paths, sizeof(*files->paths), compare);
-    *ret = TAKE_PTR(files);
+    compiled = NULL;
+    *ret = files;
     return 0;
 }

@@ -7,6 +7,6 @@
 #include "supervisor/keeper/sandbox-files.h"
 
 /* Sets `*ret` to NULL if the group has no such key; files_free() ends it. Its paths are borrowed
- * from the group. Returns 0, -ENOMEM, or -E2BIG (more than SANDBOX_PATHS_MAX). */
+ * from the group, or its own. Returns 0, -ENOMEM, or -E2BIG (more than SANDBOX_PATHS_MAX). */
 int files_compile(const struct config_group *group, struct sandbox_files **ret);
 struct sandbox_files *files_free(struct sandbox_files *files); /* NULL allowed; returns NULL */

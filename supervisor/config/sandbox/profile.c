@@ -21,22 +21,31 @@ static const struct line BASIC[] = {
 };
 
 /* Leaves a program that converts files of strangers its payload, its result, the installed
- * programs, and a private /tmp. */
+ * programs, and a private /tmp. The lists of paths are empty, so that those of a group add to what
+ * PrivateRoot= leaves. */
 static const struct line STRICT[] = {
     {"NoNewPrivileges", "yes"},
     {"UMask", "0077"},
     {"CapabilityBoundingSet", "none"},
     {"ProtectSystem", "strict"},
     {"ProtectHome", "yes"},
-    {"ReadOnlyPaths", "-/sys"},
-    {"InaccessiblePaths", "-/boot -/dev/mqueue -/dev/shm -/efi -/media -/mnt -/run -/srv -/var"},
+    {"PrivateRoot", "yes"},
     {"PrivateTmp", "yes"},
     {"PrivateNetwork", "yes"},
+    {"PrivatePIDs", "yes"},
+    {"PrivateIPC", "yes"},
+    {"ProtectProc", "invisible"},
+    {"ProcSubset", "pid"},
     {"RestrictAddressFamilies", "none"},
     {"RestrictNamespaces", "yes"},
     {"MemoryDenyWriteExecute", "yes"},
     {"SystemCallFilter", "@system-service"},
-    {"SystemCallFilter", "~@privileged @resources io_uring_enter io_uring_register io_uring_setup"},
+    {"SystemCallFilter", "~@privileged @resources @keyring userfaultfd "
+                         "io_uring_enter io_uring_register io_uring_setup "
+                         "mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 "
+                         "mq_timedsend mq_timedsend_time64 mq_unlink "
+                         "ipc msgctl msgget msgrcv msgsnd semctl semget semop semtimedop "
+                         "semtimedop_time64 shmat shmctl shmdt shmget"},
     {"SystemCallErrorNumber", "EPERM"},
     {"SystemCallArchitectures", "native"},
 };
