@@ -73,6 +73,12 @@ enum config_protect_home {
     CONFIG_PROTECT_HOME_TMPFS,
 };
 
+enum config_private_tmp {
+    CONFIG_PRIVATE_TMP_NO,
+    CONFIG_PRIVATE_TMP_YES,
+    CONFIG_PRIVATE_TMP_JOB, /* empty before each job */
+};
+
 /* The order is that of enum sandbox_hidepid. */
 enum config_protect_proc {
     CONFIG_PROTECT_PROC_DEFAULT,
@@ -207,7 +213,7 @@ struct config_group {
     enum config_protect_home protect_home;     /* no */
     struct config_strings read_only_paths;     /* with "-" in front: may be missing */
     struct config_strings read_write_paths, inaccessible_paths;
-    bool private_tmp;
+    enum config_private_tmp private_tmp; /* no */
     bool private_network;
     bool private_pids, private_ipc, private_root;
     enum config_protect_proc protect_proc; /* default */

@@ -227,10 +227,11 @@ static int clone_at(const char *path)
     return place < 0 ? place : mount_clone(place);
 }
 
+/* By its source, libtroupe knows what it may empty (worker/worker/private-tmp.c). */
 static int new_tmp(bool read_only)
 {
     static const struct mount_option options[] = {
-        {"mode", "1777"}, {"size", TMP_SIZE}, {"nr_inodes", TMP_INODES}, {0}};
+        {"source", "troupe"}, {"mode", "1777"}, {"size", TMP_SIZE}, {"nr_inodes", TMP_INODES}, {0}};
     return mount_new("tmpfs", options,
                      MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0));
 }

@@ -239,6 +239,24 @@ class Files(TestCase):
             self.assertTrue(os.path.exists(outside.name))
         self.assertFalse(os.path.exists("/tmp/of-job") or os.path.exists("/var/tmp/of-job"))
 
+    def test_I7_temporary_files_end_with_their_job(self):
+        tree = "i=0; while [ $i -lt 200 ]; do mkdir -m 700 d && cd d && echo x >file && chmod 500 . || exit 1; i=$((i+1)); done"
+        tree = tree.replace("chmod 500 .", "ln -s /etc/passwd link")
+        command = (f"{TROUPE_EXEC} -- /bin/sh -c 'ls -A /tmp /var/tmp; cd /tmp && {tree}; cd /tmp;"
+                   " chmod 0 d/d; echo x >/var/tmp/x; echo x >/tmp/.x'")
+        for sandbox in {"PrivateTmp": "job"}, {"Profile": "strict"}:
+            with self.subTest(sandbox=sandbox):
+                s = self.started({"g": ini(command, Group={"User": "nobody"}, Sandbox=sandbox)})
+                pid = s.worker("g/0")["pid"]
+                for _ in range(3):
+                    self.assertTrue(s.do("g")["result"]["data"].startswith("/tmp:\n\n/var/tmp:\n"))
+                self.assertEqual((s.worker("g/0")["pid"], s.deaths()), (pid, []))
+
+    def test_temporary_files_of_a_worker_stay_from_job_to_job(self):
+        command = f"{TROUPE_EXEC} -- /bin/sh -c 'ls -A /tmp; echo x >/tmp/x'"
+        s = self.started({"g": ini(command, Group={"User": "nobody"}, Sandbox={"PrivateTmp": "yes"})})
+        self.assertEqual([s.do("g")["result"]["data"] for _ in range(2)], ["", "x\n"])
+
     def test_a_worker_in_a_strict_sandbox_does_its_work_and_leaves_no_mount(self):
         before = mounts()
         s = self.started({"g": ini(ACTOR, Pool={"Size": 2}, Sandbox={"ProtectSystem": "strict", "ProtectHome": "tmpfs",
@@ -326,10 +344,10 @@ class Processes(TestCase):
         self.assertEqual(s.group("g")["sandbox"], "PrivatePIDs=")
 
     def test_I6_all_processes_of_a_namespace_end_with_the_worker(self):
-        command = f"{TROUPE_EXEC} -- /bin/sh -c 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & read line; echo $line'"
+        command = f"{TROUPE_EXEC} -- /bin/sh -c 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec sleep 1000'"
         s = self.started({"g": ini(command, Restart={"Restart": "no"}, Jobs={"MaxRetries": 0}, Sandbox={"PrivatePIDs": "yes"})})
         job = s.create("g")
-        s.wait_for(lambda: s.job(job)["state"] == "running", "g")
+        s.wait_job_state(job, "running")
         pid = s.worker("g/0")["pid"]
         namespace = os.readlink(f"/proc/{pid}/ns/pid")
         self.assertFalse(self.namespace_is_empty(namespace))

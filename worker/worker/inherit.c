@@ -49,7 +49,7 @@ static int check_control(int fd)
 
 static int take_all(struct inherited *inherited)
 {
-    const char *name = getenv("TROUPE_WORKER");
+    const char *name = getenv("TROUPE_WORKER"), *tmp = getenv("TROUPE_PRIVATE_TMP");
     int r = take_descriptor("TROUPE_INBOX", &inherited->fds.inbox);
 
     if (r == 0)
@@ -68,6 +68,7 @@ static int take_all(struct inherited *inherited)
         return r;
     if (!name)
         return -EPROTO;
+    inherited->job_tmp = tmp && strcmp(tmp, "job") == 0;
     inherited->name = strdup(name);
     return inherited->name ? 0 : -ENOMEM;
 }
@@ -76,7 +77,7 @@ static void unset_all(void)
 {
     static const char *const variables[] = {
         "TROUPE_INBOX", "TROUPE_OUTBOX", "TROUPE_CONTROL",    "TROUPE_WAIT",
-        "TROUPE_WAKE",  "TROUPE_WORKER", "TROUPE_GENERATION",
+        "TROUPE_WAKE",  "TROUPE_WORKER", "TROUPE_GENERATION", "TROUPE_PRIVATE_TMP",
     };
 
     for (size_t i = 0; i < ELEMENTS(variables); i++)

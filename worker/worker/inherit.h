@@ -8,9 +8,11 @@
  *   TROUPE_WAIT                                 an eventfd to sleep on, always
  *   TROUPE_WAKE                                 an eventfd to wake the supervisor, with that back
  * end TROUPE_WORKER TROUPE_GENERATION             name and generation of this process
+ *   TROUPE_PRIVATE_TMP                          "job" with PrivateTmp=job
  */
 
 #include "shared/ring/channel.h"
+#include <stdbool.h>
 #include <stdint.h>
 
 struct inherited {
@@ -18,6 +20,7 @@ struct inherited {
     int control;
     char *name;
     uint64_t generation;
+    bool job_tmp; /* the private directories are emptied before each job */
 };
 
 /* clang-format off */

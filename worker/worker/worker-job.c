@@ -234,7 +234,7 @@ static int no_handler(struct troupe_job *job)
     return troupe_job_reject(job, EOPNOTSUPP, text, strlen(text));
 }
 
-int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob)
+static int handle(struct troupe_worker *worker, const struct ring_record *record, int blob)
 {
     _cleanup_(job_deinit)
     struct troupe_job job = {.worker = worker, .payload_fd = blob, .outer = worker->carrier.made};
@@ -256,4 +256,19 @@ int job_handle(struct troupe_worker *worker, const struct ring_record *record, i
     if (r == 0)
         r = worker->on_job ? worker->on_job(&job, worker->on_job_userdata) : no_handler(&job);
     return job_settle(&job, r);
+}
+
+/* A job within another one shares the directories with it. */
+int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob)
+{
+    int r = worker->n_handled == 0 ? private_tmp_empty(&worker->tmp) : 0;
+
+    if (r < 0) {
+        close_fd(blob);
+        return r;
+    }
+    worker->n_handled++;
+    r = handle(worker, record, blob);
+    worker->n_handled--;
+    return r;
 }

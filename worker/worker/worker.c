@@ -18,6 +18,8 @@ _public_ int troupe_worker_new(struct troupe_worker **ret)
     worker = calloc(1, sizeof(*worker));
     r = worker ? carrier_open(&worker->carrier, &worker_carrier, &inherited.fds, inherited.control)
                : -ENOMEM;
+    if (r == 0 && inherited.job_tmp)
+        r = private_tmp_open(&worker->tmp);
     if (r < 0) {
         free(worker);
         inherited_deinit(&inherited);
@@ -47,6 +49,7 @@ _public_ void troupe_worker_free(struct troupe_worker *worker)
     worker_end(worker, 0);
     scope_forget(worker);
     backlog_deinit(worker);
+    private_tmp_deinit(&worker->tmp);
     actor_deinit(&worker->actor);
     if (!lifeline_release(&worker->lifeline))
         worker->carrier.channel.mine.header = NULL; /* stays mapped */

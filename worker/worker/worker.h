@@ -8,6 +8,7 @@
 #include "worker/base/carrier.h"
 #include "worker/troupe.h"
 #include "worker/worker/lifeline.h"
+#include "worker/worker/private-tmp.h"
 
 enum worker_stage {
     WORKER_NEW,   /* before set-up */
@@ -22,6 +23,8 @@ struct troupe_worker {
     uint64_t generation;
     enum worker_stage stage;
     struct troupe_actor actor;
+    struct private_tmp tmp;
+    unsigned n_handled;  /* jobs, one within the other */
     struct list backlog; /* jobs that arrived while a handler waited */
     bool stopping;       /* handles nothing more */
     troupe_job_fn on_job;

@@ -205,7 +205,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_SANDBOX("ReadOnlyPaths", PATHS, read_only_paths), PLACES},
     {IN_SANDBOX("ReadWritePaths", PATHS, read_write_paths), PLACES},
     {IN_SANDBOX("InaccessiblePaths", PATHS, inaccessible_paths), PLACES},
-    {IN_SANDBOX("PrivateTmp", BOOL, private_tmp), DEFAULT("no"), .allowed = "no, yes"},
+    {IN_SANDBOX("PrivateTmp", CHOICE, private_tmp), DEFAULT("no"), .allowed = "no, yes, job"},
     {IN_SANDBOX("PrivateNetwork", BOOL, private_network), DEFAULT("no"), .allowed = "no, yes"},
     {IN_SANDBOX("PrivatePIDs", BOOL, private_pids), DEFAULT("no"), .allowed = "no, yes"},
     {IN_SANDBOX("PrivateIPC", BOOL, private_ipc), DEFAULT("no"), .allowed = "no, yes"},

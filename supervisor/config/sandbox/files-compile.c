@@ -137,7 +137,7 @@ static void list_paths(const struct config_group *group, struct compiled_files *
     add_list(files, SANDBOX_READ_ONLY, &group->read_only_paths);
     add_list(files, SANDBOX_READ_WRITE, &group->read_write_paths);
     add_list(files, SANDBOX_INACCESSIBLE, &group->inaccessible_paths);
-    if (group->private_tmp)
+    if (group->private_tmp != CONFIG_PRIVATE_TMP_NO)
         add_each(files, SANDBOX_PRIVATE_TMP, TMP, ELEMENTS(TMP));
     protect_processes(files, group);
 }

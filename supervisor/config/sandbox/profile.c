@@ -30,7 +30,7 @@ static const struct line STRICT[] = {
     {"ProtectSystem", "strict"},
     {"ProtectHome", "yes"},
     {"PrivateRoot", "yes"},
-    {"PrivateTmp", "yes"},
+    {"PrivateTmp", "job"},
     {"PrivateNetwork", "yes"},
     {"PrivatePIDs", "yes"},
     {"PrivateIPC", "yes"},

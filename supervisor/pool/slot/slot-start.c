@@ -121,8 +121,8 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
 }
 
 struct slot_environment {
-    char text[8][DEATH_WORKER_MAX + 32];
-    const char *strings[9];
+    char text[9][DEATH_WORKER_MAX + 32];
+    const char *strings[10];
     size_t n;
 };
 
@@ -150,6 +150,8 @@ static void slot_describe_to_worker(struct slot *slot, struct slot_environment *
     slot_setenv_number(environment, "TROUPE_GENERATION", slot->generation);
     if (*slot->pool->key != '\0')
         slot_setenv(environment, "TROUPE_CELL", slot->pool->key);
+    if (slot->pool->config->private_tmp == CONFIG_PRIVATE_TMP_JOB)
+        slot_setenv(environment, "TROUPE_PRIVATE_TMP", "job");
 }
 
 static int slot_launch(struct slot *slot, const struct spawn_fd *fds, size_t n_fds,

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/worker/private-tmp.h"
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEPTH 300
+
+/* In a mount namespace of this process; returns false if that is not permitted. */
+static bool mount_tmp(const char *source)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount(source, "/tmp", "tmpfs", 0, "mode=1777") == 0;
+}
+
+static void make_file(const char *path)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(close(fd), 0);
+}
+
+/* A chain of directories that cannot be entered, deeper than a path or the stack should be. */
+static void make_deep_tree(void)
+{
+    ck_assert_int_eq(chdir("/tmp"), 0);
+    for (int i = 0; i < DEPTH; i++) {
+        make_file("file");
+        ck_assert_int_eq(symlink("/etc/passwd", "link"), 0);
+        ck_assert_int_eq(mkdir("a-directory-with-a-long-name", 0700), 0);
+        ck_assert_int_eq(chdir("a-directory-with-a-long-name"), 0);
+    }
+    for (int i = 0; i < DEPTH; i++) {
+        ck_assert_int_eq(chmod(".", 0), 0);
+        ck_assert_int_eq(chdir(".."), 0);
+    }
+}
+
+START_TEST(a_directory_that_the_supervisor_has_not_mounted_is_never_emptied)
+{
+    struct private_tmp tmp = PRIVATE_TMP_NULL;
+
+    ck_assert_int_eq(private_tmp_open(&tmp), 0);
+    ck_assert_uint_eq(tmp.n_fds, 0);
+    if (!mount_tmp("tmpfs"))
+        return;
+    ck_assert_int_eq(private_tmp_open(&tmp), 0);
+    ck_assert_uint_eq(tmp.n_fds, 0);
+}
+END_TEST
+
+START_TEST(a_private_directory_is_emptied_whatever_is_in_it)
+{
+    struct private_tmp tmp = PRIVATE_TMP_NULL;
+
+    if (!mount_tmp("troupe"))
+        return;
+    ck_assert_int_eq(private_tmp_open(&tmp), 0);
+    ck_assert_uint_eq(tmp.n_fds, 1);
+    ck_assert_int_eq(private_tmp_empty(&tmp), 0);
+    make_deep_tree();
+    make_file("/tmp/troupe-0"); /* the name to which the first directory would be moved */
+    ck_assert_int_eq(private_tmp_empty(&tmp), 0);
+    ck_assert_int_eq(rmdir("/tmp"), -1);
+    ck_assert_int_eq(errno, EBUSY); /* a mount; its emptiness: */
+    ck_assert_int_eq(system("test -z \"$(ls -A /tmp)\""), 0);
+    private_tmp_deinit(&tmp);
+}
+END_TEST
+
+static void mount_file_at(const char *place, const char *file)
+{
+    ck_assert_int_eq(mkdir(place, 0700), 0);
+    ck_assert_int_eq(mount("other", place, "tmpfs", 0, NULL), 0);
+    make_file(file);
+}
+
+START_TEST(what_is_mounted_below_stays)
+{
+    struct private_tmp tmp = PRIVATE_TMP_NULL;
+
+    if (!mount_tmp("troupe"))
+        return;
+    ck_assert_int_eq(mkdir("/tmp/a", 0700), 0);
+    mount_file_at("/tmp/place", "/tmp/place/file");
+    mount_file_at("/tmp/a/place", "/tmp/a/place/file");
+    make_file("/tmp/a/file");
+    ck_assert_int_eq(private_tmp_open(&tmp), 0);
+    ck_assert_int_eq(private_tmp_empty(&tmp), 0);
+    ck_assert_int_eq(access("/tmp/place/file", F_OK), 0);
+    ck_assert_int_eq(access("/tmp/a/place/file", F_OK), 0);
+    ck_assert_int_eq(access("/tmp/a/file", F_OK), -1);
+    private_tmp_deinit(&tmp);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("private-tmp");
+    TCase *tests = tcase_create("private-tmp");
+
+    tcase_add_test(tests, a_directory_that_the_supervisor_has_not_mounted_is_never_emptied);
+    tcase_add_test(tests, a_private_directory_is_emptied_whatever_is_in_it);
+    tcase_add_test(tests, what_is_mounted_below_stays);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
