@@ -6,7 +6,9 @@
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/names/lookup.h"
+#include "supervisor/group/fault-batch.h"
 #include "supervisor/group/group-private.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/process/backoff.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -18,10 +20,12 @@
 struct group_fault {
     struct group *group;
     struct config_group *next; /* NULL = the group's own has the fault */
-    struct lookup lookup;
+    struct fault_place place;  /* among those that are tried together */
+    struct lookup lookup;      /* of its own, likewise below */
     struct timer timer;
+    bool tried;    /* a lookup of its own is under way */
+    bool is_alone; /* its names take long: others do not wait for them */
     unsigned n_tries;
-    bool tried; /* a try is under way */
     bool asked; /* report the outcome in any case */
 };
 
@@ -37,14 +41,45 @@ static void tell_fault(const struct group_fault *fault)
                config_of(fault)->fault);
 }
 
+static void try_again(struct group_fault *fault);
+static void end_try(struct group_fault *fault, const struct names *names);
+
+static int want_names(struct fault_place *place, struct names *names)
+{
+    return config_want_group_names(config_of(list_entry(place, struct group_fault, place)), names);
+}
+
+/* A name of another may have taken all the time: then it is not known what this one's would say. */
+static void on_looked_up(struct fault_place *place, const struct names *names, bool late)
+{
+    struct group_fault *fault = list_entry(place, struct group_fault, place);
+
+    if (late)
+        try_again(fault);
+    else
+        end_try(fault, names);
+}
+
+static int wait_with_others(struct group_fault *fault, usec_t at)
+{
+    const struct group_context *context = fault->group->context;
+    struct fault_batch *batch = &context->registry->faults;
+
+    if (!batch->want)
+        fault_batch_init(batch, want_names, on_looked_up);
+    return fault_batch_wait(batch, &fault->place, context->loop, at);
+}
+
 static void wait_for_next_try(struct group_fault *fault)
 {
     const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};
     const struct group_context *context = fault->group->context;
     usec_t delay = backoff_delay(&policy, fault->n_tries++, context->random);
+    usec_t at = usec_add(loop_now(context->loop), delay);
+    int r = fault->is_alone ? timer_arm(loop_timers(context->loop), &fault->timer, at)
+                            : wait_with_others(fault, at);
 
-    if (timer_arm(loop_timers(context->loop), &fault->timer,
-                  usec_add(loop_now(context->loop), delay)) < 0)
+    if (r < 0)
         log_error("%s: out of memory arming a timer", fault->group->name);
 }
 
@@ -79,13 +114,13 @@ static void on_mended(struct group_fault *fault)
 }
 
 /* Reports a fault again only if it has changed or was asked for. */
-static void end_try(struct group_fault *fault)
+static void end_try(struct group_fault *fault, const struct names *names)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config_group *config = config_of(fault);
     _cleanup_free_ char *before = TAKE_PTR(config->fault);
     bool asked = fault->asked, same;
-    int r = config_resolve_group(config, &fault->lookup.names, &problems);
+    int r = config_resolve_group(config, names, &problems);
 
     config_problems_deinit(&problems);
     lookup_deinit(&fault->lookup);
@@ -104,7 +139,10 @@ static void end_try(struct group_fault *fault)
 
 static void on_lookup_done(struct lookup *lookup)
 {
-    end_try(list_entry(lookup, struct group_fault, lookup));
+    struct group_fault *fault = list_entry(lookup, struct group_fault, lookup);
+
+    fault->is_alone = fault_batch_is_late(&lookup->names);
+    end_try(fault, &lookup->names);
 }
 
 static void try_again(struct group_fault *fault)
@@ -117,7 +155,7 @@ static void try_again(struct group_fault *fault)
     if (r == 0)
         r = lookup_start(&fault->lookup);
     if (r != 0)
-        end_try(fault);
+        end_try(fault, &fault->lookup.names);
 }
 
 static void on_timer(struct timer *timer, usec_t now)
@@ -149,6 +187,7 @@ void group_fault_end(struct group *group)
     if (!fault)
         return;
     timer_disarm(loop_timers(group->context->loop), &fault->timer);
+    fault_batch_leave(&fault->place);
     lookup_deinit(&fault->lookup);
     config_group_free(fault->next);
     free(fault);
@@ -172,12 +211,14 @@ void group_fault_retry(struct group *group)
         return;
     fault->asked = true;
     fault->n_tries = 0;
+    if (group_fault_is_tried(group))
+        return;
     timer_disarm(loop_timers(group->context->loop), &fault->timer);
-    if (!fault->tried)
-        try_again(fault);
+    fault_batch_leave(&fault->place);
+    try_again(fault);
 }
 
 bool group_fault_is_tried(const struct group *group)
 {
-    return group->fault && group->fault->tried;
+    return group->fault && (group->fault->tried || group->fault->place.begun);
 }
