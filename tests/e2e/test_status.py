@@ -76,8 +76,12 @@ class Green(TestCase):
         self.assertEqual(s.cell("mail/bad")["state"], "failing")
         self.assertEqual(s.cell("mail/good")["state"], "running")
         self.assertEqual(s.group("mail")["state"], "running")
+        self.assertRegex(self.status(s, 1, "mail"), r"^! mail: running – 1 of 2 cells failing \(bad\)\n")
+        self.assertIn("Trouble: 1 with failing cells\n", self.status(s, 1))
         self.assertRegex(self.status(s, 1, "mail/bad"), r"^! mail/bad: failing – 100 % of the last 3 jobs dead")
         self.status(s, 0, "mail/good")
+        s.ctl("reset", "mail", check=True)
+        self.status(s, 0, "mail")
 
     def test_a_group_that_stops_is_stopping_until_it_is_stopped(self):
         s = self.started({"big": ini(ACTOR, Pool={"Size": 3})})

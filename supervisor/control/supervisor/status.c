@@ -2,6 +2,7 @@
 
 /* io.troupe.Supervisor.GetStatus: one or all groups with their cells and workers. */
 
+#include "shared/base/cleanup.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
@@ -34,6 +35,8 @@ struct status {
     const struct cell *cell; /* in STAGE_WORKER: the cursor's, valid only while they are equal */
     size_t worker;           /* cursor of pool_next_slot_of() */
     usec_t oldest;           /* queued job of the cells so far */
+    uint64_t n_failing;      /* of the cells so far */
+    char *failing;           /* the key of the first of these; NULL = none */
 };
 
 #define status_of(parts) list_entry(parts, struct status, parts)
@@ -105,6 +108,8 @@ static bool next_group(struct status *status)
     status->group = group->reference;
     (void)snprintf(status->name, sizeof(status->name), "%s", group->name);
     status->oldest = 0;
+    status->n_failing = 0;
+    free(TAKE_PTR(status->failing));
     status->worker = 0;
     status->cell = NULL;
     open_group(status, group);
@@ -120,6 +125,9 @@ static void end_group(struct status *status)
 
     reply_end_array(reply);
     reply_uint_if(reply, "oldest_queued_at", status->oldest);
+    reply_uint_if(reply, "cells_failing", status->n_failing);
+    if (status->failing)
+        reply_string(reply, "failing_cell", status->failing);
     reply_end_object(reply);
     status->stage = STAGE_GROUP;
     status->group = 0;
@@ -140,6 +148,15 @@ static void look_at_oldest(struct status *status, const struct cell *cell)
         status->oldest = oldest;
 }
 
+/* Best effort: without memory, the number alone tells. */
+static void look_at_state(struct status *status, const struct cell *cell)
+{
+    if (!cell_is_failing(cell))
+        return;
+    if (status->n_failing++ == 0)
+        status->failing = strdup(cell->key);
+}
+
 static void next_cell(struct status *status, const struct group *group)
 {
     const struct cell *cell = status->cells.next;
@@ -149,6 +166,7 @@ static void next_cell(struct status *status, const struct group *group)
         return;
     }
     look_at_oldest(status, cell);
+    look_at_state(status, cell);
     if (!is_shown(status, cell)) {
         cell_cursor_advance(&status->cells, &group->cells);
         return;
@@ -217,6 +235,7 @@ static void free_status(struct request_parts *parts)
 
     cell_cursor_end(&status->cells);
     free(status->only_key);
+    free(status->failing);
     free(status);
 }
 

@@ -22,7 +22,8 @@ static void show_title(const struct terminal *terminal, const json_t *group,
     struct joined why = JOINED_NULL;
 
     show_why(&why, group, pool, now);
-    terminal_print(terminal, "%s " BOLD "%s" PLAIN "%s%s: %s%s%s%s", DOT(state),
+    terminal_print(terminal, "%s " BOLD "%s" PLAIN "%s%s: %s%s%s%s",
+                   DOT(show_has_failing_cells(group) ? "failing" : state),
                    SAFE(field_text(group, "name")), *description ? " - " : "", SAFE(description),
                    STATE(state), pool->service ? " (service)" : "", *why.text ? " – " : "",
                    why.text);

@@ -8,6 +8,25 @@
 #include <inttypes.h>
 #include <string.h>
 
+static bool is_well(const json_t *group)
+{
+    return field_is(group, "state", "running") || field_is(group, "state", "paused");
+}
+
+bool show_has_failing_cells(const json_t *group)
+{
+    return is_well(group) && field_count(group, "cells_failing") > 0;
+}
+
+static void add_failing_cells(struct joined *why, const json_t *group)
+{
+    const uint64_t n = field_count(group, "cells_failing");
+
+    joined_add(why, "%s of %s cells failing (%s%s)", COUNT(n),
+               COUNT(field_count(group, "cells_total")), SAFE(field_text(group, "failing_cell")),
+               n > 1 ? ", …" : "");
+}
+
 const char *show_group_state(const json_t *group)
 {
     return field_has(group, "fault") && field_is(group, "state", "failed")
@@ -122,6 +141,8 @@ void show_why(struct joined *why, const json_t *group, const struct pool_view *p
     else if (strcmp(state, "stopping") == 0)
         joined_add(why, "%s of %s worker%s not ended yet", COUNT(pool_count(pool, is_there)),
                    COUNT(pool->n_entries), plural(pool->n_entries));
+    else if (show_has_failing_cells(group))
+        add_failing_cells(why, group);
     else if (field_true(group, "drained"))
         joined_add(why, "drained: nothing runs, and nothing begins until it is resumed");
     else if (field_has(group, "drained") && strcmp(state, "draining") == 0)

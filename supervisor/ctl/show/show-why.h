@@ -12,6 +12,8 @@
  * missing.
  */
 const char *show_group_state(const json_t *group);
+/* Whether single cells are failing while the group as a whole is running or paused. */
+bool show_has_failing_cells(const json_t *group);
 
 /*
  * Adds why a group is in trouble: "100 % of the last 1,000 jobs dead (since 01:10)"; nothing for a

@@ -19,12 +19,14 @@
 
 static bool group_is_up(const json_t *group)
 {
-    return field_is(group, "state", "running") || field_is(group, "state", "paused");
+    return (field_is(group, "state", "running") || field_is(group, "state", "paused")) &&
+           !show_has_failing_cells(group);
 }
 
 /* States in trouble, in the order of the summary. */
-static const char *const troubles[] = {"cannot start", "failed",   "failing",  "behind",
-                                       "degraded",     "starting", "stopping", "draining"};
+static const char *const troubles[] = {"cannot start", "failed",   "failing",
+                                       "behind",       "degraded", "with failing cells",
+                                       "starting",     "stopping", "draining"};
 
 static size_t rank(const json_t *group)
 {
@@ -32,6 +34,8 @@ static size_t rank(const json_t *group)
 
     if (strcmp(state, "degraded") == 0 && field_true(group, "behind"))
         state = "behind";
+    if (show_has_failing_cells(group))
+        state = "with failing cells";
     for (size_t i = 0; i < ELEMENTS(troubles); i++)
         if (strcmp(state, troubles[i]) == 0)
             return i;

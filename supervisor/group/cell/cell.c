@@ -359,16 +359,24 @@ void cell_set_paused(struct cell *cell, bool paused)
     cell_watch_idle(cell);
 }
 
-const char *cell_state(const struct cell *cell)
+static enum state current_state(const struct cell *cell)
 {
-    enum state state = state_of(&cell->pool.census, cell->paused);
-    bool down = census_down(&cell->pool.census) || state == STATE_STOPPING;
+    const enum state state = state_of(&cell->pool.census, cell->paused);
+    const bool down = census_down(&cell->pool.census) || state == STATE_STOPPING;
 
     if (cell->retiring)
-        state = STATE_RETIRING;
-    else if (!down && outcomes_failing(&cell->history.outcomes))
-        state = STATE_FAILING;
-    return state_to_string(state);
+        return STATE_RETIRING;
+    return !down && outcomes_failing(&cell->history.outcomes) ? STATE_FAILING : state;
+}
+
+const char *cell_state(const struct cell *cell)
+{
+    return state_to_string(current_state(cell));
+}
+
+bool cell_is_failing(const struct cell *cell)
+{
+    return current_state(cell) == STATE_FAILING;
 }
 
 void cell_start(struct cell *cell)

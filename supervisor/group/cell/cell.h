@@ -103,6 +103,8 @@ void cell_set_paused(struct cell *cell, bool paused);
 
 /* Returns the name of its state: see state.h. */
 const char *cell_state(const struct cell *cell);
+/* Whether most of its last jobs are dead. */
+bool cell_is_failing(const struct cell *cell);
 
 /* The same calls as for its pool. pool_stop() stops a cell; its jobs stay queued. */
 void cell_start(struct cell *cell);
