@@ -51,7 +51,8 @@ class OnOom(TestCase):
         s = self.start()
         seen = []
         with Varlink(s.socket_path) as watch:
-            watching = watch.more("Watch", target="small", jobs=True)
+            watching = watch.more("Watch", target="small", jobs=True, replay=True)
+            next(watching)  # what has been: from here on it sees everything
             thread = threading.Thread(target=lambda: s.do("small", HUNGRY))
             thread.start()
             for reply in watching:
