@@ -18,6 +18,10 @@ struct ended_attempts {
     uint16_t earlier[KEPT_ATTEMPTS_MAX]; /* that no job in memory has, in order of `number` */
 };
 
+/* kept_attempt.n_failed while the job's row has not been read. It is known before anything of the
+ * job is written: the row does not count such an attempt, and no later attempt has begun. */
+#define N_FAILED_UNKNOWN UINT32_MAX
+
 /* Takes what the last supervisor has left. `kept`: KEPT_ATTEMPTS_MAX of them; NULL = none. */
 void ended_attempts_init(struct ended_attempts *attempts, struct kept_attempt *kept);
 
@@ -31,6 +35,13 @@ void ended_attempts_remove(struct ended_attempts *attempts, struct kept_attempt 
 bool ended_attempts_has(const struct ended_attempts *attempts, int64_t number);
 /* Returns such an entry, which becomes the caller's, or NULL. */
 struct kept_attempt *ended_attempts_take(struct ended_attempts *attempts, int64_t number);
+/* Takes all such entries, with `mine`, which the caller has already (NULL = none). One stays, and
+ * becomes the caller's: that of the last attempt, in which the others are counted. The others are
+ * removed, and those of attempts from `before` on, which have not ended after all. `row_n_failed`
+ * is what the job's row says. Returns NULL if none stays. A crash meanwhile loses nothing. */
+struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_t number,
+                                         struct kept_attempt *mine, uint32_t before,
+                                         uint32_t row_n_failed);
 /* Takes it back. */
 void ended_attempts_put_back(struct ended_attempts *attempts, struct kept_attempt *entry);
 /* All rows have been read: forgets the entries that nobody took. */

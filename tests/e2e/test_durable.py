@@ -12,7 +12,7 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, FAULTY_TROUPED, LIMIT, SANITIZED, Bell, TestCase, Varlink, VarlinkError, ended, helper, ini, text
 
 HOUR = 3600 * 1000000
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -702,8 +702,11 @@ class Stops(Case):
 class Hands(Case):
     """The supervisor crashes, and the workers go on with the jobs that they have in hand."""
 
-    def in_hand(self, **options):
-        s = self.durable(MaxRetries=3).start()
+    def in_hand(self, program=None, **options):
+        s = self.durable(MaxRetries=3)
+        s.command[0] = program or s.command[0]
+        s.environment.update(TROUPE_FAULT_POINT="@" + s.path("point"), TROUPE_FAULT="safe-mode:1+")  # for a build with faults
+        s.start()
         begun, bell = Bell(s, "begun"), Bell(s, "bell")
         id = s.create("kept", f"ring {begun.path}\nwait {bell.path}\nattempt", **options)
         begun.wait()
@@ -871,6 +874,25 @@ class Hands(Case):
         begun.wait()
         bell.ring()
         self.assertEqual(s.wait_job(id)["result"], text("2"))
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D4_an_attempt_whose_result_is_read_twice_counts_once(self):
+        s, id, begun, bell = self.in_hand(FAULTY_TROUPED)
+        point = s.path("point")
+        Path(point).write_text("durable.attempt-kept:1", encoding="ascii")
+        with self.blocked(s):
+            s.crash()  # the next one dies when it has read the result, the one after that reads it again
+            supervisor = os.pidfd_open(s.supervisor_pid)
+            bell.ring()
+            self.assertTrue(ended(supervisor, LIMIT))
+            os.close(supervisor)
+            self.assertFalse(os.path.exists(point))
+            s.until(lambda: s.group("kept").get("ending") == 1)
+            s.crash()
+        begun.wait()
+        bell.ring()
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["attempt"], job["failed_attempts"]), ("succeeded", 2, 1))
 
     def test_D4_a_job_in_hand_stays_cancelled_across_a_crash(self):
         s, id, _, _ = self.in_hand()

@@ -72,6 +72,75 @@ START_TEST(without_memory_nothing_is_kept)
 }
 END_TEST
 
+/* Checks what joining the entries {attempt, n_failed} of a job gives, in any order, and after a
+ * crash. */
+static void check_join(const uint32_t entries[][2], size_t n, uint32_t row_n_failed,
+                       const uint32_t wanted[2])
+{
+    for (unsigned order = 0; order < 2; order++) {
+        set_up();
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t *entry = entries[order == 0 ? i : n - 1 - i];
+
+            (void)ended_attempts_add(&attempts, 7, entry[0], entry[1]);
+        }
+        (void)ended_attempts_add(&attempts, 8, 9, 9);
+        crash();
+        for (unsigned times = 0; times < 2; times++) {
+            struct kept_attempt *last =
+                ended_attempts_join(&attempts, 7, NULL, UINT32_MAX, row_n_failed);
+
+            ck_assert_ptr_nonnull(last);
+            ck_assert_uint_eq(last->attempt, wanted[0]);
+            ck_assert_uint_eq(last->n_failed, wanted[1]);
+            crash();
+            ck_assert_uint_eq(attempts.n_earlier, 2);
+        }
+    }
+}
+#define CHECK_JOIN(row, attempt, n_failed, ...)                                                    \
+    check_join((const uint32_t[][2]){__VA_ARGS__},                                                 \
+               sizeof((const uint32_t[][2]){__VA_ARGS__}) / sizeof(uint32_t[2]), row,              \
+               (const uint32_t[2]){attempt, n_failed})
+
+START_TEST(D4_an_attempt_counts_once_however_often_it_was_kept)
+{
+    CHECK_JOIN(0, 1, 0, {1, N_FAILED_UNKNOWN});
+    CHECK_JOIN(3, 4, 3, {4, N_FAILED_UNKNOWN});
+    CHECK_JOIN(0, 1, 0, {1, 0}, {1, N_FAILED_UNKNOWN});
+    CHECK_JOIN(0, 1, 0, {1, N_FAILED_UNKNOWN}, {1, N_FAILED_UNKNOWN});
+    CHECK_JOIN(1, 2, 1, {2, N_FAILED_UNKNOWN}, {2, 1}, {2, N_FAILED_UNKNOWN});
+}
+END_TEST
+
+START_TEST(D4_an_attempt_counts_those_before_it)
+{
+    CHECK_JOIN(0, 2, 1, {2, 1});
+    CHECK_JOIN(0, 2, 1, {1, 0}, {2, N_FAILED_UNKNOWN});
+    CHECK_JOIN(1, 2, 1, {1, 0}, {2, N_FAILED_UNKNOWN});
+    CHECK_JOIN(0, 2, 1, {1, 0}, {1, 0}, {2, N_FAILED_UNKNOWN});
+    CHECK_JOIN(0, 2, 1, {1, N_FAILED_UNKNOWN}, {2, N_FAILED_UNKNOWN});
+    CHECK_JOIN(0, 3, 2, {2, 1}, {3, 2});
+    CHECK_JOIN(2, 3, 2, {1, 0}, {3, N_FAILED_UNKNOWN});
+}
+END_TEST
+
+START_TEST(D4_an_attempt_that_goes_on_has_not_ended)
+{
+    (void)ended_attempts_add(&attempts, 7, 1, 0);
+    (void)ended_attempts_add(&attempts, 7, 2, 1);
+    crash();
+    struct kept_attempt *mine = ended_attempts_add(&attempts, 7, 2, N_FAILED_UNKNOWN);
+    ck_assert_ptr_eq(ended_attempts_join(&attempts, 7, mine, 2, 0), mine);
+    ck_assert_uint_eq(mine->n_failed, 1);
+    crash();
+    ck_assert_uint_eq(attempts.n_earlier, 1);
+    ck_assert_ptr_null(ended_attempts_join(&attempts, 7, NULL, 2, 0));
+    crash();
+    ck_assert_uint_eq(attempts.n_earlier, 0);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -79,6 +148,9 @@ int main(void)
         attempts_that_nobody_takes_are_forgotten,
         a_full_table_takes_no_more_until_there_is_room,
         without_memory_nothing_is_kept,
+        D4_an_attempt_counts_once_however_often_it_was_kept,
+        D4_an_attempt_counts_those_before_it,
+        D4_an_attempt_that_goes_on_has_not_ended,
     };
 
     return suite_run("ended-attempts", set_up, NULL, tests, ELEMENTS(tests));
