@@ -20,7 +20,7 @@ import asyncio, atexit, collections, concurrent.futures, gc, logging, multiproce
 import threading, time, weakref
 sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r})
 from concurrent.futures.process import BrokenProcessPool
-from proctree import is_alive, until, workers_of, children
+from proctree import children, is_alive, read, until, workers_of
 from troupe import Executor, WorkerDied
 
 """
@@ -658,6 +658,19 @@ class Killed(TestCase):
                     assert len(failed) <= killed and all(error.signal == "SIGKILL" for error in failed), failed
             """)
 
+    def test_a_death_tells_of_each_process_that_the_task_has_cost(self):
+        self.assertEqual(self.program("""
+            main:
+                with Executor(1, retries=1) as executor:
+                    error = executor.submit(os.abort).exception()
+                    deaths = pickle.loads(pickle.dumps(error)).deaths()
+                    print([(death["signal"], death["attempt"], death["pid"] > 0) for death in deaths])
+                try:
+                    error.deaths()
+                except OSError:
+                    print("over")
+            """), "[('SIGABRT', 2, True), ('SIGABRT', 1, True)]\nover\n")
+
     def test_retries_by_choice(self):
         self.program("""
             def die_once(path):
@@ -856,6 +869,39 @@ class Shared(troupe_python.TestCase, TestCase):
         self.shared = self.started({"tasks": troupe_python.e2e.ini(
             f"{sys.executable} -m troupe.executor.worker", Group={"Environment": python}, Pool={"Size": 2},
             Jobs={"MaxRetries": 0})})
+
+    def test_a_death_tells_what_the_process_wrote(self):
+        self.assertEqual(self.program("""
+            def crash():
+                print("last words", file=sys.stderr, flush=True)
+                os.abort()
+
+            main:
+                with Executor(group="tasks", socket=os.environ["TROUPE"]) as executor:
+                    print(executor.submit(crash).exception().deaths()[0]["stderr"], end="")
+            """, env={"TROUPE": self.shared.socket_path}), "last words\n")
+
+    def test_a_process_that_is_killed_costs_its_task_alone_or_is_tried_again_by_choice(self):
+        self.assertEqual(self.program("""
+            def hold(path):
+                if os.path.exists(path):
+                    return "again"
+                with open(path + ".new", "w") as file:
+                    file.write(str(os.getpid()))
+                os.rename(path + ".new", path)
+                time.sleep(1000)
+
+            main:
+                for retries in 0, 1:
+                    with Executor(group="tasks", socket=os.environ["TROUPE"], retries=retries) as executor:
+                        path = os.path.abspath(str(retries))
+                        task = executor.submit(hold, path)
+                        others = [executor.submit(abs, -n) for n in range(100)]
+                        os.kill(int(until(lambda: read(path), "a start")), signal.SIGKILL)
+                        error = task.exception()
+                        print([other.result() for other in others] == list(range(100)),
+                              error.signal if error else task.result())
+            """, env={"TROUPE": self.shared.socket_path}), "True SIGKILL\nTrue again\n")
 
     def test_programs_share_its_workers(self):
         for word in ("one", "two"):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -55,6 +56,17 @@ class Workers(Jobs):
         self.assertTrue(result.reason.endswith("ValueError: attempt 2 of 2"), result.reason)
         self.assertIn("jobs.py", result.reason)
         self.assertNotIn("troupe/job.py", result.reason)
+
+    def test_a_function_that_takes_too_long_is_ended_with_its_process(self):
+        import troupe
+        self.started_with("stuck", Jobs={"TimeoutSec": "100ms", "MaxRetries": 0})
+        client = self.connected()
+        with self.assertRaises(troupe.Dead):
+            client.do("stuck", "")
+        [death] = client.deaths("stuck")
+        self.assertEqual(death["cause"], "job_timeout")
+        self.server.wait_worker("stuck/0", "idle")
+        self.assertGreater(self.server.worker("stuck/0")["generation"], death["generation"])
 
     def test_the_end_of_a_long_traceback_is_kept(self):
         import troupe
@@ -237,6 +249,7 @@ class Clients(Jobs):
         with self.assertRaises(troupe.Dead):
             client.do("fail", "now")
         self.assertEqual(len(list(client.dead_letters("fail"))), 1)
+        self.assertEqual(list(client.deaths("slow")), [])
         with self.assertRaises(ProcessLookupError):
             client.job("nobody")
 
@@ -274,6 +287,26 @@ class Asyncio(Jobs):
         async def main(client):
             results = await asyncio.gather(*(client.do("echo", str(n)) for n in range(3000)))
             self.assertEqual([int(result.data) for result in results], list(range(3000)))
+        self.run_with(main)
+
+    def test_jobs_dead_letters_and_deaths_can_be_read_and_no_thread_is_begun(self):
+        import troupe
+        self.started_with("slow", "fail")
+
+        async def main(client):
+            client.create("slow", "check", id="one")
+            self.server.wait_job_state("one", "running")
+            self.assertEqual((await client.job("one"))["state"], "running")
+            self.assertEqual([job["id"] async for job in client.jobs("slow")], ["one"])
+            with self.assertRaises(troupe.Dead):
+                await client.do("fail", "now")
+            with self.assertRaises(troupe.Dead):
+                await client.do("fail", "exit")
+            self.assertEqual(len([letter async for letter in client.dead_letters("fail")]), 2)
+            self.assertEqual({death["cause"] async for death in client.deaths("fail")}, {"exit"})
+            with self.assertRaises(ProcessLookupError):
+                await client.job("nobody")
+            self.assertEqual(threading.active_count(), 1)
         self.run_with(main)
 
     def test_map_keeps_the_order(self):

@@ -50,6 +50,13 @@ def slow(job):
 
 
 @troupe.job
+def stuck(job):
+    """Knows nothing of Troupe any more."""
+    while True:
+        pass
+
+
+@troupe.job
 def environment(job):
     return {"variables": sorted(name for name in os.environ if name.startswith("TROUPE_")), "key": job.key.decode()}
 

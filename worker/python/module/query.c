@@ -81,6 +81,15 @@ static PyObject *dead_letters(struct query *self, PyObject *args)
     return end(self, troupe_query_dead_letters(self->query, recipient));
 }
 
+static PyObject *deaths(struct query *self, PyObject *args)
+{
+    const char *target, *job = NULL;
+
+    if (!PyArg_ParseTuple(args, "z|z:deaths", &target, &job) || !begin(self))
+        return NULL;
+    return end(self, troupe_query_deaths(self->query, target, job));
+}
+
 static PyObject *events(struct query *self, PyObject *args)
 {
     const char *target;
@@ -128,6 +137,8 @@ static PyMethodDef METHODS[] = {
     {"jobs", METHOD(jobs), METH_VARARGS, "jobs(group, ended=False): begins one for jobs."},
     {"dead_letters", METHOD(dead_letters), METH_VARARGS,
      "dead_letters(recipient): begins one for dead letters."},
+    {"deaths", METHOD(deaths), METH_VARARGS,
+     "deaths(target, job=None): begins one for the deaths of workers."},
     {"events", METHOD(events), METH_VARARGS, "events(target, jobs=False): begins one for events."},
     {"next", METHOD(next), METH_VARARGS,
      "next(timeout=None): the next record as JSON; None after the last one. BlockingIOError: "

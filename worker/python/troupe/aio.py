@@ -265,6 +265,12 @@ class Client(Messages):
         query.dead_letters(recipient)
         return records(query)
 
+    def deaths(self, target: str | None = None, *, job: str | None = None) -> AsyncIterator[Record]:
+        """How workers of a group, a cell, or all died, the newest first; with `job` only those that had it in hand."""
+        query = _troupe.Query(self._path)
+        query.deaths(target, job)
+        return records(query)
+
     def watch(self, target: str | None = None, *, jobs: bool = False) -> AsyncIterator[Record]:
         """Events of a group, a cell, a worker, or all as they happen; also those of every job."""
         query = _troupe.Query(self._path)

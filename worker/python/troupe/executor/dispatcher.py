@@ -32,6 +32,7 @@ dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 
 class Place(Protocol):
     """Where the workers are."""
+    socket: str | None  # of the supervisor, once it is connected
 
     def start(self) -> None: ...
     def connect(self) -> tuple[Client, int]: ...
@@ -221,7 +222,7 @@ class Dispatcher:
         _, future, _, tired = task
         if ends.is_tired(result, tired) and self.begin_again(task):
             return
-        value, error = ends.outcome(result)
+        value, error = ends.outcome(result, self.place.socket)
         if error is not None and ends.is_unfit(result):
             self.fail(error)
         else:

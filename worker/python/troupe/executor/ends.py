@@ -29,9 +29,10 @@ def is_unfit(result: Result) -> bool:
     return result.end == "rejected" and result.code == UNFIT
 
 
-def outcome(result: Result) -> tuple[Any, BaseException | None]:
+def outcome(result: Result, socket: str | None) -> tuple[Any, BaseException | None]:
+    """`socket`: that of the supervisor."""
     try:
-        return value_or_error(result)
+        return value_or_error(result, socket)
     except BaseException as unfit:  # pylint: disable=broad-except
         if is_ctrl_c(unfit, result):
             raise
@@ -43,7 +44,7 @@ def is_ctrl_c(error: BaseException, result: Result) -> bool:
     if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
         return False
     try:
-        value_or_error(result)
+        value_or_error(result, None)
     except KeyboardInterrupt:
         return False
     except BaseException:  # pylint: disable=broad-except
@@ -51,10 +52,10 @@ def is_ctrl_c(error: BaseException, result: Result) -> bool:
     return True
 
 
-def value_or_error(result: Result) -> tuple[Any, BaseException | None]:
+def value_or_error(result: Result, socket: str | None) -> tuple[Any, BaseException | None]:
     if result.error not in (0, errno.ECONNRESET):
         return None, OSError(result.error, result.reason or os.strerror(result.error))
     if result.error or result.end in ("dead", "cancelled"):
-        return None, WorkerDied(result.reason, result.attempts)
+        return None, WorkerDied(result.reason, result.attempts, result.id, socket)
     value = loads(result.data)
     return (None, value) if result.end == "rejected" else (value, None)

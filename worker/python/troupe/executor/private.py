@@ -92,6 +92,7 @@ class Supervisor:
                  max_tasks: int) -> None:
         self.size, self.program, self.command = size, (initializer, initargs, max_tasks), [find_trouped(), "--log-level", "error"]
         self.directory = ""
+        self.socket: str | None = None
 
     def start(self) -> None:
         """Does not wait until it has started."""
@@ -119,7 +120,8 @@ class Supervisor:
     def connect(self) -> tuple[Client, int]:
         try:
             self.directory = os.fsdecode(self.lifeline.recv(PATH_MAX))
-            client = Client(os.path.join(self.directory, "socket"))
+            self.socket = os.path.join(self.directory, "socket")
+            client = Client(self.socket)
             return client, client.group(GROUP)
         except OSError as error:
             words = self.lifeline.recv(guardian.WORDS_MAX).decode(errors="replace").strip()

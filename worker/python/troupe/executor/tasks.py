@@ -3,6 +3,7 @@
 import copyreg
 import importlib
 import io
+import json
 import pickle
 import sys
 import traceback
@@ -10,6 +11,8 @@ from concurrent.futures import process
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
+
+from troupe._troupe import Query
 
 PROTOCOL = 5
 # Codes of rejected jobs: what the task raised, or why no task can run in this worker.
@@ -24,13 +27,24 @@ class WorkerDied(BrokenProcessPool):
     """The process that did the task has ended; only this task has failed, and the executor goes on.
 
     `reason` says how, in words; `signal` is the name of the signal that killed it ("SIGKILL") or None; `attempts` counts
-    the processes that the task has cost.
+    the processes that the task has cost; deaths() tells more while the executor is open.
     """
 
-    def __init__(self, reason: str, attempts: int = 1) -> None:
-        super().__init__(reason, attempts)
+    def __init__(self, reason: str, attempts: int = 1, job: str = "", socket: str | None = None) -> None:
+        super().__init__(reason, attempts, job, socket)
         self.reason, self.attempts = reason, attempts
+        self._job, self._socket = job, socket
         self.signal = reason.partition("killed by ")[2].partition(" ")[0] or None
+
+    def deaths(self) -> list[Any]:
+        """What the supervisor knows of the deaths of these processes, the newest first: records of type Death in
+        troupe-varlink(7), with pid, signal, standard error and use of resources. OSError: the supervisor has ended."""
+        query = Query(self._socket)
+        query.deaths(None, self._job)
+        reports = []
+        while (text := query.next()) is not None:
+            reports.append(json.loads(text))
+        return reports
 
     def __str__(self) -> str:
         return f"the worker process ended: {self.reason}" + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
