@@ -564,7 +564,7 @@ INSTALLED = \
 	$(call install_all,644,$(wildcard units/monitoring/*),$(PREFIX)/share/troupe/monitoring) \
 	$(call install_all,in,$(wildcard units/*.service units/*.socket units/*.timer),$(SYSTEMDDIR)/systemd/system) \
 	$(call install_all,644,$(wildcard units/*.catalog),$(SYSTEMDDIR)/systemd/catalog) \
-	$(call install_all,644,$(wildcard units/sysusers.d/*),$(SYSTEMDDIR)/sysusers.d) \
+	$(call install_all,644,$(filter-out $(if $(NATS),,%/troupe-nats.conf),$(wildcard units/sysusers.d/*)),$(SYSTEMDDIR)/sysusers.d) \
 	$(call install_all,644,$(wildcard units/tmpfiles.d/*),$(SYSTEMDDIR)/tmpfiles.d) \
 	644:$(COMPLETION)/troupectl.bash:$(PREFIX)/share/bash-completion/completions/troupectl \
 	644:$(COMPLETION)/_troupectl:$(PREFIX)/share/zsh/vendor-completions/_troupectl \
