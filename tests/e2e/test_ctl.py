@@ -49,7 +49,7 @@ class Ctl(TestCase):
 class Status(Ctl):
     def test_it_tells_of_everything(self):
         out = self.exits(0, "status").stdout
-        self.assertRegex(out, rf"● trouped \S+: running, up .*, pid {self.s.process.pid}, 2 groups, 5 workers")
+        self.assertRegex(out, rf"● trouped \S+: running(, waits with epoll)?, up .*, pid {self.s.process.pid}, 2 groups, 5 workers")
         self.assertIn("● actor - Does as it is told: running\n   Workers: 4 of 4 up: 4 idle\n", out)
         self.assertIn("● sleep: running (service)\n   Workers: 1 of 1 up: 1 up\n", out)
 
