@@ -196,6 +196,7 @@ struct config_group {
 
     /* [Sandbox]; see sandbox/sandbox-words.h for the lists */
     enum config_profile profile; /* none; its keys are set when all files are read */
+    bool strict;                 /* no start if something cannot be enforced */
     bool no_new_privileges; /* valid if no_new_privileges_set; default: whether there is a user */
     bool no_new_privileges_set;
     unsigned umask; /* valid if umask_set */

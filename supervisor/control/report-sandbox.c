@@ -3,6 +3,7 @@
 /* Reports what confines the processes of a group. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/landlock.h"
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
@@ -63,4 +64,59 @@ void report_sandbox(struct reply *reply, const struct group *group)
     config_group_free(defaults);
     if (group->config->system_call_log.n > 0)
         report_calls(reply, &group->pools.calls);
+}
+
+/* ---- what is in force ---- */
+
+static void write_part(FILE *file, const char *text)
+{
+    fprintf(file, "%s%s", ftell(file) > 0 ? ", " : "", text);
+}
+
+static void write_files(FILE *file, const struct sandbox_state *state)
+{
+    if (state->files == SANDBOX_BY_MOUNTS)
+        write_part(file, "files by mounts");
+    if (state->files == SANDBOX_BY_LANDLOCK)
+        write_part(file, "files by Landlock alone (no mounts of its own are permitted)");
+    if (state->landlock > 0)
+        fprintf(file, "%sLandlock ABI %d", ftell(file) > 0 ? ", " : "", state->landlock);
+    else if (state->files != SANDBOX_BY_NOTHING)
+        write_part(file, "no Landlock");
+    if (state->scopes & LANDLOCK_SCOPE_SIGNALS)
+        write_part(file, "signals to itself only");
+    if (state->scopes & LANDLOCK_SCOPE_ABSTRACT_SOCKETS)
+        write_part(file, "abstract sockets of its own only");
+}
+
+static void write_state(FILE *file, const struct sandbox_state *state)
+{
+    if (state->no_new_privileges)
+        write_part(file, "no new privileges");
+    if (state->bounded)
+        write_part(file, "limited capabilities");
+    if (state->not_bounded)
+        write_part(file, "not CapabilityBoundingSet= (CAP_SETPCAP is missing)");
+    write_files(file, state);
+    if (state->has_network)
+        write_part(file, "a network of its own");
+    if (state->n_filters > 0)
+        fprintf(file, "%s%d filter%s of system calls", ftell(file) > 0 ? ", " : "",
+                state->n_filters, state->n_filters > 1 ? "s" : "");
+}
+
+void report_confinement(struct reply *reply, const struct process *process)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    FILE *file;
+
+    if (process->pid <= 0 || !process->confined)
+        return;
+    file = open_memstream(&text, &size);
+    if (!file)
+        return;
+    write_state(file, &process->state);
+    if (fclose(file) == 0)
+        reply_string_if(reply, "in_force", text);
 }

@@ -157,6 +157,7 @@ void report_worker(struct reply *reply, const struct request *request, struct sl
     reply_string(reply, "state", lifecycle_state_to_string(slot->state));
     if (slot->worker.process.pid > 0)
         reply_int(reply, "pid", slot->worker.process.pid);
+    report_confinement(reply, &slot->worker.process);
     reply_uint(reply, "since_at", slot->since_at);
     reply_uint(reply, "restarts", slot->n_restarts);
     if (slot->state == LIFECYCLE_BACKOFF)

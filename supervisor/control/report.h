@@ -7,6 +7,7 @@
  */
 
 #include "supervisor/control/access.h"
+#include "supervisor/process/process.h"
 #include "supervisor/varlink/reply.h"
 #include <stddef.h>
 
@@ -45,6 +46,8 @@ void report_cgroups(struct reply *reply, const struct control_context *context);
 void report_unmet(struct reply *reply, const struct group *group);
 /* The keys of its sandbox; nothing if it has none. */
 void report_sandbox(struct reply *reply, const struct group *group);
+/* What confines a process of a worker; nothing if nothing does, or it is not known. */
+void report_confinement(struct reply *reply, const struct process *process);
 void report_event(struct reply *reply, const struct request *request, const struct event *event);
 /* `limit`: REPORT_DETAIL_MAX or REPORT_SINGLE_MAX. */
 void report_job(struct reply *reply, const char *key, const struct request *request,

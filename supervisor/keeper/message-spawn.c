@@ -47,6 +47,9 @@ static void put_sandbox(struct message *message, const struct sandbox *sandbox)
     PUT(message, sandbox->bounding);
     PUT(message, sandbox->ambient);
     PUT(message, sandbox->no_new_privileges);
+    PUT(message, sandbox->strict);
+    PUT(message, sandbox->wall);
+    PUT(message, sandbox->scopes);
     PUT(message, sandbox->set_umask);
     PUT(message, sandbox->umask);
     message_put_count(message, sandbox->n_filters, SANDBOX_FILTERS_MAX);
@@ -154,6 +157,9 @@ static const struct sandbox *take_sandbox(struct message *message, struct sandbo
     TAKE(message, ret->bounding);
     TAKE(message, ret->ambient);
     ret->no_new_privileges = message_take_bool(message);
+    ret->strict = message_take_bool(message);
+    ret->wall = message_take_bool(message);
+    TAKE(message, ret->scopes);
     ret->set_umask = message_take_bool(message);
     TAKE(message, ret->umask);
     ret->n_filters = message_take_count(message, SANDBOX_FILTERS_MAX);

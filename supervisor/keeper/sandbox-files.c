@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox-files.h"
 #include "shared/base/cleanup.h"
+#include "supervisor/keeper/sandbox-files-private.h"
 #include "supervisor/keeper/sandbox-mount.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -17,13 +18,6 @@
 
 #define TMP_SIZE   "10%" /* of the memory: as systemd's private /tmp in memory */
 #define TMP_INODES "400k"
-
-struct entry {
-    const struct sandbox_path *from;
-    const char *path; /* without symbolic links */
-    bool read_only;   /* as well */
-    int tree;         /* what is to be attached there, or -1 */
-};
 
 struct link {
     const char *from, *to;
@@ -196,8 +190,9 @@ static bool has_proc(const struct sandbox_files *files)
     return false;
 }
 
-static int list_paths(const struct sandbox_files *files, const struct sandbox_path **ret_path)
+int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
+    n_entries = n_kept = n_resolved = 0;
     for (size_t i = 0; i < files->n_paths; i++) {
         const struct sandbox_path *path = &files->paths[i];
         struct entry entry = {.from = path, .path = path->path, .tree = -1};
@@ -217,6 +212,12 @@ static int list_paths(const struct sandbox_files *files, const struct sandbox_pa
     }
     drop_what_does_not_count();
     return 0;
+}
+
+size_t sandbox_files_listed(const struct entry **ret)
+{
+    *ret = entries;
+    return n_entries;
 }
 
 /* ---- what is mounted there ---- */
@@ -461,7 +462,7 @@ int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_
     /* New mounts of the machine appear here, too; those made here stay here. */
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return -errno;
-    r = list_paths(files, ret_path);
+    r = sandbox_files_list(files, ret_path);
     if (r == 0)
         r = each(clone_old, ret_path);
     if (r < 0)

@@ -57,7 +57,8 @@ struct sandbox_files {
 };
 
 /* Confines this process, which must be privileged. Uses static memory: only a new process may call
- * it, and once. Returns 0, or -errno with `*ret_path` = at which of the paths (NULL = none). */
+ * it, and once. Returns 0, or -errno with `*ret_path` = at which of the paths; NULL = none, because
+ * this process may not have mounts of its own: nothing is done, and nothing is listed. */
 int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path);
 
 /* The key of [Sandbox] for a kind, such as "ReadOnlyPaths=". */

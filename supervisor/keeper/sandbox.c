@@ -177,6 +177,16 @@ static int load_all_telling(const struct sandbox *sandbox, int socket)
     return r < 0 ? r : close_handing(socket);
 }
 
+bool sandbox_gives_up_privileges(const struct sandbox *sandbox)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    if (sandbox->n_filters == 0)
+        return false;
+    return syscall(SYS_capget, &header, data) < 0 ||
+           !(data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN));
+}
+
 int sandbox_apply(const struct sandbox *sandbox, int socket)
 {
     int r = -EBUSY;

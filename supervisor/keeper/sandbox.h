@@ -26,10 +26,31 @@ struct sandbox_filter {
 struct sandbox {
     uint64_t bounding, ambient; /* bit N = capability N; `ambient` is part of `bounding` */
     bool no_new_privileges;
+    bool strict;     /* the process does not start if something cannot be enforced in full */
+    bool wall;       /* Landlock beside mounts: the process could not mount anything anyway */
+    uint64_t scopes; /* LANDLOCK_SCOPE_ABSTRACT_SOCKETS … */
     bool set_umask;
     mode_t umask;
     size_t n_filters;
     struct sandbox_filter filters[SANDBOX_FILTERS_MAX];
+};
+
+/* By which means the keys about files are enforced. */
+enum sandbox_means {
+    SANDBOX_BY_NOTHING,
+    SANDBOX_BY_MOUNTS,
+    SANDBOX_BY_LANDLOCK,
+};
+
+/* What is in force when the program is executed, as the new process has found it. */
+struct sandbox_state {
+    uint64_t scopes;
+    bool no_new_privileges;
+    bool bounded, not_bounded; /* the set of capabilities is limited; it could not be */
+    bool has_network;          /* one that is not the supervisor's */
+    uint8_t files;             /* enum sandbox_means */
+    uint8_t landlock;          /* the kernel's ABI; 0 = not in use */
+    uint8_t n_filters;
 };
 
 /* Removes all but these capabilities from the bounding set. Returns 0 or -errno. */
@@ -38,6 +59,9 @@ int sandbox_limit_capabilities(uint64_t bounding);
 /* Makes `ambient` the inheritable and the ambient set and, if `only` these are to be left, the
  * permitted and the effective set. Returns 0 or -errno. */
 int sandbox_set_capabilities(uint64_t ambient, bool only);
+
+/* Whether the process must be unable to gain privileges to load a filter, and is made so. */
+bool sandbox_gives_up_privileges(const struct sandbox *sandbox);
 
 /*
  * Sets the file mode mask and loads the filters. From then on, only the exec remains to be done.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/spawn-child.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/landlock.h"
+#include "supervisor/keeper/sandbox-landlock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -73,11 +75,12 @@ static void join_cgroup(const struct spawn_child *child)
         fail(child, SPAWN_CGROUP, error);
 }
 
-static void set_up_network(const struct spawn_child *child)
+static void set_up_network(struct spawn_child *child)
 {
     int r = child->options->network ? sandbox_network_join(child->options->network) : 0;
     if (r < 0)
         fail(child, SPAWN_NETWORK, -r);
+    child->state.has_network = child->options->network;
 }
 
 static void set_up_ipc(const struct spawn_child *child)
@@ -160,11 +163,52 @@ static void set_up_descriptors(struct spawn_child *child)
         fail(child, SPAWN_DESCRIPTORS, -r);
 }
 
-/* The worker's log has which path it was. */
-static void set_up_files(const struct spawn_child *child)
+static bool is_strict(const struct spawn_child *child)
 {
-    const struct sandbox_path *path;
-    int r = child->options->files ? sandbox_files_apply(child->options->files, &path) : 0;
+    return child->options->sandbox && child->options->sandbox->strict;
+}
+
+/* Also in containers that permit some of it, or say that the call does not exist. */
+static bool is_not_permitted(int r, const struct sandbox_path *path)
+{
+    return !path && (r == -EPERM || r == -EACCES || r == -ENOSYS || r == -ENOSPC);
+}
+
+/* A file system of its own cannot be replaced by rules. */
+static bool can_do_without_mounts(const struct sandbox_files *files)
+{
+    for (size_t i = 0; i < files->n_paths; i++)
+        if (files->paths[i].kind == SANDBOX_PROC || files->paths[i].kind == SANDBOX_MQUEUE)
+            return false;
+    return true;
+}
+
+static int confine_files(struct spawn_child *child, const struct sandbox_path **ret_path)
+{
+    const struct spawn_options *options = child->options;
+    const struct sandbox *sandbox = options->sandbox;
+    const uint64_t scopes = sandbox ? sandbox->scopes : 0;
+    int r = options->files ? sandbox_files_apply(options->files, ret_path) : 0;
+    if (is_not_permitted(r, *ret_path)) {
+        if (is_strict(child))
+            fail(child, SPAWN_STRICT_FILES, -r);
+        if (!can_do_without_mounts(options->files))
+            return r;
+        child->state.files = SANDBOX_BY_LANDLOCK;
+        return sandbox_landlock_instead(options->files, scopes, &child->rules, ret_path);
+    }
+    child->state.files = options->files ? SANDBOX_BY_MOUNTS : SANDBOX_BY_NOTHING;
+    if (r == 0)
+        r = sandbox_landlock_beside(sandbox && sandbox->wall ? options->files : NULL, scopes,
+                                    &child->rules);
+    return r;
+}
+
+/* The worker's log has which path it was. */
+static void set_up_files(struct spawn_child *child)
+{
+    const struct sandbox_path *path = NULL;
+    int r = confine_files(child, &path);
     if (r < 0 && path)
         (void)dprintf(STDERR_FILENO, "%s: %s: %s\n", sandbox_path_kind_to_string(path->kind),
                       path->path, strerror(-r));
@@ -201,7 +245,7 @@ static void set_up_ids(const struct spawn_child *child)
  * regain privileges. What leaves the inheritable set also leaves the ambient set: workers do not
  * get the capabilities given to trouped (AmbientCapabilities=).
  */
-static void set_up_user(const struct spawn_child *child)
+static void set_up_user(struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
     const bool ordinary = options->set_user && options->uid != 0;
@@ -210,7 +254,12 @@ static void set_up_user(const struct spawn_child *child)
         .no_new_privileges = options->set_user,
     };
     const struct sandbox *sandbox = options->sandbox ? options->sandbox : &standard;
-    int r = sandbox->bounding != UINT64_MAX ? sandbox_limit_capabilities(sandbox->bounding) : 0;
+    const bool bounding = sandbox->bounding != UINT64_MAX;
+    int r = bounding ? sandbox_limit_capabilities(sandbox->bounding) : 0;
+    child->state.not_bounded = r == -EPERM;
+    child->state.bounded = bounding && r == 0;
+    if (r == -EPERM && sandbox->strict)
+        fail(child, SPAWN_STRICT_CAPABILITIES, -r);
     if (r == -EPERM && sandbox->no_new_privileges && (ordinary || geteuid() != 0))
         r = 0; /* without CAP_SETPCAP, no_new_privs alone protects, unless the user is root */
     if (r == 0 && sandbox->ambient && prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0)
@@ -223,6 +272,47 @@ static void set_up_user(const struct spawn_child *child)
         r = -errno;
     if (r < 0)
         fail(child, SPAWN_CAPABILITIES, -r);
+}
+
+/* Without CAP_SYS_ADMIN only a process that cannot gain privileges may confine itself; as with
+ * filters, it then is one. */
+static int confine(int rules)
+{
+    int r = landlock_confine(rules);
+    if (r == -EPERM && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+        r = landlock_confine(rules);
+    return r;
+}
+
+static void apply_landlock(struct spawn_child *child)
+{
+    const struct sandbox *sandbox = child->options->sandbox;
+    const uint64_t scopes = sandbox ? sandbox->scopes : 0;
+    const int abi = child->rules >= 0 ? landlock_abi() : 0;
+    int r = child->rules >= 0 ? confine(child->rules) : 0;
+    if (r < 0)
+        fail(child, SPAWN_LANDLOCK, -r);
+    child->rules = close_fd(child->rules);
+    child->state.landlock = (uint8_t)abi;
+    child->state.scopes = abi >= LANDLOCK_ABI_SCOPES ? scopes : 0;
+    if (sandbox && sandbox->strict && child->state.scopes != scopes)
+        fail(child, SPAWN_STRICT_SCOPES, EOPNOTSUPP);
+}
+
+/* Tells what is in force before the filters, which may forbid it; should they fail, that is told,
+ * too. */
+static void report_state(struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    struct spawn_report report = {.step = SPAWN_EXEC};
+    if (!options->set_user && !options->sandbox && !options->files && !options->network)
+        return;
+    child->state.n_filters = options->sandbox ? (uint8_t)options->sandbox->n_filters : 0;
+    child->state.no_new_privileges =
+        prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
+        (options->sandbox && sandbox_gives_up_privileges(options->sandbox));
+    report.state = child->state;
+    (void)!write(child->report_fd, &report, sizeof(report));
 }
 
 /* Returns where the listener of the filters goes, or -1. */
@@ -249,6 +339,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     sigset_t none;
     child->report_fd = options->report_fd;
+    child->rules = -1;
     if (child->pids_error != 0)
         fail(child, SPAWN_PIDS, child->pids_error);
     leave_terminal_and_group(child);
@@ -269,6 +360,8 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
         fail(child, SPAWN_CHDIR, errno);
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    apply_landlock(child);
+    report_state(child);
     int r = options->sandbox ? sandbox_apply(options->sandbox, report_socket(child)) : 0;
     if (r < 0)
         fail(child, SPAWN_SANDBOX, -r);

@@ -18,6 +18,8 @@ struct spawn_child {
     int pids_error;   /* why there is no such namespace, or 0 */
     bool no_terminal; /* the parent certainly has none */
     bool join_cgroup; /* clone() did not do it */
+    int rules;        /* of Landlock; -1 = none */
+    struct sandbox_state state;
 };
 
 _Noreturn void spawn_child_main(struct spawn_child *child);

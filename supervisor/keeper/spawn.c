@@ -38,8 +38,12 @@ const char *spawn_step_to_string(enum spawn_step step)
         [SPAWN_UID] = "setuid",
         [SPAWN_PARENT_DEATH] = "parent-death signal",
         [SPAWN_CHDIR] = "chdir",
+        [SPAWN_LANDLOCK] = "Landlock",
         [SPAWN_SANDBOX] = "sandbox",
         [SPAWN_EXEC] = "exec",
+        [SPAWN_STRICT_FILES] = "Strict=yes: mounts of its own, for the keys about files",
+        [SPAWN_STRICT_CAPABILITIES] = "Strict=yes: capabilities",
+        [SPAWN_STRICT_SCOPES] = "Strict=yes: Landlock of Linux 6.12, for signals and sockets",
     };
     return (size_t)step < _SPAWN_N_STEPS ? names[step] : "unknown";
 }

@@ -91,19 +91,31 @@ enum spawn_step {
     SPAWN_UID,
     SPAWN_PARENT_DEATH,
     SPAWN_CHDIR,
+    SPAWN_LANDLOCK,
     SPAWN_SANDBOX,
     SPAWN_EXEC,
+    SPAWN_STRICT_FILES, /* from here on: Strict=yes, and something cannot be enforced */
+    SPAWN_STRICT_CAPABILITIES,
+    SPAWN_STRICT_SCOPES,
     _SPAWN_N_STEPS,
 };
+
+/* Whether another try would fail, too, unless somebody changes something. */
+static inline bool spawn_step_is_final(enum spawn_step step)
+{
+    return step >= SPAWN_STRICT_FILES;
+}
 
 /* Returns "clone", "chdir" …; "unknown" beyond the last step. Static. */
 const char *spawn_step_to_string(enum spawn_step step);
 
-/* Written to report_fd by a new process that fails; it then exits with 127. End of file without
- * a report means that the program runs, or that the process was killed before. */
+/* Written to report_fd by a new process that fails; it then exits with 127. A process with a
+ * sandbox or a user first writes one without error, which says what confines it. End of file
+ * without a failure means that the program runs, or that the process was killed before. */
 struct spawn_report {
-    int error; /* -errno */
+    int error; /* -errno; 0 = `state` counts */
     enum spawn_step step;
+    struct sandbox_state state;
 };
 
 struct spawn_result {

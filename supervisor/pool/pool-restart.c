@@ -32,6 +32,13 @@ static struct restart_policy restart_policy_of(const struct slot *slot)
     };
 }
 
+/* Strict=yes asks for what cannot be enforced here. */
+static bool is_refused(const struct slot *slot)
+{
+    return slot->worker.spawn_failed && slot->worker.process.error.error != 0 &&
+           spawn_step_is_final(slot->worker.process.error.step);
+}
+
 /* Counts the death or failed start. Returns 0 or BACKOFF_E_LIMIT. */
 static int restart_delay(struct slot *slot, usec_t *ret)
 {
@@ -44,6 +51,8 @@ static int restart_delay(struct slot *slot, usec_t *ret)
         slot_health_failed(slot);
     else if (death == RESTART_HEALTHY)
         slot_health_worked(slot);
+    if (is_refused(slot))
+        return BACKOFF_E_LIMIT;
     if (slot->worker.spawn_failed) {
         *ret = restart_after_failed_spawn(slot_tally(slot), &policy, random);
         return 0;
@@ -92,7 +101,9 @@ static void schedule_restart(struct slot *slot)
                   (struct event){.level = LOG_LEVEL_ERROR,
                                  .type = "worker.failed",
                                  .message_id = EVENT_ID_WORKER_FAILED},
-                  "died too often (StartLimitBurst): it stays down until it is reset");
+                  "%s: it stays down until it is reset",
+                  is_refused(slot) ? "cannot be confined as it has to be (Strict=yes)"
+                                   : "died too often (StartLimitBurst)");
         return;
     }
     slot->worker.spawn_failed = false;

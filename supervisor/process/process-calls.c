@@ -103,7 +103,7 @@ static ssize_t receive(struct process *process, struct spawn_report *ret, int *r
     return *ret_fd < 0 && message.msg_flags & MSG_CTRUNC ? -EMFILE : n;
 }
 
-/* Returns the size of a report, 0 at the end of file, or -errno. */
+/* Returns the size of a report, 1 for a listener, 0 at the end of file, or -errno. */
 static ssize_t read_report(struct process *process, struct spawn_report *ret)
 {
     ssize_t n;
@@ -117,12 +117,21 @@ static ssize_t read_report(struct process *process, struct spawn_report *ret)
     if (fd < 0)
         return n;
     process_listen(process, fd);
-    return receive(process, ret, &fd);
+    return 1;
 }
 
+/* Each comes once, if at all: what confines the process, the listener, why it has failed. */
 int process_read_report(struct process *process, struct spawn_report *ret)
 {
-    const ssize_t n = read_report(process, ret);
+    ssize_t n;
 
-    return n == (ssize_t)sizeof(*ret) ? 1 : n < 0 ? (int)n : 0;
+    while ((n = read_report(process, ret)) > 0) {
+        if (n != (ssize_t)sizeof(*ret))
+            continue;
+        if (ret->error != 0)
+            return 1;
+        process->confined = true;
+        process->state = ret->state;
+    }
+    return (int)n;
 }

@@ -11,12 +11,19 @@
 #include <string.h>
 
 /* Version of what is held: what follows the owner's descriptors. Older supervisors close the
- * listener. With one, the data is process.logged. */
+ * listener. The data is struct kept, of older supervisors its first member or nothing. */
 enum {
     OUTPUT = 0,
     LISTENER_AND_OUTPUT = 1,
     LISTENER = 2,
 };
+
+struct kept {
+    struct call_set logged;
+    struct sandbox_state state;
+};
+
+_Static_assert(sizeof(struct kept) <= HOLDING_DATA_MAX, "it fits");
 
 /* ---- to the next supervisor ---- */
 
@@ -24,7 +31,14 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
                  size_t n_fds)
 {
     int all[HOLDING_FDS_MAX];
-    struct holding_content content = {.kind = kind, .name = name, .fds = all, .n_fds = n_fds};
+    const struct kept kept = {.logged = process->logged, .state = process->state};
+    struct holding_content content = {.kind = kind,
+                                      .name = name,
+                                      .fds = all,
+                                      .n_fds = n_fds,
+                                      .data = &kept,
+                                      .size =
+                                          process->confined ? sizeof(kept) : sizeof(kept.logged)};
 
     FAULT_POINT("process.hold");
     if (process->client.id == 0)
@@ -35,8 +49,6 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
         memcpy(all, fds, n_fds * sizeof(int));
     if (process->calls.fd >= 0) {
         all[content.n_fds++] = process->calls.fd;
-        content.data = &process->logged;
-        content.size = sizeof(process->logged);
         content.version = process->output.fd >= 0 ? LISTENER_AND_OUTPUT : LISTENER;
     }
     if (process->output.fd >= 0)
@@ -44,8 +56,6 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
     return holding_put(&process->holding, &process->context->spawner, &process->client,
                        process->pid, &content);
 }
-
-_Static_assert(sizeof(struct call_set) <= HOLDING_DATA_MAX, "the set fits");
 
 int process_hold_first(struct process *process, int fd)
 {
@@ -87,6 +97,17 @@ static void adopt_logged_calls(struct process *process, const struct held *held)
     call_set_add_all(&process->logged, &logged);
 }
 
+static void adopt_state(struct process *process, const struct held *held)
+{
+    struct kept kept;
+
+    process->confined = held->size == sizeof(kept);
+    if (!process->confined)
+        return;
+    memcpy(&kept, held->data, sizeof(kept));
+    process->state = kept.state;
+}
+
 static void adopt_listener(struct process *process, struct held *held)
 {
     int *fd = held->version == LISTENER              ? fd_before(held, 0)
@@ -125,6 +146,7 @@ static int adopt_all(struct process *process, struct held *held)
         r = process_watch_exit(process, held->pidfd);
     if (r == 0) {
         process->pidfd = TAKE_FD(held->pidfd);
+        adopt_state(process, held);
         adopt_listener(process, held);
     }
     return r;

@@ -206,6 +206,7 @@ void process_begin(struct process *process, const struct process_handler *handle
     process->ended = false;
     process->early_signal = 0;
     process->error = (struct spawn_report){0};
+    process->confined = false;
     process->forbidden = (struct forbidden_call){0};
     process->handler = handler;
 }

@@ -85,8 +85,10 @@ struct process {
     int report_fd;         /* where the child reports a failed start; -1 = it runs */
     struct timer report;   /* armed until `report_fd` is watched */
     bool report_is_socket; /* which also brings the listener of the filters */
-    int early_signal;      /* to send once there is a process; 0 = none */
-    struct cgroup cgroup;  /* CGROUP_NULL = process group only */
+    bool confined;         /* `state` is what the new process has reported */
+    struct sandbox_state state;
+    int early_signal;     /* to send once there is a process; 0 = none */
+    struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch, report_watch;
     bool ended;                      /* dead, `exited` not called yet */
     struct spawn_exit exit;          /* how it ended */
@@ -209,8 +211,9 @@ void process_begin(struct process *process, const struct process_handler *handle
 int process_watch_exit(struct process *process, int pidfd);
 /* Watches for forbidden system calls (process-calls.c); takes over the descriptor. */
 void process_listen(struct process *process, int fd);
-/* Reads report_fd, and listens if a listener comes first. Returns 1 with `*ret` for a failed start,
- * 0 if the program runs, -EAGAIN, -EMFILE if the listener was lost, or -errno. */
+/* Reads report_fd, keeps what confines the process, and listens if a listener comes. Returns 1 with
+ * `*ret` for a failed start, 0 if the program runs, -EAGAIN, -EMFILE if the listener was lost, or
+ * -errno. */
 int process_read_report(struct process *process, struct spawn_report *ret);
 /* Also records the calls that this configuration lists. */
 void process_log_calls(struct process *process, const struct config_group *config);

@@ -141,6 +141,9 @@ class Files(TestCase):
         self.assertEqual((answers["create:/"], answers["list:/home"], answers["io-uring"]), ("EROFS", "ENOENT", "EPERM"))
         self.assertEqual(s.do("worker", "echo hello")["result"], text("hello"))
         self.assertEqual(len(s.do("worker", "blob 300000")["result"]["data"]), 400000)
+        in_force = s.worker("worker/0")["in_force"]
+        self.assertIn("files by mounts, " + (f"Landlock ABI {landlock_abi()}" if landlock_abi() >= 2 else "no Landlock"), in_force)
+        self.assertEqual("signals to itself only" in in_force, landlock_abi() >= 6)
 
     def test_I2_a_strict_profile_leaves_nothing_at_the_top_but_what_is_listed(self):
         command = f"{TROUPE_EXEC} -- /bin/sh -c 'cd /; echo *'"
@@ -397,7 +400,83 @@ class Processes(TestCase):
                 s.until(lambda: f"g/0 could not be started: {step}: Operation not permitted" in s.log())
 
 
+def landlock_abi():
+    return max(0, ctypes.CDLL(None).syscall(444, None, 0, 1))
+
+
+@unittest.skipUnless(landlock_abi() >= 2, "this kernel has no Landlock")
+class WithoutMounts(TestCase):
+    """A supervisor that may not mount: Landlock alone."""
+    def setUp(self):
+        super().setUp()
+        self.top = tempfile.mkdtemp(prefix="troupe-landlock-", dir="/var/tmp")
+        self.addCleanup(shutil.rmtree, self.top)
+        for name in "open/kept", "closed", "other":
+            os.makedirs(f"{self.top}/{name}")
+            with open(f"{self.top}/{name}/file", "w", encoding="utf-8") as file:
+                file.write("x")
+
+    def unprivileged(self, groups):
+        wrapper = ["setpriv", "--bounding-set", "-sys_admin,-setpcap"] if os.getuid() == 0 else []
+        return self.started(groups, wrapper=wrapper)
+
+    def answers(self, attempts, **sandbox):
+        s = self.unprivileged({"g": ini(" ".join([PROBE] + [attempt.replace(":", ":" + self.top, 1) for attempt in attempts]),
+                                        Sandbox={key: value.replace("@", self.top) for key, value in sandbox.items()})})
+        answers = results(s.do("g"))
+        self.assertRegex(s.worker("g/0")["in_force"], r"no new privileges.*files by Landlock alone .*Landlock ABI \d")
+        return {attempt.replace(self.top, "", 1): answer for attempt, answer in answers.items()}
+
+    def test_paths_are_read_only_writable_again_or_hidden(self):
+        self.assertEqual(
+            self.answers(["create:/open", "write:/open/kept/file", "create:/open/kept", "list:/closed", "read:/closed/file",
+                          "create:/other", "read:/other/file"],
+                         ReadOnlyPaths="@/open", ReadWritePaths="@/open/kept", InaccessiblePaths="@/closed"),
+            {"create:/open": "EACCES", "write:/open/kept/file": "ok", "create:/open/kept": "ok", "list:/closed": "EACCES",
+             "read:/closed/file": "EACCES", "create:/other": "ok", "read:/other/file": "ok"})
+
+    def test_strict_leaves_what_is_listed(self):
+        self.assertEqual(self.answers(["create:/open", "write:/other/file", "read:/other/file"], ProtectSystem="strict",
+                                      ReadWritePaths="@/open"),
+                         {"create:/open": "ok", "write:/other/file": "EACCES", "read:/other/file": "ok"})
+
+    def test_temporary_files_of_others_are_out_of_reach(self):
+        programs = os.path.dirname(TROUPE_EXEC)  # which may be in /tmp
+        self.assertEqual(self.answers(["read:/other/file"], PrivateTmp="yes", ReadWritePaths=programs),
+                         {"read:/other/file": "EACCES"})
+
+    def test_I1_with_strict_a_worker_that_cannot_be_confined_in_full_is_not_started(self):
+        s = self.unprivileged({"g": ini(ACTOR, Sandbox={"Strict": "yes", "ProtectSystem": "full"}), "other": ini(ACTOR)})
+        s.wait_for(lambda: s.worker("g/0")["state"] == "failed", "g")
+        self.assertEqual(s.worker("g/0")["status"], "could not be started: Strict=yes: mounts of its own, for the keys about "
+                                                    "files: Operation not permitted")
+        self.assertEqual(s.group("g")["state"], "failed")
+        self.assertIn("cannot be confined as it has to be (Strict=yes): it stays down until it is reset", s.log())
+        self.assertEqual(s.do("other", "echo hello")["result"], text("hello"))
+        s.write("g.group", ini(ACTOR, Sandbox={"ProtectSystem": "full"}))
+        s.ctl("reload", check=True)
+        self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
+
+    @unittest.skipUnless(os.getuid() == 0, "only root can change the user")
+    def test_I1_status_shows_what_could_not_be_limited(self):
+        s = self.unprivileged({"g": ini(ACTOR, Group={"User": "nobody"}, Sandbox={"CapabilityBoundingSet": "CAP_KILL"})})
+        s.do("g", "echo hello")
+        shown = "In force: no new privileges, not CapabilityBoundingSet= (CAP_SETPCAP is missing)"
+        self.assertIn(shown, s.ctl("status", "g").stdout)
+        s.crash()
+        self.assertIn(shown, s.ctl("status", "g").stdout)
+
+
 class Workers(TestCase):
+    @unittest.skipUnless(os.getuid() == 0, "only root can change the user")
+    def test_I1_status_shows_what_a_user_implies(self):
+        s = self.started({"g": ini(ACTOR, Group={"User": "nobody"}), "plain": ini(ACTOR)})
+        s.do("g", "echo hello")
+        s.do("plain", "echo hello")
+        self.assertEqual(s.worker("g/0")["in_force"], "no new privileges, limited capabilities")
+        self.assertNotIn("in_force", s.worker("plain/0"))
+        self.assertIn("In force: no new privileges, limited capabilities", s.ctl("status", "g/0").stdout)
+
     def test_a_worker_in_a_whole_sandbox_does_its_work(self):
         s = self.started({"g": ini(ACTOR, Pool={"Size": 2}, Sandbox={**WHOLE, "SystemCallErrorNumber": "kill"})})
         self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))

@@ -18,18 +18,25 @@ struct spawn_exit reap_and_close(const struct spawn_result *result)
     return how;
 }
 
+struct sandbox_state spawned_state;
+
 int spawn_and_wait(const struct spawn_options *options, struct spawn_result *ret,
                    const char **ret_step)
 {
     struct spawn_options with_report = *options;
     struct spawn_report report;
     int fds[2];
+    spawned_state = (struct sandbox_state){0};
     *ret_step = spawn_step_to_string(SPAWN_CLONE);
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
     with_report.report_fd = fds[1];
     int r = spawn(&with_report, ret);
     close_fd(fds[1]);
-    if (r == 0 && read(fds[0], &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+    while (r == 0 && read(fds[0], &report, sizeof(report)) == (ssize_t)sizeof(report)) {
+        if (report.error == 0) {
+            spawned_state = report.state;
+            continue;
+        }
         *ret_step = spawn_step_to_string(report.step);
         r = report.error;
         ck_assert_int_eq(reap_and_close(ret).code, 127);

@@ -13,6 +13,9 @@
 int spawn_and_wait(const struct spawn_options *options, struct spawn_result *ret,
                    const char **ret_step);
 
+/* What confines the last one that spawn_and_wait() has started. */
+extern struct sandbox_state spawned_state;
+
 /* Waits for its end, reaps it, closes the pidfd. */
 struct spawn_exit reap_and_close(const struct spawn_result *result);
 

@@ -174,6 +174,7 @@ static const struct config_key GROUP_KEYS[] = {
      .min = -1000, .max = 1000, .allowed = "a number from -1000 (never killed) to 1000"},
 
     {IN_SANDBOX("Profile", CHOICE, profile), DEFAULT("none"), .allowed = "none, basic, strict"},
+    {IN_SANDBOX("Strict", BOOL, strict), DEFAULT("no"), .allowed = "no, yes"},
     {IN_SANDBOX("NoNewPrivileges", BOOL, no_new_privileges), SET_IN(no_new_privileges_set),
      .allowed = "no, yes"},
     {IN_SANDBOX("UMask", MODE, umask), SET_IN(umask_set), .allowed = "an octal mode such as 0027"},

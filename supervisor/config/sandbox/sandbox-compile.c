@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/landlock.h"
 #include "shared/base/list.h"
 #include "supervisor/config/sandbox/filter-store.h"
 #include "supervisor/config/sandbox/filter.h"
@@ -111,7 +112,7 @@ static int take_filters(const struct config_group *group, const struct names *na
 
 static bool has_sandbox(const struct config_group *group)
 {
-    return group->no_new_privileges_set || group->umask_set ||
+    return group->strict || group->no_new_privileges_set || group->umask_set ||
            group->capability_bounding_set.n > 0 || group->ambient_capabilities.n > 0;
 }
 
@@ -128,6 +129,33 @@ static void take_privileges(const struct config_group *group, struct sandbox *sa
     sandbox->no_new_privileges = group->no_new_privileges_set ? group->no_new_privileges : has_user;
 }
 
+static bool may_use(const struct config_group *group, const char *namespace)
+{
+    return group->restrict_namespaces.n == 0 ||
+           sandbox_set(&group->restrict_namespaces, sandbox_namespace) >>
+                   sandbox_namespace(namespace) &
+               1;
+}
+
+/* In a domain of Landlock nobody mounts anything; systemd's keys alone do not forbid that. */
+static bool may_mount(const struct config_group *group, const struct sandbox *sandbox)
+{
+    const bool privileged = sandbox->bounding >> sandbox_capability("CAP_SYS_ADMIN") & 1;
+
+    return !sandbox->no_new_privileges || privileged ||
+           (may_use(group, "user") && may_use(group, "mnt"));
+}
+
+static void take_landlock(const struct config_group *group, struct sandbox *sandbox)
+{
+    if (may_mount(group, sandbox))
+        return;
+    sandbox->wall = true;
+    if (group->profile == CONFIG_PROFILE_STRICT)
+        sandbox->scopes =
+            LANDLOCK_SCOPE_SIGNALS | (group->private_network ? LANDLOCK_SCOPE_ABSTRACT_SOCKETS : 0);
+}
+
 int sandbox_compile(const struct config_group *group, const struct names *names,
                     struct sandbox **ret)
 {
@@ -140,6 +168,8 @@ int sandbox_compile(const struct config_group *group, const struct names *names,
         return -ENOMEM;
     sandbox = &compiled->sandbox;
     take_privileges(group, sandbox);
+    take_landlock(group, sandbox);
+    sandbox->strict = group->strict;
     sandbox->set_umask = group->umask_set;
     sandbox->umask = group->umask;
     r = take_filters(group, names, compiled);

@@ -152,6 +152,20 @@ static void show_sandbox_line(const struct terminal *terminal, const json_t *gro
         terminal_print(terminal, "   Sandbox: %s", SAFE(field_text(group, "sandbox")));
 }
 
+/* Workers that were started in different ways are usually few. */
+static void show_in_force(const struct terminal *terminal, const struct pool_view *pool)
+{
+    const char *last = "";
+
+    for (size_t i = 0; i < pool->n_entries; i++) {
+        const char *text = field_text(pool->entries[i].worker, "in_force");
+
+        if (*text != '\0' && strcmp(text, last) != 0)
+            terminal_print(terminal, "  In force: %s", SAFE(text));
+        last = text;
+    }
+}
+
 static void show_failed_line(const struct terminal *terminal, const json_t *group,
                              const struct pool_view *pool)
 {
@@ -259,6 +273,7 @@ static void show_pool(const struct terminal *terminal, const json_t *group, usec
     show_behind_line(terminal, group);
     show_limits_line(terminal, group);
     show_sandbox_line(terminal, group);
+    show_in_force(terminal, &pool);
     if (field_has(group, "cells"))
         show_cells(terminal, group, now, all);
     else

@@ -76,6 +76,8 @@ void show_worker(const struct terminal *terminal, const json_t *group, const jso
     terminal_print(terminal, "     Group: %s%s%s", SAFE(field_text(group, "name")),
                    *description ? " - " : "", SAFE(description));
     show_process(terminal, worker, service);
+    if (field_has(worker, "in_force"))
+        terminal_print(terminal, "  In force: %s", SAFE(field_text(worker, "in_force")));
     if (field_has(worker, "job"))
         terminal_print(terminal, "       Job: %s%s%s", SAFE(field_text(worker, "job")),
                        since > 0 ? ", for " : "", since > 0 ? SPAN(usec_sub(now, since)) : "");

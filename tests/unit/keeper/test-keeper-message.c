@@ -31,6 +31,8 @@ static const struct sandbox SANDBOX = {
     .bounding = 6,
     .ambient = 4,
     .no_new_privileges = true,
+    .strict = true,
+    .scopes = 2,
     .set_umask = true,
     .umask = 027,
     .n_filters = 2,
@@ -107,6 +109,8 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert_uint_eq(options->sandbox->bounding, 6);
     ck_assert_uint_eq(options->sandbox->ambient, 4);
     ck_assert(options->sandbox->no_new_privileges && options->sandbox->set_umask);
+    ck_assert(options->sandbox->strict && !options->sandbox->wall);
+    ck_assert_uint_eq(options->sandbox->scopes, 2);
     ck_assert_uint_eq(options->sandbox->umask, 027);
     ck_assert_uint_eq(options->sandbox->n_filters, 2);
     ck_assert_uint_eq(options->sandbox->filters[1].size, 16);

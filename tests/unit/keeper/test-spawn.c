@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
+#include "shared/base/landlock.h"
 #include "tests/unit/fake-keeper.h"
 #include <check.h>
 #include <dirent.h>
@@ -443,6 +444,150 @@ START_TEST(a_sandbox_that_cannot_be_made_fails_the_start)
 }
 END_TEST
 
+/* A directory with a file in each of two directories, which anybody may write. */
+static char top[] = "/tmp/test-spawn-XXXXXX";
+
+static void make_tree(void)
+{
+    char command[256];
+    ck_assert_ptr_nonnull(mkdtemp(top));
+    (void)snprintf(command, sizeof(command),
+                   "cd %s && mkdir a b && echo x >a/file && echo x >b/file && chmod -R a+rwX .",
+                   top);
+    (void)run_shell(command, (struct spawn_options){0});
+    ck_assert_str_eq(output, "");
+}
+
+static void remove_tree(void)
+{
+    char command[64];
+    (void)snprintf(command, sizeof(command), "rm -r %s", top);
+    (void)run_shell(command, (struct spawn_options){0});
+    ck_assert_str_eq(output, "");
+}
+
+/* Runs a command in the tree, confined by Landlock alone. */
+static void run_without_mounts(const char *command, struct sandbox_files *files)
+{
+    const struct sandbox sandbox = {.bounding = UINT64_MAX};
+    char whole[512];
+    give_up_privileges();
+    (void)snprintf(whole, sizeof(whole), "cd %s; %s", top, command);
+    (void)run_shell(whole, (struct spawn_options){.sandbox = &sandbox, .files = files});
+    ck_assert_int_eq(spawned_state.files, SANDBOX_BY_LANDLOCK);
+    ck_assert_int_eq(spawned_state.landlock, landlock_abi());
+    ck_assert(spawned_state.no_new_privileges);
+}
+
+static bool can_landlock(void)
+{
+    if (landlock_abi() >= LANDLOCK_ABI_FILES)
+        return true;
+    printf("skipped: this kernel has no Landlock\n");
+    return false;
+}
+
+#define TRY "echo y 2>&- >"
+#define SAY " && echo yes || echo no; "
+
+START_TEST(without_mounts_landlock_keeps_files_from_being_written)
+{
+    char inner[64];
+    struct sandbox_files files = {
+        .n_paths = 2,
+        .paths = {{SANDBOX_READ_ONLY, false, "/"}, {SANDBOX_READ_WRITE, false, inner}}};
+    if (!can_landlock())
+        return;
+    make_tree();
+    (void)snprintf(inner, sizeof(inner), "%s/a", top);
+    pid_t pid = fork(); /* what gives up its privileges cannot remove the tree */
+    if (pid == 0) {
+        run_without_mounts(TRY "a/file" SAY TRY "a/new" SAY TRY "b/file" SAY TRY "b/new" SAY
+                               "cat b/file" SAY,
+                           &files);
+        ck_assert_str_eq(output, "yes\nyes\nno\nno\nx\nyes\n");
+        _exit(0);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    remove_tree();
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(without_mounts_landlock_hides_files_and_leaves_those_beside_them)
+{
+    char inner[64];
+    struct sandbox_files files = {.n_paths = 1, .paths = {{SANDBOX_INACCESSIBLE, false, inner}}};
+    if (!can_landlock())
+        return;
+    make_tree();
+    (void)snprintf(inner, sizeof(inner), "%s/a", top);
+    pid_t pid = fork();
+    if (pid == 0) {
+        run_without_mounts(
+            "cat a/file 2>&-" SAY "cat b/file" SAY TRY "b/new" SAY TRY "new" SAY, &files);
+        ck_assert_str_eq(output, "no\nx\nyes\nyes\nno\n");
+        _exit(0);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    remove_tree();
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(a_strict_sandbox_does_without_nothing)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    const struct sandbox sandbox = {.bounding = UINT64_MAX, .strict = true},
+                         limited = {.bounding = 0, .no_new_privileges = true, .strict = true};
+    const struct sandbox_files files = {.n_paths = 1,
+                                        .paths = {{SANDBOX_READ_ONLY, false, "/usr"}}};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .sandbox = &sandbox,
+                                    .files = &files,
+                                    .cgroup_fd = -1};
+    struct spawn_result result;
+    const char *step;
+    give_up_privileges();
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EPERM);
+    ck_assert_str_eq(step, "Strict=yes: mounts of its own, for the keys about files");
+    options.files = NULL;
+    options.sandbox = &limited;
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EPERM);
+    ck_assert_str_eq(step, "Strict=yes: capabilities");
+}
+END_TEST
+
+/* As with User= in a supervisor without CAP_SETPCAP. */
+START_TEST(what_could_not_be_limited_is_reported)
+{
+    const struct sandbox sandbox = {.bounding = 0, .no_new_privileges = true};
+    give_up_privileges();
+    (void)run_shell("true", (struct spawn_options){.sandbox = &sandbox});
+    ck_assert(spawned_state.not_bounded && !spawned_state.bounded);
+    ck_assert(spawned_state.no_new_privileges);
+    ck_assert_int_eq(spawned_state.landlock, 0);
+}
+END_TEST
+
+START_TEST(signals_stay_inside_where_the_kernel_can_keep_them)
+{
+    const struct sandbox sandbox = {
+        .bounding = UINT64_MAX, .no_new_privileges = true, .scopes = LANDLOCK_SCOPE_SIGNALS};
+    const bool scoped = landlock_abi() >= LANDLOCK_ABI_SCOPES;
+    char command[128];
+    (void)snprintf(command, sizeof(command), "kill -0 %d 2>/dev/null" SAY "sleep 100 & kill $!" SAY,
+                   (int)getpid());
+    (void)run_shell(command, (struct spawn_options){.sandbox = &sandbox});
+    ck_assert_str_eq(output, scoped ? "no\nyes\n" : "yes\nyes\n");
+    ck_assert_uint_eq(spawned_state.scopes, scoped ? LANDLOCK_SCOPE_SIGNALS : 0);
+    ck_assert_int_eq(spawned_state.landlock, scoped ? landlock_abi() : 0);
+}
+END_TEST
+
 START_TEST(ambient_capabilities_are_not_handed_on)
 {
     if (getuid() != 0) {
@@ -677,6 +822,11 @@ int main(void)
     tcase_add_test(tcase, filters_are_loaded_also_by_those_who_must_give_up_privileges_for_it);
     tcase_add_test(tcase, a_sandbox_that_cannot_be_made_fails_the_start);
     tcase_add_test(tcase, ambient_capabilities_are_not_handed_on);
+    tcase_add_test(tcase, without_mounts_landlock_keeps_files_from_being_written);
+    tcase_add_test(tcase, without_mounts_landlock_hides_files_and_leaves_those_beside_them);
+    tcase_add_test(tcase, a_strict_sandbox_does_without_nothing);
+    tcase_add_test(tcase, what_could_not_be_limited_is_reported);
+    tcase_add_test(tcase, signals_stay_inside_where_the_kernel_can_keep_them);
     tcase_add_test(tcase, the_terminal_is_out_of_reach);
     tcase_add_test(tcase, too_many_descriptors_are_refused);
     tcase_add_test(tcase, without_clone3_it_starts_all_the_same_and_reports_errors);

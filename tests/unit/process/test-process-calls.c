@@ -95,6 +95,20 @@ START_TEST(a_listener_comes_before_the_report)
 }
 END_TEST
 
+START_TEST(what_confines_a_process_comes_before_its_listener)
+{
+    const struct spawn_report sent = {.state = {.no_new_privileges = true, .n_filters = 2}};
+    struct spawn_report report;
+
+    ck_assert_int_eq(write(child_end, &sent, sizeof(sent)), sizeof(sent));
+    send_listener();
+    ck_assert_int_eq(process_read_report(&process, &report), -EAGAIN);
+    ck_assert_int_ge(process.calls.fd, 0);
+    ck_assert(process.confined && process.state.no_new_privileges);
+    ck_assert_int_eq(process.state.n_filters, 2);
+}
+END_TEST
+
 /* Its forbidden calls would fail instead of killing it, and nobody would know why. */
 START_TEST(a_process_whose_listener_is_lost_is_killed)
 {
@@ -124,6 +138,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         a_listener_comes_before_the_report,
+        what_confines_a_process_comes_before_its_listener,
         a_process_whose_listener_is_lost_is_killed,
     };
 

@@ -3,6 +3,7 @@
 /* [Sandbox]: from its keys to what the kernel then does. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/landlock.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/keeper/sandbox.h"
@@ -346,6 +347,33 @@ START_TEST(a_user_cannot_gain_privileges_unless_that_is_wanted)
 }
 END_TEST
 
+/* In a domain of Landlock nobody mounts, which systemd's keys alone do not forbid. */
+START_TEST(landlock_is_used_where_it_takes_nothing_away)
+{
+    static const char confined[] =
+        "User=nobody\n[Sandbox]\nProtectSystem=strict\nRestrictNamespaces=user\n";
+    struct config_group *group = load_group(confined);
+
+    ck_assert(group->sandbox->wall && !group->sandbox->strict);
+    ck_assert_uint_eq(group->sandbox->scopes, 0);
+    config_group_free(group);
+    group = load_group("User=nobody\n[Sandbox]\nProtectSystem=strict\nRestrictNamespaces=~net\n");
+    ck_assert(!group->sandbox->wall);
+    config_group_free(group);
+    group = load_group("[Sandbox]\nNoNewPrivileges=yes\nRestrictNamespaces=yes\n");
+    ck_assert(!group->sandbox->wall); /* root */
+    config_group_free(group);
+    group = load_group("User=nobody\n[Sandbox]\nProfile=strict\nStrict=yes\n");
+    ck_assert(group->sandbox->wall && group->sandbox->strict);
+    ck_assert_uint_eq(group->sandbox->scopes,
+                      LANDLOCK_SCOPE_SIGNALS | LANDLOCK_SCOPE_ABSTRACT_SOCKETS);
+    config_group_free(group);
+    group = load_group("User=nobody\n[Sandbox]\nProfile=strict\nPrivateNetwork=no\n");
+    ck_assert_uint_eq(group->sandbox->scopes, LANDLOCK_SCOPE_SIGNALS);
+    config_group_free(group);
+}
+END_TEST
+
 START_TEST(a_group_without_these_keys_has_no_sandbox)
 {
     struct config_group *group = load_group("User=nobody\n");
@@ -448,6 +476,7 @@ int main(void)
         the_mask_of_file_modes_is_set,
         capabilities_are_listed_as_in_systemd,
         a_user_cannot_gain_privileges_unless_that_is_wanted,
+        landlock_is_used_where_it_takes_nothing_away,
         a_group_without_these_keys_has_no_sandbox,
         mistakes_are_told_with_what_is_allowed,
         equal_filters_are_compiled_once,
