@@ -5,6 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/base/standard.h"
 #include "supervisor/config/names/names.h"
+#include "supervisor/confinement.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/supervisor.h"
@@ -25,6 +26,7 @@ enum option_code {
     OPTION_LOG_LEVEL,
     OPTION_LOOP,
     OPTION_WAKE,
+    OPTION_UNCONFINED,
     OPTION_CHECK,
     OPTION_VERSION,
 };
@@ -35,6 +37,7 @@ static const struct option OPTIONS[] = {
     {"log-level", required_argument, NULL, OPTION_LOG_LEVEL},
     {"loop", required_argument, NULL, OPTION_LOOP},
     {"wake", required_argument, NULL, OPTION_WAKE},
+    {"unconfined", no_argument, NULL, OPTION_UNCONFINED},
     {"check", no_argument, NULL, OPTION_CHECK},
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, 'h'},
@@ -54,6 +57,7 @@ static const char HELP[] =
     "                       how to wait (default: io_uring where it is available)\n"
     "  --wake futex|eventfd how workers are woken (default: futex where io_uring can,\n"
     "                       Linux 6.7)\n"
+    "  --unconfined         without the filter of its own system calls, for debugging\n"
     "  --check              only checks whether it could start: the configuration, the\n"
     "                       format of the store, and whether it fits the running main\n"
     "                       process\n"
@@ -116,6 +120,9 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
         case OPTION_WAKE:
             r = parse_wake(options, optarg);
             break;
+        case OPTION_UNCONFINED:
+            options->unconfined = true;
+            break;
         case OPTION_CHECK:
             options->check = true;
             break;
@@ -169,6 +176,15 @@ static int take_ends(struct supervisor_options *options)
     return -1;
 }
 
+static void confine(const struct supervisor_options *options)
+{
+    const int r = options->unconfined ? 0 : confinement_apply();
+
+    if (r < 0)
+        log_warning("the supervisor runs without a filter of its own system calls: %s",
+                    strerror(-r));
+}
+
 int main(int argc, char **argv)
 {
     struct supervisor_options options = {
@@ -191,6 +207,7 @@ int main(int argc, char **argv)
     log_init("trouped", options.log_level);
     if (options.check)
         return supervisor_check(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    confine(&options);
     /* A worker of the same user could otherwise trace us, or write our memory. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     if (supervisor_new(&supervisor, &options) < 0)

@@ -21,6 +21,7 @@ struct supervisor_options {
     pid_t keeper;        /* the main process; 0 = none */
     int channel;         /* to the keeper */
     int notify_fd;       /* to the service manager; -ENOENT = there is none; -errno */
+    bool unconfined;     /* without confinement_apply() */
     bool check;          /* do not run: supervisor_check() */
     const char *program; /* what an upgrade executes */
 };

@@ -77,7 +77,7 @@ class Probes(TestCase):
                                                                    "SystemCallFilter": "@system-service"})})
         def told(group):
             return {line.split(":\t")[0]: int(line.split(":\t")[1], 16) for line in s.do(group)["result"]["data"].splitlines()}
-        inherited = {key: s.status_field(key) for key in ("NoNewPrivs", "Seccomp")}
+        inherited = {key: s.status_field(key, s.process.pid) for key in ("NoNewPrivs", "Seccomp")}
         if any(inherited.values()):
             self.skipTest(f"here, all processes have {inherited}")
         self.assertEqual(told("plain"), {"CapEff": 0, "CapBnd": 0, "NoNewPrivs": 1, "Seccomp": 0})
@@ -513,6 +513,29 @@ class Workers(TestCase):
                                    Resources={"LimitCORE": 0})})
         s.until(lambda: "g/0 could not be started: exec: No such file or directory" in s.log())
         self.assertEqual(s.deaths("g"), [])
+
+
+class Supervisors(TestCase):
+    @unittest.skipIf(SANITIZED, "a sanitizer traces")
+    def test_the_supervisor_is_confined_and_neither_the_keeper_nor_a_worker(self):
+        s = self.started({"g": ini(ACTOR)})
+        def confined(pid):
+            return [s.status_field(key, pid) for key in ("Seccomp", "NoNewPrivs")]
+        outside = confined(os.getpid())
+        s.do("g", "echo hello")
+        self.assertEqual(confined(s.supervisor_pid), [2, 1])
+        self.assertEqual([confined(s.process.pid), confined(s.worker("g/0")["pid"])], [outside, outside])
+        s.crash()
+        s.call("GetInfo")  # it runs
+        self.assertEqual(confined(s.supervisor_pid), [2, 1])
+        s.ctl("upgrade", check=True)
+        self.assertEqual(confined(s.supervisor_pid), [2, 1])
+        self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
+
+    def test_without_its_confinement_it_runs_all_the_same(self):
+        s = self.started({"g": ini(ACTOR)}, options=["--unconfined"])
+        self.assertEqual(s.status_field("Seccomp"), s.status_field("Seccomp", os.getpid()))
+        self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
 
 
 class Recordings(TestCase):
