@@ -2,6 +2,7 @@
 #include "supervisor/store/schema.h"
 
 #include "shared/base/cleanup.h"
+#include <stdbool.h>
 
 /* Step N leads from version N to version N + 1, and ends by writing that version. */
 static const char *const STEPS[] = {
@@ -49,9 +50,37 @@ static const char *const STEPS[] = {
 _Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");
 _Static_assert(ELEMENTS(STEPS) == SCHEMA_VERSION, "a step for each version");
 
-int schema_migrate(sqlite3 *handle, int version)
+/* Returns whether there is a table `table` without a column "cause". */
+static bool lacks_cause(sqlite3 *handle, const char *table)
+{
+    static const char sql[] = "SELECT count(*) > 0 AND NOT max(name = 'cause')"
+                              " FROM pragma_table_info(?1)";
+    sqlite3_stmt *query = NULL;
+    bool lacks = false;
+
+    if (sqlite3_prepare_v2(handle, sql, -1, &query, NULL) == SQLITE_OK &&
+        sqlite3_bind_text(query, 1, table, -1, SQLITE_STATIC) == SQLITE_OK)
+        lacks = sqlite3_step(query) == SQLITE_ROW && sqlite3_column_int(query, 0);
+    (void)sqlite3_finalize(query);
+    return lacks;
+}
+
+/* Adds columns of version 1 that came to it before the first release, and that a database from
+ * before may lack. Idempotent. Returns a result of SQLite. */
+static int complete_version_1(sqlite3 *handle)
 {
     int r = SQLITE_OK;
+
+    if (lacks_cause(handle, "job"))
+        r = sqlite3_exec(handle, "ALTER TABLE job ADD COLUMN cause INTEGER", NULL, NULL, NULL);
+    if (r == SQLITE_OK && lacks_cause(handle, "dead"))
+        r = sqlite3_exec(handle, "ALTER TABLE dead ADD COLUMN cause INTEGER", NULL, NULL, NULL);
+    return r;
+}
+
+int schema_migrate(sqlite3 *handle, int version)
+{
+    int r = version == 1 ? complete_version_1(handle) : SQLITE_OK;
 
     for (; r == SQLITE_OK && version < SCHEMA_VERSION; version++)
         r = sqlite3_exec(handle, STEPS[version], NULL, NULL, NULL);

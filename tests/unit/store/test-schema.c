@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/unitfile.h"
 #include "supervisor/store/database.h"
+#include "supervisor/store/job-rows.h"
+#include "supervisor/store/schema.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char MANUAL[] = "supervisor/store/troupe.db.5";
 
@@ -52,9 +55,102 @@ START_TEST(the_manual_tells_of_every_table_and_column)
 }
 END_TEST
 
+static const char VERSION_1[] = "tests/unit/store/database-1.sql";
+
+/* Makes a database from the text, and executes `more` in it. */
+static void make_old(const struct scratch *scratch, const char *more)
+{
+    sqlite3 *handle = NULL;
+    char *sql;
+    size_t size;
+
+    ck_assert_int_eq(unitfile_read(VERSION_1, &sql, &size), 0);
+    sql = realloc(sql, size + 1);
+    ck_assert_ptr_nonnull(sql);
+    sql[size] = '\0';
+    ck_assert_int_eq(mkdir(scratch->directory, 0700), 0);
+    ck_assert_int_eq(sqlite3_open(scratch->path, &handle), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(handle, more, NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
+    free(sql);
+}
+
+static int64_t read_one(struct database *database, const char *sql)
+{
+    sqlite3_stmt *query = database_query(database, sql);
+    int64_t value;
+
+    ck_assert_int_eq(database_step(database, query), DATABASE_E_ROW);
+    value = sqlite3_column_int64(query, 0);
+    (void)sqlite3_reset(query);
+    return value;
+}
+
+static int check_first(void *userdata, const struct job_row *row)
+{
+    *(bool *)userdata = true;
+    ck_assert_uint_eq(row->key_size, 6);
+    ck_assert_mem_eq(row->key, "tenant", 6);
+    ck_assert_uint_eq(row->name_size, 5);
+    ck_assert_mem_eq(row->name, "first", 5);
+    ck_assert_uint_eq(row->priority, 40);
+    ck_assert_uint_eq(row->attempt, 2);
+    ck_assert_uint_eq(row->n_failed, 2);
+    ck_assert_uint_eq(row->max_retries, 5);
+    ck_assert_uint_eq(row->submitter_uid, 1000);
+    ck_assert_uint_eq(row->due, 1700000009000000);
+    ck_assert_uint_eq(row->failed_by, ATTEMPT_CAUSE_NONE);
+    ck_assert_uint_eq(row->payload_size, 5);
+    ck_assert_mem_eq(row->payload, "hello", 5);
+    return 0;
+}
+
+static void check_version_1(const char *more)
+{
+    struct database database = DATABASE_NULL;
+    struct scratch scratch;
+    bool read = false;
+    int64_t number;
+
+    scratch_init(&scratch);
+    make_old(&scratch, more);
+    for (unsigned times = 0; times < 2; times++) {
+        ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
+        ck_assert_int_eq(read_one(&database, "PRAGMA user_version"), SCHEMA_VERSION);
+        ck_assert_int_eq(read_one(&database, "SELECT count(*) FROM job WHERE cause IS NULL"), 2);
+        ck_assert_int_eq(read_one(&database, "SELECT count(*) FROM ended"), 1);
+        ck_assert_int_eq(read_one(&database, "SELECT count(*) FROM dead WHERE cause IS NULL"), 1);
+        ck_assert_int_eq(job_rows_find(&database, "first", 5, &number), 0);
+        ck_assert_int_eq(number, 281474976710657);
+        ck_assert_int_eq(job_rows_fetch(&database, number, check_first, &read), 0);
+        ck_assert(read);
+        database_close(&database, false);
+    }
+    scratch_deinit(&scratch);
+}
+
+START_TEST(D14_a_database_of_version_1_is_read)
+{
+    check_version_1("");
+}
+END_TEST
+
+START_TEST(D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_read)
+{
+    check_version_1("ALTER TABLE job ADD COLUMN cause INTEGER");
+    check_version_1("ALTER TABLE job ADD COLUMN cause INTEGER;"
+                    "ALTER TABLE dead ADD COLUMN cause INTEGER");
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = {the_manual_tells_of_every_table_and_column};
+    const TTest *const tests[] = {
+        the_manual_tells_of_every_table_and_column,
+        D14_a_database_of_version_1_is_read,
+        D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_read,
+    };
 
     return suite_run("schema", NULL, NULL, tests, ELEMENTS(tests));
 }

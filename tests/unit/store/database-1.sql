@@ -1,0 +1,31 @@
+-- What the first version of the store wrote: a test reads it as the present one.
+BEGIN;
+CREATE TABLE store (run INTEGER NOT NULL, id_key INTEGER NOT NULL);
+INSERT INTO store VALUES (3, 4711);
+CREATE TABLE job ( number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT, priority INTEGER NOT
+    NULL, state INTEGER NOT NULL, cancel INTEGER NOT NULL, attempt INTEGER NOT NULL, failed INTEGER NOT NULL,
+    max_retries INTEGER NOT NULL, created INTEGER NOT NULL, started INTEGER, due INTEGER, deadline INTEGER,
+    uid INTEGER NOT NULL, keep INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER,
+    asked_backoff_min INTEGER, asked_backoff_max INTEGER, asked_priority INTEGER, payload BLOB);
+CREATE UNIQUE INDEX job_name ON job (name) WHERE name IS NOT NULL;
+CREATE TABLE ended ( number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT, state INTEGER NOT
+    NULL, code INTEGER NOT NULL, reason TEXT, attempt INTEGER NOT NULL, failed INTEGER NOT NULL, max_retries
+    INTEGER NOT NULL, priority INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER NOT NULL, started
+    INTEGER, ended INTEGER NOT NULL, result BLOB);
+CREATE UNIQUE INDEX ended_name ON ended (name) WHERE name IS NOT NULL;
+CREATE INDEX ended_time ON ended (ended);
+CREATE TABLE dead ( number INTEGER PRIMARY KEY, grp TEXT NOT NULL, key TEXT, name TEXT, letter INTEGER NOT
+    NULL, code INTEGER NOT NULL, reason TEXT, attempt INTEGER NOT NULL, uid INTEGER NOT NULL, created INTEGER
+    NOT NULL, ended INTEGER NOT NULL, asked_retries INTEGER, asked_timeout INTEGER, asked_backoff_min INTEGER,
+    asked_backoff_max INTEGER, asked_priority INTEGER, payload BLOB);
+PRAGMA application_id = 1416786021;
+PRAGMA user_version = 1;
+INSERT INTO job VALUES (281474976710657, 'mail', 'tenant', 'first', 40, 2, 0, 2, 2, 5, 1700000000000000,
+    1700000001000000, 1700000009000000, NULL, 1000, 1, 5, NULL, NULL, NULL, 40, x'68656c6c6f');
+INSERT INTO job VALUES (281474976710658, 'mail', NULL, NULL, 32, 0, 1, 0, 0, 3, 1700000000000001,
+    NULL, NULL, NULL, 0, 1, NULL, NULL, NULL, NULL, NULL, x'');
+INSERT INTO ended VALUES (281474976710659, 'mail', NULL, 'done', 5, 0, NULL, 1, 0, 3, 32, 0, 1700000000000002,
+    1700000000000003, 1700000000000004, x'6f6b');
+INSERT INTO dead VALUES (281474976710660, 'mail', NULL, NULL, 7, 1, 'killed by SIGSEGV', 4, 0, 1700000000000005,
+    1700000000000006, NULL, NULL, NULL, NULL, NULL, x'616761696e');
+COMMIT;
