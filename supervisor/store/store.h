@@ -5,6 +5,11 @@
  * The store: writes durable jobs to disk in a thread of its own, so that the loop never waits for
  * it. The thread takes all tasks that wait, applies them in one transaction, and hands them back
  * after the commit: what arrives during a commit is the next transaction.
+ *
+ * The queue to the thread has no bound of its own, and adding to it never fails: an end must not be
+ * refused. A task is embedded in what it concerns, and a job has one, into which all of its changes
+ * are merged; the removal of a kept result or a dead letter is one more. So what is in memory
+ * bounds the queue: QueueMax=, ResultsMax= and the like bound that.
  */
 
 #include "shared/base/clock.h"
