@@ -153,6 +153,18 @@ int closer_start(void)
     return 0;
 }
 
+void closer_forget(void)
+{
+    if (!closer.started)
+        return;
+    close_fd(closer.queue[0]);
+    close_fd(closer.queue[1]);
+    closer.started = false;
+    closer.n_threads = 0;
+    closer.n_queued = closer.seen_closed = 0;
+    atomic_store_explicit(&closer.n_closed, 0, memory_order_relaxed); /* no thread any more */
+}
+
 /* Adds a thread when all others are stuck. */
 static void closer_watch(void)
 {

@@ -30,3 +30,7 @@ int closer_close_passed(int fd);
 /* Waits until all are closed, for at most `msec`. Call it before fork(): the new process would get
  * copies of what is still to be closed, and its exec would close them last. */
 void closer_settle(unsigned msec);
+
+/* In a child of fork(), which has no threads: without it, the child would have its parent close
+ * descriptors of the same numbers. Idempotent. */
+void closer_forget(void);

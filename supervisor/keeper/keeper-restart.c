@@ -26,6 +26,7 @@ static void close_all(void)
     close_fd(keeper.relay.from);
     close_fd(keeper.relay.to);
     orphans_close();
+    closer_forget();
 }
 
 int keeper_start_supervisor(void)

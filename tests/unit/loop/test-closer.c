@@ -135,10 +135,10 @@ START_TEST(what_is_passed_on_keeps_nobody_if_it_is_a_socket)
     ck_assert_int_eq(closer_start(), 0);
     ck_assert_int_eq(closer_close_passed(file), -1);
     ck_assert_int_lt(fcntl(file, F_GETFD), 0);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; i++)
         fds[i] = lingering_socket(&peers[i]);
+    for (int i = 0; i < 8; i++)
         ck_assert_int_eq(closer_close_passed(fds[i]), -1);
-    }
     closer_settle(60000);
     for (int i = 0; i < 8; i++) {
         ck_assert_int_lt(fcntl(fds[i], F_GETFD), 0);
