@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/confinement.h"
-#include "shared/base/cleanup.h"
 #include "supervisor/config/sandbox/syscall-groups.h"
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /*
  * A list of what is forbidden, because the process that looks up names is this program, too, and
@@ -19,29 +24,53 @@ static const char FORBIDDEN[] =
     "quotactl quotactl_fd setdomainname setfsgid setfsgid32 setfsuid setfsuid32 sethostname setns "
     "unshare userfaultfd vhangup";
 
-static void release(scmp_filter_ctx *context)
+#define REFUSE (SECCOMP_RET_ERRNO | EPERM)
+/* Numbers of x32, which has numbers of its own for the same calls. No other machine has as many. */
+#define X32_FIRST 0x40000000
+
+/* Written here, not by libseccomp: this needs no memory, and libseccomp 2.5 crashes, or makes a
+ * filter that kills, when an allocation fails. Two steps for each call. */
+struct filter {
+    unsigned short n;
+    struct sock_filter steps[512];
+};
+
+static int add(struct filter *filter, struct sock_filter step)
 {
-    if (*context)
-        seccomp_release(*context);
+    if (filter->n == sizeof(filter->steps) / sizeof(filter->steps[0]))
+        return -E2BIG;
+    filter->steps[filter->n++] = step;
+    return 0;
 }
 
-static int forbid_all(scmp_filter_ctx context, const char *names);
+/* Refuses the call if the comparison with `value` is `truth`. */
+static int add_refusal(struct filter *filter, unsigned short comparison, uint32_t value, bool truth)
+{
+    const unsigned short jump = BPF_JMP | comparison | BPF_K;
+    int r = add(filter, (struct sock_filter)BPF_JUMP(jump, value, !truth, truth));
+
+    return r == 0 ? add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, REFUSE)) : r;
+}
+
+static int add_load(struct filter *filter, size_t offset)
+{
+    return add(filter, (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset));
+}
+
+static int forbid_all(struct filter *filter, const char *names);
 
 /* Not every machine has each of these calls. */
-static int forbid(scmp_filter_ctx context, const char *name)
+static int forbid(struct filter *filter, const char *name)
 {
-    const int call = *name == '@' ? -1 : seccomp_syscall_resolve_name(name);
-    int r;
+    int call;
 
     if (*name == '@')
-        return forbid_all(context, syscall_group_find(name));
-    if (call == __NR_SCMP_ERROR)
-        return 0;
-    r = seccomp_rule_add(context, SCMP_ACT_ERRNO(EPERM), call, 0);
-    return r == -EDOM || r == -EEXIST ? 0 : r;
+        return forbid_all(filter, syscall_group_find(name));
+    call = seccomp_syscall_resolve_name(name);
+    return call < 0 ? 0 : add_refusal(filter, BPF_JEQ, (uint32_t)call, true);
 }
 
-static int forbid_all(scmp_filter_ctx context, const char *names)
+static int forbid_all(struct filter *filter, const char *names)
 {
     char name[64];
     int r = 0;
@@ -51,9 +80,25 @@ static int forbid_all(scmp_filter_ctx context, const char *names)
             return -ENAMETOOLONG;
         memcpy(name, names, n);
         name[n] = '\0';
-        r = forbid(context, name);
+        r = forbid(filter, name);
     }
     return r;
+}
+
+static int write_filter(struct filter *filter)
+{
+    int r = add_load(filter, offsetof(struct seccomp_data, arch));
+
+    if (r == 0)
+        r = add_refusal(filter, BPF_JEQ, seccomp_arch_native(), false);
+    if (r == 0)
+        r = add_load(filter, offsetof(struct seccomp_data, nr));
+    if (r == 0)
+        r = add_refusal(filter, BPF_JGE, X32_FIRST, true);
+    if (r == 0)
+        r = forbid_all(filter, FORBIDDEN);
+    return r == 0 ? add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW))
+                  : r;
 }
 
 /* A sanitizer's search for leaks traces this process. */
@@ -63,19 +108,20 @@ static int forbid_all(scmp_filter_ctx context, const char *names)
 #define SANITIZED false
 #endif
 
-/* libseccomp also gives up new privileges, for good. */
 int confinement_apply(void)
 {
-    _cleanup_(release)
-    scmp_filter_ctx context = SANITIZED ? NULL : seccomp_init(SCMP_ACT_ALLOW);
+    struct filter filter = {0};
+    struct sock_fprog program = {.filter = filter.steps};
     int r;
 
     if (SANITIZED)
         return 0;
-    if (!context)
-        return -ENOMEM;
-    r = seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2); /* a binary tree */
-    if (r == 0)
-        r = forbid_all(context, FORBIDDEN);
-    return r < 0 ? r : seccomp_load(context);
+    r = write_filter(&filter);
+    if (r < 0)
+        return r;
+    program.len = filter.n;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+        return -errno;
+    return 0;
 }
