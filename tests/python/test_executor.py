@@ -396,12 +396,12 @@ class Threads(TestCase):
             main:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
                 interrupted = threading.Semaphore(1)
-                value, error = ends.outcome(end(Raising()))
+                value, error = ends.outcome(end(Raising()), None)
                 assert type(error) is KeyboardInterrupt
                 try:
-                    ends.outcome(end(Interrupted()))
+                    ends.outcome(end(Interrupted()), None)
                 except KeyboardInterrupt:
-                    assert ends.outcome(end(Interrupted())) == (7, None)
+                    assert ends.outcome(end(Interrupted()), None) == (7, None)
                 else:
                     raise AssertionError
             """)
@@ -511,6 +511,9 @@ class Threads(TestCase):
             def end(cookie, state, reason):
                 return _troupe.Result((cookie, 0, state, 0, 1, "id", reason, pickle.dumps(7), False))
 
+            class Nowhere:
+                socket = None
+
             class EndsMeanwhile(Future):
                 def set_exception(self, error):
                     if not self.is_over() and dispatcher.broken:
@@ -518,7 +521,7 @@ class Threads(TestCase):
                     super().set_exception(error)
 
             main:
-                dispatcher = Dispatcher(None, 1, 0)
+                dispatcher = Dispatcher(Nowhere, 1, 0)
                 traffic, futures = dispatcher.traffic, [Future(dispatcher) for _ in range(3)]
                 futures.insert(0, EndsMeanwhile(dispatcher))
                 for cookie, future in enumerate(futures, 1):
