@@ -448,7 +448,7 @@ check-valgrind: deps
 		$(UNIT_PROGRAMS)
 
 check-systemd: deps
-	+@$(again) all e2e-programs
+	+@$(again) all e2e-programs python-package
 	@$(TESTS_ENVIRONMENT) tests/systemd/run || [ $$? = 77 ]
 
 # Half an hour for TESTS_CUTS=5000.
@@ -459,7 +459,7 @@ check-powercut: deps
 # trixie has kernel 6.12, bookworm 6.1.
 SUITE ?= trixie
 check-vm: deps
-	+@$(again) all e2e-programs
+	+@$(again) all e2e-programs python-package
 	@$(TESTS_ENVIRONMENT) tests/vm/run -s $(SUITE) || [ $$? = 77 ]
 
 # The container's image, built without a registry, and run by podman.
