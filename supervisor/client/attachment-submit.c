@@ -4,6 +4,7 @@
 
 #include "supervisor/client/attachment-private.h"
 
+#include "shared/base/fault.h"
 #include "supervisor/channel/answer.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
@@ -158,6 +159,7 @@ static int attachment_accept_submit(struct attachment *attachment,
     problem = job_options_check(&options, submit->delay, submit->at);
     if (problem)
         return attachment_refuse_option(attachment, submit->cookie, problem);
+    FAULT_POINT("client.submit");
     r = attachment_submit(attachment, group, submit, &options, &job);
     if (r == CELL_E_WAIT)
         return ENDPOINT_E_FULL;

@@ -5,6 +5,7 @@
 
 #include "supervisor/client/attachment-private.h"
 
+#include "shared/base/fault.h"
 #include "supervisor/channel/answer.h"
 #include <errno.h>
 #include <string.h>
@@ -63,6 +64,7 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     r = protocol_put_done(body, room, &done);
     if (r < 0)
         return r;
+    FAULT_POINT("client.done");
     /* A dead job goes out in this turn; others wait briefly for the client's further jobs. */
     endpoint_commit_of_many(&attachment->endpoint, PROTOCOL_DONE, (uint32_t)r,
                             job->state == JOB_DEAD ? 0 : attachment->n_waiters);

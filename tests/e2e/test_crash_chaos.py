@@ -2,6 +2,7 @@
 """Kills the supervisor again and again, at every step of its work and at random moments, and accounts for what it had."""
 import collections
 import contextlib
+import glob
 import os
 import random
 import re
@@ -11,7 +12,7 @@ import threading
 import time
 import unittest
 
-from troupe import ACTOR, BUILD, Cgroup, FAULTY_TROUPED, LIMIT, TestCase, VarlinkError, ini, limit
+from troupe import ACTOR, BUILD, Cgroup, FAULTY_TROUPED, LIMIT, TOP, TestCase, VarlinkError, ini, limit
 
 KILLS = int(os.environ.get("TESTS_CHAOS_KILLS", "0"))
 SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
@@ -174,6 +175,43 @@ class Load(Chaos):
         for thread in self.threads:
             thread.join()
 
+    def map(self, group):
+        """Feeds jobs to `troupectl map` until `over`. Returns a function that returns (jobs, results, status, what it said)."""
+        command = [os.path.join(BUILD, "troupectl"), "--socket", self.s.socket_path, "map", group, "--keep-going", "--window", "16"]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        n, results, said = [0], [], []
+
+        def feed():
+            while not self.over.is_set():
+                print(f"note {self.s.path(group)} {n[0]}", file=process.stdin, flush=True)
+                n[0] += 1
+            process.stdin.close()
+
+        threads = [threading.Thread(target=feed), threading.Thread(target=lambda: results.extend(process.stdout)),
+                   threading.Thread(target=lambda: said.append(process.stderr.read()))]
+        for thread in threads:
+            thread.start()
+
+        def finish():
+            for thread in threads:
+                thread.join()
+            process.stdout.close()
+            process.stderr.close()
+            return n[0], len(results), process.wait(), said[0]
+        return finish
+
+    def account_map(self, group, jobs, results, status, said):
+        """Every job of a map has ended. Returns how they did, and how many were done again."""
+        summary = said.splitlines()[-1].replace(",", "")
+        outcomes = collections.Counter({what: int(n) for n, what in re.findall(r"(\d+) (succeeded|unknown)", summary)})
+        self.assertEqual((results, outcomes.total()), (jobs, jobs), said[-2000:])
+        self.assertEqual(status, 9 if outcomes["unknown"] else 0, said[-2000:])
+        with open(self.s.path(group), encoding="ascii") as file:
+            runs = collections.Counter(int(line.split()[0]) for line in file)
+        self.assertIn(len(runs), range(outcomes["succeeded"], jobs + 1))
+        return outcomes, sum(runs.values()) - len(runs)
+
     def do(self, group, *payloads):
         """The answer may be lost with the supervisor."""
         with contextlib.suppress(ConnectionError, EOFError):
@@ -208,9 +246,8 @@ class Workers(Load):
         self.account()
 
 
-@unittest.skipUnless(KILLS and os.path.exists(FAULTY_TROUPED), "`make check-chaos` runs it, with fault points")
-class Durable(Load):
-    """The supervisor is killed while durable jobs are created and run: each ends once."""
+class DurableLoad(Load):
+    """Durable jobs are created and run: each ends once."""
 
     steady = ("kept",)
 
@@ -227,11 +264,14 @@ class Durable(Load):
         self.again(lambda: self.s.do("kept", "echo"))  # the store is open
         return super().measures()
 
+    def payload(self, id):
+        return f"note {self.notes} {id}"
+
     def submit(self):
         """A job whose answer is lost is created again: its id exists, or does not."""
         id = f"kept-{len(self.accepted) + 1}"
         try:
-            self.again(lambda: self.s.create("kept", f"note {self.notes} {id}", id=id))
+            self.again(lambda: self.s.create("kept", self.payload(id), id=id))
             self.answers[id] = "accepted"
         except VarlinkError as error:
             self.answers[id] = error.name
@@ -274,6 +314,11 @@ class Durable(Load):
         with self.database() as connection:
             return collections.Counter(id for id, in connection.execute("SELECT name FROM job UNION ALL SELECT name FROM ended"))
 
+
+@unittest.skipUnless(KILLS and os.path.exists(FAULTY_TROUPED), "`make check-chaos` runs it, with fault points")
+class Durable(DurableLoad):
+    """The supervisor is killed again and again meanwhile."""
+
     @limit(3600)
     def test_D9_durable_jobs_outlive_a_kill_at_every_step(self):
         self.kill_at_every_step(KILLS)
@@ -285,8 +330,60 @@ class Durable(Load):
         self.account()
 
 
+# The fault points on the way of a durable job, in the loop's code.
+POINTS = (
+    "client.submit", "job.accepted", "job.given", "job.started", "job.written", "job.written-told",
+    "control.accepted", "control.accepted-told", "job.end-taken", "job.attempt-failed", "durable.attempt-kept",
+    "job.end-given", "job.end-written", "job.end-told", "client.done", "job.adopted", "job.row-found", "job.restored",
+)
+
+
+@unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+class Points(DurableLoad):
+    """The supervisor is killed at each point of the way of a job, named one by one."""
+
+    def setUp(self):
+        super().setUp()
+        self.held = self.s.path("held")
+        os.mkfifo(self.held)
+        self.again(lambda: self.s.create("kept", f"wait {self.held}\necho went on", id="held"))  # to be adopted
+        self.again(lambda: self.s.create("kept", "echo", id="later", delay_usec=3600 * 10**6))  # to be restored
+        self.map_ends = self.map("kept")
+
+    def payload(self, id):
+        return "before 2 retry 1 again\n" + super().payload(id)
+
+    def account(self):
+        with open(self.held, "w", encoding="ascii") as bell:
+            bell.write("\n")
+        self.assertEqual(self.again(lambda: self.s.wait_job("held"))["attempt"], 1)
+        self.s.call("Cancel", id="later")
+        self.join()
+        self.account_map("kept", *self.map_ends())
+        super().account()
+
+    def ends(self):
+        return collections.Counter({id: n for id, n in super().ends().items() if id in self.answers})
+
+    def test_D9_durable_jobs_outlive_a_kill_at_each_point_of_their_way(self):
+        for point in POINTS:
+            self.kill_at(f"{point}:1")
+            self.assertEqual(self.steady_pids(), self.pids, f"after a kill at {point}")
+        self.account()
+
+
+class ListOfPoints(unittest.TestCase):
+    def test_the_points_are_those_of_the_code(self):
+        folders = [os.path.join(TOP, "supervisor", folder) for folder in ("job", "group", "client", "control", "store")]
+        points = set()
+        for path in (path for folder in folders for path in glob.glob(folder + "/**/*.c", recursive=True)):
+            with open(path, encoding="utf-8") as file:
+                points.update(re.findall(r'FAULT_POINT\("(.*)"\)', file.read()))
+        self.assertEqual(points, set(POINTS))
+
+
 @unittest.skipUnless(KILLS and os.path.exists(FAULTY_TROUPED), "`make check-chaos` runs it, with fault points")
-class Mixed(Chaos):
+class Mixed(Load):
     """Kills and upgrades take turns while ring clients map jobs."""
 
     steady = ("kept", "plain")
@@ -296,32 +393,6 @@ class Mixed(Chaos):
         s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
         self.begin(s)
         self.over = threading.Event()
-
-    def map(self, group):
-        """Feeds jobs to `troupectl map` until `over`. Returns a function that returns (jobs, results, status, what it said)."""
-        command = [os.path.join(BUILD, "troupectl"), "--socket", self.s.socket_path, "map", group, "--keep-going", "--window", "16"]
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
-        n, results, said = [0], [], []
-
-        def feed():
-            while not self.over.is_set():
-                print(f"note {self.s.path(group)} {n[0]}", file=process.stdin, flush=True)
-                n[0] += 1
-            process.stdin.close()
-
-        threads = [threading.Thread(target=feed), threading.Thread(target=lambda: results.extend(process.stdout)),
-                   threading.Thread(target=lambda: said.append(process.stderr.read()))]
-        for thread in threads:
-            thread.start()
-
-        def finish():
-            for thread in threads:
-                thread.join()
-            process.stdout.close()
-            process.stderr.close()
-            return n[0], len(results), process.wait(), said[0]
-        return finish
 
     def disturb(self):
         if self.rng.random() < .7:
@@ -341,14 +412,7 @@ class Mixed(Chaos):
             self.over.set()
             ends = {group: finish() for group, finish in maps.items()}
         for group, (jobs, results, status, said) in ends.items():
-            summary = said.splitlines()[-1].replace(",", "")
-            outcomes = collections.Counter({what: int(n) for n, what in re.findall(r"(\d+) (succeeded|unknown)", summary)})
-            self.assertEqual((results, outcomes.total()), (jobs, jobs), said[-2000:])
-            self.assertEqual(status, 9 if outcomes["unknown"] else 0, said[-2000:])
-            with open(self.s.path(group), encoding="ascii") as file:
-                runs = collections.Counter(int(line.split()[0]) for line in file)
-            self.assertIn(len(runs), range(outcomes["succeeded"], jobs + 1))
-            again = sum(runs.values()) - len(runs)
+            outcomes, again = self.account_map(group, jobs, results, status, said)
             if group == "plain":
                 self.assertEqual(again, 0)
             print(f"{KILLS} kills and upgrades, {group}: {dict(outcomes)}, {again} done again")

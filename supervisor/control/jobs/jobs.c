@@ -2,6 +2,7 @@
 
 /* io.troupe.Jobs: creates, watches, shows and cancels jobs. */
 
+#include "shared/base/fault.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/jobs/job-search.h"
@@ -58,8 +59,10 @@ static void answer_accepted(struct request *request, const struct job *job)
 {
     char id[PROTOCOL_ID_TEXT];
 
+    FAULT_POINT("control.accepted");
     reply_string(request_begin(request), "id", job_format_id(job, id));
     request_end(request);
+    FAULT_POINT("control.accepted-told");
 }
 
 static void on_accepted(struct job_waiter *waiter, struct job *job)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Handles the end of an attempt: a result, a retry after a pause, or a dead job. */
 
+#include "shared/base/fault.h"
 #include "supervisor/event/death.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
@@ -137,6 +138,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         cell_drop_job(cell, job, CELL_E_UNREAD); /* its row says how to go on */
         return;
     }
+    FAULT_POINT("job.attempt-failed");
     job_note_attempt(job, worker, cause, detail);
     job->n_failed++;
     leaves = cell_leaves_after_oom(cell, job);
@@ -177,6 +179,7 @@ void cell_job_started(struct pool *pool, struct job *job)
               job->attempt);
     if (job->record)
         durable_job_update(job, true);
+    FAULT_POINT("job.started");
     job_tell_waiters(job);
 }
 
@@ -197,6 +200,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
 {
     struct cell *cell = cell_of_pool(pool);
 
+    FAULT_POINT("job.end-taken");
     job_count(&cell->counts, JOBS_RUNNING, -1);
     job->code = code;
     if (job->cancel_requested && outcome != PROTOCOL_RETRY) {

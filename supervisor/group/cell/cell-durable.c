@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-durable.h"
 
+#include "shared/base/fault.h"
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/refusal.h"
@@ -63,6 +64,7 @@ bool cell_write_end(struct cell *cell, struct job *job, enum job_state end)
     if (!durable_job_end(job, end, keeps,
                          keeps & DURABLE_LETTER ? dead_letter_reserve_id(letters) : 0))
         return false;
+    FAULT_POINT("job.end-given");
     job_count(&cell->counts, JOBS_ENDING, 1);
     return true;
 }
@@ -127,10 +129,13 @@ void cell_on_written(struct job *job, unsigned changes, int result)
     if (result != 0) {
         cell_on_unwritten(cell, job, changes, result);
     } else if (changes & DURABLE_END) {
+        FAULT_POINT("job.end-written");
         job_count(&cell->counts, JOBS_ENDING, -1);
         cell_tell_end(cell, job, durable_of(job)->end);
     } else {
+        FAULT_POINT("job.written");
         durable_job_answer(job);
+        FAULT_POINT("job.written-told");
         if (changes & DURABLE_ADD && job->name)
             cell_wake(cell); /* it may have waited for that */
         if (durable_of(job)->leaves && !durable_job_is_busy(job))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ends jobs: counts them, notifies waiters, and keeps results. */
 
+#include "shared/base/fault.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/job-event.h"
@@ -97,6 +98,7 @@ static void cell_finish(struct cell *cell, struct job *job)
     job_tell_waiters(job);
     if (job->record)
         durable_job_answer_all(job);
+    FAULT_POINT("job.end-told");
     cell_let_go(cell, job);
     cell_note_gone(cell);
 }

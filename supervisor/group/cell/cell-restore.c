@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-restore.h"
 
+#include "shared/base/fault.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
@@ -105,6 +106,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
 
     if (r < 0)
         return r;
+    FAULT_POINT("job.restored");
     cell_count_live(cell);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
     n_missed = job->record ? durable_job_missed_ends(job, &loaded->row, false) : 0;
@@ -177,6 +179,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
         job->cancel_requested = row->cancel_requested;
         return 0;
     }
+    FAULT_POINT("job.row-found");
     durable_job_found(job, ended ? cell_rest_of(cell, job, durable_of(job)->end) : 0);
     if (!ended && row->cancel_requested)
         (void)cell_cancel(job); /* unless it was cancelled again meanwhile */

@@ -2,6 +2,7 @@
 
 /* Takes over the jobs that workers of the last supervisor have in hand. */
 
+#include "shared/base/fault.h"
 #include "shared/ring/memory.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/job-event.h"
@@ -43,6 +44,7 @@ struct job *cell_job_resumed(struct pool *pool, const struct memory_job *entry)
         durable_job_adopt(cell->context->durable, job, cell->group->name, entry->number) < 0)
         log_error("%s: out of memory: a durable job in hand is taken over without its row",
                   cell->name);
+    FAULT_POINT("job.adopted");
     return job;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-submit.h"
 
+#include "shared/base/fault.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/job-event.h"
@@ -147,8 +148,10 @@ int cell_submit(struct cell *cell, const struct cell_request *request, struct jo
     cell_count_live(cell);
     if (job->state == JOB_QUEUED)
         cell_enqueue(cell, job, false);
+    FAULT_POINT("job.accepted");
     if (job->record)
         durable_job_add(job, job->state == JOB_QUEUED ? &cell->hold : NULL);
+    FAULT_POINT("job.given");
     job_event(job, "job.accepted", NULL, "is accepted");
     *ret = job;
     return 0;
