@@ -233,6 +233,31 @@ class Files(TestCase):
         s.until(lambda: "g/0 could not be started: mount namespace: No such file or directory" in s.log())
         self.assertIn("[g/0] ReadOnlyPaths=: /nowhere: No such file or directory", s.log())
 
+    def test_a_program_that_the_sandbox_hides_is_refused_with_the_key_and_the_directory(self):
+        programs = {}
+        for place in "/tmp", "/var/tmp", "/root", "/opt":
+            directory = tempfile.mkdtemp(prefix="troupe-program-", dir=place)
+            self.addCleanup(shutil.rmtree, directory)
+            os.chmod(directory, 0o755)
+            programs[place] = shutil.copy("/bin/true", f"{directory}/true")
+        s = self.started({"g": ini(ACTOR)})
+        def verify(place, **sandbox):
+            s.write("g.group", ini(programs[place], Sandbox=sandbox))
+            return s.ctl("verify", f"{s.config}/g.group").stdout
+        for place, key, value in (("/tmp", "PrivateTmp", "yes"), ("/var/tmp", "PrivateTmp", "job"), ("/root", "ProtectHome", "yes"),
+                                  ("/root", "ProtectHome", "tmpfs"), ("/opt", "InaccessiblePaths", "/opt"),
+                                  ("/opt", "InaccessiblePaths", programs["/opt"])):
+            with self.subTest(place=place, key=key):
+                path = value if place == "/opt" else place
+                refusal = (f"ExecStart=: program '{programs[place]}' is in {path}, which {key}= in [Sandbox] hides from the worker; "
+                           "allowed: a program elsewhere")
+                self.assertIn(refusal, verify(place, **{key: value}))
+                s.ctl("reload")
+                self.assertIn(f"g goes on with the configuration of before: {refusal}", s.log())
+        for place, sandbox in (("/root", {"ProtectHome": "read-only"}), ("/opt", {"PrivateTmp": "yes", "ProtectHome": "yes"}),
+                               ("/tmp", {"PrivateRoot": "yes", "PrivateTmp": "yes"})):  # which shows the program's directory
+            self.assertEqual(verify(place, **sandbox), "no problems\n")
+
     def test_temporary_files_end_with_their_worker(self):
         with tempfile.NamedTemporaryFile(prefix="troupe-outside-") as outside:
             command = f"{TROUPE_EXEC} -- /bin/sh -c 'ls -A /tmp /var/tmp; touch /tmp/of-job /var/tmp/of-job; exec cat'"

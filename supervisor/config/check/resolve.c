@@ -8,6 +8,7 @@
 #include "supervisor/config/sandbox/network.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/syntax/envfile.h"
+#include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/strings.h"
 #include "supervisor/config/syntax/strv.h"
 #include <errno.h>
@@ -257,6 +258,22 @@ static int compile_sandbox(struct config_draft *draft, struct config_group *grou
                                 strerror(-r));
 }
 
+/* Otherwise each start would fail at exec(), with an error that names no reason. */
+static int check_hidden_program(struct config_draft *draft, const struct config_group *group)
+{
+    const char *program = program_of(group), *key, *path;
+
+    if (!program || *program != '/' || path_has_dots(program))
+        return 0;
+    key = files_hiding_key(group, group->sandbox_files, program, &path);
+    if (!key)
+        return 0;
+    return config_draft_problem(draft, "ExecStart",
+                                "ExecStart=: program '%.200s' is in %.100s, which %s in [Sandbox] "
+                                "hides from the worker; allowed: a program elsewhere",
+                                program, path, key);
+}
+
 static int resolve_group(struct config_draft *draft, struct config_group *group,
                          const struct names *names)
 {
@@ -278,6 +295,8 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
         r = check_profile(draft, group);
     if (r == 0)
         r = compile_sandbox(draft, group, names);
+    if (r == 0)
+        r = check_hidden_program(draft, group);
     return r < 0 ? r : check_environment(draft, group, names);
 }
 

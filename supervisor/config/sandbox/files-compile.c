@@ -168,3 +168,52 @@ int files_compile(const struct config_group *group, struct sandbox_files **ret)
     *ret = files;
     return 0;
 }
+
+/* ---- a program out of sight ---- */
+
+static bool is_at_or_below(const char *path, const char *directory)
+{
+    const size_t n = strlen(directory);
+
+    return strncmp(path, directory, n) == 0 &&
+           (path[n] == '/' || path[n] == '\0' || strcmp(directory, "/") == 0);
+}
+
+static bool hides(enum sandbox_path_kind kind)
+{
+    return kind == SANDBOX_INACCESSIBLE || kind == SANDBOX_PRIVATE_TMP || kind == SANDBOX_EMPTY;
+}
+
+static bool is_home(const char *path)
+{
+    for (size_t i = 0; i < ELEMENTS(HOMES); i++)
+        if (strcmp(path, HOMES[i] + 1) == 0)
+            return true;
+    return false;
+}
+
+const char *files_hiding_key(const struct config_group *group, const struct sandbox_files *files,
+                             const char *program, const char **ret_path)
+{
+    const struct sandbox_path *last = NULL;
+
+    /* Parents come first, and of several for one path the one that counts. */
+    for (size_t i = 0; files && i < files->n_paths; i++) {
+        const struct sandbox_path *path = &files->paths[i];
+
+        if (!is_at_or_below(program, path->path) || (last && strcmp(last->path, path->path) == 0))
+            continue;
+        last = path;
+        if (path->kind == SANDBOX_INACCESSIBLE)
+            break; /* nothing below it counts */
+    }
+    if (!last || !hides(last->kind))
+        return NULL;
+    *ret_path = last->path;
+    if (last->kind == SANDBOX_PRIVATE_TMP)
+        return "PrivateTmp=";
+    return group->protect_home != CONFIG_PROTECT_HOME_NO && !group->private_root &&
+                   is_home(last->path)
+               ? "ProtectHome="
+               : "InaccessiblePaths=";
+}

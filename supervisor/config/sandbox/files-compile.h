@@ -10,3 +10,9 @@
  * from the group, or its own. Returns 0, -ENOMEM, or -E2BIG (more than SANDBOX_PATHS_MAX). */
 int files_compile(const struct config_group *group, struct sandbox_files **ret);
 struct sandbox_files *files_free(struct sandbox_files *files); /* NULL allowed; returns NULL */
+
+/* Which key of [Sandbox] hides this program from the process that is to execute it, such as
+ * "PrivateTmp=", with `*ret_path` = what it hides; NULL = none. Looks at the paths as they are
+ * written: it misses what symbolic links hide, and finds nothing that works. */
+const char *files_hiding_key(const struct config_group *group, const struct sandbox_files *files,
+                             const char *program, const char **ret_path);
