@@ -525,8 +525,8 @@ START_TEST(without_mounts_landlock_hides_files_and_leaves_those_beside_them)
     (void)snprintf(inner, sizeof(inner), "%s/a", top);
     pid_t pid = fork();
     if (pid == 0) {
-        run_without_mounts(
-            "cat a/file 2>&-" SAY "cat b/file" SAY TRY "b/new" SAY TRY "new" SAY, &files);
+        run_without_mounts("cat a/file 2>&-" SAY "cat b/file" SAY TRY "b/new" SAY TRY "new" SAY,
+                           &files);
         ck_assert_str_eq(output, "no\nx\nyes\nyes\nno\n");
         _exit(0);
     }
