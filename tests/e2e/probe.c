@@ -8,8 +8,13 @@
  *
  * NAME:PATH does something with a file: create (a file in a directory, and removes it), list, read,
  * write (opens it), mode (changes it to what it is). abstract-socket:NAME connects to that one.
- * signal:PID and limits:PID do something to another process that changes nothing; segment:KEY and
- * queue:/NAME open shared memory and a message queue that others have made.
+ * signal:PID, limits:PID, trace:PID, memory:PID and descriptor:PID do something to another process
+ * that changes nothing; segment:KEY and queue:/NAME open shared memory and a message queue that
+ * others have made. make-segment:KEY, make-queue:/NAME and make:PATH leave something behind.
+ * socket:PATH and tcp:PORT connect; mount:PATH mounts, and unmounts; setuid:PATH executes a copy of
+ * this program that belongs to root and has that bit.
+ *
+ * It is long because each attempt takes its lines, and has nothing to do with the others.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -24,15 +29,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -230,6 +238,67 @@ static int foreign_call(void)
 #endif
 }
 
+static int raw_socket(void)
+{
+    return error_of(socket(AF_INET, SOCK_RAW, IPPROTO_ICMP));
+}
+
+/* Types into the terminal that controls this process: a NUL, which shells ignore. */
+static int terminal_input(void)
+{
+    const int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+    return fd < 0 ? errno : error_of(ioctl(fd, TIOCSTI, ""));
+}
+
+static int join_keyring(void)
+{
+    return error_of(syscall(SYS_keyctl, 1 /* KEYCTL_JOIN_SESSION_KEYRING */, NULL));
+}
+
+static int load_kernel(void)
+{
+    return error_of(syscall(SYS_kexec_load, 0, 1, NULL, 0));
+}
+
+static int swap_on(void)
+{
+    return error_of(syscall(SYS_swapon, NULL, 0));
+}
+
+static int host_name(void)
+{
+    return error_of(syscall(SYS_sethostname, NULL, 1));
+}
+
+static int realtime(void)
+{
+    const struct sched_param param = {.sched_priority = 1};
+
+    return error_of(sched_setscheduler(0, SCHED_FIFO, &param));
+}
+
+static int same_cpus(void)
+{
+    cpu_set_t cpus;
+    int r = sched_getaffinity(0, sizeof(cpus), &cpus);
+
+    return error_of(r < 0 ? r : sched_setaffinity(0, sizeof(cpus), &cpus));
+}
+
+/* A program that is in no file system. */
+static int program_in_memory(void)
+{
+    static char *const nothing[] = {NULL};
+    char *const arguments[] = {(char *)"true", NULL};
+    const int from = open("/bin/true", O_RDONLY | O_CLOEXEC);
+    const int fd = memfd_create("probe", MFD_CLOEXEC);
+
+    while (from >= 0 && fd >= 0 && sendfile(fd, from, NULL, 1 << 20) > 0)
+        ;
+    return fd < 0 ? errno : error_of(fexecve(fd, arguments, nothing));
+}
+
 static int create_in(const char *directory)
 {
     char path[PATH_MAX];
@@ -341,6 +410,79 @@ static int limit_process(const char *number)
     return error_of(r < 0 ? r : prlimit(process_of(number), RLIMIT_CPU, &limit, NULL));
 }
 
+/* Has ended, and thus let go, by the time that anybody looks. */
+static int trace_process(const char *number)
+{
+    return error_of(ptrace(PTRACE_SEIZE, process_of(number), NULL, NULL));
+}
+
+/* Nothing is mapped at address 0. */
+static int read_memory(const char *number)
+{
+    char byte;
+    const struct iovec to = {&byte, 1}, from = {NULL, 1};
+    const ssize_t n = process_vm_readv(process_of(number), &to, 1, &from, 1, 0);
+
+    return n < 0 && errno == EFAULT ? 0 : error_of(n);
+}
+
+static int take_descriptor(const char *number)
+{
+    const int fd = (int)syscall(SYS_pidfd_open, process_of(number), 0);
+
+    return fd < 0 ? errno : error_of(syscall(SYS_pidfd_getfd, fd, 0, 0));
+}
+
+static int connect_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd < 0 || strlen(path) >= sizeof(address.sun_path))
+        return fd < 0 ? errno : ENAMETOOLONG;
+    memcpy(address.sun_path, path, strlen(path));
+    return error_of(connect(fd, (const struct sockaddr *)&address, sizeof(address)));
+}
+
+static int connect_tcp(const char *port)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons((uint16_t)strtol(port, NULL, 10)),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    return fd < 0 ? errno
+                  : error_of(connect(fd, (const struct sockaddr *)&address, sizeof(address)));
+}
+
+static int mount_at(const char *path)
+{
+    int r = (int)syscall(SYS_mount, "none", path, "tmpfs", 0, NULL);
+
+    return error_of(r < 0 ? r : syscall(SYS_umount2, path, 0));
+}
+
+/* The other one exits with what it is. */
+static int execute_as_root(const char *path)
+{
+    return error_of(execl(path, path, "--is-root", NULL));
+}
+
+static int make_segment(const char *key)
+{
+    return error_of(shmget((key_t)strtol(key, NULL, 10), 4096, IPC_CREAT | IPC_EXCL | 0600));
+}
+
+static int make_queue(const char *name)
+{
+    return error_of(syscall(SYS_mq_open, name + 1, O_RDONLY | O_CREAT | O_EXCL, 0600, NULL));
+}
+
+static int make_file(const char *path)
+{
+    return error_of(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+}
+
 static int open_segment(const char *key)
 {
     return error_of(shmget((key_t)strtol(key, NULL, 10), 0, 0));
@@ -355,11 +497,26 @@ static const struct {
     const char *name;
     int (*attempt)(const char *path);
 } FILE_PROBES[] = {
-    {"create:", create_in},      {"list:", list},
-    {"read:", read_file},        {"write:", write_file},
-    {"mode:", change_mode},      {"abstract-socket:", connect_abstract},
-    {"signal:", signal_process}, {"limits:", limit_process},
-    {"segment:", open_segment},  {"queue:", open_queue},
+    {"create:", create_in},
+    {"list:", list},
+    {"read:", read_file},
+    {"write:", write_file},
+    {"mode:", change_mode},
+    {"abstract-socket:", connect_abstract},
+    {"signal:", signal_process},
+    {"limits:", limit_process},
+    {"segment:", open_segment},
+    {"queue:", open_queue},
+    {"trace:", trace_process},
+    {"memory:", read_memory},
+    {"descriptor:", take_descriptor},
+    {"socket:", connect_socket},
+    {"tcp:", connect_tcp},
+    {"mount:", mount_at},
+    {"setuid:", execute_as_root},
+    {"make-segment:", make_segment},
+    {"make-queue:", make_queue},
+    {"make:", make_file},
 };
 
 static const struct {
@@ -371,6 +528,7 @@ static const struct {
     {"inet6-socket", inet6_socket},
     {"netlink-socket", netlink_socket},
     {"packet-socket", packet_socket},
+    {"raw-socket", raw_socket},
     {"abstract-socket", abstract_socket},
     {"loopback", loopback},
     {"other-interface", other_interface},
@@ -389,6 +547,14 @@ static const struct {
     {"bpf", bpf_program},
     {"perf-event", perf_event},
     {"add-key", add_a_key},
+    {"join-keyring", join_keyring},
+    {"terminal-input", terminal_input},
+    {"load-kernel", load_kernel},
+    {"swap-on", swap_on},
+    {"host-name", host_name},
+    {"realtime", realtime},
+    {"same-cpus", same_cpus},
+    {"program-in-memory", program_in_memory},
     {"io-uring", io_uring},
     {"userfaultfd", user_faults},
     {"personality", personality_of_others},
@@ -444,7 +610,8 @@ static int is_wanted(const char *name, char **names)
 
 int main(int argc, char **argv)
 {
-    (void)argc;
+    if (argc == 2 && strcmp(argv[1], "--is-root") == 0)
+        _exit(geteuid() == 0 ? 0 : EPERM);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < ELEMENTS(PROBES); i++)
         if (is_wanted(PROBES[i].name, argv + 1))

@@ -21,7 +21,8 @@ static const struct line BASIC[] = {
 };
 
 /* Leaves a program that converts files of strangers its payload, its result, the installed
- * programs, and a private /tmp. The lists of paths are empty, so that those of a group add to what
+ * programs, and a private /tmp. With READ_IMPLIES_EXEC, personality() would get around
+ * MemoryDenyWriteExecute=. The lists of paths are empty, so that those of a group add to what
  * PrivateRoot= leaves. */
 static const struct line STRICT[] = {
     {"NoNewPrivileges", "yes"},
@@ -40,7 +41,7 @@ static const struct line STRICT[] = {
     {"RestrictNamespaces", "yes"},
     {"MemoryDenyWriteExecute", "yes"},
     {"SystemCallFilter", "@system-service"},
-    {"SystemCallFilter", "~@privileged @resources @keyring userfaultfd "
+    {"SystemCallFilter", "~@privileged @resources @keyring personality userfaultfd "
                          "io_uring_enter io_uring_register io_uring_setup "
                          "mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedreceive_time64 "
                          "mq_timedsend mq_timedsend_time64 mq_unlink "
