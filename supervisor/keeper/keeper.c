@@ -219,6 +219,7 @@ static int become_keeper(void)
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
+    spawn_prepare();
     starting_init(&keeper.starting);
     r = closer_start();
     if (r < 0) {

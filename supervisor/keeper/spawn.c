@@ -137,6 +137,11 @@ static int own_pidfd(void)
     return fd;
 }
 
+void spawn_prepare(void)
+{
+    (void)own_pidfd();
+}
+
 /* The answer is cached once it is yes: a process gets a terminal only by opening one. */
 static bool has_no_terminal(void)
 {

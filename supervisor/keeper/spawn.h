@@ -118,6 +118,10 @@ struct spawn_report {
     struct sandbox_state state;
 };
 
+/* Opens what new processes need of this one, to be called while low numbers are free: those that
+ * share the table copy no others. Best effort: otherwise it is opened when it is needed. */
+void spawn_prepare(void);
+
 struct spawn_result {
     pid_t pid;
     int pidfd; /* close-on-exec, the caller's */

@@ -10,6 +10,8 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -621,6 +623,50 @@ START_TEST(the_user_is_changed_and_the_supervisor_keeps_its_secrets)
 }
 END_TEST
 
+static void *begin(void *unused)
+{
+    return unused;
+}
+
+static void keep_to_one_processor(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET((unsigned)sched_getcpu(), &set);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(set), &set), 0);
+}
+
+/* On one processor, a thread does not begin before its maker waits or its time is over. */
+START_TEST(the_user_is_changed_while_a_thread_is_about_to_begin)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_options options = {.argv = argv,
+                                    .environment = environment,
+                                    .set_user = true,
+                                    .uid = 65534,
+                                    .gid = 65534,
+                                    .cgroup_fd = -1};
+    if (getuid() != 0) {
+        printf("skipped: only root can change the user\n");
+        return;
+    }
+    keep_to_one_processor();
+    for (int i = 0; i < 20; i++) {
+        struct spawn_result result;
+        pthread_t thread;
+        int fds[2];
+        ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
+        options.report_fd = fds[1];
+        ck_assert_int_eq(pthread_create(&thread, NULL, begin, NULL), 0);
+        ck_assert_int_eq(spawn(&options, &result), 0);
+        ck_assert_int_eq(reap_and_close(&result).code, 0);
+        ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        close_fd(fds[0]);
+        close_fd(fds[1]);
+    }
+}
+END_TEST
+
 /* A child of ours spawns, tells the pid, and dies: the grandchild must follow. */
 static void be_the_supervisor(int tell_fd, bool set_user)
 {
@@ -813,6 +859,7 @@ int main(void)
     tcase_add_test(tcase, the_oom_score_is_set_though_the_supervisor_is_not_dumpable);
     tcase_add_test(tcase, an_oom_score_that_cannot_be_set_is_an_error);
     tcase_add_test(tcase, the_user_is_changed_and_the_supervisor_keeps_its_secrets);
+    tcase_add_test(tcase, the_user_is_changed_while_a_thread_is_about_to_begin);
     tcase_add_test(tcase, it_dies_with_the_supervisor);
     tcase_add_test(tcase, a_program_that_takes_long_to_open_holds_nobody_up);
     tcase_add_test(tcase, nothing_of_the_parent_differs_after_a_spawn);
