@@ -192,7 +192,7 @@ static bool has_proc(const struct sandbox_files *files)
 
 int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
-    n_entries = n_kept = n_resolved = 0;
+    n_entries = n_kept = n_resolved = n_links = 0;
     for (size_t i = 0; i < files->n_paths; i++) {
         const struct sandbox_path *path = &files->paths[i];
         struct entry entry = {.from = path, .path = path->path, .tree = -1};
@@ -397,10 +397,10 @@ static int make_links(void)
     return r;
 }
 
-/* Returns the root. mount_new_node() needs a /proc. */
+/* Returns the root. mount_new_node() needs a /proc. A link takes a page if it is long. */
 static int new_root(void)
 {
-    static const struct mount_option options[] = {{"mode", "0755"}, {"size", "4k"}, {0}};
+    static const struct mount_option options[] = {{"mode", "0755"}, {"size", "4m"}, {0}};
     int root = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     int r = root < 0 ? root : mount_attach(root, "/");
     if (r == 0)
@@ -454,14 +454,19 @@ static int attach_in_new_root(const struct sandbox_path **ret_path)
     return r;
 }
 
+int sandbox_files_separate(void)
+{
+    /* New mounts of the machine appear here, too; those made here stay here. */
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+        return -errno;
+    return 0;
+}
+
 int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
     int r;
     *ret_path = NULL;
     applied = files;
-    /* New mounts of the machine appear here, too; those made here stay here. */
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-        return -errno;
     r = sandbox_files_list(files, ret_path);
     if (r == 0)
         r = each(clone_old, ret_path);

@@ -56,9 +56,11 @@ struct sandbox_files {
     struct sandbox_path paths[SANDBOX_PATHS_MAX]; /* fastest if sorted */
 };
 
-/* Confines this process, which must be privileged. Uses static memory: only a new process may call
- * it, and once. Returns 0, or -errno with `*ret_path` = at which of the paths; NULL = none, because
- * this process may not have mounts of its own: nothing is done, and nothing is listed. */
+/* Gives this process mounts of its own. Returns 0, or -errno: it may not have them. */
+int sandbox_files_separate(void);
+
+/* Then confines this process, which must be privileged. Uses static memory: only a new process may
+ * call it, and once. Returns 0, or -errno with `*ret_path` = at which of the paths; NULL = none. */
 int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path);
 
 /* The key of [Sandbox] for a kind, such as "ReadOnlyPaths=". */

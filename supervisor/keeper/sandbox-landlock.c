@@ -83,6 +83,13 @@ static int allow_writing(const struct rules *rules, const struct entry *entries,
     return r;
 }
 
+/* A mount that is read-only does not keep a device from being written. */
+static int allow_devices(const struct rules *rules)
+{
+    const int r = allow(rules, "/dev", LANDLOCK_WRITE_FILE);
+    return r == -ENOENT ? 0 : r;
+}
+
 int sandbox_landlock_beside(const struct sandbox_files *files, uint64_t scopes, int *ret_rules)
 {
     struct rules rules = {.fd = -1};
@@ -103,6 +110,8 @@ int sandbox_landlock_beside(const struct sandbox_files *files, uint64_t scopes, 
         return rules.fd;
     if (rights != 0)
         r = allow_writing(&rules, entries, n);
+    if (r == 0 && rights != 0)
+        r = allow_devices(&rules);
     if (r < 0)
         close_fd(rules.fd);
     else

@@ -6,8 +6,9 @@
  * all below; so it can express some of these keys exactly, and others only as they are now.
  *
  * Where mounts confine a process, Landlock is a second wall: it forbids nothing that the mounts
- * allow. Where mounts are not permitted, it is the only one, and allows nothing that the keys
- * forbid; see troupe.group(5) for what else it then forbids, and what it cannot.
+ * allow, except to write to FIFOs in what is read-only. Where mounts are not permitted, it is the
+ * only one, and allows nothing that the keys forbid; see troupe.group(5) for what else it then
+ * forbids, and what it cannot.
  *
  * Paths are looked up when the rules are made, by privileges that the process has then. The rules
  * apply from landlock_confine() on. Like sandbox_files_apply(), only a new process may call these

@@ -169,9 +169,9 @@ static bool is_strict(const struct spawn_child *child)
 }
 
 /* Also in containers that permit some of it, or say that the call does not exist. */
-static bool is_not_permitted(int r, const struct sandbox_path *path)
+static bool is_not_permitted(int r)
 {
-    return !path && (r == -EPERM || r == -EACCES || r == -ENOSYS || r == -ENOSPC);
+    return r == -EPERM || r == -EACCES || r == -ENOSYS || r == -ENOSPC;
 }
 
 /* A file system of its own cannot be replaced by rules. */
@@ -188,8 +188,8 @@ static int confine_files(struct spawn_child *child, const struct sandbox_path **
     const struct spawn_options *options = child->options;
     const struct sandbox *sandbox = options->sandbox;
     const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    int r = options->files ? sandbox_files_apply(options->files, ret_path) : 0;
-    if (is_not_permitted(r, *ret_path)) {
+    int r = options->files ? sandbox_files_separate() : 0;
+    if (is_not_permitted(r)) {
         if (is_strict(child))
             fail(child, SPAWN_STRICT_FILES, -r);
         if (!can_do_without_mounts(options->files))
@@ -198,6 +198,8 @@ static int confine_files(struct spawn_child *child, const struct sandbox_path **
         return sandbox_landlock_instead(options->files, scopes, &child->rules, ret_path);
     }
     child->state.files = options->files ? SANDBOX_BY_MOUNTS : SANDBOX_BY_NOTHING;
+    if (r == 0 && options->files)
+        r = sandbox_files_apply(options->files, ret_path);
     if (r == 0)
         r = sandbox_landlock_beside(sandbox && sandbox->wall ? options->files : NULL, scopes,
                                     &child->rules);

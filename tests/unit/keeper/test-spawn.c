@@ -539,6 +539,60 @@ START_TEST(without_mounts_landlock_hides_files_and_leaves_those_beside_them)
 }
 END_TEST
 
+/* Both walls, as root has them. */
+static void run_behind_both(const char *command, struct sandbox_files *files)
+{
+    const struct sandbox sandbox = {
+        .bounding = UINT64_MAX, .no_new_privileges = true, .wall = true};
+    (void)run_shell(command, (struct spawn_options){.sandbox = &sandbox, .files = files});
+    ck_assert_int_eq(spawned_state.files, SANDBOX_BY_MOUNTS);
+    ck_assert_int_eq(spawned_state.landlock, landlock_abi());
+}
+
+static bool can_mount(void)
+{
+    if (getuid() == 0)
+        return true;
+    printf("skipped: only root can mount\n");
+    return false;
+}
+
+START_TEST(the_second_wall_leaves_devices_that_can_be_written)
+{
+    struct sandbox_files files = {.n_paths = 1, .paths = {{SANDBOX_READ_ONLY, false, "/"}}};
+    if (!can_mount() || !can_landlock())
+        return;
+    run_behind_both(TRY "/dev/null" SAY TRY "/dev/shm/test-spawn" SAY TRY "/tmp/test-spawn" SAY,
+                    &files);
+    ck_assert_str_eq(output, "yes\nno\nno\n");
+}
+END_TEST
+
+START_TEST(a_new_root_has_room_for_long_links)
+{
+    char target[256], links[3][64], command[512];
+    struct sandbox_files files = {.private_root = true, .n_paths = 8};
+    static const char *const system[] = {"/bin", "/lib", "/lib64", "/proc", "/usr"};
+    if (!can_mount() || !can_landlock())
+        return;
+    make_tree();
+    for (int i = 0; i < 5; i++)
+        files.paths[i] = (struct sandbox_path){SANDBOX_VISIBLE, true, system[i]};
+    (void)snprintf(target, sizeof(target), "%s/a/%0150d", top, 1);
+    ck_assert_int_eq(mkdir(target, 0755), 0);
+    for (int i = 0; i < 3; i++) {
+        (void)snprintf(links[i], sizeof(links[i]), "%s/link%d", top, i);
+        ck_assert_int_eq(symlink(target, links[i]), 0);
+        files.paths[5 + i] = (struct sandbox_path){SANDBOX_VISIBLE, false, links[i]};
+    }
+    (void)snprintf(command, sizeof(command), "ls %s" SAY, top);
+    run_behind_both(command, &files);
+    const bool all = strcmp(output, "a\nlink0\nlink1\nlink2\nyes\n") == 0;
+    remove_tree();
+    ck_assert(all);
+}
+END_TEST
+
 START_TEST(a_strict_sandbox_does_without_nothing)
 {
     char *const argv[] = {"/bin/true", NULL};
@@ -871,6 +925,8 @@ int main(void)
     tcase_add_test(tcase, ambient_capabilities_are_not_handed_on);
     tcase_add_test(tcase, without_mounts_landlock_keeps_files_from_being_written);
     tcase_add_test(tcase, without_mounts_landlock_hides_files_and_leaves_those_beside_them);
+    tcase_add_test(tcase, the_second_wall_leaves_devices_that_can_be_written);
+    tcase_add_test(tcase, a_new_root_has_room_for_long_links);
     tcase_add_test(tcase, a_strict_sandbox_does_without_nothing);
     tcase_add_test(tcase, what_could_not_be_limited_is_reported);
     tcase_add_test(tcase, signals_stay_inside_where_the_kernel_can_keep_them);
