@@ -3,6 +3,7 @@
 #include "supervisor/config/sandbox/syscall-groups.h"
 #include <errno.h>
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stdbool.h>
@@ -15,14 +16,27 @@
 /*
  * A list of what is forbidden, because the process that looks up names is this program, too, and
  * runs modules of the machine's choice. An error instead of death, because one of these may try
- * what it can do without. Without conditions, so that the kernel knows in advance which calls are
- * allowed, and does not run the filter for them.
+ * what it can do without. Without conditions, except for clone, so that the kernel knows in advance
+ * which calls are allowed, and does not run the filter for them.
  */
 static const char FORBIDDEN[] =
     "@clock @cpu-emulation @debug @module @mount @obsolete @raw-io @reboot @setuid @swap acct bpf "
     "capset fanotify_init fanotify_mark kcmp open_by_handle_at process_vm_readv process_vm_writev "
     "quotactl quotactl_fd setdomainname setfsgid setfsgid32 setfsuid setfsuid32 sethostname setns "
     "unshare userfaultfd vhangup";
+
+#define NAMESPACES                                                                                 \
+    (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
+     CLONE_NEWNET)
+
+/* The half of clone's flags in which these are. */
+#ifdef __s390__
+#define FLAGS (offsetof(struct seccomp_data, args[1]) + sizeof(uint32_t))
+#elif __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define FLAGS (offsetof(struct seccomp_data, args[0]) + sizeof(uint32_t))
+#else
+#define FLAGS offsetof(struct seccomp_data, args[0])
+#endif
 
 #define REFUSE (SECCOMP_RET_ERRNO | EPERM)
 /* Numbers of x32, which has numbers of its own for the same calls. No other machine has as many. */
@@ -85,6 +99,23 @@ static int forbid_all(struct filter *filter, const char *names)
     return r;
 }
 
+/* What unshare would make, clone would make as well. A filter cannot read the flags of clone3: the
+ * C library then uses clone. */
+static int forbid_namespaces(struct filter *filter)
+{
+    const struct sock_filter steps[] = {
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3), /* over the next three */
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)FLAGS),
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < sizeof(steps) / sizeof(steps[0]); i++)
+        r = add(filter, steps[i]);
+    return r == 0 ? add_refusal(filter, BPF_JSET, NAMESPACES, true) : r;
+}
+
 static int write_filter(struct filter *filter)
 {
     int r = add_load(filter, offsetof(struct seccomp_data, arch));
@@ -97,6 +128,8 @@ static int write_filter(struct filter *filter)
         r = add_refusal(filter, BPF_JGE, X32_FIRST, true);
     if (r == 0)
         r = forbid_all(filter, FORBIDDEN);
+    if (r == 0)
+        r = forbid_namespaces(filter); /* last: it loads something else */
     return r == 0 ? add(filter, (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW))
                   : r;
 }

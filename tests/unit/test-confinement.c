@@ -3,12 +3,15 @@
 #include "supervisor/confinement.h"
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #ifdef __SANITIZE_ADDRESS__
@@ -29,6 +32,57 @@ START_TEST(what_is_never_needed_fails_with_an_error)
     ck_assert(setuid(getuid()) < 0 && errno == EPERM);
     ck_assert(mount("none", "/nowhere", "tmpfs", 0, NULL) < 0 && errno == EPERM);
     ck_assert(ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 && errno == EPERM);
+}
+END_TEST
+
+/* Returns 0 with a process that has ended, or -errno. */
+static int clone_with(unsigned long flags)
+{
+    const long pid = syscall(SYS_clone, flags | SIGCHLD, NULL, NULL, NULL, NULL);
+
+    if (pid == 0)
+        _exit(0);
+    if (pid < 0)
+        return -errno;
+    ck_assert_int_eq(waitpid((pid_t)pid, NULL, 0), (pid_t)pid);
+    return 0;
+}
+
+START_TEST(a_clone_makes_no_namespace_either)
+{
+    static const unsigned long kinds[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
+                                          CLONE_NEWIPC, CLONE_NEWUSER,   CLONE_NEWPID,
+                                          CLONE_NEWNET};
+
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+        ck_assert_int_eq(clone_with(kinds[i]), -EPERM);
+        ck_assert_int_eq(clone_with(kinds[i] | CLONE_NEWUSER), -EPERM);
+    }
+    ck_assert(syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS);
+    ck_assert_int_eq(clone_with(0), 0);
+}
+END_TEST
+
+static void *begin(void *userdata)
+{
+    return userdata;
+}
+
+START_TEST(threads_and_processes_are_made_as_before)
+{
+    pthread_t thread;
+    void *result;
+    int status = 0;
+    pid_t pid;
+
+    ck_assert_int_eq(pthread_create(&thread, NULL, begin, &status), 0);
+    ck_assert_int_eq(pthread_join(thread, &result), 0);
+    ck_assert_ptr_eq(result, &status);
+    pid = fork();
+    if (pid == 0)
+        _exit(7);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(WEXITSTATUS(status), 7);
 }
 END_TEST
 
@@ -59,6 +113,9 @@ int main(void)
     tcase_add_test(tcase, everything_else_goes_on);
     if (!SANITIZED)
         tcase_add_test(tcase, what_is_never_needed_fails_with_an_error);
+    if (!SANITIZED)
+        tcase_add_test(tcase, a_clone_makes_no_namespace_either);
+    tcase_add_test(tcase, threads_and_processes_are_made_as_before);
 #ifdef __x86_64__
     if (!SANITIZED)
         tcase_add_test(tcase, calls_of_other_machines_are_no_way_out);
