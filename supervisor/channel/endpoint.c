@@ -281,9 +281,13 @@ int endpoint_open(struct endpoint *endpoint)
 
 void endpoint_begin_drain(struct endpoint *endpoint)
 {
+    const struct ring_consumer *in = &endpoint->channel.in;
+
     endpoint->draining = true;
     endpoint->end =
         atomic_load_explicit(&endpoint->channel.theirs.header->tail, memory_order_acquire);
+    if (endpoint->end - in->head > in->size)
+        endpoint->end = in->tail; /* a wild cursor, which may make sense again afterwards */
     endpoint->suspended = endpoint->urgent_waits = false;
 }
 

@@ -349,6 +349,19 @@ START_TEST(what_is_published_after_the_end_of_a_peer_is_not_read)
 }
 END_TEST
 
+START_TEST(a_wild_cursor_at_the_end_of_a_peer_is_no_leave_to_go_on_without_end)
+{
+    peer_send(1);
+    atomic_store(&peer.mine.header->tail, UINT32_C(0x7ffffff8));
+    endpoint_begin_drain(&endpoint);
+    for (uint32_t i = 2; i < 100; i++) {
+        peer_send(i); /* the cursor is right again */
+        (void)endpoint_catch_up(&endpoint);
+    }
+    ck_assert_uint_eq(n_records, 0);
+}
+END_TEST
+
 START_TEST(a_blob_goes_through_by_descriptor_and_back)
 {
     struct payload out = PAYLOAD_NULL, in = PAYLOAD_NULL;
@@ -704,6 +717,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_record_whose_answer_has_no_room_is_presented_again);
     tcase_add_test(tcase, what_a_dead_peer_has_published_is_still_read);
     tcase_add_test(tcase, what_is_published_after_the_end_of_a_peer_is_not_read);
+    tcase_add_test(tcase, a_wild_cursor_at_the_end_of_a_peer_is_no_leave_to_go_on_without_end);
     tcase_add_test(tcase, a_blob_goes_through_by_descriptor_and_back);
     tcase_add_test(tcase, a_blob_that_is_not_sealed_is_refused);
     tcase_add_test(tcase, a_blob_that_never_came_is_a_violation);
