@@ -16,11 +16,14 @@ _public_ int troupe_worker_new(struct troupe_worker **ret)
     if (r < 0)
         return r;
     worker = calloc(1, sizeof(*worker));
-    r = worker ? carrier_open(&worker->carrier, &worker_carrier, &inherited.fds, inherited.control)
-               : -ENOMEM;
+    r = worker ? 0 : -ENOMEM;
     if (r == 0 && inherited.job_tmp)
         r = private_tmp_open(&worker->tmp);
+    if (r == 0)
+        r = carrier_open(&worker->carrier, &worker_carrier, &inherited.fds, inherited.control);
     if (r < 0) {
+        if (worker)
+            private_tmp_deinit(&worker->tmp);
         free(worker);
         inherited_deinit(&inherited);
         /* Memory that cannot be mapped as expected is not what the supervisor hands over. */

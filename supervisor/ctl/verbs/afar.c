@@ -190,7 +190,7 @@ static int wait_afar(const struct invocation *invocation, const char *id, usec_t
     r = nats_run(invocation, &command, &reply);
     if (r == EXIT_INTERRUPTED || r == EXIT_UNREACHABLE)
         complain("job %s goes on; 'troupectl wait' with the same --nats or --cluster waits for it",
-                 id);
+                 SAFE(id));
     return r == EXIT_OK ? tell_end(invocation, reply) : r;
 }
 
