@@ -30,7 +30,9 @@ int mount_restrict_one(int tree, uint64_t attributes);
 int mount_restrict_all(uint64_t attributes);
 
 /* Makes an attached tree the root and the working directory of this process. What it saw before is
- * gone, unless the root is that of the kernel itself, which stays below. Returns 0 or -errno. */
+ * gone, unless the root was no mount that can be replaced (that of the kernel itself, or the
+ * directory of a chroot), which stays below: who has CAP_SYS_CHROOT can then get there. Returns 0
+ * or -errno. */
 int mount_enter(int tree);
 
 /* Attaches a tree. Its descriptor then stands for the mount. Returns 0 or -errno. */
