@@ -170,14 +170,12 @@ static int allow_child(struct rules *rules, int directory, const char *path, con
                        uint64_t rights)
 {
     char child[PATH_MAX];
-    const size_t n = strcmp(path, "/") == 0 ? 0 : strlen(path), n_name = strlen(name);
+    const char *above = strcmp(path, "/") == 0 ? "" : path;
     if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
         return 0;
-    if (n + n_name + 2 > sizeof(child))
+    if (strlen(above) + strlen(name) + 2 > sizeof(child))
         return -ENAMETOOLONG;
-    memcpy(child, path, n);
-    child[n] = '/';
-    memcpy(child + n + 1, name, n_name + 1);
+    (void)stpcpy(stpcpy(stpcpy(child, above), "/"), name);
     if (is_listed(child))
         return 0;
     if (rules->n_children++ == CHILDREN_MAX)

@@ -23,7 +23,7 @@
 
 /* As many may get lost, less one. */
 #define BUCKET_STATE_PERIODS 3u
-#define BUCKET_MACHINES_AGE  (7 * 24 * 3600 * USEC_PER_SEC)
+#define BUCKET_MACHINES_AGE  (USEC_PER_SEC * 7 * 24 * 3600)
 
 /* The subject of a key, and the stream of a bucket. */
 #define BUCKET_SUBJECT "$KV."
