@@ -500,6 +500,22 @@ class Life(Case):
         second = self.bridged(server=first.nats)
         self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
 
+    def test_N5_a_group_that_drains_gives_back_what_waits_for_another_attempt_and_works_off_the_queue(self):
+        first = self.bridged(actor(BackoffMinSec="60min", BackoffMaxSec="60min"), "AckWaitSec=3s\n")
+        bell = Bell(first, "bell")
+        crashed = first.client.store("jobs.actor.any", f"before 2 wait {bell.path}\nbefore 2 crash kill\nattempt")
+        queued = first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, f"JOBS:{queued}", "queued")
+        first.call("Drain", target="actor")
+        first.client.until(lambda: "takes no jobs" in first.bridge.log())
+        second = self.bridged(server=first.nats)
+        bell.ring()
+        done, _, data = self.result(first)
+        self.assertEqual((done, int(data)), (queued, first.worker("actor/0")["pid"]))
+        self.wait_state(second, f"JOBS:{crashed}", "running")
+        bell.ring()
+        self.assertEqual(self.result(first)[0], crashed)
+
     @unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
     def test_a_job_that_somebody_cancelled_is_not_done_when_it_comes_again(self):
         s = self.bridged(configuration="AckWaitSec=1s\n", supervisor="AdminGroup=daemon\n")

@@ -10,7 +10,7 @@ static const struct {
     size_t member;
 } causes[] = {
     {"removed", offsetof(struct waits, closed)},
-    {"draining", offsetof(struct waits, closed)},
+    {"draining", offsetof(struct waits, draining)},
     {"store_full", offsetof(struct waits, closed)},
     {"store_failed", offsetof(struct waits, closed)},
     {"fault", offsetof(struct waits, down)},
@@ -20,6 +20,7 @@ static const struct {
     {"starting", offsetof(struct waits, coming)},
     {"backoff", offsetof(struct waits, coming)},
     {"after", offsetof(struct waits, coming)},
+    {"busy", offsetof(struct waits, busy)},
 };
 
 void waits_note(struct waits *waits, const char *cause)
@@ -28,17 +29,19 @@ void waits_note(struct waits *waits, const char *cause)
         if (strcmp(causes[i].cause, cause) != 0)
             continue;
         *(bool *)((char *)waits + causes[i].member) = true;
-        if (*waits->cause == '\0' && !waits->coming)
+        if (*waits->cause == '\0' && !waits->coming && !waits->busy)
             (void)snprintf(waits->cause, sizeof(waits->cause), "%s", cause);
     }
 }
 
 bool waits_in_vain(const struct waits *waits)
 {
-    return waits->down || (waits->absent && !waits->coming);
+    const bool taken = waits->coming || waits->busy;
+
+    return waits->down || (waits->absent && !waits->coming) || (waits->draining && !taken);
 }
 
 bool waits_closed(const struct waits *waits)
 {
-    return waits->closed || waits_in_vain(waits);
+    return waits->closed || waits->draining || waits_in_vain(waits);
 }

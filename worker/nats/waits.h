@@ -8,6 +8,8 @@
 
 struct waits {
     bool closed;    /* new jobs are not taken */
+    bool draining;  /* nor are they, and only what is in the queue is worked off */
+    bool busy;      /* all workers are; they take what is in the queue */
     bool down;      /* no job is begun until somebody does something */
     bool absent;    /* no worker is up */
     bool coming;    /* one will be, by itself */
