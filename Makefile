@@ -398,9 +398,9 @@ check-web: deps
 	+@$(again) all e2e-programs
 	@$(RUN) $(TESTS:%=--only %) tests/web/test_*.py
 
-# Three NATS servers and three machines, which die in turn.
+# Three NATS servers and three machines in network namespaces, which die in turn; needs root.
 check-nats: deps
-	@.ci/deps libnats-dev nats-server
+	@.ci/deps iproute2 libnats-dev nats-server
 	+@$(again) all e2e-programs
 	@$(RUN) --timeout 600 $(TESTS:%=--only %) tests/nats/test_*.py
 

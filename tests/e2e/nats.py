@@ -44,8 +44,8 @@ def free_port():
 class Server:
     """nats-server. Keeps its port and its files when it is started again."""
 
-    def __init__(self, test, configuration=""):
-        self.test = test
+    def __init__(self, test, configuration="", host="127.0.0.1", wrapper=()):
+        self.test, self.host, self.wrapper = test, host, wrapper
         self.directory = tempfile.mkdtemp(prefix="troupe-nats-")
         self.port = free_port()
         self.configuration = configuration
@@ -55,9 +55,9 @@ class Server:
     def start(self):
         path = os.path.join(self.directory, "server.conf")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(f'listen: "127.0.0.1:{self.port}"\njetstream {{ store_dir: "{self.directory}/data" }}\n'
+            file.write(f'listen: "{self.host}:{self.port}"\njetstream {{ store_dir: "{self.directory}/data" }}\n'
                        + self.configuration)
-        self.process = subprocess.Popen([NATS_SERVER, "-c", path], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([*self.wrapper, NATS_SERVER, "-c", path], stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if "Server is ready" in line:
                 break
@@ -81,14 +81,14 @@ class Server:
 
     @property
     def url(self):
-        return f"nats://127.0.0.1:{self.port}"
+        return f"nats://{self.host}:{self.port}"
 
 
 class Client:
     """One connection. Reads only when something is waited for."""
 
     def __init__(self, test, server, limit=LIMIT, **identity):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), limit)
+        self.socket = socket.create_connection((server.host, server.port), limit)
         self.buffer = b""
         self.numbers = itertools.count(1)
         self.queues = collections.defaultdict(collections.deque)
@@ -202,8 +202,8 @@ class Client:
 class Bridge:
     """troupe-nats for one group, in the foreground."""
 
-    def __init__(self, test, supervisor, server, group, configuration="", environment=None):
-        self.test, self.group, self.supervisor = test, group, supervisor
+    def __init__(self, test, supervisor, server, group, configuration="", environment=None, wrapper=()):
+        self.test, self.group, self.supervisor, self.wrapper = test, group, supervisor, wrapper
         self.config = supervisor.path("nats.conf")
         self.log_path = supervisor.path(f"nats-{group}.log")
         with open(self.config, "w", encoding="utf-8") as file:
@@ -218,7 +218,7 @@ class Bridge:
 
     def run(self, *arguments):
         """Another run of the program, to its end."""
-        return subprocess.run([TROUPE_NATS, "--config", self.config, *arguments], env=self.environment, capture_output=True,
+        return subprocess.run([*self.wrapper, TROUPE_NATS, "--config", self.config, *arguments], env=self.environment, capture_output=True,
                               text=True, timeout=LIMIT)
 
     def setup(self):
@@ -228,7 +228,7 @@ class Bridge:
 
     def start(self):
         with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen([TROUPE_NATS, "--config", self.config, "serve", self.group],
+            self.process = subprocess.Popen([*self.wrapper, TROUPE_NATS, "--config", self.config, "serve", self.group],
                                             env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         return self
 
