@@ -20,7 +20,8 @@ class Stamps:
 
     def __init__(self, directory):
         self.path = os.path.join(directory, "stamps")
-        os.mkfifo(self.path, 0o666)
+        os.mkfifo(self.path)
+        os.chmod(self.path, 0o666)
         self.environment = {"BENCH_STAMPS": self.path}
         self.fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
 
