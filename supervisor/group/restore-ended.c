@@ -228,6 +228,7 @@ static int fill_result(const struct restore *restore, struct group *group, struc
     payload_move(&job->result, &copy->payload);
     if (restore->saved)
         return 0;
+    inherited_jobs_give(&group->context->durable->inherited, job, row->number);
     return durable_job_take_result(group->context->durable, job, group->name, row->number);
 }
 

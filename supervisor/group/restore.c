@@ -105,8 +105,13 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
         return durable_job_is_unread(job);
     if (row->name[0] != '\0')
         names_on_disk_add(&durable->names, row->name, id.name_size, row->number);
-    return cell && (!row->waits || ended_attempts_has(&durable->attempts, row->number) ||
-                    cell_backlog_add_number(cell, row->priority, row->number) < 0);
+    if (!cell)
+        return false;
+    if (!row->waits || ended_attempts_has(&durable->attempts, row->number) ||
+        cell_backlog_add_number(cell, row->priority, row->number) < 0)
+        return true;
+    inherited_jobs_keep(&durable->inherited, row->number);
+    return false;
 }
 
 bool restore_is_free_soon(const struct restore *restore, const char *name, size_t size)
@@ -272,6 +277,7 @@ static void finish(struct restore *restore)
 {
     complete_unwritten(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
+    inherited_jobs_settle(&restore->context->durable->inherited);
     free(TAKE_PTR(restore->chunk));
     end_groups(restore);
     restore_begin(restore); /* groups may have come meanwhile */

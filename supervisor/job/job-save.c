@@ -56,37 +56,38 @@ static void get_attempts(struct saved_reader *row, struct job *job)
     job->failed_by = attempt_cause_from_string(attempts[n - 1].cause);
 }
 
-static bool is_plain(const struct job *job)
+bool job_is_plain(const struct job *job)
 {
     return job->state != JOB_RUNNING && job->n_attempts == 0 && job->n_unbegun == 0 &&
            !job->put_off && !job->timed_out && !job->canceller_known;
+}
+
+void job_put(struct saved_writer *row, const struct job *job)
+{
+    saved_put_number(row, job->put_off);
+    saved_put_number(row, job->timed_out);
+    saved_put_number(row, job->canceller_known);
+    saved_put_number(row, job->canceller);
+    saved_put_number(row, job->n_unbegun);
+    saved_put_number(row, job->crashed);
+    saved_put_number(row, job->crash);
+    saved_put_number(row, job->state_sequence);
+    put_attempts(row, job);
 }
 
 int job_save(const struct job *job, struct saver *saver)
 {
     struct saved_writer row = {0};
 
-    if (is_plain(job))
+    if (job_is_plain(job))
         return 0;
     saved_put_number(&row, job->handle);
-    saved_put_number(&row, job->put_off);
-    saved_put_number(&row, job->timed_out);
-    saved_put_number(&row, job->canceller_known);
-    saved_put_number(&row, job->canceller);
-    saved_put_number(&row, job->n_unbegun);
-    saved_put_number(&row, job->crashed);
-    saved_put_number(&row, job->crash);
-    saved_put_number(&row, job->state_sequence);
-    put_attempts(&row, job);
+    job_put(&row, job);
     return saved_add(saver, JOB_ROW, &row, NULL);
 }
 
-int job_restore_row(const struct job_table *table, struct saved_reader *row)
+int job_get(struct saved_reader *row, struct job *job)
 {
-    struct job *job = job_by_handle(table, saved_get_number(row));
-
-    if (row->damaged || !job)
-        return row->damaged ? -EBADMSG : 0;
     job->put_off = saved_get_below(row, 1);
     job->timed_out = saved_get_below(row, 1);
     job->canceller_known = saved_get_below(row, 1);
@@ -97,4 +98,13 @@ int job_restore_row(const struct job_table *table, struct saved_reader *row)
     job->state_sequence = (uint32_t)saved_get_number(row);
     get_attempts(row, job);
     return row->damaged ? -EBADMSG : 0;
+}
+
+int job_restore_row(const struct job_table *table, struct saved_reader *row)
+{
+    struct job *job = job_by_handle(table, saved_get_number(row));
+
+    if (row->damaged || !job)
+        return row->damaged ? -EBADMSG : 0;
+    return job_get(row, job);
 }

@@ -9,6 +9,12 @@
 
 #define JOB_ROW "job"
 
+/* Whether there is nothing of it. */
+bool job_is_plain(const struct job *job);
+/* Writes its fields, and reads them into a job that was restored otherwise. 0 or -EBADMSG. */
+void job_put(struct saved_writer *row, const struct job *job);
+int job_get(struct saved_reader *row, struct job *job);
+
 /* Saves it in a row of that kind, if there is anything. Returns 0 or -errno of the saver. */
 int job_save(const struct job *job, struct saver *saver);
 

@@ -9,6 +9,7 @@
 
 #include "supervisor/job/job.h"
 #include "supervisor/store/ended-attempts.h"
+#include "supervisor/store/inherited-jobs.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/names-on-disk.h"
 #include "supervisor/store/store.h"
@@ -37,6 +38,7 @@ struct durable_jobs {
     struct list unread; /* struct durable_job.unread_link */
     struct ended_attempts attempts;
     struct names_on_disk names;
+    struct inherited_jobs inherited;
     bool restores;   /* rows are being read: which jobs there are is not known yet */
     bool incomplete; /* rows could not be read: a job that is not found may be on disk */
     /*

@@ -20,6 +20,7 @@
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/monitor-save.h"
 #include "supervisor/message/schedule/schedule-save.h"
+#include "supervisor/store/durable-job.h"
 #include "supervisor/store/saved-rows.h"
 #include <inttypes.h>
 #include <string.h>
@@ -65,6 +66,11 @@ static int restore_store_tally(const struct group_context *context, struct saved
 static int restore_job(const struct group_context *context, struct saved_reader *row)
 {
     return job_restore_row(context->jobs, row);
+}
+
+static int restore_durable_job(const struct group_context *context, struct saved_reader *row)
+{
+    return inherited_job_restore_row(&context->durable->inherited, row);
 }
 
 static int restore_exchange(const struct group_context *context, struct saved_reader *row)
@@ -125,6 +131,7 @@ static const struct kind KINDS[] = {
     {UPGRADE_JOBS, CELL_PLAN_ROW, cell_plan_restore_row},
     {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
     {UPGRADE_JOBS, JOB_ROW, restore_job},
+    {UPGRADE_JOBS, INHERITED_JOB_ROW, restore_durable_job},
     {UPGRADE_MESSAGES, EXCHANGE_ROW, restore_exchange},
     {UPGRADE_MESSAGES, SUBSCRIPTION_ROW, restore_subscription},
     {UPGRADE_MESSAGES, ACTOR_NAME_ROW, restore_actor_name},

@@ -19,6 +19,7 @@
 #include "supervisor/message/monitor-save.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/pool/slot/slot.h"
+#include "supervisor/store/durable-job.h"
 #include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/store/saved-rows.h"
@@ -66,18 +67,14 @@ static int error_of(int r)
     return r > 0 ? -EEXIST : r;
 }
 
-/* Of a job that has outlived a crash, only its worker knows. */
-static bool is_elsewhere(const struct job *job)
-{
-    return job->record || job->restored;
-}
-
 static int save_job(struct save *save, const struct job *job)
 {
     struct job_row row = JOB_ROW_NULL;
     int r;
 
-    if (is_elsewhere(job))
+    if (job->record && job->state != JOB_RUNNING)
+        return inherited_job_save(job, &save->saver);
+    if (job->record || job->restored) /* only its worker knows one that has outlived a crash */
         return job_save(job, &save->saver);
     job_to_row(&row, job, job->group->name);
     job_progress_to_row(&row, job);
@@ -120,7 +117,7 @@ static int save_result(struct save *save, const struct group *group, const struc
     int r;
 
     if (job->record)
-        return 0;
+        return inherited_job_save(job, &save->saver);
     job_result_to_row(&row, job, job->state);
     row.number = ++save->number;
     row.group = group->name;
@@ -201,6 +198,8 @@ static int save_all(struct save *save, const struct group_context *context)
         r = saved_rows_create(&save->database);
     if (r == 0)
         r = save_groups(save, context->registry);
+    if (r == 0)
+        r = inherited_jobs_save(&context->durable->inherited, &save->saver);
     if (r == 0)
         r = death_log_save(context->deaths, &save->saver);
     if (r == 0)

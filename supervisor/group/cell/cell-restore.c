@@ -90,8 +90,10 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
         job_unref(cell->context->jobs, job);
         return r;
     }
-    if (!identity)
+    if (!identity) {
         durable_of(job)->stored = true;
+        inherited_jobs_give(&cell->context->durable->inherited, job, row->number);
+    }
     payload_move(&job->payload, &loaded->payload);
     *ret = job;
     return 0;
