@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -39,6 +40,7 @@ static struct {
     _Atomic uint64_t n_closed; /* changed by the threads */
     uint64_t seen_closed;      /* n_closed when it last changed */
     usec_t seen_at;            /* time of that change */
+    sem_t begun;               /* posted by each thread */
 } closer;
 
 static void do_nothing(int signo)
@@ -94,6 +96,7 @@ static void *closer_run(void *unused)
     ssize_t n;
     int entry;
 
+    (void)sem_post(&closer.begun);
     while ((n = read(closer.queue[0], &entry, sizeof(entry))) == sizeof(entry) || errno == EINTR) {
         if (n != sizeof(entry))
             continue;
@@ -106,6 +109,14 @@ static void *closer_run(void *unused)
         atomic_fetch_add_explicit(&closer.n_closed, 1, memory_order_relaxed);
     }
     return unused;
+}
+
+/* A child of fork() that was made before a new thread ran would wait for it in some calls of the
+ * C library, for ever. */
+static void wait_begun(void)
+{
+    while (sem_wait(&closer.begun) < 0 && errno == EINTR)
+        ;
 }
 
 /* Its threads block all other signals, which are for the loop. */
@@ -127,6 +138,8 @@ static int add_thread(void)
     (void)pthread_sigmask(SIG_SETMASK, &saved, NULL);
     pthread_attr_destroy(&attributes);
     closer.n_threads += r == 0;
+    if (r == 0)
+        wait_begun();
     return -r;
 }
 
@@ -137,7 +150,7 @@ int closer_start(void)
 
     if (closer.started)
         return 0;
-    if (pipe2(closer.queue, O_CLOEXEC) < 0)
+    if (sem_init(&closer.begun, 0, 0) < 0 || pipe2(closer.queue, O_CLOEXEC) < 0)
         return -errno;
     if (fcntl(closer.queue[1], F_SETFL, O_WRONLY | O_NONBLOCK) < 0 ||
         sigaction(NUDGE_SIGNAL, &action, NULL) < 0)

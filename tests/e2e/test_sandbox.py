@@ -381,7 +381,7 @@ class Processes(TestCase):
         self.assertFalse(self.namespace_is_empty(namespace))
         os.kill(pid, signal.SIGKILL)
         s.wait_event("worker.died", "g")
-        self.assertTrue(self.namespace_is_empty(namespace))
+        s.until(lambda: self.namespace_is_empty(namespace))
         [death] = s.deaths("g")
         self.assertEqual((death["pid"], death["signal"]), (pid, "SIGKILL"))
 
