@@ -434,9 +434,8 @@ class Life(Case):
         s.bridge.wait_told("Gives messages back")
         s.client.store("jobs.actor.any", "echo later")
         ended(s.pidfd, 7)  # it asks again every 5 seconds
-        consumer = self.consumer(s)
-        self.assertEqual(consumer["num_ack_pending"], 0)
-        self.assertLessEqual(consumer["delivered"]["consumer_seq"], 1)  # by the request that was open, if it was quick
+        # By the request that was open, if it was quick; it is given back then, and pending all the same.
+        self.assertLessEqual(self.consumer(s)["delivered"]["consumer_seq"], 1)
         s.call("Reset", target="actor")
         self.assertEqual(self.result(s)[2], "later")
         self.wait_empty(s)
@@ -454,15 +453,15 @@ class Life(Case):
     def test_N5_a_supervisor_that_stops_gives_what_it_refuses_to_another_machine(self):
         for durable in "no", "yes":
             first = self.bridged(actor(Durable=durable), "AckWaitSec=60min\n")
-            bell = Bell(first, "bell")
+            bell = Bell(first, "bell")  # the job that waits for it may come to the other machine, too
             first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
             self.wait_state(first, "JOBS:1", "running")
             first.terminate()
             first.wait_told("STOPPING=1")
             first.client.store("jobs.actor.any", "pid")
             first.client.until(lambda: "takes no jobs" in first.bridge.log())
-            second = self.bridged(server=first.nats)
-            self.assertEqual(int(self.result(second)[2]), second.worker("actor/0")["pid"])
+            second = self.bridged(actor(2), server=first.nats)
+            self.assertIn(int(self.result(second)[2]), [second.worker(f"actor/{n}")["pid"] for n in range(2)])
             bell.ring()
             first.bridge.end(signal.SIGKILL)
             second.bridge.end()
