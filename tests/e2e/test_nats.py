@@ -333,8 +333,11 @@ class Life(Case):
         self.wait_state(first, "JOBS:1", "running")
         self.wait_state(first, "JOBS:2", "queued")
         second = self.bridged(server=first.nats)
+        worker = os.pidfd_open(first.worker("actor/0")["pid"])
+        self.addCleanup(os.close, worker)
         first.bridge.end(signal.SIGKILL)
         first.kill()
+        self.assertTrue(ended(worker, LIMIT))  # it would hear the bell
         bell.ring()
         pid = second.worker("actor/0")["pid"]
         self.assertEqual(sorted((number, int(data)) for number, _, data in (self.result(second), self.result(second))),
