@@ -354,7 +354,7 @@ class Life(Case):
                 second.client.store("jobs.actor.any", "pid")
             pid = second.worker("actor/0")["pid"]
             self.assertEqual([int(self.result(second)[2]) for _ in range(8)], [pid] * 8)
-            self.assertLess(time.monotonic() - begun, 2 * 4)
+            self.assertLess(time.monotonic() - begun, 2 * 4 + 2)  # the last is delivered within 8 s, and done after that
             # The first delivery, and one more of what the first machine had.
             self.assertLessEqual(self.consumer(second)["delivered"]["consumer_seq"], 2 * 8)
             first.bridge.end(signal.SIGKILL)
