@@ -124,7 +124,7 @@ class Simulation:
         self.later(self.fleet.machine_repair_s, comes_back)
 
     def lose_server(self):
-        """The streams that it leads have no leader for a while; one that loses its majority would wait for it."""
+        """The streams that it leads have no leader for a while. That a stream keeps its majority is assumed."""
         def comes_back():
             self.servers_up += 1
         led = max(1, round(self.fleet.streams / self.fleet.servers))
