@@ -65,18 +65,48 @@ static void nudge_set(timer_t timer, long nsec)
     (void)timer_settime(timer, 0, &time, NULL);
 }
 
-/* Even messages without bytes, which look like the end of the socket, take room in it: no more fit
- * by default (net.core.wmem_default). */
-#define MESSAGES_MAX 512
+static bool is_stream(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
 
-/* Descriptors that are received without room for them are closed. */
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+/* A message without bytes looks like the end of the socket, but comes with its sender's
+ * credentials. Descriptors for which there is no room are closed by the kernel. */
+static bool empty_message(int fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    char bytes[4096];
+    struct iovec vector = {.iov_base = bytes, .iov_len = sizeof(bytes)};
+    struct msghdr message = {
+        .msg_iov = &vector,
+        .msg_iovlen = 1,
+        .msg_control = &control,
+        .msg_controllen = sizeof(control),
+    };
+    const ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT);
+
+    return n > 0 || (n == 0 && message.msg_controllen > 0) || (n < 0 && errno == EINTR);
+}
+
 static void empty_socket(int fd)
 {
+    const int yes = 1;
     char bytes[4096];
-    ssize_t n = 0;
+    ssize_t n;
 
-    for (int i = 0; i < MESSAGES_MAX && (n >= 0 || errno == EINTR); i += n <= 0)
-        n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+    if (is_stream(fd)) {
+        while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0 || (n < 0 && errno == EINTR))
+            ;
+    } else if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0) {
+        while (empty_message(fd))
+            ;
+    }
 }
 
 /* `entry` is a descriptor, or ~ one that closer_close_socket() was called for. */

@@ -7,8 +7,11 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define PAGE 4096
 
@@ -98,6 +101,63 @@ START_TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket)
     send_fd(sockets[1], "x", 1, pipes[1]);
     send_fd(sockets[1], "", 0, pipes[1]);
     send_fd(sockets[1], "xx", 2, pipes[1]);
+    close_fd(pipes[1]);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    closer_close_socket(sockets[0]);
+    end = (struct pollfd){.fd = pipes[0]};
+    ck_assert_int_eq(poll(&end, 1, -1), 1);
+    ck_assert_int_eq(end.revents, POLLHUP);
+    close_fd(held);
+    close_fd(sockets[1]);
+    close_fd(pipes[0]);
+}
+END_TEST
+
+static _Atomic unsigned n_received;
+
+/* Replaces the C library's, and counts. */
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    atomic_fetch_add(&n_received, 1);
+    return syscall(SYS_recvmsg, fd, message, flags);
+}
+
+/* The end of a socket looks like messages without bytes, of which there may be hundreds. */
+START_TEST(the_end_of_a_socket_is_read_once)
+{
+    enum {
+        MESSAGES = 3
+    };
+    int sockets[2], held;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    ck_assert_int_eq(closer_start(), 0);
+    held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
+    for (int i = 0; i < MESSAGES; i++)
+        ck_assert_int_eq(send(sockets[1], "", 0, 0), 0);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    closer_close_socket(sockets[0]);
+    closer_settle(60000);
+    ck_assert_int_lt(fcntl(sockets[0], F_GETFD), 0);
+    ck_assert_uint_eq(n_received, MESSAGES + 1);
+    close_fd(held);
+    close_fd(sockets[1]);
+}
+END_TEST
+
+/* A stream has no messages without bytes. */
+START_TEST(a_stream_is_emptied_to_its_end)
+{
+    static const char bytes[10000];
+    int sockets[2], pipes[2], held;
+    struct pollfd end;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    ck_assert_int_eq(closer_start(), 0);
+    held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
+    ck_assert_int_eq(send(sockets[1], bytes, sizeof(bytes), 0), (int)sizeof(bytes));
+    send_fd(sockets[1], "x", 1, pipes[1]);
     close_fd(pipes[1]);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
     closer_close_socket(sockets[0]);
@@ -261,6 +321,8 @@ int main(void)
     tcase_add_test(tcase, before_the_thread_runs_it_closes_at_once);
     tcase_add_test(tcase, a_close_that_waits_keeps_nobody_and_none_that_follows);
     tcase_add_test(tcase, what_a_socket_was_sent_is_closed_though_another_holds_the_socket);
+    tcase_add_test(tcase, the_end_of_a_socket_is_read_once);
+    tcase_add_test(tcase, a_stream_is_emptied_to_its_end);
     tcase_add_test(tcase, what_is_passed_on_keeps_nobody_if_it_is_a_socket);
     tcase_add_test(tcase, the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go);
     tcase_add_test(tcase, the_loop_unmaps_after_more_urgent_work);
