@@ -398,6 +398,11 @@ int troupe_client_cancel(struct troupe_client *client, const char *id);
  * room is cancelled when it is accepted. -EAGAIN: the ring is full; -EINVAL. */
 int troupe_client_abandon(struct troupe_client *client, const char *id);
 
+/* Does the same only if no worker has the job in that moment: it waits in the queue, for its start
+ * time or for its next attempt. It ends with the reason "withdrawn by uid N"; one that a worker has
+ * goes on, and ends as it would have. */
+int troupe_client_withdraw(struct troupe_client *client, const char *id);
+
 /* Has troupe_client_next() return the end of any job with `cookie`, at once if its result is kept.
  * The result's `error` is -ESRCH if there is no such job. -EAGAIN and -EINVAL here. */
 int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie);

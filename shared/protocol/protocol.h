@@ -15,7 +15,7 @@
  *
  *   worker → supervisor    READY, STARTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
- *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WAIT
+ *   client → supervisor    LOOKUP, SUBMIT, CANCEL, WAIT, WITHDRAW
  *   supervisor → client    FOUND, ACCEPTED, REFUSED, DONE
  *
  * To change a record: raise MEMORY_VERSION (shared/ring/memory.h) and change its table. The tests
@@ -39,6 +39,7 @@ enum protocol_kind {
     PROTOCOL_SUBMIT,
     PROTOCOL_CANCEL,
     PROTOCOL_WAIT,
+    PROTOCOL_WITHDRAW,
     PROTOCOL_FOUND = 48,
     PROTOCOL_ACCEPTED,
     PROTOCOL_REFUSED,
@@ -149,7 +150,8 @@ enum protocol_submit_flags {
     F(payload, payload)
 PROTOCOL_RECORD(submit)
 
-/* CANCEL is answered with ACCEPTED or REFUSED, WAIT with DONE or REFUSED. */
+/* CANCEL is answered with ACCEPTED or REFUSED, as is WITHDRAW, which cancels a job only while no
+ * worker has it. WAIT is answered with DONE or REFUSED. */
 #define PROTOCOL_FIELDS_by_id(F)                                                                   \
     F(u64, cookie)                                                                                 \
     F(id, id)

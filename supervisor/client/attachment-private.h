@@ -55,8 +55,9 @@ extern const struct endpoint_handler ATTACHMENT_ENDPOINT;
 /* Answers a CANCEL of a job whose cancellation was requested before. */
 int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cookie);
 
-/* As attachment_found_fn, for a CANCEL. */
+/* As attachment_found_fn, for a CANCEL and a WITHDRAW. */
 int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job);
+int attachment_withdraw_job(struct attachment *attachment, uint64_t cookie, struct job *job);
 
 /* Makes the actor of this name, "@3". */
 int attachment_new_actor(struct attachment *attachment, const char *name);

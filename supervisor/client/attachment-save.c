@@ -18,6 +18,7 @@ enum wait {
     WAIT_FOR_ACCEPTED,        /* a durable job to be written */
     WAIT_FOR_CANCELLED,       /* its cancellation to be written */
     WAIT_FOR_CANCELLED_AGAIN, /* the same, which another request has asked for before */
+    WAIT_FOR_WITHDRAW,        /* a WITHDRAW whose job is looked for */
     _WAIT_N,
 };
 
@@ -91,6 +92,8 @@ static enum wait wait_of_search(const struct search *search)
 {
     if (search->found == attachment_cancel_job)
         return WAIT_FOR_CANCEL;
+    if (search->found == attachment_withdraw_job)
+        return WAIT_FOR_WITHDRAW;
     if (search->found == attachment_watch_job)
         return WAIT_FOR_ANY_JOB;
     return search->found == attachment_watch_own_job ? WAIT_FOR_OWN_END : WAIT_FOR_END;
@@ -258,6 +261,7 @@ int attachment_wait_restore_row(const struct group_context *context, struct save
         [WAIT_FOR_OWN_END] = attachment_watch_own_job,
         [WAIT_FOR_ANY_JOB] = attachment_watch_job,
         [WAIT_FOR_CANCEL] = attachment_cancel_job,
+        [WAIT_FOR_WITHDRAW] = attachment_withdraw_job,
     };
     struct attachment *attachment = get_attachment(context, row);
     struct protocol_by_id wanted = {.cookie = saved_get_number(row)};

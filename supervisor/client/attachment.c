@@ -43,9 +43,17 @@ static int attachment_on_lookup(struct attachment *attachment, const struct ring
     return answer_found(&attachment->endpoint, &found);
 }
 
+static int cancel_job(struct attachment *attachment, struct job *job, bool withdrawn)
+{
+    job->canceller_known = true;
+    job->canceller = attachment->uid;
+    job->withdrawn = withdrawn;
+    return cell_cancel(job);
+}
+
 /* Cancels a durable job: answered when that is on disk. */
-static int attachment_cancel_durable(struct attachment *attachment, struct job *job,
-                                     uint64_t cookie)
+static int cancel_durable(struct attachment *attachment, struct job *job, uint64_t cookie,
+                          bool withdrawn)
 {
     struct job_waiter *waiter = job_waiter_new(attachment->context->jobs, job);
     const bool again = job->cancel_requested;
@@ -57,11 +65,7 @@ static int attachment_cancel_durable(struct attachment *attachment, struct job *
     waiter->owner = attachment;
     waiter->cookie = cookie;
     attachment_wait(attachment, waiter);
-    if (!again) {
-        job->canceller_known = true;
-        job->canceller = attachment->uid;
-    }
-    r = cell_cancel(job);
+    r = again ? cell_cancel(job) : cancel_job(attachment, job, withdrawn);
     if (r == CELL_CANCEL_E_WAIT || r == CELL_CANCEL_E_ALREADY_WAIT)
         durable_job_await(job, waiter);
     else if (again) {
@@ -76,7 +80,7 @@ int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cook
     return answer_refuse(&attachment->endpoint, cookie, EALREADY, "cancellation already requested");
 }
 
-int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+static int end_job(struct attachment *attachment, uint64_t cookie, struct job *job, bool withdrawn)
 {
     int r;
 
@@ -84,20 +88,30 @@ int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "no such job");
     if (job_ended(job))
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "the job has ended");
+    if (withdrawn && job->state == JOB_RUNNING)
+        return answer_refuse(&attachment->endpoint, cookie, EBUSY, "a worker has the job");
     if (job->record)
-        return attachment_cancel_durable(attachment, job, cookie);
+        return cancel_durable(attachment, job, cookie, withdrawn);
     if (job->cancel_requested)
         return attachment_refuse_second_cancel(attachment, cookie);
     /* Answered first: the DONE that cancelling sends to this client may take the room. */
     r = attachment_answer_accepted(attachment, cookie, job);
-    if (r == 0) {
-        job->canceller_known = true;
-        job->canceller = attachment->uid;
-        (void)cell_cancel(job);
-    }
+    if (r == 0)
+        (void)cancel_job(attachment, job, withdrawn);
     return r;
 }
 
+int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+{
+    return end_job(attachment, cookie, job, false);
+}
+
+int attachment_withdraw_job(struct attachment *attachment, uint64_t cookie, struct job *job)
+{
+    return end_job(attachment, cookie, job, true);
+}
+
+/* A CANCEL or a WITHDRAW. */
 static int attachment_on_cancel(struct attachment *attachment, const struct ring_record *record)
 {
     struct protocol_by_id cancel;
@@ -107,7 +121,9 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
         return r;
     if (attachment->actor->restricted)
         return answer_refuse(&attachment->endpoint, cancel.cookie, EPERM, "not permitted");
-    return attachment_find_job(attachment, &cancel, attachment_cancel_job);
+    return attachment_find_job(attachment, &cancel,
+                               record->kind == PROTOCOL_CANCEL ? attachment_cancel_job
+                                                               : attachment_withdraw_job);
 }
 
 static int attachment_handle(struct attachment *attachment, const struct ring_record *record)
@@ -120,6 +136,7 @@ static int attachment_handle(struct attachment *attachment, const struct ring_re
     case PROTOCOL_SUBMIT:
         return attachment_on_submit(attachment, record);
     case PROTOCOL_CANCEL:
+    case PROTOCOL_WITHDRAW:
         return attachment_on_cancel(attachment, record);
     case PROTOCOL_WAIT:
         return attachment_on_watch(attachment, record);
@@ -149,10 +166,10 @@ static bool attachment_may_be_waiting(const struct attachment *attachment,
 
 static bool attachment_is_urgent(uint16_t kind)
 {
-    return kind == PROTOCOL_CANCEL;
+    return kind == PROTOCOL_CANCEL || kind == PROTOCOL_WITHDRAW;
 }
 
-/* Looks behind a SUBMIT that waits for room, as a CANCEL may make room. */
+/* Looks behind a SUBMIT that waits for room, as a CANCEL or WITHDRAW may make room. */
 static int attachment_look(struct endpoint *endpoint, const struct ring_record *record, bool first)
 {
     struct attachment *attachment = attachment_of(endpoint, endpoint);
@@ -165,7 +182,7 @@ static int attachment_look(struct endpoint *endpoint, const struct ring_record *
             attachment->named_waits = true;
         return 0;
     }
-    if (record->kind != PROTOCOL_CANCEL)
+    if (!attachment_is_urgent(record->kind))
         return 0;
     if (!list_empty(&attachment->owed) || attachment->room.row ||
         attachment_may_be_waiting(attachment, record))

@@ -79,6 +79,7 @@ struct job {
     bool timed_out : 1;       /* cancelled at its deadline */
     bool restored : 1;        /* the last supervisor's: payload and submitter are not known */
     bool canceller_known : 1; /* cancelled by a client: `canceller` */
+    bool withdrawn : 1;       /* the same, only because no worker had it */
     bool parked : 1;          /* queued, and the cell's backlog has its number */
     bool id_is_free : 1;      /* another job may have `name` */
     bool forgotten : 1;       /* its result is not kept only because memory is short */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * by-id SOCKET cancel|wait ID…: cancels or awaits each job and prints, one a line, the error, or
- * the number of its end.
+ * by-id SOCKET cancel|withdraw|wait ID…: cancels, withdraws or awaits each job and prints, one a
+ * line, the error, or the number of its end.
  * by-id SOCKET create GROUP ID…: creates jobs and prints the errors.
  */
 #include "worker/troupe.h"
@@ -45,6 +45,8 @@ int main(int argc, char **argv)
                 printf("%d\n", -create(client, argv[3], argv[i]));
         } else if (strcmp(argv[2], "cancel") == 0)
             printf("%d\n", -troupe_client_cancel(client, argv[i]));
+        else if (strcmp(argv[2], "withdraw") == 0)
+            printf("%d\n", -troupe_client_withdraw(client, argv[i]));
         else
             wait_for(client, argv[i]);
         fflush(stdout);

@@ -496,6 +496,27 @@ class Queues(TestCase):
         self.assertEqual(len(seen), len(set(seen)))
 
 
+    def test_a_job_is_withdrawn_only_while_no_worker_has_it(self):
+        for durable in "no", "yes":
+            s = self.supervisor({"actor": ini(ACTOR, Jobs={"Durable": durable})})
+            s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+            s.start()
+            bell, started = Bell(s, "bell"), Bell(s, "started")
+            s.create("actor", f"ring {started.path}\nwait {bell.path}\necho done", id="running")
+            started.wait()
+            s.create("actor", "echo never", id="queued")
+            s.create("actor", "echo never", id="delayed", delay_usec=3600 * 10**6)
+            ring = subprocess.run([helper("by-id"), s.socket_path, "withdraw", "running", "gone", "queued", "delayed"],
+                                  capture_output=True, text=True, check=False, timeout=LIMIT)
+            self.assertEqual(ring.stdout.split(), ["0"] * 4)
+            for id in "queued", "delayed":
+                job = s.wait_job(id)
+                self.assertEqual((job["state"], job["reason"]), ("cancelled", f"withdrawn by uid {os.geteuid()}"))
+            bell.ring()
+            self.assertEqual(s.wait_job("running")["result"], text("done"))
+            s.stop()
+
+
 class Scopes(TestCase):
     def test_J7_each_incarnation_is_set_up_before_its_first_job_and_torn_down_at_its_end(self):
         s = self.supervisor()

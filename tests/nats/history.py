@@ -24,7 +24,6 @@ import json
 import sys
 
 SECOND = 10**9
-CROSSING = SECOND // 10  # a machine that leaves takes a job back, while a worker does it: it is done once more elsewhere
 SETTLING = SECOND  # until the acknowledgement of a job whose result is stored has arrived
 
 
@@ -124,7 +123,7 @@ class History:
         if hurt not in blow["hits"] or job.first(other) < blow["from"] or job.had_until(hurt) < blow["from"]:
             return False
         if blow["gentle"]:  # it gives back what no worker has, or what a worker that died had
-            return not any(end["machine"] == hurt and not 0 <= end["at"] - blow["from"] <= CROSSING for end in job.ends)
+            return not any(end["machine"] == hurt for end in job.ends)
         began = job.first(hurt)
         # What was on its way to the machine may arrive afterwards: TCP's pauses double while nothing answers.
         arrived = blow["to"] + (blow["to"] - blow["from"]) + self.ack_wait

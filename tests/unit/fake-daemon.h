@@ -371,6 +371,7 @@ static bool on_record(const struct ring_record *record)
         on_lookup(record);
         return true;
     case PROTOCOL_CANCEL:
+    case PROTOCOL_WITHDRAW:
     case PROTOCOL_WAIT:
         on_by_id(record, record->kind == PROTOCOL_WAIT);
         return true;

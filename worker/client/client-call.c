@@ -160,21 +160,32 @@ _public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
 {
     struct answer answer;
     uint64_t number;
-    int r = request_cancel(client, id, 0, &number);
+    int r = request_cancel(client, id, PROTOCOL_CANCEL, 0, &number);
 
     return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
 }
 
-_public_ int troupe_client_abandon(struct troupe_client *client, const char *id)
+/* Its answer is not wanted. */
+static int cancel_later(struct troupe_client *client, const char *id, enum protocol_kind kind)
 {
     uint64_t number;
-    int r = request_cancel(client, id, CARRIER_TRY, &number);
+    int r = request_cancel(client, id, kind, CARRIER_TRY, &number);
 
     if (r < 0)
         return r;
     pending_get(&client->pending, number)->unwanted = true;
     troupe_client_flush(client);
     return 0;
+}
+
+_public_ int troupe_client_abandon(struct troupe_client *client, const char *id)
+{
+    return cancel_later(client, id, PROTOCOL_CANCEL);
+}
+
+_public_ int troupe_client_withdraw(struct troupe_client *client, const char *id)
+{
+    return cancel_later(client, id, PROTOCOL_WITHDRAW);
 }
 
 _public_ int troupe_client_submit(struct troupe_client *client, uint64_t group,

@@ -49,8 +49,8 @@ int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret
     return sent(client, r, lookup.cookie, ret_number);
 }
 
-int request_cancel(struct troupe_client *client, const char *id, unsigned flags,
-                   uint64_t *ret_number)
+int request_cancel(struct troupe_client *client, const char *id, enum protocol_kind kind,
+                   unsigned flags, uint64_t *ret_number)
 {
     struct protocol_by_id by_id;
     int r = protocol_id_parse(&by_id.id, id);
@@ -59,7 +59,7 @@ int request_cancel(struct troupe_client *client, const char *id, unsigned flags,
         r = take(client, 0, NULL, &by_id.cookie);
     if (r < 0)
         return r;
-    r = carrier_put(&client->carrier, PROTOCOL_CANCEL, by_id, &by_id, NULL, flags);
+    r = carrier_put(&client->carrier, kind, by_id, &by_id, NULL, flags);
     return sent(client, r, by_id.cookie, ret_number);
 }
 

@@ -66,8 +66,9 @@ int client_sleep(struct troupe_client *client, usec_t timeout);
  * Returns 0 or -errno; nothing was sent if it fails.
  */
 int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret_number);
-int request_cancel(struct troupe_client *client, const char *id, unsigned flags,
-                   uint64_t *ret_number);
+/* `kind`: CANCEL or WITHDRAW. */
+int request_cancel(struct troupe_client *client, const char *id, enum protocol_kind kind,
+                   unsigned flags, uint64_t *ret_number);
 int request_wait(struct troupe_client *client, const char *id, uint64_t cookie);
 /* Sends a WAIT again, under the same number. May wait for room. */
 int request_wait_again(struct troupe_client *client, struct pending_request *request,

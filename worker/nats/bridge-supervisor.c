@@ -132,7 +132,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
         submit_again(bridge, flight, true, now);
         return;
     case ESRCH: /* it is not here, or not any more */
-        if (flight->given_back)
+        if (bridge->stopping)
             bridge_give_back(bridge, flight);
         else
             submit_again(bridge, flight, false, now);
@@ -157,40 +157,28 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     }
 }
 
-#define BY_UID "cancelled by uid "
-
-/* By somebody who wants the job not to be done, rather than by a group that ends. */
-static bool is_by_request(const struct troupe_result *result)
+static bool reason_begins(const struct troupe_result *result, const char *words)
 {
-    return strncmp(result->reason, BY_UID, strlen(BY_UID)) == 0;
+    return strncmp(result->reason, words, strlen(words)) == 0;
 }
 
-/* By the user of this program, which does so to give a job back. Nothing tells whether that user
- * has done so by other means. */
-static bool is_by_this_user(const struct troupe_result *result)
-{
-    char reason[sizeof(BY_UID) + 10];
-
-    (void)snprintf(reason, sizeof(reason), BY_UID "%u", (unsigned)geteuid());
-    return strcmp(result->reason, reason) == 0;
-}
-
+/* Only a job that somebody wants not to be done has ended; otherwise its group has. */
 static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    if (flight->given_back || !is_by_request(&flight->result)) {
-        bridge_give_back(bridge, flight);
-        return;
-    }
-    if (flight->recognised && is_by_this_user(&flight->result)) {
+    const bool withdrawn = reason_begins(&flight->result, "withdrawn by uid ");
+
+    if (withdrawn && flight->recognised) {
         /* It was given back before, and has come again. */
         troupe_result_release(&flight->result);
         flight->recognised = false;
         flight->tries++;
         submit_again(bridge, flight, false, now);
-        return;
+    } else if (withdrawn || !reason_begins(&flight->result, "cancelled by uid ")) {
+        bridge_give_back(bridge, flight);
+    } else {
+        flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
+        bridge_publish(bridge, flight, now);
     }
-    flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
-    bridge_publish(bridge, flight, now);
 }
 
 static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
@@ -289,20 +277,21 @@ static bool is_overdue(const struct bridge *bridge, const struct flight *flight,
            usec_sub(clock_realtime(), due_at(flight, query)) >= give_back;
 }
 
-/* Its end follows. Without room in the ring, the next beat asks about it again. */
-static void cancel(struct bridge *bridge, struct flight *flight)
-{
-    char id[TROUPE_ID_SIZE];
-
-    flight_id(flight, bridge->config->stream, id);
-    if (troupe_client_abandon(bridge->client, id) == 0)
-        flight->given_back = true;
-}
-
 static void tell_in_progress(struct bridge *bridge, const struct flight *flight)
 {
     if (bridge->connected)
         engine_acknowledge(&bridge->engine, flight->message, "+WPI");
+}
+
+/* Its end follows, unless a worker has got it. Then, and without room in the ring, the next beat
+ * asks about it again. */
+static void withdraw(struct bridge *bridge, struct flight *flight)
+{
+    char id[TROUPE_ID_SIZE];
+
+    flight_id(flight, bridge->config->stream, id);
+    (void)troupe_client_withdraw(bridge->client, id);
+    tell_in_progress(bridge, flight);
 }
 
 static enum inquiry_step on_dead_job(struct bridge *bridge, struct flight *flight,
@@ -351,7 +340,7 @@ static enum inquiry_step on_job(struct bridge *bridge, struct flight *flight,
     }
     if (!query)
         return INQUIRY_OVER;
-    flight->recognised = false; /* it lives: whoever cancels it from now on means it */
+    flight->recognised = false; /* it lives: it is withdrawn only from now on */
     if (!waits_here(query)) {
         tell_in_progress(bridge, flight);
         return INQUIRY_OVER;
@@ -360,7 +349,7 @@ static enum inquiry_step on_job(struct bridge *bridge, struct flight *flight,
         bridge_quieten(bridge, clock_now());
     else if (!bridge->stopping)
         return INQUIRY_WAITS;
-    cancel(bridge, flight);
+    withdraw(bridge, flight);
     return INQUIRY_OVER;
 }
 
@@ -373,7 +362,7 @@ static void on_wait(struct bridge *bridge, struct flight *flight, struct troupe_
     if (query)
         return;
     if (waits_in_vain(&bridge->waits))
-        cancel(bridge, flight);
+        withdraw(bridge, flight);
     else
         tell_in_progress(bridge, flight);
 }

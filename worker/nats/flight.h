@@ -32,7 +32,6 @@ struct flight {
     bool recognised; /* the job was here already */
     bool bare;       /* only what identifies it is published: the rest is refused as too large */
     bool left;       /* refused as the supervisor stops; it may be on disk */
-    bool given_back; /* its cancellation was requested, for another machine to take it */
     natsMsg *message;
     struct troupe_result result;
     char *problem; /* why it cannot be a job */

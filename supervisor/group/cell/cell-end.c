@@ -148,6 +148,7 @@ void cell_end_cancelled(struct cell *cell, struct job *job)
     if (job->timed_out)
         (void)snprintf(reason, sizeof(reason), "its deadline is over");
     else if (job->canceller_known)
-        (void)snprintf(reason, sizeof(reason), "cancelled by uid %u", (unsigned)job->canceller);
+        (void)snprintf(reason, sizeof(reason), "%s by uid %u",
+                       job->withdrawn ? "withdrawn" : "cancelled", (unsigned)job->canceller);
     cell_end_job(cell, job, JOB_CANCELLED, reason);
 }

@@ -241,6 +241,9 @@ START_TEST(test_a_job_is_abandoned_without_an_answer)
     ck_assert_int_eq(troupe_client_abandon(client, ""), -EINVAL);
     ck_assert_int_eq(troupe_client_abandon(client, "here"), 0);
     ck_assert_int_eq(troupe_client_abandon(client, "gone"), 0);
+    ck_assert_int_eq(troupe_client_withdraw(client, ""), -EINVAL);
+    ck_assert_int_eq(troupe_client_withdraw(client, "here"), 0);
+    ck_assert_int_eq(troupe_client_withdraw(client, "gone"), 0);
     ck_assert_int_eq(do_text("hello", &result), 0);
     troupe_result_release(&result);
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
