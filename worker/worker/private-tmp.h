@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The directories of a worker with PrivateTmp=job, which are emptied before each job. */
+/* The directories of a worker with PrivateTmp=job, which are emptied after each job, at the latest before the
+ * next one. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define PRIVATE_TMPS 2
@@ -10,6 +12,7 @@
 struct private_tmp {
     int fds[PRIVATE_TMPS];
     size_t n_fds;
+    bool used; /* by a job, since they were emptied: the caller says so */
 };
 
 /* clang-format off */
@@ -24,9 +27,9 @@ struct private_tmp {
 int private_tmp_open(struct private_tmp *tmp);
 
 /*
- * Removes everything in them, whatever its permissions and depth, except for what belongs to
+ * If they were used: removes everything in them, whatever its permissions and depth, except for what belongs to
  * another user, and for places where something is mounted. Returns 0 or -errno.
  */
-int private_tmp_empty(const struct private_tmp *tmp);
+int private_tmp_empty(struct private_tmp *tmp);
 
 void private_tmp_deinit(struct private_tmp *tmp);

@@ -267,6 +267,7 @@ int job_handle(struct troupe_worker *worker, const struct ring_record *record, i
         close_fd(blob);
         return r;
     }
+    worker->tmp.used = true;
     worker->n_handled++;
     r = handle(worker, record, blob);
     worker->n_handled--;

@@ -151,6 +151,9 @@ static int worker_wait(struct troupe_worker *worker, usec_t timeout)
 {
     struct channel *channel = &worker->carrier.channel;
 
+    /* While nobody waits for this worker. What fails is tried again before the next job. */
+    if (worker->n_handled == 0)
+        (void)private_tmp_empty(&worker->tmp);
     /* Messages that were read wait until the supervisor changes the control word. */
     if (!actor_may_handle(&worker->actor))
         return channel_wait_control(channel, actor_control(&worker->actor), timeout);
