@@ -64,10 +64,19 @@ static enum room cell_room(const struct cell *cell, uint64_t size)
     return ROOM_FREE;
 }
 
+/* Whether there is room that is not kept for a called waiter. */
+static bool has_room_beside_called(const struct cell *cell, uint64_t size)
+{
+    const struct config_group *config = cell->config;
+
+    return job_counts_waiting(&cell->counts) + cell->n_called < config->queue_max &&
+           cell->counts.n[JOBS_BYTES] + cell->called_bytes + size <= config->queue_memory_max;
+}
+
 bool cell_has_room(const struct cell *cell, uint64_t size)
 {
-    return cell_may_ever_fit(cell, size) && list_empty(&cell->waiting) && cell->n_called == 0 &&
-           cell_room(cell, size) == ROOM_FREE;
+    return cell_may_ever_fit(cell, size) && list_empty(&cell->waiting) &&
+           has_room_beside_called(cell, size) && cell_room(cell, size) == ROOM_FREE;
 }
 
 static void cell_waiter_leave(struct cell_waiter *waiter)
@@ -235,23 +244,13 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
         else
             cell_waiter_stop(waiter);
     }
-    if (called || (list_empty(&cell->waiting) && cell->n_called == 0))
+    if (called || (list_empty(&cell->waiting) && has_room_beside_called(cell, request->size)))
         room = cell_room(cell, request->size);
     if (room == ROOM_FREE)
         return 0;
     if (!waiter || request->wait == 0 || waiter->expired)
         return CELL_E_BUSY;
     return cell_wait(cell, request, room, called);
-}
-
-/* Whether there is room that is not kept for a called waiter. */
-static bool cell_has_room_for(const struct cell *cell, const struct cell_waiter *waiter)
-{
-    const struct config_group *config = cell->config;
-
-    return job_counts_waiting(&cell->counts) + cell->n_called < config->queue_max &&
-           cell->counts.n[JOBS_BYTES] + cell->called_bytes + waiter->size <=
-               config->queue_memory_max;
 }
 
 void cell_call_waiters(struct cell *cell)
@@ -264,7 +263,7 @@ void cell_call_waiters(struct cell *cell)
         struct cell_waiter *waiter = list_entry(node, struct cell_waiter, link);
 
         /* Small jobs do not overtake a large one. */
-        if (!cell_has_room_for(cell, waiter))
+        if (!has_room_beside_called(cell, waiter->size))
             return;
         cell_call(waiter);
     }

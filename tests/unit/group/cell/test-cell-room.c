@@ -291,6 +291,32 @@ START_TEST(one_is_called_for_a_place_and_no_more)
 }
 END_TEST
 
+static void stop_the_loop(struct cell_waiter *waiter)
+{
+    (void)waiter;
+    loop_stop(parts.loop);
+}
+
+START_TEST(beside_the_place_of_one_that_was_called_others_are_free)
+{
+    struct sender sender;
+    struct cell_request impatient = request_of("");
+    struct job *job;
+
+    fill();
+    sender_start(&sender, "", USEC_INFINITY);
+    sender.waiter.turn = stop_the_loop;
+    group->config->queue_max = 5;
+    cell_review(group->cell);
+    ck_assert_int_eq(loop_run(parts.loop), 0);
+    ck_assert(sender.waiter.called);
+    ck_assert_int_eq(submit(&impatient, &job), 0);
+    ck_assert_int_eq(submit(&impatient, &job), CELL_E_BUSY);
+    sender_try(&sender);
+    ck_assert_int_eq(sender.result, 0);
+}
+END_TEST
+
 START_TEST(after_its_time_a_sender_is_told_busy)
 {
     struct sender sender;
@@ -487,6 +513,7 @@ int main(void)
     tcase_add_test(tcase, who_waits_gets_the_place_that_becomes_free);
     tcase_add_test(tcase, those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not);
     tcase_add_test(tcase, one_is_called_for_a_place_and_no_more);
+    tcase_add_test(tcase, beside_the_place_of_one_that_was_called_others_are_free);
     tcase_add_test(tcase, after_its_time_a_sender_is_told_busy);
     tcase_add_test(tcase, one_that_was_called_and_goes_away_leaves_its_place_to_the_next);
     tcase_add_test(tcase, one_that_is_refused_when_called_leaves_its_place_to_the_next);
