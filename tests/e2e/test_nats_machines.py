@@ -85,6 +85,15 @@ class Machines(Base):
         done = s.bridge.run(*arguments)
         return done.returncode, done.stderr
 
+    def test_a_key_that_is_no_machine_is_named_and_the_others_are_shown(self):
+        a = self.machine("a")
+        self.until_state(a, a="up")
+        a.client.socket.sendall(b'PUB $KV.TROUPE_STATE.b\xffd.actor 14\r\n{"state":"up"}\r\n')
+        a.client.until(lambda: a.client.messages("KV_TROUPE_STATE") == 2)
+        done = ctl("--json", "status", "--cluster", NATS_URL=a.nats.url)
+        self.assertEqual((done.returncode, [machine["name"] for machine in json.loads(done.stdout)["machines"]]), (0, ["a"]))
+        self.assertIn("TROUPE_STATE: the key b\\xffd.actor is no machine's", done.stderr)
+
     def test_a_dead_machine_that_comes_back_is_up(self):
         a = self.machine("a")
         self.until_state(a, a="up")

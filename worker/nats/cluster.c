@@ -11,6 +11,8 @@
 #define WAIT_MS       5000
 #define NSEC_PER_USEC 1000
 
+#define KEY_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+
 #define UP      "up"
 #define STOPPED "stopped"
 #define DEAD    "dead"
@@ -41,6 +43,23 @@ static void entry_deinit(struct entry *entry)
     json_decref(entry->value);
 }
 
+/* What this program writes. JSON could not hold other bytes. */
+static bool is_key(const char *key)
+{
+    return key[strspn(key, KEY_CHARACTERS)] == '\0';
+}
+
+static void leave_out(const char *bucket, const char *key)
+{
+    _cleanup_free_ char *text = malloc(4 * strlen(key) + 1);
+    char *end = text;
+
+    for (; text && *key != '\0'; key++)
+        end += sprintf(end, *key > ' ' && *key < 0x7f ? "%c" : "\\x%02x", (unsigned char)*key);
+    log_warning("bucket %s: the key %s is no machine's, and is left out", bucket,
+                text ? text : "(out of memory)");
+}
+
 /* A name may contain dots, a group not. Returns false for what this program has not written. */
 static bool entry_init(struct entry *entry, kvEntry *from)
 {
@@ -54,7 +73,7 @@ static bool entry_init(struct entry *entry, kvEntry *from)
         .at = (usec_t)(kvEntry_Created(from) / NSEC_PER_USEC),
     };
     dot = entry->machine ? strrchr(entry->machine, '.') : NULL;
-    if (!dot || !json_is_object(entry->value)) {
+    if (!dot || !is_key(entry->machine) || !json_is_object(entry->value)) {
         entry_deinit(entry);
         return false;
     }
@@ -70,8 +89,10 @@ static int add_entry(json_t *machines, kvEntry *from, entry_fn add)
     struct entry entry;
     int r;
 
-    if (!entry_init(&entry, from))
+    if (!entry_init(&entry, from)) {
+        leave_out(kvEntry_Bucket(from), kvEntry_Key(from));
         return 0;
+    }
     r = add(machines, &entry);
     entry_deinit(&entry);
     return r;

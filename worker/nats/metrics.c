@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static const struct {
     [METRIC_MESSAGES] = {"messages_total", "counter", "Messages that were delivered."},
     [METRIC_REDELIVERED] = {"redelivered_total", "counter",
                             "Those not delivered for the first time."},
-    [METRIC_RESULTS] = {"results_total", "counter", "Messages whose results were stored."},
+    [METRIC_RESULTS] = {"results_total", "counter",
+                        "Messages that were done, whose results are stored if wanted."},
     [METRIC_DEAD] = {"dead_total", "counter", "Those that became dead letters."},
     [METRIC_GIVEN_BACK] = {"given_back_total", "counter", "Messages left to other machines."},
     [METRIC_CONNECTIONS] = {"connections_total", "counter", "Connections to NATS that were made."},
@@ -54,6 +56,17 @@ static void print(const struct metrics *metrics, FILE *file)
     }
 }
 
+/* Follows no link that somebody else has put there. */
+static FILE *create(const char *path)
+{
+    int fd;
+
+    if (unlink(path) < 0 && errno != ENOENT)
+        return NULL;
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    return fd < 0 ? NULL : fdopen(fd, "w");
+}
+
 /* A reader sees the old file or the new one. */
 static int write_file(const struct metrics *metrics)
 {
@@ -66,7 +79,7 @@ static int write_file(const struct metrics *metrics)
         temporary = NULL;
         return -ENOMEM;
     }
-    file = fopen(temporary, "we");
+    file = create(temporary);
     if (!file)
         return -errno;
     print(metrics, file);
