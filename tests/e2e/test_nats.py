@@ -80,6 +80,37 @@ class Work(Case):
         self.wait_empty(s)
         self.assertEqual(s.client.messages("TROUPE"), 1)
 
+    def test_results_that_nobody_wants_are_not_published(self):
+        s = self.bridged(actor(MaxRetries=0), "Results=errors\n")
+        s.client.store("jobs.actor.any", "echo unwanted")
+        s.client.store("jobs.actor.any", "crash kill")
+        self.assertEqual(self.result(s)[1]["Troupe-End"], "dead")
+        self.wait_empty(s)
+        s.bridge.end()
+        with open(s.bridge.config, "a", encoding="utf-8") as file:
+            file.write("Results=none\n")
+        s.bridge.start()
+        s.client.store("jobs.actor.any", "echo unwanted")
+        s.client.store("jobs.actor.any", "crash kill")
+        self.wait_empty(s)
+        self.assertEqual([s.wait_job(f"JOBS:{n}")["state"] for n in (1, 2, 3, 4)], ["succeeded", "dead"] * 2)
+        stored = s.client.api("STREAM.INFO.TROUPE", subjects_filter="troupe.>")["state"]["subjects"]
+        self.assertEqual(sorted(stored), ["troupe.dead.actor.JOBS.2", "troupe.dead.actor.JOBS.4", "troupe.result.JOBS.2"])
+
+    def test_a_job_without_a_result_that_ends_without_the_engine_is_acknowledged_later(self):
+        s = self.bridged(configuration="Results=none\n")
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}")
+        self.wait_state(s, "JOBS:1", "running")
+        s.nats.end()
+        s.bridge.wait_told("NATS is away")
+        bell.ring()
+        s.wait_job("JOBS:1")
+        s.nats.start()
+        s.client = nats.Client(self, s.nats)
+        self.wait_empty(s)
+        self.assertEqual(s.client.messages("TROUPE"), 0)
+
     def test_headers_and_the_subject_choose_how_a_job_is_done(self):
         s = self.bridged(ini(ACTOR, Pool={"Cells": "by-key"}, Restart=QUICK, Jobs={"MaxRetries": 0}))
         s.client.store("jobs.actor.acme", "name")
@@ -586,6 +617,8 @@ class Engine(Case):
 
         def reach(s, **expected):
             s.until(lambda: expected.items() <= metrics().items())
+        victim = os.path.join(directory, "victim")
+        os.symlink(victim, path + ".new")  # by somebody who may write there, too
         s = self.bridged(actor(MaxRetries=0), f"MetricsFile={path}\n")
         s.client.store("jobs.actor.any", "echo")
         s.client.store("jobs.actor.any", "crash kill")

@@ -216,6 +216,29 @@ static int publish(struct bridge *bridge, const struct flight *flight)
     return r;
 }
 
+static bool has_succeeded(const struct flight *flight)
+{
+    return !flight->problem && flight->result.end == TROUPE_SUCCEEDED;
+}
+
+static bool is_wanted(const struct bridge *bridge, const struct flight *flight)
+{
+    const uint64_t results = bridge->config->results;
+
+    return flight->state == FLIGHT_DEAD || results == CONFIG_RESULTS_ALL ||
+           (results == CONFIG_RESULTS_ERRORS && !has_succeeded(flight));
+}
+
+/* All that is wanted of the job is stored. */
+static void conclude(struct bridge *bridge, struct flight *flight)
+{
+    bridge->metrics.n[METRIC_RESULTS]++;
+    /* Of a dead job the engine shall not think that it is done. */
+    engine_acknowledge(&bridge->engine, flight->message,
+                       flight->problem || flight->result.end == TROUPE_DEAD ? "+TERM" : "+ACK");
+    flight_free(&bridge->flights, flight);
+}
+
 void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     int r;
@@ -225,6 +248,10 @@ void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
     flight->sent_at = now;
     if (!bridge->connected)
         return;
+    if (!is_wanted(bridge, flight)) {
+        conclude(bridge, flight);
+        return;
+    }
     r = publish(bridge, flight);
     if (r == -EMSGSIZE && !flight->bare) { /* the server's limit has become smaller meanwhile */
         flight->bare = true;
@@ -252,11 +279,7 @@ static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t no
         bridge_publish(bridge, flight, now);
         return;
     }
-    bridge->metrics.n[METRIC_RESULTS]++;
-    /* Of a dead job the engine shall not think that it is done. */
-    engine_acknowledge(&bridge->engine, flight->message,
-                       flight->problem || flight->result.end == TROUPE_DEAD ? "+TERM" : "+ACK");
-    flight_free(&bridge->flights, flight);
+    conclude(bridge, flight);
 }
 
 static void on_confirmation(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)

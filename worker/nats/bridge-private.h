@@ -27,7 +27,7 @@ void bridge_serve_held(struct bridge *bridge, usec_t now);
 
 /* Takes what the engine has sent. */
 void bridge_take_messages(struct bridge *bridge, usec_t now);
-/* Publishes what the state of the flight asks for. */
+/* Publishes what the state of the flight asks for, or ends the flight if that is not wanted. */
 void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Publishes again what was not confirmed in time. Returns when to call it again. */
 usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now);

@@ -26,6 +26,7 @@ enum kind {
     KIND_FILE,
     KIND_NUMBER,
     KIND_TIME,
+    KIND_WORD, /* a number, too */
 };
 
 struct key {
@@ -34,8 +35,15 @@ struct key {
     size_t offset;
     enum kind kind;
     uint64_t min, max;
+    const char *const *words; /* what the numbers from 0 to `max` are called */
     const char *fallback;
     const char *allowed;
+};
+
+static const char *const result_words[] = {
+    [CONFIG_RESULTS_ALL] = "all",
+    [CONFIG_RESULTS_ERRORS] = "errors",
+    [CONFIG_RESULTS_NONE] = "none",
 };
 
 #define MACHINE_ALLOWED                                                                            \
@@ -111,6 +119,13 @@ static const struct key keys[] = {
      .max = IN_FLIGHT_MAX,
      .fallback = "64",
      .allowed = "a number from 1 to 65536"},
+    {.name = "Results",
+     .offset = offsetof(struct config, results),
+     .kind = KIND_WORD,
+     .max = CONFIG_RESULTS_NONE,
+     .words = result_words,
+     .fallback = "all",
+     .allowed = "all, errors, none"},
     {.name = "GiveBackSec",
      .offset = offsetof(struct config, give_back),
      .kind = KIND_TIME,
@@ -174,8 +189,20 @@ static int set_number(struct config *config, const struct key *key, const char *
     return 0;
 }
 
+static int set_word(struct config *config, const struct key *key, const char *value)
+{
+    for (uint64_t i = 0; i <= key->max; i++)
+        if (strcmp(key->words[i], value) == 0) {
+            *number_of(config, key) = i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
 static int set(struct config *config, const struct key *key, const char *value)
 {
+    if (key->kind == KIND_WORD)
+        return set_word(config, key, value);
     return key->kind == KIND_TEXT || key->kind == KIND_FILE ? set_text(config, key, value)
                                                             : set_number(config, key, value);
 }

@@ -11,6 +11,13 @@
 #define CONFIG_FILE     "/etc/troupe/nats.conf"
 #define CONFIG_URLS_MAX 16u
 
+/* What is published of jobs that have ended. Dead letters are in any case. */
+enum config_results {
+    CONFIG_RESULTS_ALL,
+    CONFIG_RESULTS_ERRORS, /* of those that have not succeeded */
+    CONFIG_RESULTS_NONE,
+};
+
 struct config {
     char *url;         /* of one server or more, with commas; may hold a password: never log it */
     char *credentials; /* these four are files; NULL = none */
@@ -23,6 +30,7 @@ struct config {
     char *metrics_file; /* NULL = none */
     const char *group;  /* borrowed */
     uint64_t in_flight;
+    uint64_t results;  /* enum config_results */
     uint64_t replicas; /* for `setup`, as is the next */
     usec_t ack_wait;
     usec_t state;     /* between two reports about this machine */

@@ -73,7 +73,13 @@ class Stream(Subject):
 class Bridge(Stream):
     """A group whose worker answers with what it got."""
 
+    def __init__(self, name, role, count, results):
+        super().__init__(name, role, count)
+        self.results = results
+
     def start(self):
+        with open(self.config, "a", encoding="ascii") as file:
+            file.write(f"Results={self.results}\n")
         self.daemon = Troupe(depth=IN_FLIGHT)
         self.daemon.__enter__()
         self.consumer = programs.start([programs.product("troupe-nats"), "--config", self.config, "serve", "echo"],
@@ -90,7 +96,8 @@ class Bridge(Stream):
 def measures(quick):
     count = 5_000 if quick else 20_000
     return [Measure("nats", f"A stream of {count} jobs of NATS JetStream; others with 256 in flight",
-                    [Stream("libnats, does nothing", "floor", count), Bridge("troupe-nats", "troupe", count),
+                    [Stream("libnats, does nothing", "floor", count), Bridge("troupe-nats, stores no results", "troupe", count, "none"),
+                     Bridge("troupe-nats", "troupe", count, "all"),
                      Windows("Celery", Celery()), Windows("RQ", Rq())],
                     "jobs_per_s", "jobs/s", [256], less_is_better=False, axis="window",
                     shown={"jobs_per_s": "", "server_cpu_us_per_job": "server CPU, µs",
