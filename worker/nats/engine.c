@@ -29,6 +29,7 @@ struct arrival {
 static void engine_put(struct engine *engine, enum engine_event event, natsMsg *message)
 {
     struct arrival *arrival = malloc(sizeof(*arrival));
+    bool first;
 
     if (!arrival) {
         /* A message comes again; what is lost of a connection shows in the next request. */
@@ -37,9 +38,11 @@ static void engine_put(struct engine *engine, enum engine_event event, natsMsg *
     }
     *arrival = (struct arrival){.event = event, .message = message};
     pthread_mutex_lock(&engine->lock);
+    first = list_empty(&engine->arrivals);
     list_push_back(&engine->arrivals, &arrival->link);
     pthread_mutex_unlock(&engine->lock);
-    (void)eventfd_write(engine->fd, 1);
+    if (first) /* engine_next() is called until there are no more */
+        (void)eventfd_write(engine->fd, 1);
 }
 
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
