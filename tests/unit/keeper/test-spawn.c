@@ -2,6 +2,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
 #include "supervisor/keeper/sandbox-files.h"
+#include "supervisor/keeper/sandbox-mount.h"
 #include "tests/unit/fake-keeper.h"
 #include <check.h>
 #include <dirent.h>
@@ -550,6 +551,20 @@ static void run_behind_both(const char *command, struct sandbox_files *files)
     ck_assert_int_eq(spawned_state.landlock, landlock_abi());
 }
 
+/* As some container profiles and service managers do. */
+static void hide_call(unsigned number)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
 /* In a chroot whose root is not mounted, mounts could not be kept from other processes. */
 static bool can_mount(void)
 {
@@ -576,13 +591,11 @@ START_TEST(the_second_wall_leaves_devices_that_can_be_written)
 }
 END_TEST
 
-START_TEST(a_new_root_has_room_for_long_links)
+static void make_new_root(void)
 {
     char target[256], links[3][64], command[512];
     struct sandbox_files files = {.private_root = true, .n_paths = 8};
     static const char *const system[] = {"/bin", "/lib", "/lib64", "/proc", "/usr"};
-    if (!can_mount() || !can_landlock())
-        return;
     make_tree();
     for (int i = 0; i < 5; i++)
         files.paths[i] = (struct sandbox_path){SANDBOX_VISIBLE, true, system[i]};
@@ -593,11 +606,29 @@ START_TEST(a_new_root_has_room_for_long_links)
         ck_assert_int_eq(symlink(target, links[i]), 0);
         files.paths[5 + i] = (struct sandbox_path){SANDBOX_VISIBLE, false, links[i]};
     }
+    const int link = mount_open(links[0]);
     (void)snprintf(command, sizeof(command), "ls %s" SAY, top);
     run_behind_both(command, &files);
     const bool all = strcmp(output, "a\nlink0\nlink1\nlink2\nyes\n") == 0;
     remove_tree();
     ck_assert(all);
+    ck_assert_int_eq(link, -ELOOP);
+}
+
+START_TEST(a_new_root_has_room_for_long_links)
+{
+    if (can_mount() && can_landlock())
+        make_new_root();
+}
+END_TEST
+
+/* As under RestrictSUIDSGID=yes of a unit. */
+START_TEST(a_new_root_can_be_made_without_openat2)
+{
+    if (!can_mount() || !can_landlock())
+        return;
+    hide_call(SYS_openat2);
+    make_new_root();
 }
 END_TEST
 
@@ -851,27 +882,13 @@ START_TEST(a_thousand_spawns_leave_no_descriptor_and_no_zombie)
 }
 END_TEST
 
-/* As some container profiles do. */
-static void hide_clone3(void)
-{
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
-    struct sock_fprog program = {.len = ELEMENTS(code), .filter = code};
-    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
-}
-
 START_TEST(without_clone3_it_starts_all_the_same_and_reports_errors)
 {
     char *const argv[] = {"/nonexistent", NULL};
     struct spawn_options options = {.argv = argv, .environment = environment, .cgroup_fd = -1};
     struct spawn_result result;
     const char *step;
-    hide_clone3();
+    hide_call(SYS_clone3);
     struct spawn_exit how = run_shell("echo hello; exit 3", (struct spawn_options){0});
     ck_assert_str_eq(output, "hello\n");
     ck_assert_int_eq(how.code, 3);
@@ -890,7 +907,7 @@ START_TEST(without_clone3_it_joins_its_cgroup_by_itself)
     int directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int procs = openat(directory_fd, "cgroup.procs", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     ck_assert_int_ge(procs, 0);
-    hide_clone3();
+    hide_call(SYS_clone3);
     struct spawn_options options = {
         .argv = argv, .environment = environment, .cgroup_fd = directory_fd};
     ck_assert_int_eq(spawn_and_wait(&options, &result, &step), 0);
@@ -935,6 +952,7 @@ int main(void)
     tcase_add_test(tcase, without_mounts_landlock_hides_files_and_leaves_those_beside_them);
     tcase_add_test(tcase, the_second_wall_leaves_devices_that_can_be_written);
     tcase_add_test(tcase, a_new_root_has_room_for_long_links);
+    tcase_add_test(tcase, a_new_root_can_be_made_without_openat2);
     tcase_add_test(tcase, a_strict_sandbox_does_without_nothing);
     tcase_add_test(tcase, what_could_not_be_limited_is_reported);
     tcase_add_test(tcase, signals_stay_inside_where_the_kernel_can_keep_them);
