@@ -333,9 +333,19 @@ run: deps
 python: deps
 	@.ci/deps python3-dev python3-setuptools python3-wheel
 	+@$(again) python-package
-	$(call say,WHEEL,$(BUILD)/wheel)
-	$(Q)install -m 644 worker/python/setup.py $(BUILD)/python
-	$(Q)cd $(BUILD)/python && TROUPE_VERSION='$(VERSION)' $(DEBIAN_PYTHON) setup.py --quiet bdist_wheel --dist-dir ../wheel
+	+@$(again) wheel
+
+# Of what is built, in a directory of its own: setup.py leaves files behind.
+WHEEL ?= $(BUILD)/wheel
+.PHONY: wheel
+wheel:
+	$(call say,WHEEL,$(WHEEL))
+	$(Q)mkdir -p $(WHEEL)
+	$(Q)from=$$(mktemp -d) && trap 'rm -rf "$$from"' EXIT && \
+		(cd $(BUILD)/python && find troupe -name '*.py' -o -name '*.pyi' -o -name py.typed -o -name '*.so') | \
+		tar -C $(BUILD)/python -cf - -T - | tar -C "$$from" -xf - && \
+		install -m 644 worker/python/setup.py "$$from" && wheels=$$(realpath $(WHEEL)) && cd "$$from" && \
+		TROUPE_VERSION='$(VERSION)' $(DEBIAN_PYTHON) setup.py --quiet bdist_wheel --dist-dir "$$wheels"
 
 .PHONY: python-package
 python-package: $(if $(PYTHON_MODULE),$(BUILD)/python/troupe/_troupe.abi3.so \
@@ -354,7 +364,7 @@ RUN = $(TESTS_ENVIRONMENT) tests/run --jobs $(TEST_JOBS)
 SUITES = $(wildcard tests/e2e/test_*.py tests/python/test_*.py tests/simulation/test_*.py)
 
 check: deps
-	@.ci/deps python3-dev mypy
+	@.ci/deps python3-dev python3-setuptools python3-wheel mypy
 	+@$(again) all test-programs
 	@$(RUN) $(UNIT_PROGRAMS) $(STRESS_PROGRAMS) $(SUITES)
 
@@ -383,7 +393,7 @@ stress-programs: $(STRESS_PROGRAMS)
 e2e-programs: $(E2E_HELPERS) $(BUILD)/faults/trouped
 
 check-python: deps
-	@.ci/deps python3-dev mypy
+	@.ci/deps python3-dev python3-setuptools python3-wheel mypy
 	+@$(again) all e2e-programs python-package
 	@$(RUN) $(TESTS:%=--only %) tests/python/test_*.py
 
