@@ -75,11 +75,14 @@ int backup_begin(struct backup *backup, struct database *database, const char *p
     int r;
 
     backup->path = path;
+    backup->database = database;
+    backup->copied = false;
     r = make_file(backup);
     if (r < 0) {
         backup->path = NULL;
         return r;
     }
+    side_files_hold(database, true);
     r = open_target(backup, database);
     if (r < 0)
         backup_end(backup);
@@ -127,9 +130,9 @@ static int give_name(struct backup *backup, const char *unfinished)
 static int complete(struct backup *backup)
 {
     const struct name name = unfinished(backup);
-    int r = sqlite3_backup_finish(TAKE_PTR(backup->copy));
+    int r;
 
-    if (r != SQLITE_OK || sqlite3_close(backup->target) != SQLITE_OK)
+    if (sqlite3_close(backup->target) != SQLITE_OK)
         return fail_target(backup);
     backup->target = NULL;
     r = sync_file(backup, name.text);
@@ -138,17 +141,91 @@ static int complete(struct backup *backup)
     return r == 0 ? sync_directory(backup) : r;
 }
 
-int backup_step(struct backup *backup)
+/* ---- files ---- */
+
+/* The size of the file that the copy's row names; 0 = it names none. */
+static uint64_t named_size(struct backup *backup, struct side_file file)
+{
+    sqlite3_stmt *query = NULL;
+    uint64_t size = 0;
+    char sql[128];
+
+    (void)snprintf(sql, sizeof(sql),
+                   "SELECT %1$s FROM %2$s WHERE number = ?1 AND typeof(%1$s) = 'integer'",
+                   side_file_column(file.kind), side_file_table(file.kind));
+    if (sqlite3_prepare_v2(backup->target, sql, -1, &query, NULL) == SQLITE_OK &&
+        sqlite3_bind_int64(query, 1, file.number) == SQLITE_OK && sqlite3_step(query) == SQLITE_ROW)
+        size = (uint64_t)sqlite3_column_int64(query, 0);
+    (void)sqlite3_finalize(query);
+    return size;
+}
+
+static int put_bytes(struct backup *backup, struct side_file file, const void *data, uint64_t size)
+{
+    sqlite3_stmt *update = NULL;
+    char sql[128];
+    int r;
+
+    (void)snprintf(sql, sizeof(sql), "UPDATE %s SET %s = ?2 WHERE number = ?1",
+                   side_file_table(file.kind), side_file_column(file.kind));
+    r = sqlite3_prepare_v2(backup->target, sql, -1, &update, NULL);
+    if (r == SQLITE_OK)
+        r = sqlite3_bind_int64(update, 1, file.number);
+    if (r == SQLITE_OK)
+        r = sqlite3_bind_blob64(update, 2, data, size, SQLITE_STATIC);
+    if (r == SQLITE_OK)
+        r = sqlite3_step(update) == SQLITE_DONE ? SQLITE_OK : SQLITE_ERROR;
+    r = r == SQLITE_OK ? 0 : fail_target(backup);
+    (void)sqlite3_finalize(update);
+    return r;
+}
+
+/* Files that came after the copy belong to none of its rows. */
+static int copy_file(struct backup *backup, struct side_file file)
+{
+    const uint64_t size = named_size(backup, file);
+    const void *data;
+    int r = size > 0 ? side_files_read(backup->database, file, size, &data) : 0;
+
+    if (r < 0)
+        return fail(backup, -r, "a file beside the database cannot be read");
+    r = size > 0 ? put_bytes(backup, file, data, size) : 0;
+    side_files_forget(backup->database);
+    return r;
+}
+
+/* ---- steps ---- */
+
+static int copy_pages(struct backup *backup)
 {
     int r = sqlite3_backup_step(backup->copy, PAGES_PER_STEP);
 
     if (r == SQLITE_OK || r == SQLITE_BUSY || r == SQLITE_LOCKED)
         return BACKUP_E_GOES_ON;
-    if (r == SQLITE_DONE)
-        r = complete(backup);
-    else
-        r = fail(backup, r == SQLITE_FULL ? ENOSPC : EIO, sqlite3_errstr(r));
-    backup_end(backup);
+    if (r != SQLITE_DONE)
+        return fail(backup, r == SQLITE_FULL ? ENOSPC : EIO, sqlite3_errstr(r));
+    r = sqlite3_backup_finish(TAKE_PTR(backup->copy));
+    backup->copied = true;
+    return r == SQLITE_OK ? BACKUP_E_GOES_ON : fail_target(backup);
+}
+
+static int copy_next_file(struct backup *backup)
+{
+    struct side_file file;
+    int r;
+
+    if (!side_files_next(backup->database, &backup->files, &file))
+        return complete(backup);
+    r = copy_file(backup, file);
+    return r == 0 ? BACKUP_E_GOES_ON : r;
+}
+
+int backup_step(struct backup *backup)
+{
+    const int r = backup->copied ? copy_next_file(backup) : copy_pages(backup);
+
+    if (r != BACKUP_E_GOES_ON)
+        backup_end(backup);
     return r;
 }
 
@@ -160,6 +237,9 @@ void backup_end(struct backup *backup)
         (void)sqlite3_backup_finish(TAKE_PTR(backup->copy));
     if (backup->target)
         (void)sqlite3_close(TAKE_PTR(backup->target));
+    if (backup->files)
+        (void)closedir(TAKE_PTR(backup->files));
+    side_files_hold(backup->database, false);
     (void)unlink(unfinished(backup).text);
     backup->path = NULL;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 /* Copies the open database to another file, a bounded piece at a time, while transactions go on.
+ * Files beside it become values in their rows, so that the copy is one file.
  * Belongs to the thread of the database. */
 
 #include "supervisor/store/database.h"
@@ -12,6 +13,9 @@ struct backup {
     const char *path; /* NULL = none */
     sqlite3 *target;
     sqlite3_backup *copy;
+    struct database *database;          /* borrowed */
+    DIR *files;                         /* that are being copied; NULL = not begun, or none */
+    bool copied;                        /* all but the files */
     uint64_t size;                      /* of the finished copy */
     char problem[DATABASE_PROBLEM_MAX]; /* why it failed, with the file */
 };

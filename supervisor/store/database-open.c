@@ -156,6 +156,8 @@ static int create(struct database *database, const char *vfs)
     database_beside(database, "-wal", log);
     if (access(log, F_OK) == 0)
         return database_refuse(database, EUCLEAN, "it is missing, but its log is there");
+    if (side_files_are_left(database))
+        return database_refuse(database, EUCLEAN, "it is missing, but its blobs are there");
     database_beside(database, ".new", path);
     r = make_file(database, path);
     if (r == 0)
@@ -235,6 +237,7 @@ int database_open(struct database *database, const char *path, const char *vfs)
     int r;
 
     database->path = path;
+    database->vfs = vfs;
     database->problem[0] = '\0';
     database->error = 0;
     r = lock_directory(database);
@@ -248,6 +251,8 @@ int database_open(struct database *database, const char *path, const char *vfs)
         r = adopt(database);
     if (r == 0)
         r = begin_run(database);
+    if (r == 0)
+        r = side_files_open(database);
     if (r < 0)
         database_close(database, true);
     return r;
@@ -329,6 +334,7 @@ int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX])
 void database_close(struct database *database, bool failed)
 {
     disconnect(database, failed);
+    side_files_close(database);
     if (!failed)
         database->log_valid = -1;
     database->log_size = 0;

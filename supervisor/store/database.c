@@ -133,6 +133,8 @@ int database_commit(struct database *database)
 
     if (r == 0)
         r = database_step(database, database_query(database, "COMMIT"));
+    if (r == 0)
+        side_files_committed(database);
     return r == 0 && !database->unsynced ? database_note_log(database) : r;
 }
 
@@ -140,6 +142,7 @@ void database_rollback(struct database *database)
 {
     if (!sqlite3_get_autocommit(database->handle))
         (void)sqlite3_exec(database->handle, "ROLLBACK", NULL, NULL, NULL);
+    side_files_rolled_back(database);
 }
 
 int database_checkpoint(struct database *database)

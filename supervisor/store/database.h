@@ -9,6 +9,7 @@
  * an exclusive lock on its directory keeps a second trouped out.
  */
 
+#include "supervisor/store/database-files.h"
 #include <limits.h>
 #include <sqlite3.h>
 #include <stdbool.h>
@@ -16,7 +17,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DATABASE_QUERIES_MAX 32
+#define DATABASE_QUERIES_MAX 40
 #define DATABASE_PROBLEM_MAX (PATH_MAX + 256)
 
 /* A prepared statement, found by the address of its text. */
@@ -28,18 +29,20 @@ struct database_query {
 struct database {
     sqlite3 *handle; /* NULL = closed */
     const char *path;
-    bool unsynced; /* opened by database_open_unsynced() */
-    int lock;      /* the locked directory; -1 = none */
+    const char *vfs; /* NULL = the system's files */
+    bool unsynced;   /* opened by database_open_unsynced() */
+    int lock;        /* the locked directory; -1 = none */
     struct database_query queries[DATABASE_QUERIES_MAX];
     size_t n_queries;
     uint64_t run;    /* how often it was opened */
     uint64_t id_key; /* for job-number.h */
     int page_size;
-    int log_pages;                      /* in the write-ahead log, with those of the last commit */
-    off_t log_valid;                    /* bytes of the log that are on disk; -1 = not known yet */
-    off_t log_size;                     /* of its file, as last seen */
-    uint32_t log_salt;                  /* changes whenever the log begins anew */
-    int error;                          /* the first of this transaction that ends it; 0 = none */
+    int log_pages;     /* in the write-ahead log, with those of the last commit */
+    off_t log_valid;   /* bytes of the log that are on disk; -1 = not known yet */
+    off_t log_size;    /* of its file, as last seen */
+    uint32_t log_salt; /* changes whenever the log begins anew */
+    int error;         /* the first of this transaction that ends it; 0 = none */
+    struct side_files side;
     char problem[DATABASE_PROBLEM_MAX]; /* its text, with the file; "" = none */
 };
 

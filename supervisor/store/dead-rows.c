@@ -24,6 +24,11 @@
 #define COLUMNS FIELDS(ROW_COLUMN) "payload"
 #define BYTES   ((int)ELEMENTS(TABLE)) /* column of the payload */
 
+static struct side_file file_of(int64_t number)
+{
+    return (struct side_file){.kind = SIDE_FILE_DEAD, .number = number};
+}
+
 static const struct row_field TABLE[] = {FIELDS(ROW_FIELD)};
 
 int dead_rows_put(struct database *database, const struct dead_row *row)
@@ -33,27 +38,27 @@ int dead_rows_put(struct database *database, const struct dead_row *row)
     sqlite3_stmt *statement = database_query(database, sql);
 
     row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
-    return row_step_with_bytes(database, statement, BYTES + 1, row->payload, row->payload_fd,
-                               row->payload_size);
+    return row_step_with_blob(database, statement, BYTES + 1, file_of(row->number), row->payload,
+                              row->payload_fd, row->payload_size);
 }
 
 int dead_rows_remove(struct database *database, int64_t number)
 {
     sqlite3_stmt *statement = database_query(database, "DELETE FROM dead WHERE number = ?1");
 
+    side_files_drop(database, file_of(number));
     (void)sqlite3_bind_int64(statement, 1, number);
     return database_step(database, statement);
 }
 
-static struct dead_row read_row(sqlite3_stmt *statement)
+static int read_row(struct database *database, sqlite3_stmt *statement, struct dead_row *ret)
 {
-    struct dead_row row = DEAD_ROW_NULL;
-
-    row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
-    if (row.cause >= _ATTEMPT_N_CAUSES)
-        row.cause = ATTEMPT_CAUSE_NONE;
-    row.payload = row_read_bytes(statement, BYTES, &row.payload_size);
-    return row;
+    *ret = (struct dead_row)DEAD_ROW_NULL;
+    row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), ret);
+    if (ret->cause >= _ATTEMPT_N_CAUSES)
+        ret->cause = ATTEMPT_CAUSE_NONE;
+    return row_read_blob(database, statement, BYTES, file_of(ret->number), &ret->payload,
+                         &ret->payload_size);
 }
 
 int dead_rows_scan(struct database *database, dead_row_fn fn, void *userdata)
@@ -63,9 +68,11 @@ int dead_rows_scan(struct database *database, dead_row_fn fn, void *userdata)
     int r;
 
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
-        const struct dead_row row = read_row(statement);
+        struct dead_row row;
 
-        r = fn(userdata, &row);
+        r = read_row(database, statement, &row);
+        if (r == 0)
+            r = fn(userdata, &row);
         if (r != 0)
             break;
     }

@@ -26,6 +26,11 @@
 #define COLUMNS FIELDS(ROW_COLUMN) "result"
 #define BYTES   ((int)ELEMENTS(TABLE)) /* column of the result */
 
+static struct side_file file_of(int64_t number)
+{
+    return (struct side_file){.kind = SIDE_FILE_ENDED, .number = number};
+}
+
 static const struct row_field TABLE[] = {FIELDS(ROW_FIELD)};
 
 int ended_rows_put(struct database *database, const struct ended_row *row)
@@ -35,25 +40,25 @@ int ended_rows_put(struct database *database, const struct ended_row *row)
     sqlite3_stmt *statement = database_query(database, sql);
 
     row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
-    return row_step_with_bytes(database, statement, BYTES + 1, row->result, row->result_fd,
-                               row->result_size);
+    return row_step_with_blob(database, statement, BYTES + 1, file_of(row->number), row->result,
+                              row->result_fd, row->result_size);
 }
 
 int ended_rows_remove(struct database *database, int64_t number)
 {
     sqlite3_stmt *statement = database_query(database, "DELETE FROM ended WHERE number = ?1");
 
+    side_files_drop(database, file_of(number));
     (void)sqlite3_bind_int64(statement, 1, number);
     return database_step(database, statement);
 }
 
-static struct ended_row read_row(sqlite3_stmt *statement)
+static int read_row(struct database *database, sqlite3_stmt *statement, struct ended_row *ret)
 {
-    struct ended_row row = ENDED_ROW_NULL;
-
-    row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
-    row.result = row_read_bytes(statement, BYTES, &row.result_size);
-    return row;
+    *ret = (struct ended_row)ENDED_ROW_NULL;
+    row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), ret);
+    return row_read_blob(database, statement, BYTES, file_of(ret->number), &ret->result,
+                         &ret->result_size);
 }
 
 /* Calls `fn` for each row of a bound statement, and counts them. */
@@ -64,10 +69,12 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, ended_r
 
     *ret_n = 0;
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
-        const struct ended_row row = read_row(statement);
+        struct ended_row row;
 
         ++*ret_n;
-        r = fn(userdata, &row);
+        r = read_row(database, statement, &row);
+        if (r == 0)
+            r = fn(userdata, &row);
         if (r != 0)
             break;
     }

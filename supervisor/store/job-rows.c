@@ -35,6 +35,11 @@
 #define PAYLOAD    ((int)ELEMENTS(TABLE)) /* its column */
 #define N_PROGRESS ELEMENTS(PROGRESS_TABLE)
 
+static struct side_file file_of(int64_t number)
+{
+    return (struct side_file){.kind = SIDE_FILE_JOB, .number = number};
+}
+
 static const struct row_field TABLE[] = {FIXED(ROW_FIELD) PROGRESS(ROW_FIELD)};
 static const struct row_field PROGRESS_TABLE[] = {PROGRESS(ROW_FIELD)};
 
@@ -71,8 +76,8 @@ int job_rows_add(struct database *database, const struct job_row *row)
     if (r != 0)
         return r;
     row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
-    r = row_step_with_bytes(database, statement, PAYLOAD + 1, row->payload, row->payload_fd,
-                            row->payload_size);
+    r = row_step_with_blob(database, statement, PAYLOAD + 1, file_of(row->number), row->payload,
+                           row->payload_fd, row->payload_size);
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
 }
 
@@ -101,6 +106,7 @@ int job_rows_remove(struct database *database, int64_t number)
 {
     sqlite3_stmt *statement = database_query(database, "DELETE FROM job WHERE number = ?1");
 
+    side_files_drop(database, file_of(number));
     (void)sqlite3_bind_int64(statement, 1, number);
     return database_step(database, statement);
 }
@@ -118,6 +124,16 @@ static void mend_options(struct job_row *row)
         row->asked = none;
 }
 
+static int read_payload(struct database *database, sqlite3_stmt *statement, bool with_payload,
+                        struct job_row *row)
+{
+    if (with_payload)
+        return row_read_blob(database, statement, PAYLOAD, file_of(row->number), &row->payload,
+                             &row->payload_size);
+    row->payload_size = (uint64_t)sqlite3_column_int64(statement, PAYLOAD);
+    return 0;
+}
+
 /* Calls `fn` for each row of a bound statement. */
 static int read_rows(struct database *database, sqlite3_stmt *statement, bool with_payload,
                      job_row_fn fn, void *userdata)
@@ -129,12 +145,9 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, bool wi
 
         row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
         mend_options(&row);
-        if (with_payload) {
-            row.payload = row_read_bytes(statement, PAYLOAD, &row.payload_size);
-        } else {
-            row.payload_size = (uint64_t)sqlite3_column_int64(statement, PAYLOAD);
-        }
-        r = fn(userdata, &row);
+        r = read_payload(database, statement, with_payload, &row);
+        if (r == 0)
+            r = fn(userdata, &row);
         if (r != 0)
             break;
     }
@@ -185,11 +198,14 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
 int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] =
-        "SELECT " COLUMNS "length(payload) FROM job WHERE number > ?1"
-        " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
-        " max_retries, uid, 1, created, NULL, NULL, state, 0, attempt, failed, NULL, started,"
-        " NULL, length(result) FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+    static const char sql[] = "SELECT " COLUMNS ROW_BLOB_SIZE(
+        "payload") " FROM job WHERE number > ?1"
+                   " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, "
+                   "NULL,"
+                   " max_retries, uid, 1, created, NULL, NULL, state, 0, attempt, failed, NULL, "
+                   "started,"
+                   " NULL, " ROW_BLOB_SIZE(
+                       "result") " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)
@@ -203,8 +219,9 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS "length(payload) FROM job WHERE number > ?1"
-                              " ORDER BY number LIMIT ?2";
+    static const char sql[] =
+        "SELECT " COLUMNS ROW_BLOB_SIZE("payload") " FROM job WHERE number > ?1"
+                                                   " ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement = database_query(database, sql);
 
     (void)sqlite3_bind_int64(statement, 1, after);

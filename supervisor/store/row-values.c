@@ -95,24 +95,76 @@ void row_read_fields(sqlite3_stmt *statement, int column, const struct row_field
         read_field(statement, column + (int)i, &fields[i], row);
 }
 
+/* Bytes that are given at `data`, or if that is NULL in a file. */
+struct bytes {
+    const void *data; /* not NULL */
+    void *map;        /* NULL = none */
+    uint64_t size;
+};
+
+static int bytes_begin(struct bytes *bytes, const void *data, int fd, uint64_t size)
+{
+    *bytes = (struct bytes){.data = size > 0 ? data : "", .size = size};
+    if (size > BYTES_MAX)
+        return -E2BIG;
+    if (bytes->data)
+        return 0;
+    bytes->map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
+    if (bytes->map == MAP_FAILED)
+        return -errno;
+    bytes->data = bytes->map;
+    return 0;
+}
+
+static void bytes_end(struct bytes *bytes)
+{
+    if (bytes->map)
+        (void)munmap(bytes->map, bytes->size);
+}
+
 int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int at,
                         const void *data, int fd, uint64_t size)
 {
-    void *map = NULL;
+    struct bytes bytes;
+    int r = bytes_begin(&bytes, data, fd, size);
+
+    if (r < 0)
+        return r;
+    (void)sqlite3_bind_blob64(statement, at, bytes.data, size, SQLITE_STATIC);
+    r = database_step(database, statement);
+    bytes_end(&bytes);
+    return r;
+}
+
+int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
+                       struct side_file file, const void *data, int fd, uint64_t size)
+{
+    struct bytes bytes;
     int r;
 
-    if (size > BYTES_MAX)
-        return -E2BIG;
-    if (!data && size > 0) {
-        map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-        if (map == MAP_FAILED)
-            return -errno;
-    }
-    (void)sqlite3_bind_blob64(statement, at, map ? map : size > 0 ? data : "", size, SQLITE_STATIC);
+    side_files_drop(database, file); /* of a row that is replaced */
+    if (!side_files_take(database, size))
+        return row_step_with_bytes(database, statement, at, data, fd, size);
+    r = bytes_begin(&bytes, data, fd, size);
+    if (r < 0)
+        return r;
+    row_bind(statement, at, size);
     r = database_step(database, statement);
-    if (map)
-        (void)munmap(map, size);
+    if (r == 0)
+        r = side_files_write(database, file, bytes.data, size);
+    bytes_end(&bytes);
     return r;
+}
+
+int row_read_blob(struct database *database, sqlite3_stmt *statement, int column,
+                  struct side_file file, const void **ret, uint64_t *ret_size)
+{
+    if (sqlite3_column_type(statement, column) != SQLITE_INTEGER) {
+        *ret = row_read_bytes(statement, column, ret_size);
+        return 0;
+    }
+    *ret_size = (uint64_t)sqlite3_column_int64(statement, column);
+    return side_files_read(database, file, *ret_size, ret);
 }
 
 const void *row_read_bytes(sqlite3_stmt *statement, int column, uint64_t *ret_size)

@@ -70,5 +70,16 @@ void row_bind(sqlite3_stmt *statement, int at, uint64_t value);
  * the file `fd`. Returns as database_step(), or -errno of mmap(2). */
 int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int at,
                         const void *data, int fd, uint64_t size);
+/* The same for the last column of a row that may name a file with the bytes (database-files.h). */
+int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
+                       struct side_file file, const void *data, int fd, uint64_t size);
+/* In SQL: the size of such a column. */
+#define ROW_BLOB_SIZE(column)                                                                      \
+    "CASE typeof(" column ") WHEN 'integer' THEN " column " ELSE length(" column ") END"
+/* Reads it. `*ret` is borrowed until the next step or reading, and not NULL if that succeeds.
+ * Returns as side_files_read(). */
+int row_read_blob(struct database *database, sqlite3_stmt *statement, int column,
+                  struct side_file file, const void **ret, uint64_t *ret_size);
+
 /* Borrowed until the next step, and not NULL. */
 const void *row_read_bytes(sqlite3_stmt *statement, int column, uint64_t *ret_size);

@@ -45,6 +45,10 @@ static const char *const STEPS[] = {
     "ALTER TABLE job ADD COLUMN moved INTEGER;"
     "PRAGMA user_version = 2;"
     "COMMIT",
+    /* Payloads and results may be an integer, the size of a file (database-files.h). */
+    "BEGIN;"
+    "PRAGMA user_version = 3;"
+    "COMMIT",
 };
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");

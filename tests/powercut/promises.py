@@ -5,13 +5,18 @@ import re
 
 from troupe import VarlinkError
 
+SIDE_FILE_MIN = 512 << 10  # supervisor/store/database-files.h
 ENDS = ("succeeded", "rejected", "cancelled", "dead")
 
 
 class Kind:
-    """Jobs of one kind. `commands` are for tests/e2e/workers/actor.c; %s is the job's own text."""
+    """Jobs of one kind. `commands` are for tests/e2e/workers/actor.c; %s is the job's own text.
 
-    def __init__(self, commands, end, chance, worker_ends=True, **options):
+    Payloads have `size` bytes at least.
+    """
+
+    def __init__(self, commands, end, chance, worker_ends=True, size=0, **options):
+        self.size = size
         self.commands, self.end, self.chance, self.options = commands, end, chance, options
         self.worker_ends = worker_ends  # without being asked
 
@@ -27,6 +32,7 @@ KINDS = {
     "late": Kind("echo %s", "succeeded", 5, worker_ends=False, delay_usec=3600000000),
     "hold": Kind("until-cancelled", "cancelled", 3, worker_ends=False),
     "big": Kind("echo %s\n\n" + 100000 * "x", "succeeded", 4),
+    "file": Kind("echo %s\n\n", "succeeded", 4, size=SIDE_FILE_MIN),
 }
 
 
@@ -46,7 +52,8 @@ class Job:
 
     @property
     def payload(self):
-        return f"complain ran {self.text}\n" + self.kind.commands.replace("%s", self.text)
+        payload = f"complain ran {self.text}\n" + self.kind.commands.replace("%s", self.text)
+        return payload.ljust(self.kind.size, "x")
 
     def __str__(self):
         return f"job {self.id} ({self.payload[:60]!r})"

@@ -16,7 +16,7 @@
 
 #define BLOCK      4096
 #define BLOCKS_MAX 4096
-#define IMAGES_MAX 8
+#define IMAGES_MAX 64
 
 /* What is on disk of a file, and which of its blocks were written since the last sync. */
 struct image {
@@ -279,7 +279,8 @@ static int on_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base, 
     file->image = NULL;
     r = disk.real->xOpen(disk.real, path, file->real, flags, ret_flags);
     base->pMethods = file->real->pMethods ? &METHODS : NULL;
-    if (r == SQLITE_OK && (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL)))
+    if (r == SQLITE_OK &&
+        (flags & (SQLITE_OPEN_MAIN_DB | SQLITE_OPEN_WAL | SQLITE_OPEN_SUPER_JOURNAL)))
         file->image = image_of(path);
     return r;
 }

@@ -144,12 +144,21 @@ START_TEST(D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_rea
 }
 END_TEST
 
+START_TEST(D14_a_database_of_version_2_is_read)
+{
+    check_version_1("ALTER TABLE job ADD COLUMN cause INTEGER;"
+                    "ALTER TABLE dead ADD COLUMN cause INTEGER;"
+                    "ALTER TABLE job ADD COLUMN moved INTEGER; PRAGMA user_version = 2");
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
         the_manual_tells_of_every_table_and_column,
         D14_a_database_of_version_1_is_read,
         D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_read,
+        D14_a_database_of_version_2_is_read,
     };
 
     return suite_run("schema", NULL, NULL, tests, ELEMENTS(tests));

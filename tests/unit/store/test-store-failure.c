@@ -18,8 +18,7 @@
 #include <unistd.h>
 
 #define LANES      3
-#define JOBS       6    /* of a lane */
-#define SIZE       3000 /* of a payload: a few make a page */
+#define JOBS       6 /* of a lane */
 #define N_ROWS_MAX (LANES * JOBS + 8)
 
 enum promise {
@@ -37,6 +36,8 @@ struct lane {
 };
 
 static struct scratch scratch;
+static uint64_t payload_size = 3000; /* a few make a page */
+static unsigned n_jobs_of_lane = JOBS;
 static struct loop *loop;
 static struct store *store;
 static struct lane lanes[LANES];
@@ -74,14 +75,14 @@ static void run_until(enum store_state state)
 
 static int apply_add(struct store_task *task, struct database *database)
 {
-    static const char payload[SIZE];
+    static const char payload[SIDE_FILE_MIN];
     struct job_row row = JOB_ROW_NULL;
 
     row.number = list_entry(task, struct lane, add)->number;
     row.group = "g";
     row.group_size = 1;
     row.payload = payload;
-    row.payload_size = sizeof(payload);
+    row.payload_size = payload_size;
     return job_rows_add(database, &row);
 }
 
@@ -146,7 +147,7 @@ static int mark(void *userdata, const struct job_row *row)
     bool *found = userdata;
 
     ck_assert_int_lt(row->number, N_ROWS_MAX);
-    ck_assert_uint_eq(row->payload_size, SIZE);
+    ck_assert_uint_eq(row->payload_size, payload_size);
     found[row->number] = true;
     return 0;
 }
@@ -158,6 +159,9 @@ static void check_promises(void)
 
     ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
     ck_assert_int_eq(job_rows_scan(&database, 0, N_ROWS_MAX, mark, found), 0);
+    for (unsigned i = 0; i < N_ROWS_MAX; i++)
+        if (found[i])
+            ck_assert_int_eq(job_rows_fetch(&database, i, mark, found), 0);
     for (unsigned i = 0; i < N_ROWS_MAX; i++) {
         ck_assert_msg(found[i] || promises[i] != THERE, "job %u is lost", i);
         ck_assert_msg(!found[i] || promises[i] == THERE || promises[i] == UNKNOWN,
@@ -211,7 +215,7 @@ static bool run_with(enum fake_fault fault, unsigned nth, unsigned n, bool reade
     if (reader)
         reading = begin_reading();
     fake_disk_fail(fault, nth, n);
-    run_lanes(1, JOBS);
+    run_lanes(1, n_jobs_of_lane);
     failed = fake_disk_n_failed() > 0;
     fake_disk_fail(FAKE_NO_FAULT, 0, 0);
     /* It goes on by itself. */
@@ -237,6 +241,30 @@ static void fail_each(enum fake_fault fault, unsigned n, bool reader)
         nth++;
     ck_assert_uint_gt(nth, 5);
 }
+
+START_TEST(promises_hold_when_a_write_of_a_large_payload_finds_no_space)
+{
+    payload_size = SIDE_FILE_MIN;
+    n_jobs_of_lane = 2;
+    fail_each(FAKE_ENOSPC, 1, false);
+}
+END_TEST
+
+START_TEST(promises_hold_when_a_write_of_a_large_payload_fails)
+{
+    payload_size = SIDE_FILE_MIN;
+    n_jobs_of_lane = 2;
+    fail_each(FAKE_EIO_ON_WRITE, 1, false);
+}
+END_TEST
+
+START_TEST(promises_hold_when_a_sync_of_a_large_payload_fails)
+{
+    payload_size = SIDE_FILE_MIN;
+    n_jobs_of_lane = 2;
+    fail_each(FAKE_EIO_ON_SYNC, 1, false);
+}
+END_TEST
 
 START_TEST(promises_hold_when_a_write_finds_no_space)
 {
@@ -472,6 +500,9 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
+        promises_hold_when_a_write_of_a_large_payload_finds_no_space,
+        promises_hold_when_a_write_of_a_large_payload_fails,
+        promises_hold_when_a_sync_of_a_large_payload_fails,
         promises_hold_when_a_write_finds_no_space,
         promises_hold_when_several_writes_find_no_space,
         promises_hold_when_a_write_fails,

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Large payloads and results, each in a file of its own beside the database, in the directory
+ * "troupe.db-blobs". The row has the size, an integer, in place of the bytes. A file is written and
+ * synced before the commit of the row that names it, and removed after the commit that removes that
+ * row. What a crash leaves in between is removed when the database is opened.
+ *
+ * Such bytes as rows are written twice, in the log and in the database, a page at a time: from
+ * about 512 KiB on, a file takes less time, and it does not make the database grow.
+ *
+ * A database that is not synced (database_open_unsynced()) has no such files.
+ */
+
+#include <dirent.h>
+#include <sqlite3.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct database;
+
+/* Bytes from which on they are a file. */
+#define SIDE_FILE_MIN (UINT64_C(512) << 10)
+
+/* The table of the row: its number is that of the file. */
+enum side_file_kind {
+    SIDE_FILE_JOB,
+    SIDE_FILE_ENDED,
+    SIDE_FILE_DEAD,
+    _SIDE_FILE_N_KINDS,
+};
+
+struct side_file {
+    enum side_file_kind kind;
+    int64_t number;
+};
+
+struct side_file_list {
+    struct side_file *files;
+    size_t n, n_allocated;
+};
+
+/* Part of a struct database; zeroed = none. */
+struct side_files {
+    size_t n; /* files, at most: 0 spares looking for one when a row is removed */
+    uint64_t bytes;
+    struct side_file_list written; /* in this transaction */
+    struct side_file_list dropped; /* in this transaction */
+    struct side_file_list gone;    /* committed: to be removed */
+    bool held;                     /* nothing is removed: a backup may need it */
+    void *read;                    /* what was read last */
+};
+
+/* Whether bytes of this size are a file. */
+bool side_files_take(const struct database *database, uint64_t size);
+
+/* Writes and syncs the file of a row. Returns 0 or -errno, an error of the transaction. */
+int side_files_write(struct database *database, struct side_file file, const void *data,
+                     uint64_t size);
+
+/* Reads it. `*ret` is borrowed until the next reading, or the end of the transaction. Returns 0,
+ * -ENOMEM, or -errno, an error of the transaction: -EUCLEAN if it is missing or has another size.
+ */
+int side_files_read(struct database *database, struct side_file file, uint64_t size,
+                    const void **ret);
+
+/* Frees what was read. */
+void side_files_forget(struct database *database);
+
+/* Called when the row is removed: the file, if there is one, is removed after the commit. */
+void side_files_drop(struct database *database, struct side_file file);
+
+/* After a commit, and after a transaction that has failed. */
+void side_files_committed(struct database *database);
+void side_files_rolled_back(struct database *database);
+
+/* Keeps files whose rows are removed from now on, or removes them. */
+void side_files_hold(struct database *database, bool held);
+
+/* Removes all files that no row names, and counts the others. Returns 0 or -errno. */
+int side_files_open(struct database *database);
+void side_files_close(struct database *database);
+
+/* For a database that is missing: whether its files are there. Removes their directory if it is
+ * empty. */
+bool side_files_are_left(const struct database *database);
+
+/* Each file in turn. `*directory` is NULL at first, and closed and NULL at the end. Returns false
+ * at the end. */
+bool side_files_next(const struct database *database, DIR **directory, struct side_file *ret);
+
+/* The table of the kind; static. And the column that has the size or the bytes. */
+const char *side_file_table(enum side_file_kind kind);
+const char *side_file_column(enum side_file_kind kind);
