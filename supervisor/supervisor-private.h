@@ -116,8 +116,11 @@ int supervisor_start_late(struct supervisor *supervisor, struct config *config,
 int supervisor_open(struct supervisor *supervisor);
 /* Workers also run without cgroups; the log says what is missing. */
 void supervisor_open_cgroups(struct supervisor *supervisor);
-/* 0 or -errno. */
-int supervisor_start_groups(struct supervisor *supervisor);
+/* Makes the groups of the configuration. 0 or -errno: then some may be missing. */
+int supervisor_make_groups(struct supervisor *supervisor);
+/* Has the groups that were made take over what the last supervisor had, and start. What belongs to
+ * others ends. */
+void supervisor_start_groups(struct supervisor *supervisor);
 
 /* ---- supervisor-store.c ---- */
 

@@ -399,18 +399,27 @@ static void review_drains(const struct registry *registry)
             group_review_drain(group);
 }
 
-int supervisor_start_groups(struct supervisor *supervisor)
+int supervisor_make_groups(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
     struct reload_changes changes = {0};
     int r;
 
     supervisor_restore_saved(supervisor, UPGRADE_REFERENCES);
+    parts->process.kept.for_next = true;
     r = reload_add_groups(parts, supervisor->config);
     if (r == 0)
         r = reload_take_exchanges(parts, supervisor->config, &changes);
-    supervisor_open_store(supervisor);
     strv_free(changes.added);
+    parts->process.kept.for_next = r < 0;
+    return r;
+}
+
+void supervisor_start_groups(struct supervisor *supervisor)
+{
+    struct parts *parts = &supervisor->parts;
+
+    supervisor_open_store(supervisor);
     supervisor_restore_saved(supervisor, UPGRADE_GROUPS);
     supervisor_enter_safe_mode(supervisor);
     registry_resume(&parts->registry);
@@ -421,5 +430,4 @@ int supervisor_start_groups(struct supervisor *supervisor)
     process_context_settle(&parts->process);
     review_drains(&parts->registry);
     order_start(&parts->registry);
-    return r;
 }

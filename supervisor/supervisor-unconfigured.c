@@ -98,8 +98,10 @@ int supervisor_start_late(struct supervisor *supervisor, struct config *config,
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = strv_append(&call->changes.added, config->groups[i]->name);
     supervisor_apply_daemon(supervisor);
-    if (r == 0)
-        r = supervisor_start_groups(supervisor);
+    if (r == 0) {
+        r = supervisor_make_groups(supervisor);
+        supervisor_start_groups(supervisor);
+    }
     supervisor_forget_saved(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
     return r;

@@ -127,13 +127,16 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     if (supervisor->parts.control.config_problem)
         supervisor_await_config(supervisor);
     else
-        r = supervisor_start_groups(supervisor);
-    loop_defer(loop_of(supervisor), &supervisor->review);
+        r = supervisor_make_groups(supervisor);
     if (r < 0) {
+        /* Nothing is freed: what was taken over of the last supervisor's would end with it. So the
+         * next one finds it with the keeper. */
         log_error("cannot start the groups: %s", strerror(-r));
-        supervisor_free(supervisor);
         return r;
     }
+    if (!supervisor->parts.control.config_problem)
+        supervisor_start_groups(supervisor);
+    loop_defer(loop_of(supervisor), &supervisor->review);
     /* Before the first request: its reply may be how a client learns that an upgrade is done. */
     supervisor_report_ready(supervisor);
     if (!supervisor->parts.control.config_problem)

@@ -218,7 +218,7 @@ static void forget(struct kept_states *states, uint32_t index)
 
 void kept_state_free(struct kept_states *states, struct kept_state *state)
 {
-    if (state)
+    if (state && !states->for_next)
         forget(states, state->index);
 }
 

@@ -49,6 +49,7 @@ struct kept_states {
     int fd; /* valid if there is memory */
     struct kept_memory *memory;
     uint32_t n_chunks; /* mapped */
+    bool for_next;     /* nothing is forgotten: this supervisor may fail to start */
     struct kept_chunk *chunks[KEPT_STATES_MAX / KEPT_CHUNK];
     struct index earlier; /* the last supervisor's states that are not opened yet */
     uint32_t n_free;

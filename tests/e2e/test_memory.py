@@ -145,6 +145,27 @@ class Allocations(TestCase):
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
         self.s.stop()
 
+    def test_of_an_upgrade(self):
+        """Some of its allocations; workers go on with the new program or with the old one."""
+        pids = {worker["name"]: worker["pid"] for worker in self.s.workers("actor") + self.s.workers("paused")}
+        failed = 0
+        for nth in itertools.count(20, 41):
+            self.plan[:] = struct.pack("=QQ", 0, nth)
+            failed += self.s.ctl("upgrade").returncode != 0
+            count, _ = struct.unpack("=QQ", self.plan[:])
+            self.plan[:] = bytes(16)
+            now = {worker["name"]: worker["pid"] for worker in self.s.workers("actor") + self.s.workers("paused")}
+            if "cannot be taken over" not in self.s.log():  # without memory for the worker itself
+                self.assertEqual(now, pids, f"allocation {nth}\n{self.s.log()[-3000:]}")
+            if count < nth:  # nothing has failed
+                break
+            pids = now
+            with open(self.s.log_path, "w", encoding="utf-8"):
+                pass
+        self.assertGreater(failed, 10)
+        self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
+        self.s.stop()
+
     def test_of_a_backup(self):
         self.s.stop()
         self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
