@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor.GetMetrics: numbers for monitoring, from counters that are kept anyway. */
+/* io.troupe.Supervisor.GetMetrics: numbers for monitoring, from counters that are kept anyway. Only
+ * the oldest jobs and the cells with most jobs are looked for, among the cells that have any, some
+ * in each turn of the loop. */
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
