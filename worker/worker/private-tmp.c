@@ -187,8 +187,8 @@ static int empty_once(int top)
     return r < 0 ? r : changed;
 }
 
-/* Most jobs leave nothing behind, and one call tells: a tmpfs that the supervisor has mounted counts
- * its inodes, of which the directory itself is one. False if unsure. */
+/* Most jobs leave nothing behind, and one call tells: a tmpfs that the supervisor has mounted
+ * counts its inodes, of which the directory itself is one. False if unsure. */
 static bool is_empty(int top)
 {
     struct statfs status;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The directories of a worker with PrivateTmp=job, which are emptied after each job, at the latest before the
- * next one. */
+/* The directories of a worker with PrivateTmp=job, which are emptied after each job, at the latest
+ * before the next one. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,8 +27,8 @@ struct private_tmp {
 int private_tmp_open(struct private_tmp *tmp);
 
 /*
- * If they were used: removes everything in them, whatever its permissions and depth, except for what belongs to
- * another user, and for places where something is mounted. Returns 0 or -errno.
+ * If they were used: removes everything in them, whatever its permissions and depth, except for
+ * what belongs to another user, and for places where something is mounted. Returns 0 or -errno.
  */
 int private_tmp_empty(struct private_tmp *tmp);
 
