@@ -461,13 +461,27 @@ class Failures(Case):
                 client.send("io.troupe.Jobs.Create", {"group": "kept", "payload": text(f"ring {begun.path}\nwait {bell.path}\necho")})
                 begun.wait()
                 Path(s.path("fails")).touch()
-            s.wait_event("store.failed")
+            s.until(lambda: s.group("kept").get("refused") == 1)
             bell.ring()
             with self.assertRaisesRegex(VarlinkError, "StoreFailed"):
                 client.reply()
         s.wait_worker("kept/0", "idle")
         group = s.group("kept")
         self.assertEqual([group.get(count, 0) for count in ("refused", "cancelled", "succeeded", "dead", "running")], [1, 0, 0, 0, 0])
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_D6_a_job_that_is_refused_when_it_has_run_counts_as_refused(self):
+        s = self.durable()
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        with Varlink(s.socket_path) as client:
+            with self.blocked(s):
+                client.send("io.troupe.Jobs.Create", {"group": "kept", "payload": text("echo")})
+                s.until(lambda: s.group("kept").get("ending") == 1)
+                Path(s.path("fails")).touch()
+            with self.assertRaisesRegex(VarlinkError, "StoreFailed"):
+                client.reply()
+        self.assertEqual([s.group("kept").get(count, 0) for count in ("refused", "succeeded")], [1, 0])
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_D10_who_waits_for_an_end_that_cannot_be_written_hears_it_once_after_an_upgrade(self):

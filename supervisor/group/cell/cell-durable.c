@@ -94,6 +94,8 @@ static void cell_end_unwritten(struct cell *cell, struct job *job, bool added, i
         cell_tell_end(cell, job, end);
         return;
     }
+    if (!added)
+        job_count(&cell->counts, JOBS_REFUSED, 1);
     if (end == JOB_SUCCEEDED || end == JOB_REJECTED)
         payload_deinit(&job->result); /* it is where the payload was, and does not count as one */
     cell_drop_job(cell, job, refusal);
