@@ -419,6 +419,7 @@ void supervisor_start_groups(struct supervisor *supervisor)
 {
     struct parts *parts = &supervisor->parts;
 
+    parts->process.kept.for_next = false;
     supervisor_open_store(supervisor);
     supervisor_restore_saved(supervisor, UPGRADE_GROUPS);
     supervisor_enter_safe_mode(supervisor);
