@@ -15,7 +15,6 @@
 
 #define RESOLVED_MAX ((size_t)64 * 1024)
 #define KEPT_MAX     64
-#define MOUNTS_SIZE  ((size_t)32 * 1024) /* the longest line fits */
 
 #define TMP_SIZE   "10%" /* of the memory: as systemd's private /tmp in memory */
 #define TMP_INODES "400k"
@@ -163,66 +162,16 @@ static int keep(const char *path)
     return 0;
 }
 
-/* The fifth field. A longer path than fits is cut off. */
-static bool read_place(const char *line, char *ret, size_t size)
+static int keep_if_below_proc(const char *path)
 {
-    size_t n = 0;
-    for (int field = 1; line && field < 5; field++) {
-        line = strchr(line, ' ');
-        line = line ? line + 1 : NULL;
-    }
-    if (!line)
-        return false;
-    for (; line[n] != '\0' && line[n] != ' ' && n + 1 < size; n++)
-        ret[n] = line[n];
-    ret[n] = '\0';
-    return n > 0;
-}
-
-static int keep_mount(const char *line)
-{
-    char path[256];
-    return read_place(line, path, sizeof(path)) && is_below(path, "/proc") && !is_kept(path)
-               ? keep(path)
-               : 0;
-}
-
-/* Keeps what the complete lines name. Returns how much of the text they are. */
-static ssize_t keep_mounts(char *text)
-{
-    char *line = text, *end;
-    int r = 0;
-    while (r == 0 && (end = strchr(line, '\n'))) {
-        *end = '\0';
-        r = keep_mount(line);
-        line = end + 1;
-    }
-    return r < 0 ? r : line - text;
+    return is_below(path, "/proc") && !is_kept(path) ? keep(path) : 0;
 }
 
 /* In a container or with ProtectKernelTunables= of a unit, such mounts protect what a fresh /proc
- * would lay open. A clone of one has those below it, too. Allocates no memory: the C library does
- * not know of this clone. */
+ * would lay open. A clone of one has those below it, too. */
 static int keep_mounts_of_proc(void)
 {
-    static char text[MOUNTS_SIZE];
-    _cleanup_close_ int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
-    size_t size = 0;
-    ssize_t n;
-    if (fd < 0)
-        return -errno;
-    while ((n = read(fd, text + size, sizeof(text) - 1 - size)) > 0) {
-        size += (size_t)n;
-        text[size] = '\0';
-        n = keep_mounts(text);
-        if (n < 0)
-            return (int)n;
-        size -= (size_t)n;
-        memmove(text, text + n, size);
-        if (size == sizeof(text) - 1)
-            return -E2BIG;
-    }
-    return n < 0 ? -errno : 0;
+    return mount_each(keep_if_below_proc);
 }
 
 static bool has_proc(const struct sandbox_files *files)

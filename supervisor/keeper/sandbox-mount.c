@@ -5,11 +5,15 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+/* Longer than a line of mountinfo, which has two paths and the options of a mount. */
+#define LINE_SIZE ((size_t)32 * 1024)
 
 static int error_or(int result)
 {
@@ -35,7 +39,7 @@ static int open_part(int place, const char *name)
     return r < 0 ? r : fd;
 }
 
-/* Part by part. */
+/* Takes a call for each part of the path. */
 static int open_without_links(const char *path)
 {
     int place = open("/", O_PATH | O_CLOEXEC);
@@ -63,7 +67,7 @@ int mount_open(const char *path)
         .resolve = RESOLVE_NO_SYMLINKS,
     };
     int fd = error_or((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)));
-    /* As for services with RestrictSUIDSGID=yes, as filters cannot see its flags. */
+    /* Filters cannot see its flags, so RestrictSUIDSGID=yes of a unit hides the call. */
     return fd == -ENOSYS ? open_without_links(path) : fd;
 }
 
@@ -121,6 +125,58 @@ int mount_enter(int tree)
     if (syscall(SYS_pivot_root, ".", ".") == 0)
         return error_or(umount2(".", MNT_DETACH));
     return errno == EINVAL ? error_or(chroot(".")) : -errno;
+}
+
+/* The fifth field. */
+static bool read_place(const char *line, char *ret, size_t size)
+{
+    size_t n = 0;
+    for (int field = 1; line && field < 5; field++) {
+        line = strchr(line, ' ');
+        line = line ? line + 1 : NULL;
+    }
+    if (!line)
+        return false;
+    for (; line[n] != '\0' && line[n] != ' ' && n + 1 < size; n++)
+        ret[n] = line[n];
+    ret[n] = '\0';
+    return n > 0;
+}
+
+/* Takes the complete lines. Returns how much of the text they are, or what `fn` has returned. */
+static ssize_t each_line(char *text, int (*fn)(const char *place))
+{
+    char *line = text, *end, place[256];
+    int r = 0;
+    while (r == 0 && (end = strchr(line, '\n'))) {
+        *end = '\0';
+        if (read_place(line, place, sizeof(place)))
+            r = fn(place);
+        line = end + 1;
+    }
+    return r < 0 ? r : line - text;
+}
+
+int mount_each(int (*fn)(const char *place))
+{
+    static char text[LINE_SIZE];
+    _cleanup_close_ int fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    size_t size = 0;
+    ssize_t n;
+    if (fd < 0)
+        return -errno;
+    while ((n = read(fd, text + size, sizeof(text) - 1 - size)) > 0) {
+        size += (size_t)n;
+        text[size] = '\0';
+        n = each_line(text, fn);
+        if (n < 0)
+            return (int)n;
+        size -= (size_t)n;
+        memmove(text, text + n, size);
+        if (size == sizeof(text) - 1)
+            return -E2BIG;
+    }
+    return n < 0 ? -errno : 0;
 }
 
 /* Without CAP_MKNOD, a socket is as good as a device: neither can be opened. */

@@ -38,6 +38,11 @@ int mount_enter(int tree);
 /* Attaches a tree. Its descriptor then stands for the mount. Returns 0 or -errno. */
 int mount_attach(int tree, const char *path);
 
+/* Calls `fn` with the place of each mount that this process sees, cut off at 255 bytes, as long as
+ * that returns 0. Returns 0, a negative value that it has returned, -E2BIG for a line that is too
+ * long, or -errno. */
+int mount_each(int (*fn)(const char *place));
+
 /* Makes a tree that is one empty file of this type without permissions. Uses /proc as the place to
  * make it, and leaves nothing there. */
 int mount_new_node(mode_t type);
