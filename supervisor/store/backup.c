@@ -76,7 +76,6 @@ int backup_begin(struct backup *backup, struct database *database, const char *p
 
     backup->path = path;
     backup->database = database;
-    backup->copied = false;
     r = make_file(backup);
     if (r < 0) {
         backup->path = NULL;
@@ -205,7 +204,6 @@ static int copy_pages(struct backup *backup)
     if (r != SQLITE_DONE)
         return fail(backup, r == SQLITE_FULL ? ENOSPC : EIO, sqlite3_errstr(r));
     r = sqlite3_backup_finish(TAKE_PTR(backup->copy));
-    backup->copied = true;
     return r == SQLITE_OK ? BACKUP_E_GOES_ON : fail_target(backup);
 }
 
@@ -222,7 +220,7 @@ static int copy_next_file(struct backup *backup)
 
 int backup_step(struct backup *backup)
 {
-    const int r = backup->copied ? copy_next_file(backup) : copy_pages(backup);
+    const int r = backup->copy ? copy_pages(backup) : copy_next_file(backup);
 
     if (r != BACKUP_E_GOES_ON)
         backup_end(backup);

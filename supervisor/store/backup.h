@@ -12,10 +12,9 @@
 struct backup {
     const char *path; /* NULL = none */
     sqlite3 *target;
-    sqlite3_backup *copy;
+    sqlite3_backup *copy;               /* of the pages; NULL = done, and the files are next */
     struct database *database;          /* borrowed */
     DIR *files;                         /* that are being copied; NULL = not begun, or none */
-    bool copied;                        /* all but the files */
     uint64_t size;                      /* of the finished copy */
     char problem[DATABASE_PROBLEM_MAX]; /* why it failed, with the file */
 };

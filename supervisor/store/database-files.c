@@ -22,15 +22,19 @@
 /* SQLite's files take no more than 131071 bytes in a call. */
 #define PIECE (UINT64_C(1) << 16)
 
+#define KIND(table, column)                                                                        \
+    {                                                                                              \
+        table, column,                                                                             \
+            "SELECT 1 FROM " table " WHERE number = ?1 AND typeof(" column ") = 'integer'"         \
+    }
+
 static const struct {
-    const char *table, *column, *named;
+    const char *table, *column;
+    const char *named; /* whether the row names a file */
 } KINDS[_SIDE_FILE_N_KINDS] = {
-    [SIDE_FILE_JOB] = {"job", "payload",
-                       "SELECT 1 FROM job WHERE number = ?1 AND typeof(payload) = 'integer'"},
-    [SIDE_FILE_ENDED] = {"ended", "result",
-                         "SELECT 1 FROM ended WHERE number = ?1 AND typeof(result) = 'integer'"},
-    [SIDE_FILE_DEAD] = {"dead", "payload",
-                        "SELECT 1 FROM dead WHERE number = ?1 AND typeof(payload) = 'integer'"},
+    [SIDE_FILE_JOB] = KIND("job", "payload"),
+    [SIDE_FILE_ENDED] = KIND("ended", "result"),
+    [SIDE_FILE_DEAD] = KIND("dead", "payload"),
 };
 
 /* SQLite wants the name of a file to end with two zeros. */

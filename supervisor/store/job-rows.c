@@ -30,10 +30,12 @@
     F(OPTIONAL, started, started_at, 0)                                                            \
     F(OPTIONAL, cause, failed_by, ATTEMPT_CAUSE_NONE)
 
-#define COLUMNS    FIXED(ROW_COLUMN) PROGRESS(ROW_COLUMN)
-#define PARAMETERS FIXED(ROW_PARAMETER) PROGRESS(ROW_PARAMETER)
-#define PAYLOAD    ((int)ELEMENTS(TABLE)) /* its column */
-#define N_PROGRESS ELEMENTS(PROGRESS_TABLE)
+#define COLUMNS      FIXED(ROW_COLUMN) PROGRESS(ROW_COLUMN)
+#define PARAMETERS   FIXED(ROW_PARAMETER) PROGRESS(ROW_PARAMETER)
+#define PAYLOAD      ((int)ELEMENTS(TABLE)) /* its column */
+#define PAYLOAD_SIZE ROW_BLOB_SIZE("payload")
+#define RESULT_SIZE  ROW_BLOB_SIZE("result")
+#define N_PROGRESS   ELEMENTS(PROGRESS_TABLE)
 
 static struct side_file file_of(int64_t number)
 {
@@ -198,14 +200,11 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
 int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] = "SELECT " COLUMNS ROW_BLOB_SIZE(
-        "payload") " FROM job WHERE number > ?1"
-                   " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, "
-                   "NULL,"
-                   " max_retries, uid, 1, created, NULL, NULL, state, 0, attempt, failed, NULL, "
-                   "started,"
-                   " NULL, " ROW_BLOB_SIZE(
-                       "result") " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+    static const char sql[] =
+        "SELECT " COLUMNS PAYLOAD_SIZE " FROM job WHERE number > ?1"
+        " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
+        " max_retries, uid, 1, created, NULL, NULL, state, 0, attempt, failed, NULL, started,"
+        " NULL, " RESULT_SIZE " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)
@@ -219,9 +218,8 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata)
 {
-    static const char sql[] =
-        "SELECT " COLUMNS ROW_BLOB_SIZE("payload") " FROM job WHERE number > ?1"
-                                                   " ORDER BY number LIMIT ?2";
+    static const char sql[] = "SELECT " COLUMNS PAYLOAD_SIZE " FROM job WHERE number > ?1"
+                              " ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement = database_query(database, sql);
 
     (void)sqlite3_bind_int64(statement, 1, after);

@@ -303,7 +303,7 @@ END_TEST
 
 static void step_until_copied(struct backup *backup)
 {
-    while (!backup->copied)
+    while (backup->copy)
         ck_assert_int_eq(backup_step(backup), BACKUP_E_GOES_ON);
 }
 
