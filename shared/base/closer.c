@@ -73,9 +73,10 @@ static bool is_stream(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
-/* A message without bytes looks like the end of the socket, but comes with its sender's
- * credentials. Descriptors for which there is no room are closed by the kernel. */
-static bool empty_message(int fd)
+/* Returns whether there was one, perhaps without bytes: that looks like the end of the socket, but
+ * comes with its sender's credentials. Descriptors for which there is no room are closed by the
+ * kernel. */
+static bool drop_message(int fd)
 {
     union {
         struct cmsghdr header;
@@ -104,7 +105,7 @@ static void empty_socket(int fd)
         while ((n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT)) > 0 || (n < 0 && errno == EINTR))
             ;
     } else if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) == 0) {
-        while (empty_message(fd))
+        while (drop_message(fd))
             ;
     }
 }
