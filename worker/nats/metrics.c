@@ -59,12 +59,16 @@ static void print(const struct metrics *metrics, FILE *file)
 /* Follows no link that somebody else has put there. */
 static FILE *create(const char *path)
 {
-    int fd;
+    _cleanup_close_ int fd = -1;
+    FILE *file;
 
     if (unlink(path) < 0 && errno != ENOENT)
         return NULL;
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    return fd < 0 ? NULL : fdopen(fd, "w");
+    file = fd < 0 ? NULL : fdopen(fd, "w");
+    if (file)
+        fd = -1; /* the file's now */
+    return file;
 }
 
 /* A reader sees the old file or the new one. */
