@@ -96,7 +96,8 @@ class Bridge(Stream):
 def measures(quick):
     count = 5_000 if quick else 20_000
     return [Measure("nats", f"A stream of {count} jobs of NATS JetStream; others with 256 in flight",
-                    [Stream("libnats, does nothing", "floor", count), Bridge("troupe-nats, stores no results", "troupe", count, "none"),
+                    [Stream("libnats, does nothing", "floor", count),
+                     Bridge("troupe-nats, stores no results", "troupe", count, "none"),
                      Bridge("troupe-nats", "troupe", count, "all"),
                      Windows("Celery", Celery()), Windows("RQ", Rq())],
                     "jobs_per_s", "jobs/s", [256], less_is_better=False, axis="window",
