@@ -118,12 +118,13 @@ class Files(TestCase):
                          {"create:/open": "ok", "create:/closed": "EROFS"})
 
     def test_each_start_sees_the_paths_as_they_are_then(self):
-        s = self.started({"g": ini(f"{PROBE} read:{self.top}/open/file", Pool={"MaxJobs": 1},
+        s = self.started({"g": ini(f"{PROBE} read:{self.top}/open/file",
                                    Sandbox={"InaccessiblePaths": f"{self.top}/open/file"})})
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
         with open(f"{self.top}/new", "w", encoding="utf-8") as file:
             file.write("x")
         os.rename(f"{self.top}/new", f"{self.top}/open/file")
+        s.ctl("restart", "g", "--wait", check=True)
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
 
     def test_I2_a_strict_profile_leaves_a_worker_its_work_and_a_private_directory(self):
