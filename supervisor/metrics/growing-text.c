@@ -2,7 +2,6 @@
 #include "supervisor/metrics/growing-text.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define FIRST_ROOM ((size_t)16 << 10)
 #define DIGITS_MAX 20 /* of 64 bits */
@@ -24,23 +23,10 @@ static bool make_room(struct growing_text *text, size_t size)
     return true;
 }
 
-void growing_text_add(struct growing_text *text, const char *bytes, size_t size)
+void growing_text_extend(struct growing_text *text, const char *bytes, size_t size)
 {
-    if (text->failed || (text->room - text->size < size && !make_room(text, size)))
-        return;
-    if (size > 0)
-        memcpy(text->bytes + text->size, bytes, size);
-    text->size += size;
-}
-
-void growing_text_add_string(struct growing_text *text, const char *string)
-{
-    growing_text_add(text, string, strlen(string));
-}
-
-void growing_text_add_char(struct growing_text *text, char c)
-{
-    growing_text_add(text, &c, 1);
+    if (!text->failed && make_room(text, size))
+        growing_text_add(text, bytes, size);
 }
 
 void growing_text_add_number(struct growing_text *text, int64_t value)

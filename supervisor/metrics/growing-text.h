@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Valid when zeroed. */
 struct growing_text {
@@ -14,9 +15,29 @@ struct growing_text {
     bool failed; /* out of memory: nothing more is added */
 };
 
-void growing_text_add(struct growing_text *text, const char *bytes, size_t size);
-void growing_text_add_string(struct growing_text *text, const char *string);
-void growing_text_add_char(struct growing_text *text, char c);
+/* Adds what there is no room for yet. */
+void growing_text_extend(struct growing_text *text, const char *bytes, size_t size);
+
+static inline void growing_text_add(struct growing_text *text, const char *bytes, size_t size)
+{
+    if (size > text->room - text->size) {
+        growing_text_extend(text, bytes, size);
+    } else if (size > 0) {
+        memcpy(text->bytes + text->size, bytes, size);
+        text->size += size;
+    }
+}
+
+static inline void growing_text_add_string(struct growing_text *text, const char *string)
+{
+    growing_text_add(text, string, strlen(string));
+}
+
+static inline void growing_text_add_char(struct growing_text *text, char c)
+{
+    growing_text_add(text, &c, 1);
+}
+
 void growing_text_add_number(struct growing_text *text, int64_t value);
 
 /* Returns the text, terminated, which the caller frees, and its size in `*ret_size` (may be NULL).

@@ -22,15 +22,17 @@ static const char *const CONTENT_TYPES[] = {
 /* Room for the upper bounds of buckets. */
 #define BOUNDS_MAX 64
 
-/* What is being written. */
+/* What is being written: object by object, so that their labels are made and their members are in
+ * the processor's cache once. The text wants it family by family, so each has a piece of its own.
+ */
 struct text {
-    struct growing_text lines;
     enum metrics_format format;
     size_t n_bounds; /* of the histograms' buckets */
     char bounds[BOUNDS_MAX][32];
+    struct growing_text *pieces; /* of FAMILIES */
+    struct growing_text labels;  /* of the object */
     const struct family *family;
-    bool begun;           /* the lines about the family have been written */
-    const json_t *object; /* that has the sample, and its labels */
+    struct growing_text *lines; /* of that family */
 };
 
 /* A label beside those of the object. NULL = none. */
@@ -90,7 +92,7 @@ static void write_about(struct text *text, const char *what, const char *suffix,
     const char *const pieces[] = {"# ", what, " ", text->family->name, suffix, " ", value, end};
 
     for (size_t i = 0; i < ELEMENTS(pieces); i++)
-        growing_text_add_string(&text->lines, pieces[i]);
+        growing_text_add_string(text->lines, pieces[i]);
 }
 
 static void begin_family(struct text *text)
@@ -99,9 +101,8 @@ static void begin_family(struct text *text)
     const char *suffix = text->format == METRICS_PROMETHEUS ? sample_suffix(text) : "";
     const char *unit = text->format == METRICS_PROMETHEUS ? NULL : UNITS[family->unit];
 
-    if (text->begun)
+    if (text->lines->size > 0)
         return;
-    text->begun = true;
     write_about(text, "HELP", suffix, family->help, ".\n");
     write_about(text, "TYPE", suffix, TYPES[family->type], "\n");
     if (unit)
@@ -110,31 +111,34 @@ static void begin_family(struct text *text)
 
 /* ---- samples ---- */
 
+/* Most values are a few plain characters, for which a loop is faster than strcspn(). */
 static void write_escaped(struct growing_text *lines, const char *value)
 {
-    size_t plain;
+    const char *plain = value;
 
-    while (value[plain = strcspn(value, "\\\"\n")] != '\0') {
-        growing_text_add(lines, value, plain);
+    for (; *value != '\0'; value++) {
+        if (*value != '\\' && *value != '"' && *value != '\n')
+            continue;
+        growing_text_add(lines, plain, (size_t)(value - plain));
         growing_text_add_char(lines, '\\');
-        growing_text_add_char(lines, value[plain] == '\n' ? 'n' : value[plain]);
-        value += plain + 1;
+        growing_text_add_char(lines, *value == '\n' ? 'n' : *value);
+        plain = value + 1;
     }
-    growing_text_add(lines, value, plain);
+    growing_text_add(lines, plain, (size_t)(value - plain));
 }
 
-/* Writes a label if it has a value. `*separator` is what comes before it. */
-static void write_label(struct growing_text *lines, const char *name, const char *value,
-                        char *separator)
+/* Writes a label if it has a value, `separated` from one before it. */
+static void write_label(struct growing_text *lines, bool separated, const char *name,
+                        const char *value)
 {
     if (!value)
         return;
-    growing_text_add_char(lines, *separator);
+    if (separated)
+        growing_text_add_char(lines, ',');
     growing_text_add_string(lines, name);
     growing_text_add(lines, "=\"", 2);
     write_escaped(lines, value);
     growing_text_add_char(lines, '"');
-    *separator = ',';
 }
 
 static const char *member_text(const json_t *object, const char *name)
@@ -142,23 +146,36 @@ static const char *member_text(const json_t *object, const char *name)
     return json_string_value(json_object_get(object, name));
 }
 
+/* Makes the labels that all samples of an object have. */
+static void take_labels(struct text *text, enum family_scope scope, const json_t *object)
+{
+    struct growing_text *labels = &text->labels;
+
+    labels->size = 0;
+    if (scope == FAMILY_GROUP)
+        write_label(labels, false, "group", member_text(object, "name"));
+    if (scope == FAMILY_CELL) {
+        write_label(labels, false, "group", member_text(object, "group"));
+        write_label(labels, labels->size > 0, "cell", member_text(object, "key"));
+    }
+}
+
 /* Writes the sample's name and labels. */
 static void begin_sample(struct text *text, const char *suffix, struct label label)
 {
-    struct growing_text *lines = &text->lines;
-    char separator = '{';
+    struct growing_text *lines = text->lines;
+    const struct growing_text *labels = &text->labels;
 
     begin_family(text);
     growing_text_add_string(lines, text->family->name);
     growing_text_add_string(lines, suffix);
-    if (text->family->scope == FAMILY_GROUP)
-        write_label(lines, "group", member_text(text->object, "name"), &separator);
-    if (text->family->scope == FAMILY_CELL) {
-        write_label(lines, "group", member_text(text->object, "group"), &separator);
-        write_label(lines, "cell", member_text(text->object, "key"), &separator);
+    if (labels->size > 0 || label.value) {
+        growing_text_add_char(lines, '{');
+        growing_text_add(lines, labels->bytes, labels->size);
+        write_label(lines, labels->size > 0, label.name, label.value);
+        growing_text_add_char(lines, '}');
     }
-    write_label(lines, label.name, label.value, &separator);
-    growing_text_add_string(lines, separator == ',' ? "} " : " ");
+    growing_text_add_char(lines, ' ');
 }
 
 /* Formats microseconds as seconds, without zeros at the end; `whole` is what follows if no
@@ -184,17 +201,17 @@ static void write_value(struct text *text, int64_t value)
     char buffer[32];
 
     if (text->family->unit == FAMILY_SECONDS && value != 0)
-        growing_text_add_string(&text->lines, format_seconds(buffer, value, ""));
+        growing_text_add_string(text->lines, format_seconds(buffer, value, ""));
     else
-        growing_text_add_number(&text->lines, value);
-    growing_text_add_char(&text->lines, '\n');
+        growing_text_add_number(text->lines, value);
+    growing_text_add_char(text->lines, '\n');
 }
 
 static void write_count(struct text *text, const char *suffix, struct label label, int64_t count)
 {
     begin_sample(text, suffix, label);
-    growing_text_add_number(&text->lines, count);
-    growing_text_add_char(&text->lines, '\n');
+    growing_text_add_number(text->lines, count);
+    growing_text_add_char(text->lines, '\n');
 }
 
 /* Writes an integer or a boolean, and nothing for anything else. */
@@ -250,7 +267,6 @@ static void write_samples(struct text *text, const json_t *object)
     const struct family *family = text->family;
     const json_t *value = json_object_get(object, family->member);
 
-    text->object = object;
     if (family->type == FAMILY_HISTOGRAM) {
         write_histogram(text, value);
     } else if (!family->label) {
@@ -258,7 +274,7 @@ static void write_samples(struct text *text, const json_t *object)
     } else if (json_is_string(value)) {
         begin_sample(text, sample_suffix(text),
                      (struct label){family->label, json_string_value(value)});
-        growing_text_add(&text->lines, "1\n", 2);
+        growing_text_add(text->lines, "1\n", 2);
     } else {
         write_each(text, value);
     }
@@ -271,16 +287,27 @@ static const char *const SCOPES[_FAMILY_N_SCOPES] = {
     [FAMILY_LETTERS] = "dead_letters", [FAMILY_SUPERVISOR] = "supervisor",
 };
 
-static void write_family(struct text *text, const struct family *family, const json_t *reply)
+static void write_object(struct text *text, enum family_scope scope, const json_t *object)
 {
-    const json_t *scope = json_object_get(reply, SCOPES[family->scope]);
+    take_labels(text, scope, object);
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        if (FAMILIES[i].scope != scope)
+            continue;
+        text->family = &FAMILIES[i];
+        text->lines = &text->pieces[i];
+        write_samples(text, object);
+    }
+}
 
-    text->family = family;
-    text->begun = false;
-    if (json_is_object(scope))
-        write_samples(text, scope);
-    for (size_t i = 0; i < json_array_size(scope); i++)
-        write_samples(text, json_array_get(scope, i));
+/* A scope is an object, or an array of them. */
+static void write_scope(struct text *text, enum family_scope scope, const json_t *reply)
+{
+    const json_t *value = json_object_get(reply, SCOPES[scope]);
+
+    if (json_is_object(value))
+        write_object(text, scope, value);
+    for (size_t i = 0; i < json_array_size(value); i++)
+        write_object(text, scope, json_array_get(value, i));
 }
 
 /* Returns how many bounds there are. */
@@ -295,14 +322,39 @@ static size_t take_bounds(struct text *text, const json_t *bounds)
     return n;
 }
 
+/* Appends the piece, and frees it. */
+static void take_piece(struct growing_text *whole, struct growing_text *piece)
+{
+    growing_text_add(whole, piece->bytes, piece->size);
+    whole->failed = whole->failed || piece->failed;
+    free(piece->bytes);
+}
+
+static char *join_pieces(struct text *text, size_t *ret_size)
+{
+    struct growing_text whole = {0};
+
+    for (size_t i = 0; i < N_FAMILIES; i++)
+        take_piece(&whole, &text->pieces[i]);
+    whole.failed = whole.failed || text->labels.failed;
+    /* Only a comment in the older format, which this tells from a part of it. */
+    growing_text_add_string(&whole, "# EOF\n");
+    return growing_text_take(&whole, ret_size);
+}
+
 char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size)
 {
     struct text text = {.format = format};
+    char *joined;
 
+    text.pieces = calloc(N_FAMILIES, sizeof(*text.pieces));
+    if (!text.pieces)
+        return NULL;
     text.n_bounds = take_bounds(&text, json_object_get(reply, "bounds_usec"));
-    for (size_t i = 0; i < N_FAMILIES; i++)
-        write_family(&text, &FAMILIES[i], reply);
-    /* Only a comment in the older format, which this tells from a part of it. */
-    growing_text_add_string(&text.lines, "# EOF\n");
-    return growing_text_take(&text.lines, ret_size);
+    for (unsigned scope = 0; scope < _FAMILY_N_SCOPES; scope++)
+        write_scope(&text, (enum family_scope)scope, reply);
+    joined = join_pieces(&text, ret_size);
+    free(text.labels.bytes);
+    free(text.pieces);
+    return joined;
 }
