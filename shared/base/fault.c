@@ -27,6 +27,7 @@ static struct {
     struct plan plans[FAULT_PLANS];
     size_t n_plans;
     const char *file; /* with the specification of `point`; NULL = none */
+    const char *gate; /* with that of the plans, while it exists; NULL = none */
     void (*tell)(const char *name);
 } fault;
 
@@ -108,31 +109,39 @@ void fault_on_kill(void (*tell)(const char *name))
     fault.tell = tell;
 }
 
-/* Arms the point that the file names, if there is one. */
-static void arm_point_of(const char *path)
+/* Arms what the file says, if there is one. */
+static void arm_by_file(const char *path, void (*arm)(const char *specification))
 {
     char text[FAULT_NAME_MAX + 32] = "";
     FILE *file = fopen(path, "re");
 
-    fault.file = path;
     if (!file)
         return;
     text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
     (void)fclose(file);
-    fault_arm_point(*text != '\0' ? text : NULL);
+    arm(*text != '\0' ? text : NULL);
+}
+
+/* Returns the file's name; NULL = the variable holds the specification itself. */
+static const char *arm_by_variable(const char *name, void (*arm)(const char *specification))
+{
+    const char *value = getenv(name);
+    const char *file = value && *value == '@' ? value + 1 : NULL;
+
+    if (file)
+        arm_by_file(file, arm);
+    else
+        arm(value);
+    return file;
 }
 
 static void initialise(void)
 {
-    const char *point = getenv("TROUPE_FAULT_POINT");
-
     if (fault.initialised)
         return;
-    if (point && *point == '@')
-        arm_point_of(point + 1);
-    else
-        fault_arm_point(point);
-    fault_arm(getenv("TROUPE_FAULT"));
+    fault.initialised = true;
+    fault.file = arm_by_variable("TROUPE_FAULT_POINT", fault_arm_point);
+    fault.gate = arm_by_variable("TROUPE_FAULT", fault_arm);
 }
 
 void fault_point(const char *name)
@@ -157,7 +166,7 @@ int fault_inject(const char *what)
     for (size_t i = 0; i < fault.n_plans; i++) {
         struct plan *plan = &fault.plans[i];
 
-        if (strcmp(plan->name, what) != 0)
+        if (strcmp(plan->name, what) != 0 || (fault.gate && access(fault.gate, F_OK) < 0))
             continue;
         plan->passed++;
         if (plan->passed == plan->nth || (plan->onwards && plan->passed > plan->nth))

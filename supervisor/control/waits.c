@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/waits.h"
 
+#include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"
@@ -221,6 +222,8 @@ static void add_queued(struct reply *reply, const struct job *job)
     const uint64_t queued = job_counts_queued(&job->cell->counts);
 
     add_cell(reply, job->cell, true);
+    if (cell_backlog_awaits_restore(job))
+        add_cause(reply, "store_reading", job->group->name);
     if (queued > 1)
         add(reply,
             &(struct wait){.cause = "queue", .target = job->cell->name, .count = queued - 1});

@@ -57,6 +57,7 @@ struct group {
     const char *closed;        /* as of a cell */
     struct job_id_log cut_off; /* jobs that are not retried because of a close */
     bool restores;             /* its durable jobs are being read from disk */
+    int64_t new_from;          /* meanwhile: the number of the first one that came since */
     bool restored;             /* they have been read */
     bool draining;             /* for maintenance: accepts no job until it is resumed */
     bool worked_off;           /* is draining, and hands out no job any more: nothing runs */

@@ -24,7 +24,8 @@ enum restore_stage {
 /* A live job's row. */
 struct restore_row {
     int64_t number;
-    bool waits; /* for a worker and nothing else: it need not be in memory */
+    bool waits;        /* for a worker */
+    bool has_deadline; /* it is in memory until then */
     uint8_t priority;
     uint32_t key_size;
     char group[CONFIG_GROUP_NAME_MAX + 1];

@@ -43,7 +43,8 @@ static int copy_row(void *userdata, const struct job_row *row)
     *copy = (struct restore_row){
         .number = row->number,
         .priority = row->priority,
-        .waits = row->state == JOB_ROW_WAITING && row->deadline == 0 && !row->cancel_requested,
+        .waits = row->state == JOB_ROW_WAITING && !row->cancel_requested,
+        .has_deadline = row->deadline != 0,
     };
     if (row->group_size < sizeof(copy->group))
         memcpy(copy->group, row->group, row->group_size);
@@ -91,16 +92,17 @@ static bool has_same_cell(const struct restore_row *a, const struct restore_row 
            memcmp(a->key, b->key, a->key_size) == 0;
 }
 
-/* Puts the number of a job that waits into its cell's backlog. Returns whether the row is to be
- * read instead. */
+/* Puts the number of a job that waits into its cell's backlog: `*in_backlog`. Returns whether the
+ * row is to be read. */
 static bool is_to_be_read(const struct restore *restore, struct cell *cell,
-                          const struct restore_row *row)
+                          const struct restore_row *row, bool *in_backlog)
 {
     const struct job_row id = {
         .number = row->number, .name = row->name, .name_size = (uint32_t)strlen(row->name)};
     struct durable_jobs *durable = restore->context->durable;
     const struct job *job = durable_job_find(durable, &id);
 
+    *in_backlog = false;
     if (job) /* a worker has it in hand */
         return durable_job_is_unread(job);
     if (row->name[0] != '\0')
@@ -110,8 +112,9 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
     if (!row->waits || ended_attempts_has(&durable->attempts, row->number) ||
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;
+    *in_backlog = true;
     inherited_jobs_keep(&durable->inherited, row->number);
-    return false;
+    return row->has_deadline;
 }
 
 bool restore_is_free_soon(const struct restore *restore, const char *name, size_t size)
@@ -127,8 +130,9 @@ bool restore_is_free_soon(const struct restore *restore, const char *name, size_
 }
 
 /* Returns whether the row is to be read again. */
-static bool resume_job(const struct restore *restore, struct loaded_job *loaded)
+static bool resume_job(const struct restore *restore, const struct job_load_entry *entry)
 {
+    struct loaded_job *loaded = entry->job;
     const struct job_row *row = &loaded->row;
     struct group *group = restore_find_group(restore, row->group, row->group_size);
     struct cell *cell = group ? group_restore_cell(group, row->key, row->key_size) : NULL;
@@ -137,6 +141,8 @@ static bool resume_job(const struct restore *restore, struct loaded_job *loaded)
 
     if (job && durable_job_is_unread(job))
         r = cell_complete_job(job->cell, job, loaded);
+    else if (cell && !job && entry->mark)
+        (void)cell_backlog_restore(cell, loaded, &job); /* if not now, the cell reads it later */
     else if (cell && !job)
         r = cell_resume_job(cell, loaded, NULL);
     if (r == -EEXIST && restore_is_free_soon(restore, row->name, row->name_size))
@@ -160,6 +166,8 @@ static void end_groups(const struct restore *restore)
     while ((group = registry_next(restore->context->registry, &cursor))) {
         group->restored = group->restored || group->restores;
         group->restores = false;
+        list_for_each (node, &group->cells.live)
+            cell_backlog_end_restore(list_entry(node, struct cell, live_link));
         group_review_drain(group);
     }
 }
@@ -197,9 +205,12 @@ static bool load_rest(struct restore *restore, const struct job_load *load, size
         leave_out(restore); /* out of memory */
     if (!rest)
         return false;
-    for (size_t i = 0; i < n; i++)
-        rest->entries[i].number =
-            load->entries[i < n_again ? i : load->n_read + i - n_again].number;
+    for (size_t i = 0; i < n; i++) {
+        const struct job_load_entry *entry =
+            &load->entries[i < n_again ? i : load->n_read + i - n_again];
+
+        rest->entries[i] = (struct job_load_entry){.number = entry->number, .mark = entry->mark};
+    }
     begin_load(restore, rest);
     return true;
 }
@@ -211,8 +222,10 @@ static void on_loaded(struct store_task *task, int result)
     size_t n_again = 0;
 
     for (size_t i = 0; result == 0 && i < load->n_read; i++)
-        if (load->entries[i].job && resume_job(restore, load->entries[i].job))
+        if (load->entries[i].job && resume_job(restore, &load->entries[i])) {
+            load->entries[n_again].mark = load->entries[i].mark;
             load->entries[n_again++].number = load->entries[i].number;
+        }
     if (result < 0)
         stop(restore);
     else if (!load_rest(restore, load, n_again))
@@ -235,7 +248,7 @@ static bool load_rows(struct restore *restore)
     for (const struct restore_row *row = chunk->rows; row < chunk->rows + chunk->n; row++) {
         if (row == chunk->rows || !has_same_cell(row, row - 1))
             cell = find_cell(restore, row);
-        if (row->number < chunk->end && is_to_be_read(restore, cell, row))
+        if (row->number < chunk->end && is_to_be_read(restore, cell, row, &load->entries[n].mark))
             load->entries[n++].number = row->number;
     }
     load->n = n;
@@ -257,6 +270,7 @@ static bool mark_groups(const struct restore *restore)
 
     while ((group = registry_next(restore->context->registry, &cursor))) {
         group->restores = !group->restored && !group->removed;
+        group->new_from = store_next_number(restore->context->durable->store);
         any = any || group->restores;
     }
     return any;

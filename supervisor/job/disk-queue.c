@@ -73,6 +73,14 @@ int disk_queue_push_front(struct disk_queue *queue, unsigned priority, int64_t n
     return 0;
 }
 
+void disk_queue_append(struct disk_queue *queue, struct disk_queue *more)
+{
+    for (unsigned i = 0; i < QUEUE_PRIORITIES; i++)
+        list_append(&queue->bands[i], &more->bands[i]);
+    queue->occupied |= more->occupied;
+    more->occupied = 0;
+}
+
 int64_t disk_queue_pop(struct disk_queue *queue)
 {
     const unsigned priority = disk_queue_priority(queue);

@@ -22,6 +22,9 @@ void disk_queue_deinit(struct disk_queue *queue);
 int disk_queue_push_back(struct disk_queue *queue, unsigned priority, int64_t number);
 int disk_queue_push_front(struct disk_queue *queue, unsigned priority, int64_t number);
 
+/* Moves all numbers of `more` behind those of the same priority. */
+void disk_queue_append(struct disk_queue *queue, struct disk_queue *more);
+
 /* Returns the priority of the next number; QUEUE_PRIORITIES = empty. */
 static inline unsigned disk_queue_priority(const struct disk_queue *queue)
 {

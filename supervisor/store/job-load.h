@@ -17,6 +17,7 @@ struct loaded_job {
 
 struct job_load_entry {
     int64_t number;
+    bool mark;              /* for the caller */
     struct loaded_job *job; /* NULL = there is no such row, or it was not read */
 };
 

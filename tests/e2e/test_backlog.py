@@ -10,8 +10,8 @@ import unittest
 from pathlib import Path
 
 from test_access import SUBMITTER, user
-from test_durable import QUICK, Case, actor
-from troupe import ACTOR, SANITIZED, Bell, Varlink, helper, ini, text
+from test_durable import HOUR, QUICK, Case, actor
+from troupe import ACTOR, FAULTY_TROUPED, SANITIZED, Bell, Varlink, helper, ini, text
 
 IN_MEMORY = 1000
 
@@ -59,6 +59,41 @@ class Backlog(Case):
         self.fill(s, self.noted(s, range(count)), connections=1)
         self.run_all(s, count)
         self.assertEqual(self.notes(s), list(range(count)))
+
+    def test_D9_jobs_with_a_deadline_keep_their_places_when_they_are_read(self):
+        s = self.durable(QueueMax=100000).start()
+        s.call("Pause", target="kept")
+        jobs = self.noted(s, range(10))
+        self.fill(s, [(data, {"deadline_usec": HOUR} if n % 2 else {}) for n, (data, _) in enumerate(jobs)], connections=1)
+        self.restart(s)
+        s.until(lambda: s.group("kept")["succeeded"] == 10)
+        self.assertEqual(self.notes(s), list(range(10)))
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D9_new_jobs_follow_those_that_have_not_been_read(self):
+        s = self.durable(QueueMax=100000)
+        s.command[0] = FAULTY_TROUPED
+        s.environment["TROUPE_FAULT"] = "@" + s.path("fault")
+        s.start()
+        s.call("Pause", target="kept")
+        self.fill(s, self.noted(s, range(3)), connections=1)
+        s.kill()
+        Path(s.path("fault")).write_text(f"restore:1+={errno.EAGAIN}", encoding="ascii")
+        s.start()
+        with s.connect() as waiting:
+            waiting.send("Do", {"group": "kept", "payload": text(f"note {s.path('notes')} 3")})
+            self.fill(s, self.noted(s, range(4, 6)), connections=1)
+            s.create("kept", f"note {s.path('notes')} 6", id="last", deadline_usec=HOUR)
+            self.assertEqual([wait["cause"] for wait in s.call("io.troupe.Jobs.Explain", id="last")["waits"]],
+                             ["store_reading", "queue"])
+            self.assertIn("older jobs of kept are being read from disk", s.ctl("why", "last", check=True).stdout)
+            self.assertIn("reads its jobs from disk", s.ctl("status", check=True).stdout)
+            self.assertTrue(s.group("kept")["restoring"])
+            os.unlink(s.path("fault"))
+            self.assertEqual(waiting.reply()[0]["job"]["state"], "succeeded")
+        self.assertEqual(s.wait_job("last")["state"], "succeeded")
+        self.assertEqual(self.notes(s), list(range(7)))
+        self.assertEqual(self.rows(s), [])
 
     def test_D8_more_urgent_jobs_overtake_those_in_memory_and_on_disk(self):
         s = self.durable(QueueMax=100000).start()

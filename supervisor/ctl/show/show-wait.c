@@ -22,6 +22,7 @@ static const struct {
     {"store_opening", "the store of {target}'s durable jobs takes none yet: {text}", NULL},
     {"store_full", "the disk of {target}'s durable jobs is full: {text}", NULL},
     {"store_failed", "the store of {target}'s durable jobs has failed: {text}", NULL},
+    {"store_reading", "older jobs of {target} are being read from disk", NULL},
     {"after", "it starts after the group {target} (After=), which is not up yet", NULL},
     {"stopped", "{target} is stopped: 'troupectl start {target}' starts it", NULL},
     {"starting", "a worker of {target} is starting and not ready yet",

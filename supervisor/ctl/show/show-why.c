@@ -143,6 +143,8 @@ void show_why(struct joined *why, const json_t *group, const struct pool_view *p
                    COUNT(pool->n_entries), plural(pool->n_entries));
     else if (show_has_failing_cells(group))
         add_failing_cells(why, group);
+    else if (field_true(group, "restoring"))
+        joined_add(why, "reads its jobs from disk, which new ones wait for");
     else if (field_true(group, "drained"))
         joined_add(why, "drained: nothing runs, and nothing begins until it is resumed");
     else if (field_has(group, "drained") && strcmp(state, "draining") == 0)

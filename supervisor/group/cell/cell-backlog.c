@@ -3,6 +3,7 @@
 
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/cell-restore.h"
+#include "supervisor/group/group.h"
 #include "supervisor/job/disk-queue.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
@@ -22,10 +23,11 @@ struct reading {
 
 struct cell_backlog {
     struct disk_queue numbers;
-    struct list parked;    /* struct job.link */
-    struct list in_review; /* parked jobs that may be dropped from memory */
-    uint64_t parked_bytes; /* payloads of both */
-    struct job_load *load; /* what is being read; NULL = nothing */
+    struct disk_queue new_numbers; /* of jobs that came while the group is restored */
+    struct list parked;            /* struct job.link */
+    struct list in_review;         /* parked jobs that may be dropped from memory */
+    uint64_t parked_bytes;         /* payloads of both */
+    struct job_load *load;         /* what is being read; NULL = nothing */
     struct cell *cell;
     struct timer retry;             /* nothing is read before */
     struct reading readings[CHUNK]; /* beside load->entries */
@@ -47,6 +49,7 @@ static struct cell_backlog *make_backlog(struct cell *cell)
     if (!backlog)
         return NULL;
     disk_queue_init(&backlog->numbers);
+    disk_queue_init(&backlog->new_numbers);
     list_init(&backlog->parked);
     list_init(&backlog->in_review);
     timer_init(&backlog->retry, on_retry);
@@ -128,12 +131,28 @@ static unsigned next_priority(const struct cell_backlog *backlog)
     return read < waiting ? read : waiting;
 }
 
+bool cell_backlog_awaits_restore(const struct job *job)
+{
+    return job->record && job->group->restores && durable_job_number(job) >= job->group->new_from;
+}
+
+static bool add_new(struct cell *cell, struct job *job)
+{
+    if (!make_backlog(cell) || disk_queue_push_back(&cell->backlog->new_numbers, job->priority,
+                                                    durable_job_number(job)) < 0)
+        return false;
+    park(cell, job);
+    return true;
+}
+
 bool cell_backlog_add(struct cell *cell, struct job *job, bool first)
 {
     struct cell_backlog *backlog = cell->backlog;
     unsigned next;
     int r;
 
+    if (cell_backlog_awaits_restore(job))
+        return add_new(cell, job);
     if (!backlog)
         return false;
     next = next_priority(backlog);
@@ -158,6 +177,14 @@ int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number
     job_count(&cell->counts, JOBS_ON_DISK, 1);
     cell_wake(cell);
     return 0;
+}
+
+void cell_backlog_end_restore(struct cell *cell)
+{
+    if (!cell->backlog)
+        return;
+    disk_queue_append(&cell->backlog->numbers, &cell->backlog->new_numbers);
+    cell_wake(cell);
 }
 
 static bool has_many_bytes(const struct cell *cell)
@@ -389,6 +416,7 @@ void cell_backlog_leave(struct cell *cell)
     }
     timer_disarm(cell_timers(cell), &backlog->retry);
     disk_queue_deinit(&backlog->numbers);
+    disk_queue_deinit(&backlog->new_numbers);
     job_count(&cell->counts, JOBS_LIVE, -(int64_t)n);
     job_count(&cell->counts, JOBS_ON_DISK, -(int64_t)n);
     cell->backlog = NULL;

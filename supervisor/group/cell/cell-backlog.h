@@ -4,7 +4,7 @@
 /*
  * The durable jobs of a cell that wait on disk only. The queue holds the next CELL_JOBS_IN_MEMORY
  * jobs; the backlog holds the numbers of those behind them, and the next ones are read when half of
- * the queue is left.
+ * the queue is left. While the group is restored, new jobs wait behind all that may still be read.
  *
  * A job in the backlog is parked as long as it is in memory for another reason: somebody waits for
  * it, or it is being written.
@@ -19,12 +19,19 @@ struct job;
 
 #define CELL_JOBS_IN_MEMORY 1000
 
-/* Puts a durable job into the backlog, if its place is behind others that are there. `first`:
- * before those of its priority. Returns false if it belongs into the queue. */
+/* Puts a durable job into the backlog, if its place is behind others that are there, or that have
+ * not been read yet because the group is being restored. `first`: before those of its priority.
+ * Returns false if it belongs into the queue. */
 bool cell_backlog_add(struct cell *cell, struct job *job, bool first);
 
-/* The same for a job that is not in memory. Returns 0 or -ENOMEM. */
+/* The same for a job that is not in memory, of a group that is being restored. Returns 0 or
+ * -ENOMEM. */
 int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number);
+
+/* Whether older jobs of its cell may still be read from disk. */
+bool cell_backlog_awaits_restore(const struct job *job);
+/* The group has been restored: jobs that came meanwhile follow those that were read. */
+void cell_backlog_end_restore(struct cell *cell);
 
 /* Takes a parked job out. */
 void cell_backlog_take_out(struct cell *cell, struct job *job);

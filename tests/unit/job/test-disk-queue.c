@@ -74,6 +74,28 @@ START_TEST(a_backlog_that_is_emptied_again_and_again_keeps_its_order)
 }
 END_TEST
 
+START_TEST(an_appended_queue_comes_behind_by_priority)
+{
+    struct disk_queue more;
+
+    disk_queue_init(&more);
+    push_back(32, 1);
+    push_back(63, 2);
+    for (unsigned priority = 0; priority < QUEUE_PRIORITIES; priority += 32)
+        ck_assert_int_eq(disk_queue_push_back(&more, priority, 10 + priority), 0);
+    disk_queue_append(&queue, &more);
+    ck_assert_uint_eq(disk_queue_priority(&more), QUEUE_PRIORITIES);
+    disk_queue_deinit(&more);
+    push_back(32, 3);
+    ck_assert_int_eq(disk_queue_pop(&queue), 10);
+    ck_assert_int_eq(disk_queue_pop(&queue), 1);
+    ck_assert_int_eq(disk_queue_pop(&queue), 42);
+    ck_assert_int_eq(disk_queue_pop(&queue), 3);
+    ck_assert_int_eq(disk_queue_pop(&queue), 2);
+    ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
+}
+END_TEST
+
 START_TEST(a_number_takes_at_most_nine_bytes)
 {
     enum {
@@ -98,6 +120,7 @@ int main(void)
     tcase_add_test(tcase, numbers_come_by_priority_then_in_their_order);
     tcase_add_test(tcase, numbers_pushed_to_the_front_come_first_across_blocks);
     tcase_add_test(tcase, a_backlog_that_is_emptied_again_and_again_keeps_its_order);
+    tcase_add_test(tcase, an_appended_queue_comes_behind_by_priority);
     tcase_add_test(tcase, a_number_takes_at_most_nine_bytes);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
