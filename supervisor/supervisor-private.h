@@ -104,10 +104,10 @@ void supervisor_note_problem(struct supervisor *supervisor, const struct config_
                              int r);
 /* Serves the control socket, and leaves what runs untouched, until the configuration is valid. */
 void supervisor_await_config(struct supervisor *supervisor);
-/* Starts the groups: the configuration is valid. `call` lists them. Takes over `config`. Returns 0
- * or -errno. */
-int supervisor_start_late(struct supervisor *supervisor, struct config *config,
-                          struct reload_call *call);
+/* Starts the groups: the configuration is valid. `call` lists them. Takes over `config`. If not all
+ * can be made, ends the process as a start that has failed. */
+void supervisor_start_late(struct supervisor *supervisor, struct config *config,
+                           struct reload_call *call);
 
 /* ---- supervisor-start.c ---- */
 

@@ -134,8 +134,10 @@ static int apply(struct supervisor *supervisor)
 
     if (r < 0)
         return r;
-    if (parts->control.config_problem)
-        return supervisor_start_late(supervisor, TAKE_PTR(supervisor->loaded), call);
+    if (parts->control.config_problem) {
+        supervisor_start_late(supervisor, TAKE_PTR(supervisor->loaded), call);
+        return 0;
+    }
     r = reload_apply(parts, supervisor->options->config_directory, &supervisor->config,
                      TAKE_PTR(supervisor->loaded), call);
     supervisor_apply_daemon(supervisor);

@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/closer.h"
+#include "shared/base/fault.h"
 #include "supervisor/client/client-name.h"
 #include "supervisor/config/names/names.h"
 #include "supervisor/config/syntax/strv.h"
@@ -407,7 +408,9 @@ int supervisor_make_groups(struct supervisor *supervisor)
 
     supervisor_restore_saved(supervisor, UPGRADE_REFERENCES);
     parts->process.kept.for_next = true;
-    r = reload_add_groups(parts, supervisor->config);
+    r = fault_inject("groups");
+    if (r == 0)
+        r = reload_add_groups(parts, supervisor->config);
     if (r == 0)
         r = reload_take_exchanges(parts, supervisor->config, &changes);
     strv_free(changes.added);

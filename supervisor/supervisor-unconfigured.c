@@ -7,8 +7,11 @@
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
 #include "supervisor/supervisor-private.h"
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define RETRY_FIRST USEC_PER_SEC
 #define RETRY_MAX   (30 * USEC_PER_SEC)
@@ -86,8 +89,8 @@ void supervisor_await_config(struct supervisor *supervisor)
         arm(supervisor);
 }
 
-int supervisor_start_late(struct supervisor *supervisor, struct config *config,
-                          struct reload_call *call)
+void supervisor_start_late(struct supervisor *supervisor, struct config *config,
+                           struct reload_call *call)
 {
     int r = 0;
 
@@ -98,11 +101,13 @@ int supervisor_start_late(struct supervisor *supervisor, struct config *config,
     for (size_t i = 0; r == 0 && i < config->n_groups; i++)
         r = strv_append(&call->changes.added, config->groups[i]->name);
     supervisor_apply_daemon(supervisor);
-    if (r == 0) {
+    if (r == 0)
         r = supervisor_make_groups(supervisor);
-        supervisor_start_groups(supervisor);
+    if (r < 0) {
+        log_error("cannot take over all groups: %s; starting again", strerror(-r));
+        _exit(EXIT_FAILURE); /* as any start that fails: the keeper still holds all */
     }
+    supervisor_start_groups(supervisor);
     supervisor_forget_saved(supervisor);
     loop_defer(loop_of(supervisor), &supervisor->review);
-    return r;
 }

@@ -160,6 +160,13 @@ void fault_point(const char *name)
     (void)raise(SIGKILL);
 }
 
+static int fail(const struct plan *plan)
+{
+    if (fault.gate && !plan->onwards)
+        (void)unlink(fault.gate);
+    return -plan->error;
+}
+
 int fault_inject(const char *what)
 {
     initialise();
@@ -170,7 +177,7 @@ int fault_inject(const char *what)
             continue;
         plan->passed++;
         if (plan->passed == plan->nth || (plan->onwards && plan->passed > plan->nth))
-            return -plan->error;
+            return fail(plan);
     }
     return 0;
 }

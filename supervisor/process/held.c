@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/closer.h"
+#include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "supervisor/process/holding-bytes.h"
@@ -179,7 +180,8 @@ static int parse_bytes(struct held *held, size_t size)
 /* Copies the message, and owns its descriptors. NULL without memory. */
 static struct held *held_new(struct held_table *table, const struct message_held *message)
 {
-    struct held *held = calloc(1, sizeof(*held) + message->hold.size);
+    struct held *held =
+        fault_inject("held") < 0 ? NULL : calloc(1, sizeof(*held) + message->hold.size);
 
     if (!held)
         return NULL;
@@ -221,24 +223,58 @@ static int add(struct held_table *table, const struct message_held *message)
     return 0;
 }
 
-/* Ends what cannot be collected, for lack of memory or descriptors. */
-static void give_up(struct held_table *table, const struct message_held *message, int error)
-{
-    struct spawner_client client = {.id = message->hold.id};
-    struct holding holding = {.id = message->hold.id};
+/* What could not be collected, for lack of memory or descriptors. */
+struct missed {
+    uint64_t id;
+    pid_t pid;
+    int error;
+};
 
-    log_error("process %d cannot be taken over: %s", (int)message->hold.pid, strerror(-error));
-    spawner_kill(table->spawner, &client, message->hold.pid);
+/* Noted without memory; whether they are to be ended is known behind the last message. */
+static struct missed missed[1024];
+static size_t n_missed;
+
+static void give_up(struct held_table *table, const struct missed *it)
+{
+    struct spawner_client client = {.id = it->id};
+    struct holding holding = {.id = it->id};
+
+    if (it->pid == 0)
+        log_error("a socket, a client or notes of the last supervisor cannot be taken over: %s",
+                  strerror(-it->error));
+    else
+        log_error("process %d cannot be taken over: %s", (int)it->pid, strerror(-it->error));
+    spawner_kill(table->spawner, &client, it->pid);
     holding_drop(&holding, table->spawner);
     /* So that nobody gets this id while the process ends. */
     if (handle_table_restore(&table->spawner->clients, client.id, &client) == 0)
         spawner_forget(table->spawner, &client);
 }
 
-/* Returns 0 when it was the last one, -EAGAIN if not, or -EPROTO. */
+static void note_missed(struct held_table *table, const struct message_held *message, int error)
+{
+    const struct missed it = {message->hold.id, message->hold.pid, error};
+
+    if (n_missed < ELEMENTS(missed))
+        missed[n_missed++] = it;
+    else
+        give_up(table, &it);
+}
+
+/* The program before an upgrade can go on with them. Returns 0 or -errno. */
+static int settle_missed(struct held_table *table)
+{
+    if (n_missed > 0 && table->end.upgrading)
+        return missed[0].error;
+    for (size_t i = 0; i < n_missed; i++)
+        give_up(table, &missed[i]);
+    return 0;
+}
+
+/* Returns 0 when it was the last one, -EAGAIN if not, or another -errno. */
 static int take_message(struct held_table *table)
 {
-    struct message_held held;
+    struct message_held held = {.hold = {.pid = 0}};
     int r;
 
     switch (message_take_kind(&incoming)) {
@@ -247,14 +283,15 @@ static int take_message(struct held_table *table)
         if (r == 0)
             r = add(table, &held);
         if (r < 0)
-            give_up(table, &held, r);
+            note_missed(table, &held, r);
         message_close_fds(&incoming);
         return -EAGAIN;
     case MESSAGE_HELD_END:
         if (message_take_held_end(&incoming, &table->end) < 0)
             return -EPROTO;
+        r = settle_missed(table);
         handle_table_link_free(&table->spawner->clients);
-        return 0;
+        return r;
     default:
         message_close_fds(&incoming);
         return -EPROTO;
@@ -268,6 +305,7 @@ int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeo
     int r = spawner->fd < 0 ? 0 : -EAGAIN;
 
     *table = (struct held_table){.spawner = spawner};
+    n_missed = 0;
     list_init(&table->waiting);
     list_init(&table->discarded);
     while (r == -EAGAIN) {

@@ -2,6 +2,7 @@
 """The main process, which starts and reaps everything: no start blocks the supervisor, and no process outlives it."""
 import contextlib
 import ctypes
+import errno
 import fcntl
 import os
 import pty
@@ -14,6 +15,7 @@ import tempfile
 import termios
 import time
 import unittest
+from pathlib import Path
 
 from test_life import actor, service
 from troupe import ACTOR, FAULTY_TROUPED, LIMIT, TROUPED, VERSION, Bell, TestCase, VarlinkError, ended, helper, ini, text
@@ -461,21 +463,21 @@ class Restart(TestCase):
         self.assertEqual(s.wait_end(), 1)
         self.assertNotIn("signal", s.log())
 
-    def unconfigured(self):
+    def unconfigured(self, **options):
         """A supervisor that has crashed while the configuration has a mistake, and its workers."""
-        s = self.started({"actor": actor(2), "daemon": service("/bin/sleep infinity")})
+        s = self.started({"actor": actor(2), "daemon": service("/bin/sleep infinity")}, **options)
         workers = s.children()
         s.write("bad.group", "[Group]\nNonsense=1\nExecStart=/bin/true\n")
         s.crash()
         self.wait_logged(s, "no group can be taken over before the configuration is valid")
         return s, workers
 
-    def assert_goes_on(self, s, workers):
+    def assert_goes_on(self, s, workers, restarts=1):
         s.until(lambda: s.call("GetInfo")["state"] == "running")
         self.assertNotIn("config_problem", s.call("GetInfo"))
         self.assertEqual(s.children(), workers)
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
-        self.assertEqual(s.call("GetInfo")["restarts"], 1)
+        self.assertEqual(s.call("GetInfo")["restarts"], restarts)
 
     def test_after_a_crash_a_mistake_in_the_configuration_is_told_over_the_socket(self):
         s, workers = self.unconfigured()
@@ -493,6 +495,20 @@ class Restart(TestCase):
         os.unlink(os.path.join(s.config, "bad.group"))
         self.assertEqual(s.call("Reload")["added"], ["actor", "daemon"])
         self.assert_goes_on(s, workers)
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_after_a_crash_a_late_start_without_memory_ends_no_worker(self):
+        with tempfile.TemporaryDirectory() as directory:
+            fault = Path(directory, "fault")
+            s, workers = self.unconfigured(program=FAULTY_TROUPED, environment={"TROUPE_FAULT": f"@{fault}"})
+            fault.write_text(f"groups:1={errno.ENOMEM}", encoding="ascii")
+            s.crash()
+            s.until(lambda: "config_problem" in s.call("GetInfo"))
+            os.unlink(os.path.join(s.config, "bad.group"))
+            self.assertNotEqual(s.ctl("reload").returncode, 0)
+            self.wait_logged(s, "cannot take over all groups: Cannot allocate memory; starting again")
+            s.until(lambda: s.ctl("reload").returncode == 0)  # out of safe mode
+            self.assert_goes_on(s, workers, restarts=3)
 
     def test_after_a_crash_a_corrected_configuration_is_found_without_a_reload(self):
         s, workers = self.unconfigured()

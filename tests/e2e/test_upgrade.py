@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 import unittest
+from pathlib import Path
 
 from test_actors import ActorsTestCase, Client
 from test_cells import keyed
@@ -311,6 +312,21 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         s.call("Resume", target="actor")
         self.assertEqual(s.wait_job(waiting)["result"], text("waited"))
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D11_if_the_new_program_has_no_memory_for_a_worker_the_old_one_goes_on_with_it(self):
+        s = self.supervisor({"actor": actor()}, program=FAULTY_TROUPED)
+        fault = Path(s.path("fault"))
+        s.environment["TROUPE_FAULT"] = f"@{fault}"
+        pid = s.start().worker("actor/0")["pid"]
+        fault.write_text("held:1", encoding="ascii")
+        self.assertIn("the new program did not become ready", s.ctl("upgrade").stderr)
+        self.assertEqual(s.worker("actor/0")["pid"], pid)
+        fault.write_text("held:1", encoding="ascii")
+        s.crash()
+        self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+        self.assertIn("cannot be taken over: Cannot allocate memory", s.log())
+        self.assertNotEqual(s.worker("actor/0")["pid"], pid)
 
     def test_an_upgrade_ends_safe_mode_and_keeps_what_was_paused_before(self):
         s = self.installed({"actor": actor(), "paused": actor()})
