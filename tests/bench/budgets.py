@@ -208,6 +208,7 @@ BUDGETS = [
     *(Budget(f"jobs of JetStream, {subject} to {peer}", ">=", target, ratio("nats", subject, peer, "jobs_per_s", 256))
       for subject, peer, target in (("troupe-nats, stores no results", "libnats, does nothing", 0.7),
                                     ("troupe-nats", "libnats, does nothing", 0.7),
+                                    ("troupe-nats", "libnats, stores empty results", 0.7),
                                     ("troupe-nats", "Celery", 2), ("troupe-nats", "RQ", 2))),
     Budget("the socket's answer under full load, p99", "<=", 10, value("status", "Troupe: socket, full load", "p99_ms"),
            "ms"),

@@ -22,10 +22,12 @@ class Server(servers.JetStream):
 
 
 class Stream(Subject):
-    """A server with a stream on disk. Each turn publishes some thousand jobs, and ends when all are acknowledged."""
+    """A server with a stream on disk. Each turn publishes some thousand jobs, and ends when all are acknowledged. What the
+    consumer does before it acknowledges one: "consume", nothing; "answer", it stores an empty result, as often as
+    troupe-nats does, which is once."""
 
-    def __init__(self, name, role, count):
-        self.name, self.role, self.count = name, role, count
+    def __init__(self, name, role, count, consumption="consume"):
+        self.name, self.role, self.count, self.consumption = name, role, count, consumption
         self.server = Server()
         self.consumer = None
 
@@ -52,7 +54,7 @@ class Stream(Subject):
         self.server.__exit__()
 
     def start(self):
-        self.consumer = programs.start_ready([programs.ours("peers/stream"), str(self.server.port), "consume"])
+        self.consumer = programs.start_ready([programs.ours("peers/stream"), str(self.server.port), self.consumption])
 
     def end(self):
         if self.consumer:
@@ -97,6 +99,7 @@ def measures(quick):
     count = 5_000 if quick else 20_000
     return [Measure("nats", f"A stream of {count} jobs of NATS JetStream; others with 256 in flight",
                     [Stream("libnats, does nothing", "floor", count),
+                     Stream("libnats, stores empty results", "floor", count, "answer"),
                      Bridge("troupe-nats, stores no results", "troupe", count, "none"),
                      Bridge("troupe-nats", "troupe", count, "all"),
                      Windows("Celery", Celery()), Windows("RQ", Rq())],

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /* A work-queue stream of NATS JetStream, by libnats.
  *
- *     stream PORT flow COUNT SIZE   publishes messages, waits until all are acknowledged, prints
- * how fast that was stream PORT consume           acknowledges whatever comes and does nothing
- * else, until it is ended
+ *     stream PORT flow COUNT SIZE
+ *                               publishes messages, waits until all are acknowledged, prints
+ *                               how fast that was
+ *     stream PORT consume       acknowledges whatever comes and does nothing else, until it is
+ * ended stream PORT answer        the same, but stores an empty result of each message before,
+ * once, with the subject and headers that troupe-nats gives it
  *
  * The stream is JOBS with the subjects jobs.>, its consumer echo, as `troupe-nats setup echo` makes
  * them. */
 
 #include <errno.h>
 #include <nats/nats.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +71,38 @@ static void flow(jsCtx *js, long count, int size)
                  (double)count / seconds);
 }
 
-static void consume(jsCtx *js)
+static void fetch(natsSubscription *subscription, natsMsgList *ret)
+{
+    natsStatus status;
+
+    do
+        status = natsSubscription_Fetch(ret, subscription, BATCH, WAIT_MS, NULL);
+    while (status == NATS_TIMEOUT);
+    check(status, "fetching");
+}
+
+/* All are published before the first is waited for. */
+static void answer(jsCtx *js, const natsMsgList *list)
+{
+    for (int i = 0; i < list->Count; i++) {
+        jsMsgMetaData *about = NULL;
+        natsMsg *result = NULL;
+        char subject[64], id[64];
+
+        check(natsMsg_GetMetaData(&about, list->Msgs[i]), "reading");
+        (void)snprintf(subject, sizeof(subject), "troupe.result." STREAM ".%llu",
+                       (unsigned long long)about->Sequence.Stream);
+        (void)snprintf(id, sizeof(id), STREAM ":%llu", (unsigned long long)about->Sequence.Stream);
+        jsMsgMetaData_Destroy(about);
+        check(natsMsg_Create(&result, subject, NULL, "", 0), "a result");
+        check(natsMsgHeader_Set(result, "Nats-Msg-Id", id), "a result");
+        check(natsMsgHeader_Set(result, "Nats-Expected-Last-Subject-Sequence", "0"), "a result");
+        check(js_PublishMsgAsync(js, &result, NULL), "publishing");
+    }
+    check(js_PublishAsyncComplete(js, NULL), "publishing");
+}
+
+static void consume(jsCtx *js, bool answers)
 {
     natsSubscription *subscription = NULL;
     jsSubOptions options;
@@ -80,11 +115,10 @@ static void consume(jsCtx *js)
     (void)fflush(stdout);
     for (;;) {
         natsMsgList list = {0};
-        natsStatus status = natsSubscription_Fetch(&list, subscription, BATCH, WAIT_MS, NULL);
 
-        if (status == NATS_TIMEOUT)
-            continue;
-        check(status, "fetching");
+        fetch(subscription, &list);
+        if (answers)
+            answer(js, &list);
         for (int i = 0; i < list.Count; i++)
             check(natsMsg_Ack(list.Msgs[i], NULL), "acknowledging");
         natsMsgList_Destroy(&list);
@@ -107,7 +141,9 @@ int main(int argc, char **argv)
     options.PublishAsync.StallWait = STALL_MS;
     check(natsConnection_JetStream(&js, connection, &options), "JetStream");
     if (strcmp(argv[2], "consume") == 0)
-        consume(js);
+        consume(js, false);
+    else if (strcmp(argv[2], "answer") == 0)
+        consume(js, true);
     else if (argc == 5 && strcmp(argv[2], "flow") == 0 && atoi(argv[4]) <= PAYLOAD_MAX)
         flow(js, atol(argv[3]), atoi(argv[4]));
     else
