@@ -79,8 +79,8 @@ DEBIAN_PYTHON ?= /usr/bin/python3
 PYTHON_MODULE := $(if $(PYTHON_INCLUDE),$(wildcard worker/python/module/*.c))
 PYTHON_FILES := $(shell find worker/python/troupe -name '*.py' -o -name '*.pyi' -o -name py.typed)
 EXEC := $(filter-out worker/exec/troupe-exec.c,$(wildcard worker/exec/*.c))
-UNIT_TESTS := $(call below,tests/unit,test-*.c)
-UNIT_HELPERS := $(filter-out $(UNIT_TESTS),$(call below,tests/unit,*.c))
+UNIT_TESTS := $(filter-out $(if $(NATS),,tests/unit/nats/%),$(call below,tests/unit,test-*.c))
+UNIT_HELPERS := $(filter-out %/test-%,$(call below,tests/unit,*.c))
 STRESS_TESTS := $(wildcard tests/stress/stress-*.c)
 STRESS_HELPERS := $(filter-out $(STRESS_TESTS),$(wildcard tests/stress/*.c))
 E2E_PROGRAMS := $(wildcard tests/e2e/*.c)
@@ -281,6 +281,10 @@ $(BUILD)/tests/unit/control/%: WRAPPED := -Wl,--wrap=clock_now
 $(BUILD)/tests/unit/examples/test-decimal: $(call object,worker/examples/bank/decimal.c)
 $(BUILD)/tests/unit/examples/test-ledger: $(call object,$(addprefix worker/examples/bank/,ledger.c database.c decimal.c))
 $(BUILD)/tests/unit/examples/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
+
+# In the place of what they call, these tests have functions of their own.
+$(BUILD)/tests/unit/nats/test-puller: $(call object,worker/nats/puller.c)
+$(BUILD)/tests/unit/nats/test-transport: $(call object,worker/nats/transport.c)
 
 $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/libhelpers.a \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libworker.a $(BUILD)/faults/libshared.a

@@ -14,11 +14,10 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
-/* Answers about the consumer. */
-#define CONSUMER_TOKEN "c"
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
 
 #define CONFIRM_USEC  (5 * USEC_PER_SEC)
+#define BEHIND_RETRY  (100 * USEC_PER_MSEC)
 #define NSEC_PER_USEC 1000
 
 /* Signs of life within AckWait, and the shortest time between two of one message. */
@@ -98,7 +97,7 @@ static void ask_for_consumer(struct bridge *bridge, usec_t now)
     bridge->ask_at = now + CONSUMER_RETRY;
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
                    config_consumer(bridge->config));
-    (void)engine_request(&bridge->engine, subject, CONSUMER_TOKEN, "");
+    (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
 }
 
 static void on_connected(struct bridge *bridge, usec_t now)
@@ -147,9 +146,7 @@ static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
     const usec_t period = ack_wait / BEATS;
     const char *policy = json_string_value(json_object_get(config, "ack_policy"));
 
-    if (natsMsg_IsNoResponders(answer)) {
-        fail_consumer(bridge, "the server has no JetStream, or is electing a leader");
-    } else if (!config || wait <= 0) {
+    if (!config || wait <= 0) {
         const char *text =
             json_string_value(json_object_get(json_object_get(reply, "error"), "description"));
 
@@ -212,7 +209,7 @@ static int publish(struct bridge *bridge, const struct flight *flight)
                            : publication_result(&bridge->engine, bridge->config, flight);
     int r = message ? engine_publish(&bridge->engine, message) : -ENOMEM;
 
-    natsMsg_Destroy(message);
+    discard_put(&bridge->discard, message);
     return r;
 }
 
@@ -284,8 +281,10 @@ static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t no
 
 static void on_confirmation(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)
 {
-    struct flight *flight = flight_find(&bridge->flights, strtoull(token + 1, NULL, 10));
-    const enum flight_state state = *token == PUBLICATION_LETTER_TOKEN ? FLIGHT_DEAD : FLIGHT_ENDED;
+    const size_t prefix = sizeof(PUBLICATION_RESULT_TOKEN) - 1;
+    const bool of_letter = strncmp(token, PUBLICATION_LETTER_TOKEN, prefix) == 0;
+    struct flight *flight = flight_find(&bridge->flights, strtoull(token + prefix, NULL, 10));
+    const enum flight_state state = of_letter ? FLIGHT_DEAD : FLIGHT_ENDED;
     char problem[256];
     int r;
 
@@ -315,6 +314,9 @@ usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now)
 
     if (!bridge->connected)
         return USEC_INFINITY;
+    /* What was published before may be among what could not be sent. */
+    if (engine_is_behind(&bridge->engine))
+        return now + BEHIND_RETRY;
     while ((node = list_first(&bridge->flights.unconfirmed))) {
         struct flight *flight = list_entry(node, struct flight, link);
 
@@ -329,41 +331,73 @@ usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now)
 
 /* ---- what comes ---- */
 
-/* Takes over the message. */
-static void on_message(struct bridge *bridge, natsMsg *message, usec_t now)
+static void on_message(struct bridge *bridge, const struct engine_arrival *what, usec_t now)
 {
-    const char *token = engine_token(&bridge->engine, message);
+    const char *token = engine_token(&bridge->engine, what->message);
 
-    if (!token) {
-        on_delivered(bridge, message, now);
-        return;
+    switch (what->channel) {
+    case ENGINE_CONSUMER:
+        on_consumer(bridge, what->message, now);
+        break;
+    case ENGINE_STATE:
+        report_note_answer(&bridge->report, what->message);
+        break;
+    case ENGINE_PUBLISHED:
+        on_confirmation(bridge, token, what->message, now);
+        break;
+    default:
+        if (!token) {
+            on_delivered(bridge, what->message, now); /* takes it over */
+            return;
+        }
+        puller_note_status(&bridge->puller, token, what->message, now);
     }
-    if (strcmp(token, CONSUMER_TOKEN) == 0)
-        on_consumer(bridge, message, now);
-    else if (*token == PULLER_TOKEN)
-        puller_note_status(&bridge->puller, token, message, now);
-    else if (strcmp(token, REPORT_TOKEN) == 0)
-        report_note_answer(&bridge->report, message);
-    else
-        on_confirmation(bridge, token, message, now);
-    natsMsg_Destroy(message);
+    discard_put(&bridge->discard, what->message);
+}
+
+static void on_unanswered(struct bridge *bridge, enum engine_channel channel, usec_t now)
+{
+    switch (channel) {
+    case ENGINE_CONSUMER:
+        fail_consumer(bridge, "the server has no JetStream, or is electing a leader");
+        return;
+    case ENGINE_STATE:
+        report_note_unanswered(&bridge->report);
+        return;
+    case ENGINE_PUBLISHED:
+        note_unpublished(bridge, "no stream takes it");
+        return;
+    default:
+        puller_note_unanswered(&bridge->puller, now);
+    }
+}
+
+static void on_arrival(struct bridge *bridge, const struct engine_arrival *what, usec_t now)
+{
+    switch (what->event) {
+    case ENGINE_CONNECTED:
+        on_connected(bridge, now);
+        return;
+    case ENGINE_DISCONNECTED:
+        on_disconnected(bridge);
+        return;
+    case ENGINE_CLOSED:
+        on_closed(bridge);
+        return;
+    case ENGINE_MESSAGE:
+        on_message(bridge, what, now);
+        return;
+    case ENGINE_UNANSWERED:
+        on_unanswered(bridge, what->channel, now);
+    }
 }
 
 void bridge_take_messages(struct bridge *bridge, usec_t now)
 {
-    enum engine_event event;
-    natsMsg *message;
+    struct engine_arrival what;
 
-    while (engine_next(&bridge->engine, &event, &message)) {
-        if (event == ENGINE_CONNECTED)
-            on_connected(bridge, now);
-        else if (event == ENGINE_DISCONNECTED)
-            on_disconnected(bridge);
-        else if (event == ENGINE_CLOSED)
-            on_closed(bridge);
-        else
-            on_message(bridge, message, now);
-    }
+    while (engine_next(&bridge->engine, &what))
+        on_arrival(bridge, &what, now);
     if (bridge->connected && !bridge->consuming && now >= bridge->ask_at)
         ask_for_consumer(bridge, now);
 }

@@ -29,7 +29,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     int r;
 
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
-    flights_init(&bridge->flights);
+    flights_init(&bridge->flights, &bridge->discard);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
     standing_init(&bridge->standing, config->group, bridge_on_standing, bridge);
     metrics_init(&bridge->metrics, config);
@@ -42,6 +42,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
 void bridge_deinit(struct bridge *bridge)
 {
     flights_deinit(&bridge->flights);
+    discard_empty(&bridge->discard);
     inquiry_deinit(&bridge->inquiry);
     standing_deinit(&bridge->standing);
     metrics_deinit(&bridge->metrics);
@@ -115,6 +116,8 @@ usec_t bridge_process(struct bridge *bridge)
         if (bridge->connected)
             report_stop(&bridge->report);
     }
+    next = earlier(next, engine_send(&bridge->engine, now));
+    discard_serve(&bridge->discard, bridge->flights.n == 0);
     /* Last, as it has the descriptor tell of what comes from now on. */
     r = troupe_client_process(bridge->client);
     if (r < 0)

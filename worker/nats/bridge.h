@@ -37,6 +37,7 @@ struct bridge {
     uint64_t group;
     struct puller puller;
     struct flights flights;
+    struct discard discard;
     struct inquiry inquiry;
     struct standing standing;
     struct metrics metrics;

@@ -57,22 +57,46 @@ static int fail_connection(natsStatus s)
     return status_of(s);
 }
 
-int client_open(struct client *client, const struct config *config)
+static natsStatus init(struct client *client, const struct config *config)
 {
-    jsOptions options;
-    natsStatus s;
-
     *client = (struct client)CLIENT_NULL;
     (void)signal(SIGPIPE, SIG_IGN);
-    s = engine_options(&client->options, config);
+    return engine_options(&client->options, config);
+}
+
+static int finish(struct client *client, natsStatus s)
+{
+    jsOptions options;
+
     if (s == NATS_OK)
         s = natsConnection_Connect(&client->connection, client->options);
-    if (s != NATS_OK)
+    if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
         return fail_connection(s);
     (void)jsOptions_Init(&options);
     options.Wait = WAIT_MS;
     s = natsConnection_JetStream(&client->js, client->connection, &options);
     return s == NATS_OK ? CLIENT_OK : client_fail("JetStream", s);
+}
+
+int client_open(struct client *client, const struct config *config)
+{
+    return finish(client, init(client, config));
+}
+
+static void on_connected(natsConnection *connection, void *userdata)
+{
+    (void)connection;
+    (void)userdata;
+}
+
+int client_open_early(struct client *client, const struct config *config)
+{
+    natsStatus s = init(client, config);
+
+    /* Without a function to call, libnats would wait for the connection. */
+    if (s == NATS_OK)
+        s = natsOptions_SetRetryOnFailedConnect(client->options, true, on_connected, NULL);
+    return finish(client, s);
 }
 
 void client_close(struct client *client)

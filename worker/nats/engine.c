@@ -10,7 +10,7 @@
 
 #define RECONNECT_MIN_MS 100
 #define RECONNECT_MAX_MS 30000
-#define FLUSH_MS         1000
+#define FLUSH_USEC       USEC_PER_SEC
 
 /* What is sent waits for the network so long at most, and with it the main loop. A server that does
  * not answer for so many of these times is given up. */
@@ -20,23 +20,22 @@
 
 struct arrival {
     struct list link;
-    enum engine_event event;
-    natsMsg *message;
+    struct engine_arrival what;
 };
 
 /* ---- on libnats' threads ---- */
 
-static void engine_put(struct engine *engine, enum engine_event event, natsMsg *message)
+static void engine_put(struct engine *engine, struct engine_arrival what)
 {
     struct arrival *arrival = malloc(sizeof(*arrival));
     bool first;
 
     if (!arrival) {
         /* A message comes again; what is lost of a connection shows in the next request. */
-        natsMsg_Destroy(message);
+        natsMsg_Destroy(what.message);
         return;
     }
-    *arrival = (struct arrival){.event = event, .message = message};
+    *arrival = (struct arrival){.what = what};
     pthread_mutex_lock(&engine->lock);
     first = list_empty(&engine->arrivals);
     list_push_back(&engine->arrivals, &arrival->link);
@@ -45,30 +44,43 @@ static void engine_put(struct engine *engine, enum engine_event event, natsMsg *
         (void)eventfd_write(engine->fd, 1);
 }
 
+static void put_event(struct engine *engine, enum engine_event event)
+{
+    engine_put(engine, (struct engine_arrival){.event = event});
+}
+
+/* With TLS only. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *userdata)
 {
+    const struct engine_subscription *s = userdata;
+    struct engine_arrival what = {ENGINE_MESSAGE, s->channel, message};
+
     (void)connection;
     (void)subscription;
-    engine_put(userdata, ENGINE_MESSAGE, message);
+    if (natsMsg_IsNoResponders(message)) {
+        natsMsg_Destroy(message);
+        what = (struct engine_arrival){ENGINE_UNANSWERED, s->channel, NULL};
+    }
+    engine_put(s->engine, what);
 }
 
 static void on_connected(natsConnection *connection, void *userdata)
 {
     (void)connection;
-    engine_put(userdata, ENGINE_CONNECTED, NULL);
+    put_event(userdata, ENGINE_CONNECTED);
 }
 
 static void on_disconnected(natsConnection *connection, void *userdata)
 {
     (void)connection;
-    engine_put(userdata, ENGINE_DISCONNECTED, NULL);
+    put_event(userdata, ENGINE_DISCONNECTED);
 }
 
 static void on_closed(natsConnection *connection, void *userdata)
 {
     (void)connection;
-    engine_put(userdata, ENGINE_CLOSED, NULL);
+    put_event(userdata, ENGINE_CLOSED);
 }
 
 /* Without a handler, libnats prints errors to standard error. */
@@ -99,22 +111,29 @@ static int64_t reconnect_delay(natsConnection *connection, int attempts, void *u
 
 #define TLS_SCHEME "tls://"
 
-static natsStatus set_servers(natsOptions *options, const struct config *config)
+static bool is_secure(const struct config *config, const char *const *urls, size_t n)
+{
+    bool secure = config->ca_file || config->certificate_file;
+
+    for (size_t i = 0; i < n; i++)
+        secure = secure || strncasecmp(urls[i], TLS_SCHEME, strlen(TLS_SCHEME)) == 0;
+    return secure;
+}
+
+static natsStatus set_servers(natsOptions *options, const struct config *config, bool *ret_secure)
 {
     _cleanup_free_ char *text = strdup(config->url);
     const char *urls[CONFIG_URLS_MAX];
-    bool secure = config->ca_file || config->certificate_file;
     natsStatus s;
     size_t n;
 
     if (!text)
         return NATS_NO_MEMORY;
     n = config_split_urls(text, urls);
-    for (size_t i = 0; i < n; i++)
-        secure = secure || strncasecmp(urls[i], TLS_SCHEME, strlen(TLS_SCHEME)) == 0;
+    *ret_secure = is_secure(config, urls, n);
     s = natsOptions_SetServers(options, urls, (int)n);
     /* libnats before 3.13 ignores the scheme. */
-    return s == NATS_OK && secure ? natsOptions_SetSecure(options, true) : s;
+    return s == NATS_OK && *ret_secure ? natsOptions_SetSecure(options, true) : s;
 }
 
 static natsStatus set_identity(natsOptions *options, const struct config *config)
@@ -160,34 +179,49 @@ static natsStatus set_handlers(natsOptions *options, struct engine *engine)
     return s;
 }
 
-natsStatus engine_options(natsOptions **ret, const struct config *config)
+static natsStatus make_options(natsOptions **ret, const struct config *config, bool *ret_secure)
 {
     natsStatus s = natsOptions_Create(ret);
 
     if (s == NATS_OK)
         s = natsOptions_SetName(*ret, "troupe-nats");
     if (s == NATS_OK)
-        s = set_servers(*ret, config);
+        s = set_servers(*ret, config, ret_secure);
     if (s == NATS_OK)
         s = set_identity(*ret, config);
     return s == NATS_OK ? set_patience(*ret) : s;
 }
 
+natsStatus engine_options(natsOptions **ret, const struct config *config)
+{
+    bool secure;
+
+    return make_options(ret, config, &secure);
+}
+
 static natsStatus engine_configure(struct engine *engine, const struct config *config)
 {
-    natsStatus s = engine_options(&engine->options, config);
+    natsStatus s = make_options(&engine->options, config, &engine->secure);
 
+    if (s == NATS_OK && !engine->secure)
+        s = transport_set(&engine->transport, engine->options);
     return s == NATS_OK ? set_handlers(engine->options, engine) : s;
 }
 
 /* What may come is bounded by what is asked for. */
-static natsStatus subscribe(struct engine *engine, const char *pattern, natsSubscription **ret)
+static natsStatus subscribe(struct engine *engine, enum engine_channel channel, const char *pattern)
 {
+    struct engine_subscription *subscription = &engine->subscriptions[channel];
+    natsSubscription **ret = &subscription->subscription;
     char subject[128];
     natsStatus s;
 
+    *ret = NULL;
     (void)snprintf(subject, sizeof(subject), "%s.%s", (const char *)engine->inbox, pattern);
-    s = natsConnection_Subscribe(ret, engine->connection, subject, on_message, engine);
+    if (engine->secure)
+        s = natsConnection_Subscribe(ret, engine->connection, subject, on_message, subscription);
+    else
+        s = natsConnection_SubscribeSync(ret, engine->connection, subject);
     return s == NATS_OK ? natsSubscription_SetPendingLimits(*ret, -1, -1) : s;
 }
 
@@ -195,18 +229,23 @@ static natsStatus listen_again(struct engine *engine)
 {
     char pattern[32];
 
-    (void)snprintf(engine->prefix, sizeof(engine->prefix), "%c%u.", ENGINE_MESSAGES,
-                   ++engine->n_prefixes);
+    (void)snprintf(engine->prefix, sizeof(engine->prefix), "m%u.", ++engine->n_prefixes);
     (void)snprintf(pattern, sizeof(pattern), "%s*", engine->prefix);
-    return subscribe(engine, pattern, &engine->messages);
+    return subscribe(engine, ENGINE_MESSAGES, pattern);
 }
 
 static natsStatus engine_subscribe(struct engine *engine)
 {
     natsStatus s = natsInbox_Create(&engine->inbox);
 
+    for (int i = 0; i < _ENGINE_CHANNEL_N; i++)
+        engine->subscriptions[i] = (struct engine_subscription){engine, i, NULL};
     if (s == NATS_OK)
-        s = subscribe(engine, "*", &engine->answers);
+        s = subscribe(engine, ENGINE_CONSUMER, ENGINE_CONSUMER_TOKEN);
+    if (s == NATS_OK)
+        s = subscribe(engine, ENGINE_STATE, ENGINE_STATE_TOKEN);
+    if (s == NATS_OK)
+        s = subscribe(engine, ENGINE_PUBLISHED, ENGINE_PUBLISHED_TOKEN "*");
     return s == NATS_OK ? listen_again(engine) : s;
 }
 
@@ -217,13 +256,14 @@ int engine_init(struct engine *engine, const struct config *config)
     *engine = (struct engine){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                               .lock = PTHREAD_MUTEX_INITIALIZER};
     list_init(&engine->arrivals);
+    transport_init(&engine->transport, engine->fd);
     if (engine->fd < 0)
         return -errno;
     s = engine_configure(engine, config);
     if (s == NATS_OK)
         s = natsConnection_Connect(&engine->connection, engine->options);
     if (s == NATS_OK)
-        engine_put(engine, ENGINE_CONNECTED, NULL);
+        put_event(engine, ENGINE_CONNECTED);
     if (s == NATS_OK || s == NATS_NOT_YET_CONNECTED)
         s = engine_subscribe(engine);
     if (s == NATS_OK)
@@ -235,27 +275,7 @@ int engine_init(struct engine *engine, const struct config *config)
     return -EIO;
 }
 
-void engine_deinit(struct engine *engine)
-{
-    natsMsg *message;
-    enum engine_event event;
-
-    natsSubscription_Destroy(engine->answers);
-    natsSubscription_Destroy(engine->messages);
-    natsConnection_Destroy(engine->connection);
-    natsOptions_Destroy(engine->options);
-    natsInbox_Destroy(engine->inbox);
-    while (engine_next(engine, &event, &message))
-        natsMsg_Destroy(message);
-    /* From then on no callback runs, and no message can be destroyed: one that a last callback has
-     * brought is left to the end of the process. */
-    nats_CloseAndWait(FLUSH_MS);
-    while (engine_next(engine, &event, &message))
-        continue;
-    engine->fd = close_fd(engine->fd);
-}
-
-bool engine_next(struct engine *engine, enum engine_event *ret_event, natsMsg **ret_message)
+static bool take_arrival(struct engine *engine, struct engine_arrival *ret)
 {
     struct arrival *arrival = NULL;
     struct list *node;
@@ -265,18 +285,85 @@ bool engine_next(struct engine *engine, enum engine_event *ret_event, natsMsg **
     if (node) {
         arrival = list_entry(node, struct arrival, link);
         list_unlink(node);
-    } else {
-        eventfd_t ignored;
-
-        (void)eventfd_read(engine->fd, &ignored);
     }
     pthread_mutex_unlock(&engine->lock);
     if (!arrival)
         return false;
-    *ret_event = arrival->event;
-    *ret_message = arrival->message;
+    *ret = arrival->what;
     free(arrival);
     return true;
+}
+
+/* Without TLS only. */
+static bool take_message(const struct engine_subscription *from, struct engine_arrival *ret)
+{
+    natsMsg *message = NULL;
+    uint64_t n = 0;
+    natsStatus s;
+
+    if (from->engine->secure || natsSubscription_QueuedMsgs(from->subscription, &n) != NATS_OK ||
+        n == 0)
+        return false;
+    s = natsSubscription_NextMsg(&message, from->subscription, 0);
+    if (s != NATS_OK && s != NATS_NO_RESPONDERS)
+        return false;
+    *ret = (struct engine_arrival){s == NATS_OK ? ENGINE_MESSAGE : ENGINE_UNANSWERED, from->channel,
+                                   message};
+    return true;
+}
+
+void engine_deinit(struct engine *engine)
+{
+    struct engine_arrival what;
+
+    for (size_t i = 0; i < _ENGINE_CHANNEL_N; i++)
+        natsSubscription_Destroy(engine->subscriptions[i].subscription);
+    natsConnection_Destroy(engine->connection);
+    natsOptions_Destroy(engine->options);
+    natsInbox_Destroy(engine->inbox);
+    while (take_arrival(engine, &what))
+        natsMsg_Destroy(what.message);
+    /* From then on no callback runs, and no message can be destroyed: one that a last callback has
+     * brought is left to the end of the process. */
+    nats_CloseAndWait((int64_t)(FLUSH_USEC / USEC_PER_MSEC));
+    while (take_arrival(engine, &what))
+        continue;
+    engine->fd = close_fd(engine->fd);
+}
+
+void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS])
+{
+    fds[0] = (struct pollfd){.fd = engine->fd, .events = POLLIN};
+    fds[1] = transport_poll(&engine->transport);
+}
+
+void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS])
+{
+    eventfd_t ignored;
+
+    if (fds[0].revents != 0 && eventfd_read(engine->fd, &ignored) == 0)
+        engine->has_arrivals = true;
+    if (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) {
+        natsConnection_ProcessReadEvent(engine->connection);
+        engine->has_messages = true;
+    }
+}
+
+bool engine_next(struct engine *engine, struct engine_arrival *ret)
+{
+    if (engine->has_arrivals && take_arrival(engine, ret))
+        return true;
+    engine->has_arrivals = false;
+    for (size_t i = 0; engine->has_messages && i < _ENGINE_CHANNEL_N; i++)
+        if (take_message(&engine->subscriptions[i], ret))
+            return true;
+    engine->has_messages = false;
+    return false;
+}
+
+usec_t engine_send(struct engine *engine, usec_t now)
+{
+    return transport_send(&engine->transport, engine->connection, now);
 }
 
 const char *engine_token(const struct engine *engine, natsMsg *message)
@@ -337,22 +424,24 @@ void engine_acknowledge(struct engine *engine, natsMsg *message, const char *tex
 
 void engine_drain(struct engine *engine)
 {
-    if (engine->messages)
-        (void)natsSubscription_Drain(engine->messages);
+    if (engine->subscriptions[ENGINE_MESSAGES].subscription)
+        (void)natsSubscription_Drain(engine->subscriptions[ENGINE_MESSAGES].subscription);
 }
 
 void engine_listen(struct engine *engine)
 {
     /* What was on its way has come by now, or comes again. */
-    natsSubscription_Destroy(engine->messages);
-    engine->messages = NULL;
+    natsSubscription_Destroy(engine->subscriptions[ENGINE_MESSAGES].subscription);
     if (listen_again(engine) != NATS_OK)
         log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
 void engine_flush(struct engine *engine)
 {
-    (void)natsConnection_FlushTimeout(engine->connection, FLUSH_MS);
+    if (transport_poll(&engine->transport).fd >= 0)
+        transport_finish(&engine->transport, engine->connection, clock_deadline(FLUSH_USEC));
+    else
+        (void)natsConnection_FlushTimeout(engine->connection, FLUSH_USEC / USEC_PER_MSEC);
 }
 
 size_t engine_max_payload(const struct engine *engine)

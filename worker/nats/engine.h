@@ -2,39 +2,71 @@
 #pragma once
 
 /*
- * The connection to NATS. libnats reads it on threads of its own; all that they do here is to put
- * what has come into a queue and to ring an eventfd. Everything else is called by the main loop
- * only.
+ * The connection to NATS. All that libnats' threads do here is to put what has come into a queue
+ * and to ring an eventfd. Everything else is called by the main loop only, which also reads and
+ * writes the socket; with TLS libnats does, on threads of its own.
  *
  * Answers come to an inbox of this connection: a request names a token, and its answer has the
- * subject INBOX.TOKEN. A request for messages of a stream has a token that begins with
- * engine_messages(); they come with the subjects that they were published to.
+ * subject INBOX.TOKEN. The beginning of the token is its channel. That of a request for messages of
+ * a stream is engine_messages(); they come with the subjects that they were published to.
  */
 
 #include "shared/base/list.h"
 #include "worker/nats/config.h"
+#include "worker/nats/transport.h"
 #include <nats/nats.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 
-#define ENGINE_MESSAGES 'm'
+#define ENGINE_FDS 2
+
+enum engine_channel {
+    ENGINE_CONSUMER,  /* answers about the consumer */
+    ENGINE_STATE,     /* answers about what report.h has put */
+    ENGINE_PUBLISHED, /* confirmations of publication.h */
+    ENGINE_MESSAGES,  /* messages of the stream, and why none come */
+    _ENGINE_CHANNEL_N,
+};
+
+/* Tokens. A number follows the last one. */
+#define ENGINE_CONSUMER_TOKEN  "c"
+#define ENGINE_STATE_TOKEN     "s"
+#define ENGINE_PUBLISHED_TOKEN "p."
 
 enum engine_event {
     ENGINE_CONNECTED,    /* also again, after it was lost */
     ENGINE_DISCONNECTED, /* libnats tries to connect again */
     ENGINE_CLOSED,       /* it has given up, for example because of wrong credentials */
-    ENGINE_MESSAGE,
+    ENGINE_MESSAGE,      /* on a channel */
+    ENGINE_UNANSWERED,   /* nobody is there for a request of this channel */
+};
+
+struct engine_arrival {
+    enum engine_event event;
+    enum engine_channel channel; /* of the last two events */
+    natsMsg *message;            /* NULL unless ENGINE_MESSAGE */
+};
+
+struct engine_subscription {
+    struct engine *engine;
+    enum engine_channel channel;
+    natsSubscription *subscription;
 };
 
 struct engine {
     natsOptions *options;
     natsConnection *connection;
-    natsSubscription *answers, *messages;
+    struct engine_subscription subscriptions[_ENGINE_CHANNEL_N];
     natsInbox *inbox;
     char
         prefix[24]; /* of tokens of requests for messages: changes whenever they are wanted again */
     unsigned n_prefixes;
     int fd;
+    bool secure; /* libnats' threads read and write the socket, and bring what comes */
+    struct transport transport;
+    bool has_arrivals; /* something may be in `arrivals` */
+    bool has_messages; /* something may be in the subscriptions */
     pthread_mutex_t lock;
     struct list arrivals; /* guarded by `lock` */
 };
@@ -53,14 +85,22 @@ natsStatus engine_options(natsOptions **ret, const struct config *config);
 int engine_init(struct engine *engine, const struct config *config);
 void engine_deinit(struct engine *engine);
 
-/* Becomes readable when engine_next() returns something. */
-static inline int engine_fd(const struct engine *engine)
+/* Fills in what to wait for. */
+void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS]);
+/* Reads what has come, for engine_next(), if poll(2) has found something. */
+void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);
+
+/* Sends all that was published, requested and acknowledged since the last time, without waiting:
+ * once a turn of the loop. Returns when to call it again at the latest. */
+usec_t engine_send(struct engine *engine, usec_t now);
+/* Whether something of an earlier turn could not be sent yet. */
+static inline bool engine_is_behind(const struct engine *engine)
 {
-    return engine->fd;
+    return engine->transport.stalled_at > 0;
 }
 
-/* Returns true and what has come. The caller destroys the message (NULL unless ENGINE_MESSAGE). */
-bool engine_next(struct engine *engine, enum engine_event *ret_event, natsMsg **ret_message);
+/* Returns true and what has come. The caller destroys the message. */
+bool engine_next(struct engine *engine, struct engine_arrival *ret);
 
 /* The token of an answer that came to the inbox; NULL = a message of a stream. */
 const char *engine_token(const struct engine *engine, natsMsg *message);
@@ -77,8 +117,7 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
 /* Sends one of JetStream's acknowledgements, such as "+ACK", for a message. */
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
 
-/* How tokens of requests for messages of a stream begin: with ENGINE_MESSAGES, and with a "." at
- * the end. */
+/* How tokens of requests for messages of a stream begin: with a "." at the end. */
 static inline const char *engine_messages(const struct engine *engine)
 {
     return engine->prefix;
@@ -90,7 +129,8 @@ void engine_drain(struct engine *engine);
 /* They are wanted again. What was asked for before does not count any more. */
 void engine_listen(struct engine *engine);
 
-/* Waits, at most for a second, until all that was sent is with the server. */
+/* Waits, at most for a second, until all that was sent is with the server. Nothing can be sent or
+ * received afterwards. */
 void engine_flush(struct engine *engine);
 
 /* The largest message that the server takes, bytes. */

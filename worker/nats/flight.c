@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void flights_init(struct flights *flights)
+void flights_init(struct flights *flights, struct discard *discard)
 {
-    *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY};
+    *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .discard = discard};
     list_init(&flights->held);
     list_init(&flights->unconfirmed);
     list_init(&flights->beats);
@@ -53,7 +53,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     flights->n_held -= flight->state == FLIGHT_HELD;
     flights->n--;
     troupe_result_release(&flight->result);
-    natsMsg_Destroy(flight->message);
+    discard_put(flights->discard, flight->message);
     free(flight->problem);
     free(flight->job);
     free(flight->reports);

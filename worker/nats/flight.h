@@ -7,6 +7,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
+#include "worker/nats/discard.h"
 #include "worker/troupe.h"
 #include <nats/nats.h>
 #include <stdbool.h>
@@ -44,9 +45,11 @@ struct flights {
     struct list held, unconfirmed, beats;
     unsigned n, n_here, n_held;
     usec_t period; /* between two signs of life to the engine */
+    struct discard *discard;
 };
 
-void flights_init(struct flights *flights);
+/* Destroyed messages go to `discard`, which is borrowed. */
+void flights_init(struct flights *flights, struct discard *discard);
 void flights_deinit(struct flights *flights);
 
 /* Takes over the message. Returns NULL without memory. */

@@ -38,19 +38,23 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
     struct pollfd fds[] = {
         {.fd = signals, .events = POLLIN},
         {.fd = troupe_client_fd(bridge->client), .events = POLLIN},
-        {.fd = engine_fd(&bridge->engine), .events = POLLIN},
         {.fd = inquiry_fd(&bridge->inquiry), .events = POLLIN},
         {.fd = report_fd(&bridge->report), .events = POLLIN},
         {.fd = -1}, /* of the standing */
         {.fd = -1},
+        {.fd = -1}, /* of the engine */
+        {.fd = -1},
     };
+    const size_t n = sizeof(fds) / sizeof(fds[0]);
     const struct timespec left = usec_to_timespec(clock_left(next));
     struct signalfd_siginfo ignored;
 
-    standing_fds(&bridge->standing, fds + sizeof(fds) / sizeof(fds[0]) - STANDING_FDS);
-    if (ppoll(fds, sizeof(fds) / sizeof(fds[0]), next == USEC_INFINITY ? NULL : &left, NULL) < 0)
+    standing_fds(&bridge->standing, fds + n - ENGINE_FDS - STANDING_FDS);
+    engine_poll(&bridge->engine, fds + n - ENGINE_FDS);
+    if (ppoll(fds, n, next == USEC_INFINITY ? NULL : &left, NULL) < 0)
         return errno == EINTR ? 0 : -errno;
-    if (read(signals, &ignored, sizeof(ignored)) > 0)
+    engine_receive(&bridge->engine, fds + n - ENGINE_FDS);
+    if (fds[0].revents != 0 && read(signals, &ignored, sizeof(ignored)) > 0)
         bridge_stop(bridge);
     return 0;
 }

@@ -117,7 +117,7 @@ static natsMsg *make_result(const struct engine *engine, const struct config *co
 
     (void)snprintf(subject, sizeof(subject), PUBLICATION_RESULT_SUBJECT "%s.%" PRIu64,
                    config->stream, flight_sequence(flight));
-    (void)snprintf(token, sizeof(token), "%c%" PRIu64, PUBLICATION_RESULT_TOKEN,
+    (void)snprintf(token, sizeof(token), PUBLICATION_RESULT_TOKEN "%" PRIu64,
                    flight_sequence(flight));
     message = engine_message(engine, subject, token, with_data ? result->data : "",
                              with_data ? result->size : 0);
@@ -252,7 +252,7 @@ natsMsg *publication_letter(const struct engine *engine, const struct config *co
 
     (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s.%s.%" PRIu64,
                    config->group, config->stream, flight_sequence(flight));
-    (void)snprintf(token, sizeof(token), "%c%" PRIu64, PUBLICATION_LETTER_TOKEN,
+    (void)snprintf(token, sizeof(token), PUBLICATION_LETTER_TOKEN "%" PRIu64,
                    flight_sequence(flight));
     message = make_letter(engine, config, flight, subject, token);
     if (message && natsMsgHeader_Set(message, HEADER_ONCE, "0") != NATS_OK) {
@@ -287,10 +287,6 @@ int publication_confirm(natsMsg *answer, char *problem, size_t size)
     json_t *reply, *error;
     int r = 0;
 
-    if (natsMsg_IsNoResponders(answer)) {
-        (void)snprintf(problem, size, "no stream takes it");
-        return -EIO;
-    }
     reply = json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     error = json_object_get(reply, "error");
     if (!reply || (!error && !json_object_get(reply, "seq"))) {

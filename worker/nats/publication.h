@@ -14,10 +14,10 @@
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
 #define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
-/* The first characters of the tokens with which the engine confirms them; the number of the flight
+/* The beginnings of the tokens with which the engine confirms them; the number of the flight
  * follows. */
-#define PUBLICATION_RESULT_TOKEN 'r'
-#define PUBLICATION_LETTER_TOKEN 'd'
+#define PUBLICATION_RESULT_TOKEN ENGINE_PUBLISHED_TOKEN "r"
+#define PUBLICATION_LETTER_TOKEN ENGINE_PUBLISHED_TOKEN "d"
 
 /* Each leaves out what is too large for the server or a stream, or malformed, and says so in
  * Troupe-Missing; of a `bare` flight all that may be left out. Returns NULL without memory. */

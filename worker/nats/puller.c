@@ -13,6 +13,8 @@
 #define PAUSE_MIN     (USEC_PER_SEC / 4)
 #define PAUSE_MAX     (30 * USEC_PER_SEC)
 #define NSEC_PER_USEC UINT64_C(1000)
+#define GATHER_SHARE  4
+#define GATHER_USEC   USEC_PER_MSEC
 
 /* Statuses of a pull request: its time is over. Every other one is an error. */
 #define STATUS_NO_MESSAGES "404"
@@ -35,6 +37,7 @@ void puller_reset(struct puller *puller)
     puller->open = 0;
     puller->n_problems = 0;
     puller->not_before = 0;
+    puller->gather_until = 0;
 }
 
 static int puller_send(struct puller *puller, uint64_t room)
@@ -58,16 +61,32 @@ static void puller_back_off(struct puller *puller, usec_t now)
     puller->not_before = now + (pause < PAUSE_MAX ? pause : PAUSE_MAX);
 }
 
+/* Each request costs the server and the network as much as a message: few bring many. Returns
+ * whether to wait for more room. */
+static bool gathers(struct puller *puller, uint64_t room, usec_t now)
+{
+    if (room >= puller->config->in_flight / GATHER_SHARE)
+        return false;
+    if (puller->gather_until == 0)
+        puller->gather_until = now + GATHER_USEC;
+    return now < puller->gather_until;
+}
+
 usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
 {
     if (puller->open > 0 && now >= puller->over_at)
         puller->open = 0;
-    if (room == 0)
+    if (room == 0) {
+        puller->gather_until = 0;
         return USEC_INFINITY;
+    }
     if (puller->open > 0)
         return puller->over_at;
     if (now < puller->not_before)
         return puller->not_before;
+    if (gathers(puller, room, now))
+        return puller->gather_until;
+    puller->gather_until = 0;
     if (puller_send(puller, room) < 0) {
         puller_back_off(puller, now);
         return puller->not_before;
@@ -99,5 +118,15 @@ void puller_note_status(struct puller *puller, const char *token, natsMsg *messa
     if (puller->n_problems == 0)
         log_warning("consumer %s of stream %s: %s %s", config_consumer(puller->config),
                     puller->config->stream, status, description);
+    puller_back_off(puller, now);
+}
+
+void puller_note_unanswered(struct puller *puller, usec_t now)
+{
+    puller->open = 0;
+    if (puller->n_problems == 0)
+        log_warning(
+            "consumer %s of stream %s: the server has no JetStream, or is electing a leader",
+            config_consumer(puller->config), puller->config->stream);
     puller_back_off(puller, now);
 }

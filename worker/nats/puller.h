@@ -9,9 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Tokens begin with it. */
-#define PULLER_TOKEN ENGINE_MESSAGES
-
 struct puller {
     struct engine *engine;
     const struct config *config;
@@ -19,6 +16,7 @@ struct puller {
     uint64_t number;     /* of the last request */
     uint64_t open;       /* messages that it may still bring */
     usec_t over_at;      /* when it has ended for certain */
+    usec_t gather_until; /* little room is not asked for before; 0 = there was none */
     usec_t not_before;   /* of the next; after an error */
     unsigned n_problems; /* in a row */
 };
@@ -32,7 +30,8 @@ void puller_set_ack_wait(struct puller *puller, usec_t ack_wait);
 /* The connection is new: what was asked for before is forgotten. */
 void puller_reset(struct puller *puller);
 
-/* Asks for `room` messages if nothing is open. Returns when to call it again at the latest. */
+/* Asks for `room` messages if nothing is open: at once if that is a quarter of InFlight=, otherwise
+ * after a millisecond, in which more jobs may end. Returns when to call it again at the latest. */
 usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now);
 
 /* A message of the stream has come. */
@@ -40,3 +39,5 @@ void puller_note_message(struct puller *puller);
 
 /* The answer with that token and status has come: the request is over. */
 void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now);
+/* Nobody is there for requests. */
+void puller_note_unanswered(struct puller *puller, usec_t now);

@@ -64,7 +64,7 @@ static void put(struct report *report, const char *bucket, const char *text)
         subject = NULL;
         return;
     }
-    r = engine_request(report->engine, subject, REPORT_TOKEN, text);
+    r = engine_request(report->engine, subject, ENGINE_STATE_TOKEN, text);
     if (r == -EMSGSIZE)
         note_trouble(report, "it has too many groups for one message");
 }
@@ -76,13 +76,16 @@ void report_note_answer(struct report *report, natsMsg *answer)
     const json_t *error = json_object_get(reply, "error");
     const char *problem = json_string_value(json_object_get(error, "description"));
 
-    if (natsMsg_IsNoResponders(answer))
-        note_trouble(report, "there is no bucket for its state");
-    else if (!reply || error)
+    if (!reply || error)
         note_trouble(report, problem ? problem : "the answer cannot be understood");
     else
         report->in_trouble = false;
     json_decref(reply);
+}
+
+void report_note_unanswered(struct report *report)
+{
+    note_trouble(report, "there is no bucket for its state");
 }
 
 static void publish(struct report *report, usec_t now)

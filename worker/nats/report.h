@@ -12,9 +12,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* The token of the answers from the engine. */
-#define REPORT_TOKEN "s"
-
 struct report {
     struct engine *engine;
     const struct config *config;
@@ -38,8 +35,9 @@ usec_t report_process(struct report *report, usec_t now);
 /* -1 = there is nothing to wait for. */
 int report_fd(const struct report *report);
 
-/* The answer to something that was put. */
+/* The answer to something that was put, or that nobody is there to answer. */
 void report_note_answer(struct report *report, natsMsg *answer);
+void report_note_unanswered(struct report *report);
 
 /* Says that this program ends because it was asked to. */
 void report_stop(struct report *report);

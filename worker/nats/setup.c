@@ -3,7 +3,7 @@
 
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
-#include "worker/nats/engine.h"
+#include "worker/nats/client.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
 #include <errno.h>
@@ -19,8 +19,6 @@
 
 /* Of all machines together. Each bounds its own by InFlight=, and the server needs a number. */
 #define ACK_PENDING_MAX 1000000
-
-#define WAIT_MS 5000
 
 static int report(const char *what, const char *name, natsStatus s)
 {
@@ -126,21 +124,10 @@ static int make_all(jsCtx *js, const struct config *config)
 
 int setup(const struct config *config)
 {
-    struct engine engine;
-    jsOptions options;
-    jsCtx *js = NULL;
-    int r;
+    struct client client = CLIENT_NULL;
+    int r =
+        client_open_early(&client, config) == CLIENT_OK ? make_all(client.js, config) : -ENOTCONN;
 
-    r = engine_init(&engine, config);
-    if (r == 0 && !engine.connection)
-        r = -ENOTCONN;
-    (void)jsOptions_Init(&options);
-    options.Wait = WAIT_MS;
-    if (r == 0)
-        r = report("NATS", "JetStream", natsConnection_JetStream(&js, engine.connection, &options));
-    if (r == 0)
-        r = make_all(js, config);
-    jsCtx_Destroy(js);
-    engine_deinit(&engine);
+    client_close(&client);
     return r;
 }

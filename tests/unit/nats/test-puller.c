@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/puller.h"
+
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOW         (100 * USEC_PER_SEC)
+#define GATHER_USEC USEC_PER_MSEC
+
+static struct config config;
+static struct engine engine;
+static struct puller puller;
+static unsigned n_requests;
+static unsigned long batch; /* of the last request */
+
+int engine_request(struct engine *to, const char *subject, const char *token, const char *text)
+{
+    ck_assert_ptr_eq(to, &engine);
+    ck_assert_str_eq(subject, "$JS.API.CONSUMER.MSG.NEXT.JOBS.echo");
+    ck_assert_int_eq(strncmp(token, "m1.", 3), 0);
+    ck_assert_int_eq(strncmp(text, "{\"batch\":", 9), 0);
+    batch = strtoul(text + 9, NULL, 10);
+    n_requests++;
+    return 0;
+}
+
+natsStatus natsMsgHeader_Get(natsMsg *message, const char *name, const char **ret)
+{
+    if (strcmp(name, "Status") != 0)
+        return NATS_NOT_FOUND;
+    *ret = (const char *)message;
+    return NATS_OK;
+}
+
+static void set_up(void)
+{
+    static char stream[] = "JOBS";
+
+    config = (struct config)CONFIG_NULL;
+    config.stream = stream;
+    config.group = "echo";
+    config.in_flight = 64;
+    engine = (struct engine){.prefix = "m1."};
+    n_requests = 0;
+    puller_init(&puller, &engine, &config);
+}
+
+static void tear_down(void)
+{
+}
+
+static void bring(unsigned n)
+{
+    while (n-- > 0)
+        puller_note_message(&puller);
+}
+
+START_TEST(all_the_room_is_asked_for_at_once)
+{
+    ck_assert_uint_gt(puller_ask(&puller, 64, NOW), NOW);
+    ck_assert_uint_eq(n_requests, 1);
+    ck_assert_uint_eq(batch, 64);
+}
+END_TEST
+
+START_TEST(one_request_is_open_at_a_time)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    bring(63);
+    (void)puller_ask(&puller, 32, NOW + 1);
+    ck_assert_uint_eq(n_requests, 1);
+    bring(1);
+    (void)puller_ask(&puller, 32, NOW + 2);
+    ck_assert_uint_eq(n_requests, 2);
+    ck_assert_uint_eq(batch, 32);
+}
+END_TEST
+
+START_TEST(little_room_is_asked_for_with_what_comes_within_a_millisecond)
+{
+    ck_assert_uint_eq(puller_ask(&puller, 1, NOW), NOW + GATHER_USEC);
+    ck_assert_uint_eq(puller_ask(&puller, 2, NOW + 500), NOW + GATHER_USEC);
+    ck_assert_uint_eq(n_requests, 0);
+    (void)puller_ask(&puller, 3, NOW + GATHER_USEC);
+    ck_assert_uint_eq(n_requests, 1);
+    ck_assert_uint_eq(batch, 3);
+}
+END_TEST
+
+START_TEST(a_quarter_of_the_room_is_enough)
+{
+    ck_assert_uint_eq(puller_ask(&puller, 15, NOW), NOW + GATHER_USEC);
+    (void)puller_ask(&puller, 16, NOW + 1);
+    ck_assert_uint_eq(n_requests, 1);
+    ck_assert_uint_eq(batch, 16);
+}
+END_TEST
+
+START_TEST(the_millisecond_begins_anew_when_there_was_no_room)
+{
+    (void)puller_ask(&puller, 1, NOW);
+    ck_assert_uint_eq(puller_ask(&puller, 0, NOW + 1), USEC_INFINITY);
+    ck_assert_uint_eq(puller_ask(&puller, 1, NOW + 2 * GATHER_USEC), NOW + 3 * GATHER_USEC);
+    ck_assert_uint_eq(n_requests, 0);
+}
+END_TEST
+
+START_TEST(a_machine_with_room_for_one_does_not_wait)
+{
+    config.in_flight = 1;
+    (void)puller_ask(&puller, 1, NOW);
+    ck_assert_uint_eq(n_requests, 1);
+}
+END_TEST
+
+static void note_status(const char *token, const char *status)
+{
+    puller_note_status(&puller, token, (natsMsg *)status, NOW);
+}
+
+START_TEST(a_request_that_is_over_is_followed_by_another)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    note_status("m1.7", "408"); /* of another one */
+    (void)puller_ask(&puller, 64, NOW);
+    ck_assert_uint_eq(n_requests, 1);
+    note_status("m1.1", "408");
+    (void)puller_ask(&puller, 64, NOW);
+    ck_assert_uint_eq(n_requests, 2);
+}
+END_TEST
+
+START_TEST(a_request_that_is_refused_is_made_again_later)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    note_status("m1.1", "409");
+    ck_assert_uint_gt(puller_ask(&puller, 64, NOW), NOW);
+    ck_assert_uint_eq(n_requests, 1);
+}
+END_TEST
+
+START_TEST(a_request_that_nobody_answers_is_made_again_later)
+{
+    usec_t next;
+
+    (void)puller_ask(&puller, 64, NOW);
+    puller_note_unanswered(&puller, NOW);
+    next = puller_ask(&puller, 64, NOW);
+    ck_assert_uint_gt(next, NOW);
+    ck_assert_uint_eq(n_requests, 1);
+    (void)puller_ask(&puller, 64, next);
+    ck_assert_uint_eq(n_requests, 2);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        all_the_room_is_asked_for_at_once,
+        one_request_is_open_at_a_time,
+        little_room_is_asked_for_with_what_comes_within_a_millisecond,
+        a_quarter_of_the_room_is_enough,
+        the_millisecond_begins_anew_when_there_was_no_room,
+        a_machine_with_room_for_one_does_not_wait,
+        a_request_that_is_over_is_followed_by_another,
+        a_request_that_is_refused_is_made_again_later,
+        a_request_that_nobody_answers_is_made_again_later,
+    };
+
+    return suite_run("puller", set_up, tear_down, tests, ELEMENTS(tests));
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Messages to be destroyed together: for each one alone, libnats wakes a thread that does it. */
+
+#include <nats/nats.h>
+#include <stdbool.h>
+
+#define DISCARD_MAX 256u
+
+struct discard {
+    natsMsg *messages[DISCARD_MAX];
+    unsigned n;
+};
+
+/* Destroys all that were put. Idempotent. */
+void discard_empty(struct discard *discard);
+
+/* Takes over the message, which may be NULL, until then. */
+void discard_put(struct discard *discard, natsMsg *message);
+
+/* The same as discard_empty() if they are many, or if there is nothing else to do. */
+void discard_serve(struct discard *discard, bool idle);
