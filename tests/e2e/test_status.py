@@ -134,22 +134,28 @@ class Services(TestCase):
         s.ctl("stop", "web", "--wait", check=True)
         self.assertNotIn("status", s.worker("web/0"))
 
-    def test_a_part_of_many_workers_can_be_asked_for(self):
-        s = self.started({"g": ini(ACTOR, Pool={"Size": 5, "Spare": 2}, Restart=FOREVER, Resources={"LimitCORE": 0}, Jobs=ONCE),
+    def test_workers_and_cells_can_be_asked_for_by_name(self):
+        s = self.started({"g": ini(ACTOR, Pool={"Size": 5, "Spare": 2}),
                           "keyed": ini(ACTOR, Pool={"Cells": "by-key", "Size": 2})})
-        s.do("keyed", "echo", key="x")
+        for key in "a:b", "x", "y":
+            s.do("keyed", "echo", key=key)
         s.until(lambda: len(s.group("g")["workers"]) == 7)
 
-        def slots(target, **part):
-            group, = s.call("GetStatus", target=target, **part)["groups"]
-            return [worker["slot"] for pool in group.get("cells", [group]) for worker in pool["workers"]]
-        self.assertEqual(slots("g", first_slot=1, slots=2), [1, 2, 1])
-        self.assertEqual(slots("g", first_slot=3), [3, 4])
-        self.assertEqual(slots("g", slots=1), [0, 0])
-        self.assertEqual(slots("g", first_slot=5), [])
-        self.assertEqual(slots("g/2", first_slot=4, slots=1), [2])
-        self.assertEqual(slots("keyed", first_slot=1, slots=9), [1])
-        self.assertEqual(self.refused("BadOption", s.call, "GetStatus", slots=0)["option"], "slots")
+        def named(target, *only):
+            group, = s.call("GetStatus", target=target, only=list(only))["groups"]
+            self.assertEqual(group["name"], target.split("/")[0])
+            return [(pool.get("key"), worker["slot"]) for pool in group.get("cells", [group]) for worker in pool["workers"]]
+        self.assertEqual(named("g", "4", "1", "9", "", "x", "-1", "1x", "99999999999999999999"), [(None, 4), (None, 1), (None, 1)])
+        self.assertEqual(named("g"), [])
+        self.assertEqual(named("keyed", "y", "z", "a:b", "0"), [("y", 0), ("y", 1), ("a:b", 0), ("a:b", 1)])
+        self.assertEqual(named("keyed", "y", "y"), [("y", 0), ("y", 1)] * 2)
+        self.assertEqual(named("keyed/a:b", "1", "2"), [("a:b", 1)])
+        self.assertEqual(s.call("GetStatus", target="keyed", only=["x"])["groups"][0]["cells_total"], 3)
+        for target in {}, {"target": "g/1"}:
+            self.assertEqual(self.refused("BadOption", s.call, "GetStatus", only=["1"], **target)["option"], "only")
+        for wrong in "1", [1], {}, [["1"]]:
+            refused = self.refused("InvalidParameter", s.call, "GetStatus", target="g", only=wrong)
+            self.assertEqual(refused["parameter"], "only")
 
     def test_a_brief_status_has_no_deaths_and_no_texts(self):
         s = self.started({"g": ini(ACTOR, Restart=FOREVER, Resources={"LimitCORE": 0}, Jobs=ONCE)})

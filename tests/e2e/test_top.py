@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -227,16 +228,63 @@ class Top(TestCase):
         screen.press(" ")
         screen.wait(r"^ +many/18 +idle")
         self.assertEqual(relay.statuses(0)[0], {"target": "many", "brief": True})
-        self.assertEqual(next_asked(), {"target": "many", "brief": True, "first_slot": 0, "slots": 19})
+        self.assertEqual(next_asked(), {"target": "many", "brief": True, "only": [str(i) for i in range(19)]})
         screen.press(*["page down"] * 4)
         screen.wait(r"^ +many/59 +idle .*\n\+ more")
-        self.assertEqual(next_asked(), {"target": "many", "brief": True, "first_slot": 41, "slots": 19})
+        self.assertEqual(next_asked(), {"target": "many", "brief": True, "only": [str(i) for i in range(41, 60)]})
         screen.press("R")
         self.assertEqual(next_asked(), {"target": "many", "brief": True})
         screen.press("N")
-        self.assertIn("first_slot", next_asked())
+        self.assertIn("only", next_asked())
+        before = len(relay.calls)
         s.call("Restart", target="many/7", wait=True)
-        screen.wait(lambda _: {"target": "many", "brief": True} in relay.statuses(len(relay.calls) - 40))
+        screen.wait(lambda _: {"target": "many", "brief": True} in relay.statuses(before))
+
+    def test_M4_a_large_group_costs_no_more_however_it_is_sorted(self):
+        s = self.started({"many": ini(ACTOR, Pool={"Size": 250}, Restart={"MinSec": "1ms"})})
+        relay = Relay(s)
+        screen = self.top(s, path=relay.path, rows=24)
+        screen.press(" ")
+        screen.wait(r"^ +many/18 +idle")
+        screen.press("R")
+        screen.wait("sorted by JOBS/S")
+        before = len(relay.calls)
+        screen.wait(lambda _: len(relay.statuses(before)) >= 4)
+        asked = [set(call["only"]) for call in relay.statuses(before)]
+        self.assertLessEqual(max(map(len, asked)), 120)
+        self.assertEqual(set().union(*asked[:4]), {str(i) for i in range(250)}, "all others have had their turn")
+        screen.wait(lambda text: s.do("many", "echo") and re.search(r"(?m)^- many .*\n +many/\d+ +\w+ +[1-9][0-9.]* ", text))
+        screen.press("T")
+        started, go = Bell(s, "started"), Bell(s, "go")
+        job = s.create("many", f"ring {started.path}\nwait {go.path}")
+        started.wait()
+        screen.wait(r"^- many .*\n +many/\d+ +busy")
+        go.ring()
+        s.wait_job(job)
+        os.kill(s.worker("many/249")["pid"], signal.SIGKILL)
+        screen.press("D")
+        screen.wait(r"^- many .*\n +many/249 +idle .* 1 .*\n +many/0 ")
+        self.assertTrue(all("only" in call for call in relay.statuses(before)))
+
+    def test_M4_only_cells_on_the_screen_are_asked_for(self):
+        s = self.started({"mail": keyed(program="/nonexistent")})
+        s.call("Stop", target="mail")
+        keys = [f"k{i:03}" for i in range(130)]
+        for key in keys:
+            s.create("mail", "x", key=key)
+        relay = Relay(s)
+        screen = self.top(s, path=relay.path, rows=24)
+        screen.press(" ")
+        screen.wait(r"^ +\+ mail/k018 +stopped")
+        screen.wait(lambda _: {"target": "mail", "brief": True, "only": keys[:19]} in relay.statuses(0))
+        before = len(relay.calls)
+        s.create("mail", "x", key="k000a")
+        screen.wait(r"^ +\+ mail/k000a +stopped")
+        self.assertEqual(sum("only" not in call for call in relay.statuses(before)), 1)
+        screen.press("Q")
+        for _ in range(2):
+            s.create("mail", "x", key="k129")
+        screen.wait(r"^- mail .*\n +\+ mail/k129 +stopped +\S+ +3 ")
 
     def test_M4_lines_come_where_there_is_no_terminal(self):
         s = self.started({"alpha": actor(1), "beta": actor(1)})

@@ -29,7 +29,9 @@ struct status {
     uint64_t group;                       /* its reference */
     char name[CONFIG_GROUP_NAME_MAX + 1]; /* of that group, or of the one written last */
     char *only_key;                       /* of the only cell; NULL = all */
-    size_t first, n_slots;                /* of each pool */
+    size_t first, n_slots;                /* of each pool: one worker, or all */
+    json_t *only; /* names right below the target: slots of a pool, or cells; NULL = all */
+    size_t at;    /* of `only` */
     bool brief;
     struct cell_cursor cells;
     const struct cell *cell; /* in STAGE_WORKER: the cursor's, valid only while they are equal */
@@ -112,6 +114,7 @@ static bool next_group(struct status *status)
     free(TAKE_PTR(status->failing));
     status->worker = 0;
     status->cell = NULL;
+    status->at = 0;
     open_group(status, group);
     status->stage = group_is_keyed(group) ? STAGE_CELL : STAGE_WORKER;
     if (group_is_keyed(group))
@@ -157,9 +160,81 @@ static void look_at_state(struct status *status, const struct cell *cell)
         status->failing = strdup(cell->key);
 }
 
+/* ---- only some of them ---- */
+
+/* Whether `only` names cells. */
+static bool names_cells(const struct status *status, const struct group *group)
+{
+    return status->only && group_is_keyed(group) && !status->only_key;
+}
+
+/* The next cell that is named and exists. */
+static const struct cell *next_named_cell(struct status *status, const struct group *group)
+{
+    const size_t n = json_array_size(status->only);
+
+    cell_cursor_end(&status->cells);
+    for (; status->at < n; status->at++) {
+        const json_t *key = json_array_get(status->only, status->at);
+        struct cell *cell =
+            cell_table_find(&group->cells, json_string_value(key), json_string_length(key));
+
+        if (!cell)
+            continue;
+        cell_cursor_at(&status->cells, cell);
+        return cell;
+    }
+    return NULL;
+}
+
+/* Of a slot in its pool; SIZE_MAX = it is none. */
+static size_t slot_number(const char *name)
+{
+    unsigned long number;
+    char *end;
+
+    if (*name < '0' || *name > '9')
+        return SIZE_MAX;
+    errno = 0;
+    number = strtoul(name, &end, 10);
+    return errno == 0 && *end == '\0' ? number : SIZE_MAX;
+}
+
+static struct slot *next_named_slot(struct status *status, const struct pool *pool)
+{
+    for (; status->at < json_array_size(status->only); status->at++) {
+        const char *name = json_string_value(json_array_get(status->only, status->at));
+        struct slot *slot = pool_next_slot_of(pool, slot_number(name), 1, &status->worker);
+
+        if (slot)
+            return slot;
+        status->worker = 0;
+    }
+    return NULL;
+}
+
+static struct slot *next_slot(struct status *status, const struct group *group,
+                              const struct pool *pool)
+{
+    if (status->only && !names_cells(status, group))
+        return next_named_slot(status, pool);
+    return pool_next_slot_of(pool, status->first, status->n_slots, &status->worker);
+}
+
+/* ---- cells and workers ---- */
+
+static void advance_cell(struct status *status, const struct group *group)
+{
+    if (names_cells(status, group))
+        status->at++;
+    else
+        cell_cursor_advance(&status->cells, &group->cells);
+}
+
 static void next_cell(struct status *status, const struct group *group)
 {
-    const struct cell *cell = status->cells.next;
+    const struct cell *cell =
+        names_cells(status, group) ? next_named_cell(status, group) : status->cells.next;
 
     if (!cell) {
         end_group(status);
@@ -168,7 +243,7 @@ static void next_cell(struct status *status, const struct group *group)
     look_at_oldest(status, cell);
     look_at_state(status, cell);
     if (!is_shown(status, cell)) {
-        cell_cursor_advance(&status->cells, &group->cells);
+        advance_cell(status, group);
         return;
     }
     status->cell = cell;
@@ -185,8 +260,8 @@ static void end_workers(struct status *status, const struct group *group)
         return;
     }
     close_one(status);
-    if (status->cells.next == status->cell)
-        cell_cursor_advance(&status->cells, &group->cells);
+    if (status->cells.next == status->cell || names_cells(status, group))
+        advance_cell(status, group);
     status->cell = NULL;
     status->stage = STAGE_CELL;
 }
@@ -196,9 +271,7 @@ static void next_worker(struct status *status, const struct group *group)
     struct reply *reply = request_part_reply(&status->parts);
     const struct cell *cell = status->cell ? status->cell : group->cell;
     bool gone = status->cell && status->cells.next != status->cell;
-    struct slot *slot =
-        gone ? NULL
-             : pool_next_slot_of(&cell->pool, status->first, status->n_slots, &status->worker);
+    struct slot *slot = gone ? NULL : next_slot(status, group, &cell->pool);
 
     if (!slot || (status->cell && reply->size >= REPORT_DETAIL_MAX))
         end_workers(status, group);
@@ -234,6 +307,7 @@ static void free_status(struct request_parts *parts)
     struct status *status = status_of(parts);
 
     cell_cursor_end(&status->cells);
+    json_decref(status->only);
     free(status->only_key);
     free(status->failing);
     free(status);
@@ -256,16 +330,9 @@ static int take_target(struct status *status, const struct registry_target *targ
 
 struct status_parameters {
     const char *target;
-    struct varlink_int first_slot, slots;
+    json_t *only;
     bool brief;
 };
-
-static void take_slots(struct status *status, const struct status_parameters *given)
-{
-    status->first = given->first_slot.set ? (size_t)given->first_slot.value : 0;
-    status->n_slots = given->slots.set ? (size_t)given->slots.value : SIZE_MAX;
-    status->brief = given->brief;
-}
 
 static void get_status(struct request *request)
 {
@@ -275,6 +342,10 @@ static void get_status(struct request *request)
 
     if (given->target && !control_find_target(request, given->target, &target))
         return;
+    if (given->only && (!given->target || target.slot)) {
+        request_refuse(request, "only", "with a target that is a group or a cell");
+        return;
+    }
     status = request_allocate(request, sizeof(*status));
     if (!status)
         return;
@@ -287,7 +358,9 @@ static void get_status(struct request *request)
         .free = free_status,
     };
     status->all = !given->target;
-    take_slots(status, given);
+    status->n_slots = SIZE_MAX;
+    status->only = json_incref(given->only);
+    status->brief = given->brief;
     list_init(&status->cells.link);
     if (given->target && take_target(status, &target) < 0) {
         free_status(&status->parts);
@@ -299,8 +372,7 @@ static void get_status(struct request *request)
 
 static const struct varlink_parameter status_table[] = {
     VARLINK_ROW("target", STRING, status_parameters, target),
-    VARLINK_ROW("first_slot", INT, status_parameters, first_slot, .allowed = "0 or more"),
-    VARLINK_ROW("slots", INT, status_parameters, slots, .allowed = "1 or more", .min = 1),
+    VARLINK_ROW("only", LIST, status_parameters, only),
     VARLINK_ROW("brief", BOOL, status_parameters, brief),
     {0},
 };

@@ -62,6 +62,13 @@ static int64_t known(const json_t *object, const char *name)
     return field_has(object, name) ? field_int(object, name) : -1;
 }
 
+static double known_rate(const json_t *object)
+{
+    const json_t *rate = json_object_get(object, "rate");
+
+    return rate ? json_real_value(rate) : -1;
+}
+
 /* ---- sorting ---- */
 
 static double key_of(const struct top_row *row, enum top_sort sort)
@@ -125,8 +132,7 @@ static void add_worker(const struct build *build, const json_t *worker, unsigned
     row->deaths = known(worker, "restarts");
     if (since > 0)
         row->run = (int64_t)usec_sub(build->now, since);
-    if (field_usec(worker, "asked_at") == build->source->at)
-        row->rate = top_source_rate(build->source, row->address, field_int(worker, "jobs_done"));
+    row->rate = known_rate(worker);
     if (!field_has(worker, "pid"))
         return;
     process = top_processes_read(build->processes, (pid_t)field_int(worker, "pid"));
@@ -185,12 +191,6 @@ static int64_t count_up(const json_t *workers)
     return n;
 }
 
-static int64_t jobs_ended(const json_t *object)
-{
-    return field_int(object, "succeeded") + field_int(object, "rejected") +
-           field_int(object, "cancelled") + field_int(object, "dead");
-}
-
 static void fill_cell(const struct build *build, struct top_row *row, const json_t *cell)
 {
     const usec_t oldest = field_usec(cell, "oldest_queued_at");
@@ -208,7 +208,7 @@ static void fill_cell(const struct build *build, struct top_row *row, const json
     row->deaths = known(cell, "deaths");
     row->oldest = oldest > 0 ? (int64_t)usec_sub(build->now, oldest) : 0;
     row->run = known(cell, "p99_work_usec");
-    row->rate = top_source_rate(build->source, row->address, jobs_ended(cell));
+    row->rate = known_rate(cell);
 }
 
 /* Cells are sorted before their workers are added. */

@@ -21,10 +21,10 @@ int top_source_init(struct top_source *source, const char *socket, usec_t timeou
                                   .client = VARLINK_CLIENT_NULL,
                                   .status = json_object(),
                                   .deaths = json_array(),
-                                  .census = json_object(),
+                                  .rounds = json_object(),
                                   .totals = json_object(),
                                   .totals_before = json_object()};
-    if (source->status && source->census && source->deaths && source->totals &&
+    if (source->status && source->rounds && source->deaths && source->totals &&
         source->totals_before)
         return 0;
     top_source_deinit(source);
@@ -37,7 +37,7 @@ void top_source_deinit(struct top_source *source)
     json_decref(source->metrics);
     json_decref(source->before);
     json_decref(source->status);
-    json_decref(source->census);
+    json_decref(source->rounds);
     json_decref(source->deaths);
     json_decref(source->totals);
     json_decref(source->totals_before);
@@ -199,12 +199,12 @@ int top_source_refresh(struct top_source *source)
     return refresh_deaths(source);
 }
 
-double top_source_rate(struct top_source *source, const char *address, int64_t total)
+double top_source_rate(struct top_source *source, const char *group, int64_t total)
 {
-    const json_t *before = json_object_get(source->totals_before, address);
+    const json_t *before = json_object_get(source->totals_before, group);
     int64_t done;
 
-    (void)json_object_set_new(source->totals, address, json_integer(total));
+    (void)json_object_set_new(source->totals, group, json_integer(total));
     if (!before || source->elapsed == 0)
         return -1;
     done = total - json_integer_value(before);

@@ -22,10 +22,10 @@ struct top_source {
     usec_t at;       /* when the last one came, monotonic */
     usec_t elapsed;  /* between the two; 0 = not known */
     json_t *status;  /* of open groups, by name */
-    json_t *census;  /* what `metrics` said of their workers when all were asked for */
+    json_t *rounds;  /* of top-open.c: whose turn it is in each of them */
     json_t *deaths;  /* the last ones, newest first */
     uint64_t n_deaths;
-    json_t *totals, *totals_before; /* jobs done by address, for rates */
+    json_t *totals, *totals_before; /* jobs done by group, for rates */
     char problem[256];              /* why the last call failed; "" = it did not */
 };
 
@@ -37,13 +37,13 @@ void top_source_deinit(struct top_source *source);
  * data stays as it was then. */
 int top_source_refresh(struct top_source *source);
 
-/* Asks for the status of a group; the reply is in `status`, each worker with the member "asked_at",
- * which is `at`. Returns 0 or -errno. */
+/* Asks for all of a group: the reply is in `status`. Each cell, or worker of a group without cells,
+ * has the additional member "asked_at", which is `at`, and once it has been asked for twice "rate":
+ * the jobs per second that ended between the two. Returns 0 or -errno. */
 int top_source_open(struct top_source *source, const char *group);
-/* The same for `n` slots from `first` on; the other workers stay as they are. */
-int top_source_open_slots(struct top_source *source, const char *group, int64_t first, int64_t n);
-/* Whether the other workers of the group still have the processes that `status` says. */
-bool top_source_is_steady(const struct top_source *source, const char *group);
+/* The same for those whose keys or slots are the names in the object `shown`; with `others`, also
+ * for some of the others in turn. Adds to `shown`. */
+int top_source_follow(struct top_source *source, const char *group, json_t *shown, bool others);
 /* Forgets the status of groups that are not in the object `open`. */
 void top_source_close_others(struct top_source *source, const json_t *open);
 
@@ -53,5 +53,5 @@ void top_source_close_others(struct top_source *source, const json_t *open);
 int top_source_call(struct top_source *source, const char *method, json_t *parameters,
                     json_t **ret);
 
-/* Jobs per second of an address whose total is now `total`; negative = not known yet. */
-double top_source_rate(struct top_source *source, const char *address, int64_t total);
+/* Jobs per second of a group whose total is now `total`; negative = not known yet. */
+double top_source_rate(struct top_source *source, const char *group, int64_t total);

@@ -13,6 +13,8 @@
 #include "supervisor/ctl/top/top-screen.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #define INTERVAL USEC_PER_SEC
@@ -21,44 +23,39 @@
 
 /* ---- refresh ---- */
 
-/* Whether rows that are not on the screen may move there because of what their workers do. */
-static bool is_sorted_by_work(const struct top *top)
+/* Adds the name that the row's cell, or its worker in a group without cells, has in its group. Of
+ * the row, only the address is used: what it borrows may be gone. */
+static void add_name(json_t *names, const struct top_row *row)
 {
-    return top->choice.sort == TOP_BY_RATE || top->choice.sort == TOP_BY_RUN;
+    const char *rest = row->address + strcspn(row->address, "/");
+    char name[TOP_ADDRESS_MAX];
+
+    if (row->kind == TOP_GROUP)
+        return;
+    rest += *rest == '/';
+    if (row->kind == TOP_WORKER && row->depth == 1)
+        (void)snprintf(name, sizeof(name), "%" PRId64, row->slot);
+    else
+        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(rest, "/"), rest);
+    (void)json_object_set_new(names, name, json_true());
 }
 
-/* Asks for the workers of an open group that have the slots `first` to `last`, which are on the
- * screen; for all when that is not enough. No worker is on the screen: `last` is negative. */
-static void refresh_group(struct top *top, const char *group, int64_t first, int64_t last)
-{
-    const int64_t n = last - first + 1, most = 2 * (int64_t)top->shown;
-
-    if (is_sorted_by_work(top) || !top_source_is_steady(&top->source, group) ||
-        (last >= 0 && n > most))
-        (void)top_source_open(&top->source, group);
-    else if (last >= 0)
-        (void)top_source_open_slots(&top->source, group, first, n);
-}
-
-/* The rows on the screen from `i` on that are of one group. Returns the row behind them. */
+/* Asks for what the rows on the screen from `i` on show that are of one group. Returns the row
+ * behind them. */
 static size_t refresh_rows(struct top *top, size_t i, size_t end)
 {
     const struct top_row *rows = top->rows.items;
     const size_t size = strcspn(rows[i].address, "/");
-    int64_t first = INT64_MAX, last = -1;
+    json_auto_t *names = json_object();
     char group[TOP_ADDRESS_MAX];
 
     (void)snprintf(group, sizeof(group), "%.*s", (int)size, rows[i].address);
     for (; i < end && strcspn(rows[i].address, "/") == size &&
            memcmp(rows[i].address, group, size) == 0;
-         i++) {
-        if (rows[i].slot >= 0 && rows[i].slot < first)
-            first = rows[i].slot;
-        if (rows[i].slot > last)
-            last = rows[i].slot;
-    }
+         i++)
+        add_name(names, &rows[i]);
     if (json_object_get(top->choice.open, group))
-        refresh_group(top, group, first, last);
+        (void)top_source_follow(&top->source, group, names, top->choice.sort != TOP_BY_NAME);
     return i;
 }
 
