@@ -10,10 +10,13 @@
 
 static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
 {
+    const uint64_t begin = spin_wake_begin(&channel->spin);
+
     if (word && channel->backend == WAKE_FUTEX)
         (void)wake_futex_wake(word);
     else
         wake_eventfd_wake(channel->wake_fd);
+    spin_wake_end(&channel->spin, begin);
 }
 
 /* Wakes the peer, which sleeps like this because it had nothing to read. */

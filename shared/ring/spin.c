@@ -3,8 +3,15 @@
 #include <sched.h>
 #include <time.h>
 
-/* Microseconds that an avoided sleep saves on both sides; between CPUs more. */
-#define SAVED 20
+/* Microseconds that an avoided sleep saves on both sides, at least. */
+#define SAVED_MIN 20
+/* Between CPUs it is more, above all in virtual machines: so many times what waking a peer costs,
+ * since the peer then still has to start. */
+#define SAVED_PER_WAKE 4
+/* Wake-ups, one of which is measured. */
+#define MEASURED_PERIOD 16
+
+#define NSEC_PER_USEC 1000
 /* Bounds what is saved up: so many failed tries later, spinning no longer pays. */
 #define BALANCE_MAX 500
 /* The longest pause between two tries, in sleeps. */
@@ -32,6 +39,38 @@ void spin_init(struct spin *spin, uint32_t limit)
     };
 }
 
+static uint64_t nanoseconds(clockid_t clock)
+{
+    struct timespec now;
+
+    (void)clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+uint64_t spin_wake_begin(struct spin *spin)
+{
+    return spin->n_wakes++ % MEASURED_PERIOD == 0 ? nanoseconds(CLOCK_THREAD_CPUTIME_ID) : 0;
+}
+
+/* Moves by an eighth of the way: peers on the same CPU cost less than others. */
+void spin_woke(struct spin *spin, uint32_t nsec)
+{
+    spin->wake_nsec += ((int64_t)nsec - spin->wake_nsec) / 8;
+}
+
+void spin_wake_end(struct spin *spin, uint64_t begin)
+{
+    if (begin != 0)
+        spin_woke(spin, (uint32_t)(nanoseconds(CLOCK_THREAD_CPUTIME_ID) - begin));
+}
+
+static int32_t saved(const struct spin *spin)
+{
+    int32_t usec = (int32_t)(SAVED_PER_WAKE * spin->wake_nsec / NSEC_PER_USEC);
+
+    return usec > SAVED_MIN ? usec : SAVED_MIN;
+}
+
 bool spin_begin(struct spin *spin, usec_t now)
 {
     if (spin->limit == 0 || spin->paused < spin->pause) {
@@ -43,25 +82,26 @@ bool spin_begin(struct spin *spin, usec_t now)
     spin->allowed = spin->n_found % PATIENCE_PERIOD == 0 ? SPIN_PATIENCE_MAX : spin->patience;
     spin->looks = 0;
     spin->offered = spin->taken = false;
+    spin->n_taken = 0;
+    spin->lent = 0;
     return true;
 }
 
-static uint64_t nanoseconds(void)
+void spin_offered(struct spin *spin, uint64_t nsec)
 {
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    spin->looks = 0;
+    spin->offered = true;
+    spin->taken = nsec > TAKEN_NSEC;
+    if (spin->taken)
+        spin->lent = spin->n_taken++ == 0 ? nsec : 0;
 }
 
 static void offer(struct spin *spin)
 {
-    uint64_t begin = nanoseconds();
+    uint64_t begin = nanoseconds(CLOCK_MONOTONIC);
 
     (void)sched_yield();
-    spin->looks = 0;
-    spin->offered = true;
-    spin->taken = nanoseconds() - begin > TAKEN_NSEC;
+    spin_offered(spin, nanoseconds(CLOCK_MONOTONIC) - begin);
 }
 
 bool spin_more(struct spin *spin, usec_t now)
@@ -89,7 +129,7 @@ static void learn_patience(struct spin *spin)
 
 static void keep_account(struct spin *spin, int32_t spent, bool found)
 {
-    spin->balance += (found ? SAVED : 0) - spent;
+    spin->balance += (found ? saved(spin) : 0) - spent;
     if (spin->balance > BALANCE_MAX)
         spin->balance = BALANCE_MAX;
     if (spin->balance >= 0) {
@@ -113,5 +153,5 @@ void spin_end(struct spin *spin, usec_t now, bool found)
     if (spent > spin->limit)
         keep_account(spin, (int32_t)spin->limit, false);
     else
-        keep_account(spin, (int32_t)spent, found);
+        keep_account(spin, (int32_t)usec_sub(spent, spin->lent / NSEC_PER_USEC), found);
 }

@@ -4,8 +4,9 @@
 /* Spins a little before sleeping: a wake-up takes tens of microseconds, an answer that is on its
  * way only a few. The CPU is offered to others now and then, sooner if the awaited peer turns out
  * to share it. Time spent is balanced against time saved: while spinning does not pay, it is tried
- * only rarely. It never lasts longer than `limit`. Use: spin_begin(); while nothing is found,
- * spin_more(); at last spin_end(). */
+ * only rarely. What is saved is learnt from the cost of waking peers: between CPUs of a virtual
+ * machine it is several times that of bare metal. It never lasts longer than `limit`. Use:
+ * spin_begin(); while nothing is found, spin_more(); at last spin_end(). */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>
@@ -25,11 +26,15 @@ struct spin {
      * each, and sets it before a try. */
     uint32_t patience;
     uint32_t n_found;
+    uint32_t n_wakes;  /* of peers */
+    int64_t wake_nsec; /* what one costs on average; learnt */
     /* This try: */
     usec_t began;
     uint32_t allowed;    /* looks: `patience`, or now and then the most */
     uint32_t looks;      /* since the CPU was offered last */
     bool offered, taken; /* and another has used it */
+    uint32_t n_taken;    /* times that another has used it */
+    uint64_t lent;       /* for so many nanoseconds, if that was the peer: once */
 };
 
 /* `limit` above SPIN_USEC_MAX counts as that. */
@@ -40,6 +45,15 @@ bool spin_begin(struct spin *spin, usec_t now);
 
 /* After a look that found nothing. Returns true to look again, false to sleep. */
 bool spin_more(struct spin *spin, usec_t now);
+
+/* Around waking a peer: learns from some of them what a wake-up costs. spin_wake_begin() returns 0
+ * if this one is not measured. */
+uint64_t spin_wake_begin(struct spin *spin);
+void spin_wake_end(struct spin *spin, uint64_t begin);
+
+/* What the two of them measure, and what spin_more() does when it offers the CPU; for tests. */
+void spin_woke(struct spin *spin, uint32_t nsec);
+void spin_offered(struct spin *spin, uint64_t nsec);
 
 /* Ends the try. */
 void spin_end(struct spin *spin, usec_t now, bool found);

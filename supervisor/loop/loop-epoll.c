@@ -216,14 +216,16 @@ static bool pass_on(struct loop *loop)
 
 static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
 {
-    (void)loop;
+    uint64_t begin = spin_wake_begin(&loop->spin);
     (void)wake_futex_wake(word);
+    spin_wake_end(&loop->spin, begin);
 }
 
 static void wake_eventfd(struct loop *loop, int fd)
 {
-    (void)loop;
+    uint64_t begin = spin_wake_begin(&loop->spin);
     wake_eventfd_wake(fd);
+    spin_wake_end(&loop->spin, begin);
 }
 
 const struct loop_backend loop_backend_epoll = {

@@ -147,9 +147,12 @@ static bool pass_on(struct loop *loop)
 
 static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
 {
-    struct io_uring_sqe *sqe = loop->ring.futex ? get_sqe(loop) : NULL;
+    /* What is submitted with others cannot be measured. */
+    uint64_t begin = spin_wake_begin(&loop->spin);
+    struct io_uring_sqe *sqe = loop->ring.futex && begin == 0 ? get_sqe(loop) : NULL;
     if (!sqe) {
         wake_futex_wake(word);
+        spin_wake_end(&loop->spin, begin);
         return;
     }
     loop_ring_prep_futex_wake(sqe, (const void *)word, INT_MAX);

@@ -115,6 +115,67 @@ START_TEST(test_a_find_after_more_than_the_limit_does_not_pay)
 }
 END_TEST
 
+/* Tries that find something shortly before the limit, when others have used the CPU so often, each
+ * time almost as long as the try lasts. */
+static unsigned tries_with_others(unsigned n_tries, unsigned n_taken)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < n_tries; i++) {
+        if (!spin_begin(&spin, now))
+            continue;
+        n++;
+        for (unsigned k = 0; k < n_taken; k++)
+            spin_offered(&spin, (LIMIT - 10) * 1000);
+        now += LIMIT - 5;
+        spin_end(&spin, now, true);
+    }
+    return n;
+}
+
+START_TEST(test_what_the_peer_uses_of_the_cpu_is_not_spent)
+{
+    ck_assert_uint_eq(tries_with_others(1000, 1), 1000);
+}
+END_TEST
+
+/* Of several, some do not help: sleeping is cheaper than handing the CPU around. */
+START_TEST(test_what_several_use_of_the_cpu_is_spent)
+{
+    ck_assert_uint_le(tries_with_others(10000, 2), 20);
+}
+END_TEST
+
+START_TEST(test_where_waking_is_expensive_longer_tries_pay)
+{
+    for (int i = 0; i < 100; i++)
+        spin_woke(&spin, 13000);
+    ck_assert_uint_eq(tries_among(1000, LIMIT - 5), 1000);
+}
+END_TEST
+
+START_TEST(test_where_waking_becomes_cheap_longer_tries_cease)
+{
+    for (int i = 0; i < 200; i++)
+        spin_woke(&spin, i < 100 ? 13000 : 1500);
+    ck_assert_uint_le(tries_among(10000, LIMIT - 5), 20);
+}
+END_TEST
+
+START_TEST(test_few_wake_ups_are_measured)
+{
+    unsigned n = 0;
+
+    for (int i = 0; i < 160; i++) {
+        uint64_t begin = spin_wake_begin(&spin);
+
+        n += begin != 0;
+        spin_wake_end(&spin, begin);
+    }
+    ck_assert_uint_eq(n, 10);
+}
+END_TEST
+
 /* Looks until the CPU is offered the first time. */
 static uint32_t looks_before_offer(void)
 {
@@ -214,6 +275,11 @@ int main(void)
     tcase_add_test(tcase, test_one_try_that_pays_is_enough_to_go_on);
     tcase_add_test(tcase, test_some_tries_in_vain_are_forgiven);
     tcase_add_test(tcase, test_a_find_after_more_than_the_limit_does_not_pay);
+    tcase_add_test(tcase, test_what_the_peer_uses_of_the_cpu_is_not_spent);
+    tcase_add_test(tcase, test_what_several_use_of_the_cpu_is_spent);
+    tcase_add_test(tcase, test_where_waking_is_expensive_longer_tries_pay);
+    tcase_add_test(tcase, test_where_waking_becomes_cheap_longer_tries_cease);
+    tcase_add_test(tcase, test_few_wake_ups_are_measured);
     tcase_add_test(tcase, test_the_cpu_is_offered_now_and_then);
     tcase_add_test(tcase, test_it_is_offered_at_once_where_that_is_what_helps);
     tcase_add_test(tcase, test_offers_that_nobody_takes_do_not_help);
