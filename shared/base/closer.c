@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 #include "shared/base/log.h"
+#include "shared/base/scm.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -90,7 +91,7 @@ static bool drop_message(int fd)
         .msg_control = &control,
         .msg_controllen = sizeof(control),
     };
-    const ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT);
+    const ssize_t n = scm_receive(fd, &message, MSG_DONTWAIT);
 
     return n > 0 || (n == 0 && message.msg_controllen > 0) || (n < 0 && errno == EINTR);
 }

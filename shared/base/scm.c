@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/scm.h"
 
+#include <errno.h>
 #include <string.h>
 
 void scm_attach(struct msghdr *message, union scm_control *control, const int *fds, size_t n_fds)
@@ -14,6 +15,17 @@ void scm_attach(struct msghdr *message, union scm_control *control, const int *f
     memcpy(CMSG_DATA(&control->header), fds, size);
     message->msg_control = control;
     message->msg_controllen = CMSG_SPACE(size);
+}
+
+ssize_t scm_receive(int fd, struct msghdr *message, int flags)
+{
+    const size_t room = message->msg_controllen;
+    ssize_t n = recvmsg(fd, message, flags);
+
+    if (n >= 0 || errno != ECONNRESET)
+        return n;
+    message->msg_controllen = room;
+    return recvmsg(fd, message, flags);
 }
 
 size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int fd))

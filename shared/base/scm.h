@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
 /* The kernel's maximum per message (SCM_MAX_FD), so a received message is never truncated. */
 #define SCM_FDS_MAX 253
@@ -17,6 +18,10 @@ union scm_control {
 
 /* Attaches the descriptors, which the caller keeps, to `message`. Fills in `control`. */
 void scm_attach(struct msghdr *message, union scm_control *control, const int *fds, size_t n_fds);
+
+/* recvmsg(). A peer that has closed its socket with something unread in it causes ECONNRESET once,
+ * before what it sent; this returns what it sent. */
+ssize_t scm_receive(int fd, struct msghdr *message, int flags);
 
 /* Takes the first `max` descriptors of a received message into `fds`, and passes the others to
  * `drop`. Returns how many there were. */

@@ -164,7 +164,7 @@ int payload_receive_any(int socket, uint64_t *ret_serial, void (*drop)(int fd), 
 
     if (r < 0)
         return r;
-    size = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    size = scm_receive(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (size < 0)
         return errno == EINTR || errno == ENOMEM ? -errno : -EPROTO;
     count = scm_take(&message, &fd, 1, drop);

@@ -2,8 +2,8 @@
 
 /* Takes over the channel of a peer that has outlived the former supervisor. */
 
+#include "shared/base/scm.h"
 #include "supervisor/channel/endpoint-private.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -103,7 +103,10 @@ void endpoint_hand_over(struct endpoint *endpoint)
 /* Reads the serial of the next descriptor, which stays in the socket. False = there is none. */
 static bool peek_serial(const struct endpoint *endpoint, uint64_t *ret)
 {
-    return recv(endpoint->control, ret, sizeof(*ret), MSG_PEEK | MSG_DONTWAIT) ==
+    struct iovec data = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1};
+
+    return scm_receive(endpoint->control, &message, MSG_PEEK | MSG_DONTWAIT) ==
            (ssize_t)sizeof(*ret);
 }
 

@@ -199,7 +199,7 @@ int message_receive(int fd, struct message *message)
     ssize_t n;
     message->n_fds = 0;
     do
-        n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        n = scm_receive(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return errno == ECONNRESET ? -EPIPE : -errno;

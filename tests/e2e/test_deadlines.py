@@ -81,6 +81,26 @@ class Late(TestCase):
         s.stop()
 
 
+class Ends(TestCase):
+    def test_a_large_result_arrives_although_its_worker_died_with_large_payloads_unread(self):
+        s = self.started({"actor": actor(Worker={"InlineMax": "4K"}, Pool={"Prefetch": 3})})
+        begun, bell, never = (Bell(s, name) for name in ("begun", "bell", "never"))
+        first = s.create("actor", f"ring {begun.path}\nwait {bell.path}\nblob 100000", max_retries=0)
+        begun.wait()
+        second = s.create("actor", f"ring {begun.path}\nbefore 2 wait {never.path}\necho second", max_retries=1)
+        third = s.create("actor", "before 0 x\n" * 1000 + "echo third")
+        pid = s.worker("actor/0")["pid"]
+        with s.stopped():
+            bell.ring()
+            begun.wait()  # the payload of the third job is unread now
+            os.kill(pid, signal.SIGKILL)
+        job = s.wait_job(first)
+        self.assertEqual((job["state"], job["attempt"], job["result"]["encoding"]), ("succeeded", 1, "base64"))
+        self.assertEqual([s.wait_job(id)["state"] for id in (second, third)], ["succeeded", "succeeded"])
+        self.assertEqual([death["signal"] for death in s.deaths()], ["SIGKILL"])
+        s.stop()
+
+
 class Begin(TestCase):
     def test_the_time_of_a_job_begins_when_its_worker_begins_it(self):
         s = self.started({"actor": actor()})

@@ -237,6 +237,23 @@ START_TEST(replies_and_the_other_request_arrive_as_they_were_put)
 }
 END_TEST
 
+/* The kernel reports the unread one first. */
+START_TEST(what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unread)
+{
+    uint64_t id;
+
+    ck_assert_int_eq(message_put_exited(&out, &(struct message_exited){.id = 7}), 0);
+    ck_assert_int_eq(message_send(pair[1], &out), 0);
+    ck_assert_int_eq(message_put_release(&out, 7), 0);
+    ck_assert_int_eq(message_send(pair[0], &out), 0);
+    pair[0] = close_fd(pair[0]);
+    ck_assert_int_eq(message_receive(pair[1], &in), 0);
+    ck_assert_uint_eq(message_take_kind(&in), MESSAGE_RELEASE);
+    ck_assert_int_eq(message_take_release(&in, &id), 0);
+    ck_assert_int_eq(message_receive(pair[1], &in), -EPIPE);
+}
+END_TEST
+
 START_TEST(what_is_held_arrives_as_it_was_put)
 {
     struct message_held held = {
@@ -339,6 +356,7 @@ int main(void)
     tcase_add_test(tcase, what_is_too_large_is_refused_before_it_is_sent);
     tcase_add_test(tcase, the_largest_request_arrives);
     tcase_add_test(tcase, replies_and_the_other_request_arrive_as_they_were_put);
+    tcase_add_test(tcase, what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unread);
     tcase_add_test(tcase, what_is_held_arrives_as_it_was_put);
     tcase_add_test(tcase, a_hold_that_is_cut_off_or_lacks_descriptors_is_refused);
     tcase_add_test(tcase, a_full_channel_and_a_closed_one_are_told);

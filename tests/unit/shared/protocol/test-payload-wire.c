@@ -246,6 +246,19 @@ START_TEST(nothing_there_is_refused_without_waiting)
 }
 END_TEST
 
+/* The kernel reports the unread one first. */
+START_TEST(a_descriptor_arrives_although_its_sender_is_gone_and_has_left_one_unread)
+{
+    _cleanup_close_ int blob = new_blob("x", 1), received = -1;
+
+    ck_assert_int_eq(payload_send_fd(sockets[1], blob, 5), 0);
+    ck_assert_int_eq(payload_send_fd(sockets[0], blob, 7), 0);
+    sockets[0] = close_fd(sockets[0]);
+    ck_assert_int_eq(payload_receive_fd(sockets[1], 7, payload_drop_fd, &received), 0);
+    ck_assert_int_eq(payload_blob_check(received, 1), 0);
+}
+END_TEST
+
 START_TEST(odd_messages_are_refused_and_leave_no_descriptor_behind)
 {
     static const struct {
@@ -330,6 +343,7 @@ int main(void)
     tcase_add_test(tcase, a_descriptor_arrives_with_its_serial);
     tcase_add_test(tcase, the_wrong_serial_is_refused_and_its_descriptor_closed);
     tcase_add_test(tcase, nothing_there_is_refused_without_waiting);
+    tcase_add_test(tcase, a_descriptor_arrives_although_its_sender_is_gone_and_has_left_one_unread);
     tcase_add_test(tcase, odd_messages_are_refused_and_leave_no_descriptor_behind);
     if (!under_valgrind())
         tcase_add_test(tcase, running_out_of_descriptors_is_not_the_senders_fault);
