@@ -16,6 +16,8 @@
 #define SETTLE_MSEC 100
 /* A new supervisor is ready once it serves its clients. */
 #define UPGRADE_SEC 60
+/* More than a turn of the keeper takes. */
+#define LATE_SEC 1
 /* How often the keeper serves the service manager's watchdog while no supervisor does. */
 #define ALIVE_SEC 1
 
@@ -207,6 +209,21 @@ static void stay_alive(void)
     keeper.alive_at = usec_add(now, ALIVE_SEC * USEC_PER_SEC);
 }
 
+/* Takes what arrived in time first. If this process did not run when the time was over, the
+ * supervisor was probably stopped as well. */
+static bool is_too_late(void)
+{
+    const usec_t now = clock_now();
+    while (keeper.upgrading && !keeper.reply_waits && keeper.channel >= 0 && keeper_take_request())
+        ;
+    if (!keeper.upgrading)
+        return false;
+    if (usec_sub(now, keeper.ready_by) < LATE_SEC * USEC_PER_SEC)
+        return true;
+    keeper.ready_by = usec_add(now, UPGRADE_SEC * USEC_PER_SEC);
+    return false;
+}
+
 static void give_up_upgrade(void)
 {
     log_error("the new supervisor is not ready after %d s", UPGRADE_SEC);
@@ -220,7 +237,8 @@ void keeper_restart_supervisor(void)
     if (clock_now() < restart_due())
         return;
     if (keeper.supervisor > 0) {
-        give_up_upgrade();
+        if (is_too_late())
+            give_up_upgrade();
     } else if (keeper_start_supervisor() == 0) {
         FAULT_POINT("restart-started");
     } else {

@@ -3,6 +3,7 @@
 /* A real keeper, with this test in the place of the supervisor. */
 
 #include "shared/base/cleanup.h"
+#include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/message.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,9 +40,19 @@ static void take_held(void)
     n_held++;
 }
 
+/* In the keeper: the time for an upgrade is over just now, or was while it did not run. */
+static void end_time(int signo)
+{
+    keeper.ready_by = usec_sub(clock_now(), signo == SIGTRAP ? 1 : 2 * USEC_PER_SEC);
+}
+
 /* Called in each supervisor that the keeper starts. */
 static void setup(void)
 {
+    const struct sigaction action = {.sa_handler = end_time};
+
+    (void)sigaction(SIGTRAP, &action, NULL);
+    (void)sigaction(SIGXCPU, &action, NULL);
     channel = go_under_keeper().channel;
     while (receive() == MESSAGE_HELD)
         take_held();
@@ -295,6 +307,53 @@ START_TEST(an_upgrade_starts_the_new_program_and_counts_when_that_is_ready)
 }
 END_TEST
 
+/* SIGSTOP takes effect a moment later. */
+static void stop_keeper(void)
+{
+    char path[32], text[256] = "", *state;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)getppid());
+    ck_assert_int_eq(kill(getppid(), SIGSTOP), 0);
+    do {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+        state = strrchr(text, ')');
+        ck_assert_ptr_nonnull(state);
+    } while (state[2] != 'T');
+}
+
+/* It would be killed otherwise, and the old program would be started. */
+START_TEST(a_new_program_that_is_ready_in_time_stays_although_the_keeper_hears_of_it_later)
+{
+    if (given.first) {
+        be_ready();
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(given.upgrading);
+    stop_keeper();
+    be_ready();
+    ck_assert_int_eq(kill(getppid(), SIGTRAP), 0);
+    ck_assert_int_eq(kill(getppid(), SIGCONT), 0);
+    request_spawn(7, "exit 3");
+    receive_spawned(7);
+}
+END_TEST
+
+START_TEST(a_new_program_has_its_time_although_both_were_stopped_meanwhile)
+{
+    if (given.first) {
+        be_ready();
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(given.upgrading);
+    ck_assert_int_eq(kill(getppid(), SIGXCPU), 0);
+    request_spawn(7, "exit 3");
+    receive_spawned(7);
+    be_ready();
+}
+END_TEST
+
 START_TEST(a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one)
 {
     if (program_number == 2) {
@@ -351,6 +410,8 @@ int main(void)
         a_process_that_is_not_held_ends_with_its_supervisor,
         the_third_crash_within_a_while_is_followed_by_safe_mode,
         an_upgrade_starts_the_new_program_and_counts_when_that_is_ready,
+        a_new_program_that_is_ready_in_time_stays_although_the_keeper_hears_of_it_later,
+        a_new_program_has_its_time_although_both_were_stopped_meanwhile,
         a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one,
         an_upgrade_ends_safe_mode,
         a_stop_while_an_upgrade_ends_is_a_success,
