@@ -274,18 +274,34 @@ static int watch(struct run *run)
     return r;
 }
 
+/* In case it was killed just now. */
+static void await_end(const struct run *run)
+{
+    struct pollfd poller = {.fd = run->spawned.pidfd, .events = POLLIN};
+
+    while (poll(&poller, 1, -1) < 0 && errno == EINTR)
+        ;
+}
+
 /* Kills the rest of the group, collects the leader's status, and ends what has left the group. */
 static int reap(struct run *run)
 {
     siginfo_t info = {0};
 
     signal_group(run, SIGKILL);
+    run->end->pid = run->spawned.pid;
+    run->end->uptime = usec_sub(clock_now(), run->started_at);
+    await_end(run);
+    if (!leftovers_untrace(run->spawned.pid, LEFTOVERS_LIMIT)) {
+        if (run->end->stop == COMMAND_NOT_STOPPED)
+            run->end->stop = COMMAND_TRACED;
+        run->end->leftovers = !leftovers_end(LEFTOVERS_LIMIT);
+        return 0;
+    }
     /* The C library's waitid() does not return the usage. */
     while (syscall(SYS_waitid, P_PID, run->spawned.pid, &info, WEXITED, &run->end->usage) < 0)
         if (errno != EINTR)
             return -errno;
-    run->end->pid = run->spawned.pid;
-    run->end->uptime = usec_sub(clock_now(), run->started_at);
     run->end->signalled = info.si_code != CLD_EXITED;
     run->end->core_dumped = info.si_code == CLD_DUMPED;
     run->end->code = info.si_status;

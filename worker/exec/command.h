@@ -15,12 +15,13 @@
 
 #define COMMAND_TAIL_MAX 1024
 
-/* Why command_run() ended the command. */
+/* Why command_run() ended the command, or does not know how it ended. */
 enum command_stop {
     COMMAND_NOT_STOPPED,
     COMMAND_CANCELLED,  /* requested by `tick` */
     COMMAND_TERMINATED, /* this process got SIGTERM, SIGINT or SIGHUP */
     COMMAND_OVERFLOW,   /* output above `max_output` */
+    COMMAND_TRACED,     /* it has ended, but another process keeps its status */
 };
 
 struct command_options {

@@ -10,6 +10,10 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
+
+/* How often to look whether a command is still traced: no descriptor tells. */
+#define RETRY USEC_PER_MSEC
 
 /* What one look at the children has found. */
 struct look {
@@ -116,6 +120,29 @@ static void await(pid_t pid, usec_t limit)
 
     if (pidfd >= 0) /* else it has ended */
         (void)ppoll(&poller, 1, &timeout, NULL);
+}
+
+static bool is_reapable(pid_t pid)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
+}
+
+bool leftovers_untrace(pid_t command, usec_t limit)
+{
+    const usec_t until = usec_add(clock_now(), limit);
+    const struct timespec pause = usec_to_timespec(RETRY);
+
+    while (!is_reapable(command)) {
+        if (clock_now() >= until)
+            return false;
+        (void)kill_all();
+        leftovers_reap(command);
+        if (!is_reapable(command))
+            (void)nanosleep(&pause, NULL);
+    }
+    return true;
 }
 
 bool leftovers_end(usec_t limit)

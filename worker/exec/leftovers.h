@@ -18,6 +18,13 @@ int leftovers_begin(void);
 void leftovers_reap(pid_t spare);
 
 /*
+ * Waits until the command, which has ended, can be reaped: not before its tracer ends, which may be
+ * a process that it has left behind. Kills these. Returns false after `limit`, when another process
+ * traces it.
+ */
+bool leftovers_untrace(pid_t command, usec_t limit);
+
+/*
  * Kills and reaps all children, and theirs as they are inherited. The command itself has been
  * reaped. Returns whether none is left alive: false after `limit`, when new ones appear faster than
  * they can be killed, or if one may not be killed. One that another process traces may remain as a

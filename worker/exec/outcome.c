@@ -50,6 +50,9 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
 
     if (end->stop == COMMAND_OVERFLOW)
         length = (size_t)snprintf(text, size, "wrote more to standard output than --max-output=");
+    else if (end->stop == COMMAND_TRACED)
+        length = (size_t)snprintf(text, size,
+                                  "ended in an unknown way, because another process traces it");
     else if (end->stop == COMMAND_TERMINATED)
         length = (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s, %s",
                                   sigabbrev_np(end->signal),
@@ -81,6 +84,9 @@ int outcome_end_job(struct troupe_job *job, const struct command_end *end,
         return troupe_job_cancelled(job);
     case COMMAND_OVERFLOW:
         code = EFBIG;
+        break;
+    case COMMAND_TRACED:
+        code = ECHILD;
         break;
     case COMMAND_TERMINATED:
         code = EINTR;

@@ -407,6 +407,81 @@ START_TEST(test_processes_that_trace_each_other_end)
 }
 END_TEST
 
+static pid_t tracer;
+
+/* Begins to trace the command, which waits for its input until then. */
+static void trace_command(pid_t command)
+{
+    int fds[2];
+
+    ck_assert_int_eq(pipe(fds), 0);
+    if (fork() == 0) {
+        (void)setsid();
+        alarm(60); /* in case the test fails */
+        tracer = ptrace(PTRACE_SEIZE, command, NULL, NULL) == 0 ? getpid() : 0;
+        (void)!write(fds[1], &tracer, sizeof(tracer));
+        for (;;)
+            pause();
+    }
+    ck_assert_int_eq(read(fds[0], &tracer, sizeof(tracer)), sizeof(tracer));
+    ck_assert_int_gt(tracer, 0);
+    close(fds[0]);
+    close(fds[1]);
+}
+
+static bool trace_as_a_child(void *unused, int command, size_t size)
+{
+    (void)unused, (void)size;
+    if (tracer == 0)
+        trace_command(command);
+    return false;
+}
+
+/* Nobody's descendant here. */
+static bool trace_as_a_stranger(void *unused, int command, size_t size)
+{
+    int fds[2];
+
+    (void)unused, (void)size;
+    if (tracer > 0)
+        return false;
+    ck_assert_int_eq(pipe(fds), 0);
+    if (fork() == 0) {
+        trace_command(command);
+        _exit(write(fds[1], &tracer, sizeof(tracer)) != sizeof(tracer));
+    }
+    ck_assert_int_eq(read(fds[0], &tracer, sizeof(tracer)), sizeof(tracer));
+    close(fds[0]);
+    close(fds[1]);
+    return false;
+}
+
+static void run_traced(bool (*tick)(void *unused, int command, size_t size))
+{
+    tracer = 0;
+    run_with((struct command_options){.tick = tick, .input = "\n", .input_size = 1},
+             "read x; exit 3");
+}
+
+START_TEST(test_a_command_that_one_of_its_own_traces_ends_with_that)
+{
+    run_traced(trace_as_a_child);
+    expect_description("exited with status 3");
+    ck_assert_int_eq(kill(tracer, 0), -1);
+}
+END_TEST
+
+START_TEST(test_a_command_that_a_stranger_traces_holds_nobody_up)
+{
+    run_traced(trace_as_a_stranger);
+    ck_assert_int_eq(end.stop, COMMAND_TRACED);
+    ck_assert(!end.leftovers);
+    ck_assert_int_eq(kill(tracer, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(end.pid, NULL, 0), end.pid);
+    expect_description("ended in an unknown way, because another process traces it");
+}
+END_TEST
+
 #define LINKS_MAX 5000
 
 /* Each forks the next and ends. */
@@ -783,6 +858,8 @@ static Suite *suite(void)
     tcase_add_test(command, test_nothing_of_the_group_survives_the_command);
     tcase_add_test(command, test_what_left_the_group_ends_with_the_command);
     tcase_add_test(command, test_processes_that_trace_each_other_end);
+    tcase_add_test(command, test_a_command_that_one_of_its_own_traces_ends_with_that);
+    tcase_add_test(command, test_a_command_that_a_stranger_traces_holds_nobody_up);
     tcase_add_test(command, test_a_chain_of_forks_does_not_hold_up_the_end);
     tcase_add_test(command, test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not);
     tcase_add_test(command, test_signal_to_this_process_ends_the_command);
