@@ -52,12 +52,23 @@ class Server:
         self.process = None
         test.addCleanup(self.clean_up)
 
-    def start(self):
-        path = os.path.join(self.directory, "server.conf")
-        with open(path, "w", encoding="utf-8") as file:
+    @property
+    def path(self):
+        return os.path.join(self.directory, "server.conf")
+
+    def write(self):
+        with open(self.path, "w", encoding="utf-8") as file:
             file.write(f'listen: "{self.host}:{self.port}"\njetstream {{ store_dir: "{self.directory}/data" }}\n'
                        + self.configuration)
-        self.process = subprocess.Popen([*self.wrapper, NATS_SERVER, "-c", path], stderr=subprocess.PIPE, text=True)
+
+    def reload(self, configuration):
+        self.configuration = configuration
+        self.write()
+        self.process.send_signal(signal.SIGHUP)
+
+    def start(self):
+        self.write()
+        self.process = subprocess.Popen([*self.wrapper, NATS_SERVER, "-c", self.path], stderr=subprocess.PIPE, text=True)
         for line in self.process.stderr:
             if "Server is ready" in line:
                 break

@@ -180,6 +180,8 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     flight = flight_find(&bridge->flights, sequence);
     if (flight) {
         flight_redelivered(flight, message, now);
+        if (flight->state == FLIGHT_DONE)
+            bridge_conclude_again(bridge, flight);
         return;
     }
     flight = flight_new(&bridge->flights, sequence, message, now);
@@ -226,16 +228,6 @@ static bool is_wanted(const struct bridge *bridge, const struct flight *flight)
            (results == CONFIG_RESULTS_ERRORS && !has_succeeded(flight));
 }
 
-/* All that is wanted of the job is stored. */
-static void conclude(struct bridge *bridge, struct flight *flight)
-{
-    bridge->metrics.n[METRIC_RESULTS]++;
-    /* Of a dead job the engine shall not think that it is done. */
-    engine_acknowledge(&bridge->engine, flight->message,
-                       flight->problem || flight->result.end == TROUPE_DEAD ? "+TERM" : "+ACK");
-    flight_free(&bridge->flights, flight);
-}
-
 void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     int r;
@@ -246,7 +238,7 @@ void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
     if (!bridge->connected)
         return;
     if (!is_wanted(bridge, flight)) {
-        conclude(bridge, flight);
+        bridge_conclude(bridge, flight);
         return;
     }
     r = publish(bridge, flight);
@@ -276,7 +268,7 @@ static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t no
         bridge_publish(bridge, flight, now);
         return;
     }
-    conclude(bridge, flight);
+    bridge_conclude(bridge, flight);
 }
 
 static void on_confirmation(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)
@@ -345,6 +337,9 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
     case ENGINE_PUBLISHED:
         on_confirmation(bridge, token, what->message, now);
         break;
+    case ENGINE_DONE:
+        bridge_note_acknowledged(bridge, token);
+        break;
     default:
         if (!token) {
             on_delivered(bridge, what->message, now); /* takes it over */
@@ -366,6 +361,8 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
         return;
     case ENGINE_PUBLISHED:
         note_unpublished(bridge, "no stream takes it");
+        return;
+    case ENGINE_DONE: /* the next beat tries again */
         return;
     default:
         puller_note_unanswered(&bridge->puller, now);
@@ -402,6 +399,24 @@ void bridge_take_messages(struct bridge *bridge, usec_t now)
         ask_for_consumer(bridge, now);
 }
 
+static void beat(struct bridge *bridge, struct flight *flight)
+{
+    switch (flight->state) {
+    case FLIGHT_HELD:
+        return;
+    case FLIGHT_HERE:
+        inquiry_ask(&bridge->inquiry, flight);
+        return;
+    case FLIGHT_DEAD:
+    case FLIGHT_ENDED: /* it would only be done a second time elsewhere */
+        if (bridge->connected)
+            engine_acknowledge(&bridge->engine, flight->message, "+WPI");
+        return;
+    case FLIGHT_DONE:
+        bridge_conclude_again(bridge, flight);
+    }
+}
+
 usec_t bridge_beat(struct bridge *bridge, usec_t now)
 {
     struct list *node;
@@ -411,12 +426,8 @@ usec_t bridge_beat(struct bridge *bridge, usec_t now)
 
         if (flight->beat_at > now)
             return flight->beat_at;
-        /* What has ended here would only be done a second time elsewhere. */
-        if (flight->state == FLIGHT_HERE)
-            inquiry_ask(&bridge->inquiry, flight);
-        else if (flight->state != FLIGHT_HELD && bridge->connected)
-            engine_acknowledge(&bridge->engine, flight->message, "+WPI");
         flight_beat_again(&bridge->flights, flight, now);
+        beat(bridge, flight);
     }
     return USEC_INFINITY;
 }

@@ -36,6 +36,20 @@ usec_t bridge_beat(struct bridge *bridge, usec_t now);
 /* Lets another machine have the message, and forgets it. At once if this machine takes none now, or
  * has not had it before: otherwise after a pause, as it may well come here again. */
 void bridge_give_back(struct bridge *bridge, struct flight *flight);
+
+/* ---- bridge-done.c: acknowledgements ---- */
+
+/* All that is wanted of the job is stored: its message is to be acknowledged. */
+void bridge_conclude(struct bridge *bridge, struct flight *flight);
+/* The same once more, as nobody has confirmed it. May forget the flight. */
+void bridge_conclude_again(struct bridge *bridge, struct flight *flight);
+/* Sends the acknowledgements of this turn. */
+void bridge_acknowledge(struct bridge *bridge);
+/* The engine has confirmed some, with this token: forgets their flights. */
+void bridge_note_acknowledged(struct bridge *bridge, const char *token);
+
+/* ---- both sides ---- */
+
 /* Whether this machine gives all up for now. */
 static inline bool bridge_rests(const struct bridge *bridge)
 {

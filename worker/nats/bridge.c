@@ -54,9 +54,13 @@ void bridge_deinit(struct bridge *bridge)
 
 static uint64_t room(const struct bridge *bridge)
 {
-    if (!bridge->consuming || bridge_rests(bridge) || bridge->flights.n >= bridge->limit)
+    const struct flights *flights = &bridge->flights;
+    const uint64_t n = flights->n - flights->n_done;
+
+    if (!bridge->consuming || bridge_rests(bridge) || n >= bridge->limit ||
+        flights->n_done >= bridge->config->in_flight)
         return 0;
-    return bridge->limit - bridge->flights.n;
+    return bridge->limit - n;
 }
 
 static usec_t earlier(usec_t a, usec_t b)
@@ -67,8 +71,8 @@ static usec_t earlier(usec_t a, usec_t b)
 /* What has ended is kept by the supervisor: without the engine there is nothing to wait for. */
 static bool is_done(const struct bridge *bridge)
 {
-    return bridge->stopping &&
-           (bridge->flights.n == 0 || (!bridge->connected && bridge->flights.n_here == 0));
+    return bridge->stopping && (bridge->flights.n == bridge->flights.n_done ||
+                                (!bridge->connected && bridge->flights.n_here == 0));
 }
 
 static usec_t tell_metrics(struct bridge *bridge, usec_t now)
@@ -78,8 +82,8 @@ static usec_t tell_metrics(struct bridge *bridge, usec_t now)
 
     n[METRIC_CONNECTED] = bridge->connected;
     n[METRIC_TAKING] = bridge->consuming && !bridge_rests(bridge);
-    n[METRIC_IN_FLIGHT] = flights->n;
-    n[METRIC_UNPUBLISHED] = flights->n - flights->n_here - flights->n_held;
+    n[METRIC_IN_FLIGHT] = flights->n - flights->n_done;
+    n[METRIC_UNPUBLISHED] = flights->n - flights->n_here - flights->n_held - flights->n_done;
     return metrics_serve(&bridge->metrics, now);
 }
 
@@ -116,6 +120,7 @@ usec_t bridge_process(struct bridge *bridge)
         if (bridge->connected)
             report_stop(&bridge->report);
     }
+    bridge_acknowledge(bridge);
     next = earlier(next, engine_send(&bridge->engine, now));
     discard_serve(&bridge->discard, bridge->flights.n == 0);
     /* Last, as it has the descriptor tell of what comes from now on. */

@@ -9,7 +9,7 @@
  * libnats' threads put what the engine sends. A message goes this way:
  *
  *     fetched → submitted as job STREAM:SEQUENCE → ended, and kept by the supervisor
- *             → result stored by the engine → acknowledged
+ *             → result stored by the engine → acknowledged → that confirmed
  *
  * Nothing is kept here that is not at one of its ends: whenever this program dies, what was fetched
  * is unacknowledged, and comes again; and what was submitted is recognised by its id.
@@ -53,6 +53,7 @@ struct bridge {
     usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
     usec_t ask_at;      /* about the consumer */
     usec_t held_at;     /* when held messages are tried again */
+    uint64_t n_turns;   /* in which messages were acknowledged */
     unsigned n_refused; /* in a row, by the supervisor */
     unsigned n_unpublished; /* refusals in a row, by the engine */
 };

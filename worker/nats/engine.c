@@ -246,6 +246,8 @@ static natsStatus engine_subscribe(struct engine *engine)
         s = subscribe(engine, ENGINE_STATE, ENGINE_STATE_TOKEN);
     if (s == NATS_OK)
         s = subscribe(engine, ENGINE_PUBLISHED, ENGINE_PUBLISHED_TOKEN "*");
+    if (s == NATS_OK)
+        s = subscribe(engine, ENGINE_DONE, ENGINE_DONE_TOKEN "*");
     return s == NATS_OK ? listen_again(engine) : s;
 }
 
@@ -418,8 +420,12 @@ int engine_request(struct engine *engine, const char *subject, const char *token
 
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text)
 {
-    /* If this is lost, the message comes again and is recognised. */
     (void)natsConnection_PublishString(engine->connection, natsMsg_GetReply(message), text);
+}
+
+void engine_finish(struct engine *engine, natsMsg *message, const char *text, const char *token)
+{
+    (void)engine_request(engine, natsMsg_GetReply(message), token, text);
 }
 
 void engine_drain(struct engine *engine)

@@ -25,6 +25,7 @@ enum engine_channel {
     ENGINE_CONSUMER,  /* answers about the consumer */
     ENGINE_STATE,     /* answers about what report.h has put */
     ENGINE_PUBLISHED, /* confirmations of publication.h */
+    ENGINE_DONE,      /* confirmations of acknowledgements */
     ENGINE_MESSAGES,  /* messages of the stream, and why none come */
     _ENGINE_CHANNEL_N,
 };
@@ -33,6 +34,7 @@ enum engine_channel {
 #define ENGINE_CONSUMER_TOKEN  "c"
 #define ENGINE_STATE_TOKEN     "s"
 #define ENGINE_PUBLISHED_TOKEN "p."
+#define ENGINE_DONE_TOKEN      "a."
 
 enum engine_event {
     ENGINE_CONNECTED,    /* also again, after it was lost */
@@ -114,8 +116,11 @@ int engine_publish(struct engine *engine, natsMsg *message);
 natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
                         const void *data, size_t size);
 
-/* Sends one of JetStream's acknowledgements, such as "+ACK", for a message. */
+/* Sends one of JetStream's acknowledgements, such as "-NAK", for a message. If it is lost, the
+ * message comes again. */
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
+/* The same; the server confirms it with that token. */
+void engine_finish(struct engine *engine, natsMsg *message, const char *text, const char *token);
 
 /* How tokens of requests for messages of a stream begin: with a "." at the end. */
 static inline const char *engine_messages(const struct engine *engine)

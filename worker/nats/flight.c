@@ -11,6 +11,8 @@ void flights_init(struct flights *flights, struct discard *discard)
     list_init(&flights->held);
     list_init(&flights->unconfirmed);
     list_init(&flights->beats);
+    list_init(&flights->done);
+    list_init(&flights->acknowledged);
 }
 
 void flights_deinit(struct flights *flights)
@@ -51,6 +53,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     list_unlink(&flight->inquiry);
     flights->n_here -= flight->state == FLIGHT_HERE;
     flights->n_held -= flight->state == FLIGHT_HELD;
+    flights->n_done -= flight->state == FLIGHT_DONE;
     flights->n--;
     troupe_result_release(&flight->result);
     discard_put(flights->discard, flight->message);
@@ -67,17 +70,34 @@ struct flight *flight_find(const struct flights *flights, uint64_t sequence)
     return entry ? list_entry(entry, struct flight, entry) : NULL;
 }
 
+static struct list *list_of(struct flights *flights, enum flight_state state)
+{
+    switch (state) {
+    case FLIGHT_HELD:
+        return &flights->held;
+    case FLIGHT_HERE:
+        return NULL;
+    case FLIGHT_DONE:
+        return &flights->done;
+    default:
+        return &flights->unconfirmed;
+    }
+}
+
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state)
 {
+    struct list *list = list_of(flights, state);
+
     flights->n_here += state == FLIGHT_HERE;
     flights->n_here -= flight->state == FLIGHT_HERE;
     flights->n_held += state == FLIGHT_HELD;
     flights->n_held -= flight->state == FLIGHT_HELD;
+    flights->n_done += state == FLIGHT_DONE;
+    flights->n_done -= flight->state == FLIGHT_DONE;
     flight->state = state;
     list_unlink(&flight->link);
-    if (state != FLIGHT_HERE)
-        list_push_back(state == FLIGHT_HELD ? &flights->held : &flights->unconfirmed,
-                       &flight->link);
+    if (list)
+        list_push_back(list, &flight->link);
 }
 
 void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now)

@@ -17,22 +17,25 @@ enum flight_state {
     FLIGHT_HERE,  /* the supervisor has it, or is about to answer */
     FLIGHT_DEAD,  /* no attempt is left; its death reports are fetched and published */
     FLIGHT_ENDED, /* its result is published, and not confirmed yet */
+    FLIGHT_DONE,  /* it is to be acknowledged, or that is not confirmed yet */
 };
 
 struct flight {
     struct index_entry entry;
-    struct list link;    /* among the held ones, or those whose results are unconfirmed */
+    struct list link;    /* in a list of those in the same state */
     struct list beat;    /* among all, by `beat_at` */
     struct list inquiry; /* among those about which the supervisor is to be asked */
     usec_t beat_at;      /* when the engine is to hear of it */
     usec_t delivered_at; /* by the engine, for the last time */
     usec_t sent_at; /* when something about it was published last; 0 = before this connection */
     enum flight_state state;
-    unsigned tries;  /* ids that earlier tries on this machine have used up */
-    bool wants_wait; /* held: its end is waited for; otherwise it is submitted */
-    bool recognised; /* the job was here already */
-    bool bare;       /* only what identifies it is published: the rest is refused as too large */
-    bool left;       /* refused as the supervisor stops; it may be on disk */
+    unsigned tries;   /* ids that earlier tries on this machine have used up */
+    unsigned n_turns; /* how often it was acknowledged */
+    uint64_t turn;    /* when that was last */
+    bool wants_wait;  /* held: its end is waited for; otherwise it is submitted */
+    bool recognised;  /* the job was here already */
+    bool bare;        /* only what identifies it is published: the rest is refused as too large */
+    bool left;        /* refused as the supervisor stops; it may be on disk */
     natsMsg *message;
     struct troupe_result result;
     char *problem; /* why it cannot be a job */
@@ -43,7 +46,8 @@ struct flight {
 struct flights {
     struct index index;
     struct list held, unconfirmed, beats;
-    unsigned n, n_here, n_held;
+    struct list done, acknowledged; /* both FLIGHT_DONE; the latter by `turn` */
+    unsigned n, n_here, n_held, n_done;
     usec_t period; /* between two signs of life to the engine */
     struct discard *discard;
 };

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""Acknowledgements of troupe-nats that get lost, as when servers elect a leader."""
+import unittest
+
+import nats
+from test_nats import JOBS, Case, actor
+
+ACK_WAIT = 9  # seconds; a third of it is the time between two tries
+
+
+def users(lost):
+    """Whatever the bridge publishes there gets lost."""
+    return (f'authorization {{ users: [ {{ user: "all", password: "sesame" }}, {{ user: "bridge", password: "sesame", '
+            f'permissions: {{ publish: {{ deny: [{lost}] }} }} }} ] }}\nno_auth_user: "all"\n')
+
+
+class Acknowledgements(Case):
+    def losing(self):
+        """As bridged(), but no acknowledgement reaches the server."""
+        server = nats.Server(self, users('"$JS.ACK.>"')).start()
+        s = self.supervisor({"actor": actor()}).start()
+        s.bridge = nats.Bridge(self, s, server, "actor", f"AckWaitSec={ACK_WAIT}s\n", environment={
+            "NATS_URL": f"nats://bridge:sesame@127.0.0.1:{server.port}"}).setup().start()
+        s.bridge.wait_told("Takes messages")
+        s.nats, s.client = server, nats.Client(self, server)
+        s.results = s.client.subscribe("troupe.result.JOBS.*")
+        return s
+
+    def test_N1_an_acknowledgement_that_was_lost_is_sent_again_before_the_message_comes_again(self):
+        s = self.losing()
+        numbers = [s.client.store("jobs.actor.any", "echo hello") for _ in range(3)]
+        self.assertEqual(sorted(self.result(s)[0] for _ in numbers), numbers)
+        s.client.until(lambda: s.client.messages("TROUPE") == len(numbers))
+        self.assertEqual(s.client.messages(JOBS), len(numbers))
+        s.nats.reload(users('"nothing"'))
+        self.wait_empty(s)
+        self.assertEqual(self.consumer(s)["delivered"]["consumer_seq"], len(numbers))
+
+    def test_a_machine_that_stops_does_not_wait_for_confirmations(self):
+        s = self.losing()
+        s.client.store("jobs.actor.any", "echo hello")
+        self.result(s)
+        s.client.until(lambda: s.client.messages("TROUPE") == 1)
+        self.assertEqual(s.bridge.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

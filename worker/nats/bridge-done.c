@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Acknowledgements of messages whose jobs are done. While servers elect a leader they are lost, and
+ * then the message would go to another machine: so they are sent until they are confirmed.
+ *
+ * The last one of a turn of the loop asks for that, and stands for all: the server takes what one
+ * connection sends in its order. */
+
+#include "worker/nats/bridge-private.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So often, as the consumer may be gone. */
+#define TRIES 20u
+
+static void acknowledge(struct bridge *bridge, struct flight *flight, bool last)
+{
+    /* Of a dead job the engine shall not think that it is done. */
+    const bool dead = flight->problem || flight->result.end == TROUPE_DEAD;
+    const char *text = dead ? "+TERM" : "+ACK";
+    char token[32];
+
+    (void)snprintf(token, sizeof(token), ENGINE_DONE_TOKEN "%" PRIu64, flight->turn);
+    if (last)
+        engine_finish(&bridge->engine, flight->message, text, token);
+    else
+        engine_acknowledge(&bridge->engine, flight->message, text);
+}
+
+void bridge_conclude(struct bridge *bridge, struct flight *flight)
+{
+    bridge->metrics.n[METRIC_RESULTS]++;
+    flight_set_state(&bridge->flights, flight, FLIGHT_DONE);
+}
+
+void bridge_conclude_again(struct bridge *bridge, struct flight *flight)
+{
+    if (flight->n_turns < TRIES)
+        flight_set_state(&bridge->flights, flight, FLIGHT_DONE);
+    else
+        flight_free(&bridge->flights, flight); /* if it is still there, it comes again */
+}
+
+void bridge_acknowledge(struct bridge *bridge)
+{
+    struct list *done = &bridge->flights.done, *node;
+
+    if (!bridge->connected || list_empty(done))
+        return;
+    bridge->n_turns++;
+    while ((node = list_first(done))) {
+        struct flight *flight = list_entry(node, struct flight, link);
+
+        list_unlink(node);
+        list_push_back(&bridge->flights.acknowledged, node);
+        flight->turn = bridge->n_turns;
+        flight->n_turns++;
+        acknowledge(bridge, flight, list_empty(done));
+    }
+}
+
+void bridge_note_acknowledged(struct bridge *bridge, const char *token)
+{
+    const uint64_t turn = strtoull(token + strlen(ENGINE_DONE_TOKEN), NULL, 10);
+
+    list_for_each_safe (node, &bridge->flights.acknowledged) {
+        struct flight *flight = list_entry(node, struct flight, link);
+
+        if (flight->turn > turn)
+            return;
+        if (flight->turn == turn)
+            flight_free(&bridge->flights, flight);
+    }
+}
