@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -18,6 +20,7 @@ from test_metrics import Chaos, tough  # noqa: E402
 from troupe import TOP, TestCase, limit  # noqa: E402
 from web_client import Web  # noqa: E402
 
+DEBIANS = "/etc/prometheus/prometheus.yml"
 DASHBOARD = os.path.join(TOP, "units", "monitoring", "troupe-dashboard.json")
 RULE_TESTS = os.path.join(TOP, "tests", "monitoring", "alerts.yml")
 NATS_RULE_TESTS = os.path.join(TOP, "tests", "monitoring", "nats-alerts.yml")
@@ -60,6 +63,18 @@ class NatsSeries(TestCase):
         for name, labels in set(re.findall(r"series: '(troupe_nats_\w+){(.*?)}'", re.sub(r'="[^"]*"', "", read(NATS_RULE_TESTS)))):
             with self.subTest(series=name):
                 self.assertIn((name, labels.removeprefix("instance,")), there)
+
+
+    @unittest.skipUnless(os.path.exists(DEBIANS), f"{DEBIANS} is missing")
+    def test_M3_the_lines_of_the_readme_fit_debians_configuration_as_they_stand(self):
+        lines = re.search(r"\n( +sed -i .*?)(?:&& )?systemctl restart prometheus", read(os.path.join(TOP, "README.md")), re.S)[1]
+        with tempfile.TemporaryDirectory() as directory:
+            copy = shutil.copy(DEBIANS, directory)
+            script = re.sub(r"/usr/share/troupe/monitoring/", os.path.dirname(ALERTS) + "/", lines.replace(DEBIANS, copy))
+            done = subprocess.run(["sh", "-ec", script], capture_output=True, text=True, check=False)
+            found = promtool("check", "config", copy)
+            self.assertEqual((done.returncode, found.returncode), (0, 0), script + done.stderr + found.stdout + found.stderr)
+            self.assertRegex(read(copy), r"(?s)troupe-alerts\.yml.*job_name: troupe\n")
 
 
 @unittest.skipUnless(PROGRAM and PROMTOOL, "Prometheus is missing (package prometheus)")

