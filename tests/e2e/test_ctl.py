@@ -208,6 +208,8 @@ class Orders(Ctl):
             self.s.wait_job_state(f"held-{i}", "running")
         process = self.exits(8, "stop", "actor", "--wait", "--timeout", "100ms")
         self.assertIn("actor: still stopping: 2 of 4 have a job in hand; it goes on\n", process.stderr)
+        process = self.exits(8, "wait", "held-1", "--timeout", "100ms")
+        self.assertEqual(process.stderr, "troupectl: job held-1 did not end in time; its state now: running\n")
         bell.ring(2)
         self.exits(0, "stop", "actor", "--wait")
         # Each target has its own time, and the next one is tried.

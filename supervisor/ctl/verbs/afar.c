@@ -215,11 +215,29 @@ static int wait_once(struct invocation *invocation, struct reconnect *reconnect,
     return r;
 }
 
+/* The time is over. The supervisor answers, so it is the job that takes long. */
+static int is_late(struct invocation *invocation)
+{
+    const char *id = invocation_operand(invocation, 0);
+    json_auto_t *reply = NULL;
+    int r = call(invocation, CALL_JOBS "Get", json_pack("{s:s}", "id", id), false, &reply);
+
+    if (r == EXIT_OK)
+        complain("job %s did not end in time; its state now: %s", SAFE(id),
+                 SAFE(field_text(json_object_get(reply, "job"), "state")));
+    return r == EXIT_OK ? EXIT_TIMEOUT : r;
+}
+
 static int wait_here(struct invocation *invocation)
 {
     json_auto_t *reply = NULL;
-    int r = reconnect_run(invocation, RECONNECT_DEFAULT, wait_once, &reply);
+    int r;
 
+    invocation->waits = true;
+    r = reconnect_run(invocation, RECONNECT_DEFAULT, wait_once, &reply);
+    invocation->waits = false;
+    if (r == EXIT_TIMEOUT)
+        return is_late(invocation);
     return r == EXIT_OK ? tell_end(invocation, reply) : r;
 }
 
