@@ -99,6 +99,7 @@ static void on_spawn(int lost)
         r = lost;
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
+    keeper.spawn.options.empty_root = &keeper.empty_root;
     starting_share(&keeper.starting, &keeper.request, keeper.holdings->n_fds,
                    &keeper.spawn.options);
     if (r == 0)

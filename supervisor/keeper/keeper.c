@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Bounds the requests per turn, so that signals and deaths are handled in between. */
@@ -219,6 +220,8 @@ static int become_keeper(void)
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.empty_root.storage) < 0)
+        return supervisor_process_cannot_start("socketpair");
     spawn_prepare();
     starting_init(&keeper.starting);
     r = closer_start();

@@ -124,8 +124,8 @@ static size_t take_strings(struct message *message, char **strings, size_t max)
     return n;
 }
 
-static const struct sandbox_network *take_network(struct message *message, size_t *i,
-                                                  struct sandbox_network *ret)
+static const struct sandbox_namespace *take_network(struct message *message, size_t *i,
+                                                    struct sandbox_namespace *ret)
 {
     if (!message_take_bool(message))
         return NULL;

@@ -122,7 +122,7 @@ struct message_spawn {
     gid_t groups[SPAWN_GROUPS_MAX];
     struct sandbox sandbox;
     struct sandbox_files files;
-    struct sandbox_network network;
+    struct sandbox_namespace network;
     char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, each with its NULL */
 };
 

@@ -3,14 +3,17 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-files-private.h"
 #include "supervisor/keeper/sandbox-mount.h"
+#include "supervisor/keeper/sandbox-root.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define RESOLVED_MAX ((size_t)64 * 1024)
@@ -171,7 +174,7 @@ static int keep_if_below_proc(const char *path)
  * would lay open. A clone of one has those below it, too. */
 static int keep_mounts_of_proc(void)
 {
-    return mount_each(keep_if_below_proc);
+    return mount_may_have_children("/proc") ? mount_each(keep_if_below_proc) : 0;
 }
 
 static bool has_proc(const struct sandbox_files *files)
@@ -275,7 +278,7 @@ static int new_inaccessible(const char *path)
 
 static int read_only(const struct entry *entry)
 {
-    int tree = entry->tree >= 0 ? entry->tree : clone_at(entry->path);
+    int tree = clone_at(entry->path);
     int r = tree < 0 ? tree : mount_restrict(tree, MOUNT_ATTR_RDONLY);
     if (r < 0)
         close_fd(tree);
@@ -292,14 +295,23 @@ static bool is_read_only(const struct entry *entry)
     return entry->from->kind == SANDBOX_READ_ONLY || entry->from->kind == SANDBOX_VISIBLE;
 }
 
-/* What stays writable below a tree that becomes read-only: a clone keeps what is read-only in it
- * already, which could not be told apart afterwards. And all that is to be seen in a new root. */
-static int clone_old(struct entry *entry)
+/* All that is to be seen in a new root. */
+static int clone_for_root(struct entry *entry)
 {
-    if (!is_writable(entry) && !(applied->private_root && is_read_only(entry)))
+    if (!is_writable(entry) && !is_read_only(entry))
         return 0;
     entry->tree = clone_at(entry->path);
-    return entry->tree < 0 ? entry->tree : 0;
+    return entry->tree < 0
+               ? entry->tree
+               : mount_separate(entry->tree, is_read_only(entry) ? MOUNT_ATTR_RDONLY : 0);
+}
+
+/* What stays writable below a tree that becomes read-only: a clone keeps what is read-only in it
+ * already, which could not be told apart afterwards. */
+static int clone_writable(struct entry *entry)
+{
+    entry->tree = is_writable(entry) ? clone_at(entry->path) : -1;
+    return is_writable(entry) && entry->tree < 0 ? entry->tree : 0;
 }
 
 static int make_tree(const struct entry *entry)
@@ -315,7 +327,7 @@ static int make_tree(const struct entry *entry)
         return new_mqueue(entry->read_only);
     case SANDBOX_READ_ONLY:
     case SANDBOX_VISIBLE:
-        return read_only(entry);
+        return applied->private_root ? entry->tree : read_only(entry);
     case SANDBOX_EMPTY:
         return new_empty();
     default:
@@ -333,12 +345,24 @@ static int confine_root(enum sandbox_path_kind kind)
 
 /* ---- a new root ---- */
 
+/* How many bytes of the paths are the same. */
+static size_t common_size(const char *a, const char *b)
+{
+    size_t n = 0;
+    while (a[n] != '\0' && a[n] == b[n])
+        n++;
+    return n;
+}
+
+/* The parents that it has in common with the path before are there already. */
 static void make_parents(const char *path)
 {
+    static const char *before = "";
     char part[PATH_MAX];
-    const size_t size = strlen(path);
+    const size_t size = strlen(path), common = common_size(path, before);
+    before = path;
     for (size_t n = 1; n < size && n < sizeof(part); n++) {
-        if (path[n] != '/')
+        if (path[n] != '/' || n < common)
             continue;
         memcpy(part, path, n);
         part[n] = '\0';
@@ -396,7 +420,7 @@ static int new_root(void)
     int root = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     int r = root < 0 ? root : mount_attach(root, "/");
     if (r == 0)
-        r = mount_enter(root);
+        r = mount_enter_above(root);
     if (r == 0 && mkdir("/proc", 0755) < 0)
         r = -errno;
     if (r < 0)
@@ -446,23 +470,50 @@ static int attach_in_new_root(const struct sandbox_path **ret_path)
     return r;
 }
 
-int sandbox_files_separate(void)
+/* New mounts of the machine appear here, too; those made here stay here. */
+static int separate(void)
 {
-    /* New mounts of the machine appear here, too; those made here stay here. */
     if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
         return -errno;
     return 0;
 }
 
-int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path)
+static bool may_mount(void)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    return syscall(SYS_capget, &header, data) < 0 ||
+           data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
+}
+
+/* Takes along what is to be seen in the new root. */
+static int leave_root(const struct sandbox_namespace *empty, const struct sandbox_path **ret_path)
+{
+    int r = may_mount() ? sandbox_files_list(applied, ret_path) : -EPERM;
+    if (r < 0)
+        return r;
+    r = each(clone_for_root, ret_path);
+    if (r == 0 || r == -EPERM || r == -ENOSYS)
+        *ret_path = NULL;
+    return r < 0 ? r : sandbox_root_leave(empty);
+}
+
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *empty,
+                           const struct sandbox_path **ret_path)
+{
+    *ret_path = NULL;
+    applied = files;
+    return files->private_root ? leave_root(empty, ret_path) : separate();
+}
+
+int sandbox_files_apply(const struct sandbox_path **ret_path)
 {
     int r;
     *ret_path = NULL;
-    applied = files;
-    r = sandbox_files_list(files, ret_path);
+    if (applied->private_root)
+        return attach_in_new_root(ret_path);
+    r = sandbox_files_list(applied, ret_path);
     if (r == 0)
-        r = each(clone_old, ret_path);
-    if (r < 0)
-        return r;
-    return files->private_root ? attach_in_new_root(ret_path) : each(attach, ret_path);
+        r = each(clone_writable, ret_path);
+    return r < 0 ? r : each(attach, ret_path);
 }

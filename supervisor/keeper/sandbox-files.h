@@ -9,6 +9,7 @@
  * another (rename(2)) loses the mounts on it for good.
  */
 
+#include "supervisor/keeper/sandbox-namespace.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -56,12 +57,15 @@ struct sandbox_files {
     struct sandbox_path paths[SANDBOX_PATHS_MAX]; /* fastest if sorted */
 };
 
-/* Gives this process mounts of its own. Returns 0, or -errno: it may not have them. */
-int sandbox_files_separate(void);
-
-/* Then confines this process, which must be privileged. Uses static memory: only a new process may
- * call it, and once. Returns 0, or -errno with `*ret_path` = at which of the paths; NULL = none. */
-int sandbox_files_apply(const struct sandbox_files *files, const struct sandbox_path **ret_path);
+/*
+ * Gives this process mounts of its own; `empty` is for sandbox_root_leave(). Then confines it to
+ * `files`, which stay where they are. Use static memory: only a new process may call them, and
+ * once. Return 0, or -errno with `*ret_path` = at which of the paths; NULL = none, and from the
+ * first function: it may not have such mounts.
+ */
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *empty,
+                           const struct sandbox_path **ret_path);
+int sandbox_files_apply(const struct sandbox_path **ret_path);
 
 /* The key of [Sandbox] for a kind, such as "ReadOnlyPaths=". */
 const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind);

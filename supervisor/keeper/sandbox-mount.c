@@ -90,6 +90,12 @@ int mount_new(const char *type, const struct mount_option *options, uint64_t att
     return error_or(fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes));
 }
 
+int mount_separate(int tree, uint64_t attributes)
+{
+    struct mount_attr attr = {.attr_set = attributes, .propagation = MS_SLAVE};
+    return error_or(mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)));
+}
+
 int mount_restrict(int tree, uint64_t attributes)
 {
     struct mount_attr attr = {.attr_set = attributes};
@@ -125,6 +131,33 @@ int mount_enter(int tree)
     if (syscall(SYS_pivot_root, ".", ".") == 0)
         return error_or(umount2(".", MNT_DETACH));
     return errno == EINVAL ? error_or(chroot(".")) : -errno;
+}
+
+int mount_enter_above(int tree)
+{
+    return fchdir(tree) < 0 || chroot(".") < 0 ? -errno : 0;
+}
+
+/* Since Linux 6.8; the headers may be older. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000u
+#endif
+#ifndef SYS_listmount
+#define SYS_listmount 458
+#endif
+
+bool mount_may_have_children(const char *path)
+{
+    struct statx status;
+    uint64_t child;
+    if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID_UNIQUE, &status) < 0 ||
+        !(status.stx_mask & STATX_MNT_ID_UNIQUE))
+        return true;
+    const struct {
+        uint32_t size, unused;
+        uint64_t mount, after;
+    } request = {.size = sizeof(request), .mount = status.stx_mnt_id};
+    return syscall(SYS_listmount, &request, &child, 1, 0) != 0;
 }
 
 /* The fifth field. */

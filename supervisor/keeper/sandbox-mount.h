@@ -6,6 +6,7 @@
  * and nothing else. A returned descriptor is close-on-exec and the caller's; errors are -errno.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,6 +23,10 @@ int mount_clone(int place);
 /* Makes a file system of this type. `options` ends with a NULL name. */
 int mount_new(const char *type, const struct mount_option *options, uint64_t attributes);
 
+/* Keeps what is mounted in a copy from the machine; the other way round it appears. Also gives all
+ * its mounts further attributes. Returns 0 or -errno. */
+int mount_separate(int tree, uint64_t attributes);
+
 /* Gives all mounts of a tree further attributes (MOUNT_ATTR_RDONLY …). Returns 0 or -errno. */
 int mount_restrict(int tree, uint64_t attributes);
 /* The same for its topmost mount only. */
@@ -34,9 +39,14 @@ int mount_restrict_all(uint64_t attributes);
  * directory of a chroot), which stays below: who has CAP_SYS_CHROOT can then get there. Returns 0
  * or -errno. */
 int mount_enter(int tree);
+/* The same for a tree that is attached to the root, and leaves what it saw before below it. */
+int mount_enter_above(int tree);
 
 /* Attaches a tree. Its descriptor then stands for the mount. Returns 0 or -errno. */
 int mount_attach(int tree, const char *path);
+
+/* Returns false if certainly nothing is mounted below this place, itself one of a mount. */
+bool mount_may_have_children(const char *path);
 
 /* Calls `fn` with the place of each mount that this process sees, cut off at 255 bytes, as long as
  * that returns 0. Returns 0, a negative value that it has returned, -E2BIG for a line that is too

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox-network.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/scm.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
@@ -9,31 +8,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-static void drop(int fd)
-{
-    close_fd(fd);
-}
-
-/* Returns a descriptor of its own, -EAGAIN if there is none, or -errno. What is in the storage
- * stays there, so it is never empty again. */
-static int copy(int storage)
-{
-    union scm_control control;
-    struct msghdr header = {.msg_control = &control, .msg_controllen = sizeof(control)};
-    int fd;
-    if (recvmsg(storage, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
-        return -errno;
-    return scm_take(&header, &fd, 1, drop) == 1 ? fd : -EBADMSG;
-}
-
-static int put(int storage, int fd)
-{
-    union scm_control control;
-    struct msghdr header = {0};
-    scm_attach(&header, &control, &fd, 1);
-    return sendmsg(storage, &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
 
 /* Works without the loopback interface too, as far as the kernel is concerned. */
 static void start_loopback(void)
@@ -54,39 +28,7 @@ static int make(void)
     return fd < 0 ? -errno : fd;
 }
 
-/* Enters the network that is in the storage. Returns 0, -EAGAIN if there is none, or -errno. */
-static int enter(int storage)
+int sandbox_network_join(const struct sandbox_namespace *network)
 {
-    _cleanup_close_ int fd = copy(storage);
-    if (fd < 0)
-        return fd;
-    return setns(fd, CLONE_NEWNET) < 0 ? -errno : 0;
-}
-
-static int make_and_put(int storage)
-{
-    _cleanup_close_ int fd = make();
-    return fd < 0 ? fd : put(storage, fd);
-}
-
-/* The lock ends with the process, if not earlier: one that is killed here leaves the storage
- * empty. */
-static int enter_or_make(const struct sandbox_network *network)
-{
-    struct flock lock = {.l_type = F_WRLCK};
-    int r;
-    if (fcntl(network->storage[0], F_SETLKW, &lock) < 0)
-        return -errno;
-    r = enter(network->storage[0]);
-    if (r == -EAGAIN)
-        r = make_and_put(network->storage[1]);
-    lock.l_type = F_UNLCK;
-    (void)fcntl(network->storage[0], F_SETLK, &lock);
-    return r;
-}
-
-int sandbox_network_join(const struct sandbox_network *network)
-{
-    const int r = enter(network->storage[0]);
-    return r == -EAGAIN ? enter_or_make(network) : r;
+    return sandbox_namespace_join(network, CLONE_NEWNET, make);
 }

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/*
- * A network of their own for the processes of a group: a namespace with a loopback interface only.
- * To make one takes milliseconds, so the first process makes it and leaves its descriptor in a
- * storage, where later ones find it. Nobody else waits for that, or has to end it.
+/* A network of their own for the processes of a group: a namespace with a loopback interface only.
  */
 
-/* A pair of connected datagram sockets. */
-struct sandbox_network {
-    int storage[2];
-};
+#include "supervisor/keeper/sandbox-namespace.h"
 
-/* Moves this process into the network of this storage; makes one if there is none, and may wait
- * for another process that does so. Returns 0 or -errno. */
-int sandbox_network_join(const struct sandbox_network *network);
+/* Moves this process into that network. Returns 0 or -errno. */
+int sandbox_network_join(const struct sandbox_namespace *network);

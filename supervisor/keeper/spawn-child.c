@@ -109,6 +109,16 @@ static int move_up(const struct spawn_child *child, int fd, int lowest)
     return moved;
 }
 
+/* Descriptors that are needed until the exec; -1 = not this one. */
+#define SPAWN_NEEDED 4
+
+static int *needed(struct spawn_child *child, size_t i)
+{
+    int *const fds[SPAWN_NEEDED] = {&child->report_fd, &child->parent_fd,
+                                    &child->empty_root.storage[0], &child->empty_root.storage[1]};
+    return fds[i];
+}
+
 static bool is_target(const struct spawn_child *child, int number)
 {
     for (size_t i = 0; i < child->n_fds; i++)
@@ -117,21 +127,23 @@ static bool is_target(const struct spawn_child *child, int number)
     return false;
 }
 
-/* Moves report_fd to `lowest`, and parent_fd behind it, and closes all descriptors that are not
- * targets. */
+/* Moves what is needed until the exec to `lowest` and behind, where nothing else is needed, and
+ * closes all other descriptors that are not targets. */
 static int close_others(struct spawn_child *child, int lowest)
 {
-    if (child->report_fd != lowest && dup3(child->report_fd, lowest, O_CLOEXEC) < 0)
-        return -errno;
-    child->report_fd = lowest;
-    if (child->parent_fd >= 0 && dup3(child->parent_fd, lowest + 1, O_CLOEXEC) < 0)
-        return -errno;
-    child->parent_fd = child->parent_fd >= 0 ? lowest + 1 : -1;
+    int end = lowest;
+    for (size_t i = 0; i < SPAWN_NEEDED; i++) {
+        int *fd = needed(child, i);
+        if (*fd < 0)
+            continue;
+        if (*fd != end && dup3(*fd, end, O_CLOEXEC) < 0)
+            return -errno;
+        *fd = end++;
+    }
     for (int number = 3; number < lowest; number++)
         if (!is_target(child, number))
             (void)close(number);
-    const unsigned last = (unsigned)lowest + (child->parent_fd >= 0 ? 1 : 0);
-    return syscall(SYS_close_range, last + 1, ~0u, 0) < 0 ? -errno : 0;
+    return syscall(SYS_close_range, (unsigned)end, ~0u, 0) < 0 ? -errno : 0;
 }
 
 /*
@@ -146,9 +158,9 @@ static void set_up_descriptors(struct spawn_child *child)
         if (child->fds[i].number >= lowest)
             lowest = child->fds[i].number + 1;
     }
-    child->report_fd = move_up(child, child->report_fd, lowest);
-    if (child->parent_fd >= 0)
-        child->parent_fd = move_up(child, child->parent_fd, lowest + 2);
+    for (size_t i = 0; i < SPAWN_NEEDED; i++)
+        if (*needed(child, i) >= 0)
+            *needed(child, i) = move_up(child, *needed(child, i), lowest + SPAWN_NEEDED);
     for (size_t i = 0; i < child->n_fds; i++) {
         if (child->fds[i].fd < 0)
             fail(child, SPAWN_DEV_NULL, -child->fds[i].fd);
@@ -188,8 +200,11 @@ static int confine_files(struct spawn_child *child, const struct sandbox_path **
     const struct spawn_options *options = child->options;
     const struct sandbox *sandbox = options->sandbox;
     const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    int r = options->files ? sandbox_files_separate() : 0;
-    if (is_not_permitted(r)) {
+    int r = options->files
+                ? sandbox_files_separate(options->files,
+                                         options->empty_root ? &child->empty_root : NULL, ret_path)
+                : 0;
+    if (is_not_permitted(r) && !*ret_path) {
         if (is_strict(child))
             fail(child, SPAWN_STRICT_FILES, -r);
         if (!can_do_without_mounts(options->files))
@@ -199,7 +214,7 @@ static int confine_files(struct spawn_child *child, const struct sandbox_path **
     }
     child->state.files = options->files ? SANDBOX_BY_MOUNTS : SANDBOX_BY_NOTHING;
     if (r == 0 && options->files)
-        r = sandbox_files_apply(options->files, ret_path);
+        r = sandbox_files_apply(ret_path);
     if (r == 0)
         r = sandbox_landlock_beside(sandbox && sandbox->wall ? options->files : NULL, scopes,
                                     &child->rules);
@@ -354,6 +369,8 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     sigset_t none;
     child->report_fd = options->report_fd;
+    child->empty_root =
+        options->empty_root ? *options->empty_root : (struct sandbox_namespace){{-1, -1}};
     child->rules = -1;
     if (child->pids_error != 0)
         fail(child, SPAWN_PIDS, child->pids_error);

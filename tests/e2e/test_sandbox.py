@@ -127,6 +127,30 @@ class Files(TestCase):
         s.ctl("restart", "g", "--wait", check=True)
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
 
+    def test_in_a_private_root_mounts_of_the_machine_appear_and_none_gets_out(self):
+        shown, later = f"{self.top}/open", f"{self.top}/open/later"
+        for command in (["mount", "-t", "tmpfs", "tmpfs", shown], ["mount", "--make-shared", shown], ["mkdir", later]):
+            subprocess.run(command, check=True)
+        self.addCleanup(subprocess.run, ["umount", "-R", shown], check=True)
+        for key in "ReadOnlyPaths", "ReadWritePaths":
+            with self.subTest(key):
+                s = self.started({"g": ini(PROBE, Sandbox={"PrivateRoot": "yes", key: f"{BUILD} {shown}"})})
+                worker = s.worker("g/0")["pid"]
+                self.assertEqual({mount[0] for mount in self.mounts(worker, "/") if mount[1] == "/"}, {"tmpfs"})
+                [(_, _, propagation)] = self.mounts(worker, shown)
+                self.assertTrue(propagation.startswith("master:"))
+                subprocess.run(["mount", "-t", "tmpfs", "tmpfs", later], check=True)
+                self.assertEqual([mount[1] for mount in self.mounts(worker, shown)], [shown, later])
+                subprocess.run(["umount", later], check=True)
+                self.assertEqual([mount[1] for mount in self.mounts(worker, shown)], [shown])
+
+    @staticmethod
+    def mounts(pid, below):
+        """The (type, place, propagation) of each."""
+        with open(f"/proc/{pid}/mountinfo", encoding="utf-8") as file:
+            lines = [line.split() for line in file]
+        return [(line[line.index("-") + 1], line[4], line[6]) for line in lines if line[4].startswith(below)]
+
     def test_I2_a_strict_profile_leaves_a_worker_its_work_and_a_private_directory(self):
         attempts = ["create:/", "create:/tmp", "create:/etc", "create:/dev", "create:/dev/shm", "create:/usr", "list:/home",
                     "list:/run", "list:/var/lib", "list:/sys", "list:/usr", "read:/etc/passwd", "read:/proc/self/stat",

@@ -46,7 +46,7 @@ static const struct sandbox_files FILES = {
     .paths = {{SANDBOX_READ_ONLY, false, "/"}, {SANDBOX_READ_WRITE, true, "/srv/data"}},
 };
 
-static const struct sandbox_network NETWORK = {{1, 2}};
+static const struct sandbox_namespace NETWORK = {{1, 2}};
 
 static const struct spawn_options OPTIONS = {
     .argv = argv,

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static struct sandbox_network network;
+static struct sandbox_namespace network;
 
 static void set_up(void)
 {
