@@ -195,15 +195,28 @@ static bool can_do_without_mounts(const struct sandbox_files *files)
     return true;
 }
 
+static bool has_root(const struct spawn_options *options)
+{
+    return options->files && options->files->private_root;
+}
+
+/* The storage of the empty root is needed no more. */
+static int separate_files(struct spawn_child *child, const struct sandbox_path **ret_path)
+{
+    const bool stored = child->empty_root.storage[0] >= 0;
+    int r =
+        sandbox_files_separate(child->options->files, stored ? &child->empty_root : NULL, ret_path);
+    for (size_t i = 0; i < ELEMENTS(child->empty_root.storage); i++)
+        child->empty_root.storage[i] = close_fd(child->empty_root.storage[i]);
+    return r;
+}
+
 static int confine_files(struct spawn_child *child, const struct sandbox_path **ret_path)
 {
     const struct spawn_options *options = child->options;
     const struct sandbox *sandbox = options->sandbox;
     const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    int r = options->files
-                ? sandbox_files_separate(options->files,
-                                         options->empty_root ? &child->empty_root : NULL, ret_path)
-                : 0;
+    int r = options->files ? separate_files(child, ret_path) : 0;
     if (is_not_permitted(r) && !*ret_path) {
         if (is_strict(child))
             fail(child, SPAWN_STRICT_FILES, -r);
@@ -369,8 +382,9 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     sigset_t none;
     child->report_fd = options->report_fd;
-    child->empty_root =
-        options->empty_root ? *options->empty_root : (struct sandbox_namespace){{-1, -1}};
+    child->empty_root = has_root(options) && options->empty_root
+                            ? *options->empty_root
+                            : (struct sandbox_namespace){{-1, -1}};
     child->rules = -1;
     if (child->pids_error != 0)
         fail(child, SPAWN_PIDS, child->pids_error);
