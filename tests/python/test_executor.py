@@ -424,6 +424,47 @@ class Threads(TestCase):
                     assert turns["troupe-executor"] < 100, turns
             """)
 
+    def test_the_background_thread_does_not_run_while_threads_come_for_results(self):
+        """It runs after a pause of LOOK_MS, and a few times until it is left alone again."""
+        self.program("""
+            main:
+                module, rounds, times = sys.modules["troupe.executor.dispatcher"], 0, []
+                heard = module.Bell.heard
+
+                def count(self):
+                    global rounds
+                    rounds += 1
+                    heard(self)
+
+                module.Bell.heard = count
+                with Executor(1) as executor:
+                    executor.submit(abs, 1).result()
+                    rounds = 0
+                    for number in range(5000):
+                        times.append(time.monotonic())
+                        executor.submit(abs, number).result()
+                    pauses = sum(later - before >= module.LOOK_MS / 1000 for before, later in zip(times, times[2:]))
+                    assert rounds <= 10 + 4 * pauses, (rounds, pauses)
+            """)
+
+    def test_the_background_thread_sleeps_while_there_is_nothing_to_do(self):
+        self.program("""
+            def switches(tid):
+                status = read(f"/proc/self/task/{tid}/status")
+                return int(status.partition("\\nvoluntary_ctxt_switches:")[2].split()[0])
+
+            def sleeps(tid):
+                before = switches(tid)
+                time.sleep(0.1)
+                return switches(tid) == before
+
+            main:
+                with Executor(1) as executor:
+                    for number in range(100):
+                        executor.submit(abs, number).result()
+                    until(lambda: sleeps(executor._dispatcher.thread.native_id), "sleep")
+            """)
+
     def test_ends_that_no_thread_waits_for_are_noticed(self):
         """Whatever came before: threads that waited, or a time in which nothing happened."""
         self.program("""

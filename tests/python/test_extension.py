@@ -42,6 +42,35 @@ class Extension(troupe_python.TestCase):
         self.assertEqual(self.do("echo").data, b"")
         self.assertEqual(self.do("nothing").data, b"")
 
+    def test_a_wait_for_an_idle_client_lasts_while_threads_collect(self):
+        self.set_up()
+        ear, hammer = os.pipe()
+        self.addCleanup(os.close, ear)
+        self.addCleanup(os.close, hammer)
+        self.assertTrue(self.low.await_idle(ear, 1))
+        visits = []  # begin and end
+
+        def visit():
+            for _ in range(300):
+                begin = time.monotonic()
+                self.low.collect(print, 1, 0.001)
+                visits.append((begin, time.monotonic()))
+
+        thread = threading.Thread(target=visit)
+        thread.start()
+        while not visits:
+            time.sleep(0)
+        idle = 0
+        while thread.is_alive():
+            idle += self.low.await_idle(ear, 20) and thread.is_alive()
+        thread.join()
+        self.assertLessEqual(idle, sum((after[1] - before[0]) // 0.02 for before, after in zip(visits, visits[1:])))
+        self.assertTrue(self.low.await_idle(ear, 1))
+        os.write(hammer, b"x")
+        self.assertFalse(self.low.await_idle(ear, 600_000))
+        with self.assertRaises(TypeError):
+            self.low.await_idle(ear)
+
     def test_large_payloads_come_whole(self):
         self.set_up()
         data = os.urandom(3 << 20)

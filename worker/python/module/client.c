@@ -7,15 +7,17 @@
 #include "worker/python/module/result.h"
 #include "worker/python/module/submission.h"
 #include "worker/python/module/type.h"
+#include "worker/python/module/visits.h"
 #include <errno.h>
 
 struct client {
     PyObject_HEAD struct troupe_client *client;
     struct gate gate;
-    uint64_t cookie; /* of the last do() */
-    unsigned doing;  /* calls of do(): signal handlers may call it again */
-    PyObject *kept;  /* list of results that came while do() waited for its own */
-    PyObject *actor; /* NULL = not asked for */
+    uint64_t cookie;      /* of the last do() */
+    unsigned doing;       /* calls of do(): signal handlers may call it again */
+    struct visits visits; /* calls of collect() that may wait */
+    PyObject *kept;       /* list of results that came while do() waited for its own */
+    PyObject *actor;      /* NULL = not asked for */
 };
 
 static PyTypeObject *type;
@@ -35,6 +37,7 @@ static PyObject *client_new(PyTypeObject *cls, PyObject *args, PyObject *kwargs)
     self->gate = (struct gate){0};
     self->cookie = SUBMISSION_COOKIES;
     self->doing = 0;
+    visits_init(&self->visits);
     self->actor = NULL;
     self->kept = PyList_New(0);
     PyObject_GC_Track(self);
@@ -309,9 +312,27 @@ static PyObject *collect(struct client *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OnO&:collect", &put, &most, moment_or_never, &timeout) ||
         !gate_enter(&self->gate))
         return NULL;
+    if (timeout > 0)
+        visits_note(&self->visits);
     n = receive_all(self, put, most, timeout);
     gate_leave(&self->gate);
     return n < 0 ? NULL : PyLong_FromSsize_t(n);
+}
+
+/* Touches nothing that the gate guards. */
+static PyObject *await_idle(struct client *self, PyObject *args)
+{
+    PyThreadState *state;
+    int fd, period, r;
+
+    if (!PyArg_ParseTuple(args, "ii:await_idle", &fd, &period))
+        return NULL;
+    state = PyEval_SaveThread();
+    r = visits_sleep(&self->visits, fd, period);
+    PyEval_RestoreThread(state);
+    if (r < 0)
+        return failure_raise(r, NULL);
+    return PyErr_CheckSignals() < 0 ? NULL : PyBool_FromLong(r == 0);
 }
 
 static PyObject *flush(struct client *self, PyObject *unused)
@@ -429,8 +450,10 @@ static PyMethodDef METHODS[] = {
      "next(timeout=None): the next Result. None: nothing within that time, wake(), or a signal."},
     {"collect", METHOD(collect), METH_VARARGS,
      "collect(put, most, timeout): waits as next() does, and calls put(result) for each result "
-     "that "
-     "is there. Returns how many."},
+     "that is there. Returns how many."},
+    {"await_idle", METHOD(await_idle), METH_VARARGS,
+     "await_idle(fd, ms): waits until no collect() that may wait has begun for so long: True; or "
+     "until `fd` is readable or a signal comes: False. Any thread."},
     {"cancel", METHOD(cancel), METH_VARARGS, "cancel(id): requests the cancellation of a job."},
     {"abandon", METHOD(abandon), METH_VARARGS,
      "abandon(id): the same without waiting for the answer. BlockingIOError: the ring is full."},

@@ -5,7 +5,8 @@ Any thread may do this, one at a time: the one that submits, the one that waits 
 a background thread that sleeps until the supervisor has something to say. So a short task wakes no thread but its own.
 
 The background thread needs Python's lock for each thing that it does, which the other threads then do not have. So while
-threads come for results anyway, the supervisor tells it nothing, and it only looks now and then whether they still come.
+threads come for results anyway, the supervisor tells it nothing, and it only looks now and then, without the lock, whether
+they still come.
 """
 import collections
 import contextlib
@@ -24,7 +25,7 @@ from troupe.executor.future import PATIENCE, Future
 from troupe.executor.traffic import Task, Traffic
 
 FULL_MS = 10  # until the next try when the ring is full
-LOOK_MS = 1  # between looks
+LOOK_MS = 1  # between looks; threads that come for results more often are left alone
 CROWD = 32  # tasks that wait, before a thread that adds more sees whether others have ended
 
 dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
@@ -52,8 +53,8 @@ class Dispatcher:
         self.callbacks: collections.deque[Any] = collections.deque()
         self.client: Client | None = None
         self.attended = False  # by a thread that waits with the client locked
-        self.visits = 0  # of threads that wait for results
-        self.looking = False  # the background thread looks at the visits, and sees to a client that is not armed
+        self.visited = 0.0  # when a thread last came for results
+        self.looking = False  # the background thread looks whether threads come, and sees to a client that is not armed
         self.closing = False
         self.bell: Bell | None = None
         self.broken: BaseException | None = None
@@ -170,14 +171,17 @@ class Dispatcher:
         if traffic.flying() == 0:  # another thread is about to settle
             return False
         came = traffic.receive(client, PATIENCE)
-        self.visits += 1
         if not came:
             self.looking = False
             traffic.arm(client)
-        elif traffic.flying() > 0 and not self.looking:
+        elif not self.looking and (traffic.flying() > 0 or self.is_visited_often()):
             self.looking = True
             self.ring()
         return came
+
+    def is_visited_often(self) -> bool:
+        before, self.visited = self.visited, time.monotonic()
+        return self.visited - before < LOOK_MS / 1000
 
     def turn(self, use: Callable[[Client], bool]) -> None:
         try:
@@ -280,24 +284,22 @@ class Dispatcher:
             self.place.close()
 
     def attend_all(self, client: Client, bell: Bell) -> None:
-        both, ear = select.poll(), select.poll()
+        both = select.poll()
         both.register(client.fd(), select.POLLIN)
         both.register(bell.ear, select.POLLIN)
-        ear.register(bell.ear, select.POLLIN)
         self.client = client
-        seen = 0
         try:
             self.turn(self.exchange)
             self.call_all()
             while not self.is_over():
-                looking = self.looking  # another thread may change it now
-                told = bool(ear.poll(LOOK_MS) if looking else both.poll(self.pause()))
+                idle = self.looking and client.await_idle(bell.ear.fileno(), LOOK_MS)
+                if not idle and not self.looking:
+                    both.poll(self.pause())
                 bell.heard()
                 if self.attended and self.using.locked():
                     self.looking = True
-                elif seen == self.visits or (told and not self.looking):
+                elif idle or not self.looking:
                     self.turn(self.exchange)
-                seen = self.visits
                 self.call_all()
         finally:
             with self.using:
