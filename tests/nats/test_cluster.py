@@ -379,13 +379,14 @@ class Cluster(TestCase):
     # ---- the end
 
     def wait_done(self):
-        """Until nothing is left, or nothing has happened for long."""
+        """Until nothing is left, or nothing has happened for long. nats-server 2.9 may go on to count messages as unacknowledged
+        that are gone from the stream, after its leader has changed."""
         last, limit_at = None, time.monotonic() + 2 * LIMIT
         while time.monotonic() < limit_at:
             info = self.ask(lambda client: client.api(f"CONSUMER.INFO.JOBS.{GROUP}"))
             left = self.ask(lambda client: client.messages("JOBS"))
             now = left, info["num_pending"], info["num_ack_pending"], sum(len(machine.jobs()) for machine in self.machines)
-            if now == (0, 0, 0, 0):
+            if now[:2] == (0, 0) and now[3] == 0:
                 return
             if now != last:
                 last, limit_at = now, time.monotonic() + 2 * LIMIT
@@ -393,7 +394,7 @@ class Cluster(TestCase):
         for machine in self.machines:
             print(machine.name, machine.bridge.log()[-1500:])
             self.events += [{"type": "left", "job": job, "where": machine.name} for job in machine.jobs()]
-        if last[:3] != (0, 0, 0):
+        if last[:2] != (0, 0):
             self.events.append({"type": "left", "job": "?", "where": f"the stream {last[:3]}"})
 
     def results(self, client):
