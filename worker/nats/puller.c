@@ -27,9 +27,10 @@ void puller_init(struct puller *puller, struct engine *engine, const struct conf
 
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
 {
-    const usec_t half = ack_wait / 2;
+    const usec_t n = (ack_wait + EXPIRES_MAX - 1) / EXPIRES_MAX;
+    const usec_t expires = 2 * ack_wait / (2 * (n < 2 ? 2 : n) + 1);
 
-    puller->expires = half > EXPIRES_MAX ? EXPIRES_MAX : half < EXPIRES_MIN ? EXPIRES_MIN : half;
+    puller->expires = expires < EXPIRES_MIN ? EXPIRES_MIN : expires;
 }
 
 void puller_reset(struct puller *puller)

@@ -23,8 +23,12 @@ struct puller {
 
 void puller_init(struct puller *puller, struct engine *engine, const struct config *config);
 
-/* A request stays open for half of AckWait at most: when a message comes back to the server because
- * a machine is dead, or frozen, no request of that machine is left to take it once more. */
+/* A request stays open for less than half of AckWait: when a message comes back to the server
+ * because a machine is dead, or frozen, no request of that machine is left to take it once more.
+ *
+ * It is open for AckWait / 2.5, 3.5, 4.5 …, so that after AckWait the requests of a machine that
+ * had nothing to do meanwhile are not about to end: nats-server before 2.10.16 puts a message off
+ * by one more AckWait that comes back when the only request has just ended. */
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait);
 
 /* The connection is new: what was asked for before is forgotten. */

@@ -141,6 +141,22 @@ START_TEST(a_request_that_is_refused_is_made_again_later)
 }
 END_TEST
 
+START_TEST(no_request_ends_when_messages_come_back)
+{
+    for (usec_t ack_wait = USEC_PER_SEC; ack_wait <= 3600 * USEC_PER_SEC;
+         ack_wait += USEC_PER_SEC) {
+        usec_t part;
+
+        puller_set_ack_wait(&puller, ack_wait);
+        ck_assert_uint_lt(puller.expires, ack_wait / 2);
+        ck_assert_uint_le(puller.expires, 20 * USEC_PER_SEC);
+        part = ack_wait % puller.expires;
+        ck_assert_uint_gt(part, puller.expires / 3);
+        ck_assert_uint_lt(part, puller.expires * 2 / 3);
+    }
+}
+END_TEST
+
 START_TEST(a_request_that_nobody_answers_is_made_again_later)
 {
     usec_t next;
@@ -166,6 +182,7 @@ int main(void)
         a_machine_with_room_for_one_does_not_wait,
         a_request_that_is_over_is_followed_by_another,
         a_request_that_is_refused_is_made_again_later,
+        no_request_ends_when_messages_come_back,
         a_request_that_nobody_answers_is_made_again_later,
     };
 
