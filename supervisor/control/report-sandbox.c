@@ -101,8 +101,7 @@ static void write_state(FILE *file, const struct sandbox_state *state)
     if (state->has_network)
         write_part(file, "a network of its own");
     if (state->n_filters > 0)
-        fprintf(file, "%s%d filter%s of system calls", ftell(file) > 0 ? ", " : "",
-                state->n_filters, state->n_filters > 1 ? "s" : "");
+        write_part(file, "filtered system calls");
 }
 
 void report_confinement(struct reply *reply, const struct process *process)

@@ -69,6 +69,46 @@ static int load_program(const struct sock_filter *code, size_t n, unsigned long 
     return r < 0 ? -errno : (int)r;
 }
 
+static bool has_return(const struct sandbox_filter *filter, unsigned action)
+{
+    struct sock_filter code;
+    for (size_t at = 0; at < filter->size; at += sizeof(code)) {
+        memcpy(&code, (const char *)filter->code + at, sizeof(code));
+        if (code.code == (BPF_RET | BPF_K) && code.k == action)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Loading a program takes the kernel longer than almost all else here, whatever its size. So one is
+ * made of two, if the answers are the same: the kernel asks the last one first, and what that does
+ * not allow the other would not change; but it may forbid what is to be logged.
+ */
+static bool can_join(const struct sandbox *sandbox)
+{
+    return sandbox->n_filters == 2 &&
+           (sandbox->filters[0].size + sandbox->filters[1].size) / sizeof(struct sock_filter) <=
+               BPF_MAXINSNS &&
+           !has_return(&sandbox->filters[1], SECCOMP_RET_LOG);
+}
+
+/* Where the last program allows a call, it goes on to the first one. */
+static void join(const struct sandbox *sandbox, struct sandbox *ret)
+{
+    static struct sock_filter code[BPF_MAXINSNS];
+    const struct sandbox_filter *last = &sandbox->filters[1], *first = &sandbox->filters[0];
+    const size_t n = last->size / sizeof(code[0]);
+    memcpy(code, last->code, last->size);
+    memcpy(code + n, first->code, first->size);
+    for (size_t i = 0; i < n; i++)
+        if (code[i].code == (BPF_RET | BPF_K) && code[i].k == SECCOMP_RET_ALLOW)
+            code[i] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (unsigned)(n - i - 1));
+    *ret = *sandbox;
+    ret->n_filters = 1;
+    ret->filters[0] = (struct sandbox_filter){code, last->size + first->size};
+}
+
 static int load_killing(const struct sandbox *sandbox)
 {
     int r = 0;
@@ -189,9 +229,14 @@ bool sandbox_gives_up_privileges(const struct sandbox *sandbox)
 
 int sandbox_apply(const struct sandbox *sandbox, int socket)
 {
+    struct sandbox joined;
     int r = -EBUSY;
     if (sandbox->set_umask)
         (void)umask(sandbox->umask);
+    if (can_join(sandbox)) {
+        join(sandbox, &joined);
+        sandbox = &joined;
+    }
     if (socket >= 0 && sandbox->n_filters > 0)
         r = load_all_telling(sandbox, socket);
     return r == -EBUSY ? load_killing(sandbox) : r;

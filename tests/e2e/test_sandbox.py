@@ -62,6 +62,17 @@ class Probes(TestCase):
         self.assert_answers(self.answers(SystemCallFilter="~@debug @mount"), trace_me="SIGSYS", perf_event="SIGSYS",
                             mount="SIGSYS", inet_socket="ok")
 
+    def test_filters_of_arguments_and_of_calls_are_one_program_unless_calls_are_logged(self):
+        def programs(**sandbox):
+            s = self.started({"g": probe(RestrictAddressFamilies="AF_UNIX", SystemCallFilter="@system-service", **sandbox)})
+            self.assertIn("filtered system calls", s.worker("g/0")["in_force"])
+            with_listener = 1  # a program forbids to hand the listener on
+            return int(s.status_field("Seccomp_filters", s.worker("g/0")["pid"])) - inherited - with_listener
+        with open("/proc/self/status", encoding="ascii") as file:
+            inherited = int(file.read().partition("Seccomp_filters:")[2].split()[0])
+        self.assertEqual(programs(), 1)
+        self.assertEqual(programs(SystemCallLog="@swap"), 2)
+
     def test_a_call_of_another_architecture_kills(self):
         if self.answers()["foreign-call"] != "ok" or os.uname().machine != "x86_64":
             self.skipTest("this kernel has no calls of another architecture")
