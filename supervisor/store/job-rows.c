@@ -23,7 +23,8 @@
     F(OPTIONAL, moved, moved, 0)
 #define PROGRESS(F)                                                                                \
     F(NUMBER, state, state)                                                                        \
-    F(NUMBER, cancel, cancel_requested)                                                            \
+    F(NUMBER, cancel, cancel)                                                                      \
+    F(OPTIONAL, canceller, canceller, JOB_ROW_NOBODY)                                              \
     F(NUMBER, attempt, attempt)                                                                    \
     F(NUMBER, failed, n_failed)                                                                    \
     F(OPTIONAL, due, due, 0)                                                                       \
@@ -85,8 +86,9 @@ int job_rows_add(struct database *database, const struct job_row *row)
 
 int job_rows_update(struct database *database, const struct job_row *row)
 {
-    static const char sql[] = "UPDATE job SET state = ?1, cancel = ?2, attempt = ?3, failed = ?4,"
-                              " due = ?5, started = ?6, cause = ?7 WHERE number = ?8";
+    static const char sql[] = "UPDATE job SET state = ?1, cancel = ?2, canceller = ?3,"
+                              " attempt = ?4, failed = ?5, due = ?6, started = ?7, cause = ?8"
+                              " WHERE number = ?9";
     sqlite3_stmt *statement = database_query(database, sql);
 
     row_bind_fields(statement, 1, PROGRESS_TABLE, N_PROGRESS, row);
@@ -120,6 +122,8 @@ static void mend_options(struct job_row *row)
 
     if (row->priority >= QUEUE_PRIORITIES)
         row->priority = QUEUE_PRIORITY_DEFAULT;
+    if (row->cancel >= _JOB_ROW_N_CANCELS)
+        row->cancel = JOB_ROW_CANCELLED;
     if (row->failed_by >= _ATTEMPT_N_CAUSES)
         row->failed_by = ATTEMPT_CAUSE_NONE;
     if (job_options_check(&row->asked, 0, 0))
@@ -203,8 +207,8 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
     static const char sql[] =
         "SELECT " COLUMNS PAYLOAD_SIZE " FROM job WHERE number > ?1"
         " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
-        " max_retries, uid, 1, created, NULL, NULL, state, 0, attempt, failed, NULL, started,"
-        " NULL, " RESULT_SIZE " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+        " max_retries, uid, 1, created, NULL, NULL, state, 0, NULL, attempt, failed, NULL,"
+        " started, NULL, " RESULT_SIZE " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)

@@ -29,6 +29,17 @@ enum job_row_state {
     _JOB_ROW_N_STATES,
 };
 
+/* Why it is to be cancelled. */
+enum job_row_cancel {
+    JOB_ROW_NOT_CANCELLED,
+    JOB_ROW_CANCELLED, /* by `canceller` */
+    JOB_ROW_WITHDRAWN, /* the same, because no worker had it */
+    JOB_ROW_TIMED_OUT, /* its deadline is over */
+    _JOB_ROW_N_CANCELS,
+};
+
+#define JOB_ROW_NOBODY ((uid_t)-1)
+
 /* All pointers are borrowed. Texts are not terminated. */
 struct job_row {
     int64_t number;
@@ -44,7 +55,8 @@ struct job_row {
 
     /* What job_rows_update() writes. */
     enum job_row_state state;
-    bool cancel_requested;
+    enum job_row_cancel cancel;
+    uid_t canceller; /* JOB_ROW_NOBODY = not known, or none */
     uint32_t attempt, n_failed;
     usec_t due;        /* realtime; 0 = none */
     usec_t started_at; /* realtime: this attempt; 0 = none */
@@ -58,7 +70,7 @@ struct job_row {
 };
 
 /* clang-format off */
-#define JOB_ROW_NULL {.payload_fd = -1, .asked = JOB_OPTIONS_DEFAULT}
+#define JOB_ROW_NULL {.payload_fd = -1, .asked = JOB_OPTIONS_DEFAULT, .canceller = JOB_ROW_NOBODY}
 /* clang-format on */
 
 enum {

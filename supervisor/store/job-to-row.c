@@ -43,10 +43,29 @@ static enum job_row_state row_state(const struct job *job)
     }
 }
 
+static enum job_row_cancel row_cancel(const struct job *job)
+{
+    if (!job->cancel_requested)
+        return JOB_ROW_NOT_CANCELLED;
+    if (job->timed_out)
+        return JOB_ROW_TIMED_OUT;
+    return job->withdrawn ? JOB_ROW_WITHDRAWN : JOB_ROW_CANCELLED;
+}
+
+void job_cancel_from_row(struct job *job, const struct job_row *row)
+{
+    job->timed_out = row->cancel == JOB_ROW_TIMED_OUT;
+    job->withdrawn = row->cancel == JOB_ROW_WITHDRAWN;
+    job->canceller_known = row->canceller != JOB_ROW_NOBODY;
+    job->canceller = row->canceller;
+}
+
 void job_progress_to_row(struct job_row *row, const struct job *job)
 {
     row->state = row_state(job);
-    row->cancel_requested = job->cancel_requested;
+    row->cancel = row_cancel(job);
+    row->canceller =
+        job->cancel_requested && job->canceller_known ? job->canceller : JOB_ROW_NOBODY;
     row->attempt = job->attempt;
     row->n_failed = job->n_failed;
     row->failed_by = job->failed_by;

@@ -49,6 +49,10 @@ static const char *const STEPS[] = {
     "BEGIN;"
     "PRAGMA user_version = 3;"
     "COMMIT",
+    "BEGIN;"
+    "ALTER TABLE job ADD COLUMN canceller INTEGER;"
+    "PRAGMA user_version = 4;"
+    "COMMIT",
 };
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");

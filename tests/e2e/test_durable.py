@@ -344,9 +344,10 @@ class Survives(Case):
         s.create("kept", self.endless(s), id="one")
         s.until(lambda: s.job("one").get("started_at"))
         s.call("Cancel", id="one")
-        self.assertEqual(self.rows(s, "cancel"), [(1,)])
+        self.assertEqual(self.rows(s, "cancel, canceller"), [(1, os.geteuid())])
         self.restart(s)
-        self.assertEqual(s.wait_job("one")["state"], "cancelled")
+        job = s.wait_job("one")
+        self.assertEqual((job["state"], job["reason"]), ("cancelled", f"cancelled by uid {os.geteuid()}"))
 
     def test_D4_dead_letters_survive_and_go_when_they_are_purged_or_sent_again(self):
         s = self.durable(MaxRetries=0).start()
@@ -916,4 +917,5 @@ class Hands(Case):
         s.crash()
         s.until(lambda: s.job(id).get("cancel_requested"))
         os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
-        self.assertEqual(s.wait_job(id)["state"], "cancelled")
+        job = s.wait_job(id)
+        self.assertEqual((job["state"], job["reason"]), ("cancelled", f"cancelled by uid {os.geteuid()}"))

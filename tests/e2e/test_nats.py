@@ -568,6 +568,18 @@ class Life(Case):
         self.wait_empty(s)
 
 
+    def test_a_durable_job_that_somebody_cancels_is_not_done_again_though_the_supervisor_crashes(self):
+        s = self.bridged(actor(Durable="yes"), "AckWaitSec=1s\n")
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho done")
+        self.wait_state(s, "JOBS:1", "running")
+        s.call("Cancel", id="JOBS:1")
+        s.crash()
+        s.until(lambda: s.job("JOBS:1").get("cancel_requested"))
+        bell.ring()
+        self.assertEqual(self.result(s)[1]["Troupe-End"], "cancelled")
+        self.wait_empty(s)
+
     def test_a_consumer_with_a_tiny_AckWait_does_not_keep_the_bridge_from_its_work(self):
         s = self.supervisor({"actor": actor()})
         s.start()

@@ -8,6 +8,7 @@
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-load.h"
+#include "supervisor/store/job-to-row.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +29,8 @@ static int restore_key(struct job *job, const struct job_row *row)
 static void restore_progress(struct job *job, const struct job_row *row)
 {
     job->max_retries = row->max_retries;
-    job->cancel_requested = row->cancel_requested;
+    job->cancel_requested = row->cancel != JOB_ROW_NOT_CANCELLED;
+    job_cancel_from_row(job, row);
     job->attempt = row->attempt;
     job->n_failed = row->n_failed;
     job->failed_by = row->failed_by;
@@ -178,12 +180,16 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     }
     if (!job->record) {
         job->restored = false; /* nothing of it is lost */
-        job->cancel_requested = row->cancel_requested;
+        job->cancel_requested = row->cancel != JOB_ROW_NOT_CANCELLED;
+        job_cancel_from_row(job, row);
         return 0;
     }
     FAULT_POINT("job.row-found");
     durable_job_found(job, ended ? cell_rest_of(cell, job, durable_of(job)->end) : 0);
-    if (!ended && row->cancel_requested)
+    if (!ended && row->cancel != JOB_ROW_NOT_CANCELLED) {
+        if (!job->cancel_requested)
+            job_cancel_from_row(job, row);
         (void)cell_cancel(job); /* unless it was cancelled again meanwhile */
+    }
     return 0;
 }

@@ -368,7 +368,8 @@ START_TEST(jobs_of_version_1_have_not_moved)
     ck_assert_int_eq(schema_migrate(handle, 0), SQLITE_OK);
     ck_assert_int_eq(
         sqlite3_exec(handle,
-                     "ALTER TABLE job DROP COLUMN moved; PRAGMA user_version = 1;"
+                     "ALTER TABLE job DROP COLUMN moved; ALTER TABLE job DROP COLUMN canceller;"
+                     "PRAGMA user_version = 1;"
                      "INSERT INTO job (grp, priority, state, cancel, attempt, failed, max_retries,"
                      " created, uid, keep) VALUES ('mail', 32, 0, 0, 0, 0, 3, 1, 0, 1)",
                      NULL, NULL, NULL),

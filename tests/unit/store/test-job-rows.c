@@ -71,7 +71,8 @@ static int compare(void *userdata, const struct job_row *row)
     ck_assert_uint_eq(row->created_at, expected->created_at);
     ck_assert_uint_eq(row->deadline, expected->deadline);
     ck_assert_int_eq(row->state, expected->state);
-    ck_assert_int_eq(row->cancel_requested, expected->cancel_requested);
+    ck_assert_int_eq(row->cancel, expected->cancel);
+    ck_assert_uint_eq(row->canceller, expected->canceller);
     ck_assert_uint_eq(row->attempt, expected->attempt);
     ck_assert_uint_eq(row->n_failed, expected->n_failed);
     ck_assert_uint_eq(row->failed_by, expected->failed_by);
@@ -100,7 +101,8 @@ START_TEST(a_row_is_read_as_it_was_written)
         .created_at = 1700000000000000,
         .deadline = USEC_INFINITY - 1,
         .state = JOB_ROW_BACKOFF,
-        .cancel_requested = true,
+        .cancel = JOB_ROW_WITHDRAWN,
+        .canceller = UINT32_MAX - 1,
         .attempt = UINT32_MAX,
         .n_failed = 3,
         .failed_by = ATTEMPT_CAUSE_SUPERVISOR,
@@ -137,7 +139,8 @@ START_TEST(an_update_changes_the_progress_only)
     ck_assert_int_eq(job_rows_add(&database, &row), 0);
     change.number = row.number = 1;
     change.state = row.state = JOB_ROW_RUNNING;
-    change.cancel_requested = row.cancel_requested = true;
+    change.cancel = row.cancel = JOB_ROW_TIMED_OUT;
+    change.canceller = row.canceller = 0;
     change.attempt = row.attempt = 2;
     change.n_failed = row.n_failed = 1;
     change.due = row.due = 5;
