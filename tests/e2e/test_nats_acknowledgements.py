@@ -43,6 +43,12 @@ class Acknowledgements(Case):
         s.client.until(lambda: s.client.messages("TROUPE") == 1)
         self.assertEqual(s.bridge.end(), 0)
 
+    def test_a_setup_without_a_server_says_what_is_missing(self):
+        server = nats.Server(self)
+        done = nats.Bridge(self, self.supervisor({"actor": actor()}), server, "actor").run("setup", "actor")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"stream JOBS: \w+")
+
 
 if __name__ == "__main__":
     unittest.main()

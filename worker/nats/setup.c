@@ -22,10 +22,11 @@
 
 static int report(const char *what, const char *name, natsStatus s)
 {
+    const char *text = nats_GetLastError(NULL);
+
     if (s == NATS_OK)
         return 0;
-    log_error("%s %s: %s", what, name,
-              nats_GetLastError(NULL) ? nats_GetLastError(NULL) : natsStatus_GetText(s));
+    log_error("%s %s: %s", what, name, text && *text != '\0' ? text : natsStatus_GetText(s));
     return -EIO;
 }
 
