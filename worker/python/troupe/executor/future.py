@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The futures of an executor."""
 import concurrent.futures
-import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +24,8 @@ class Future(concurrent.futures.Future[Any]):
 
     _condition: threading.Condition
     _state: str
+    _result: Any
+    _exception: BaseException | None
     _done_callbacks: list[Callable[[Any], object]]
 
     def __init__(self, owner: Owner) -> None:
@@ -38,28 +39,29 @@ class Future(concurrent.futures.Future[Any]):
     def take(self) -> bool:
         """Returns whether to run the task: it was not cancelled, and no longer can be. Idempotent."""
         with self._condition:
-            if self._state in ("PENDING", "CANCELLED"):
+            if self._state == "PENDING":
+                self._state = "RUNNING"
+            elif self._state == "CANCELLED":
                 return self.set_running_or_notify_cancel()
             return self._state == "RUNNING"
 
     def end(self, value: Any, error: BaseException | None = None) -> None:
         """Idempotent: the first end counts. One that Ctrl-C stops is to be called again."""
-        with contextlib.suppress(concurrent.futures.InvalidStateError):
+        try:
             if error is not None:
                 self.set_exception(error)
             else:
                 self.set_result(value)
+        except concurrent.futures.InvalidStateError:
+            pass
 
     def result(self, timeout: float | None = None) -> Any:
-        if self._state == "FINISHED":
-            return super().result()
-        if timeout is None:
-            self.owner.attend(self, None)
-            return super().result()
-        deadline = time.monotonic() + timeout
-        if timeout >= PATIENCE:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        if self._state != "FINISHED" and (timeout is None or timeout >= PATIENCE):
             self.owner.attend(self, deadline)
-        return super().result(max(deadline - time.monotonic(), 0))
+        if self._state == "FINISHED" and self._exception is None:  # both are final once the state is this
+            return self._result
+        return super().result(None if deadline is None else max(deadline - time.monotonic(), 0))
 
     def _invoke_callbacks(self) -> None:
         """Callbacks may want locks that the thread which happens to be here holds: the background thread runs them."""

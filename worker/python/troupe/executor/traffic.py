@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The tasks of an executor on their way to the supervisor, and their ends on their way back."""
 import collections
-import contextlib
 import itertools
 
 from troupe._troupe import Client, Result
@@ -72,8 +71,10 @@ class Traffic:
 
     def send(self, client: Client) -> None:
         """What fits."""
-        with contextlib.suppress(IndexError):  # another thread has given up all tasks
+        try:
             self.send_each(client)
+        except IndexError:
+            pass  # another thread has given up all tasks
         client.flush()
 
     def send_each(self, client: Client) -> None:
