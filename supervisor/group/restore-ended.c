@@ -209,6 +209,7 @@ static int fill_result(const struct restore *restore, struct group *group, struc
     job->keep_result = true;
     job->priority = row->priority;
     job->code = row->code;
+    job->timed_out = row->timed_out;
     job->attempt = row->attempt;
     job->n_failed = row->n_failed;
     job->max_retries = row->max_retries;

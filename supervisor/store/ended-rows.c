@@ -14,6 +14,7 @@
     F(TEXT, reason, reason)                                                                        \
     F(NUMBER, state, state)                                                                        \
     F(NUMBER, priority, priority)                                                                  \
+    F(OPTIONAL, timed_out, timed_out, 0)                                                           \
     F(NUMBER, code, code)                                                                          \
     F(NUMBER, attempt, attempt)                                                                    \
     F(NUMBER, failed, n_failed)                                                                    \

@@ -7,6 +7,7 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/store/database.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -18,6 +19,7 @@ struct ended_row {
     uint32_t group_size, key_size, name_size, reason_size;
     uint8_t state; /* enum job_state */
     uint8_t priority;
+    bool timed_out; /* cancelled at its deadline */
     int32_t code;
     uint32_t attempt, n_failed, max_retries;
     uid_t submitter_uid;

@@ -51,6 +51,7 @@ static const char *const STEPS[] = {
     "COMMIT",
     "BEGIN;"
     "ALTER TABLE job ADD COLUMN canceller INTEGER;"
+    "ALTER TABLE ended ADD COLUMN timed_out INTEGER;"
     "PRAGMA user_version = 4;"
     "COMMIT",
 };

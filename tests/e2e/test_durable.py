@@ -349,6 +349,23 @@ class Survives(Case):
         job = s.wait_job("one")
         self.assertEqual((job["state"], job["reason"]), ("cancelled", f"cancelled by uid {os.geteuid()}"))
 
+    def test_D4_that_a_deadline_is_over_survives(self):
+        s = self.durable().start()
+        options = {"deadline_usec": 1000}
+        s.call("Pause", target="kept")
+        s.create("kept", "echo", id="ended", **options)
+        self.assertTrue(s.wait_job("ended")["timed_out"])
+        s.call("Resume", target="kept")
+        s.create("kept", self.endless(s), id="in-hand", deadline_usec=200000)
+        s.until(lambda: self.rows(s, "cancel") == [(3,)])
+        s.crash()
+        s.until(lambda: s.job("in-hand").get("cancel_requested"))
+        os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
+        for id in "ended", "in-hand":
+            s.until(lambda: any(job["id"] == id for job in s.call("List", ended=True)["jobs"]))
+            job = s.wait_job(id)
+            self.assertEqual((job["state"], job.get("timed_out"), job["reason"]), ("cancelled", True, "its deadline is over"))
+
     def test_D4_dead_letters_survive_and_go_when_they_are_purged_or_sent_again(self):
         s = self.durable(MaxRetries=0).start()
         for id in "a", "b", "c":

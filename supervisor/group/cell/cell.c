@@ -241,7 +241,8 @@ void cell_on_deadline(struct timer *timer, usec_t now)
     struct job *job = list_entry(timer, struct job_timers, deadline)->job;
 
     (void)now;
-    job->timed_out = !job->cancel_requested;
+    /* After a restart it may be known already. */
+    job->timed_out = job->timed_out || !job->cancel_requested;
     (void)cell_cancel(job); /* it may be under way already */
 }
 
