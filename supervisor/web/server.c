@@ -86,7 +86,8 @@ void server_prepare(struct server *server, struct poller *poller)
 
 void server_run(struct server *server, usec_t now)
 {
-    visitors_run(&server->visitors, now);
     for (size_t i = 0; i < server->n; i++)
         MHD_run(server->daemons[i]);
+    /* Only now is it known who was in time. */
+    visitors_run(&server->visitors, now);
 }

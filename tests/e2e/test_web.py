@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import struct
@@ -12,7 +13,7 @@ import threading
 import time
 import unittest
 
-from troupe import ACTOR, LIMIT, Supervisor
+from troupe import ACTOR, LIMIT, TOP, Supervisor
 from web_client import TOKEN, TROUPE_WEB, Web
 
 GROUP = f"[Group]\nExecStart={ACTOR}\n[Pool]\nSize=2\n"
@@ -313,6 +314,21 @@ class Bounds(WebTest):
                     break
             else:
                 self.fail("a slow client was not closed")
+
+    def test_M5_the_service_manager_does_not_give_it_up(self):
+        with open(os.path.join(TOP, "units", "troupe-web.service"), encoding="utf-8") as file:
+            pause = re.search(r"^RestartSec=(\d+)s$", file.read(), re.MULTILINE)
+        self.assertIsNotNone(pause, "five starts within 10 s, and the socket is closed")
+        self.assertGreater(5 * int(pause[1]), 10)
+
+    def test_M5_who_was_in_time_is_served_although_the_program_was_stopped_meanwhile(self):
+        web = Web(self, "/nowhere")
+        visitor = web.raw(f"GET / HTTP/1.1\r\nHost: {web.name}\r\n".encode())
+        self.assertEqual(web.status("/"), 200)  # the other connection has been accepted, too
+        with web.stopped():
+            visitor.sendall(b"\r\n")
+            time.sleep(10.2)  # its time for the headers passes
+        self.assertEqual(visitor.recv(12), b"HTTP/1.1 200")
 
     def test_M5_connections_are_bounded(self):
         web = Web(self, "/nowhere")
