@@ -9,12 +9,15 @@ import time
 
 import keepers
 import programs
+import troupe_daemon
 from loads import Troupe
 from measures.round_trip import Apart
 from rounds import Measure, Subject
 
 NOBODY = {"User": "nobody"}
+PROFILES = [("Troupe, plain", "none"), ("Troupe, basic", "basic"), ("Troupe, strict", "strict")]
 DEATHS = 20
+CALLS = 300_000
 
 
 def profile(name, *paths):
@@ -70,6 +73,25 @@ class Starts(Subject):
         return (ns - before) / 1e6
 
 
+class KernelCalls(Subject):
+    """What the filters of a profile add to a worker's system calls."""
+    role = "troupe"
+
+    def __init__(self, name, of):
+        self.name, self.profile = name, of
+
+    def __enter__(self):
+        program = troupe_daemon.group(programs.ours("troupe/kernel"), Group=NOBODY, **profile(self.profile))
+        self.daemon = troupe_daemon.Daemon({"kernel": program}).prepare().start()
+        return self
+
+    def __exit__(self, *_):
+        self.daemon.__exit__()
+
+    def turn(self, _point):
+        return programs.measure(programs.product("troupectl"), "--socket", self.daemon.socket, "do", "kernel", "--data", CALLS)
+
+
 class Spawns(Subject):
     """A process of this one: a floor, or with bwrap in front of it."""
 
@@ -117,14 +139,15 @@ class Spawns(Subject):
 def measures(_quick):
     starts = [
         Spawns("floor: posix_spawn", False),
-        *(Starts(name, Keeper(of)) for name, of in
-          (("Troupe, plain", "none"), ("Troupe, basic", "basic"), ("Troupe, strict", "strict"))),
+        *(Starts(name, Keeper(of)) for name, of in PROFILES),
         Spawns("bwrap", True),
     ]
-    jobs = [Apart(name, Troupe(Group=NOBODY, **profile(of)), "troupe") for name, of in
-            (("Troupe, plain", "none"), ("Troupe, basic", "basic"), ("Troupe, strict", "strict"))]
+    jobs = [Apart(name, Troupe(Group=NOBODY, **profile(of)), "troupe") for name, of in PROFILES]
+    calls = [KernelCalls(name, of) for name, of in PROFILES]
     return [
         Measure("sandbox", "From kill -9 of a worker, or from posix_spawn, to main() in a sandbox", starts, "p50_ms", "ms"),
         Measure("sandbox-job", "One job of a worker in a sandbox, the server on a CPU of its own: round trip", jobs, "p50_us", "µs",
                 shown={"p50_us": "p50", "p99_us": "p99"}),
+        Measure("sandbox-call", "One system call of a worker in a sandbox", calls, "plain_ns", "ns",
+                shown={"plain_ns": "getppid()", "arguments_ns": "socket() that fails"}),
     ]
