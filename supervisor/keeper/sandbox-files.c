@@ -4,6 +4,7 @@
 #include "supervisor/keeper/sandbox-files-private.h"
 #include "supervisor/keeper/sandbox-mount.h"
 #include "supervisor/keeper/sandbox-root.h"
+#include "supervisor/keeper/sandbox.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define RESOLVED_MAX ((size_t)64 * 1024)
@@ -33,6 +33,7 @@ static char resolved[RESOLVED_MAX];
 static size_t n_resolved;
 static struct sandbox_path kept[KEPT_MAX];
 static size_t n_kept;
+static bool root_is_empty;
 static struct link links[SANDBOX_PATHS_MAX];
 static size_t n_links;
 
@@ -420,7 +421,7 @@ static int new_root(void)
     int root = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     int r = root < 0 ? root : mount_attach(root, "/");
     if (r == 0)
-        r = mount_enter_above(root);
+        r = root_is_empty ? mount_enter_above(root) : mount_enter(root);
     if (r == 0 && mkdir("/proc", 0755) < 0)
         r = -errno;
     if (r < 0)
@@ -478,24 +479,19 @@ static int separate(void)
     return 0;
 }
 
-static bool may_mount(void)
-{
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-    return syscall(SYS_capget, &header, data) < 0 ||
-           data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN);
-}
-
 /* Takes along what is to be seen in the new root. */
 static int leave_root(const struct sandbox_namespace *empty, const struct sandbox_path **ret_path)
 {
-    int r = may_mount() ? sandbox_files_list(applied, ret_path) : -EPERM;
+    int r = sandbox_has_capability(CAP_SYS_ADMIN) ? sandbox_files_list(applied, ret_path) : -EPERM;
     if (r < 0)
         return r;
     r = each(clone_for_root, ret_path);
     if (r == 0 || r == -EPERM || r == -ENOSYS)
         *ret_path = NULL;
-    return r < 0 ? r : sandbox_root_leave(empty);
+    if (r == 0)
+        r = sandbox_root_leave(empty);
+    root_is_empty = r > 0;
+    return r < 0 ? r : 0;
 }
 
 int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *empty,

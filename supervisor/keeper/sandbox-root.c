@@ -2,8 +2,10 @@
 #include "supervisor/keeper/sandbox-root.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-mount.h"
+#include "supervisor/keeper/sandbox.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -18,12 +20,19 @@ static int enter_empty_root(void)
     return r < 0 ? r : mount_enter(root);
 }
 
+static int separate(void)
+{
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        return -errno;
+    return 0;
+}
+
 static int make(void)
 {
     _cleanup_close_ int namespace = -1;
-    int r;
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
-        return -errno;
+    int r = separate();
+    if (r < 0)
+        return r;
     namespace = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     if (namespace < 0)
         return -errno;
@@ -31,17 +40,13 @@ static int make(void)
     return r < 0 ? r : TAKE_FD(namespace);
 }
 
-static int make_alone(void)
-{
-    const int namespace = make();
-    close_fd(namespace);
-    return namespace < 0 ? namespace : 0;
-}
-
 int sandbox_root_leave(const struct sandbox_namespace *empty)
 {
-    int r = empty ? sandbox_namespace_join(empty, CLONE_NEWNS, make) : make_alone();
-    if (r == 0 && empty && unshare(CLONE_NEWNS) < 0)
-        r = -errno;
-    return r;
+    int r;
+    if (!empty || !sandbox_has_capability(CAP_SYS_CHROOT))
+        return separate();
+    r = sandbox_namespace_join(empty, CLONE_NEWNS, make);
+    if (r < 0)
+        return r;
+    return unshare(CLONE_NEWNS) < 0 ? -errno : 1;
 }

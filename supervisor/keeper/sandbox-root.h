@@ -9,6 +9,9 @@
 
 #include "supervisor/keeper/sandbox-namespace.h"
 
-/* Moves this process into a copy. `empty` is the storage for what is copied; NULL = it is made for
- * this process alone. Returns 0 or -errno. */
+/*
+ * Moves this process into a copy; `empty` is the storage for what is copied. Without a storage
+ * (NULL) or CAP_SYS_CHROOT it gets a copy of what it sees, and keeps that for itself. Returns 1 if
+ * the root is empty, 0 if it is the machine's, or -errno.
+ */
 int sandbox_root_leave(const struct sandbox_namespace *empty);

@@ -13,6 +13,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+bool sandbox_has_capability(unsigned number)
+{
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
+    return syscall(SYS_capget, &header, data) == 0 &&
+           data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number);
+}
+
 int sandbox_limit_capabilities(uint64_t bounding)
 {
     for (unsigned long n = 0; n < 64; n++)
@@ -219,12 +227,7 @@ static int load_all_telling(const struct sandbox *sandbox, int socket)
 
 bool sandbox_gives_up_privileges(const struct sandbox *sandbox)
 {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-    if (sandbox->n_filters == 0)
-        return false;
-    return syscall(SYS_capget, &header, data) < 0 ||
-           !(data[CAP_TO_INDEX(CAP_SYS_ADMIN)].effective & CAP_TO_MASK(CAP_SYS_ADMIN));
+    return sandbox->n_filters > 0 && !sandbox_has_capability(CAP_SYS_ADMIN);
 }
 
 int sandbox_apply(const struct sandbox *sandbox, int socket)

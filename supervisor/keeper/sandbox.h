@@ -53,6 +53,9 @@ struct sandbox_state {
     uint8_t n_filters;
 };
 
+/* Whether this process has the capability in force. */
+bool sandbox_has_capability(unsigned number);
+
 /* Removes all but these capabilities from the bounding set. Returns 0 or -errno. */
 int sandbox_limit_capabilities(uint64_t bounding);
 

@@ -110,9 +110,10 @@ class Files(TestCase):
                 file.write("x")
         os.symlink("target", f"{self.top}/link")
 
-    def answers(self, attempts, **sandbox):
+    def answers(self, attempts, wrapper=(), **sandbox):
         s = self.started({"g": ini(" ".join([PROBE] + [attempt.replace(":", ":" + self.top, 1) for attempt in attempts]),
-                                   Sandbox={key: value.replace("@", self.top) for key, value in sandbox.items()})})
+                                   Sandbox={key: value.replace("@", self.top) for key, value in sandbox.items()})},
+                         wrapper=wrapper)
         answers = dict(line.split(": ") for line in s.do("g")["result"]["data"].splitlines())
         return {attempt.replace(self.top, "", 1): answer for attempt, answer in answers.items()}
 
@@ -194,12 +195,15 @@ class Files(TestCase):
         self.assertEqual(set(s.do("more")["result"]["data"].split()), top | {"var"})
 
     def test_a_private_root_has_what_is_listed(self):
-        self.assertEqual(
-            self.answers(["create:/open", "write:/open/file", "read:/open/file", "create:/open/kept", "list:/closed", "list:/",
-                          "list:/link", "create:/link", "create:/target"],
-                         PrivateRoot="yes", ReadOnlyPaths=f"@/open -/nowhere {BUILD}", ReadWritePaths="@/open/kept @/link"),
-            {"create:/open": "EROFS", "write:/open/file": "EROFS", "read:/open/file": "ok", "create:/open/kept": "ok",
-             "list:/closed": "ENOENT", "list:/": "ok", "list:/link": "ENOENT", "create:/link": "ok", "create:/target": "ok"})
+        for wrapper in (), ("setpriv", "--bounding-set", "-sys_chroot"):
+            with self.subTest(wrapper):
+                self.assertEqual(
+                    self.answers(["create:/open", "write:/open/file", "read:/open/file", "create:/open/kept", "list:/closed",
+                                  "list:/", "list:/link", "create:/link", "create:/target"], wrapper, PrivateRoot="yes",
+                                 ReadOnlyPaths=f"@/open -/nowhere {BUILD}", ReadWritePaths="@/open/kept @/link"),
+                    {"create:/open": "EROFS", "write:/open/file": "EROFS", "read:/open/file": "ok", "create:/open/kept": "ok",
+                     "list:/closed": "ENOENT", "list:/": "ok", "list:/link": "ENOENT", "create:/link": "ok",
+                     "create:/target": "ok"})
 
     def test_what_is_hidden_in_a_private_root_is_hidden(self):
         s = self.started({"g": ini(f"{PROBE} read:/etc/passwd list:/usr/bin list:/usr/lib read:/etc/group",
