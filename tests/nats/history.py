@@ -11,7 +11,8 @@ its message in the stream.
     start      job machine attempt at           a worker has begun
     end        job machine attempt at           a worker has done all of it
     result     job end n at                     the cluster has stored a result
-    blow       node kind from to hits engine gentle held    something was done to a node until `to`
+    blow       node kind from to hits engine gentle held    something was done to a node until `to`; to servers: until
+                                                            there are leaders again that hear all
     has        job machine at                   the supervisor says that it has it to do
     left       job where                        what was not finished at the end
 
