@@ -115,6 +115,29 @@ class Workers(Jobs):
             with self.assertRaises(troupe.JobCancelled):
                 client.wait(verb)
 
+    def test_check_and_publish_are_heartbeats(self):
+        from troupe import Cancelled, Job
+        said = []
+
+        class Low:
+            cancelled = False
+
+        class Worker:
+            def heartbeat(self):
+                said.append("alive")
+
+            def publish(self, state):
+                said.append(state)
+
+        job = Job(Low(), Worker())
+        job.check()
+        job.publish("half")
+        self.assertEqual(said, ["alive", "alive", b"half"])
+        Low.cancelled = True
+        for call in job.check, lambda: job.publish("more"):
+            self.assertRaises(Cancelled, call)
+        self.assertEqual(len(said), 3)
+
     def test_what_is_published_can_be_read(self):
         self.started_with("slow")
         client = self.connected()

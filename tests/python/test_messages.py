@@ -44,6 +44,17 @@ class Messages(troupe_python.TestCase):
             self.client.ask("desk", "fail")
         self.assertEqual(self.client.ask("desk", "greeting", "on").data, b"hello on")
 
+    def test_messages_that_were_put_aside_come_before_later_ones(self):
+        for text in "abc":
+            self.client.tell("desk", "aside", text)
+        asked = self.client.begin_ask("desk", "aside", "d")
+        self.assertEqual(self.client.ask("desk", "open").json(), 4)
+        self.assertEqual(self.client.ask("desk", "heard").json(), ["a", "b", "c", "d"])
+        self.assertEqual(asked.wait().data, b"d")
+
+    def test_a_message_that_a_worker_died_with_says_so_to_the_next_one(self):
+        self.assertEqual(self.client.ask("desk-group/0", "die").data, b"survived")
+
     def test_an_error_may_be_cut_anywhere(self):
         from troupe import aio
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """An actor with handlers by type, which also does jobs."""
+import os
+
 import troupe
 
 
@@ -7,6 +9,7 @@ class Desk(troupe.Actor):
     def __init__(self):
         super().__init__()
         self.heard = []
+        self.open = False
 
     def started(self):
         self.register("desk")
@@ -66,6 +69,24 @@ class Desk(troupe.Actor):
             message.forward(to)
         else:
             message.forward_with_key(to, "n" if how == "new" else None)
+
+    @troupe.on("aside")
+    def put_aside(self, message):
+        if not self.open:
+            return message.stash()
+        self.heard.append(message.text)
+        return message.payload
+
+    @troupe.on("open")
+    def take_up(self, message):
+        self.open = True
+        return self.unstash_all()
+
+    @troupe.on("die")
+    def die(self, message):
+        if not message.redelivered:
+            os._exit(3)
+        return "survived"
 
     @troupe.on("leave")
     def end(self, message):
