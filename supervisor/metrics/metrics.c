@@ -25,12 +25,14 @@ static const char *const CONTENT_TYPES[] = {
 /* What is being written: object by object, so that their labels are made and their members are in
  * the processor's cache once. The text wants it family by family, so each has a piece of its own.
  */
-struct text {
+struct metrics_text {
     enum metrics_format format;
     size_t n_bounds; /* of the histograms' buckets */
     char bounds[BOUNDS_MAX][32];
     struct growing_text *pieces; /* of FAMILIES */
     struct growing_text labels;  /* of the object */
+    json_t *late;                /* groups' histograms, and names, from before the bounds came */
+    bool failed;                 /* out of memory for these */
     const struct family *family;
     struct growing_text *lines; /* of that family */
 };
@@ -81,13 +83,13 @@ static const char *const UNITS[] = {
 };
 
 /* What the names of a family's samples have behind its own. */
-static const char *sample_suffix(const struct text *text)
+static const char *sample_suffix(const struct metrics_text *text)
 {
     return text->family->type == FAMILY_COUNTER ? "_total" : "";
 }
 
-static void write_about(struct text *text, const char *what, const char *suffix, const char *value,
-                        const char *end)
+static void write_about(struct metrics_text *text, const char *what, const char *suffix,
+                        const char *value, const char *end)
 {
     const char *const pieces[] = {"# ", what, " ", text->family->name, suffix, " ", value, end};
 
@@ -95,7 +97,7 @@ static void write_about(struct text *text, const char *what, const char *suffix,
         growing_text_add_string(text->lines, pieces[i]);
 }
 
-static void begin_family(struct text *text)
+static void begin_family(struct metrics_text *text)
 {
     const struct family *family = text->family;
     const char *suffix = text->format == METRICS_PROMETHEUS ? sample_suffix(text) : "";
@@ -147,7 +149,7 @@ static const char *member_text(const json_t *object, const char *name)
 }
 
 /* Makes the labels that all samples of an object have. */
-static void take_labels(struct text *text, enum family_scope scope, const json_t *object)
+static void take_labels(struct metrics_text *text, enum family_scope scope, const json_t *object)
 {
     struct growing_text *labels = &text->labels;
 
@@ -161,7 +163,7 @@ static void take_labels(struct text *text, enum family_scope scope, const json_t
 }
 
 /* Writes the sample's name and labels. */
-static void begin_sample(struct text *text, const char *suffix, struct label label)
+static void begin_sample(struct metrics_text *text, const char *suffix, struct label label)
 {
     struct growing_text *lines = text->lines;
     const struct growing_text *labels = &text->labels;
@@ -196,7 +198,7 @@ static const char *format_seconds(char buffer[32], int64_t usec, const char *who
     return buffer;
 }
 
-static void write_value(struct text *text, int64_t value)
+static void write_value(struct metrics_text *text, int64_t value)
 {
     char buffer[32];
 
@@ -207,7 +209,8 @@ static void write_value(struct text *text, int64_t value)
     growing_text_add_char(text->lines, '\n');
 }
 
-static void write_count(struct text *text, const char *suffix, struct label label, int64_t count)
+static void write_count(struct metrics_text *text, const char *suffix, struct label label,
+                        int64_t count)
 {
     begin_sample(text, suffix, label);
     growing_text_add_number(text->lines, count);
@@ -215,7 +218,7 @@ static void write_count(struct text *text, const char *suffix, struct label labe
 }
 
 /* Writes an integer or a boolean, and nothing for anything else. */
-static void write_number(struct text *text, const json_t *value, struct label label)
+static void write_number(struct metrics_text *text, const json_t *value, struct label label)
 {
     if (!json_is_integer(value) && !json_is_boolean(value))
         return;
@@ -235,7 +238,7 @@ static int64_t count_all(const json_t *buckets)
 /* The reply counts each bucket for itself, and leaves out zeros at the end. A histogram that has
  * counted nothing is the bucket of all alone: most of the text of many idle groups would be its
  * others, and sums over groups are the same without them. */
-static void write_histogram(struct text *text, const json_t *histogram)
+static void write_histogram(struct metrics_text *text, const json_t *histogram)
 {
     const json_t *buckets = json_object_get(histogram, "buckets");
     const int64_t all = count_all(buckets);
@@ -253,7 +256,7 @@ static void write_histogram(struct text *text, const json_t *histogram)
     write_value(text, json_integer_value(json_object_get(histogram, "sum_usec")));
 }
 
-static void write_each(struct text *text, const json_t *values)
+static void write_each(struct metrics_text *text, const json_t *values)
 {
     const char *name;
     json_t *value;
@@ -262,7 +265,7 @@ static void write_each(struct text *text, const json_t *values)
         write_number(text, value, (struct label){text->family->label, name});
 }
 
-static void write_samples(struct text *text, const json_t *object)
+static void write_samples(struct metrics_text *text, const json_t *object)
 {
     const struct family *family = text->family;
     const json_t *value = json_object_get(object, family->member);
@@ -287,7 +290,7 @@ static const char *const SCOPES[_FAMILY_N_SCOPES] = {
     [FAMILY_LETTERS] = "dead_letters", [FAMILY_SUPERVISOR] = "supervisor",
 };
 
-static void write_object(struct text *text, enum family_scope scope, const json_t *object)
+static void write_families(struct metrics_text *text, enum family_scope scope, const json_t *object)
 {
     take_labels(text, scope, object);
     for (size_t i = 0; i < N_FAMILIES; i++) {
@@ -299,8 +302,30 @@ static void write_object(struct text *text, enum family_scope scope, const json_
     }
 }
 
+/* Keeps of a group what cannot be written without the bounds. Returns false without memory. */
+static bool keep_late(struct metrics_text *text, const json_t *group)
+{
+    json_t *late = json_object(), *name = json_object_get(group, "name");
+    int r = name ? json_object_set(late, "name", name) : 0;
+
+    for (size_t i = 0; i < N_FAMILIES; i++) {
+        json_t *value = json_object_get(group, FAMILIES[i].member);
+
+        if (FAMILIES[i].scope == FAMILY_GROUP && FAMILIES[i].type == FAMILY_HISTOGRAM && value)
+            r |= json_object_set(late, FAMILIES[i].member, value);
+    }
+    return (json_array_append_new(text->late, late) | r) == 0;
+}
+
+static void write_object(struct metrics_text *text, enum family_scope scope, const json_t *object)
+{
+    write_families(text, scope, object);
+    if (scope == FAMILY_GROUP && text->n_bounds == 0 && !keep_late(text, object))
+        text->failed = true;
+}
+
 /* A scope is an object, or an array of them. */
-static void write_scope(struct text *text, enum family_scope scope, const json_t *reply)
+static void write_scope(struct metrics_text *text, enum family_scope scope, const json_t *reply)
 {
     const json_t *value = json_object_get(reply, SCOPES[scope]);
 
@@ -310,16 +335,15 @@ static void write_scope(struct text *text, enum family_scope scope, const json_t
         write_object(text, scope, json_array_get(value, i));
 }
 
-/* Returns how many bounds there are. */
-static size_t take_bounds(struct text *text, const json_t *bounds)
+static void take_bounds(struct metrics_text *text, const json_t *bounds)
 {
-    size_t n = json_array_size(bounds);
+    const size_t n = json_array_size(bounds);
 
-    if (n > BOUNDS_MAX)
-        return 0;
+    if (n == 0 || n > BOUNDS_MAX)
+        return;
     for (size_t i = 0; i < n; i++)
         (void)format_seconds(text->bounds[i], json_integer_value(json_array_get(bounds, i)), ".0");
-    return n;
+    text->n_bounds = n;
 }
 
 /* Appends the piece, and frees it. */
@@ -327,12 +351,12 @@ static void take_piece(struct growing_text *whole, struct growing_text *piece)
 {
     growing_text_add(whole, piece->bytes, piece->size);
     whole->failed = whole->failed || piece->failed;
-    free(piece->bytes);
+    free(TAKE_PTR(piece->bytes));
 }
 
-static char *join_pieces(struct text *text, size_t *ret_size)
+static char *join_pieces(struct metrics_text *text, size_t *ret_size)
 {
-    struct growing_text whole = {0};
+    struct growing_text whole = {.failed = text->failed};
 
     for (size_t i = 0; i < N_FAMILIES; i++)
         take_piece(&whole, &text->pieces[i]);
@@ -342,19 +366,62 @@ static char *join_pieces(struct text *text, size_t *ret_size)
     return growing_text_take(&whole, ret_size);
 }
 
+struct metrics_text *metrics_text_new(enum metrics_format format)
+{
+    struct metrics_text *text = calloc(1, sizeof(*text));
+
+    if (!text)
+        return NULL;
+    text->format = format;
+    text->pieces = calloc(N_FAMILIES, sizeof(*text->pieces));
+    text->late = json_array();
+    return text->pieces && text->late ? text : metrics_text_free(text);
+}
+
+struct metrics_text *metrics_text_free(struct metrics_text *text)
+{
+    if (!text)
+        return NULL;
+    for (size_t i = 0; text->pieces && i < N_FAMILIES; i++)
+        free(text->pieces[i].bytes);
+    free(text->pieces);
+    free(text->labels.bytes);
+    json_decref(text->late);
+    free(text);
+    return NULL;
+}
+
+/* Writes the histograms that came before the bounds. */
+static void write_late(struct metrics_text *text)
+{
+    for (size_t i = 0; i < json_array_size(text->late); i++)
+        write_families(text, FAMILY_GROUP, json_array_get(text->late, i));
+    (void)json_array_clear(text->late);
+}
+
+void metrics_text_add(struct metrics_text *text, const json_t *part)
+{
+    take_bounds(text, json_object_get(part, "bounds_usec"));
+    if (text->n_bounds > 0)
+        write_late(text);
+    for (unsigned scope = 0; scope < _FAMILY_N_SCOPES; scope++)
+        write_scope(text, (enum family_scope)scope, part);
+}
+
+char *metrics_text_take(struct metrics_text *text, size_t *ret_size)
+{
+    return join_pieces(text, ret_size);
+}
+
 char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size)
 {
-    struct text text = {.format = format};
+    struct metrics_text *text = metrics_text_new(format);
     char *joined;
 
-    text.pieces = calloc(N_FAMILIES, sizeof(*text.pieces));
-    if (!text.pieces)
+    if (!text)
         return NULL;
-    text.n_bounds = take_bounds(&text, json_object_get(reply, "bounds_usec"));
-    for (unsigned scope = 0; scope < _FAMILY_N_SCOPES; scope++)
-        write_scope(&text, (enum family_scope)scope, reply);
-    joined = join_pieces(&text, ret_size);
-    free(text.labels.bytes);
-    free(text.pieces);
+    metrics_text_add(text, reply);
+    joined = metrics_text_take(text, ret_size);
+    metrics_text_free(text);
     return joined;
 }

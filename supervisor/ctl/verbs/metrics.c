@@ -38,6 +38,15 @@ static int join(struct invocation *invocation, const json_t *parameters, bool la
     return metrics_join(userdata, parameters) < 0 ? call_no_memory() : EXIT_OK;
 }
 
+static int add_text(struct invocation *invocation, const json_t *parameters, bool last,
+                    void *userdata)
+{
+    (void)invocation;
+    (void)last;
+    metrics_text_add(userdata, parameters);
+    return EXIT_OK;
+}
+
 static int write_all(int fd, const char *text, size_t size)
 {
     while (size > 0) {
@@ -87,16 +96,11 @@ static int replace_file(const char *path, const char *text, size_t size)
     return r;
 }
 
-static int write_text(const struct invocation *invocation, const json_t *reply,
-                      enum metrics_format format)
+static int write_text(const struct invocation *invocation, const char *text, size_t size)
 {
     const char *path = invocation->options.output;
-    size_t size;
-    _cleanup_free_ char *text = metrics_to_text(reply, format, &size);
     int r;
 
-    if (!text)
-        return call_no_memory();
     if (!path)
         return fwrite(text, 1, size, stdout) == size ? EXIT_OK : EXIT_FAILED;
     r = replace_file(path, text, size);
@@ -106,9 +110,37 @@ static int write_text(const struct invocation *invocation, const json_t *reply,
     return EXIT_FAILED;
 }
 
-int verb_metrics(struct invocation *invocation)
+static int ask(struct invocation *invocation, call_reply_fn each, void *userdata)
+{
+    return call_more(invocation, CALL_SUPERVISOR "GetMetrics", json_object(), false, each,
+                     userdata);
+}
+
+static int print_json(struct invocation *invocation)
 {
     json_auto_t *reply = json_object();
+    int r = reply ? ask(invocation, join, reply) : call_no_memory();
+
+    return r == EXIT_OK ? output_json(invocation, reply) : r;
+}
+
+static int print_text(struct invocation *invocation, enum metrics_format format)
+{
+    struct metrics_text *lines = metrics_text_new(format);
+    int r = lines ? ask(invocation, add_text, lines) : call_no_memory();
+    _cleanup_free_ char *text = NULL;
+    size_t size = 0;
+
+    if (r == EXIT_OK)
+        text = metrics_text_take(lines, &size);
+    metrics_text_free(lines);
+    if (r != EXIT_OK)
+        return r;
+    return text ? write_text(invocation, text, size) : call_no_memory();
+}
+
+int verb_metrics(struct invocation *invocation)
+{
     enum metrics_format format;
     int r = format_of(invocation->options.format, &format);
 
@@ -119,11 +151,5 @@ int verb_metrics(struct invocation *invocation)
             "--output writes metrics, and --json prints the supervisor's reply: give only one");
         return EXIT_USAGE;
     }
-    if (!reply)
-        return call_no_memory();
-    r = call_more(invocation, CALL_SUPERVISOR "GetMetrics", json_object(), false, join, reply);
-    if (r != EXIT_OK)
-        return r;
-    return invocation->options.json ? output_json(invocation, reply)
-                                    : write_text(invocation, reply, format);
+    return invocation->options.json ? print_json(invocation) : print_text(invocation, format);
 }
