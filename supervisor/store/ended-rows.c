@@ -14,7 +14,9 @@
     F(TEXT, reason, reason)                                                                        \
     F(NUMBER, state, state)                                                                        \
     F(NUMBER, priority, priority)                                                                  \
+    F(OPTIONAL, cancel_requested, cancel_requested, 0)                                             \
     F(OPTIONAL, timed_out, timed_out, 0)                                                           \
+    F(OPTIONAL, moved, moved, 0)                                                                   \
     F(NUMBER, code, code)                                                                          \
     F(NUMBER, attempt, attempt)                                                                    \
     F(NUMBER, failed, n_failed)                                                                    \

@@ -82,7 +82,9 @@ void job_result_to_row(struct ended_row *row, const struct job *job, enum job_st
     row->reason = job->reason;
     row->reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0;
     row->state = (uint8_t)end;
+    row->cancel_requested = job->cancel_requested;
     row->timed_out = job->timed_out;
+    row->moved = job->moved;
     row->priority = job->priority;
     row->code = job->code;
     row->attempt = job->attempt;

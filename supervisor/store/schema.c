@@ -54,6 +54,11 @@ static const char *const STEPS[] = {
     "ALTER TABLE ended ADD COLUMN timed_out INTEGER;"
     "PRAGMA user_version = 4;"
     "COMMIT",
+    "BEGIN;"
+    "ALTER TABLE ended ADD COLUMN cancel_requested INTEGER;"
+    "ALTER TABLE ended ADD COLUMN moved INTEGER;"
+    "PRAGMA user_version = 5;"
+    "COMMIT",
 };
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");

@@ -366,6 +366,29 @@ class Survives(Case):
             job = s.wait_job(id)
             self.assertEqual((job["state"], job.get("timed_out"), job["reason"]), ("cancelled", True, "its deadline is over"))
 
+    def test_D4_ended_jobs_are_shown_as_before_a_crash_an_upgrade_and_a_restart(self):
+        s = self.durable(MaxRetries=0).start()
+        for payload in "echo a", "reject 7 no", "retry 3 bad":
+            s.wait_job(s.create("kept", payload, priority=3, key="key"))
+        s.wait_job(s.create("kept", "echo", delay_usec=HOUR, deadline_usec=1000))
+        for how in "cancel", "withdraw":
+            s.create("kept", "echo", id=how, delay_usec=HOUR)
+            subprocess.run([helper("by-id"), s.socket_path, how, how], check=True, stdout=subprocess.DEVNULL)
+        bell = Bell(s, "begun")
+        s.create("kept", f"ring {bell.path}\nuntil-cancelled", id="running")
+        bell.wait()
+        s.call("Cancel", id="running")
+        s.wait_job("running")
+
+        def shown():
+            s.until(lambda: len(s.call("List", ended=True)["jobs"]) == 7)
+            jobs = s.call("List", ended=True)["jobs"]
+            return {job["id"]: {**job, "attempts": None, "worker": None} for job in jobs}  # lost in a crash
+        before = shown()
+        for again in lambda: s.ctl("upgrade", check=True), s.crash, lambda: self.restart(s):
+            again()
+            self.assertEqual(shown(), before)
+
     def test_D4_dead_letters_survive_and_go_when_they_are_purged_or_sent_again(self):
         s = self.durable(MaxRetries=0).start()
         for id in "a", "b", "c":

@@ -101,6 +101,9 @@ class OnOom(TestCase):
         job = s.wait_job(id)
         self.assertEqual((job["state"], job["attempt"], job["group"]), ("dead", 2, "big"))
         self.assertEqual(row(), [])
+        s.crash()
+        s.until(lambda: not any(group.get("restoring") for group in s.call("GetStatus")["groups"]))
+        self.assertTrue(s.job(id)["moved"])
 
     def test_I5_a_durable_job_in_the_hands_of_its_new_worker_survives_a_crash_of_the_supervisor(self):
         s = self.supervisor({"small": group(OnOom="big", Durable="yes"), "big": group(Durable="yes")},

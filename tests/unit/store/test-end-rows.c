@@ -43,6 +43,9 @@ static int compare_ended(void *userdata, const struct ended_row *row)
     ck_text(row, expected, result);
     ck_assert_uint_eq(row->state, expected->state);
     ck_assert_uint_eq(row->priority, expected->priority);
+    ck_assert_int_eq(row->cancel_requested, expected->cancel_requested);
+    ck_assert_int_eq(row->timed_out, expected->timed_out);
+    ck_assert_int_eq(row->moved, expected->moved);
     ck_assert_int_eq(row->code, expected->code);
     ck_assert_uint_eq(row->attempt, expected->attempt);
     ck_assert_uint_eq(row->n_failed, expected->n_failed);
@@ -68,6 +71,9 @@ START_TEST(a_kept_result_is_read_as_it_was_written)
         .reason_size = 3,
         .state = 4,
         .priority = 2,
+        .cancel_requested = true,
+        .timed_out = true,
+        .moved = true,
         .code = -7,
         .attempt = 3,
         .n_failed = 2,
