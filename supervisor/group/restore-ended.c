@@ -166,6 +166,8 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .cause = row->cause,
     };
 
+    if (dead_letter_complete(letters, row->letter, row->number, &copy->payload))
+        return;
     (void)snprintf(recipient, sizeof(recipient), "%s%s%s", row->group,
                    group && group_is_keyed(group) && keyed ? "/" : "",
                    group && group_is_keyed(group) && keyed ? row->key : "");
@@ -182,6 +184,7 @@ void restore_take_letters(struct restore *restore)
 {
     list_for_each (node, &restore->chunk->copies)
         restore_letter(restore, list_entry(node, struct restore_copy, link));
+    dead_letters_settle(&restore->context->messages->dead_letters);
     restore_free_copies(restore->chunk);
 }
 

@@ -53,6 +53,12 @@ static int restore_dead_letter(const struct group_context *context, struct saved
     return dead_letter_restore_row(&context->messages->dead_letters, context->deaths, row);
 }
 
+static int restore_durable_dead_letter(const struct group_context *context,
+                                       struct saved_reader *row)
+{
+    return durable_dead_letter_restore_row(&context->messages->dead_letters, context->deaths, row);
+}
+
 static int restore_dead_letter_tally(const struct group_context *context, struct saved_reader *row)
 {
     return dead_letter_tally_restore_row(&context->messages->dead_letters, row);
@@ -124,6 +130,7 @@ static const struct kind KINDS[] = {
     {UPGRADE_REFERENCES, ACTOR_ROW, restore_actor},
     {UPGRADE_GROUPS, DEATH_ROW, restore_death},
     {UPGRADE_GROUPS, DEAD_LETTER_ROW, restore_dead_letter},
+    {UPGRADE_GROUPS, DURABLE_DEAD_LETTER_ROW, restore_durable_dead_letter},
     {UPGRADE_GROUPS, DEAD_LETTER_TALLY_ROW, restore_dead_letter_tally},
     {UPGRADE_GROUPS, GROUP_ROW, group_restore_row},
     {UPGRADE_GROUPS, CELL_ROW, cell_restore_row},

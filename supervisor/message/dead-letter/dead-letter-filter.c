@@ -8,15 +8,6 @@
 
 #define letter_of(node, member) list_entry(node, struct dead_letter, member)
 
-struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id)
-{
-    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
-        list_for_each (node, &letters->rings[queue])
-            if (letter_of(node, link)->id == id)
-                return letter_of(node, link);
-    return NULL;
-}
-
 /* Whether `address` is `wanted` or below it. */
 static bool address_matches(const char *address, const char *wanted)
 {

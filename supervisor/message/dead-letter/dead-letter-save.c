@@ -34,30 +34,38 @@ static void put_deaths(struct saved_writer *row, const struct dead_letter *lette
     saved_end(row, list);
 }
 
+static void put_letter(struct saved_writer *row, const struct dead_letter *letter)
+{
+    saved_put_number(row, letter->reason);
+    saved_put_number(row, letter->id);
+    saved_put_number(row, letter->at);
+    saved_put_text(row, letter->sender);
+    saved_put_text(row, letter->recipient);
+    saved_put_number(row, letter->sender_ref);
+    saved_put_number(row, letter->recipient_ref);
+    put_topic(row, &letter->topic);
+    saved_put_number(row, letter->message);
+    saved_put_number(row, letter->sent_at);
+    saved_put_text(row, letter->job);
+    put_options(row, &letter->options);
+    saved_put_number(row, letter->submitter_uid);
+    saved_put_number(row, (uint64_t)letter->code);
+    saved_put_text(row, letter->text);
+    saved_put_number(row, letter->attempts);
+    put_deaths(row, letter);
+    saved_put_number(row, letter->payload_dropped ? letter->payload_size : 0);
+    saved_put_number(row, letter->cause);
+}
+
 static int save_letter(const struct dead_letter *letter, struct saver *saver)
 {
     struct saved_writer row = {0};
 
-    saved_put_number(&row, letter->reason);
-    saved_put_number(&row, letter->id);
-    saved_put_number(&row, letter->at);
-    saved_put_text(&row, letter->sender);
-    saved_put_text(&row, letter->recipient);
-    saved_put_number(&row, letter->sender_ref);
-    saved_put_number(&row, letter->recipient_ref);
-    put_topic(&row, &letter->topic);
-    saved_put_number(&row, letter->message);
-    saved_put_number(&row, letter->sent_at);
-    saved_put_text(&row, letter->job);
-    put_options(&row, &letter->options);
-    saved_put_number(&row, letter->submitter_uid);
-    saved_put_number(&row, (uint64_t)letter->code);
-    saved_put_text(&row, letter->text);
-    saved_put_number(&row, letter->attempts);
-    put_deaths(&row, letter);
-    saved_put_number(&row, letter->payload_dropped ? letter->payload_size : 0);
-    saved_put_number(&row, letter->cause);
-    return saved_add(saver, DEAD_LETTER_ROW, &row, &letter->payload);
+    put_letter(&row, letter);
+    if (letter->row == 0)
+        return saved_add(saver, DEAD_LETTER_ROW, &row, &letter->payload);
+    saved_put_number(&row, (uint64_t)letter->row);
+    return saved_add(saver, DURABLE_DEAD_LETTER_ROW, &row, NULL);
 }
 
 static int save_tally(const struct dead_letters *letters, struct saver *saver)
@@ -71,17 +79,22 @@ static int save_tally(const struct dead_letters *letters, struct saver *saver)
     return saved_add(saver, DEAD_LETTER_TALLY_ROW, &row, NULL);
 }
 
-int dead_letters_save(const struct dead_letters *letters, struct saver *saver)
+static int save_letters(const struct list *letters, struct saver *saver)
 {
     int r = 0;
 
-    for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
-        list_for_each (node, &letters->rings[queue]) {
-            const struct dead_letter *letter = list_entry(node, struct dead_letter, link);
+    list_for_each (node, letters)
+        if (r == 0)
+            r = save_letter(list_entry(node, struct dead_letter, link), saver);
+    return r;
+}
 
-            if (r == 0 && letter->row == 0)
-                r = save_letter(letter, saver);
-        }
+int dead_letters_save(const struct dead_letters *letters, struct saver *saver)
+{
+    int r = save_letters(&letters->unread, saver);
+
+    for (unsigned queue = 0; r == 0 && queue < _DEAD_N_QUEUES; queue++)
+        r = save_letters(&letters->rings[queue], saver);
     return r == 0 ? save_tally(letters, saver) : r;
 }
 
@@ -181,8 +194,8 @@ static int add(struct dead_letters *letters, const struct dead_letter_facts *fac
     return 0;
 }
 
-int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
-                            struct saved_reader *row)
+static int restore(struct dead_letters *letters, const struct death_log *deaths,
+                   struct saved_reader *row, bool durable)
 {
     struct dead_letter_facts facts = get_facts(row);
     struct death *found[DEAD_LETTER_DEATHS_MAX];
@@ -193,12 +206,28 @@ int dead_letter_restore_row(struct dead_letters *letters, const struct death_log
     facts.n_deaths = get_deaths(row, deaths, found);
     size_dropped = saved_get_number(row);
     facts.cause = get_cause(row);
-    r = row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0
-            ? -EBADMSG
-            : add(letters, &facts, size_dropped, row);
+    facts.row = durable ? (int64_t)saved_get_number(row) : 0;
+    if (row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0)
+        r = -EBADMSG;
+    else if (durable)
+        r = dead_letter_inherit(letters, &facts);
+    else
+        r = add(letters, &facts, size_dropped, row);
     for (size_t i = 0; i < facts.n_deaths; i++)
         death_unref(found[i]);
     return r;
+}
+
+int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
+                            struct saved_reader *row)
+{
+    return restore(letters, deaths, row, false);
+}
+
+int durable_dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
+                                    struct saved_reader *row)
+{
+    return restore(letters, deaths, row, true);
 }
 
 int dead_letter_tally_restore_row(struct dead_letters *letters, struct saved_reader *row)

@@ -155,7 +155,16 @@ void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memo
     for (unsigned i = 0; i < _DEAD_N_QUEUES; i++)
         list_init(&letters->rings[i]);
     list_init(&letters->cursors);
+    list_init(&letters->unread);
     shares_init(&letters->shares);
+}
+
+static void link_blob(struct dead_letter *letter)
+{
+    if (letter->payload.fd < 0)
+        return;
+    list_push_back(&letter->share->entries[DEAD_SHARE_BLOBS], &letter->blob_link);
+    share_add(letter->share, DEAD_SHARE_BLOBS, 1);
 }
 
 static void unlink_blob(struct dead_letter *letter)
@@ -169,6 +178,7 @@ static void unlink_blob(struct dead_letter *letter)
 void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
 {
     unlink_blob(letter);
+    index_remove(&letters->by_id, &letter->by_id);
     list_cursors_pass(&letters->cursors, &letter->link);
     list_unlink(&letter->link);
     list_unlink(&letter->share_link);
@@ -188,7 +198,10 @@ void dead_letters_deinit(struct dead_letters *letters)
     for (unsigned queue = 0; queue < _DEAD_N_QUEUES; queue++)
         list_for_each_safe (node, &letters->rings[queue])
             remove_letter(letters, letter_of(node, link));
+    dead_letters_settle(letters);
     shares_deinit(&letters->shares);
+    index_deinit(&letters->by_id);
+    index_deinit(&letters->unread_by_id);
 }
 
 static void drop_payload(struct dead_letter *letter)
@@ -265,13 +278,18 @@ static void link_in_order(struct dead_letters *letters, struct dead_letter *lett
 void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
 {
     link_in_order(letters, letter);
+    index_add(&letters->by_id, &letter->by_id, letter->id);
     share_add(letter->share, dead_letter_queue_of(letter->reason), 1);
     share_add(letter->share, DEAD_SHARE_MEMORY, letter->memory);
-    if (letter->payload.fd >= 0) {
-        list_push_back(&letter->share->entries[DEAD_SHARE_BLOBS], &letter->blob_link);
-        share_add(letter->share, DEAD_SHARE_BLOBS, 1);
-    }
+    link_blob(letter);
     evict(letters);
+}
+
+struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id)
+{
+    struct index_entry *entry = index_find(&letters->by_id, id);
+
+    return entry ? letter_of(entry, by_id) : NULL;
 }
 
 /* Copies a small blob, as a descriptor costs more than its bytes. On failure it stays a blob. */
@@ -317,6 +335,51 @@ static struct share *share_for(struct dead_letters *letters, const struct dead_l
     if (!owner || *owner == '(')
         owner = facts->recipient ? facts->recipient : "";
     return share_get(&letters->shares, owner, share_owner_size(owner));
+}
+
+int dead_letter_inherit(struct dead_letters *letters, const struct dead_letter_facts *facts)
+{
+    struct dead_letter *letter = letter_new(facts);
+
+    if (letter)
+        letter->share = share_for(letters, facts);
+    if (!letter || !letter->share) {
+        dead_letter_free(letter);
+        return -ENOMEM;
+    }
+    letter->id = facts->id;
+    list_push_back(&letters->unread, &letter->link);
+    index_add(&letters->unread_by_id, &letter->by_id, letter->id);
+    return 0;
+}
+
+static void take_unread(struct dead_letters *letters, struct dead_letter *letter)
+{
+    list_unlink(&letter->link);
+    index_remove(&letters->unread_by_id, &letter->by_id);
+}
+
+bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
+                          struct payload *payload)
+{
+    struct index_entry *entry = index_find(&letters->unread_by_id, id);
+    struct dead_letter *letter = entry ? letter_of(entry, by_id) : NULL;
+
+    if (!letter || letter->row != row)
+        return false;
+    take_unread(letters, letter);
+    letter->letters = letters;
+    set_payload(letters, letter, payload);
+    dead_letter_put(letters, letter);
+    return true;
+}
+
+void dead_letters_settle(struct dead_letters *letters)
+{
+    list_for_each_safe (node, &letters->unread) {
+        take_unread(letters, letter_of(node, link));
+        dead_letter_free(letter_of(node, link));
+    }
 }
 
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,

@@ -11,6 +11,7 @@
  */
 
 #include "shared/base/clock.h"
+#include "shared/base/index.h"
 #include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
 #include "shared/base/share.h"
@@ -91,8 +92,9 @@ struct dead_letter {
     int64_t row;                  /* on disk, of a durable job; 0 = none */
     struct share *share;
     struct list share_link, blob_link; /* in its share */
-    uint64_t id;                       /* counts from 1 */
-    usec_t at;                         /* realtime */
+    struct index_entry by_id;
+    uint64_t id; /* counts from 1 */
+    usec_t at;   /* realtime */
     enum dead_letter_reason reason;
     char *sender, *recipient, *job, *text; /* NULL = none */
     struct job_options options;            /* for DEAD_JOB */
@@ -115,6 +117,9 @@ struct dead_letter {
 struct dead_letters {
     struct list rings[_DEAD_N_QUEUES];
     struct list cursors; /* struct list_cursor.link, in the rings */
+    struct index by_id;
+    struct list unread; /* struct dead_letter.link: inherited, their payloads are still on disk */
+    struct index unread_by_id;
     struct shares shares;
     uint64_t max, memory_max;
     uint64_t last_id;
@@ -156,7 +161,16 @@ static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)
     return ++letters->last_id;
 }
 
-/* NULL = there is none. Searches all: for commands, not for the work of actors. */
+/* Keeps what is known of a durable job's letter until its row is read. Returns 0 or -ENOMEM. */
+int dead_letter_inherit(struct dead_letters *letters, const struct dead_letter_facts *facts);
+/* The row of a durable job's letter was read: adds what was kept of it. Returns false, and leaves
+ * the payload, if that is nothing. */
+bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
+                          struct payload *payload);
+/* All rows have been read. */
+void dead_letters_settle(struct dead_letters *letters);
+
+/* NULL = there is none. */
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);
 
 /* Takes one out: the caller owns it until dead_letter_free() or dead_letter_put(). */

@@ -66,23 +66,29 @@ static const struct dead_letter *find(struct dead_letters *letters, uint64_t id)
 START_TEST(letters_are_restored_with_all_they_say)
 {
     const struct dead_letter *a, *b;
+    struct payload payload = PAYLOAD_NULL;
     struct saved_reader row;
 
     add_letter(DEAD_JOB, 5); /* is in the store */
     add_letter(DEAD_UNHANDLED, 0);
     add_letter(DEAD_ERROR, 0);
     ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
-    ck_assert_uint_eq(saver.n_rows, 3);
-    for (size_t i = 0; i < 2; i++) {
+    ck_assert_uint_eq(saver.n_rows, 4);
+    row = memory_saver_read(&saver, 0, DURABLE_DEAD_LETTER_ROW);
+    ck_assert_int_eq(durable_dead_letter_restore_row(&after, &deaths, &row), 0);
+    for (size_t i = 1; i < 3; i++) {
         row = memory_saver_read(&saver, i, DEAD_LETTER_ROW);
         ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), 0);
     }
-    row = memory_saver_read(&saver, 2, DEAD_LETTER_TALLY_ROW);
+    row = memory_saver_read(&saver, 3, DEAD_LETTER_TALLY_ROW);
     ck_assert_int_eq(dead_letter_tally_restore_row(&after, &row), 0);
     ck_assert_mem_eq(after.counts, before.counts, sizeof(after.counts));
     ck_assert_uint_eq(after.last_id, 3);
-    ck_assert_ptr_null(dead_letter_find(&after, 1));
-    for (uint64_t id = 2; id <= 3; id++) {
+    ck_assert_ptr_null(dead_letter_find(&after, 1)); /* until its row is read */
+    ck_assert_int_eq(payload_set(&payload, "data", 4), 0);
+    ck_assert(!dead_letter_complete(&after, 1, 6, &payload));
+    ck_assert(dead_letter_complete(&after, 1, 5, &payload));
+    for (uint64_t id = 1; id <= 3; id++) {
         a = find(&after, id);
         b = find(&before, id);
         ck_assert_uint_eq(a->reason, b->reason);
@@ -107,6 +113,22 @@ START_TEST(letters_are_restored_with_all_they_say)
         ck_assert_uint_eq(a->payload.size, 4);
         ck_assert_mem_eq(payload_data(&a->payload), "data", 4);
     }
+}
+END_TEST
+
+/* A second upgrade may come before. */
+START_TEST(what_waits_for_its_row_is_saved_again_and_then_forgotten)
+{
+    struct saved_reader row;
+
+    add_letter(DEAD_JOB, 5);
+    ck_assert_int_eq(dead_letters_save(&before, &saver.saver), 0);
+    row = memory_saver_read(&saver, 0, DURABLE_DEAD_LETTER_ROW);
+    ck_assert_int_eq(durable_dead_letter_restore_row(&after, &deaths, &row), 0);
+    ck_assert_int_eq(dead_letters_save(&after, &saver.saver), 0);
+    (void)memory_saver_read(&saver, 2, DURABLE_DEAD_LETTER_ROW);
+    dead_letters_settle(&after);
+    ck_assert(!dead_letter_complete(&after, 1, 5, NULL));
 }
 END_TEST
 
@@ -164,6 +186,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         letters_are_restored_with_all_they_say,
+        what_waits_for_its_row_is_saved_again_and_then_forgotten,
         a_payload_that_was_dropped_is_still_known_to_be_missing,
         damaged_letters_do_no_harm,
         an_id_that_leaves_no_room_above_it_is_refused,
