@@ -7,10 +7,16 @@
 #include "supervisor/group/cell/cell-private.h"
 #include <inttypes.h>
 
+bool group_awaits_restore(const struct group *group)
+{
+    return group->restores ||
+           (!group->restored && !group->removed && group->context->durable->restores);
+}
+
 /* Whether there may be jobs on disk that are not counted yet. */
 static bool is_unread(const struct group *group)
 {
-    return group->restores || (!group->restored && group_store_is_opening(group));
+    return group_awaits_restore(group) || (!group->restored && group_store_is_opening(group));
 }
 
 /* Jobs that nobody hands out do not end. */

@@ -57,8 +57,8 @@ struct group {
     const char *closed;        /* as of a cell */
     struct job_id_log cut_off; /* jobs that are not retried because of a close */
     bool restores;             /* its durable jobs are being read from disk */
-    int64_t new_from;          /* meanwhile: the number of the first one that came since */
     bool restored;             /* they have been read */
+    int64_t new_from;          /* the number of the first one of this run; 0 = not known yet */
     bool draining;             /* for maintenance: accepts no job until it is resumed */
     bool worked_off;           /* is draining, and hands out no job any more: nothing runs */
     bool removed;              /* accepts no job; freed once all is down */
@@ -121,6 +121,8 @@ const char *group_state(const struct group *group);
 const char *group_store_problem(const struct group *group);
 /* Whether senders wait until the store of its durable jobs is open. */
 bool group_store_is_opening(const struct group *group);
+/* Whether its durable jobs are being read from disk, or will be after those of other groups. */
+bool group_awaits_restore(const struct group *group);
 /* It is open, or cannot be opened: they try again. */
 void group_call_senders(struct group *group);
 /* Running or paused. */

@@ -253,8 +253,8 @@ static bool restore_result(const struct restore *restore, struct restore_copy *c
 
     if (!group && !restore->saved && row->name_size > 0)
         names_on_disk_add(&context->durable->names, row->name, row->name_size, row->number);
-    if (!group || row->number >= restore->chunk->end || row->state < JOB_SUCCEEDED ||
-        row->state >= _JOB_N_STATES)
+    if (!group || !restore_is_old(restore, restore->saved ? NULL : group, row->number) ||
+        row->state < JOB_SUCCEEDED || row->state >= _JOB_N_STATES)
         return false;
     r = make_job(restore, row, &job);
     if (r != 0)

@@ -48,6 +48,9 @@ struct restore_chunk {
 /* Returns the group, if it is being restored. */
 struct group *restore_find_group(const struct restore *restore, const char *name, size_t size);
 
+/* Whether a row is that of a job of an earlier run. `group`: its group; NULL = it has none. */
+bool restore_is_old(const struct restore *restore, const struct group *group, int64_t number);
+
 /* Whether the store is about to refuse the job that has this id, which was chosen. */
 bool restore_is_free_soon(const struct restore *restore, const char *name, size_t size);
 

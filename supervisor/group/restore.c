@@ -79,11 +79,9 @@ static int restore_apply(struct store_task *task, struct database *database)
 
 static void next_chunk(struct restore *restore);
 
-static struct cell *find_cell(const struct restore *restore, const struct restore_row *row)
+bool restore_is_old(const struct restore *restore, const struct group *group, int64_t number)
 {
-    struct group *group = restore_find_group(restore, row->group, strlen(row->group));
-
-    return group ? group_restore_cell(group, row->key, row->key_size) : NULL;
+    return number < restore->chunk->end && (!group || number < group->new_from);
 }
 
 static bool has_same_cell(const struct restore_row *a, const struct restore_row *b)
@@ -166,6 +164,18 @@ static void end_groups(const struct restore *restore)
     while ((group = registry_next(restore->context->registry, &cursor))) {
         group->restored = group->restored || group->restores;
         group->restores = false;
+    }
+}
+
+/* Hands out jobs of this run, unless older ones are still to be read. */
+static void resume_groups(const struct restore *restore)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(restore->context->registry, &cursor))) {
+        if (group_awaits_restore(group))
+            continue;
         list_for_each (node, &group->cells.live)
             cell_backlog_end_restore(list_entry(node, struct cell, live_link));
         group_review_drain(group);
@@ -177,6 +187,7 @@ static void stop(struct restore *restore)
 {
     leave_out(restore);
     end_groups(restore);
+    resume_groups(restore);
     restore_free_copies(restore->chunk);
     free(TAKE_PTR(restore->chunk));
     if (restore->done)
@@ -238,6 +249,7 @@ static bool load_rows(struct restore *restore)
 {
     const struct restore_chunk *chunk = restore->chunk;
     struct job_load *load = job_load_new(chunk->n);
+    struct group *group = NULL;
     struct cell *cell = NULL;
     size_t n = 0;
 
@@ -246,9 +258,12 @@ static bool load_rows(struct restore *restore)
         return false;
     }
     for (const struct restore_row *row = chunk->rows; row < chunk->rows + chunk->n; row++) {
-        if (row == chunk->rows || !has_same_cell(row, row - 1))
-            cell = find_cell(restore, row);
-        if (row->number < chunk->end && is_to_be_read(restore, cell, row, &load->entries[n].mark))
+        if (row == chunk->rows || !has_same_cell(row, row - 1)) {
+            group = restore_find_group(restore, row->group, strlen(row->group));
+            cell = group ? group_restore_cell(group, row->key, row->key_size) : NULL;
+        }
+        if (restore_is_old(restore, group, row->number) &&
+            is_to_be_read(restore, cell, row, &load->entries[n].mark))
             load->entries[n++].number = row->number;
     }
     load->n = n;
@@ -262,6 +277,17 @@ static bool load_rows(struct restore *restore)
 
 /* ---- the sequence ---- */
 
+/* A group may come while others are restored, and take jobs at once. */
+static void note_new_groups(const struct restore *restore)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(restore->context->registry, &cursor)))
+        if (group->new_from == 0)
+            group->new_from = store_next_number(restore->context->durable->store);
+}
+
 static bool mark_groups(const struct restore *restore)
 {
     size_t cursor = 0;
@@ -270,7 +296,6 @@ static bool mark_groups(const struct restore *restore)
 
     while ((group = registry_next(restore->context->registry, &cursor))) {
         group->restores = !group->restored && !group->removed;
-        group->new_from = store_next_number(restore->context->durable->store);
         any = any || group->restores;
     }
     return any;
@@ -295,6 +320,7 @@ static void finish(struct restore *restore)
     free(TAKE_PTR(restore->chunk));
     end_groups(restore);
     restore_begin(restore); /* groups may have come meanwhile */
+    resume_groups(restore);
     if (restore->done)
         restore->done(restore);
 }
@@ -359,12 +385,15 @@ void restore_begin(struct restore *restore)
 {
     struct store *store = restore->context->durable->store;
 
+    note_new_groups(restore);
     if (restore->chunk || !mark_groups(restore))
         return;
     restore->chunk = calloc(1, sizeof(*restore->chunk));
     if (!restore->chunk) {
         log_error("out of memory: durable jobs stay on disk until the next start");
         leave_out(restore);
+        end_groups(restore);
+        resume_groups(restore);
         return;
     }
     list_init(&restore->chunk->copies);

@@ -19,14 +19,14 @@ class Backlog(Case):
     calls = collections.Counter()
 
     @staticmethod
-    def fill(s, jobs, connections=128):
+    def fill(s, jobs, connections=128, group="kept"):
         """Creates jobs, each (data, options), many in a commit."""
         with contextlib.ExitStack() as stack:
             free = [stack.enter_context(Varlink(s.socket_path)) for _ in range(connections)]
             for begin in range(0, len(jobs), connections):
                 batch = list(zip(free, jobs[begin:begin + connections]))
                 for connection, (data, options) in batch:
-                    connection.send("Create", {"group": "kept", "payload": text(data), "options": options})
+                    connection.send("Create", {"group": group, "payload": text(data), "options": options})
                 for connection, _ in batch:
                     connection.reply()
 
@@ -69,8 +69,8 @@ class Backlog(Case):
         s.until(lambda: s.group("kept")["succeeded"] == 10)
         self.assertEqual(self.notes(s), list(range(10)))
 
-    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
-    def test_D9_new_jobs_follow_those_that_have_not_been_read(self):
+    def reading(self):
+        """A supervisor that has three jobs to read from disk, until "fault" is removed."""
         s = self.durable(QueueMax=100000)
         s.command[0] = FAULTY_TROUPED
         s.environment["TROUPE_FAULT"] = "@" + s.path("fault")
@@ -79,7 +79,27 @@ class Backlog(Case):
         self.fill(s, self.noted(s, range(3)), connections=1)
         s.kill()
         Path(s.path("fault")).write_text(f"restore:1+={errno.EAGAIN}", encoding="ascii")
-        s.start()
+        return s.start()
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D9_jobs_of_a_group_that_comes_while_others_are_read_count_once(self):
+        s = self.reading()
+        s.write("late.group", actor(Durable="yes", QueueMax=100000))
+        s.call("Reload")
+        s.call("Pause", target="late")
+        count = 2 * IN_MEMORY
+        self.fill(s, self.noted(s, range(count)), group="late")
+        os.unlink(s.path("fault"))
+        s.until(lambda: not s.group("late").get("restoring") and s.group("kept")["succeeded"] == 3)
+        self.assertEqual(s.group("late")["queued"], count)
+        s.call("Resume", target="late")
+        s.until(lambda: s.group("late")["succeeded"] == count)
+        self.assertEqual(s.group("late")["queued"], 0)
+        s.ctl("drain", "late", check=True)
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D9_new_jobs_follow_those_that_have_not_been_read(self):
+        s = self.reading()
         with s.connect() as waiting:
             waiting.send("Do", {"group": "kept", "payload": text(f"note {s.path('notes')} 3")})
             self.fill(s, self.noted(s, range(4, 6)), connections=1)

@@ -133,7 +133,8 @@ static unsigned next_priority(const struct cell_backlog *backlog)
 
 bool cell_backlog_awaits_restore(const struct job *job)
 {
-    return job->record && job->group->restores && durable_job_number(job) >= job->group->new_from;
+    return job->record && group_awaits_restore(job->group) &&
+           durable_job_number(job) >= job->group->new_from;
 }
 
 static bool add_new(struct cell *cell, struct job *job)
