@@ -323,6 +323,12 @@ usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now)
 
 /* ---- what comes ---- */
 
+/* A server may send any subject for any subscription. */
+static bool has_prefix(const char *token, const char *prefix)
+{
+    return token && strncmp(token, prefix, strlen(prefix)) == 0;
+}
+
 static void on_message(struct bridge *bridge, const struct engine_arrival *what, usec_t now)
 {
     const char *token = engine_token(&bridge->engine, what->message);
@@ -335,10 +341,13 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
         report_note_answer(&bridge->report, what->message);
         break;
     case ENGINE_PUBLISHED:
-        on_confirmation(bridge, token, what->message, now);
+        if (has_prefix(token, PUBLICATION_RESULT_TOKEN) ||
+            has_prefix(token, PUBLICATION_LETTER_TOKEN))
+            on_confirmation(bridge, token, what->message, now);
         break;
     case ENGINE_DONE:
-        bridge_note_acknowledged(bridge, token);
+        if (has_prefix(token, ENGINE_DONE_TOKEN))
+            bridge_note_acknowledged(bridge, token);
         break;
     default:
         if (!token) {

@@ -104,21 +104,26 @@ void puller_note_message(struct puller *puller)
         puller->open--;
 }
 
+static const char *header(natsMsg *message, const char *name)
+{
+    const char *value;
+
+    return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : "";
+}
+
 void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now)
 {
-    const char *status = "", *description = "";
+    const char *status = header(message, "Status");
 
     token = strchr(token, '.');
     if (!token || strtoull(token + 1, NULL, 10) != puller->number)
         return;
     puller->open = 0;
-    (void)natsMsgHeader_Get(message, "Status", &status);
-    (void)natsMsgHeader_Get(message, "Description", &description);
     if (strcmp(status, STATUS_NO_MESSAGES) == 0 || strcmp(status, STATUS_EXPIRED) == 0)
         return;
     if (puller->n_problems == 0)
         log_warning("consumer %s of stream %s: %s %s", config_consumer(puller->config),
-                    puller->config->stream, status, description);
+                    puller->config->stream, status, header(message, "Description"));
     puller_back_off(puller, now);
 }
 
