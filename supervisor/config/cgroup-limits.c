@@ -51,18 +51,18 @@ unsigned cgroup_machine_controllers(void)
 
 static const struct limit {
     const char *key;
-    enum cgroup_controller controller;
     size_t offset; /* of its value in struct config_group */
-    bool is_text;  /* char *, otherwise uint64_t */
+    enum cgroup_controller controller;
+    bool is_text; /* char *, otherwise uint64_t */
 } LIMITS[CGROUP_LIMITS] = {
-    {"MemoryMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_max), false},
-    {"MemoryHigh=", CGROUP_MEMORY, offsetof(struct config_group, memory_high), false},
-    {"MemorySwapMax=", CGROUP_MEMORY, offsetof(struct config_group, memory_swap_max), false},
-    {"CPUWeight=", CGROUP_CPU, offsetof(struct config_group, cpu_weight), false},
-    {"CPUQuota=", CGROUP_CPU, offsetof(struct config_group, cpu_quota_percent), false},
-    {"AllowedCPUs=", CGROUP_CPUSET, offsetof(struct config_group, allowed_cpus), true},
-    {"IOWeight=", CGROUP_IO, offsetof(struct config_group, io_weight), false},
-    {"TasksMax=", CGROUP_PIDS, offsetof(struct config_group, tasks_max), false},
+    {"MemoryMax=", offsetof(struct config_group, memory_max), CGROUP_MEMORY, false},
+    {"MemoryHigh=", offsetof(struct config_group, memory_high), CGROUP_MEMORY, false},
+    {"MemorySwapMax=", offsetof(struct config_group, memory_swap_max), CGROUP_MEMORY, false},
+    {"CPUWeight=", offsetof(struct config_group, cpu_weight), CGROUP_CPU, false},
+    {"CPUQuota=", offsetof(struct config_group, cpu_quota_percent), CGROUP_CPU, false},
+    {"AllowedCPUs=", offsetof(struct config_group, allowed_cpus), CGROUP_CPUSET, true},
+    {"IOWeight=", offsetof(struct config_group, io_weight), CGROUP_IO, false},
+    {"TasksMax=", offsetof(struct config_group, tasks_max), CGROUP_PIDS, false},
 };
 
 const char *cgroup_limit_key(unsigned limit)
