@@ -36,6 +36,31 @@ class Acknowledgements(Case):
         self.wait_empty(s)
         self.assertEqual(self.consumer(s)["delivered"]["consumer_seq"], len(numbers))
 
+    def test_a_result_that_is_lost_after_it_was_confirmed_is_published_again(self):
+        s = self.losing()
+        number = s.client.store("jobs.actor.any", "echo hello")
+        self.result(s)
+        s.client.until(lambda: s.client.messages("TROUPE") == 1)
+        s.client.api("STREAM.MSG.DELETE.TROUPE", seq=1)
+        self.assertEqual(self.result(s)[0], number)
+        s.client.until(lambda: s.client.messages("TROUPE") == 1)
+
+    def test_a_dead_letter_that_is_lost_after_it_was_confirmed_is_published_again(self):
+        s = self.losing()
+        s.client.store("jobs.actor.any", "hello", {"Troupe-Priority": "none"})
+        s.client.until(lambda: s.client.messages("TROUPE") == 2)
+        s.client.api("STREAM.MSG.DELETE.TROUPE", seq=1)
+        s.client.until(lambda: s.client.messages("TROUPE") == 2)
+        stored = s.client.api("STREAM.INFO.TROUPE", subjects_filter="troupe.>")["state"]["subjects"]
+        self.assertEqual(stored, {"troupe.dead.actor.JOBS.1": 1, "troupe.result.JOBS.1": 1})
+
+    def test_a_result_whose_id_the_server_remembers_without_the_message_is_stored(self):
+        s = self.bridged()
+        s.client.store("troupe.result.OTHERS.1", "", {"Nats-Msg-Id": f"{JOBS}:1"})
+        s.client.store("jobs.actor.any", "echo hello")
+        self.wait_empty(s)
+        s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj="troupe.result.JOBS.1")
+
     def test_a_machine_that_stops_does_not_wait_for_confirmations(self):
         s = self.losing()
         s.client.store("jobs.actor.any", "echo hello")

@@ -18,8 +18,7 @@
 static void acknowledge(struct bridge *bridge, struct flight *flight, bool last)
 {
     /* Of a dead job the engine shall not think that it is done. */
-    const bool dead = flight->problem || flight->result.end == TROUPE_DEAD;
-    const char *text = dead ? "+TERM" : "+ACK";
+    const char *text = flight_is_dead(flight) ? "+TERM" : "+ACK";
     char token[32];
 
     (void)snprintf(token, sizeof(token), ENGINE_DONE_TOKEN "%" PRIu64, flight->turn);
@@ -31,16 +30,16 @@ static void acknowledge(struct bridge *bridge, struct flight *flight, bool last)
 
 void bridge_conclude(struct bridge *bridge, struct flight *flight)
 {
-    bridge->metrics.n[METRIC_RESULTS]++;
+    bridge->metrics.n[METRIC_RESULTS] += flight->n_turns == 0;
     flight_set_state(&bridge->flights, flight, FLIGHT_DONE);
 }
 
-void bridge_conclude_again(struct bridge *bridge, struct flight *flight)
+void bridge_conclude_again(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    if (flight->n_turns < TRIES)
-        flight_set_state(&bridge->flights, flight, FLIGHT_DONE);
-    else
+    if (flight->n_turns >= TRIES)
         flight_free(&bridge->flights, flight); /* if it is still there, it comes again */
+    else if (!bridge_doubt(bridge, flight, now))
+        flight_set_state(&bridge->flights, flight, FLIGHT_DONE);
 }
 
 void bridge_acknowledge(struct bridge *bridge)

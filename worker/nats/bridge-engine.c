@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The side of the bridge that the engine is on: messages and what is published. */
+/* The side of the bridge that the engine is on: the connection, the consumer and messages. */
 
 #include "shared/base/log.h"
 #include "worker/nats/bridge-private.h"
 #include "worker/nats/message.h"
-#include "worker/nats/publication.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -16,8 +15,6 @@
 
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
 
-#define CONFIRM_USEC  (5 * USEC_PER_SEC)
-#define BEHIND_RETRY  (100 * USEC_PER_MSEC)
 #define NSEC_PER_USEC 1000
 
 /* Signs of life within AckWait, and the shortest time between two of one message. */
@@ -106,8 +103,7 @@ static void on_connected(struct bridge *bridge, usec_t now)
     bridge->metrics.n[METRIC_CONNECTIONS]++;
     puller_reset(&bridge->puller);
     report_wake(&bridge->report);
-    list_for_each (node, &bridge->flights.unconfirmed)
-        list_entry(node, struct flight, link)->sent_at = 0;
+    bridge_publish_soon(bridge);
     log_info("connected to NATS");
     tell_status(bridge, "Connected to NATS");
     ask_for_consumer(bridge, now);
@@ -181,7 +177,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     if (flight) {
         flight_redelivered(flight, message, now);
         if (flight->state == FLIGHT_DONE)
-            bridge_conclude_again(bridge, flight);
+            bridge_conclude_again(bridge, flight, now);
         return;
     }
     flight = flight_new(&bridge->flights, sequence, message, now);
@@ -193,132 +189,6 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
         bridge_give_back(bridge, flight);
     else if (bridge->flights.n_here < bridge->limit)
         bridge_submit(bridge, flight, now);
-}
-
-/* ---- what is published ---- */
-
-static void note_unpublished(struct bridge *bridge, const char *problem)
-{
-    bridge->metrics.n[METRIC_PUBLISH_FAILURES]++;
-    if (bridge->n_unpublished++ == 0)
-        log_warning("a result cannot be published, and is tried again: %s", problem);
-}
-
-static int publish(struct bridge *bridge, const struct flight *flight)
-{
-    natsMsg *message = flight->state == FLIGHT_DEAD
-                           ? publication_letter(&bridge->engine, bridge->config, flight)
-                           : publication_result(&bridge->engine, bridge->config, flight);
-    int r = message ? engine_publish(&bridge->engine, message) : -ENOMEM;
-
-    discard_put(&bridge->discard, message);
-    return r;
-}
-
-static bool has_succeeded(const struct flight *flight)
-{
-    return !flight->problem && flight->result.end == TROUPE_SUCCEEDED;
-}
-
-static bool is_wanted(const struct bridge *bridge, const struct flight *flight)
-{
-    const uint64_t results = bridge->config->results;
-
-    return flight->state == FLIGHT_DEAD || results == CONFIG_RESULTS_ALL ||
-           (results == CONFIG_RESULTS_ERRORS && !has_succeeded(flight));
-}
-
-void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
-{
-    int r;
-
-    /* Behind those that were published before. */
-    flight_set_state(&bridge->flights, flight, flight->state);
-    flight->sent_at = now;
-    if (!bridge->connected)
-        return;
-    if (!is_wanted(bridge, flight)) {
-        bridge_conclude(bridge, flight);
-        return;
-    }
-    r = publish(bridge, flight);
-    if (r == -EMSGSIZE && !flight->bare) { /* the server's limit has become smaller meanwhile */
-        flight->bare = true;
-        r = publish(bridge, flight);
-    }
-    if (r < 0)
-        note_unpublished(bridge, strerror(-r));
-}
-
-/* A dead letter is stored. Whoever misses this finds it there. */
-static void notify(struct bridge *bridge, const struct flight *flight)
-{
-    natsMsg *message = publication_notice(&bridge->engine, bridge->config, flight);
-
-    if (message)
-        (void)engine_publish(&bridge->engine, message);
-    natsMsg_Destroy(message);
-}
-
-static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t now)
-{
-    if (flight->state == FLIGHT_DEAD) {
-        bridge->metrics.n[METRIC_DEAD]++;
-        flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
-        bridge_publish(bridge, flight, now);
-        return;
-    }
-    bridge_conclude(bridge, flight);
-}
-
-static void on_confirmation(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)
-{
-    const size_t prefix = sizeof(PUBLICATION_RESULT_TOKEN) - 1;
-    const bool of_letter = strncmp(token, PUBLICATION_LETTER_TOKEN, prefix) == 0;
-    struct flight *flight = flight_find(&bridge->flights, strtoull(token + prefix, NULL, 10));
-    const enum flight_state state = of_letter ? FLIGHT_DEAD : FLIGHT_ENDED;
-    char problem[256];
-    int r;
-
-    if (!flight || flight->state != state)
-        return;
-    r = publication_confirm(answer, problem, sizeof(problem));
-    if (r == -EMSGSIZE && !flight->bare) {
-        flight->bare = true;
-        bridge_publish(bridge, flight, now);
-        return;
-    }
-    if (r < 0) {
-        note_unpublished(bridge, problem);
-        return;
-    }
-    if (bridge->n_unpublished > 0)
-        log_info("results are published again");
-    bridge->n_unpublished = 0;
-    if (r == 0 && flight->state == FLIGHT_DEAD)
-        notify(bridge, flight);
-    on_confirmed(bridge, flight, now);
-}
-
-usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now)
-{
-    struct list *node;
-
-    if (!bridge->connected)
-        return USEC_INFINITY;
-    /* What was published before may be among what could not be sent. */
-    if (engine_is_behind(&bridge->engine))
-        return now + BEHIND_RETRY;
-    while ((node = list_first(&bridge->flights.unconfirmed))) {
-        struct flight *flight = list_entry(node, struct flight, link);
-
-        if (flight->sent_at > 0 && flight->sent_at + CONFIRM_USEC > now)
-            return flight->sent_at + CONFIRM_USEC;
-        if (flight->sent_at > 0 && !list_linked(&flight->inquiry))
-            note_unpublished(bridge, "the server does not confirm it; is there a stream for it?");
-        bridge_publish(bridge, flight, now);
-    }
-    return USEC_INFINITY;
 }
 
 /* ---- what comes ---- */
@@ -341,9 +211,8 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
         report_note_answer(&bridge->report, what->message);
         break;
     case ENGINE_PUBLISHED:
-        if (has_prefix(token, PUBLICATION_RESULT_TOKEN) ||
-            has_prefix(token, PUBLICATION_LETTER_TOKEN))
-            on_confirmation(bridge, token, what->message, now);
+        if (has_prefix(token, ENGINE_PUBLISHED_TOKEN))
+            bridge_note_confirmation(bridge, token, what->message, now);
         break;
     case ENGINE_DONE:
         if (has_prefix(token, ENGINE_DONE_TOKEN))
@@ -369,7 +238,7 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
         report_note_unanswered(&bridge->report);
         return;
     case ENGINE_PUBLISHED:
-        note_unpublished(bridge, "no stream takes it");
+        bridge_note_unpublished(bridge, "no stream takes it");
         return;
     case ENGINE_DONE: /* the next beat tries again */
         return;
@@ -408,7 +277,7 @@ void bridge_take_messages(struct bridge *bridge, usec_t now)
         ask_for_consumer(bridge, now);
 }
 
-static void beat(struct bridge *bridge, struct flight *flight)
+static void beat(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     switch (flight->state) {
     case FLIGHT_HELD:
@@ -422,7 +291,7 @@ static void beat(struct bridge *bridge, struct flight *flight)
             engine_acknowledge(&bridge->engine, flight->message, "+WPI");
         return;
     case FLIGHT_DONE:
-        bridge_conclude_again(bridge, flight);
+        bridge_conclude_again(bridge, flight, now);
     }
 }
 
@@ -436,7 +305,7 @@ usec_t bridge_beat(struct bridge *bridge, usec_t now)
         if (flight->beat_at > now)
             return flight->beat_at;
         flight_beat_again(&bridge->flights, flight, now);
-        beat(bridge, flight);
+        beat(bridge, flight, now);
     }
     return USEC_INFINITY;
 }

@@ -27,22 +27,36 @@ void bridge_serve_held(struct bridge *bridge, usec_t now);
 
 /* Takes what the engine has sent. */
 void bridge_take_messages(struct bridge *bridge, usec_t now);
-/* Publishes what the state of the flight asks for, or ends the flight if that is not wanted. */
-void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now);
-/* Publishes again what was not confirmed in time. Returns when to call it again. */
-usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now);
 /* Tells the engine of messages in progress whose time has come. Returns when to call it again. */
 usec_t bridge_beat(struct bridge *bridge, usec_t now);
 /* Lets another machine have the message, and forgets it. At once if this machine takes none now, or
  * has not had it before: otherwise after a pause, as it may well come here again. */
 void bridge_give_back(struct bridge *bridge, struct flight *flight);
 
+/* ---- bridge-publish.c: results and dead letters ---- */
+
+/* Publishes what the state of the flight asks for, or ends the flight if that is not wanted. */
+void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now);
+/* The next bridge_serve_unconfirmed() publishes all again that is not confirmed. */
+void bridge_publish_soon(struct bridge *bridge);
+/* Publishes again what was not confirmed in time, and asks for what is in doubt. Returns when to
+ * call it again. */
+usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now);
+/* An answer to either. */
+void bridge_note_confirmation(struct bridge *bridge, const char *token, natsMsg *answer,
+                              usec_t now);
+void bridge_note_unpublished(struct bridge *bridge, const char *problem);
+/* Asks whether what was published of a flight that is done is stored. Returns false if that is
+ * nothing. */
+bool bridge_doubt(struct bridge *bridge, struct flight *flight, usec_t now);
+
 /* ---- bridge-done.c: acknowledgements ---- */
 
 /* All that is wanted of the job is stored: its message is to be acknowledged. */
 void bridge_conclude(struct bridge *bridge, struct flight *flight);
-/* The same once more, as nobody has confirmed it. May forget the flight. */
-void bridge_conclude_again(struct bridge *bridge, struct flight *flight);
+/* The same once more, as nobody has confirmed it, after the result was looked for. May forget the
+ * flight. */
+void bridge_conclude_again(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Sends the acknowledgements of this turn. */
 void bridge_acknowledge(struct bridge *bridge);
 /* The engine has confirmed some, with this token: forgets their flights. */

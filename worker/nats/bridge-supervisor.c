@@ -193,8 +193,7 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
     bridge->n_refused = 0;
     bridge->quiet_until = 0;
     if (flight->result.end == TROUPE_DEAD) {
-        flight_set_state(&bridge->flights, flight, FLIGHT_DEAD);
-        flight->sent_at = now; /* without an answer it is published later, without reports */
+        flight_die(&bridge->flights, flight, now);
         inquiry_ask(&bridge->inquiry, flight);
         return;
     }

@@ -11,6 +11,9 @@
  *     fetched → submitted as job STREAM:SEQUENCE → ended, and kept by the supervisor
  *             → result stored by the engine → acknowledged → that confirmed
  *
+ * Where the engine's word for one of the last two is late or missing, the result is looked for
+ * before the message is acknowledged (again).
+ *
  * Nothing is kept here that is not at one of its ends: whenever this program dies, what was fetched
  * is unacknowledged, and comes again; and what was submitted is recognised by its id.
  *
@@ -53,6 +56,7 @@ struct bridge {
     usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
     usec_t ask_at;      /* about the consumer */
     usec_t held_at;     /* when held messages are tried again */
+    usec_t patience;    /* with answers to what is published */
     uint64_t n_turns;   /* in which messages were acknowledged */
     unsigned n_refused; /* in a row, by the supervisor */
     unsigned n_unpublished; /* refusals in a row, by the engine */

@@ -10,6 +10,8 @@ void flights_init(struct flights *flights, struct discard *discard)
     *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .discard = discard};
     list_init(&flights->held);
     list_init(&flights->unconfirmed);
+    list_init(&flights->dying);
+    list_init(&flights->doubted);
     list_init(&flights->beats);
     list_init(&flights->done);
     list_init(&flights->acknowledged);
@@ -95,9 +97,26 @@ void flight_set_state(struct flights *flights, struct flight *flight, enum fligh
     flights->n_done += state == FLIGHT_DONE;
     flights->n_done -= flight->state == FLIGHT_DONE;
     flight->state = state;
+    flight->doubted = false;
     list_unlink(&flight->link);
     if (list)
         list_push_back(list, &flight->link);
+}
+
+void flight_die(struct flights *flights, struct flight *flight, usec_t now)
+{
+    flight_set_state(flights, flight, FLIGHT_DEAD);
+    flight->sent_at = now;
+    list_unlink(&flight->link);
+    list_push_back(&flights->dying, &flight->link);
+}
+
+void flight_doubt(struct flights *flights, struct flight *flight, enum flight_state state)
+{
+    flight_set_state(flights, flight, state);
+    flight->doubted = true;
+    list_unlink(&flight->link);
+    list_push_back(&flights->doubted, &flight->link);
 }
 
 void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now)

@@ -27,7 +27,10 @@ struct flight {
     struct list inquiry; /* among those about which the supervisor is to be asked */
     usec_t beat_at;      /* when the engine is to hear of it */
     usec_t delivered_at; /* by the engine, for the last time */
-    usec_t sent_at; /* when something about it was published last; 0 = before this connection */
+    /* When something about it was published last, put in doubt, or asked for; 0 = before this
+     * connection. */
+    usec_t sent_at;
+    usec_t first_sent_at; /* when that was published first; 0 = it was not */
     enum flight_state state;
     unsigned tries;   /* ids that earlier tries on this machine have used up */
     unsigned n_turns; /* how often it was acknowledged */
@@ -35,6 +38,8 @@ struct flight {
     bool wants_wait;  /* held: its end is waited for; otherwise it is submitted */
     bool recognised;  /* the job was here already */
     bool bare;        /* only what identifies it is published: the rest is refused as too large */
+    bool doubted;     /* whether what was confirmed is stored is asked */
+    bool lost;        /* something was confirmed, and is not stored */
     bool left;        /* refused as the supervisor stops; it may be on disk */
     natsMsg *message;
     struct troupe_result result;
@@ -46,6 +51,7 @@ struct flight {
 struct flights {
     struct index index;
     struct list held, unconfirmed, beats;
+    struct list dying, doubted;     /* by `sent_at` */
     struct list done, acknowledged; /* both FLIGHT_DONE; the latter by `turn` */
     unsigned n, n_here, n_held, n_done;
     usec_t period; /* between two signs of life to the engine */
@@ -68,8 +74,18 @@ static inline uint64_t flight_sequence(const struct flight *flight)
     return flight->entry.key;
 }
 
+/* Whether it ends with a dead letter. */
+static inline bool flight_is_dead(const struct flight *flight)
+{
+    return flight->problem || flight->result.end == TROUPE_DEAD;
+}
+
 /* Puts it last among those of its new state. Never fails. */
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state);
+/* The same: its death reports are to be fetched. */
+void flight_die(struct flights *flights, struct flight *flight, usec_t now);
+/* The same: last among those that are in doubt. */
+void flight_doubt(struct flights *flights, struct flight *flight, enum flight_state state);
 
 /* The engine has delivered the message again: from now on that delivery counts. */
 void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now);

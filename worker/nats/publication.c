@@ -2,9 +2,11 @@
 #include "worker/nats/publication.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/nats/setup.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* A stream stores no more, bytes. */
@@ -23,7 +25,50 @@
 #define ERROR_SIZE         10054
 #define ERROR_HEADERS_SIZE 10097
 
+/* JSNoMessageFoundErr, JSStreamNotFoundErr */
+#define ERROR_NO_MESSAGE 10037
+#define ERROR_NO_STREAM  10059
+
 #define HEADER_MISSING "Troupe-Missing"
+
+#define SUBJECT_SIZE 256
+#define TOKEN_SIZE   32
+
+/* The letters of tokens, by kind. */
+static const char kinds[] = {
+    [0] = 'r',
+    [PUBLICATION_LETTER] = 'd',
+    [PUBLICATION_QUESTION] = 'R',
+    [PUBLICATION_LETTER | PUBLICATION_QUESTION] = 'D',
+};
+
+static void make_token(char token[static TOKEN_SIZE], const struct flight *flight, unsigned kind)
+{
+    (void)snprintf(token, TOKEN_SIZE, ENGINE_PUBLISHED_TOKEN "%c%" PRIu64, kinds[kind],
+                   flight_sequence(flight));
+}
+
+uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
+{
+    const char *letter = token + strlen(ENGINE_PUBLISHED_TOKEN);
+    size_t kind = 0;
+
+    while (kind < sizeof(kinds) && kinds[kind] != *letter)
+        kind++;
+    *ret_kind = (enum publication_kind)kind;
+    return kind < sizeof(kinds) ? strtoull(letter + 1, NULL, 10) : 0;
+}
+
+static void make_subject(char subject[static SUBJECT_SIZE], const struct config *config,
+                         const struct flight *flight, bool of_letter)
+{
+    if (of_letter)
+        (void)snprintf(subject, SUBJECT_SIZE, PUBLICATION_LETTER_SUBJECT "%s.%s.%" PRIu64,
+                       config->group, config->stream, flight_sequence(flight));
+    else
+        (void)snprintf(subject, SUBJECT_SIZE, PUBLICATION_RESULT_SUBJECT "%s.%" PRIu64,
+                       config->stream, flight_sequence(flight));
+}
 
 static natsStatus set_number(natsMsg *message, const char *name, int64_t number)
 {
@@ -55,11 +100,13 @@ static natsStatus set_common(natsMsg *message, const struct config *config,
                              const struct flight *flight, const char *suffix)
 {
     char id[128];
-    natsStatus s;
+    natsStatus s = NATS_OK;
 
     (void)snprintf(id, sizeof(id), "%s:%" PRIu64 "%s", config->stream, flight_sequence(flight),
                    suffix);
-    s = natsMsgHeader_Set(message, HEADER_ID, id);
+    /* A server that remembers the id of what is lost would not store it again. */
+    if (!flight->lost)
+        s = natsMsgHeader_Set(message, HEADER_ID, id);
     flight_id(flight, config->stream, id);
     if (s == NATS_OK)
         s = natsMsgHeader_Set(message, "Troupe-Job", id);
@@ -111,14 +158,12 @@ static natsMsg *make_result(const struct engine *engine, const struct config *co
                             const struct flight *flight, bool with_data)
 {
     const struct troupe_result *result = &flight->result;
-    char subject[128], token[24];
+    char subject[SUBJECT_SIZE], token[TOKEN_SIZE];
     natsMsg *message;
     natsStatus s;
 
-    (void)snprintf(subject, sizeof(subject), PUBLICATION_RESULT_SUBJECT "%s.%" PRIu64,
-                   config->stream, flight_sequence(flight));
-    (void)snprintf(token, sizeof(token), PUBLICATION_RESULT_TOKEN "%" PRIu64,
-                   flight_sequence(flight));
+    make_subject(subject, config, flight, false);
+    make_token(token, flight, 0);
     message = engine_message(engine, subject, token, with_data ? result->data : "",
                              with_data ? result->size : 0);
     if (!message)
@@ -247,13 +292,11 @@ static natsMsg *make_letter(const struct engine *engine, const struct config *co
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight)
 {
-    char subject[256], token[24];
+    char subject[SUBJECT_SIZE], token[TOKEN_SIZE];
     natsMsg *message;
 
-    (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s.%s.%" PRIu64,
-                   config->group, config->stream, flight_sequence(flight));
-    (void)snprintf(token, sizeof(token), PUBLICATION_LETTER_TOKEN "%" PRIu64,
-                   flight_sequence(flight));
+    make_subject(subject, config, flight, true);
+    make_token(token, flight, PUBLICATION_LETTER);
     message = make_letter(engine, config, flight, subject, token);
     if (message && natsMsgHeader_Set(message, HEADER_ONCE, "0") != NATS_OK) {
         natsMsg_Destroy(message);
@@ -269,6 +312,31 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *co
 
     (void)snprintf(subject, sizeof(subject), PUBLICATION_LETTER_SUBJECT "%s", config->group);
     return make_letter(engine, config, flight, subject, NULL);
+}
+
+int publication_ask(struct engine *engine, const struct config *config, const struct flight *flight)
+{
+    const bool of_letter = flight->state == FLIGHT_DEAD;
+    char subject[SUBJECT_SIZE], token[TOKEN_SIZE], text[SUBJECT_SIZE + 32];
+
+    make_subject(subject, config, flight, of_letter);
+    make_token(token, flight, PUBLICATION_QUESTION | (of_letter ? PUBLICATION_LETTER : 0));
+    (void)snprintf(text, sizeof(text), "{\"last_by_subj\":\"%s\"}", subject);
+    return engine_request(engine, "$JS.API.STREAM.MSG.GET." SETUP_RESULTS_STREAM, token, text);
+}
+
+int publication_found(natsMsg *answer)
+{
+    json_t *reply =
+        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    const json_t *error = json_object_get(reply, "error");
+    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
+    int r = json_object_get(reply, "message") ? 0 : -EIO;
+
+    if (code == ERROR_NO_MESSAGE || code == ERROR_NO_STREAM)
+        r = PUBLICATION_E_MISSING;
+    json_decref(reply);
+    return r;
 }
 
 static int status_of(const json_t *error, char *problem, size_t size)

@@ -14,10 +14,11 @@
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
 #define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
-/* The beginnings of the tokens with which the engine confirms them; the number of the flight
- * follows. */
-#define PUBLICATION_RESULT_TOKEN ENGINE_PUBLISHED_TOKEN "r"
-#define PUBLICATION_LETTER_TOKEN ENGINE_PUBLISHED_TOKEN "d"
+/* What an answer is about: of a result or a letter, and to the publication or to a question. */
+enum publication_kind {
+    PUBLICATION_LETTER = 1 << 0,
+    PUBLICATION_QUESTION = 1 << 1,
+};
 
 /* Each leaves out what is too large for the server or a stream, or malformed, and says so in
  * Troupe-Missing; of a `bare` flight all that may be left out. Returns NULL without memory. */
@@ -26,6 +27,10 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 
+/* Asks the stream for what the state of the flight has it publish. Returns 0 or -errno. */
+int publication_ask(struct engine *engine, const struct config *config,
+                    const struct flight *flight);
+
 /* The same letter for those who listen to troupe.dead.GROUP now; no stream stores it, and nobody
  * confirms it. */
 natsMsg *publication_notice(const struct engine *engine, const struct config *config,
@@ -33,9 +38,17 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *co
 
 enum {
     _PUBLICATION_E_SUCCESS,
-    PUBLICATION_E_DOUBLE, /* it was stored before */
+    PUBLICATION_E_DOUBLE,  /* it was stored before */
+    PUBLICATION_E_MISSING, /* it is not stored */
 };
+
+/* Returns the number of the flight that an answer with this token, which begins with
+ * ENGINE_PUBLISHED_TOKEN, is about; 0 = none. */
+uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 
 /* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; with `problem` filled in
  * -EMSGSIZE if it is too large for the stream, or -EIO. */
 int publication_confirm(natsMsg *answer, char *problem, size_t size);
+/* The answer to a question: 0 if the stream has it, PUBLICATION_E_MISSING, or -EIO if it does not
+ * tell. */
+int publication_found(natsMsg *answer);

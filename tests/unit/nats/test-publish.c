@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/unit/suite.h"
+#include "worker/nats/bridge-private.h"
+#include "worker/nats/publication.h"
+#include <errno.h>
+#include <stdlib.h>
+
+#define NOW          (100 * USEC_PER_SEC)
+#define PATIENCE_MIN (100 * USEC_PER_MSEC)
+#define PATIENCE_MAX (5 * USEC_PER_SEC)
+#define LATE         USEC_PER_SEC
+#define ASK          (2 * USEC_PER_SEC)
+
+static struct config config;
+static struct bridge bridge;
+static struct flight *flight;
+static natsMsg *const message = (natsMsg *)&config;
+static enum publication_kind kind; /* of the answer */
+static int answer;
+static unsigned n_published, n_asked, n_concluded;
+
+natsMsg *publication_result(const struct engine *engine, const struct config *from,
+                            const struct flight *of)
+{
+    (void)engine;
+    (void)from;
+    return of ? message : NULL;
+}
+
+natsMsg *publication_letter(const struct engine *engine, const struct config *from,
+                            const struct flight *of)
+{
+    return publication_result(engine, from, of);
+}
+
+natsMsg *publication_notice(const struct engine *engine, const struct config *from,
+                            const struct flight *of)
+{
+    (void)engine;
+    (void)from;
+    (void)of;
+    return NULL;
+}
+
+int publication_ask(struct engine *engine, const struct config *from, const struct flight *of)
+{
+    (void)engine;
+    (void)from;
+    (void)of;
+    n_asked++;
+    return 0;
+}
+
+uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
+{
+    (void)token;
+    *ret_kind = kind;
+    return 1;
+}
+
+int publication_confirm(natsMsg *what, char *problem, size_t size)
+{
+    (void)what;
+    if (size > 0)
+        *problem = '\0';
+    return answer;
+}
+
+int publication_found(natsMsg *what)
+{
+    (void)what;
+    return answer;
+}
+
+int engine_publish(struct engine *engine, natsMsg *what)
+{
+    (void)engine;
+    (void)what;
+    n_published++;
+    return 0;
+}
+
+void discard_put(struct discard *discard, natsMsg *what)
+{
+    (void)discard;
+    (void)what;
+}
+
+void natsMsg_Destroy(natsMsg *what)
+{
+    (void)what;
+}
+
+void bridge_conclude(struct bridge *of, struct flight *what)
+{
+    n_concluded++;
+    flight_set_state(&of->flights, what, FLIGHT_DONE);
+}
+
+static void set_up(void)
+{
+    config = (struct config)CONFIG_NULL;
+    bridge = (struct bridge){.config = &config, .connected = true};
+    kind = 0;
+    answer = 0;
+    n_published = n_asked = n_concluded = 0;
+    flights_init(&bridge.flights, &bridge.discard);
+    flight = flight_new(&bridge.flights, 1, message, NOW);
+    ck_assert_ptr_nonnull(flight);
+    flight->result.end = TROUPE_SUCCEEDED;
+    flight_set_state(&bridge.flights, flight, FLIGHT_ENDED);
+    bridge_publish(&bridge, flight, NOW);
+}
+
+static void tear_down(void)
+{
+    flights_deinit(&bridge.flights);
+}
+
+static void answered(enum publication_kind of, int with, usec_t at)
+{
+    kind = of;
+    answer = with;
+    bridge_note_confirmation(&bridge, "", message, at);
+}
+
+START_TEST(a_result_that_is_confirmed_at_once_costs_no_question)
+{
+    answered(0, 0, NOW + LATE - 1);
+    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + 2 * ASK), USEC_INFINITY);
+    ck_assert_uint_eq(n_asked, 0);
+    ck_assert_uint_eq(n_published, 1);
+}
+END_TEST
+
+START_TEST(a_result_that_nobody_confirms_is_published_again_with_pauses_that_double)
+{
+    usec_t pause = PATIENCE_MIN, at = NOW;
+
+    for (unsigned i = 1; i < 10; i++) {
+        ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, at), at + pause);
+        at += pause;
+        pause = 2 * pause < PATIENCE_MAX ? 2 * pause : PATIENCE_MAX;
+        ck_assert_uint_eq(n_published, i);
+        (void)bridge_serve_unconfirmed(&bridge, at);
+        ck_assert_uint_eq(n_published, i + 1);
+    }
+    ck_assert_uint_eq(pause, PATIENCE_MAX);
+}
+END_TEST
+
+START_TEST(a_server_that_takes_longer_gets_more_time)
+{
+    answered(0, 0, NOW + 2 * PATIENCE_MIN);
+    flight_set_state(&bridge.flights, flight, FLIGHT_ENDED);
+    flight->first_sent_at = 0;
+    bridge_publish(&bridge, flight, NOW + LATE);
+    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + LATE), NOW + LATE + 8 * PATIENCE_MIN);
+}
+END_TEST
+
+static void check_doubt(int with, usec_t at)
+{
+    answered(0, with, at);
+    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, at), at + ASK);
+    ck_assert_uint_eq(n_asked, 0);
+    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, at + ASK), at + 2 * ASK);
+    ck_assert_uint_eq(n_asked, 1);
+    ck_assert_uint_eq(n_published, 1);
+}
+
+START_TEST(a_result_that_was_there_before_is_looked_for)
+{
+    check_doubt(PUBLICATION_E_DOUBLE, NOW + 1);
+    answered(PUBLICATION_QUESTION, 0, NOW + ASK + 2);
+    ck_assert_uint_eq(n_concluded, 1);
+}
+END_TEST
+
+START_TEST(a_result_that_is_confirmed_late_is_looked_for)
+{
+    check_doubt(0, NOW + LATE);
+    answered(0, 0, NOW + LATE + ASK); /* of a second publication */
+    ck_assert_uint_eq(n_concluded, 0);
+    answered(PUBLICATION_QUESTION, 0, NOW + LATE + ASK);
+    ck_assert_uint_eq(n_concluded, 1);
+}
+END_TEST
+
+START_TEST(a_result_that_is_not_found_is_published_again)
+{
+    check_doubt(PUBLICATION_E_DOUBLE, NOW);
+    answered(PUBLICATION_QUESTION, PUBLICATION_E_MISSING, NOW + ASK);
+    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_uint_eq(n_published, 2);
+    ck_assert(flight->lost);
+    answered(0, 0, NOW + ASK);
+    ck_assert_uint_eq(n_concluded, 1);
+}
+END_TEST
+
+START_TEST(a_question_that_is_not_answered_is_asked_again)
+{
+    check_doubt(0, NOW + LATE);
+    answered(PUBLICATION_QUESTION, -EIO, NOW + LATE + ASK);
+    (void)bridge_serve_unconfirmed(&bridge, NOW + LATE + 2 * ASK);
+    ck_assert_uint_eq(n_asked, 2);
+    ck_assert_uint_eq(n_published, 1);
+    ck_assert_uint_eq(n_concluded, 0);
+}
+END_TEST
+
+START_TEST(a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once)
+{
+    answered(0, 0, NOW);
+    ck_assert(bridge_doubt(&bridge, flight, NOW + 1));
+    ck_assert_uint_eq(n_asked, 1);
+    answered(PUBLICATION_QUESTION, 0, NOW + 2);
+    ck_assert_uint_eq(n_concluded, 2);
+}
+END_TEST
+
+START_TEST(without_a_result_there_is_nothing_to_doubt)
+{
+    config.results = CONFIG_RESULTS_NONE;
+    ck_assert(!bridge_doubt(&bridge, flight, NOW));
+    ck_assert_uint_eq(n_asked, 0);
+}
+END_TEST
+
+START_TEST(a_letter_waits_for_its_reports_but_not_for_ever)
+{
+    flight_die(&bridge.flights, flight, NOW);
+    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + LATE), NOW + PATIENCE_MAX);
+    ck_assert_uint_eq(n_published, 1);
+    (void)bridge_serve_unconfirmed(&bridge, NOW + PATIENCE_MAX);
+    ck_assert_uint_eq(n_published, 2);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        a_result_that_is_confirmed_at_once_costs_no_question,
+        a_result_that_nobody_confirms_is_published_again_with_pauses_that_double,
+        a_server_that_takes_longer_gets_more_time,
+        a_result_that_was_there_before_is_looked_for,
+        a_result_that_is_confirmed_late_is_looked_for,
+        a_result_that_is_not_found_is_published_again,
+        a_question_that_is_not_answered_is_asked_again,
+        a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once,
+        without_a_result_there_is_nothing_to_doubt,
+        a_letter_waits_for_its_reports_but_not_for_ever,
+    };
+
+    return suite_run("publish", set_up, tear_down, tests, ELEMENTS(tests));
+}
