@@ -57,7 +57,7 @@ CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
 SQLITE_LIBS = $(eval SQLITE_LIBS := -Wl,-Bstatic $$(call pkg,sqlite3) -Wl,-Bdynamic -lm)$(SQLITE_LIBS)
 SYSTEMD_LIBS = $(eval SYSTEMD_LIBS := $$(call pkg,libsystemd))$(SYSTEMD_LIBS)
 NETTLE_LIBS = $(eval NETTLE_LIBS := $$(call pkg,nettle))$(NETTLE_LIBS)
-NATS_LIBS = $(eval NATS_LIBS := $$(call pkg,libnats libsystemd jansson))$(NATS_LIBS)
+NATS_LIBS = $(eval NATS_LIBS := $$(call pkg,libnats jansson))$(NATS_LIBS)
 JANSSON_LIBS = $(eval JANSSON_LIBS := $$(call pkg,jansson))$(JANSSON_LIBS)
 
 # ---- sources --------------------------------------------------------------------------------------

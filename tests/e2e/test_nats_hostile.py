@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""troupe-nats with a server that sends what no server sends."""
+"""troupe-nats with a server that sends what no server sends, and a service manager that does not read."""
+import contextlib
 import json
 import socket
+import unittest
 
 import nats
+from test_nats import Case, actor
 from troupe import ACTOR, LIMIT, TestCase, ini
 
 INFO = {"server_id": "hostile", "version": "2.10.0", "headers": True, "jetstream": True, "max_payload": 1 << 20, "proto": 1}
@@ -69,3 +72,27 @@ class Hostile(TestCase):
                 server.send(b"MSG %s %s 2\r\n{}\r\n" % (wrong, sid))
                 server.synchronize()
         self.assertIsNone(s.bridge.process.poll())
+
+
+class Manager(Case):
+    def test_N4_a_service_manager_that_does_not_read_holds_up_no_job(self):
+        s = self.supervisor({"actor": actor()}).start()
+        s.nats = nats.Server(self).start()
+        s.bridge = nats.Bridge(self, s, s.nats, "actor").setup()
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as others, contextlib.suppress(BlockingIOError):
+            others.setblocking(False)
+            others.connect(s.bridge.environment["NOTIFY_SOCKET"])
+            while True:
+                others.send(b"STATUS=of others")
+        s.bridge.start()
+        s.client = nats.Client(self, s.nats)
+        s.results = s.client.subscribe("troupe.result.JOBS.*")
+        s.client.store("jobs.actor.any", "echo hello")
+        self.assertEqual(self.result(s)[2], "hello")
+        s.bridge.wait_told("READY=1")
+        self.wait_empty(s)
+        self.assertEqual(s.bridge.end(), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
 
@@ -27,14 +26,18 @@
 /* Without a job that ends, after giving back what has waited too long. */
 #define QUIET_USEC (5 * USEC_PER_SEC)
 
-static void tell_status(const struct bridge *bridge, const char *text)
+static void tell_status(struct bridge *bridge, const char *text)
 {
-    if (!bridge->stopping)
-        (void)sd_notifyf(0, "STATUS=%s; group %s, stream %s.", text, bridge->config->group,
-                         bridge->config->stream);
+    char status[256];
+
+    if (bridge->stopping)
+        return;
+    (void)snprintf(status, sizeof(status), "%s; group %s, stream %s.", text, bridge->config->group,
+                   bridge->config->stream);
+    notice_status(&bridge->notice, status);
 }
 
-void bridge_tell(const struct bridge *bridge)
+void bridge_tell(struct bridge *bridge)
 {
     if (!bridge->connected)
         tell_status(bridge, "NATS is away, connects again");

@@ -76,4 +76,4 @@ void bridge_listen(struct bridge *bridge);
  * moment. */
 void bridge_quieten(struct bridge *bridge, usec_t now);
 /* Says in the service's status what is going on. */
-void bridge_tell(const struct bridge *bridge);
+void bridge_tell(struct bridge *bridge);

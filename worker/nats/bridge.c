@@ -4,7 +4,6 @@
 #include "shared/base/log.h"
 #include <errno.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 static int attach(struct bridge *bridge)
 {
@@ -29,6 +28,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     int r;
 
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
+    notice_init(&bridge->notice);
     flights_init(&bridge->flights, &bridge->discard);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
     standing_init(&bridge->standing, config->group, bridge_on_standing, bridge);
@@ -47,6 +47,7 @@ void bridge_deinit(struct bridge *bridge)
     standing_deinit(&bridge->standing);
     metrics_deinit(&bridge->metrics);
     report_deinit(&bridge->report);
+    notice_deinit(&bridge->notice);
     if (bridge->client)
         troupe_client_free(bridge->client);
     engine_deinit(&bridge->engine);
@@ -105,6 +106,7 @@ usec_t bridge_process(struct bridge *bridge)
     next = earlier(next, bridge_serve_unconfirmed(bridge, now));
     next = earlier(next, puller_ask(&bridge->puller, room(bridge), now));
     next = earlier(next, tell_metrics(bridge, now));
+    next = earlier(next, notice_serve(&bridge->notice, now));
     if (bridge->quiet_until > 0)
         next = earlier(next, bridge->quiet_until);
     if (bridge->connected)
@@ -136,6 +138,6 @@ void bridge_stop(struct bridge *bridge)
         return;
     bridge->stopping = true;
     bridge_listen(bridge);
-    (void)sd_notify(0, "STOPPING=1\nSTATUS=Gives back what has not begun, waits for the rest.");
+    notice_stopping(&bridge->notice, "Gives back what has not begun, waits for the rest.");
     bridge_ask_about_all(bridge);
 }

@@ -27,6 +27,7 @@
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
 #include "worker/nats/metrics.h"
+#include "worker/nats/notice.h"
 #include "worker/nats/puller.h"
 #include "worker/nats/report.h"
 #include "worker/nats/standing.h"
@@ -45,6 +46,7 @@ struct bridge {
     struct standing standing;
     struct metrics metrics;
     struct report report;
+    struct notice notice;
     struct waits waits; /* of the flight that the inquiry is about */
     uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
     bool connected;     /* to the engine */

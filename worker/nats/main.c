@@ -12,10 +12,10 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 /* Blocks the signals that end it, in the threads to come as well. Returns a descriptor or -errno.
@@ -61,9 +61,11 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
 
 static int run(struct bridge *bridge, int signals)
 {
+    char status[128];
     int r = 0;
 
-    (void)sd_notifyf(0, "READY=1\nSTATUS=Connects to NATS; group %s.", bridge->config->group);
+    (void)snprintf(status, sizeof(status), "Connects to NATS; group %s.", bridge->config->group);
+    notice_ready(&bridge->notice, status);
     while (r == 0) {
         const usec_t next = bridge_process(bridge);
 
