@@ -15,7 +15,7 @@
 
 /* Until something is published again: several times what the last answer took, doubling. */
 #define PATIENCE_MIN    (100 * USEC_PER_MSEC)
-#define PATIENCE_MAX    (5 * USEC_PER_SEC)
+#define PATIENCE_MAX    (2 * USEC_PER_SEC)
 #define PATIENCE_FACTOR 4
 #define BEHIND_RETRY    (100 * USEC_PER_MSEC)
 
