@@ -239,7 +239,8 @@ static natsStatus engine_subscribe(struct engine *engine)
     natsStatus s = natsInbox_Create(&engine->inbox);
 
     for (int i = 0; i < _ENGINE_CHANNEL_N; i++)
-        engine->subscriptions[i] = (struct engine_subscription){engine, i, NULL};
+        engine->subscriptions[i] =
+            (struct engine_subscription){engine, (enum engine_channel)i, NULL};
     if (s == NATS_OK)
         s = subscribe(engine, ENGINE_CONSUMER, ENGINE_CONSUMER_TOKEN);
     if (s == NATS_OK)
