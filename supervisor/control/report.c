@@ -5,6 +5,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/restoring.h"
 #include "supervisor/pool/slot/slot.h"
 #include <string.h>
 

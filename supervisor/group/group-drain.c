@@ -5,13 +5,8 @@
 #include "supervisor/group/group-private.h"
 
 #include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/restoring.h"
 #include <inttypes.h>
-
-bool group_awaits_restore(const struct group *group)
-{
-    return group->restores ||
-           (!group->restored && !group->removed && group->context->durable->restores);
-}
 
 /* Whether there may be jobs on disk that are not counted yet. */
 static bool is_unread(const struct group *group)

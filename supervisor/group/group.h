@@ -121,8 +121,6 @@ const char *group_state(const struct group *group);
 const char *group_store_problem(const struct group *group);
 /* Whether senders wait until the store of its durable jobs is open. */
 bool group_store_is_opening(const struct group *group);
-/* Whether its durable jobs are being read from disk, or will be after those of other groups. */
-bool group_awaits_restore(const struct group *group);
 /* It is open, or cannot be opened: they try again. */
 void group_call_senders(struct group *group);
 /* Running or paused. */

@@ -11,6 +11,7 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
+#include "supervisor/group/restoring.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
