@@ -39,7 +39,7 @@ class Case(TestCase):
     def blocked(self, s):
         """Keeps the store from writing within the block, for less than the minute that it waits."""
         if s.process and s.process.poll() is None:
-            s.until(lambda: not any(group.get("restoring") for group in s.call("GetStatus")["groups"]))
+            s.until_restored()
         connection = sqlite3.connect(s.database, isolation_level=None)
         try:
             connection.execute("BEGIN IMMEDIATE")

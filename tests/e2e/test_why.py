@@ -231,7 +231,7 @@ class Why(TestCase):
     def test_M7_a_job_whose_end_is_being_written(self):
         s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
         s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s.start().until_restored()
         bell = Bell(s, "bell")
         s.create("kept", f"wait {bell.path}\necho", id="job")
         with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as connection:

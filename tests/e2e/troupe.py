@@ -346,6 +346,10 @@ class Supervisor:
         with Varlink(self.socket_path) as connection:
             return connection.call(method, **parameters)
 
+    def until_restored(self):
+        """Waits until durable jobs are read from disk: new ones wait for that, and that for the disk."""
+        self.until(lambda: not any(group.get("restoring") for group in self.call("GetStatus")["groups"]))
+
     def group(self, name):
         return self.call("GetStatus", target=name)["groups"][0]
 
