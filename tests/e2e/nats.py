@@ -184,7 +184,12 @@ class Client:
         return self.next(self.sid)
 
     def api(self, subject, **parameters):
-        reply = json.loads(self.request("$JS.API." + subject, json.dumps(parameters) if parameters else b"").data)
+        limit_at = time.monotonic() + LIMIT
+        asked = json.dumps(parameters) if parameters else b""
+        # While the server loads its configuration again, it says that nobody answers.
+        while not (data := self.request("$JS.API." + subject, asked).data) and time.monotonic() < limit_at:
+            pass
+        reply = json.loads(data)
         if "error" in reply:
             raise ValueError(reply["error"])
         return reply
