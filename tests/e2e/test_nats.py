@@ -33,11 +33,12 @@ class Case(TestCase):
         s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n{supervisor}")
         s.start()
         s.nats = server or nats.Server(self).start()
-        s.bridge = nats.Bridge(self, s, s.nats, "actor", configuration).setup().start()
-        s.bridge.wait_told("Takes messages")
         s.client = nats.Client(self, s.nats)
         s.results = s.client.subscribe("troupe.result.JOBS.*")
         s.letters = s.client.subscribe("troupe.dead.actor")
+        s.client.api("INFO")  # the server has the subscriptions before the bridge can publish
+        s.bridge = nats.Bridge(self, s, s.nats, "actor", configuration).setup().start()
+        s.bridge.wait_told("Takes messages")
         return s
 
     def result(self, s):
