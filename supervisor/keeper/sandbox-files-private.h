@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Interface between sandbox-files.c, which confines with mounts, and sandbox-landlock.c. */
+/* Interface between sandbox-files-list.c, which lists paths, and sandbox-files.c and
+ * sandbox-landlock.c, which confine a process to them: with mounts, and with rules. */
 
 #include "supervisor/keeper/sandbox-files.h"
 
@@ -16,4 +17,12 @@ struct entry {
 int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_path **ret_path);
 
 /* Returns how many are listed; `*ret` is sorted, and static. */
-size_t sandbox_files_listed(const struct entry **ret);
+size_t sandbox_files_listed(struct entry **ret);
+
+/* A path with symbolic links in it, and where it leads. */
+struct sandbox_link {
+    const char *from, *to;
+};
+
+/* Returns how many paths of the list are such; `*ret` is static. */
+size_t sandbox_files_links(const struct sandbox_link **ret);

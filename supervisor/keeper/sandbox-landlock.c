@@ -93,7 +93,7 @@ static int allow_devices(const struct rules *rules)
 int sandbox_landlock_beside(const struct sandbox_files *files, uint64_t scopes, int *ret_rules)
 {
     struct rules rules = {.fd = -1};
-    const struct entry *entries;
+    struct entry *entries;
     const size_t n = sandbox_files_listed(&entries);
     const bool wall = files && is_read_only(files, entries, n);
     uint64_t rights;
@@ -134,7 +134,7 @@ static uint64_t rights_elsewhere = ALL;
 /* The innermost entry counts, and it comes last of those that contain the path. */
 static uint64_t rights_at(const char *path)
 {
-    const struct entry *entries;
+    struct entry *entries;
     const size_t n = sandbox_files_listed(&entries);
     uint64_t rights = rights_elsewhere;
     for (size_t i = 0; i < n; i++)
@@ -146,7 +146,7 @@ static uint64_t rights_at(const char *path)
 /* Those that the path and all entries below have. */
 static uint64_t common_rights(const char *path)
 {
-    const struct entry *entries;
+    struct entry *entries;
     const size_t n = sandbox_files_listed(&entries);
     uint64_t rights = rights_at(path);
     for (size_t i = 0; i < n; i++)
@@ -158,7 +158,7 @@ static uint64_t common_rights(const char *path)
 /* A path that is an entry, or above one, has rules of its own. */
 static bool is_listed(const char *path)
 {
-    const struct entry *entries;
+    struct entry *entries;
     const size_t n = sandbox_files_listed(&entries);
     for (size_t i = 0; i < n; i++)
         if (strcmp(path, entries[i].path) == 0 || is_below(entries[i].path, path))
@@ -252,7 +252,7 @@ static int allow_nodes(struct rules *rules, const struct entry *entries, size_t 
 
 static int allow_all(struct rules *rules, const struct sandbox_path **ret_path)
 {
-    const struct entry *entries;
+    struct entry *entries;
     const size_t n = sandbox_files_listed(&entries);
     int r = 0;
     for (size_t i = 0; r == 0 && i < n; i++) {
