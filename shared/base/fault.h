@@ -16,8 +16,8 @@
  *         the Nth call of that kind fails; with "+" all later ones too; ERRNO is a number, by
  *         default that of a call whose resource has run out
  *     TROUPE_FAULT=@FILE
- *         the same, as this file says, as long as it exists; a fault without "+" removes it, so
- * that the next supervisor is spared
+ *         the same, as this file says, as long as it exists; a fault without "+" removes it, and
+ *         the next supervisor is spared
  *
  * Kinds: alloc memfd mmap eventfd clone pipe accept open write receive, and whatever else a caller
  * names. Not thread-safe. A malformed specification ends the process: a test must not pass by not

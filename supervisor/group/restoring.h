@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Whether durable jobs are still to be read. Inline: cells ask as well, and call no group. */
+/* Of group.h, but inline and apart: cells, which call nothing of their group, ask as well. */
 
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group.h"

@@ -23,8 +23,8 @@ int mount_clone(int place);
 /* Makes a file system of this type. `options` ends with a NULL name. */
 int mount_new(const char *type, const struct mount_option *options, uint64_t attributes);
 
-/* Keeps what is mounted in a copy from the machine; the other way round it appears. Also gives all
- * its mounts further attributes. Returns 0 or -errno. */
+/* Parts a copy from the machine: what is mounted in it stays there, and what the machine mounts
+ * still appears in it. Also gives all its mounts further attributes. Returns 0 or -errno. */
 int mount_separate(int tree, uint64_t attributes);
 
 /* Gives all mounts of a tree further attributes (MOUNT_ATTR_RDONLY …). Returns 0 or -errno. */
@@ -39,7 +39,8 @@ int mount_restrict_all(uint64_t attributes);
  * directory of a chroot), which stays below: who has CAP_SYS_CHROOT can then get there. Returns 0
  * or -errno. */
 int mount_enter(int tree);
-/* The same for a tree that is attached to the root, and leaves what it saw before below it. */
+/* The same for a tree that is attached to the root; what was seen before stays below it. Needs
+ * CAP_SYS_CHROOT. */
 int mount_enter_above(int tree);
 
 /* Attaches a tree. Its descriptor then stands for the mount. Returns 0 or -errno. */

@@ -15,6 +15,8 @@ struct growing_text {
     bool failed; /* out of memory: nothing more is added */
 };
 
+/* These copy their argument to the end. Without memory they set `failed`. */
+
 /* Adds what there is no room for yet. */
 void growing_text_extend(struct growing_text *text, const char *bytes, size_t size);
 
@@ -38,6 +40,7 @@ static inline void growing_text_add_char(struct growing_text *text, char c)
     growing_text_add(text, &c, 1);
 }
 
+/* In decimal. */
 void growing_text_add_number(struct growing_text *text, int64_t value);
 
 /* Returns the text, terminated, which the caller frees, and its size in `*ret_size` (may be NULL).

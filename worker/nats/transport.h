@@ -28,7 +28,8 @@ struct transport {
 /* `wake_fd` is borrowed. */
 void transport_init(struct transport *transport, int wake_fd);
 
-/* Has a connection with these options use the transport, which must not move any more. */
+/* Has a connection with these options use the transport, which must not move any more. Returns what
+ * libnats says. */
 natsStatus transport_set(struct transport *transport, natsOptions *options);
 
 /* What to wait for. When it is readable, call natsConnection_ProcessReadEvent(). */

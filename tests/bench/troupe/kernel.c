@@ -28,7 +28,7 @@ static long plain(void)
     return syscall(SYS_getppid);
 }
 
-/* Under strict it is refused, so elsewhere it fails as well. */
+/* Filters look at the family. It fails everywhere: there is no such type of socket. */
 static long with_arguments(void)
 {
     return syscall(SYS_socket, AF_UNIX, -1, 0);
