@@ -742,7 +742,8 @@ class Engine(Case):
                                   input="echo hello", timeout=LIMIT)
         created = run("create", "actor")
         self.assertEqual((created.returncode, json.loads(created.stdout)["id"]), (0, "JOBS:1"), created.stderr)
-        self.assertIn("succeeded", run("wait", "JOBS:1").stdout)
+        waited = run("wait", "JOBS:1")
+        self.assertIn("succeeded", waited.stdout, waited.stderr)
         # Another account has streams of its own.
         with open(bridge.config, "w", encoding="utf-8") as file:
             file.write(f"[Nats]\nURL={server.url}\nCredentials={tree.credentials('other')}\n")

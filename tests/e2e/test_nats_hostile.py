@@ -2,7 +2,11 @@
 """troupe-nats with a server that sends what no server sends, and a service manager that does not read."""
 import contextlib
 import json
+import os
+import shutil
 import socket
+import subprocess
+import tempfile
 import unittest
 
 import nats
@@ -33,6 +37,13 @@ class Server:
         self.send(b"INFO " + json.dumps(INFO).encode() + b"\r\n")
         while len(self.subjects) < SUBSCRIPTIONS:
             self.read()
+
+    def refuse(self):
+        connection, _ = self.listener.accept()
+        with connection, connection.makefile("rb") as lines:
+            connection.sendall(b"INFO " + json.dumps(INFO).encode() + b"\r\n")
+            self.test.assertIn(b"PING\r\n", iter(lines.readline, b""))
+            connection.sendall(b"-ERR 'Authorization Violation'\r\n")
 
     def read(self):
         """Returns the next operation."""
@@ -72,6 +83,20 @@ class Hostile(TestCase):
                 server.send(b"MSG %s %s 2\r\n{}\r\n" % (wrong, sid))
                 server.synchronize()
         self.assertIsNone(s.bridge.process.poll())
+
+
+class Refusals(TestCase):
+    def test_N8_who_is_refused_once_tries_again(self):
+        nats.require()
+        server = Server(self)
+        with open(os.path.join(tempfile.mkdtemp(prefix="troupe-nats-"), "nats.conf"), "w", encoding="ascii") as file:
+            file.write(f"[Nats]\nURL={server.url}\n")
+        self.addCleanup(shutil.rmtree, os.path.dirname(file.name))
+        with subprocess.Popen([nats.TROUPE_NATS, "--config", file.name, "create", "actor"], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            for _ in range(2):
+                server.refuse()
+            self.assertIn("NATS refuses this user", process.communicate(timeout=LIMIT)[1])
 
 
 class Manager(Case):

@@ -34,6 +34,7 @@ class Go(troupe_python.TestCase):
         environment = {**os.environ, "CGO_ENABLED": "1", "CGO_CFLAGS": "-I" + os.path.join(TOP, "worker"),
                        "CGO_LDFLAGS": os.path.join(e2e.BUILD, "libtroupe.a"), "GO111MODULE": "off",
                        "GOCACHE": os.path.join(e2e.BUILD, "go")}
+        environment.pop("CC", None)  # of make; Go asks its own for what it can do
         ended = subprocess.run([*GO, "-o", program, os.path.join(TOP, "worker", "examples", "go", "upper.go")],
                                env=environment, capture_output=True, text=True)
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))

@@ -64,12 +64,22 @@ static natsStatus init(struct client *client, const struct config *config)
     return engine_options(&client->options, config);
 }
 
+/* libnats 3.4 signs one of some 256 challenges wrongly, and the server sends another each time. */
+static natsStatus connect_twice(struct client *client)
+{
+    const natsStatus s = natsConnection_Connect(&client->connection, client->options);
+
+    if (s != NATS_CONNECTION_AUTH_FAILED)
+        return s;
+    return natsConnection_Connect(&client->connection, client->options);
+}
+
 static int finish(struct client *client, natsStatus s)
 {
     jsOptions options;
 
     if (s == NATS_OK)
-        s = natsConnection_Connect(&client->connection, client->options);
+        s = connect_twice(client);
     if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
         return fail_connection(s);
     (void)jsOptions_Init(&options);
