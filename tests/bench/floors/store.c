@@ -61,11 +61,13 @@ static int bare_prepare(struct bare *bare)
         const char *sql;
     } all[] = {
         {&bare->begin, "BEGIN IMMEDIATE"},
-        {&bare->insert, "INSERT INTO job VALUES (?1, 'echo', NULL, NULL, 32, 0, 0, 0, 0, 3, ?2,"
-                        " NULL, NULL, NULL, 0, 1, NULL, NULL, NULL, NULL, NULL, ?3)"},
+        {&bare->insert, "INSERT INTO job (number, grp, priority, state, cancel, attempt, failed,"
+                        " max_retries, created, uid, keep, payload)"
+                        " VALUES (?1, 'echo', 32, 0, 0, 0, 0, 3, ?2, 0, 1, ?3)"},
         {&bare->remove, "DELETE FROM job WHERE number = ?1"},
-        {&bare->keep, "INSERT INTO ended VALUES (?1, 'echo', NULL, NULL, 4, 0, NULL, 1, 0, 3, 32,"
-                      " 0, ?2, ?2, ?2, ?3)"},
+        {&bare->keep, "INSERT INTO ended (number, grp, state, code, attempt, failed, max_retries,"
+                      " priority, uid, created, started, ended, result)"
+                      " VALUES (?1, 'echo', 4, 0, 1, 0, 3, 32, 0, ?2, ?2, ?2, ?3)"},
         {&bare->expire, "DELETE FROM ended WHERE number = ?1"},
         {&bare->commit, "COMMIT"},
     };
