@@ -7,6 +7,8 @@
  *                                             WINDOW / 2 jobs each
  *     store create PATH COUNT BYTES WINDOW    the same, and each job that is deleted leaves a
  *                                             result; the oldest results are deleted
+ *     store one PATH COUNT BYTES 1            the same, one job after the other, each of which has
+ *                                             ended before its transaction begins
  *     store module PATH COUNT BYTES WINDOW    through Troupe's storage thread: so many jobs in
  *                                             flight, each added, and removed once it is on disk
  */
@@ -153,6 +155,40 @@ static int measure_bare(const struct load *load, bool keeps_results)
     return r;
 }
 
+/* All that is to be written is a result. */
+static int bare_result(struct bare *bare, const struct load *load, int64_t number)
+{
+    int r = run(bare->begin);
+
+    if (r == 0)
+        r = run_with_bytes(bare->keep, number, load);
+    if (r == 0 && number > RESULTS_MAX)
+        r = run_on(bare->expire, number - RESULTS_MAX);
+    return r == 0 ? run(bare->commit) : r;
+}
+
+static int measure_one(const struct load *load)
+{
+    struct bare bare = {0};
+    struct samples samples;
+    int r = samples_init(&samples, load->count);
+
+    if (r == 0)
+        r = bare_open(&bare, load->path);
+    for (uint64_t i = 1; r == 0 && i <= load->count; i++) {
+        const uint64_t begin = samples_now();
+
+        r = bare_result(&bare, load, (int64_t)i);
+        samples_add(&samples, begin, samples_now());
+    }
+    if (r < 0)
+        return r;
+    printf("{");
+    samples_print(&samples, "");
+    printf("}\n");
+    return 0;
+}
+
 /* ---- the storage thread ---- */
 
 struct module {
@@ -267,6 +303,15 @@ static int measure_module(const struct load *load)
     return r;
 }
 
+static int measure(const struct load *load, const char *mode)
+{
+    if (strcmp(mode, "module") == 0)
+        return measure_module(load);
+    if (strcmp(mode, "one") == 0)
+        return measure_one(load);
+    return measure_bare(load, strcmp(mode, "create") == 0);
+}
+
 int main(int argc, char **argv)
 {
     struct load load = {0};
@@ -280,11 +325,10 @@ int main(int argc, char **argv)
         load.payload = calloc(1, load.size + 1);
     }
     if (load.count == 0 || load.window == 0 || !load.payload) {
-        fprintf(stderr, "usage: store bare|create|module PATH COUNT BYTES WINDOW\n");
+        fprintf(stderr, "usage: store bare|create|one|module PATH COUNT BYTES WINDOW\n");
         return 2;
     }
-    r = strcmp(argv[1], "module") == 0 ? measure_module(&load)
-                                       : measure_bare(&load, strcmp(argv[1], "create") == 0);
+    r = measure(&load, argv[1]);
     if (r < 0)
         fprintf(stderr, "store: %s\n", strerror(-r));
     return r < 0;

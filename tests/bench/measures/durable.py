@@ -10,6 +10,7 @@ from rounds import Measure
 
 IN_HAND = 64
 LONG_WORKERS = 16
+SLOW_US = 50  # as long as it takes until a job is on disk, with what it takes to fall asleep and to wake up
 
 
 class Sync:
@@ -32,11 +33,30 @@ class Sync:
         return [programs.ours("floors/sync"), str(self.pause_us), self.directory, *map(str, arguments)]
 
 
+class Rows:
+    """The floor of one job at a time with SQLite: a row written and committed."""
+
+    def missing(self):
+        return None
+
+    def __enter__(self):
+        self.directory = programs.directory_on_disk()
+        self.n_runs = 0
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def load(self, _what, count, size, _result):
+        self.n_runs += 1
+        return [programs.ours("floors/store"), "one", f"{self.directory}/db{self.n_runs}", str(count), str(size), "1"]
+
+
 class Beside(RoundTrips):
     """One job at a time in a group that is not durable; `other` is a load that is stopped while others have their turn."""
 
     def __init__(self, name, other, role="troupe"):
-        super().__init__(name, Durable(beside={"plain": Troupe().groups["echo"]}), role)
+        super().__init__(name, Durable(beside={"plain": Troupe().groups["echo"], "slow": Troupe(job_us=SLOW_US).groups["echo"]}), role)
         self.other, self.process = other, None
 
     def __enter__(self):
@@ -73,6 +93,11 @@ def busy_store(beside):
     return [programs.ours("troupe/jobs"), f"create:echo@{beside.system.socket}", "round-trip", str(1 << 22), "64", "64"]
 
 
+def busy_loop(beside):
+    """As busy_store(), with jobs that are not durable and take about as long."""
+    return [programs.ours("troupe/jobs"), f"slow@{beside.system.socket}", "round-trip", str(1 << 22), "64", "64"]
+
+
 def busy_other(beside):
     """The same disk and the same CPUs, in a process of its own."""
     return [programs.ours("floors/store"), "bare", f"{beside.directory}/db", str(1 << 40), "64", "1"]
@@ -91,6 +116,7 @@ def measures(quick):
     one = [
         RoundTrips("floor: one sync", Sync(), "floor"),
         RoundTrips("floor: one sync after a pause", Sync(pause_us=50), "floor"),
+        RoundTrips("floor: SQLite alone, one row", Rows(), "floor"),
         RoundTrips("Troupe, not durable", Troupe(), "troupe"),
         RoundTrips("Troupe, create", Creating(), "troupe"),
         RoundTrips("Troupe, do", Durable(), "troupe"),
@@ -99,6 +125,7 @@ def measures(quick):
     beside = [
         Beside("Troupe, the store idle", lambda beside: None),
         Beside("Troupe, the store busy", busy_store),
+        Beside("Troupe, other jobs instead", busy_loop),
         Beside("Troupe, another process's SQLite busy", busy_other),
     ]
     trip = {"p50_us": "p50", "p99_us": "p99", "server_cpu_us_per_job": "server CPU"}
