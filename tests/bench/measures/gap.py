@@ -45,9 +45,9 @@ class Gap(Subject):
             return json.loads(answer)
 
 
-def fill(daemon, count):
+def fill(daemon, count, group="waiting"):
     """Many clients at the same time, since each waits for the disk."""
-    clients = [programs.start([programs.ours("troupe/backlog"), daemon.socket, "waiting", str(count // FILLERS), "64"])
+    clients = [programs.start([programs.ours("troupe/backlog"), daemon.socket, group, str(count // FILLERS), "64"])
                for _ in range(FILLERS)]
     if any([client.wait() for client in clients]):
         raise programs.Failed("the queue cannot be filled: " + daemon.last_words())
