@@ -9,6 +9,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
 #include "supervisor/store/identity-rows.h"
+#include "supervisor/store/saved-rows.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -66,6 +67,25 @@ static int read_job(void *userdata, const struct job_row *row)
     return r;
 }
 
+/* As saved_row_fn. */
+static int read_whole_job(void *userdata, struct saved_reader *row)
+{
+    struct saved *saved = userdata;
+    struct loaded_job loaded = {.row = JOB_ROW_NULL, .payload = PAYLOAD_NULL};
+    struct identity_row identity = {0};
+    int r;
+
+    identity_get(row, &identity);
+    r = job_row_get(row, &loaded.row);
+    if (r == 0)
+        r = payload_set(&loaded.payload, row->payload, row->payload_size);
+    loaded.row.payload_size = row->payload_size;
+    if (r < 0 || restore_job(saved, &loaded, &identity) != 0)
+        saved->n_lost++;
+    payload_deinit(&loaded.payload);
+    return 0;
+}
+
 /* Returns 0 or -errno. */
 static int restore_results(struct restore *restore)
 {
@@ -104,10 +124,14 @@ static int restore_ended(const struct group_context *context, struct database *d
 int restore_saved(const struct group_context *context, struct database *database)
 {
     struct saved saved = {.context = context, .database = database};
+    uint64_t n_refused = 0;
     int r = restore_ended(context, database);
 
     if (r == 0)
-        r = job_rows_scan(database, 0, UINT_MAX, read_job, &saved);
+        r = job_rows_scan(database, 0, UINT_MAX, read_job, &saved); /* an older version's */
+    if (r == 0)
+        r = saved_rows_scan(database, WHOLE_JOB_ROW, read_whole_job, &saved, &n_refused);
+    saved.n_lost += n_refused;
     if (saved.n_lost > 0)
         log_error("%" PRIu64 " jobs are lost in the upgrade: their groups are gone, or there is "
                   "no memory",

@@ -10,6 +10,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The kind of a row of an upgrade that has all of a job: its identity, its job_row, its payload. */
+#define WHOLE_JOB_ROW "whole-job"
+
 struct database;
 struct group_context;
 struct restore_chunk;

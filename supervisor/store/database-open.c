@@ -26,6 +26,11 @@
 #define SETTINGS_UNSYNCED                                                                          \
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF"
 
+/* What an upgrade saves has a version of its own, on top of that of the tables, so that an older
+ * program refuses what it would not find in it. 1: rows are in packs (saved-rows.h). */
+#define SAVED_VERSION      1
+#define SAVED_VERSION_UNIT 1000
+
 static int fail(struct database *database)
 {
     return database_refuse(database, errno, NULL);
@@ -178,19 +183,21 @@ static int look_at_file(struct database *database, const char *vfs)
     return status.st_size == 0 ? database_refuse(database, EUCLEAN, "it is empty") : 0;
 }
 
-/* Checks that the file is ours. */
+/* Checks that the file is ours. Returns the version of its tables. */
 static int read_version(struct database *database, int64_t *ret)
 {
-    int64_t application;
+    int64_t application, version, saved;
     int r = read_number(database, "PRAGMA application_id", &application);
 
     if (r == 0)
-        r = read_number(database, "PRAGMA user_version", ret);
+        r = read_number(database, "PRAGMA user_version", &version);
     if (r < 0)
         return r;
-    if (application != SCHEMA_APPLICATION || *ret < 1)
+    if (application != SCHEMA_APPLICATION || version < 1)
         return database_refuse(database, EUCLEAN, "this is no database of trouped");
-    if (*ret > SCHEMA_VERSION)
+    saved = database->unsynced ? version / SAVED_VERSION_UNIT : 0;
+    *ret = version - saved * SAVED_VERSION_UNIT;
+    if (*ret > SCHEMA_VERSION || saved > SAVED_VERSION)
         return database_refuse(database, ENOTSUP,
                                "a newer trouped has written it, which has to be installed again");
     return 0;
@@ -258,6 +265,15 @@ int database_open(struct database *database, const char *path, const char *vfs)
     return r;
 }
 
+static int write_saved_version(struct database *database)
+{
+    char sql[64];
+
+    (void)snprintf(sql, sizeof(sql), "PRAGMA user_version = %d",
+                   SAVED_VERSION * SAVED_VERSION_UNIT + SCHEMA_VERSION);
+    return execute(database, sql);
+}
+
 static int create_unsynced(struct database *database)
 {
     int r = make_file(database, database->path);
@@ -266,7 +282,9 @@ static int create_unsynced(struct database *database)
         r = connect(database, database->path, NULL);
     if (r == 0)
         r = set_up(database);
-    return r == 0 ? migrate(database, 0) : r;
+    if (r == 0)
+        r = migrate(database, 0);
+    return r == 0 ? write_saved_version(database) : r;
 }
 
 /* In a directory of all users, somebody else may have left a file or a link of this name. */

@@ -46,6 +46,20 @@ int identity_rows_fetch(struct database *database, int64_t number, struct identi
     return 0;
 }
 
+void identity_put(struct saved_writer *writer, const struct job *job)
+{
+    saved_put_number(writer, job->handle);
+    saved_put_number(writer, job->id_high);
+    saved_put_number(writer, job->id_low);
+}
+
+void identity_get(struct saved_reader *reader, struct identity_row *row)
+{
+    row->handle = saved_get_number(reader);
+    row->high = saved_get_number(reader);
+    row->low = saved_get_number(reader);
+}
+
 int identity_restore_job(const struct identity_row *row, struct job_table *table, const char *name,
                          size_t size, struct job **ret)
 {

@@ -5,6 +5,7 @@
 #include "supervisor/job/job-options-check.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/store/row-values.h"
+#include <errno.h>
 
 #define ROW job_row
 /* What never changes, and what an attempt changes. The payload follows, or its size in a scan. */
@@ -44,6 +45,7 @@ static struct side_file file_of(int64_t number)
 }
 
 static const struct row_field TABLE[] = {FIXED(ROW_FIELD) PROGRESS(ROW_FIELD)};
+static const struct row_field FIXED_TABLE[] = {FIXED(ROW_FIELD)};
 static const struct row_field PROGRESS_TABLE[] = {PROGRESS(ROW_FIELD)};
 
 /* Whether a kept result has the name. */
@@ -229,4 +231,18 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
     (void)sqlite3_bind_int64(statement, 1, after);
     (void)sqlite3_bind_int64(statement, 2, max);
     return read_rows(database, statement, false, fn, userdata);
+}
+
+void job_row_put(struct saved_writer *writer, const struct job_row *row)
+{
+    row_put_fields(writer, FIXED_TABLE, ELEMENTS(FIXED_TABLE), row);
+    row_put_fields(writer, PROGRESS_TABLE, N_PROGRESS, row);
+}
+
+int job_row_get(struct saved_reader *reader, struct job_row *row)
+{
+    row_get_fields(reader, FIXED_TABLE, ELEMENTS(FIXED_TABLE), row);
+    row_get_fields(reader, PROGRESS_TABLE, N_PROGRESS, row);
+    mend_options(row);
+    return reader->damaged ? -EBADMSG : 0;
 }

@@ -15,6 +15,7 @@
 #include "shared/base/clock.h"
 #include "shared/protocol/job-options.h"
 #include "supervisor/event/attempt-cause.h"
+#include "supervisor/saved/saved-row.h"
 #include "supervisor/store/database.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -115,3 +116,8 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
  * above all of enum job_row_state. */
 int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata);
+
+/* The same row for an upgrade, without its payload. */
+void job_row_put(struct saved_writer *writer, const struct job_row *row);
+/* Fills in all but the payload; texts are borrowed. Returns 0, or -EBADMSG. */
+int job_row_get(struct saved_reader *reader, struct job_row *row);

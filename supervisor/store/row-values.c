@@ -95,6 +95,48 @@ void row_read_fields(sqlite3_stmt *statement, int column, const struct row_field
         read_field(statement, column + (int)i, &fields[i], row);
 }
 
+void row_put_fields(struct saved_writer *writer, const struct row_field *fields, size_t n,
+                    const void *row)
+{
+    const size_t group = saved_begin(writer);
+
+    for (const struct row_field *field = fields; field < fields + n; field++) {
+        const void *member = (const uint8_t *)row + field->at;
+        const void *size = (const uint8_t *)row + field->size_at;
+
+        if (field->size == 0)
+            saved_put_bytes(writer, *(const char *const *)member, *(const uint32_t *)size);
+        else
+            saved_put_number(writer, load(field, member));
+    }
+    saved_end(writer, group);
+}
+
+static void get_field(struct saved_reader *reader, const struct row_field *field, void *row)
+{
+    void *member = (uint8_t *)row + field->at;
+    size_t size;
+
+    if (field->size == 0) {
+        *(const char **)member = saved_get_bytes(reader, &size);
+        *(uint32_t *)(void *)((uint8_t *)row + field->size_at) = (uint32_t)size;
+    } else if (field->optional && !saved_has_more(reader)) {
+        store(field, member, field->absent);
+    } else {
+        store(field, member, saved_get_number(reader));
+    }
+}
+
+void row_get_fields(struct saved_reader *reader, const struct row_field *fields, size_t n,
+                    void *row)
+{
+    struct saved_reader group = saved_get_fields(reader);
+
+    for (size_t i = 0; i < n; i++)
+        get_field(&group, &fields[i], row);
+    reader->damaged = reader->damaged || group.damaged;
+}
+
 /* Bytes that are given at `data`, or if that is NULL in a file. */
 struct bytes {
     const void *data; /* not NULL */

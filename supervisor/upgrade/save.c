@@ -7,6 +7,7 @@
 #include "supervisor/group/group-save.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/group/restore.h"
 #include "supervisor/job/job-save.h"
 #include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-save.h"
@@ -32,13 +33,14 @@
 struct save {
     struct saver saver; /* of rows */
     struct database database;
-    int64_t number; /* of the last row */
+    struct saved_rows rows;
+    int64_t number; /* of the last kept result's row */
 };
 
 static int add_row(struct saver *saver, const char *kind, const struct saved_writer *row,
                    const struct payload *payload)
 {
-    return saved_rows_add(&list_entry(saver, struct save, saver)->database, kind, row, payload);
+    return saved_rows_add(&list_entry(saver, struct save, saver)->rows, kind, row, payload);
 }
 
 /* Returns 0 or -errno. */
@@ -62,14 +64,10 @@ static int save_rest(struct save *save, const struct job *job)
     return r == 0 ? job_save(job, &save->saver) : r;
 }
 
-static int error_of(int r)
-{
-    return r > 0 ? -EEXIST : r;
-}
-
 static int save_job(struct save *save, const struct job *job)
 {
     struct job_row row = JOB_ROW_NULL;
+    struct saved_writer fields = {0};
     int r;
 
     if (job->record && job->state != JOB_RUNNING)
@@ -78,11 +76,10 @@ static int save_job(struct save *save, const struct job *job)
         return job_save(job, &save->saver);
     job_to_row(&row, job, job->group->name);
     job_progress_to_row(&row, job);
-    row.number = ++save->number;
-    row.payload = payload_data(&job->payload);
-    row.payload_fd = job->payload.fd;
-    r = error_of(job_rows_add(&save->database, &row));
-    return r == 0 ? save_rest(save, job) : r;
+    identity_put(&fields, job);
+    job_row_put(&fields, &row);
+    r = saved_add(&save->saver, WHOLE_JOB_ROW, &fields, &job->payload);
+    return r == 0 ? job_save(job, &save->saver) : r;
 }
 
 static int save_list(struct save *save, const struct list *jobs)
@@ -212,6 +209,8 @@ static int save_all(struct save *save, const struct group_context *context)
         r = save_messages(context->messages, &save->saver);
     if (r == 0)
         r = attachments_save(context, &save->saver);
+    if (r == 0)
+        r = saved_rows_flush(&save->rows);
     return r == 0 ? database_commit(&save->database) : r;
 }
 
@@ -226,8 +225,10 @@ int save(const char *path, const struct group_context *context,
     if (snprintf(unfinished, sizeof(unfinished), "%s.new", path) >= (int)sizeof(unfinished))
         return -ENAMETOOLONG;
     r = database_open_unsynced(&save.database, unfinished, true);
+    save.rows.database = &save.database;
     if (r == 0)
         r = save_all(&save, context);
+    saved_rows_deinit(&save.rows);
     (void)snprintf(ret_problem, DATABASE_PROBLEM_MAX, "%s", save.database.problem);
     database_close(&save.database, r < 0);
     if (r == 0 && rename(unfinished, path) < 0)

@@ -418,6 +418,21 @@ START_TEST(what_is_no_file_of_this_user_is_not_opened_as_a_saved_one)
 }
 END_TEST
 
+START_TEST(what_a_newer_version_has_saved_is_refused_also_if_its_tables_are_known)
+{
+    char path[256];
+
+    (void)snprintf(path, sizeof(path), "%s/saved", scratch.parent);
+    ck_assert_int_eq(database_open_unsynced(&database, path, true), 0);
+    ck_assert_int_gt(read_pragma(database.handle, "PRAGMA user_version"), SCHEMA_VERSION);
+    ck_assert_int_eq(sqlite3_exec(database.handle, "PRAGMA user_version = 2001", NULL, NULL, NULL),
+                     SQLITE_OK);
+    database_close(&database, false);
+    ck_assert_int_eq(database_open_unsynced(&database, path, false), -ENOTSUP);
+    ck_assert_ptr_nonnull(strstr(database.problem, "a newer trouped has written it"));
+}
+END_TEST
+
 START_TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
 {
     struct backup backup = {0};
@@ -520,6 +535,7 @@ int main(void)
         jobs_of_version_1_have_not_moved,
         a_migration_that_fails_changes_nothing,
         what_is_no_file_of_this_user_is_not_opened_as_a_saved_one,
+        what_a_newer_version_has_saved_is_refused_also_if_its_tables_are_known,
         a_backup_does_not_wait_for_a_pipe_that_took_its_place,
         a_backup_does_not_replace_a_file_that_was_made_meanwhile,
         a_journal_beside_what_was_saved_is_not_played_back,

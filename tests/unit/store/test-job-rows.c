@@ -5,6 +5,7 @@
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -84,6 +85,29 @@ static int compare(void *userdata, const struct job_row *row)
     return 0;
 }
 
+/* Writes and reads it as an upgrade does. */
+static void compare_saved(struct job_row expected)
+{
+    struct job_row row = JOB_ROW_NULL;
+    struct saved_writer writer = {0};
+    struct saved_reader reader;
+
+    job_row_put(&writer, &expected);
+    reader = (struct saved_reader){.at = writer.bytes, .end = writer.bytes + writer.size};
+    ck_assert_int_eq(job_row_get(&reader, &row), 0);
+    ck_assert(!saved_has_more(&reader));
+    row.payload_size = expected.payload_size;
+    expected.payload = NULL;
+    ck_assert_int_eq(compare(&expected, &row), 0);
+    for (size_t size = 0; size < writer.size; size++) { /* whatever is cut off */
+        reader = (struct saved_reader){.at = writer.bytes, .end = writer.bytes + size};
+        (void)job_row_get(&reader, &row);
+    }
+    reader = (struct saved_reader){.at = writer.bytes, .end = writer.bytes + writer.size - 1};
+    ck_assert_int_eq(job_row_get(&reader, &row), -EBADMSG);
+    free(writer.bytes);
+}
+
 START_TEST(a_row_is_read_as_it_was_written)
 {
     struct job_row row = {
@@ -117,6 +141,7 @@ START_TEST(a_row_is_read_as_it_was_written)
     ck_assert_int_eq(job_rows_fetch(&database, row.number, compare, &row), 0);
     row.payload = NULL;
     ck_assert_int_eq(job_rows_scan(&database, 0, 10, compare, &row), 0);
+    compare_saved(row);
 }
 END_TEST
 
@@ -129,6 +154,7 @@ START_TEST(an_empty_row_is_read_as_it_was_written)
     row.group_size = 1;
     ck_assert_int_eq(job_rows_add(&database, &row), 0);
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
+    compare_saved(row);
 }
 END_TEST
 
