@@ -85,7 +85,7 @@ struct job {
     bool forgotten : 1;       /* its result is not kept only because memory is short */
     bool moved : 1;           /* from another group, where it ran out of memory: OnOom= */
     bool crashed : 1;         /* a process that this attempt ran died: `crash` */
-    enum death_cause crash : 7;
+    enum death_cause crash : 5;
     enum attempt_cause failed_by : 8; /* the last attempt that failed */
     uint8_t chosen;                   /* which options the submitter chose: bits of job-options.c */
     uint8_t refusal;                  /* CELL_E_*: it was not accepted after all; 0 = accepted */
@@ -118,6 +118,8 @@ struct job {
         struct payload result; /* takes the place of the payload when a worker has ended the job */
     };
 };
+
+_Static_assert(_DEATH_N_CAUSES <= 32, "five bits of struct job.crash");
 
 #define JOB_ATTEMPTS_KEPT 8
 
