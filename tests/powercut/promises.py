@@ -144,12 +144,18 @@ class Check:
     def _see_it_end(self, job):
         if not job.kind.worker_ends:
             self._cancel(job)
-        end = self.supervisor.wait_job(job.id)
+        end = self._wait(job)
         check_end(job, end)
         expect(not made(job.cancelled, self.now) or end["state"] == "cancelled", job, "is not cancelled", end)
 
+    def _wait(self, job):
+        try:
+            return self.supervisor.wait_job(job.id)
+        except VarlinkError as error:
+            raise Broken(f"{job} does not end: {error}") from None
+
     def _cancel(self, job):
-        found = self.supervisor.job(job.id)
+        found = self._get(job)
         if found["state"] not in ENDS and not found["cancel_requested"]:
             self.supervisor.call("Cancel", id=job.id)
         job.cancel_asked = True
@@ -174,5 +180,5 @@ class Check:
         letters, _ = self.supervisor.pages("io.troupe.Actors.ListDeadLetters", "letters")
         ids = [letter.get("job") for letter in letters]
         for job in {*self.promised, *self.done}:
-            state = job.end["state"] if made(job.ended, self.now) else self.supervisor.job(job.id)["state"]
+            state = job.end["state"] if made(job.ended, self.now) else self._get(job)["state"]
             expect(ids.count(job.id) == (state == "dead"), job, f"is {state}, and has {ids.count(job.id)} dead letters")
