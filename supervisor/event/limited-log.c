@@ -161,7 +161,7 @@ static void leave_out(struct limited_log *log, struct line_counter *counter,
     if (counter->n_left_out++ > 0)
         return;
     list_push_back(&log->pending, &counter->link);
-    if (!timer_armed(&log->timer) || window_end(counter) < log->timer.at)
+    if (!timer_armed(&log->timer) || window_end(counter) < timer_at(&log->timer))
         arm(log);
 }
 

@@ -61,7 +61,7 @@ static void take_along(struct fault_batch *batch, struct loop *loop)
     list_for_each_safe (node, &batch->idle) {
         struct fault_place *place = list_entry(node, struct fault_place, link);
 
-        if (place->timer.at > until)
+        if (timer_at(&place->timer) > until)
             continue;
         timer_disarm(loop_timers(loop), &place->timer);
         move_to(place, &batch->due);

@@ -85,7 +85,7 @@ static int arm_next(struct alarms *alarms)
     const usec_t delay = timer_queue_next(&alarms->delays), date = next_date(alarms);
     const usec_t at = delay < date ? delay : date, soonest = now_of(alarms) + 1;
 
-    if (timer_armed(&alarms->next) && alarms->next.at == at)
+    if (timer_armed(&alarms->next) && timer_at(&alarms->next) == at)
         return 0;
     return timer_arm(loop_timers(alarms->loop), &alarms->next, at > soonest ? at : soonest);
 }

@@ -6,25 +6,22 @@
  * clock of the queue's user: monotonic microseconds in the loop. */
 
 #include "shared/base/clock.h"
+#include "shared/base/heap.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct timer {
-    usec_t at;
-    uint64_t order; /* among those of the same time */
-    size_t index;   /* position in the heap + 1; 0 = not armed */
+    struct heap_node node;
     void (*fn)(struct timer *timer, usec_t now);
 };
 
 struct timer_queue {
-    struct timer **heap;
-    size_t n_timers, n_allocated;
-    uint64_t n_armed; /* ever */
+    struct heap heap;
 };
 
 /* clang-format off */
-#define TIMER_QUEUE_NULL {0}
+#define TIMER_QUEUE_NULL {HEAP_NULL}
 /* clang-format on */
 
 void timer_queue_deinit(struct timer_queue *queue);
@@ -33,7 +30,13 @@ void timer_init(struct timer *timer, void (*fn)(struct timer *timer, usec_t now)
 
 static inline bool timer_armed(const struct timer *timer)
 {
-    return timer->index > 0;
+    return heap_has(&timer->node);
+}
+
+/* When it is due, or was when it was last armed. */
+static inline usec_t timer_at(const struct timer *timer)
+{
+    return timer->node.key;
 }
 
 /* Arms or re-arms. USEC_INFINITY disarms. 0 or -ENOMEM (then the timer is not armed). */

@@ -7,7 +7,7 @@ static usec_t row_deadline(const struct job *job)
 {
     if (!job->timers || !timer_armed(&job->timers->deadline))
         return 0;
-    return usec_add(clock_realtime(), usec_sub(job->timers->deadline.at, clock_now()));
+    return usec_add(clock_realtime(), usec_sub(timer_at(&job->timers->deadline), clock_now()));
 }
 
 void job_to_row(struct job_row *row, const struct job *job, const char *group)

@@ -85,7 +85,7 @@ void cell_note_gone(struct cell *cell)
     if (cell->group->removed || cell->group->draining || !list_empty(&cell->waiting))
         cell_wake(cell);
     if (cell->counts.n[JOBS_LIVE] == 0) {
-        cell_table_note_idle(&cell->group->cells, cell);
+        cell_table_note_idle(cell);
         cell->idle_since = cell_now(cell);
         cell_watch_idle(cell);
     }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The cells of a group by their keys, in a hash table. */
+/* The cells of a group by their keys, in a hash table, and those with a queue in the order of what
+ * monitoring asks for. */
 
+#include "shared/base/clock.h"
+#include "shared/base/heap.h"
 #include "shared/base/index.h"
-#include "shared/base/list-cursor.h"
 #include "shared/base/list.h"
 #include <stddef.h>
 
@@ -14,8 +16,10 @@ struct cell_table {
     struct list cells; /* struct cell.link, in the order of their creation */
     size_t n_cells;
     struct list live;    /* struct cell.live_link: cells with live jobs */
-    struct list cursors; /* struct list_cursor.link, in `live` */
     struct index by_key; /* struct cell.by_key */
+    /* With Cells=by-key, cells that have queued jobs: */
+    struct heap by_age;    /* struct cell.by_age, that with the oldest job first */
+    struct heap by_length; /* struct cell.by_length, that with most jobs first */
 };
 
 /* A place among the cells, for a walk of several turns: it moves on when its cell is removed. */
@@ -34,9 +38,20 @@ struct cell *cell_table_find(const struct cell_table *table, const char *key, si
 void cell_table_add(struct cell_table *table, struct cell *cell);
 void cell_table_remove(struct cell_table *table, struct cell *cell);
 
-/* Keep the list of cells with live jobs, which list_cursors may walk. Idempotent. */
+/* Keep the list of cells with live jobs. Idempotent. */
 void cell_table_note_live(struct cell_table *table, struct cell *cell);
-void cell_table_note_idle(struct cell_table *table, struct cell *cell);
+void cell_table_note_idle(struct cell *cell);
+
+/* Makes room for one more cell, so that cell_table_note_queue() cannot fail. Returns 0 or -ENOMEM.
+ */
+int cell_table_reserve(struct cell_table *table);
+/* Called after changes of the cell's queue. */
+void cell_table_note_queue(struct cell_table *table, struct cell *cell);
+/* When the oldest queued job of these cells was created (realtime); 0 = none is queued. */
+usec_t cell_table_oldest(const struct cell_table *table);
+/* Writes the `max` ≤ HEAP_FEW cells with most queued jobs, in this order, to `ret`. Returns how
+ * many there are. */
+size_t cell_table_longest(const struct cell_table *table, struct cell **ret, size_t max);
 
 /* Begins at the oldest cell, or at `cell`. The caller ends the cursor before the table. */
 void cell_cursor_begin(struct cell_cursor *cursor, const struct cell_table *table);

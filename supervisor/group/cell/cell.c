@@ -94,6 +94,13 @@ static struct job *cell_next(const struct cell *cell)
     return job && job->record && durable_job_may_exist(job) ? NULL : job;
 }
 
+/* Once in a turn, not with each job. A group's only cell needs no index to be found. */
+static void cell_note_queue(struct cell *cell)
+{
+    if (*cell->key != '\0')
+        cell_table_note_queue(&cell->group->cells, cell);
+}
+
 static void cell_dispatch(struct loop_deferred *deferred)
 {
     struct cell *cell = list_entry(deferred, struct cell, dispatch);
@@ -107,6 +114,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_assign(cell, slot, job);
     if (cell->backlog)
         cell_backlog_turn(cell);
+    cell_note_queue(cell);
     cell_call_waiters(cell);
     if (cell->group->removed && cell->group->counts.n[JOBS_LIVE] == 0)
         cell->group->cell_handler->drained(cell->group);
@@ -183,6 +191,7 @@ void cell_take_out(struct cell *cell, struct job *job)
     } else {
         queue_remove(&cell->queue, job);
     }
+    cell_wake(cell);
 }
 
 static void cell_cancel_now(struct cell *cell, struct job *job)
@@ -323,6 +332,8 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
         cell->pool.actor->paused = cell->paused;
     if (r == 0)
         r = pool_reserve(&cell->pool, group->size);
+    if (r == 0 && *key)
+        r = cell_table_reserve(&group->cells);
     if (r < 0) {
         cell_free(cell);
         return r;

@@ -33,7 +33,7 @@ static int save_ask(const struct ask *ask, struct saver *saver)
     saved_put_number(&row, ask->handle);
     saved_put_number(&row, ask->asker->reference);
     saved_put_number(&row, ask->cookie);
-    saved_put_number(&row, timer_armed(&ask->timer) ? ask->timer.at : USEC_INFINITY);
+    saved_put_number(&row, timer_armed(&ask->timer) ? timer_at(&ask->timer) : USEC_INFINITY);
     saved_put_number(&row, ask->recipient);
     saved_put_number(&row, ask->copies);
     saved_put_number(&row, ask->weight);

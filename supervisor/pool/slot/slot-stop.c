@@ -73,7 +73,7 @@ void slot_stop(struct slot *slot, bool hurry)
 void slot_stop_within(struct slot *slot, usec_t time)
 {
     const struct timer *timer = &slot->state_timer;
-    bool due_before = timer_armed(timer) && timer->at <= usec_add(slot_now(slot), time);
+    bool due_before = timer_armed(timer) && timer_at(timer) <= usec_add(slot_now(slot), time);
 
     if (slot->state == LIFECYCLE_STOPPING && slot->n_jobs > 0 && !due_before)
         slot_arm(slot, time);

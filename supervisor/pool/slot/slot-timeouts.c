@@ -93,7 +93,7 @@ void slot_arm_clock(struct slot *slot)
         at = earlier(at, slot->worker.job_deadline);
     if (slot_is_measured(slot))
         at = earlier(at, usec_add(slot_now(slot), RECYCLE_MEASURE_EVERY));
-    if (at == USEC_INFINITY || (timer_armed(&slot->clock) && slot->clock.at <= at))
+    if (at == USEC_INFINITY || (timer_armed(&slot->clock) && timer_at(&slot->clock) <= at))
         return;
     slot_arm_timer(slot, &slot->clock, at);
 }

@@ -266,7 +266,7 @@ START_TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
     ck_assert(timer_armed(&cell_of("a")->idle_timer));
     idle_for(cell_of("a"), USEC_PER_SEC - 1);
     ck_assert(!cell_of("a")->retiring);
-    ck_assert_uint_eq(cell_of("a")->idle_timer.at, cell_of("a")->idle_since + USEC_PER_SEC);
+    ck_assert_uint_eq(timer_at(&cell_of("a")->idle_timer), cell_of("a")->idle_since + USEC_PER_SEC);
     idle_for(cell_of("a"), USEC_PER_SEC);
     ck_assert(cell_of("a")->retiring);
     ck_assert_str_eq(cell_state(cell_of("a")), "retiring");

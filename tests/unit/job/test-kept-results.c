@@ -127,13 +127,13 @@ START_TEST(each_goes_at_its_time)
 
     kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
     kept_results_add(&results, ended("a", NULL));
-    ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
+    ck_assert_uint_eq(timer_at(&results.timer), now + 3 * USEC_PER_SEC);
     let_pass(2 * USEC_PER_SEC);
     kept_results_add(&results, ended("b", NULL));
     timer_disarm(loop_timers(loop), &results.timer);
     results.timer.fn(&results.timer, now + 1 * USEC_PER_SEC);
     ck_assert(!is_known("a") && is_known("b"));
-    ck_assert_uint_eq(results.timer.at, now + 3 * USEC_PER_SEC);
+    ck_assert_uint_eq(timer_at(&results.timer), now + 3 * USEC_PER_SEC);
 }
 END_TEST
 
@@ -145,7 +145,7 @@ START_TEST(those_that_are_kept_follow_a_change)
     kept_results_add(&results, ended("b", NULL));
     kept_results_set_bounds(&results, 1 * USEC_PER_SEC, 10, UINT64_MAX);
     ck_assert(!is_known("a") && is_known("b"));
-    ck_assert_uint_eq(results.timer.at, loop_now(loop) + 1 * USEC_PER_SEC);
+    ck_assert_uint_eq(timer_at(&results.timer), loop_now(loop) + 1 * USEC_PER_SEC);
 }
 END_TEST
 

@@ -61,7 +61,7 @@ static void teardown(void)
 /* The monotonic time until the earliest date is looked at. */
 static usec_t left(void)
 {
-    return usec_sub(alarms.next.at, loop_now(loop));
+    return usec_sub(timer_at(&alarms.next), loop_now(loop));
 }
 
 START_TEST(one_goes_off_after_its_time_whatever_the_clock_says)

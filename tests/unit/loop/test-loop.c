@@ -95,7 +95,7 @@ static void on_never(void *userdata, uint32_t events)
 
 static void on_timer_stop(struct timer *timer, usec_t now)
 {
-    ck_assert_uint_ge(now, timer->at);
+    ck_assert_uint_ge(now, timer_at(timer));
     loop_stop(loop);
 }
 

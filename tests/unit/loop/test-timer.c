@@ -14,9 +14,9 @@ static struct timer_queue *current;
 static void on_timer(struct timer *timer, usec_t now)
 {
     ck_assert(!timer_armed(timer));
-    ck_assert_uint_le(timer->at, now);
-    ck_assert_uint_ge(timer->at, last_at);
-    last_at = timer->at;
+    ck_assert_uint_le(timer_at(timer), now);
+    ck_assert_uint_ge(timer_at(timer), last_at);
+    last_at = timer_at(timer);
     fired[timer - timers]++;
 }
 

@@ -222,7 +222,7 @@ START_TEST(asks_keep_handle_asker_recipients_and_time)
     ck_assert(!ask_wants(found, &(struct topic){.type = "other", .type_size = 5}));
     found = ask_get(&after.context.asks, copied->handle);
     ck_assert_ptr_nonnull(found);
-    ck_assert_uint_eq(found->timer.at, copied->timer.at);
+    ck_assert_uint_eq(timer_at(&found->timer), timer_at(&copied->timer));
     ck_assert_uint_eq(found->copies, 3);
     ck_assert(ask_may_reply(found, 78) && ask_may_reply(found, 79) && !ask_may_reply(found, 77));
     ck_assert_uint_eq(after.actor->n_asks, 4);

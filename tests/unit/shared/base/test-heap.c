@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/heap.h"
+
+#include <check.h>
+#include <stdlib.h>
+
+#define N_NODES 300
+
+static struct heap heap;
+static struct heap_node nodes[N_NODES];
+static uint64_t n_set;
+static uint64_t set_at[N_NODES]; /* which call set it */
+
+static void setup(void)
+{
+    heap = (struct heap)HEAP_NULL;
+}
+
+static void teardown(void)
+{
+    heap_deinit(&heap);
+}
+
+static void set(size_t i, uint64_t key)
+{
+    ck_assert_int_eq(heap_set(&heap, &nodes[i], key), 0);
+    set_at[i] = n_set++;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct heap_node *left = *(const struct heap_node *const *)a;
+    const struct heap_node *right = *(const struct heap_node *const *)b;
+    const uint64_t at = set_at[left - nodes], other = set_at[right - nodes];
+
+    if (left->key != right->key)
+        return left->key < right->key ? -1 : 1;
+    return at < other ? -1 : at > other;
+}
+
+/* All nodes of the heap in their order, by sorting. */
+static size_t sorted(struct heap_node **ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < N_NODES; i++) {
+        if (heap_has(&nodes[i]))
+            ret[n++] = &nodes[i];
+    }
+    qsort(ret, n, sizeof(ret[0]), compare);
+    return n;
+}
+
+static void check_order(void)
+{
+    struct heap_node *expected[N_NODES], *few[HEAP_FEW];
+    const size_t n = sorted(expected), n_few = heap_first_few(&heap, few, HEAP_FEW);
+
+    ck_assert_uint_eq(heap.n_nodes, n);
+    ck_assert_ptr_eq(heap_first(&heap), n > 0 ? expected[0] : NULL);
+    ck_assert_uint_eq(n_few, n < HEAP_FEW ? n : HEAP_FEW);
+    for (size_t i = 0; i < n_few; i++)
+        ck_assert_ptr_eq(few[i], expected[i]);
+}
+
+START_TEST(the_first_few_come_in_order_after_any_changes)
+{
+    srand(1);
+    for (unsigned round = 0; round < 20000; round++) {
+        const size_t i = (size_t)rand() % N_NODES;
+
+        if (rand() % 3 == 0)
+            heap_remove(&heap, &nodes[i]);
+        else
+            set(i, (uint64_t)rand() % 100);
+        if (round % 50 == 0)
+            check_order();
+    }
+}
+END_TEST
+
+START_TEST(few_of_few_are_all)
+{
+    struct heap_node *few[HEAP_FEW];
+
+    ck_assert_uint_eq(heap_first_few(&heap, few, HEAP_FEW), 0);
+    set(0, 7);
+    set(1, 3);
+    ck_assert_uint_eq(heap_first_few(&heap, few, HEAP_FEW), 2);
+    ck_assert_ptr_eq(few[0], &nodes[1]);
+    ck_assert_uint_eq(heap_first_few(&heap, few, 1), 1);
+    ck_assert_uint_eq(heap_first_few(&heap, few, 0), 0);
+}
+END_TEST
+
+START_TEST(nothing_is_allocated_within_what_was_reserved)
+{
+    struct heap_node **reserved;
+
+    ck_assert_int_eq(heap_reserve(&heap, 100), 0);
+    reserved = heap.nodes;
+    for (size_t i = 0; i < 100; i++)
+        set(i, i);
+    ck_assert_uint_eq(heap.n_nodes, 100);
+    ck_assert_ptr_eq(heap.nodes, reserved);
+}
+END_TEST
+
+static Suite *heap_suite(void)
+{
+    Suite *s = suite_create("heap");
+    TCase *tc = tcase_create("heap");
+
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_add_test(tc, the_first_few_come_in_order_after_any_changes);
+    tcase_add_test(tc, few_of_few_are_all);
+    tcase_add_test(tc, nothing_is_allocated_within_what_was_reserved);
+    suite_add_tcase(s, tc);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(heap_suite());
+    int failed;
+    srunner_run_all(sr, CK_NORMAL);
+    failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
