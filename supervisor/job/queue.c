@@ -60,15 +60,23 @@ struct job *queue_last(const struct queue *queue)
                                 : job_of(queue->bands[63 - __builtin_clzll(queue->occupied)].prev);
 }
 
+/* A delayed job was to wait before, until its alarm went off. */
+static usec_t waits_since(const struct job *job)
+{
+    const usec_t due = job->put_off && job->timers ? job->timers->alarm.date : 0;
+
+    return due > job->created_at ? due : job->created_at;
+}
+
 usec_t queue_oldest(const struct queue *queue)
 {
     usec_t oldest = 0;
 
     for (uint64_t bands = queue->occupied; bands != 0; bands &= bands - 1) {
-        usec_t created_at = first_of(queue, bands)->created_at;
+        const usec_t since = waits_since(first_of(queue, bands));
 
-        if (oldest == 0 || created_at < oldest)
-            oldest = created_at;
+        if (oldest == 0 || since < oldest)
+            oldest = since;
     }
     return oldest;
 }

@@ -32,5 +32,6 @@ void queue_remove(struct queue *queue, struct job *job);
 struct job *queue_first(const struct queue *queue);
 struct job *queue_last(const struct queue *queue);
 
-/* Returns the earliest creation (realtime) among the first jobs of each priority; 0 = empty. */
+/* Returns since when (realtime) the oldest of the first jobs of each priority waits: since its
+ * creation, or its start time. 0 = empty. */
 usec_t queue_oldest(const struct queue *queue);

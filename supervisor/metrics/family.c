@@ -50,7 +50,7 @@ const struct family FAMILIES[] = {
     ROW(GROUP, "queue_max_bytes", GAUGE, BYTES, "queue_memory_max",
         "QueueMemoryMax=, which each cell may reach; of a group without cells, the bound on queue_bytes"),
     ROW(GROUP, "queue_oldest_seconds", GAUGE, SECONDS, "oldest_usec",
-        "Time since the oldest queued job was accepted; 0 if none is queued"),
+        "Time since the oldest queued job was accepted, or its delay ended; 0 if none is queued"),
     ROW(GROUP, "queue_senders", GAUGE, NUMBER, "senders",
         "Clients that wait for room in the queue"),
 

@@ -185,6 +185,16 @@ class Metrics(Chaos):
         self.assertGreater(waited, 0)
         self.assertLessEqual(waited, after - oldest, "the other job was created after the numbers were read")
 
+    def test_M1_a_delayed_job_is_as_old_as_the_end_of_its_delay(self):
+        s = self.started({"a": actor()})
+        s.call("Pause", target="a")
+        delay = 300000
+        job = s.create("a", "echo", delay_usec=delay)
+        s.until(lambda: s.job(job)["state"] == "queued")
+        waited, due = self.metrics(s)["troupe_queue_oldest_seconds", "a"], s.job(job)["created_at"] + delay
+        self.assertLessEqual(waited, time.time() - due / 1e6 + 0.001)
+        self.assertGreaterEqual(s.group("a")["oldest_queued_at"], due - 1000)
+
     def test_M1_cells_with_the_most_queued_jobs_are_listed_in_order(self):
         s = self.started({"mail": keyed(), "web": keyed()})
         for group in "mail", "web":
