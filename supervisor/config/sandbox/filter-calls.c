@@ -2,6 +2,7 @@
 /* SystemCallFilter=, SystemCallErrorNumber= and SystemCallLog=. */
 #include "shared/base/cleanup.h"
 #include "supervisor/config/sandbox/filter-private.h"
+#include "supervisor/config/sandbox/filter-program.h"
 #include "supervisor/config/sandbox/filter.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include "supervisor/config/sandbox/syscall-groups.h"
@@ -144,14 +145,6 @@ static bool is_logged(const struct listing *log, int call)
     return (log->state[call] != UNLISTED) == log->allows;
 }
 
-/* To calls that no list has. */
-static uint32_t fallback_of(const struct lists *lists)
-{
-    if (!lists->log.allows)
-        return SCMP_ACT_LOG;
-    return lists->filter.allows ? action_of(lists->error) : SCMP_ACT_ALLOW;
-}
-
 static uint32_t action_to(const struct lists *lists, int call)
 {
     const struct listing *filter = &lists->filter;
@@ -164,30 +157,15 @@ static uint32_t action_to(const struct lists *lists, int call)
                                                              : action_of(lists->error);
 }
 
-static bool is_listed(const struct lists *lists, int call)
-{
-    return lists->filter.state[call] != UNLISTED || lists->log.state[call] != UNLISTED;
-}
-
-static int add_rules(scmp_filter_ctx context, const struct lists *lists)
-{
-    const uint32_t fallback = fallback_of(lists);
-    int r = 0;
-
-    for (int call = 0; r == 0 && call < SYSCALLS_MAX; call++)
-        if (is_listed(lists, call) && action_to(lists, call) != fallback)
-            r = seccomp_rule_add(context, action_to(lists, call), call, 0);
-    return r;
-}
-
-int filter_add_calls(scmp_filter_ctx *context, const char *settings)
+int filter_compile_calls(const char *settings, struct sandbox_filter *ret)
 {
     _cleanup_free_ struct lists *lists = calloc(1, sizeof(*lists));
+    uint32_t actions[SYSCALLS_MAX];
     int r = lists ? read_settings(lists, settings) : -ENOMEM;
 
-    if (r == 0)
-        r = filter_start(context, fallback_of(lists));
-    return r < 0 ? r : add_rules(*context, lists);
+    for (int call = 0; r == 0 && call < SYSCALLS_MAX; call++)
+        actions[call] = action_to(lists, call);
+    return r < 0 ? r : filter_program(actions, ret);
 }
 
 int filter_logged_calls(const struct config_group *group, struct call_set *ret)

@@ -3,6 +3,7 @@
 
 /* Internal interface between filter.c, filter-arguments.c and filter-calls.c. */
 
+#include "supervisor/keeper/sandbox.h"
 #include <seccomp.h>
 #include <stdint.h>
 
@@ -13,6 +14,8 @@
 /* Begins a filter, which the caller releases, even on error. Returns 0 or -errno. */
 int filter_start(scmp_filter_ctx *context, uint32_t fallback);
 
-/* Begin a filter, and add the rules that the settings ask for. Return 0 or -errno. */
+/* Begins a filter, and adds the rules that the settings ask for. Returns 0 or -errno. */
 int filter_add_arguments(scmp_filter_ctx *context, const char *settings);
-int filter_add_calls(scmp_filter_ctx *context, const char *settings);
+
+/* Makes a filter that looks at no arguments. Returns 0 or -errno. */
+int filter_compile_calls(const char *settings, struct sandbox_filter *ret);

@@ -56,14 +56,19 @@ static int finish(scmp_filter_ctx context, struct sandbox_filter *ret)
     return r < 0 ? r : read_code(fd, ret);
 }
 
-int filter_compile(const char *settings, struct sandbox_filter *ret)
+static int compile_arguments(const char *settings, struct sandbox_filter *ret)
 {
     _cleanup_filter_ scmp_filter_ctx context = NULL;
-    int r = -EINVAL;
+    int r = filter_add_arguments(&context, settings);
 
-    if (strncmp(settings, FILTER_ARGUMENTS, strlen(FILTER_ARGUMENTS)) == 0)
-        r = filter_add_arguments(&context, settings + strlen(FILTER_ARGUMENTS));
-    else if (strncmp(settings, FILTER_CALLS, strlen(FILTER_CALLS)) == 0)
-        r = filter_add_calls(&context, settings + strlen(FILTER_CALLS));
     return r < 0 ? r : finish(context, ret);
+}
+
+int filter_compile(const char *settings, struct sandbox_filter *ret)
+{
+    if (strncmp(settings, FILTER_ARGUMENTS, strlen(FILTER_ARGUMENTS)) == 0)
+        return compile_arguments(settings + strlen(FILTER_ARGUMENTS), ret);
+    if (strncmp(settings, FILTER_CALLS, strlen(FILTER_CALLS)) == 0)
+        return filter_compile_calls(settings + strlen(FILTER_CALLS), ret);
+    return -EINVAL;
 }

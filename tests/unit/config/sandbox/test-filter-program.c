@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/config/sandbox/call-set.h"
+#include "supervisor/config/sandbox/filter-program.h"
+#include "supervisor/config/sandbox/filter.h"
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ALLOW    SECCOMP_RET_ALLOW
+#define ERROR(n) (SECCOMP_RET_ERRNO | (n))
+#define KILL     SECCOMP_RET_KILL_PROCESS
+
+static struct sandbox_filter filter;
+
+static void set_up(void)
+{
+    filter = (struct sandbox_filter){0};
+}
+
+static void tear_down(void)
+{
+    free(filter.code);
+}
+
+static unsigned jump(const struct sock_filter *code, unsigned value)
+{
+    const bool yes =
+        code->code == (BPF_JMP | BPF_JGE | BPF_K) ? value >= code->k : value == code->k;
+
+    return yes ? code->jt : code->jf;
+}
+
+/* As the kernel does, with what it refuses. */
+static unsigned answer(unsigned call, unsigned architecture)
+{
+    const struct seccomp_data data = {.nr = (int)call, .arch = architecture};
+    const struct sock_filter *code = filter.code;
+    unsigned value = 0;
+
+    for (size_t at = 0;; at++) {
+        ck_assert_uint_lt(at, filter.size / sizeof(*code));
+        if (code[at].code == (BPF_RET | BPF_K))
+            return code[at].k;
+        if (code[at].code == (BPF_LD | BPF_W | BPF_ABS))
+            memcpy(&value, (const char *)&data + code[at].k, sizeof(value));
+        else if (code[at].code == (BPF_JMP | BPF_JA))
+            at += code[at].k;
+        else
+            at += jump(&code[at], value);
+    }
+}
+
+static void check(const uint32_t *actions)
+{
+    ck_assert_int_eq(filter_program(actions, &filter), 0);
+    ck_assert_uint_le(filter.size, SANDBOX_FILTER_SIZE_MAX);
+    for (unsigned call = 0; call < SYSCALLS_MAX; call++)
+        ck_assert_uint_eq(answer(call, seccomp_arch_native()), actions[call]);
+    ck_assert_uint_eq(answer(SYSCALLS_MAX, seccomp_arch_native()), actions[SYSCALLS_MAX - 1]);
+    ck_assert_uint_eq(answer(UINT32_MAX, seccomp_arch_native()), actions[SYSCALLS_MAX - 1]);
+    ck_assert_uint_eq(answer(0, seccomp_arch_native() ^ 1), KILL);
+}
+
+START_TEST(all_calls_alike_take_no_test)
+{
+    uint32_t actions[SYSCALLS_MAX];
+
+    for (size_t i = 0; i < SYSCALLS_MAX; i++)
+        actions[i] = ALLOW;
+    check(actions);
+    ck_assert_uint_le(filter.size / sizeof(struct sock_filter), 8);
+}
+END_TEST
+
+START_TEST(each_call_gets_its_own_answer)
+{
+    uint32_t actions[SYSCALLS_MAX];
+
+    for (unsigned i = 0; i < SYSCALLS_MAX; i++)
+        actions[i] = i % 7 == 3 ? ERROR(i % 5 + 1) : i > 300 && i < 340 ? KILL : ALLOW;
+    check(actions);
+}
+END_TEST
+
+START_TEST(a_program_too_large_for_short_jumps_is_right_as_well)
+{
+    uint32_t actions[SYSCALLS_MAX];
+
+    for (unsigned i = 0; i < SYSCALLS_MAX; i++)
+        actions[i] = ERROR(i + 1);
+    check(actions);
+}
+END_TEST
+
+START_TEST(a_program_at_the_reach_of_short_jumps_is_right)
+{
+    uint32_t actions[SYSCALLS_MAX];
+
+    for (unsigned n_runs = 250; n_runs < 260; n_runs++) {
+        for (unsigned i = 0; i < SYSCALLS_MAX; i++)
+            actions[i] = i < n_runs - 1 && i % 2 == 0 ? ERROR(1) : ALLOW;
+        check(actions);
+        free(filter.code);
+        filter.code = NULL;
+    }
+}
+END_TEST
+
+#ifdef __x86_64__
+START_TEST(calls_of_x32_kill)
+{
+    uint32_t actions[SYSCALLS_MAX] = {0};
+
+    ck_assert_int_eq(filter_program(actions, &filter), 0);
+    ck_assert_uint_eq(answer(0x40000000, seccomp_arch_native()), KILL);
+    ck_assert_uint_eq(answer(0x40000001, seccomp_arch_native()), KILL);
+    ck_assert_uint_eq(answer(UINT32_MAX - 1, seccomp_arch_native()), KILL);
+}
+END_TEST
+#endif
+
+static unsigned answer_to(const char *name)
+{
+    return answer((unsigned)seccomp_syscall_resolve_name(name), seccomp_arch_native());
+}
+
+START_TEST(settings_of_calls_make_such_a_program)
+{
+    ck_assert_int_eq(filter_compile("calls 1 @system-service ~@mount bpf:22 | ptrace", &filter), 0);
+    ck_assert_uint_eq(answer_to("read"), ALLOW);
+    ck_assert_uint_eq(answer_to("mount"), ERROR(EPERM));
+    ck_assert_uint_eq(answer_to("reboot"), ERROR(EPERM));
+    ck_assert_uint_eq(answer_to("bpf"), ERROR(EINVAL));
+    ck_assert_uint_eq(answer_to("ptrace"), SECCOMP_RET_LOG);
+    ck_assert_uint_eq(answer(SYSCALLS_MAX - 1, seccomp_arch_native()), ERROR(EPERM));
+}
+END_TEST
+
+START_TEST(what_a_list_does_not_forbid_is_allowed)
+{
+    ck_assert_int_eq(filter_compile("calls 0 ~ptrace ~@mount", &filter), 0);
+    ck_assert_uint_eq(answer_to("ptrace"), KILL);
+    ck_assert_uint_eq(answer_to("mount"), KILL);
+    ck_assert_uint_eq(answer_to("read"), ALLOW);
+    ck_assert_uint_eq(answer(SYSCALLS_MAX, seccomp_arch_native()), ALLOW);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        all_calls_alike_take_no_test,
+        each_call_gets_its_own_answer,
+        a_program_too_large_for_short_jumps_is_right_as_well,
+        a_program_at_the_reach_of_short_jumps_is_right,
+#ifdef __x86_64__
+        calls_of_x32_kill,
+#endif
+        settings_of_calls_make_such_a_program,
+        what_a_list_does_not_forbid_is_allowed,
+    };
+
+    return suite_run("filter-program", set_up, tear_down, tests, ELEMENTS(tests));
+}
