@@ -2,6 +2,7 @@
 #include "supervisor/keeper/sandbox.h"
 #include "shared/base/scm.h"
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -132,7 +133,8 @@ static int load_killing(const struct sandbox *sandbox)
  * The last filter comes with a descriptor, the listener, which is sent to the supervisor. After
  * that filter is loaded, two calls must still work that it may forbid: to send the descriptor, and
  * to load one more filter, which forbids the two. So that this one touches no call of the
- * program's, both have flags that no program uses together.
+ * program's, both have flags that no program uses together. If the filters allow to send anyway,
+ * which most do, neither is needed.
  */
 #define HANDING_FLAGS (MSG_NOSIGNAL | MSG_CONFIRM | MSG_DONTROUTE)
 #define CLOSING_FLAGS (SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG)
@@ -158,6 +160,15 @@ static int load_killing(const struct sandbox *sandbox)
 #define WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
+/* As programs know the architecture; 0 = they are not asked. */
+#if defined(__x86_64__)
+#define NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE AUDIT_ARCH_AARCH64
+#else
+#define NATIVE 0
+#endif
+
 #define HANDING_SIZE 11
 
 /* What to do with the two calls; `code` goes on behind for all others. The kernel still knows
@@ -176,14 +187,73 @@ static void put_handing(struct sock_filter *code, int socket, unsigned action)
         code[i] = handing[i];
 }
 
+/* Returns what the program says to a call, or to kill if it has instructions that those which the
+ * supervisor makes have not. The kernel has not checked it yet. */
+static unsigned answer_to(const struct sandbox_filter *filter, const struct seccomp_data *call)
+{
+    const size_t n = filter->size / sizeof(struct sock_filter);
+    struct sock_filter code;
+    unsigned value = 0;
+    bool yes;
+    for (size_t at = 0; at < n; at++) {
+        memcpy(&code, (const char *)filter->code + at * sizeof(code), sizeof(code));
+        switch (code.code) {
+        case BPF_RET | BPF_K:
+            return code.k;
+        case BPF_LD | BPF_W | BPF_ABS:
+            if (code.k > sizeof(*call) - sizeof(value))
+                return SECCOMP_RET_KILL_PROCESS;
+            memcpy(&value, (const char *)call + code.k, sizeof(value));
+            continue;
+        case BPF_ALU | BPF_AND | BPF_K:
+            value &= code.k;
+            continue;
+        case BPF_JMP | BPF_JA:
+            at += code.k;
+            continue;
+        case BPF_JMP | BPF_JEQ | BPF_K:
+            yes = value == code.k;
+            break;
+        case BPF_JMP | BPF_JGE | BPF_K:
+            yes = value >= code.k;
+            break;
+        case BPF_JMP | BPF_JGT | BPF_K:
+            yes = value > code.k;
+            break;
+        default:
+            return SECCOMP_RET_KILL_PROCESS;
+        }
+        at += yes ? code.jt : code.jf;
+    }
+    return SECCOMP_RET_KILL_PROCESS;
+}
+
+/* Whether the descriptor can be sent without the two calls being let through. Programs that receive
+ * data or send it are rarely forbidden to. */
+static bool allows_handing(const struct sandbox *sandbox, int socket)
+{
+    const struct seccomp_data call = {
+        .nr = SYS_sendmsg,
+        .arch = NATIVE,
+        .args = {(unsigned)socket, 0, (unsigned)HANDING_FLAGS},
+    };
+    for (size_t i = 0; i < sandbox->n_filters; i++)
+        if (answer_to(&sandbox->filters[i], &call) != SECCOMP_RET_ALLOW)
+            return false;
+    return true;
+}
+
+/* With a socket, the two calls are let through. */
 static int load_telling(const struct sandbox_filter *filter, int socket, unsigned long flags)
 {
     struct sock_filter code[HANDING_SIZE + SANDBOX_FILTER_SIZE_MAX / sizeof(struct sock_filter)];
-    const size_t n = HANDING_SIZE + filter->size / sizeof(code[0]);
+    const size_t before = socket >= 0 ? HANDING_SIZE : 0;
+    const size_t n = before + filter->size / sizeof(code[0]);
     if (n > BPF_MAXINSNS)
         return -E2BIG;
-    put_handing(code, socket, SECCOMP_RET_ALLOW);
-    memcpy(code + HANDING_SIZE, filter->code, filter->size);
+    if (socket >= 0)
+        put_handing(code, socket, SECCOMP_RET_ALLOW);
+    memcpy(code + before, filter->code, filter->size);
     for (size_t i = 0; i < n; i++)
         if (code[i].code == (BPF_RET | BPF_K) &&
             (code[i].k == SECCOMP_RET_KILL_PROCESS || code[i].k == SECCOMP_RET_LOG))
@@ -214,15 +284,16 @@ static int close_handing(int socket)
 static int load_all_telling(const struct sandbox *sandbox, int socket)
 {
     const size_t last = sandbox->n_filters - 1;
+    const bool allowed = allows_handing(sandbox, socket);
     int r = 0;
     for (size_t i = 0; r == 0 && i < last; i++)
-        r = load_telling(&sandbox->filters[i], socket, 0);
+        r = load_telling(&sandbox->filters[i], allowed ? -1 : socket, 0);
     if (r == 0)
-        r = load_telling(&sandbox->filters[last], socket,
+        r = load_telling(&sandbox->filters[last], allowed ? -1 : socket,
                          SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE_RECV);
     if (r >= 0)
         r = send_listener(socket, r);
-    return r < 0 ? r : close_handing(socket);
+    return r < 0 || allowed ? r : close_handing(socket);
 }
 
 bool sandbox_gives_up_privileges(const struct sandbox *sandbox)

@@ -62,16 +62,21 @@ class Probes(TestCase):
         self.assert_answers(self.answers(SystemCallFilter="~@debug @mount"), trace_me="SIGSYS", perf_event="SIGSYS",
                             mount="SIGSYS", inet_socket="ok")
 
-    def test_filters_of_arguments_and_of_calls_are_one_program_unless_calls_are_logged(self):
-        def programs(**sandbox):
-            s = self.started({"g": probe(RestrictAddressFamilies="AF_UNIX", SystemCallFilter="@system-service", **sandbox)})
-            self.assertIn("filtered system calls", s.worker("g/0")["in_force"])
-            with_listener = 1  # a program forbids to hand the listener on
-            return int(s.status_field("Seccomp_filters", s.worker("g/0")["pid"])) - inherited - with_listener
+    def programs(self, calls, **sandbox):
+        """How many a worker's system calls are filtered by."""
         with open("/proc/self/status", encoding="ascii") as file:
             inherited = int(file.read().partition("Seccomp_filters:")[2].split()[0])
-        self.assertEqual(programs(), 1)
-        self.assertEqual(programs(SystemCallLog="@swap"), 2)
+        s = self.started({"g": probe(RestrictAddressFamilies="AF_UNIX", SystemCallFilter=calls, **sandbox)})
+        self.assertIn("filtered system calls", s.worker("g/0")["in_force"])
+        return int(s.status_field("Seccomp_filters", s.worker("g/0")["pid"])) - inherited
+
+    def test_filters_of_arguments_and_of_calls_are_one_program_unless_calls_are_logged(self):
+        self.assertEqual(self.programs("@system-service"), 1)
+        self.assertEqual(self.programs("@system-service", SystemCallLog="@swap"), 2)
+
+    def test_one_more_program_forbids_to_hand_the_listener_on_where_sending_is_forbidden(self):
+        self.assertEqual(self.programs("~sendmsg"), 2)
+        self.assertEqual(self.programs("@system-service", SystemCallLog="@swap sendmsg"), 3)
 
     def test_a_call_of_another_architecture_kills(self):
         if self.answers()["foreign-call"] != "ok" or os.uname().machine != "x86_64":
