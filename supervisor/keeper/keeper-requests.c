@@ -5,6 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/base/rate.h"
 #include "supervisor/keeper/keeper-private.h"
+#include "supervisor/keeper/sandbox-ipc.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -91,6 +92,15 @@ void keeper_hand_over(void)
 
 /* ---- requests ---- */
 
+/* That take long to make, and are the same for all that have them. */
+static void share_namespaces(struct message_spawn *spawn)
+{
+    const bool unused = spawn->options.private_ipc && sandbox_ipc_is_unused(spawn->options.sandbox);
+    spawn->options.empty_root = &keeper.empty_root;
+    spawn->options.empty_ipc = unused ? &keeper.empty_ipc : NULL;
+    spawn->files.queues_read_only = unused;
+}
+
 static void on_spawn(int lost)
 {
     struct spawn_result result = {.pidfd = -1};
@@ -99,7 +109,7 @@ static void on_spawn(int lost)
         r = lost;
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
-    keeper.spawn.options.empty_root = &keeper.empty_root;
+    share_namespaces(&keeper.spawn);
     starting_share(&keeper.starting, &keeper.request, keeper.holdings->n_fds,
                    &keeper.spawn.options);
     if (r == 0)

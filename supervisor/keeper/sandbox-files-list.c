@@ -166,6 +166,7 @@ int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_p
         *ret_path = path;
         if (r < 0)
             return r;
+        entry.read_only = path->kind == SANDBOX_MQUEUE && files->queues_read_only;
         insert(entry);
     }
     *ret_path = NULL;

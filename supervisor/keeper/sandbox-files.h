@@ -50,6 +50,8 @@ struct sandbox_files {
     /* Of SANDBOX_PROC. */
     enum sandbox_hidepid hidepid;
     bool only_processes; /* nothing else there */
+    /* SANDBOX_MQUEUE is read-only; for those who share a namespace. */
+    bool queues_read_only;
     /* The root is a new one, which has only what is listed as READ_ONLY, READ_WRITE, UNCHANGED or
      * VISIBLE, and the new file systems; itself, it is read-only. */
     bool private_root;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox.h"
 #include "shared/base/scm.h"
+#include "supervisor/keeper/sandbox-answer.h"
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -160,15 +160,6 @@ static int load_killing(const struct sandbox *sandbox)
 #define WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-/* As programs know the architecture; 0 = they are not asked. */
-#if defined(__x86_64__)
-#define NATIVE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define NATIVE AUDIT_ARCH_AARCH64
-#else
-#define NATIVE 0
-#endif
-
 #define HANDING_SIZE 11
 
 /* What to do with the two calls; `code` goes on behind for all others. The kernel still knows
@@ -187,58 +178,17 @@ static void put_handing(struct sock_filter *code, int socket, unsigned action)
         code[i] = handing[i];
 }
 
-/* Returns what the program says to a call, or to kill if it has instructions that those which the
- * supervisor makes have not. The kernel has not checked it yet. */
-static unsigned answer_to(const struct sandbox_filter *filter, const struct seccomp_data *call)
-{
-    const size_t n = filter->size / sizeof(struct sock_filter);
-    struct sock_filter code;
-    unsigned value = 0;
-    bool yes;
-    for (size_t at = 0; at < n; at++) {
-        memcpy(&code, (const char *)filter->code + at * sizeof(code), sizeof(code));
-        switch (code.code) {
-        case BPF_RET | BPF_K:
-            return code.k;
-        case BPF_LD | BPF_W | BPF_ABS:
-            if (code.k > sizeof(*call) - sizeof(value))
-                return SECCOMP_RET_KILL_PROCESS;
-            memcpy(&value, (const char *)call + code.k, sizeof(value));
-            continue;
-        case BPF_ALU | BPF_AND | BPF_K:
-            value &= code.k;
-            continue;
-        case BPF_JMP | BPF_JA:
-            at += code.k;
-            continue;
-        case BPF_JMP | BPF_JEQ | BPF_K:
-            yes = value == code.k;
-            break;
-        case BPF_JMP | BPF_JGE | BPF_K:
-            yes = value >= code.k;
-            break;
-        case BPF_JMP | BPF_JGT | BPF_K:
-            yes = value > code.k;
-            break;
-        default:
-            return SECCOMP_RET_KILL_PROCESS;
-        }
-        at += yes ? code.jt : code.jf;
-    }
-    return SECCOMP_RET_KILL_PROCESS;
-}
-
 /* Whether the descriptor can be sent without the two calls being let through. Programs that receive
  * data or send it are rarely forbidden to. */
 static bool allows_handing(const struct sandbox *sandbox, int socket)
 {
     const struct seccomp_data call = {
         .nr = SYS_sendmsg,
-        .arch = NATIVE,
+        .arch = ANSWER_NATIVE,
         .args = {(unsigned)socket, 0, (unsigned)HANDING_FLAGS},
     };
     for (size_t i = 0; i < sandbox->n_filters; i++)
-        if (answer_to(&sandbox->filters[i], &call) != SECCOMP_RET_ALLOW)
+        if (answer_of(&sandbox->filters[i], &call, SECCOMP_RET_KILL_PROCESS) != SECCOMP_RET_ALLOW)
             return false;
     return true;
 }

@@ -2,6 +2,7 @@
 #include "supervisor/keeper/spawn-child.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
+#include "supervisor/keeper/sandbox-ipc.h"
 #include "supervisor/keeper/sandbox-landlock.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -85,8 +86,14 @@ static void set_up_network(struct spawn_child *child)
 
 static void set_up_ipc(const struct spawn_child *child)
 {
-    if (child->options->private_ipc && unshare(CLONE_NEWIPC) < 0)
-        fail(child, SPAWN_IPC, errno);
+    const struct sandbox_namespace *empty = child->options->empty_ipc;
+    int r = 0;
+    if (child->options->private_ipc && empty)
+        r = sandbox_ipc_join(empty);
+    else if (child->options->private_ipc && unshare(CLONE_NEWIPC) < 0)
+        r = -errno;
+    if (r < 0)
+        fail(child, SPAWN_IPC, -r);
 }
 
 static void set_up_scheduling(const struct spawn_child *child)

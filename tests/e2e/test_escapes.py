@@ -72,6 +72,7 @@ TABLE = {
     # Files.
     "create:/tmp": ("ok", "ok", "ok"),  # of strict, its own
     "create:/dev/shm": ("ok", "ok", "ENOENT"),
+    "create:/dev/mqueue": (("ok", *ABSENT), ("ok", *ABSENT), ("EROFS", "ENOENT")),
     "create:/": ("EACCES", "EACCES", "EROFS"),
     "create:/usr": ("EACCES", "EROFS", "EROFS"),
     "create:/etc": ("EACCES", "EROFS", "EROFS"),

@@ -313,7 +313,7 @@ class Files(TestCase):
         self.assertFalse(os.path.exists("/tmp/of-job") or os.path.exists("/var/tmp/of-job"))
 
     def test_I7_temporary_files_end_with_their_job(self):
-        tree = "i=0; while [ $i -lt 200 ]; do mkdir -m 700 d && cd d && echo x >file && chmod 500 . || exit 1; i=$((i+1)); done"
+        tree = "i=0; while [ $i -lt 50 ]; do mkdir -m 700 d && cd d && echo x >file && chmod 500 . || exit 1; i=$((i+1)); done"
         tree = tree.replace("chmod 500 .", "ln -s /etc/passwd link")
         command = (f"{TROUPE_EXEC} -- /bin/sh -c 'ls -A /tmp /var/tmp; cd /tmp && {tree}; cd /tmp;"
                    " chmod 0 d/d; echo x >/var/tmp/x; echo x >/tmp/.x'")
@@ -363,6 +363,15 @@ class Processes(TestCase):
         return True
 
     TO_OTHERS = ["signal:@", "limits:@", "read:/proc/@/environ", "read:/proc/@/mem", "list:/proc/@/fd", "list:/proc/@/root/tmp"]
+
+    def test_workers_that_cannot_use_an_ipc_namespace_share_an_empty_one(self):
+        def namespaces(**sandbox):
+            s = self.started({"g": ini(ACTOR, Group={"User": "nobody"}, Pool={"Size": 2},
+                                       Sandbox={"Profile": "strict", "ReadOnlyPaths": BUILD, **sandbox})})
+            pids = [worker["pid"] for worker in s.group("g")["workers"]]
+            return {os.readlink(f"/proc/{pid}/ns/ipc") for pid in [*pids, os.getpid()]}
+        self.assertEqual(len(namespaces()), 2)
+        self.assertEqual(len(namespaces(SystemCallFilter="@system-service")), 3)
 
     def test_without_keys_a_worker_reaches_others_of_its_user(self):
         answers = self.beside(self.TO_OTHERS)
@@ -694,9 +703,12 @@ class ForbiddenCalls(TestCase):
         self.assertEqual(s.deaths(), [])
 
     def test_a_worker_with_ever_more_forbidden_calls_is_killed_as_a_whole(self):
-        s = self.confined(f"{TROUPE_EXEC} -- /bin/sh -c 'while :; do /bin/mkdir /no/such/directory; done'")
+        s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/sh -c 'while :; do (umask 22); done'", Jobs={"MaxRetries": 0},
+                                   Sandbox={"SystemCallFilter": "~umask"}, Resources={"LimitCORE": 0})})
         s.do("g")
-        self.assert_died(s, "SIGKILL", command=False)
+        [death] = s.deaths("g")
+        self.assertEqual((death["cause"], death["signal"], "command" in death), ("system_call", "SIGKILL", False))
+        self.assertRegex(death["detail"], r"^killed: system call umask\(.*\) is not allowed \(SystemCallFilter=\)$")
 
     def test_after_a_crash_of_the_supervisor_calls_are_named_and_still_forbidden(self):
         s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/sh -c 'read path; exec mkdir $path'", Jobs={"MaxRetries": 0},
