@@ -25,7 +25,7 @@ TABLE = {
     "read:/proc/PID/environ": ("ok", "ok", "ENOENT"),
     "read:/proc/PID/mem": (("EIO", "EACCES"), ("EIO", "EACCES"), "ENOENT"),
     "list:/proc/PID/root/etc": (("ok", "EACCES"), ("ok", "EACCES"), "ENOENT"),
-    "read:/proc/1/stat": ("ok", "ok", "ok"),  # of strict, its own
+    "read:/proc/1/stat": ("ok", "ok", "ENOENT"),
     "trace-me": ("ok", "EPERM", "EPERM"),
     # The kernel.
     "load-module": (ABSENT, ABSENT, DENIED),
@@ -163,6 +163,15 @@ class Escapes(TestCase):
         wrong = {attempt: answer for attempt, answer in answers.items()
                  if answer not in (expected[attempt] if isinstance(expected[attempt], tuple) else [expected[attempt]])}
         self.assertEqual(wrong, {}, {attempt: expected[attempt] for attempt in wrong})
+
+    def test_I1_a_command_has_no_way_into_the_worker_that_has_the_payloads_of_other_jobs(self):
+        attempts = "; ".join(f"(exec 3<{mode}/proc/$PPID/mem) && echo {mode}mem" for mode in ("", ">"))
+        attempts += "; ls /proc/$PPID/fd; ls -L /proc/$PPID/cwd; cat /proc/$PPID/maps"
+        command = f"{TROUPE_EXEC} -- /bin/sh -c '{attempts}; echo end'"
+        for profile in PROFILES:
+            with self.subTest(profile=profile):
+                s = self.started({"g": ini(command, Group={"User": "nobody"}, Sandbox={"Profile": profile})})
+                self.assertEqual(s.do("g")["result"]["data"], "end\n")
 
     def test_I1_what_a_worker_without_a_profile_can_do(self):
         self.check("none")

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /* As a shell exits for a command that is not found, or not executable. */
 #define STATUS_NOT_FOUND  127
@@ -58,6 +59,8 @@ int main(int argc, char *argv[])
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : STATUS_BAD_OPTION;
     /* A command that closes its input early must not end this process. */
     (void)signal(SIGPIPE, SIG_IGN);
+    /* Commands are of the same user, and must not reach the jobs of others in this memory. */
+    (void)prctl(PR_SET_DUMPABLE, 0);
     /* Where that fails, they end with the worker. */
     (void)leftovers_begin();
     r = find_program(&context);
