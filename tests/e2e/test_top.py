@@ -296,6 +296,14 @@ class Top(TestCase):
         self.assertNotIn("\x1b", process.stdout)
         self.assertEqual(s.ctl("top", "--json").returncode, 2)
 
+    def test_M4_lines_of_all_groups_cost_one_request(self):
+        s = self.started({f"g{i:02}": actor(2) for i in range(20)})
+        relay = Relay(s)
+        process = subprocess.run([TROUPECTL, "--socket", relay.path, "top", "--count=2", "--interval=10ms", "--all"],
+                                 stdout=subprocess.PIPE, text=True, check=True, timeout=LIMIT)
+        self.assertEqual(len(re.findall(r"(?m)^ +g\d\d/[01] +idle ", process.stdout)), 2 * 40, process.stdout)
+        self.assertEqual(relay.statuses(0), [{"brief": True}] * 2)
+
     def test_M4_without_a_supervisor_it_says_so(self):
         process = subprocess.run([TROUPECTL, "--socket", "/nonexistent/socket", "top"], capture_output=True, text=True,
                                  timeout=LIMIT)

@@ -120,7 +120,7 @@ static json_t *take_items(const struct top_source *source, const json_t *items)
     return by_name;
 }
 
-/* Takes `parameters` over. `*ret`: the group; owned by the caller. Returns 0 or -errno. */
+/* Takes `parameters` over. `*ret`: the only group; owned by the caller. Returns 0 or -errno. */
 static int ask(struct top_source *source, json_t *parameters, json_t **ret)
 {
     json_auto_t *reply = NULL;
@@ -141,15 +141,10 @@ static void begin_round(struct top_source *source, const char *group, json_t *ce
         (void)json_object_set_new(source->rounds, group, round); /* else it is asked for again */
 }
 
-int top_source_open(struct top_source *source, const char *group)
+/* Puts the whole group, whose metrics were `metrics`, in the place of what was known of it. */
+static int take_whole(struct top_source *source, const json_t *metrics, json_t *status)
 {
-    json_t *census = take_census(metrics_of(source, group)), *status;
-    int r = ask(source, json_pack("{s:s, s:b}", "target", group, "brief", 1), &status);
-
-    if (r < 0) {
-        json_decref(census);
-        return r;
-    }
+    const char *group = field_text(status, "name");
     json_auto_t *items = take_items(source, items_of(status));
     const json_t *before = items_of(json_object_get(source->status, group));
 
@@ -160,8 +155,37 @@ int top_source_open(struct top_source *source, const char *group)
         if (item)
             set_rate(item, old);
     }
-    begin_round(source, group, census);
-    return json_object_set_new(source->status, group, status) < 0 ? -ENOMEM : 0;
+    begin_round(source, group, take_census(metrics));
+    return json_object_set(source->status, group, status) < 0 ? -ENOMEM : 0;
+}
+
+int top_source_open(struct top_source *source, const char *group)
+{
+    json_auto_t *status = NULL;
+    int r = ask(source, json_pack("{s:s, s:b}", "target", group, "brief", 1), &status);
+
+    return r < 0 ? r : take_whole(source, metrics_of(source, group), status);
+}
+
+/* Both lists are sorted by name. */
+int top_source_open_all(struct top_source *source)
+{
+    const json_t *metrics = json_object_get(source->metrics, "groups"), *groups;
+    json_auto_t *reply = NULL;
+    int r = top_source_call(source, "GetStatus", json_pack("{s:b}", "brief", 1), &reply);
+    size_t at = 0;
+
+    groups = json_object_get(reply, "groups");
+    for (size_t i = 0; r == 0 && i < json_array_size(groups); i++) {
+        json_t *group = json_array_get(groups, i);
+        const char *name = field_text(group, "name");
+
+        while (at < json_array_size(metrics) &&
+               strcmp(field_text(json_array_get(metrics, at), "name"), name) < 0)
+            at++;
+        r = take_whole(source, json_array_get(metrics, at), group);
+    }
+    return r;
 }
 
 /* Puts the answer to `names` in the place of what was known of them. */

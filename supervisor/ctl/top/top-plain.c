@@ -48,18 +48,6 @@ static void print_block(struct top *top, usec_t *since)
     fputc('\n', out->file);
 }
 
-static void open_all(struct top *top)
-{
-    const json_t *groups = json_object_get(top->source.metrics, "groups");
-
-    for (size_t i = 0; top->choice.everything && i < json_array_size(groups); i++) {
-        const char *name = json_string_value(json_object_get(json_array_get(groups, i), "name"));
-
-        if (name)
-            (void)top_source_open(&top->source, name);
-    }
-}
-
 /* Returns false if a signal has come. */
 static bool wait_until(usec_t at)
 {
@@ -79,7 +67,8 @@ static int next_block(struct top *top, usec_t *since)
         complain("%s; trying again", SAFE(top->source.problem));
         return EXIT_OK;
     }
-    open_all(top);
+    if (top->choice.everything)
+        (void)top_source_open_all(&top->source);
     top_processes_begin(&top->processes);
     top_rows_build(&top->rows, &top->source, &top->processes, &top->choice);
     print_block(top, since);

@@ -3,8 +3,8 @@
 
 /*
  * What top knows of the supervisor: one call of GetMetrics per refresh, the status of groups that
- * are open on the screen, and the last deaths, which are asked for only when there are new ones.
- * Survives the loss of the connection.
+ * are open on the screen, or in one call that of all, and the last deaths, which are asked for only
+ * when there are new ones. Survives the loss of the connection.
  */
 
 #include "shared/base/clock.h"
@@ -41,6 +41,8 @@ int top_source_refresh(struct top_source *source);
  * has the additional member "asked_at", which is `at`, and once it has been asked for twice "rate":
  * the jobs per second that ended between the two. Returns 0 or -errno. */
 int top_source_open(struct top_source *source, const char *group);
+/* The same for all groups, in one call. */
+int top_source_open_all(struct top_source *source);
 /* The same for those whose keys or slots are the names in the object `shown`; with `others`, also
  * for some of the others in turn. Adds to `shown`. */
 int top_source_follow(struct top_source *source, const char *group, json_t *shown, bool others);
