@@ -54,9 +54,24 @@ def run(*command):
     return done.stdout.strip()
 
 
+def repair(image):
+    """What a boot does if a write of the file system's own was torn."""
+    done = subprocess.run(["e2fsck", "-f", "-y", image], capture_output=True, text=True, timeout=LIMIT, check=False)
+    print(done.stdout)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{image} cannot be repaired: {done.stderr.strip()}")
+
+
 @contextlib.contextmanager
-def mounted(device, directory, *options):
-    run("mount", *options, device, directory)
+def mounted(device, directory, *options, repairs=False):
+    try:
+        run("mount", *options, device, directory)
+    except RuntimeError as error:
+        if not repairs:
+            raise
+        print(error)
+        repair(device)
+        run("mount", *options, device, directory)
     try:
         yield directory
     finally:

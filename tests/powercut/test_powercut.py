@@ -87,7 +87,7 @@ class PowerCut(TestCase):
         supervisor = self.supervisor_on(recorded.mount)
         for i, position in enumerate(cuts.images(self.positions(recorded, cuts, load, n), base, image)):
             try:
-                with disk.mounted(image, recorded.mount, "-o", "loop"), self.running(supervisor):
+                with disk.mounted(image, recorded.mount, "-o", "loop", repairs=True), self.running(supervisor):
                     promises.Check(supervisor, load.jobs, position).run()
             except promises.Broken as broken:
                 raise promises.Broken(f"cut {i} at {position} of {len(cuts.entries)}: {broken}") from None
