@@ -9,6 +9,7 @@
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/upgrade/leave.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -214,7 +215,7 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     r = supervisor_run(supervisor);
     if (r == SUPERVISOR_E_UPGRADE)
-        _exit(KEEPER_EXIT_UPGRADE); /* nothing is freed: no leak */
+        leave_at_once(KEEPER_EXIT_UPGRADE);
     supervisor_free(supervisor);
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
