@@ -29,7 +29,7 @@ KINDS = {
     "give-up": Kind("retry 1 %s", "dead", 10, max_retries=1),
     "crash": Kind("crash kill", "dead", 3, max_retries=0),
     "soon": Kind("echo %s", "succeeded", 10, delay_usec=20000),
-    "late": Kind("echo %s", "succeeded", 5, worker_ends=False, delay_usec=3600000000),
+    "late": Kind("echo %s", "succeeded", 5, worker_ends=False, delay_usec=24 * 3600 * 1000000),
     "hold": Kind("until-cancelled", "cancelled", 3, worker_ends=False),
     "big": Kind("echo %s\n\n" + 100000 * "x", "succeeded", 4),
     "file": Kind("echo %s\n\n", "succeeded", 4, size=SIDE_FILE_MIN),
