@@ -5,14 +5,42 @@
 #include <sys/socket.h>
 
 struct visitor {
+    struct visitors *visitors;
     struct list node;
     int fd;
-    usec_t deadline;
+    usec_t deadline; /* USEC_INFINITY = it is among the others */
 };
 
 void visitors_init(struct visitors *visitors)
 {
-    list_init(&visitors->all);
+    *visitors = (struct visitors){.n_waiting = 0};
+    list_init(&visitors->waiting);
+    list_init(&visitors->others);
+}
+
+static void visitor_leave(struct visitor *visitor)
+{
+    list_unlink(&visitor->node);
+    if (visitor->deadline != USEC_INFINITY)
+        visitor->visitors->n_waiting--;
+}
+
+static void visitor_enter(struct visitor *visitor, usec_t deadline)
+{
+    struct visitors *visitors = visitor->visitors;
+    const bool waits = deadline != USEC_INFINITY;
+
+    visitor->deadline = deadline;
+    list_push_back(waits ? &visitors->waiting : &visitors->others, &visitor->node);
+    visitors->n_waiting += waits;
+}
+
+/* The library then reads the end of the connection, and closes it. */
+static void visitor_close(struct visitor *visitor)
+{
+    (void)shutdown(visitor->fd, SHUT_RDWR);
+    visitor_leave(visitor);
+    visitor_enter(visitor, USEC_INFINITY);
 }
 
 static void *visitor_new(struct visitors *visitors, struct MHD_Connection *connection)
@@ -24,8 +52,10 @@ static void *visitor_new(struct visitors *visitors, struct MHD_Connection *conne
     if (!visitor)
         return NULL;
     visitor->fd = info ? info->connect_fd : -1;
-    visitor->deadline = clock_deadline(VISITOR_HEADERS);
-    list_push_back(&visitors->all, &visitor->node);
+    if (visitors->n_waiting >= VISITORS_MAX)
+        visitor_close(list_entry(list_first(&visitors->waiting), struct visitor, node));
+    visitor->visitors = visitors;
+    visitor_enter(visitor, clock_deadline(VISITOR_HEADERS));
     return visitor;
 }
 
@@ -37,7 +67,7 @@ void visitors_notify(void *userdata, struct MHD_Connection *connection, void **c
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
         *context = visitor_new(userdata, connection);
     } else if (visitor) {
-        list_unlink(&visitor->node);
+        visitor_leave(visitor);
         free(visitor);
         *context = NULL;
     }
@@ -49,25 +79,24 @@ void visitor_give(struct MHD_Connection *connection, usec_t deadline)
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct visitor *visitor = info ? info->socket_context : NULL;
 
-    if (visitor)
-        visitor->deadline = deadline;
+    if (!visitor)
+        return;
+    visitor_leave(visitor);
+    visitor_enter(visitor, deadline);
 }
 
 void visitors_prepare(const struct visitors *visitors, struct poller *poller)
 {
-    list_for_each (node, &visitors->all)
+    list_for_each (node, &visitors->waiting)
         poller_until(poller, list_entry(node, struct visitor, node)->deadline);
 }
 
-/* The library then reads the end of the connection, and closes it. */
 void visitors_run(struct visitors *visitors, usec_t now)
 {
-    list_for_each (node, &visitors->all) {
+    list_for_each_safe (node, &visitors->waiting) {
         struct visitor *visitor = list_entry(node, struct visitor, node);
 
-        if (now < visitor->deadline)
-            continue;
-        (void)shutdown(visitor->fd, SHUT_RDWR);
-        visitor->deadline = USEC_INFINITY;
+        if (now >= visitor->deadline)
+            visitor_close(visitor);
     }
 }

@@ -14,8 +14,15 @@
 #define VISITOR_ANSWER  (30 * USEC_PER_SEC) /* from there to the end of the answer */
 #define VISITOR_IDLE    (30 * USEC_PER_SEC) /* from there to the end of the next headers */
 
+/* How many may have a next step to do. A newer one takes the place of the one that has taken
+ * longest for its step, so that those who do nothing keep nobody out. With the streams, they are
+ * fewer than one address may have. */
+#define VISITORS_MAX 32
+
 struct visitors {
-    struct list all;
+    struct list waiting; /* for their next step, the one that has waited longest first */
+    struct list others;  /* streams, and those that are being closed */
+    size_t n_waiting;
 };
 
 void visitors_init(struct visitors *visitors);

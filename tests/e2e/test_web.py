@@ -330,6 +330,19 @@ class Bounds(WebTest):
             time.sleep(10.2)  # its time for the headers passes
         self.assertEqual(visitor.recv(12), b"HTTP/1.1 200")
 
+    def test_M5_those_who_send_nothing_keep_nobody_out(self):
+        supervisor = self.supervisor()
+        web = Web(self, supervisor.socket_path)
+        streams = [web.events() for _ in range(48)]
+        slow = []
+        for _ in range(100):
+            slow.append(web.raw(b"GET / HTT"))
+            self.assertEqual(web.status("/metrics"), 200)
+        self.assertEqual(slow[0].recv(1), b"", "the oldest makes room")
+        slow[-1].sendall(f"P/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+        self.assertEqual(slow[-1].recv(12), b"HTTP/1.1 200")
+        self.assertEqual([stream.status for stream in streams], [200] * 48)
+
     def test_M5_connections_are_bounded(self):
         web = Web(self, "/nowhere")
         before = web.descriptors()
