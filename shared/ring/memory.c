@@ -117,14 +117,12 @@ static bool header_valid(const struct memory_header *header, enum memory_role ro
            sizes_valid(header->ring_size, header->inline_max, header->wake_backend);
 }
 
-int memory_open(struct memory *ret, int fd, enum memory_role role)
+/* Returns 0 and the size, if the file is sealed as it has to be, or -errno. */
+static int check_file(int fd, enum memory_role role, size_t *ret_size)
 {
-    _cleanup_(memory_deinit)
-    struct memory memory = MEMORY_NULL;
     struct stat status;
-    int seals, r;
+    const int seals = fcntl(fd, F_GET_SEALS);
 
-    seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0)
         return errno == EINVAL ? -EPROTO : -errno;
     if ((seals & SEALS_LOOKED_AT) != seals_of(role))
@@ -134,9 +132,21 @@ int memory_open(struct memory *ret, int fd, enum memory_role role)
     if (status.st_size < (off_t)ring_offset_of(role) + (off_t)MEMORY_RING_SIZE_MIN ||
         status.st_size > (off_t)ring_offset_of(role) + (off_t)MEMORY_RING_SIZE_MAX)
         return -EPROTO;
+    *ret_size = (size_t)status.st_size;
+    return 0;
+}
 
-    r = map(&memory, fd, role, (size_t)status.st_size,
-            role == MEMORY_INBOX ? PROT_READ : PROT_READ | PROT_WRITE, NULL);
+int memory_open(struct memory *ret, int fd, enum memory_role role)
+{
+    _cleanup_(memory_deinit)
+    struct memory memory = MEMORY_NULL;
+    size_t size;
+    int r = check_file(fd, role, &size);
+
+    if (r < 0)
+        return r;
+    r = map(&memory, fd, role, size, role == MEMORY_INBOX ? PROT_READ : PROT_READ | PROT_WRITE,
+            NULL);
     if (r < 0)
         return r;
     if (!header_valid(memory.header, role, memory.size))
@@ -147,57 +157,74 @@ int memory_open(struct memory *ret, int fd, enum memory_role role)
     return 0;
 }
 
-/* Copies the records between two cursors, which may wrap around. */
-static void copy_records(struct memory *to, const struct memory *from, uint32_t begin, uint32_t end)
+static int read_all(int fd, void *data, size_t size, size_t offset)
 {
-    const uint32_t position = begin & (from->ring_size - 1), size = end - begin;
-    const uint32_t to_end = from->ring_size - position, first = size < to_end ? size : to_end;
+    const ssize_t n = pread(fd, data, size, (off_t)offset);
 
-    memcpy(to->ring + position, from->ring + position, first);
-    memcpy(to->ring, from->ring, size - first);
+    return n < 0 ? -errno : (size_t)n < size ? -EPROTO : 0;
 }
 
-static int copy_inbox(struct memory *to, const struct memory *from)
+/* Copies the records between two cursors, which may wrap around. */
+static int copy_records(struct memory *to, int from, uint32_t begin, uint32_t end)
 {
-    /* Partners: the stores of the supervisor that is gone. */
-    const uint32_t tail = atomic_load_explicit(&from->header->tail, memory_order_acquire);
-    const uint32_t gate = atomic_load_explicit(&from->header->gate, memory_order_relaxed);
-    const uint64_t hands = atomic_load_explicit(&from->header->hands, memory_order_acquire);
+    const size_t ring = ring_offset_of(MEMORY_INBOX);
+    const uint32_t position = begin & (to->ring_size - 1), size = end - begin;
+    const uint32_t to_end = to->ring_size - position, first = size < to_end ? size : to_end;
+    int r = first > 0 ? read_all(from, to->ring + position, first, ring + position) : 0;
+
+    return r == 0 && size > first ? read_all(from, to->ring, size - first, ring) : r;
+}
+
+/* The supervisor that wrote the inbox is gone, so its header does not change any more. */
+static int copy_inbox(struct memory *to, int fd, const struct memory_header *from)
+{
+    const uint32_t tail = atomic_load_explicit(&from->tail, memory_order_relaxed);
+    const uint32_t gate = atomic_load_explicit(&from->gate, memory_order_relaxed);
+    const uint64_t hands = atomic_load_explicit(&from->hands, memory_order_relaxed);
+    int r;
 
     if (tail - gate > from->ring_size)
         return -EPROTO;
-    copy_records(to, from, gate, tail);
+    r = copy_records(to, fd, gate, tail);
+    if (r < 0)
+        return r;
     for (uint64_t left = hands; left != 0; left &= left - 1) {
         const int i = __builtin_ctzll(left);
 
-        to->header->jobs[i] = from->header->jobs[i];
+        to->header->jobs[i] = from->jobs[i];
     }
     atomic_store_explicit(&to->header->hands, hands, memory_order_relaxed);
-    to->header->epoch = from->header->epoch + 1;
-    to->header->kept = from->header->kept;
+    to->header->epoch = from->epoch + 1;
+    to->header->kept = from->kept;
     atomic_store_explicit(&to->header->gate, gate, memory_order_relaxed);
     atomic_store_explicit(&to->header->tail, tail, memory_order_relaxed);
     return 0;
 }
 
+/* The former inbox is read, not mapped: it is needed once, and there may be thousands. */
 int memory_renew(struct memory *ret, int fd)
 {
     _cleanup_(memory_deinit)
-    struct memory former = MEMORY_NULL, next = MEMORY_NULL;
-    int r = memory_open(&former, fd, MEMORY_INBOX);
+    struct memory next = MEMORY_NULL;
+    struct memory_header former;
+    size_t size;
+    int r = check_file(fd, MEMORY_INBOX, &size);
 
+    if (r == 0)
+        r = read_all(fd, &former, sizeof(former), 0);
     if (r < 0)
         return r;
-    former.fd = -1; /* the caller's */
+    if (!header_valid(&former, MEMORY_INBOX, size))
+        return -EPROTO;
     r = memory_create(&next, &(struct memory_options){
                                  .role = MEMORY_INBOX,
-                                 .ring_size = former.header->ring_size,
-                                 .inline_max = former.header->inline_max,
-                                 .wake_backend = former.header->wake_backend,
-                                 .spin_usec = former.header->spin_usec,
+                                 .ring_size = former.ring_size,
+                                 .inline_max = former.inline_max,
+                                 .wake_backend = former.wake_backend,
+                                 .spin_usec = former.spin_usec,
                              });
     if (r == 0)
-        r = copy_inbox(&next, &former);
+        r = copy_inbox(&next, fd, &former);
     if (r < 0)
         return r;
     *ret = next;
