@@ -283,6 +283,19 @@ class Crashes(Case):
             s.bridge.end()
             s.stop()
 
+    def test_N4_a_job_whose_worker_dies_after_the_supervisor_has_crashed_is_no_dead_one(self):
+        s = self.bridged()
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho done")
+        self.wait_state(s, "JOBS:1", "running")
+        s.crash()
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+        dead = s.wait_job("JOBS:1")
+        self.assertEqual((dead["state"], dead["reason"]), ("dead", "its payload is lost: the supervisor has crashed; killed by SIGKILL"))
+        bell.ring()
+        _, headers, data = self.result(s)
+        self.assertEqual((headers["Troupe-End"], headers["Troupe-Job"], data), ("succeeded", "JOBS:1:1", "done"))
+        self.wait_empty(s)
 
     def ended_and_not_stored(self, durable):
         """A job that has ended, and whose result the engine cannot store."""

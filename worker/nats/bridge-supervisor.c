@@ -162,23 +162,34 @@ static bool reason_begins(const struct troupe_result *result, const char *words)
     return strncmp(result->reason, words, strlen(words)) == 0;
 }
 
+/* The same message again under another id, as the supervisor has the result of this one. */
+static void submit_anew(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    troupe_result_release(&flight->result);
+    flight->recognised = false;
+    flight->tries++;
+    submit_again(bridge, flight, false, now);
+}
+
 /* Only a job that somebody wants not to be done has ended; otherwise its group has. */
 static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     const bool withdrawn = reason_begins(&flight->result, "withdrawn by uid ");
 
     if (withdrawn && flight->recognised) {
-        /* It was given back before, and has come again. */
-        troupe_result_release(&flight->result);
-        flight->recognised = false;
-        flight->tries++;
-        submit_again(bridge, flight, false, now);
+        submit_anew(bridge, flight, now); /* it was given back before, and has come again */
     } else if (withdrawn || !reason_begins(&flight->result, "cancelled by uid ")) {
         bridge_give_back(bridge, flight);
     } else {
         flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
         bridge_publish(bridge, flight, now);
     }
+}
+
+/* Whether a supervisor that has crashed left nothing to try the job with again. */
+static bool is_without_payload(const struct flight *flight)
+{
+    return reason_begins(&flight->result, "its payload is lost: ");
 }
 
 static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
@@ -192,6 +203,10 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
     }
     bridge->n_refused = 0;
     bridge->quiet_until = 0;
+    if (flight->result.end == TROUPE_DEAD && is_without_payload(flight)) {
+        submit_anew(bridge, flight, now);
+        return;
+    }
     if (flight->result.end == TROUPE_DEAD) {
         flight_die(&bridge->flights, flight, now);
         inquiry_ask(&bridge->inquiry, flight);

@@ -128,6 +128,16 @@ static void cell_write_attempt(struct cell *cell, struct job *job, bool lazy)
     cell_leave_on_disk(cell, job);
 }
 
+#define PAYLOAD_LOST "its payload is lost: the supervisor has crashed"
+
+/* Why there is no other attempt, unless there were enough. */
+static const char *cell_why_last(const struct job *job)
+{
+    if (cell_fails_after_oom(job))
+        return "tried with more memory already: ";
+    return cell_is_restored(job) ? PAYLOAD_LOST "; " : "";
+}
+
 static void cell_attempt_failed(struct cell *cell, struct job *job, const char *worker,
                                 const char *cause, const char *detail)
 {
@@ -149,8 +159,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
         cell_note_cut_off(cell, job);
         cell_end_job(cell, job, JOB_CANCELLED, reason);
     } else if (cell_fails_after_oom(job) || !(leaves || has_attempts_left(job))) {
-        (void)snprintf(reason, sizeof(reason), "%s%s",
-                       cell_fails_after_oom(job) ? "tried with more memory already: " : "", detail);
+        (void)snprintf(reason, sizeof(reason), "%s%s", cell_why_last(job), detail);
         cell_end_job(cell, job, JOB_DEAD, reason);
     } else {
         job_count(&cell->counts, JOBS_RETRIES, 1);
@@ -232,7 +241,7 @@ static void cell_put_back(struct cell *cell, struct job *job)
         return;
     }
     if (cell_is_restored(job)) {
-        cell_end_job(cell, job, JOB_DEAD, "its payload is lost: the supervisor has crashed");
+        cell_end_job(cell, job, JOB_DEAD, PAYLOAD_LOST);
         return;
     }
     cell_requeue(cell, job, true);
