@@ -15,11 +15,12 @@ void transport_init(struct transport *transport, int wake_fd)
 
 /* ---- called by libnats on any thread, with its connection locked ---- */
 
-static void change(struct transport *transport, int fd, bool writing)
+static void change(struct transport *transport, int fd)
 {
     pthread_mutex_lock(&transport->lock);
     transport->fd = fd;
-    transport->writing = writing;
+    transport->writing = false;
+    transport->is_new = true;
     pthread_mutex_unlock(&transport->lock);
 }
 
@@ -33,7 +34,7 @@ static natsStatus on_attach(void **userdata, void *loop, natsConnection *connect
 {
     (void)connection;
     *userdata = loop;
-    change(loop, fd, false);
+    change(loop, fd);
     wake(loop);
     return NATS_OK;
 }
@@ -42,7 +43,7 @@ static natsStatus on_attach(void **userdata, void *loop, natsConnection *connect
 static natsStatus on_read(void *userdata, bool add)
 {
     if (!add)
-        change(userdata, -1, false);
+        change(userdata, -1);
     return NATS_OK;
 }
 
@@ -60,7 +61,7 @@ static natsStatus on_write(void *userdata, bool add)
 
 static natsStatus on_detach(void *userdata)
 {
-    change(userdata, -1, false);
+    change(userdata, -1);
     return NATS_OK;
 }
 
@@ -96,6 +97,18 @@ static bool is_writing(struct transport *transport)
     return writing;
 }
 
+/* Whether it is another socket than the last time. */
+static bool has_changed(struct transport *transport)
+{
+    bool is_new;
+
+    pthread_mutex_lock(&transport->lock);
+    is_new = transport->is_new;
+    transport->is_new = false;
+    pthread_mutex_unlock(&transport->lock);
+    return is_new;
+}
+
 /* libnats closes the descriptor only after on_read() has taken it away. */
 static void shut_down(struct transport *transport, int how)
 {
@@ -109,6 +122,8 @@ usec_t transport_send(struct transport *transport, natsConnection *connection, u
 {
     int left;
 
+    if (has_changed(transport))
+        transport->stalled_at = 0;
     if (!is_writing(transport)) {
         transport->stalled_at = 0;
         return USEC_INFINITY;
@@ -150,7 +165,6 @@ static bool drop(struct transport *transport)
 
 void transport_finish(struct transport *transport, natsConnection *connection, usec_t deadline)
 {
-    (void)transport_send(transport, connection, clock_now());
     while (is_writing(transport) && wait_for(transport, POLLOUT, deadline))
         (void)transport_send(transport, connection, clock_now());
     shut_down(transport, SHUT_WR);

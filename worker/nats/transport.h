@@ -22,6 +22,7 @@ struct transport {
     pthread_mutex_t lock; /* taken by libnats' threads, too: not to be held while it is called */
     int fd;               /* guarded by `lock`; -1 = there is none now, or libnats uses threads */
     bool writing;         /* guarded by `lock`: libnats has something to write */
+    bool is_new;          /* guarded by `lock`: no transport_send() has seen the socket yet */
     usec_t stalled_at;    /* when the socket took something last; 0 = nothing is left */
 };
 

@@ -3,6 +3,7 @@
 
 #include "tests/unit/suite.h"
 #include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -63,18 +64,23 @@ void natsConnection_ProcessWriteEvent(natsConnection *connection)
         peer.write(peer.userdata, false);
 }
 
-static void set_up(void)
+static void attach(void)
 {
     int fds[2];
 
-    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
     other = fds[1];
-    transport_init(&transport, wake_fd);
-    ck_assert_int_eq(transport_set(&transport, NULL), NATS_OK);
     ck_assert_int_eq(peer.attach(&peer.userdata, peer.loop, NULL, fds[0]), NATS_OK);
     peer.fd = fds[0];
     peer.buffered = 0;
+}
+
+static void set_up(void)
+{
+    wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    transport_init(&transport, wake_fd);
+    ck_assert_int_eq(transport_set(&transport, NULL), NATS_OK);
+    attach();
 }
 
 static void tear_down(void)
@@ -193,29 +199,63 @@ START_TEST(a_lost_connection_is_neither_waited_for_nor_written)
 }
 END_TEST
 
+/* The socket takes no more. */
+static void fill(void)
+{
+    static const char data[1 << 12];
+
+    while (send(peer.fd, data, sizeof(data), MSG_DONTWAIT) > 0)
+        continue;
+}
+
+START_TEST(a_new_connection_has_time_of_its_own)
+{
+    publish_too_much();
+    peer.read(peer.userdata, false);
+    close_fd(peer.fd);
+    close_fd(other);
+    attach();
+    fill();
+    publish(1);
+    ck_assert_uint_eq(transport_send(&transport, NULL, 1000 + 2 * USEC_PER_SEC),
+                      1000 + 4 * USEC_PER_SEC);
+    ck_assert(!is_shut_down());
+}
+END_TEST
+
+struct reading {
+    size_t total;
+    atomic_bool has_ended;
+};
+
+/* Reads all, and has some more to say before it closes its side. */
 static void *read_to_the_end(void *userdata)
 {
-    size_t *total = userdata;
-    char data[4096];
+    struct reading *reading = userdata;
+    char data[1 << 14];
     ssize_t n;
 
     while ((n = recv(other, data, sizeof(data), 0)) > 0)
-        *total += (size_t)n;
+        reading->total += (size_t)n;
+    for (int i = 0; i < 16; i++)
+        if (send(other, data, sizeof(data), MSG_NOSIGNAL) < 0)
+            return NULL;
+    reading->has_ended = true;
     (void)shutdown(other, SHUT_RDWR);
     return NULL;
 }
 
 START_TEST(at_the_end_all_is_written_and_read_by_the_other_side)
 {
-    size_t total = 0;
+    struct reading reading = {0};
     pthread_t thread;
 
     publish(4 << 20);
-    ck_assert_int_eq((int)send(other, "late", 4, 0), 4);
-    ck_assert_int_eq(pthread_create(&thread, NULL, read_to_the_end, &total), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, read_to_the_end, &reading), 0);
     transport_finish(&transport, NULL, clock_deadline(SUITE_TIMEOUT * USEC_PER_SEC));
+    ck_assert(reading.has_ended);
     pthread_join(thread, NULL);
-    ck_assert_uint_eq(total, 4 << 20);
+    ck_assert_uint_eq(reading.total, 4 << 20);
 }
 END_TEST
 
@@ -236,6 +276,7 @@ int main(void)
         a_slow_socket_is_not_given_up,
         what_another_thread_sends_wakes_the_loop,
         a_lost_connection_is_neither_waited_for_nor_written,
+        a_new_connection_has_time_of_its_own,
         at_the_end_all_is_written_and_read_by_the_other_side,
         the_end_waits_no_longer_than_it_may,
     };
