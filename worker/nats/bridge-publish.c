@@ -101,7 +101,7 @@ static void ask(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     flight_doubt(&bridge->flights, flight, flight->state);
     flight->sent_at = now;
-    (void)publication_ask(&bridge->engine, bridge->config, flight);
+    (void)publication_ask(&bridge->engine, bridge->config, bridge->results, flight);
 }
 
 bool bridge_doubt(struct bridge *bridge, struct flight *flight, usec_t now)
@@ -173,7 +173,7 @@ static void on_published(struct bridge *bridge, struct flight *flight, natsMsg *
 {
     const usec_t took = usec_sub(now, flight->first_sent_at);
     char problem[256];
-    int r = publication_confirm(answer, problem, sizeof(problem));
+    int r = publication_confirm(answer, bridge->results, problem, sizeof(problem));
 
     if (r == -EMSGSIZE && !flight->bare) {
         flight->bare = true;

@@ -28,6 +28,7 @@
 #include "worker/nats/inquiry.h"
 #include "worker/nats/metrics.h"
 #include "worker/nats/notice.h"
+#include "worker/nats/publication.h"
 #include "worker/nats/puller.h"
 #include "worker/nats/report.h"
 #include "worker/nats/standing.h"
@@ -58,10 +59,11 @@ struct bridge {
     usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
     usec_t ask_at;      /* about the consumer */
     usec_t held_at;     /* when held messages are tried again */
-    usec_t patience;    /* with answers to what is published */
-    uint64_t n_turns;   /* in which messages were acknowledged */
-    unsigned n_refused; /* in a row, by the supervisor */
-    unsigned n_unpublished; /* refusals in a row, by the engine */
+    char results[PUBLICATION_STREAM_SIZE]; /* the stream that stores what is published */
+    usec_t patience;                       /* with answers to what is published */
+    uint64_t n_turns;                      /* in which messages were acknowledged */
+    unsigned n_refused;                    /* in a row, by the supervisor */
+    unsigned n_unpublished;                /* refusals in a row, by the engine */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it

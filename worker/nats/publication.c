@@ -314,15 +314,18 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *co
     return make_letter(engine, config, flight, subject, NULL);
 }
 
-int publication_ask(struct engine *engine, const struct config *config, const struct flight *flight)
+int publication_ask(struct engine *engine, const struct config *config, const char *stream,
+                    const struct flight *flight)
 {
     const bool of_letter = flight->state == FLIGHT_DEAD;
     char subject[SUBJECT_SIZE], token[TOKEN_SIZE], text[SUBJECT_SIZE + 32];
+    char api[PUBLICATION_STREAM_SIZE + 32];
 
     make_subject(subject, config, flight, of_letter);
     make_token(token, flight, PUBLICATION_QUESTION | (of_letter ? PUBLICATION_LETTER : 0));
     (void)snprintf(text, sizeof(text), "{\"last_by_subj\":\"%s\"}", subject);
-    return engine_request(engine, "$JS.API.STREAM.MSG.GET." SETUP_RESULTS_STREAM, token, text);
+    (void)snprintf(api, sizeof(api), "$JS.API.STREAM.MSG.GET.%s", stream);
+    return engine_request(engine, api, token, text);
 }
 
 int publication_found(natsMsg *answer)
@@ -350,13 +353,24 @@ static int status_of(const json_t *error, char *problem, size_t size)
     return code == ERROR_SIZE || code == ERROR_HEADERS_SIZE ? -EMSGSIZE : -EIO;
 }
 
-int publication_confirm(natsMsg *answer, char *problem, size_t size)
+static void note_stream(const json_t *reply, char stream[static PUBLICATION_STREAM_SIZE])
+{
+    const char *name = json_string_value(json_object_get(reply, "stream"));
+
+    if (name && *name != '\0' && strlen(name) < PUBLICATION_STREAM_SIZE &&
+        !strpbrk(name, " \t\r\n.*>"))
+        strcpy(stream, name);
+}
+
+int publication_confirm(natsMsg *answer, char stream[static PUBLICATION_STREAM_SIZE], char *problem,
+                        size_t size)
 {
     json_t *reply, *error;
     int r = 0;
 
     reply = json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     error = json_object_get(reply, "error");
+    note_stream(reply, stream);
     if (!reply || (!error && !json_object_get(reply, "seq"))) {
         (void)snprintf(problem, size, "the answer cannot be understood");
         r = -EIO;

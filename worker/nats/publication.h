@@ -14,6 +14,8 @@
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
 #define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
+#define PUBLICATION_STREAM_SIZE 128 /* with the NUL; one with a longer name is not asked */
+
 /* What an answer is about: of a result or a letter, and to the publication or to a question. */
 enum publication_kind {
     PUBLICATION_LETTER = 1 << 0,
@@ -27,8 +29,8 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
 natsMsg *publication_letter(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 
-/* Asks the stream for what the state of the flight has it publish. Returns 0 or -errno. */
-int publication_ask(struct engine *engine, const struct config *config,
+/* Asks a stream for what the state of the flight has it publish. Returns 0 or -errno. */
+int publication_ask(struct engine *engine, const struct config *config, const char *stream,
                     const struct flight *flight);
 
 /* The same letter for those who listen to troupe.dead.GROUP now; no stream stores it, and nobody
@@ -47,8 +49,10 @@ enum {
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 
 /* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; with `problem` filled in
- * -EMSGSIZE if it is too large for the stream, or -EIO. */
-int publication_confirm(natsMsg *answer, char *problem, size_t size);
+ * -EMSGSIZE if it is too large for the stream, or -EIO. If the answer names the stream, its name is
+ * copied. */
+int publication_confirm(natsMsg *answer, char stream[static PUBLICATION_STREAM_SIZE], char *problem,
+                        size_t size);
 /* The answer to a question: 0 if the stream has it, PUBLICATION_E_MISSING, or -EIO if it does not
  * tell. */
 int publication_found(natsMsg *answer);

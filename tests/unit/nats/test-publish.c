@@ -18,7 +18,8 @@ static struct flight *flight;
 static natsMsg *const message = (natsMsg *)&config;
 static enum publication_kind kind; /* of the answer */
 static int answer;
-static unsigned n_published, n_asked, n_concluded;
+static int send_status; /* of the next publication of more than what identifies it */
+static unsigned n_published, n_asked, n_concluded, n_notices;
 
 natsMsg *publication_result(const struct engine *engine, const struct config *from,
                             const struct flight *of)
@@ -40,11 +41,14 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *fr
     (void)engine;
     (void)from;
     (void)of;
+    n_notices++;
     return NULL;
 }
 
-int publication_ask(struct engine *engine, const struct config *from, const struct flight *of)
+int publication_ask(struct engine *engine, const struct config *from, const char *stream,
+                    const struct flight *of)
 {
+    (void)stream;
     (void)engine;
     (void)from;
     (void)of;
@@ -59,8 +63,10 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
     return 1;
 }
 
-int publication_confirm(natsMsg *what, char *problem, size_t size)
+int publication_confirm(natsMsg *what, char stream[static PUBLICATION_STREAM_SIZE], char *problem,
+                        size_t size)
 {
+    (void)stream;
     (void)what;
     if (size > 0)
         *problem = '\0';
@@ -77,6 +83,8 @@ int engine_publish(struct engine *engine, natsMsg *what)
 {
     (void)engine;
     (void)what;
+    if (send_status < 0 && !flight->bare)
+        return send_status;
     n_published++;
     return 0;
 }
@@ -85,6 +93,12 @@ void discard_put(struct discard *discard, natsMsg *what)
 {
     (void)discard;
     (void)what;
+}
+
+int natsMsg_GetDataLength(const natsMsg *what)
+{
+    (void)what;
+    return 0;
 }
 
 void natsMsg_Destroy(natsMsg *what)
@@ -103,8 +117,8 @@ static void set_up(void)
     config = (struct config)CONFIG_NULL;
     bridge = (struct bridge){.config = &config, .connected = true};
     kind = 0;
-    answer = 0;
-    n_published = n_asked = n_concluded = 0;
+    answer = send_status = 0;
+    n_published = n_asked = n_concluded = n_notices = 0;
     flights_init(&bridge.flights, &bridge.discard);
     flight = flight_new(&bridge.flights, 1, message, NOW);
     ck_assert_ptr_nonnull(flight);
@@ -241,6 +255,94 @@ START_TEST(a_letter_waits_for_its_reports_but_not_for_ever)
 }
 END_TEST
 
+/* The letter is published. */
+static void die(void)
+{
+    flight_die(&bridge.flights, flight, NOW);
+    bridge_publish(&bridge, flight, NOW);
+    ck_assert_uint_eq(n_published, 2);
+}
+
+START_TEST(a_letter_that_is_stored_is_told_of_and_its_result_follows)
+{
+    die();
+    answered(PUBLICATION_LETTER, 0, NOW + 1);
+    ck_assert_uint_eq(n_notices, 1);
+    ck_assert_uint_eq(n_published, 3);
+    ck_assert_int_eq(flight->state, FLIGHT_ENDED);
+    answered(PUBLICATION_LETTER, 0, NOW + 2); /* of a second publication */
+    ck_assert_uint_eq(n_concluded, 0);
+    answered(0, 0, NOW + 3);
+    ck_assert_uint_eq(n_concluded, 1);
+}
+END_TEST
+
+START_TEST(a_letter_that_was_there_before_is_not_told_of_again)
+{
+    die();
+    answered(PUBLICATION_LETTER, PUBLICATION_E_DOUBLE, NOW + 1);
+    answered(PUBLICATION_LETTER | PUBLICATION_QUESTION, 0, NOW + 2);
+    ck_assert_uint_eq(n_notices, 0);
+    ck_assert_int_eq(flight->state, FLIGHT_ENDED);
+}
+END_TEST
+
+START_TEST(the_result_of_a_letter_that_was_lost_begins_anew)
+{
+    die();
+    answered(PUBLICATION_LETTER, PUBLICATION_E_DOUBLE, NOW);
+    answered(PUBLICATION_LETTER | PUBLICATION_QUESTION, PUBLICATION_E_MISSING, NOW + LATE);
+    ck_assert(flight->lost);
+    answered(PUBLICATION_LETTER, 0, NOW + LATE + 1);
+    ck_assert(!flight->lost);
+    answered(0, 0, NOW + 2 * LATE); /* late only since the letter was sent */
+    ck_assert_uint_eq(n_concluded, 1);
+}
+END_TEST
+
+START_TEST(what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out)
+{
+    send_status = -EMSGSIZE;
+    bridge_publish(&bridge, flight, NOW);
+    ck_assert(flight->bare);
+    ck_assert_uint_eq(n_published, 2);
+    flight->bare = false;
+    answered(0, -EMSGSIZE, NOW + 1);
+    ck_assert(flight->bare);
+    ck_assert_uint_eq(n_published, 3);
+    answered(0, -EMSGSIZE, NOW + 2);
+    ck_assert_uint_eq(n_published, 3);
+    ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 1);
+}
+END_TEST
+
+START_TEST(nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_back)
+{
+    struct flight *doubted = flight_new(&bridge.flights, 2, message, NOW);
+
+    ck_assert_ptr_nonnull(doubted);
+    ck_assert(bridge_doubt(&bridge, doubted, NOW));
+    bridge.connected = false;
+    bridge_publish(&bridge, flight, NOW);
+    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + 2 * ASK), USEC_INFINITY);
+    ck_assert_uint_eq(n_published, 1);
+    ck_assert_uint_eq(n_asked, 1);
+    bridge.connected = true;
+    bridge_publish_soon(&bridge);
+    (void)bridge_serve_unconfirmed(&bridge, NOW + 1);
+    ck_assert_uint_eq(n_published, 2);
+    ck_assert_uint_eq(n_asked, 2);
+}
+END_TEST
+
+START_TEST(nothing_is_published_again_while_what_was_sent_before_waits)
+{
+    bridge.engine.transport.stalled_at = NOW;
+    ck_assert_uint_gt(bridge_serve_unconfirmed(&bridge, NOW + ASK), NOW + ASK);
+    ck_assert_uint_eq(n_published, 1);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -254,6 +356,12 @@ int main(void)
         a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once,
         without_a_result_there_is_nothing_to_doubt,
         a_letter_waits_for_its_reports_but_not_for_ever,
+        a_letter_that_is_stored_is_told_of_and_its_result_follows,
+        a_letter_that_was_there_before_is_not_told_of_again,
+        the_result_of_a_letter_that_was_lost_begins_anew,
+        what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out,
+        nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_back,
+        nothing_is_published_again_while_what_was_sent_before_waits,
     };
 
     return suite_run("publish", set_up, tear_down, tests, ELEMENTS(tests));
