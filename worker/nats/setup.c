@@ -78,8 +78,9 @@ static int add_consumer(jsCtx *js, const struct config *config)
     return report("consumer", name, s);
 }
 
-static int add_bucket(jsCtx *js, const struct config *config, const char *name, usec_t age,
-                      jsStorageType storage)
+/* On disk, though the state is said again every few seconds: of a bucket in memory, most servers
+ * must not crash at once, or the others wait for what these had. */
+static int add_bucket(jsCtx *js, const struct config *config, const char *name, usec_t age)
 {
     kvConfig bucket;
     kvStore *store = NULL;
@@ -93,21 +94,18 @@ static int add_bucket(jsCtx *js, const struct config *config, const char *name, 
     (void)kvConfig_Init(&bucket);
     bucket.Bucket = name;
     bucket.TTL = (int64_t)age * NSEC_PER_USEC;
-    bucket.StorageType = storage;
+    bucket.StorageType = js_FileStorage;
     bucket.Replicas = (int)config->replicas;
     s = js_CreateKeyValue(&store, js, &bucket);
     kvStore_Destroy(store);
     return report("bucket", name, s);
 }
 
-/* What is said every few seconds needs no disk. */
 static int add_buckets(jsCtx *js, const struct config *config)
 {
-    int r = add_bucket(js, config, BUCKET_STATE, BUCKET_STATE_PERIODS * config->state,
-                       js_MemoryStorage);
+    int r = add_bucket(js, config, BUCKET_STATE, BUCKET_STATE_PERIODS * config->state);
 
-    return r == 0 ? add_bucket(js, config, BUCKET_MACHINES, BUCKET_MACHINES_AGE, js_FileStorage)
-                  : r;
+    return r == 0 ? add_bucket(js, config, BUCKET_MACHINES, BUCKET_MACHINES_AGE) : r;
 }
 
 static int make_all(jsCtx *js, const struct config *config)
