@@ -15,6 +15,7 @@ from troupe import ACTOR, LIMIT, TestCase, ini
 
 INFO = {"server_id": "hostile", "version": "2.10.0", "headers": True, "jetstream": True, "max_payload": 1 << 20, "proto": 1}
 SUBSCRIPTIONS = 5
+ENDLESS = 2 << 30
 
 
 class Server:
@@ -25,9 +26,10 @@ class Server:
         self.listener.settimeout(LIMIT)
         self.url = f"nats://127.0.0.1:{self.listener.getsockname()[1]}"
         test.addCleanup(self.listener.close)
-        self.test, self.subjects = test, {}
+        self.test, self.subjects, self.given_back = test, {}, 0
 
     def accept(self):
+        self.subjects.clear()
         connection, _ = self.listener.accept()
         connection.settimeout(LIMIT)
         self.test.addCleanup(connection.close)
@@ -45,6 +47,29 @@ class Server:
             self.test.assertIn(b"PING\r\n", iter(lines.readline, b""))
             connection.sendall(b"-ERR 'Authorization Violation'\r\n")
 
+    def messages(self):
+        """The number of the subscription for messages of a stream."""
+        return next(sid for sid, subject in self.subjects.items() if b".m" in subject)
+
+    def deliver(self, numbers, data):
+        """Messages of a stream that nobody has asked for. Returns how many of them are given back."""
+        before, sid = self.given_back, self.messages()
+        for number in numbers:
+            reply = b"$JS.ACK.JOBS.actor.1.%d.%d.1700000000000000000.0" % (number, number)
+            self.send(b"MSG jobs.actor.any %s %s %d\r\n%s\r\n" % (sid, reply, len(data), data))
+            if number % 100 == 0:
+                self.synchronize()
+        self.synchronize()
+        return self.given_back - before
+
+    def flood(self, head):
+        """Sends more and more of something until the connection ends."""
+        self.send(head)
+        with contextlib.suppress(OSError):
+            for _ in range(ENDLESS >> 20):
+                self.send(bytes(1 << 20).replace(b"\0", b"a"))
+            self.test.fail("troupe-nats takes all of it")
+
     def read(self):
         """Returns the next operation."""
         words = self.lines.readline().split()
@@ -55,7 +80,8 @@ class Server:
         elif words[0] == b"SUB":
             self.subjects[words[-1]] = words[1]
         elif words[0] in (b"PUB", b"HPUB"):
-            self.lines.read(int(words[-1]) + 2)
+            data = self.lines.read(int(words[-1]) + 2)
+            self.given_back += data.startswith(b"-NAK")
         return words[0]
 
     def synchronize(self):
@@ -67,11 +93,11 @@ class Server:
 
 
 class Hostile(TestCase):
-    def bridged(self):
+    def bridged(self, configuration=""):
         nats.require()
         s = self.supervisor({"actor": ini(ACTOR)}).start()
         server = Server(self)
-        s.bridge = nats.Bridge(self, s, server, "actor").start()
+        s.bridge = nats.Bridge(self, s, server, "actor", configuration).start()
         server.accept()
         return s, server
 
@@ -83,6 +109,30 @@ class Hostile(TestCase):
                 server.send(b"MSG %s %s 2\r\n{}\r\n" % (wrong, sid))
                 server.synchronize()
         self.assertIsNone(s.bridge.process.poll())
+
+
+    def peak(self, s):
+        """The most memory that troupe-nats has had, in MiB."""
+        return s.status_field("VmHWM", s.bridge.process.pid) >> 10
+
+    def test_N6_more_messages_than_were_asked_for_are_given_back(self):
+        s, server = self.bridged()
+        self.assertGreaterEqual(server.deliver(range(1, 1001), b"echo hello"), 1000 - 4 * 64)
+        self.assertLessEqual(len(s.pages("List", "jobs")[0]), 4 * 64)
+        self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+
+    def test_N6_large_messages_that_nobody_asked_for_are_given_back(self):
+        s, server = self.bridged("InFlight=1024\n")
+        self.assertGreater(server.deliver(range(1, 401), b"echo hello\n".ljust(1 << 20)), 200)
+        self.assertLess(self.peak(s), 300)
+
+    def test_N6_a_message_of_a_gigabyte_ends_the_connection_only(self):
+        s, server = self.bridged()
+        server.flood(b"MSG a %s 1000000000\r\n" % server.messages())
+        server.accept()
+        self.assertIsNone(s.bridge.process.poll())
+        self.assertLess(self.peak(s), 600)
+        self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
 
 
 class Refusals(TestCase):

@@ -20,6 +20,13 @@
 #define BEATS      3
 #define PERIOD_MIN USEC_PER_MSEC
 
+/* Messages in flight, as a multiple of InFlight=: twice as many as with requests of a connection
+ * that is lost. */
+#define FLOOD_FACTOR 4u
+
+/* Messages and events in one turn of the loop. */
+#define ARRIVALS_MAX 4096u
+
 /* Between two deliveries of what this machine gives back and may get again. */
 #define GIVE_BACK_MIN USEC_PER_SEC
 #define GIVE_BACK_MAX (30 * USEC_PER_SEC)
@@ -77,14 +84,18 @@ static usec_t pause_of(const struct bridge *bridge, const struct flight *flight)
     return n - 2 < 5 ? GIVE_BACK_MIN << (n - 2) : GIVE_BACK_MAX;
 }
 
-void bridge_give_back(struct bridge *bridge, struct flight *flight)
+static void give_back_after(struct bridge *bridge, natsMsg *message, usec_t pause)
 {
-    const usec_t pause = pause_of(bridge, flight);
     char text[64];
 
     bridge->metrics.n[METRIC_GIVEN_BACK]++;
     (void)snprintf(text, sizeof(text), "-NAK {\"delay\":%" PRIu64 "}", pause * NSEC_PER_USEC);
-    engine_acknowledge(&bridge->engine, flight->message, pause > 0 ? text : "-NAK");
+    engine_acknowledge(&bridge->engine, message, pause > 0 ? text : "-NAK");
+}
+
+void bridge_give_back(struct bridge *bridge, struct flight *flight)
+{
+    give_back_after(bridge, flight->message, pause_of(bridge, flight));
     flight_free(&bridge->flights, flight);
 }
 
@@ -163,6 +174,13 @@ static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
 
 /* ---- messages ---- */
 
+/* No server sends so many more than were asked for, but one that is broken or hostile. */
+static bool is_full(const struct bridge *bridge)
+{
+    return bridge->flights.n >= FLOOD_FACTOR * bridge->config->in_flight ||
+           bridge->flights.bytes >= BRIDGE_BYTES_MAX;
+}
+
 /* Takes over the message. */
 static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
 {
@@ -178,9 +196,14 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
     if (flight) {
-        flight_redelivered(flight, message, now);
+        flight_redelivered(&bridge->flights, flight, message, now);
         if (flight->state == FLIGHT_DONE)
             bridge_conclude_again(bridge, flight, now);
+        return;
+    }
+    if (is_full(bridge)) {
+        give_back_after(bridge, message, GIVE_BACK_MAX);
+        discard_put(&bridge->discard, message);
         return;
     }
     flight = flight_new(&bridge->flights, sequence, message, now);
@@ -270,14 +293,18 @@ static void on_arrival(struct bridge *bridge, const struct engine_arrival *what,
     }
 }
 
-void bridge_take_messages(struct bridge *bridge, usec_t now)
+usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
 {
     struct engine_arrival what;
+    unsigned n = 0;
 
-    while (engine_next(&bridge->engine, &what))
+    while (n < ARRIVALS_MAX && engine_next(&bridge->engine, &what)) {
         on_arrival(bridge, &what, now);
+        n++;
+    }
     if (bridge->connected && !bridge->consuming && now >= bridge->ask_at)
         ask_for_consumer(bridge, now);
+    return n < ARRIVALS_MAX ? USEC_INFINITY : now;
 }
 
 static void beat(struct bridge *bridge, struct flight *flight, usec_t now)

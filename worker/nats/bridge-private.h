@@ -25,8 +25,8 @@ void bridge_serve_held(struct bridge *bridge, usec_t now);
 
 /* ---- bridge-engine.c: messages ---- */
 
-/* Takes what the engine has sent. */
-void bridge_take_messages(struct bridge *bridge, usec_t now);
+/* Takes what the engine has sent. Returns when to call it again. */
+usec_t bridge_take_messages(struct bridge *bridge, usec_t now);
 /* Tells the engine of messages in progress whose time has come. Returns when to call it again. */
 usec_t bridge_beat(struct bridge *bridge, usec_t now);
 /* Lets another machine have the message, and forgets it. At once if this machine takes none now, or

@@ -62,7 +62,7 @@ static uint64_t room(const struct bridge *bridge)
     const uint64_t n = flights->n - flights->n_done;
 
     if (!bridge->consuming || bridge_rests(bridge) || n >= bridge->limit ||
-        flights->n_done >= bridge->config->in_flight)
+        flights->n_done >= bridge->config->in_flight || flights->bytes >= BRIDGE_BYTES_MAX / 2)
         return 0;
     return bridge->limit - n;
 }
@@ -100,9 +100,9 @@ usec_t bridge_process(struct bridge *bridge)
     if (bridge->quiet_until > 0 && now >= bridge->quiet_until)
         bridge->quiet_until = 0;
     bridge_listen(bridge);
-    bridge_take_messages(bridge, now);
+    next = bridge_take_messages(bridge, now);
     bridge_take_results(bridge, now);
-    next = standing_process(&bridge->standing, now);
+    next = earlier(next, standing_process(&bridge->standing, now));
     next = earlier(next, bridge_beat(bridge, now));
     next = earlier(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     bridge_serve_held(bridge, now);

@@ -35,6 +35,9 @@
 #include "worker/troupe.h"
 #include <stdbool.h>
 
+/* Of messages in flight: what comes then is given back, and nothing asked for above half of it. */
+#define BRIDGE_BYTES_MAX ((size_t)128 << 20)
+
 struct bridge {
     const struct config *config;
     struct engine engine;

@@ -12,6 +12,12 @@
 #define RECONNECT_MAX_MS 30000
 #define FLUSH_USEC       USEC_PER_SEC
 
+/* What waits for the main loop, and what waits for a socket that is slow. Beyond it messages are
+ * dropped, and nothing is sent: each comes again, or is sent again. */
+#define ARRIVALS_MAX       65536u
+#define ARRIVALS_BYTES_MAX ((size_t)64 << 20)
+#define UNSENT_MAX         (64 << 20)
+
 /* What is sent waits for the network so long at most, and with it the main loop. A server that does
  * not answer for so many of these times is given up. */
 #define WRITE_MS         2000
@@ -25,23 +31,48 @@ struct arrival {
 
 /* ---- on libnats' threads ---- */
 
-static void engine_put(struct engine *engine, struct engine_arrival what)
+static size_t bytes_of(const natsMsg *message)
 {
-    struct arrival *arrival = malloc(sizeof(*arrival));
-    bool first;
+    return message ? (size_t)natsMsg_GetDataLength(message) : 0;
+}
 
-    if (!arrival) {
-        /* A message comes again; what is lost of a connection shows in the next request. */
-        natsMsg_Destroy(what.message);
-        return;
-    }
-    *arrival = (struct arrival){.what = what};
+/* With the lock held. */
+static bool is_full(const struct engine *engine)
+{
+    return engine->n_arrivals >= ARRIVALS_MAX || engine->arrivals_bytes >= ARRIVALS_BYTES_MAX;
+}
+
+/* Returns false if there is no room for it; otherwise takes it over. */
+static bool add_arrival(struct engine *engine, struct arrival *arrival)
+{
+    bool first, full;
+
     pthread_mutex_lock(&engine->lock);
     first = list_empty(&engine->arrivals);
-    list_push_back(&engine->arrivals, &arrival->link);
+    full = arrival->what.event >= ENGINE_MESSAGE && is_full(engine);
+    if (!full) {
+        list_push_back(&engine->arrivals, &arrival->link);
+        engine->n_arrivals++;
+        engine->arrivals_bytes += bytes_of(arrival->what.message);
+    }
     pthread_mutex_unlock(&engine->lock);
     if (first) /* engine_next() is called until there are no more */
         (void)eventfd_write(engine->fd, 1);
+    return !full;
+}
+
+static void engine_put(struct engine *engine, struct engine_arrival what)
+{
+    struct arrival *arrival = malloc(sizeof(*arrival));
+
+    if (arrival) {
+        *arrival = (struct arrival){.what = what};
+        if (add_arrival(engine, arrival))
+            return;
+        free(arrival);
+    }
+    /* A message comes again; what is lost of a connection shows in the next request. */
+    natsMsg_Destroy(what.message);
 }
 
 static void put_event(struct engine *engine, enum engine_event event)
@@ -288,6 +319,8 @@ static bool take_arrival(struct engine *engine, struct engine_arrival *ret)
     if (node) {
         arrival = list_entry(node, struct arrival, link);
         list_unlink(node);
+        engine->n_arrivals--;
+        engine->arrivals_bytes -= bytes_of(arrival->what.message);
     }
     pthread_mutex_unlock(&engine->lock);
     if (!arrival)
@@ -406,8 +439,16 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
                : NULL;
 }
 
+/* Whether the server does not take what is sent. */
+static bool is_clogged(const struct engine *engine)
+{
+    return engine_is_behind(engine) && natsConnection_Buffered(engine->connection) >= UNSENT_MAX;
+}
+
 int engine_publish(struct engine *engine, natsMsg *message)
 {
+    if (is_clogged(engine))
+        return -ENOBUFS;
     return error_of(natsConnection_PublishMsg(engine->connection, message));
 }
 
@@ -415,13 +456,16 @@ int engine_request(struct engine *engine, const char *subject, const char *token
 {
     char reply[128];
 
+    if (is_clogged(engine))
+        return -ENOBUFS;
     (void)snprintf(reply, sizeof(reply), "%s.%s", (const char *)engine->inbox, token);
     return error_of(natsConnection_PublishRequestString(engine->connection, subject, reply, text));
 }
 
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text)
 {
-    (void)natsConnection_PublishString(engine->connection, natsMsg_GetReply(message), text);
+    if (!is_clogged(engine))
+        (void)natsConnection_PublishString(engine->connection, natsMsg_GetReply(message), text);
 }
 
 void engine_finish(struct engine *engine, natsMsg *message, const char *text, const char *token)

@@ -70,7 +70,9 @@ struct engine {
     bool has_arrivals; /* something may be in `arrivals` */
     bool has_messages; /* something may be in the subscriptions */
     pthread_mutex_t lock;
-    struct list arrivals; /* guarded by `lock` */
+    struct list arrivals; /* guarded by `lock`, as what follows */
+    unsigned n_arrivals;
+    size_t arrivals_bytes;
 };
 
 /* Why libnats gives a connection up; it does not tell which. */

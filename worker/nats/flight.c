@@ -26,6 +26,11 @@ void flights_deinit(struct flights *flights)
     index_deinit(&flights->index);
 }
 
+static size_t bytes_of(const natsMsg *message)
+{
+    return (size_t)natsMsg_GetDataLength(message);
+}
+
 struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *message, usec_t now)
 {
     struct flight *flight = malloc(sizeof(*flight));
@@ -40,6 +45,7 @@ struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *m
     list_init(&flight->beat);
     list_init(&flight->inquiry);
     index_add(&flights->index, &flight->entry, sequence);
+    flights->bytes += bytes_of(message);
     list_push_back(&flights->held, &flight->link);
     flight_beat_again(flights, flight, now);
     flights->n++;
@@ -57,6 +63,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     flights->n_held -= flight->state == FLIGHT_HELD;
     flights->n_done -= flight->state == FLIGHT_DONE;
     flights->n--;
+    flights->bytes -= bytes_of(flight->message);
     troupe_result_release(&flight->result);
     discard_put(flights->discard, flight->message);
     free(flight->problem);
@@ -119,8 +126,11 @@ void flight_doubt(struct flights *flights, struct flight *flight, enum flight_st
     list_push_back(&flights->doubted, &flight->link);
 }
 
-void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now)
+void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg *message,
+                        usec_t now)
 {
+    flights->bytes -= bytes_of(flight->message);
+    flights->bytes += bytes_of(message);
     natsMsg_Destroy(flight->message);
     flight->message = message;
     flight->delivered_at = now;

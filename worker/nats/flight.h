@@ -54,6 +54,7 @@ struct flights {
     struct list dying, doubted;     /* by `sent_at` */
     struct list done, acknowledged; /* both FLIGHT_DONE; the latter by `turn` */
     unsigned n, n_here, n_held, n_done;
+    size_t bytes;  /* of their messages, without headers */
     usec_t period; /* between two signs of life to the engine */
     struct discard *discard;
 };
@@ -88,7 +89,8 @@ void flight_die(struct flights *flights, struct flight *flight, usec_t now);
 void flight_doubt(struct flights *flights, struct flight *flight, enum flight_state state);
 
 /* The engine has delivered the message again: from now on that delivery counts. */
-void flight_redelivered(struct flight *flight, natsMsg *message, usec_t now);
+void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg *message,
+                        usec_t now);
 
 /* Applies to those in flight, too: as if it had been so at their last beat. */
 void flights_set_period(struct flights *flights, usec_t period, usec_t now);

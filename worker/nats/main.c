@@ -15,8 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+#define DATA_MAX ((rlim_t)512 << 20)
 
 /* Blocks the signals that end it, in the threads to come as well. Returns a descriptor or -errno.
  */
@@ -77,11 +80,26 @@ static int run(struct bridge *bridge, int signals)
     return r;
 }
 
+/* A server can have libnats keep a message or a line of any size. Then this is out of memory, which
+ * ends the connection, and not the machine. Sanitizers need more for themselves. */
+static void limit_memory(void)
+{
+#ifndef __SANITIZE_ADDRESS__
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_DATA, &limit) < 0 || limit.rlim_cur <= DATA_MAX)
+        return;
+    limit.rlim_cur = DATA_MAX;
+    (void)setrlimit(RLIMIT_DATA, &limit);
+#endif
+}
+
 static int serve(const struct config *config)
 {
     struct bridge bridge;
     int signals = open_signals(), r = signals;
 
+    limit_memory();
     if (r < 0) {
         log_error("signals: %s", strerror(-r));
         return r;
