@@ -158,6 +158,12 @@ class Client:
             self._read()
         return self.queues[sid].popleft()
 
+    def available(self, seconds):
+        """The next message of any subscription that comes within this time, if any, and what has come before."""
+        if self.buffer or select.select([self.socket], [], [], seconds)[0]:
+            self._read()
+        return [queue.popleft() for queue in self.queues.values() for _ in range(len(queue))]
+
     def pending(self, sid):
         """What has come until a round trip has ended."""
         self._send("PING")

@@ -14,6 +14,8 @@ its message in the stream.
     blow       node kind from to hits engine gentle held    something was done to a node until `to`; to servers: until
                                                             there are leaders again that hear all
     has        job machine at                   the supervisor says that it has it to do
+    told       job what seq by at               a server has told a machine that it has stored a result, or that it has found it,
+                                                or the like; seq: its number in the stream of results
     left       job where                        what was not finished at the end
 
 A blow hits machines: the one to which it happens, or those whose server it took; the latter is one of the engine. It is
@@ -32,7 +34,7 @@ class Job:
     """All that happened to one job."""
 
     def __init__(self):
-        self.published, self.starts, self.ends, self.results, self.seen = [], [], [], [], []
+        self.published, self.starts, self.ends, self.results, self.seen, self.told = [], [], [], [], [], []
 
     def first(self, machine):
         return min(start["at"] for start in self.starts if start["machine"] == machine)
@@ -72,7 +74,7 @@ class History:
             else:
                 job = self.jobs[event["job"]]
                 {"published": job.published, "start": job.starts, "end": job.ends, "result": job.results,
-                 "has": job.seen}[event["type"]].append(event)
+                 "has": job.seen, "told": job.told}[event["type"]].append(event)
 
     def check(self):
         """Returns a sentence for each thing that must not happen."""
@@ -96,6 +98,8 @@ class History:
                            "although nothing had happened to either")
 
     def _check_result(self, job):
+        if not job.results and self.was_lost_by_servers(job):
+            return
         if len(job.results) != 1:
             yield f"has {len(job.results)} results"
             return
@@ -106,6 +110,11 @@ class History:
             yield f"has the result of another one, {result['n']}"
         if not any(end["at"] <= result["at"] for end in job.ends):
             yield "has a result before a worker has done it"
+
+    def was_lost_by_servers(self, job):
+        """Whether they said that they have the result, were hurt, and have it no more. nats-server 2.9 does that."""
+        return not job.results and any(told["what"] in ("stored", "found") and any(
+            blow["engine"] and blow["to"] >= told["at"] for blow in self.blows) for told in job.told)
 
     def _check_repetition(self, job):
         """A machine recognises what it has done, unless it was hurt meanwhile."""
@@ -167,6 +176,8 @@ class History:
         starts = sum(len(job.starts) for job in self.jobs.values())
         return {"jobs": len(self.jobs), "starts": starts, "crashes": starts - sum(len(job.ends) for job in self.jobs.values()),
                 "on several machines": len(moved), "done twice": len(done_twice), "blows": len(self.blows),
+                "results lost by servers": sum(self.was_lost_by_servers(job) for job in self.jobs.values()),
+                "found lost and published again": sum(any(told["what"] == "missing" for told in job.told) for job in self.jobs.values()),
                 "taken over": len(take_overs), "slowest take-over": f"{max(take_overs, default=0):.2f} s"}
 
 

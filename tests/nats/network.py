@@ -34,7 +34,7 @@ def require():
 
 
 def enter(fd):
-    """Moves this process into the namespace, and closes the descriptor."""
+    """Moves the calling thread into the namespace, and closes the descriptor."""
     with open(fd, "rb"):
         if ctypes.CDLL(None, use_errno=True).setns(fd, CLONE_NEWNET) < 0:
             raise OSError(ctypes.get_errno(), f"setns: {os.strerror(ctypes.get_errno())}")
@@ -49,6 +49,10 @@ class Node:
         run("ip", "-n", network.switch, "link", "set", name, "master", "switch", "up")
         run("ip", "-n", self.namespace, "address", "add", self.address + "/24", "dev", "eth0")
         run("ip", "-n", self.namespace, "link", "set", "eth0", "up")
+
+    def enter(self):
+        """Moves the calling thread there."""
+        enter(os.open(f"/run/netns/{self.namespace}", os.O_RDONLY))
 
     def cut(self):
         """Pulls the cable. Returns how to put it in again, as the others do."""
@@ -93,7 +97,7 @@ class Network:
         outside = self.node("outside", 100)
         with open("/proc/self/ns/net", "rb") as before:
             test.addCleanup(enter, os.dup(before.fileno()))
-        enter(os.open(f"/run/netns/{outside.namespace}", os.O_RDONLY))
+        outside.enter()
 
     def namespace(self, name, error=OSError):
         namespace = f"troupe-{os.getpid()}-{name}"

@@ -53,6 +53,17 @@ class Checker(unittest.TestCase):
         self.found("job 1 has 0 results", published(1, 1), self.good(2))
         self.found("job 1 has 0 results", self.good()[:3])
 
+    def test_a_result_that_servers_lose_after_they_said_that_they_have_it_is_theirs(self):
+        told = {"type": "told", "job": 1, "what": "stored", "seq": 7, "by": "s", "at": at(1.3)}
+        hurt = blow("s", 1.4, 1.5, engine=True)
+        lost = self.good()[:3]
+        self.assertEqual(self.problems(lost, told, hurt), [])
+        self.assertEqual(self.problems(lost, {**told, "what": "found"}, hurt), [])
+        self.found("job 1 has 0 results", lost, told)
+        self.found("job 1 has 0 results", lost, told, blow("a", 1.4, 1.5))
+        self.found("job 1 has 0 results", lost, {**told, "what": "double"}, hurt)
+        self.found("job 1 has 0 results", lost, told, blow("s", 1.1, 1.2, engine=True))
+
     def test_two_results_are_found(self):
         self.found("job 1 has 2 results", self.good(), result(1, 1.4))
 
