@@ -195,11 +195,16 @@ static int open_socket(struct supervisor *supervisor)
     return 0;
 }
 
+/* Services get paths in it, and sd_notify(3) takes absolute ones only. */
 static int open_runtime_directory(struct supervisor *supervisor)
 {
     _cleanup_free_ char *path = strdup(supervisor->options->socket_path);
+    const char *directory = path ? dirname(path) : NULL;
+    char absolute[PATH_MAX];
 
-    supervisor->runtime_directory = path ? strdup(dirname(path)) : NULL;
+    if (directory && directory[0] != '/' && realpath(directory, absolute))
+        directory = absolute;
+    supervisor->runtime_directory = directory ? strdup(directory) : NULL;
     supervisor->parts.runtime_directory = supervisor->runtime_directory;
     return supervisor->runtime_directory ? 0 : failed("use the control socket's path", -ENOMEM);
 }

@@ -11,6 +11,7 @@ open(sys.argv[1]).readline()
 if sys.argv[2] == "child":
     if os.fork():
         signal.pause()
+assert os.environ["NOTIFY_SOCKET"].startswith("/")  # as sd_notify(3) wants it
 s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.sendto(b"STATUS=said by the " + sys.argv[2].encode(), os.environ["NOTIFY_SOCKET"])
 signal.pause()
@@ -41,3 +42,13 @@ class Notifications(TestCase):
         s, bell = self.speaker("child")
         bell.ring()
         s.until(lambda: s.worker("web/0").get("status") == "said by the child")
+
+    def test_a_service_can_speak_when_the_socket_was_named_by_a_relative_path(self):
+        s = self.supervisor()
+        script = s.write("speaker.py", SPEAKER)
+        bell = Bell(s, "bell")
+        s.write("web.group", ini(f"/usr/bin/python3 {script} {bell.path} service", Group={"Type": "service"}))
+        s.command[s.command.index(s.socket_path)] = os.path.relpath(s.socket_path)
+        s.start()
+        bell.ring()
+        s.until(lambda: s.worker("web/0").get("status") == "said by the service")
