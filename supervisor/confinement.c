@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/confinement.h"
+
 #include "supervisor/config/sandbox/syscall-groups.h"
+#include "supervisor/keeper/sandbox.h"
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
@@ -39,8 +41,6 @@ static const char FORBIDDEN[] =
 #endif
 
 #define REFUSE (SECCOMP_RET_ERRNO | EPERM)
-/* Numbers of x32, which has numbers of its own for the same calls. No other machine has as many. */
-#define X32_FIRST 0x40000000
 
 /* Written here, not by libseccomp: this needs no memory, and libseccomp 2.5 crashes, or makes a
  * filter that kills, when an allocation fails. Two steps for each call. */
@@ -125,7 +125,7 @@ static int write_filter(struct filter *filter)
     if (r == 0)
         r = add_load(filter, offsetof(struct seccomp_data, nr));
     if (r == 0)
-        r = add_refusal(filter, BPF_JGE, X32_FIRST, true);
+        r = add_refusal(filter, BPF_JGE, SANDBOX_X32_CALLS, true);
     if (r == 0)
         r = forbid_all(filter, FORBIDDEN);
     if (r == 0)

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox-answer.h"
+
 #include "shared/base/cleanup.h"
 #include <linux/filter.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
-
-/* Calls with this bit belong to the x32 architecture. */
-#define X32_BIT 0x40000000
 
 /* One that no machine has. */
 #define FOREIGN (ANSWER_NATIVE ^ 1u)
@@ -97,7 +95,7 @@ bool answer_forbids_ipc(const struct sandbox *sandbox)
         all = one_forbids(sandbox, calls[i], ANSWER_NATIVE);
 #ifdef __x86_64__
     for (size_t i = 0; all && i < ELEMENTS(calls); i++)
-        all = one_forbids(sandbox, calls[i] | X32_BIT, ANSWER_NATIVE);
+        all = one_forbids(sandbox, calls[i] | (int)SANDBOX_X32_CALLS, ANSWER_NATIVE);
 #endif
     return all;
 #else

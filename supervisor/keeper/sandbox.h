@@ -17,6 +17,10 @@
 #define SANDBOX_FILTERS_MAX     2
 #define SANDBOX_FILTER_SIZE_MAX ((size_t)4096 * 8) /* the kernel's limit, in bytes */
 
+/* Calls with these numbers belong to the x32 architecture, which has numbers of its own for the
+ * same calls, but for -1, which a tracer sets. No other machine has as many calls. */
+#define SANDBOX_X32_CALLS 0x40000000u
+
 /* A program for seccomp(2). */
 struct sandbox_filter {
     void *code; /* struct sock_filter, not necessarily aligned */

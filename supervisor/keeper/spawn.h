@@ -65,9 +65,9 @@ struct spawn_options {
     const struct sandbox_namespace *empty_root; /* for sandbox_root_leave(); or NULL */
     bool private_pids; /* it is process 1 of a PID namespace, and all in that end with it; `files`
                           has a SANDBOX_PROC */
-    bool private_ipc;  /* an IPC namespace of its own, or, if that is not NULL: */
-    const struct sandbox_namespace *empty_ipc; /* for sandbox_ipc_join(); `files` has a
-                                                  SANDBOX_MQUEUE that is read-only */
+    bool private_ipc;  /* an IPC namespace of its own, or `empty_ipc` if that is not NULL */
+    const struct sandbox_namespace *empty_ipc; /* for sandbox_ipc_join(); SANDBOX_MQUEUE is
+                                                  read-only then */
     bool set_nice;
     int nice;
     bool set_oom_score_adjust;

@@ -25,7 +25,7 @@
 #define FLOOD_FACTOR 4u
 
 /* Messages and events in one turn of the loop. */
-#define ARRIVALS_MAX 4096u
+#define TURN_MAX 4096u
 
 /* Between two deliveries of what this machine gives back and may get again. */
 #define GIVE_BACK_MIN USEC_PER_SEC
@@ -298,13 +298,13 @@ usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
     struct engine_arrival what;
     unsigned n = 0;
 
-    while (n < ARRIVALS_MAX && engine_next(&bridge->engine, &what)) {
+    while (n < TURN_MAX && engine_next(&bridge->engine, &what)) {
         on_arrival(bridge, &what, now);
         n++;
     }
     if (bridge->connected && !bridge->consuming && now >= bridge->ask_at)
         ask_for_consumer(bridge, now);
-    return n < ARRIVALS_MAX ? USEC_INFINITY : now;
+    return n < TURN_MAX ? USEC_INFINITY : now;
 }
 
 static void beat(struct bridge *bridge, struct flight *flight, usec_t now)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/sandbox/filter-program.h"
+
 #include "shared/base/cleanup.h"
 #include "supervisor/config/sandbox/call-set.h"
 #include <errno.h>
@@ -9,9 +10,6 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Calls with these numbers belong to the x32 architecture, but for -1, which a tracer sets. */
-#define X32_CALLS 0x40000000u
 
 /* From this call to the next run, all are treated alike. */
 struct run {
@@ -44,7 +42,7 @@ static void check_architecture(struct program *program)
     put(program, LOAD(nr));
     if (seccomp_arch_native() != SCMP_ARCH_X86_64)
         return;
-    put(program, JUMP(BPF_JGE, X32_CALLS, 0, 2));
+    put(program, JUMP(BPF_JGE, SANDBOX_X32_CALLS, 0, 2));
     put(program, JUMP(BPF_JEQ, UINT32_MAX, 1, 0));
     put(program, RETURN(SECCOMP_RET_KILL_PROCESS));
 }
