@@ -129,6 +129,18 @@ START_TEST(a_program_of_other_instructions_or_without_an_end_leaves_one_unsure)
 }
 END_TEST
 
+START_TEST(a_jump_leads_over_as_many_instructions)
+{
+    struct sock_filter code[] = {BPF_STMT(BPF_JMP | BPF_JA, 1),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_LOG)};
+    const struct seccomp_data call = {0};
+
+    ck_assert_uint_eq(answer_of(&(struct sandbox_filter){code, sizeof(code)}, &call, 7),
+                      SECCOMP_RET_LOG);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -142,6 +154,7 @@ int main(void)
         calls_of_another_architecture_count,
         an_answer_is_that_of_the_arguments,
         a_program_of_other_instructions_or_without_an_end_leaves_one_unsure,
+        a_jump_leads_over_as_many_instructions,
     };
 
     return suite_run("sandbox-answer", set_up, tear_down, tests, ELEMENTS(tests));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/upgrade/leave.h"
 
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,7 +31,6 @@ START_TEST(it_ends_with_the_status_and_its_memory_follows)
     int status;
     pid_t pid, heir;
 
-    become_reaper();
     pid = start_leaver();
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == STATUS);
@@ -49,7 +47,6 @@ START_TEST(its_descriptors_are_closed_when_it_has_ended)
     int ends[2], status;
     pid_t pid;
 
-    become_reaper();
     for (int i = 0; i < 20; i++) {
         ck_assert_int_eq(pipe(ends), 0);
         pid = start_leaver();
@@ -66,14 +63,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("leave");
-    TCase *tcase = tcase_create("leave");
-    tcase_add_test(tcase, it_ends_with_the_status_and_its_memory_follows);
-    tcase_add_test(tcase, its_descriptors_are_closed_when_it_has_ended);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    const TTest *const tests[] = {
+        it_ends_with_the_status_and_its_memory_follows,
+        its_descriptors_are_closed_when_it_has_ended,
+    };
+
+    return suite_run("leave", become_reaper, NULL, tests, ELEMENTS(tests));
 }
