@@ -4,8 +4,8 @@
 #include "shared/base/clock.h"
 #include "shared/ring/wake.h"
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -21,18 +21,24 @@ static struct {
     _Alignas(16) char stack[16384];
 } heir;
 
-/* The other process. Its descriptors are the leaver's until it has let go of them. */
+/* The other process. Its descriptors are the leaver's until it has let go of them. It waits for the
+ * end of all threads of the leaver: the last one takes down the memory if nobody else has it. */
 static int hold_memory(void *unused)
 {
+    struct pollfd end = {.events = POLLIN};
+
     (void)unused;
     (void)prctl(PR_SET_NAME, "trouped-memory");
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) < 0 || getppid() != heir.leaver)
+    if (syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
+        _exit(0);
+    end.fd = (int)syscall(SYS_pidfd_open, heir.leaver, 0);
+    if (end.fd < 0 || getppid() != heir.leaver)
         _exit(0);
     atomic_store(&heir.ready, 1);
     (void)wake_futex_wake(&heir.ready);
-    for (;;)
-        (void)pause();
+    while (poll(&end, 1, -1) < 0)
+        ;
+    _exit(0);
 }
 
 void leave_at_once(int status)
