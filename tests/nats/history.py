@@ -17,6 +17,7 @@ its message in the stream.
     told       job what seq by at               a server has told a machine that it has stored a result, or that it has found it,
                                                 or the like; seq: its number in the stream of results
     left       job where                        what was not finished at the end
+    sign       job delivery what by at          a server has heard this of a machine about a delivery of a message; for people
 
 A blow hits machines: the one to which it happens, or those whose server it took; the latter is one of the engine. It is
 gentle if the machine is asked to leave, and keeps what its workers have in hand, however long. `held`: the jobs that the machine had when
@@ -71,7 +72,7 @@ class History:
                 self.blows.append(event)
             elif event["type"] == "left":
                 self.left.append(event)
-            else:
+            elif event["type"] != "sign":
                 job = self.jobs[event["job"]]
                 {"published": job.published, "start": job.starts, "end": job.ends, "result": job.results,
                  "has": job.seen, "told": job.told}[event["type"]].append(event)

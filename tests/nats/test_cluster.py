@@ -453,7 +453,8 @@ class Cluster(TestCase):
         self.ask(self.states)
         if "TESTS_NATS_HISTORY" in os.environ:
             with open(os.environ["TESTS_NATS_HISTORY"], "w", encoding="utf-8") as file:
-                file.writelines(json.dumps(event) + "\n" for event in [ACK_WAIT, *self.events])
+                signs = [sign for witness in self.witnesses for sign in witness.notes()]
+                file.writelines(json.dumps(event) + "\n" for event in [ACK_WAIT, *self.events, *signs])
         history = History(self.events, ACK_WAIT)
         print(history.figures())
         problems = history.check()

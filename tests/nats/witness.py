@@ -24,6 +24,7 @@ class Witness(threading.Thread):
         self.heard = {}  # (job, what, its number in the stream of results): when first
         self.states = {}  # of machines: when told
         self.answers = []  # of the leader: when
+        self.signs = []  # (job, delivery, what, when): what machines say of messages that were delivered again, or are in progress
         test.addCleanup(self.close)
         self.start()
 
@@ -38,7 +39,7 @@ class Witness(threading.Thread):
         client = nats.Client(self.test, self.server)
         client.socket.settimeout(None)
         with client.socket:
-            for subject in "_INBOX.*.p.*", "$KV.TROUPE_STATE.*.*":
+            for subject in "_INBOX.*.p.*", "$KV.TROUPE_STATE.*.*", f"$JS.ACK.{self.consumer}.>":
                 client.subscribe(subject)
             while not self.closing.is_set():
                 client.publish(f"$JS.API.CONSUMER.INFO.{self.consumer}", reply=f"{client.inbox}.leader")
@@ -51,11 +52,18 @@ class Witness(threading.Thread):
         kind, _, rest = message.subject.partition(".")
         if kind == "$KV":
             self.states[rest.split(".")[1]] = time.time_ns()
+        elif kind == "$JS":
+            self.note_sign(rest.split("."), message.data.decode())
         elif rest.endswith(".leader"):
             if b'"ack_floor"' in message.data:
                 self.answers.append(time.time_ns())
         else:
             self.note_answer(message)
+
+    def note_sign(self, tokens, what):
+        delivery, job = int(tokens[-5]), int(tokens[-4])
+        if what != "+ACK" or delivery > 1:
+            self.signs.append((job, delivery, what, time.time_ns()))
 
     def note_answer(self, message):
         """To a publication (r) or a question (R) about the result of a job."""
@@ -76,6 +84,10 @@ class Witness(threading.Thread):
     def events(self):
         return [{"type": "told", "job": job, "what": what, "seq": number, "by": self.server.name, "at": at}
                 for (job, what, number), at in list(self.heard.items())]
+
+    def notes(self):
+        return [{"type": "sign", "job": job, "delivery": delivery, "what": what, "by": self.server.name, "at": at}
+                for job, delivery, what, at in list(self.signs)]
 
 
 def silences(witnesses):
