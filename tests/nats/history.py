@@ -29,6 +29,7 @@ import sys
 
 SECOND = 10**9
 SETTLING = SECOND  # until the acknowledgement of a job whose result is stored has arrived
+DOUBT = 2 * SECOND  # longer, if the result was there before: the machine asks later whether it is still there
 
 
 class Job:
@@ -59,7 +60,11 @@ class Job:
         last = max(start["at"] for start in self.starts if start["machine"] == machine)
         done = [end["at"] for end in self.ends if end["machine"] == machine and end["at"] >= last]
         stored = [result["at"] for result in self.results[:1]]
-        return max(done + stored) + SETTLING if done and stored else float("inf")
+        if not done or not stored:
+            return float("inf")
+        settled = max(done + stored) + SETTLING
+        in_doubt = any(told["what"] == "double" and last <= told["at"] <= settled for told in self.told)
+        return settled + in_doubt * DOUBT
 
 
 class History:

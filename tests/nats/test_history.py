@@ -104,6 +104,14 @@ class Checker(unittest.TestCase):
     def test_a_double_of_what_was_done_but_not_acknowledged_is_right(self):
         self.assertEqual(self.problems(self.good(), work("start", 1, "b", 4), work("end", 1, "b", 4.1), blow("a", 1.5, 9)), [])
 
+    def test_a_machine_may_take_longer_to_acknowledge_what_it_finds_done(self):
+        double = [work("start", 1, "b", 4), work("end", 1, "b", 4.1), work("start", 1, "c", 8), work("end", 1, "c", 8.1)]
+        told = {"type": "told", "job": 1, "what": "double", "seq": 7, "by": "s", "at": at(4.2)}
+        hurt = [blow("a", 1.5, 2), blow("b", 6, 12)]
+        self.assertEqual(self.problems(self.good(), double, told, *hurt), [])
+        self.found("started on b, and on c", self.good(), double, *hurt)
+        self.found("started on b, and on c", self.good(), double, {**told, "at": at(8.2)}, *hurt)
+
     def test_a_double_of_what_a_hurt_machine_did_again_is_right(self):
         again = [work("start", 1, "b", 6), work("start", 1, "c", 9), work("end", 1, "c", 9.1)]
         self.assertEqual(self.problems(self.good(), again, blow("a", 1.5, 2), blow("b", 6.5, 12)), [])
