@@ -47,14 +47,15 @@ size_t varlink_interface_length(const char *method);
 
 /* The type of a parameter, and of the struct member that it is stored in. */
 enum varlink_type {
-    VARLINK_STRING, /* const char *; NULL = absent; without NUL inside */
-    VARLINK_BYTES,  /* struct varlink_bytes: a string that may contain NUL; data NULL = absent */
-    VARLINK_INT,    /* struct varlink_int */
-    VARLINK_BOOL,   /* bool; absent = false */
-    VARLINK_FLAG,   /* struct varlink_flag: absent and false differ */
-    VARLINK_OBJECT, /* json_t *; NULL = absent */
-    VARLINK_LIST,   /* json_t *: an array of strings; NULL = absent */
-    VARLINK_SPAN,   /* usec_t: -1 means USEC_INFINITY; absent or 0 leaves it as it is */
+    VARLINK_STRING,  /* const char *; NULL = absent; without NUL inside */
+    VARLINK_BYTES,   /* struct varlink_bytes: a string that may contain NUL; data NULL = absent */
+    VARLINK_INT,     /* struct varlink_int */
+    VARLINK_BOOL,    /* bool; absent = false */
+    VARLINK_FLAG,    /* struct varlink_flag: absent and false differ */
+    VARLINK_OBJECT,  /* json_t *; NULL = absent */
+    VARLINK_LIST,    /* json_t *: an array of strings; NULL = absent */
+    VARLINK_OBJECTS, /* json_t *: an array of objects; NULL = absent */
+    VARLINK_SPAN,    /* usec_t: -1 means USEC_INFINITY; absent or 0 leaves it as it is */
     VARLINK_CHOICE, /* struct varlink_int: the number of a word in `allowed`, such as "none, all" */
 };
 

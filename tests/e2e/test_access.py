@@ -92,7 +92,7 @@ class Contents(TestCase):
         """Every method that shows something, with the parameters that show most."""
         return {
             "io.troupe.Supervisor.GetInfo": [{}],
-            "io.troupe.Supervisor.GetMetrics": [{}],
+            "io.troupe.Supervisor.GetMetrics": [{"status": [{}], "deaths_after": 0}],
             "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Supervisor.Watch": [{}],
             "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],
@@ -134,8 +134,8 @@ class Contents(TestCase):
         return shown
 
     SECRETS = {f"io.troupe.{name}" for name in (
-        "Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get Jobs.List Jobs.Wait "
-        "Actors.ListDeadLetters Actors.GetDeadLetter").split()}
+        "Supervisor.GetMetrics Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get "
+        "Jobs.List Jobs.Wait Actors.ListDeadLetters Actors.GetDeadLetter").split()}
 
     def test_every_method_is_looked_at(self):
         self.begin()

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/control/supervisor/status-walk.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/control/control-context.h"
+#include "supervisor/control/report.h"
+#include "supervisor/group/group.h"
+#include "supervisor/pool/slot/slot.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct group *group_of(const struct status_walk *walk)
+{
+    return registry_get(walk->parts->request->context->registry, walk->group);
+}
+
+static void open_group(struct status_walk *walk, const struct group *group)
+{
+    struct reply *reply = request_part_reply(walk->parts);
+
+    report_group_begin(reply, walk->parts->request, group);
+    reply_array(reply, "workers");
+    if (!group_is_keyed(group))
+        return;
+    reply_end_array(reply);
+    reply_uint(reply, "cells_total", group->cells.n_cells);
+    reply_array(reply, "cells");
+}
+
+static void open_cell(struct status_walk *walk)
+{
+    report_cell_begin(request_part_reply(walk->parts), walk->cell);
+    reply_array(request_part_reply(walk->parts), "workers");
+}
+
+/* Closes an array and the object around it. */
+static void close_one(struct status_walk *walk)
+{
+    reply_end_array(request_part_reply(walk->parts));
+    reply_end_object(request_part_reply(walk->parts));
+}
+
+/* Works also for a group that is gone: only keyed groups have walk->cell. */
+static void close_all(struct status_walk *walk)
+{
+    if (walk->stage == STATUS_WORKER && walk->cell)
+        close_one(walk);
+    if (walk->stage != STATUS_GROUP)
+        close_one(walk);
+}
+
+void status_walk_pause(struct status_walk *walk)
+{
+    close_all(walk);
+}
+
+void status_walk_resume(struct status_walk *walk)
+{
+    if (walk->stage == STATUS_GROUP)
+        return;
+    open_group(walk, group_of(walk));
+    if (walk->stage == STATUS_WORKER && walk->cell)
+        open_cell(walk);
+}
+
+/* Whether there is another group. */
+static bool next_group(struct status_walk *walk)
+{
+    struct registry *registry = walk->parts->request->context->registry;
+    struct group *group = walk->all ? registry_after(registry, walk->name) : group_of(walk);
+
+    if (!group)
+        return false;
+    walk->group = group->reference;
+    (void)snprintf(walk->name, sizeof(walk->name), "%s", group->name);
+    walk->oldest = 0;
+    walk->n_failing = 0;
+    free(TAKE_PTR(walk->failing));
+    walk->worker = 0;
+    walk->cell = NULL;
+    walk->at = 0;
+    open_group(walk, group);
+    walk->stage = group_is_keyed(group) ? STATUS_CELL : STATUS_WORKER;
+    if (group_is_keyed(group))
+        cell_cursor_begin(&walk->cells, &group->cells);
+    return true;
+}
+
+static void end_group(struct status_walk *walk)
+{
+    struct reply *reply = request_part_reply(walk->parts);
+
+    reply_end_array(reply);
+    reply_uint_if(reply, "oldest_queued_at", walk->oldest);
+    reply_uint_if(reply, "cells_failing", walk->n_failing);
+    if (walk->failing)
+        reply_string(reply, "failing_cell", walk->failing);
+    reply_end_object(reply);
+    walk->stage = STATUS_GROUP;
+    walk->group = 0;
+}
+
+static bool is_shown(const struct status_walk *walk, const struct cell *cell)
+{
+    if (walk->only_key)
+        return strcmp(cell->key, walk->only_key) == 0;
+    return walk->parts->request->reply.size < REPORT_SINGLE_MAX - REPORT_DETAIL_MAX / 2;
+}
+
+static void look_at_oldest(struct status_walk *walk, const struct cell *cell)
+{
+    usec_t oldest = queue_oldest(&cell->queue);
+
+    if (oldest != 0 && (walk->oldest == 0 || oldest < walk->oldest))
+        walk->oldest = oldest;
+}
+
+/* Best effort: without memory, the number alone tells. */
+static void look_at_state(struct status_walk *walk, const struct cell *cell)
+{
+    if (!cell_is_failing(cell))
+        return;
+    if (walk->n_failing++ == 0)
+        walk->failing = strdup(cell->key);
+}
+
+/* ---- only some of them ---- */
+
+/* Whether `only` names cells. */
+static bool names_cells(const struct status_walk *walk, const struct group *group)
+{
+    return walk->only && group_is_keyed(group) && !walk->only_key;
+}
+
+/* The next cell that is named and exists. */
+static const struct cell *next_named_cell(struct status_walk *walk, const struct group *group)
+{
+    const size_t n = json_array_size(walk->only);
+
+    cell_cursor_end(&walk->cells);
+    for (; walk->at < n; walk->at++) {
+        const json_t *key = json_array_get(walk->only, walk->at);
+        struct cell *cell =
+            cell_table_find(&group->cells, json_string_value(key), json_string_length(key));
+
+        if (!cell)
+            continue;
+        cell_cursor_at(&walk->cells, cell);
+        return cell;
+    }
+    return NULL;
+}
+
+/* Of a slot in its pool; SIZE_MAX = it is none. */
+static size_t slot_number(const char *name)
+{
+    unsigned long number;
+    char *end;
+
+    if (*name < '0' || *name > '9')
+        return SIZE_MAX;
+    errno = 0;
+    number = strtoul(name, &end, 10);
+    return errno == 0 && *end == '\0' ? number : SIZE_MAX;
+}
+
+static struct slot *next_named_slot(struct status_walk *walk, const struct pool *pool)
+{
+    for (; walk->at < json_array_size(walk->only); walk->at++) {
+        const char *name = json_string_value(json_array_get(walk->only, walk->at));
+        struct slot *slot = pool_next_slot_of(pool, slot_number(name), 1, &walk->worker);
+
+        if (slot)
+            return slot;
+        walk->worker = 0;
+    }
+    return NULL;
+}
+
+static struct slot *next_slot(struct status_walk *walk, const struct group *group,
+                              const struct pool *pool)
+{
+    if (walk->only && !names_cells(walk, group))
+        return next_named_slot(walk, pool);
+    return pool_next_slot_of(pool, walk->first, walk->n_slots, &walk->worker);
+}
+
+/* ---- cells and workers ---- */
+
+static void advance_cell(struct status_walk *walk, const struct group *group)
+{
+    if (names_cells(walk, group))
+        walk->at++;
+    else
+        cell_cursor_advance(&walk->cells, &group->cells);
+}
+
+static void next_cell(struct status_walk *walk, const struct group *group)
+{
+    const struct cell *cell =
+        names_cells(walk, group) ? next_named_cell(walk, group) : walk->cells.next;
+
+    if (!cell) {
+        end_group(walk);
+        return;
+    }
+    look_at_oldest(walk, cell);
+    look_at_state(walk, cell);
+    if (!is_shown(walk, cell)) {
+        advance_cell(walk, group);
+        return;
+    }
+    walk->cell = cell;
+    open_cell(walk);
+    walk->worker = 0;
+    walk->stage = STATUS_WORKER;
+}
+
+static void end_workers(struct status_walk *walk, const struct group *group)
+{
+    if (!walk->cell) {
+        look_at_oldest(walk, group->cell);
+        end_group(walk);
+        return;
+    }
+    close_one(walk);
+    if (walk->cells.next == walk->cell || names_cells(walk, group))
+        advance_cell(walk, group);
+    walk->cell = NULL;
+    walk->stage = STATUS_CELL;
+}
+
+static void next_worker(struct status_walk *walk, const struct group *group)
+{
+    struct reply *reply = request_part_reply(walk->parts);
+    const struct cell *cell = walk->cell ? walk->cell : group->cell;
+    bool gone = walk->cell && walk->cells.next != walk->cell;
+    struct slot *slot = gone ? NULL : next_slot(walk, group, &cell->pool);
+
+    if (!slot || (walk->cell && reply->size >= REPORT_DETAIL_MAX))
+        end_workers(walk, group);
+    else
+        report_worker(reply, walk->parts->request, slot, walk->brief);
+}
+
+bool status_walk_write(struct status_walk *walk)
+{
+    struct group *group;
+
+    do {
+        group = walk->stage == STATUS_GROUP ? NULL : group_of(walk);
+        if (walk->stage == STATUS_GROUP) {
+            if (!next_group(walk))
+                return true;
+        } else if (!group) {
+            close_all(walk); /* the group ended, and its cells with it */
+            walk->stage = STATUS_GROUP;
+            cell_cursor_end(&walk->cells);
+        } else if (walk->stage == STATUS_CELL) {
+            next_cell(walk, group);
+        } else {
+            next_worker(walk, group);
+        }
+    } while (!request_part_full(walk->parts, 1));
+    return false;
+}
+
+static int take_target(struct status_walk *walk, const struct registry_target *target)
+{
+    walk->group = target->group->reference;
+    if (group_is_keyed(target->group) && target->cell) {
+        walk->only_key = strdup(target->cell->key);
+        if (!walk->only_key)
+            return -ENOMEM;
+    }
+    if (target->slot) {
+        walk->first = target->slot->index;
+        walk->n_slots = 1;
+    }
+    return 0;
+}
+
+int status_walk_init(struct status_walk *walk, struct request_parts *parts,
+                     const struct registry_target *target, json_t *only, bool brief)
+{
+    *walk = (struct status_walk){
+        .parts = parts,
+        .all = !target,
+        .n_slots = SIZE_MAX,
+        .only = json_incref(only),
+        .brief = brief,
+    };
+    list_init(&walk->cells.link);
+    return target ? take_target(walk, target) : 0;
+}
+
+void status_walk_deinit(struct status_walk *walk)
+{
+    cell_cursor_end(&walk->cells);
+    json_decref(TAKE_PTR(walk->only));
+    free(TAKE_PTR(walk->only_key));
+    free(TAKE_PTR(walk->failing));
+}
