@@ -43,9 +43,12 @@ class Relay:
             while data := self.server.recv(65536):
                 client.sendall(data)
 
-    def statuses(self, after):
-        """The parameters of GetStatus after so many calls."""
-        return [call["parameters"] for call in self.calls[after:] if call["method"].endswith(".GetStatus")]
+    def methods(self, after=0):
+        return [call["method"].rpartition(".")[2] for call in self.calls[after:]]
+
+    def wanted(self, after=0):
+        """What each refresh after so many calls wanted the status of."""
+        return [call["parameters"]["status"] for call in self.calls[after:] if call["method"].endswith(".GetMetrics")]
 
 
 class Top(TestCase):
@@ -221,24 +224,65 @@ class Top(TestCase):
         relay = Relay(s)
         screen = self.top(s, path=relay.path, rows=24)
 
-        def next_asked(count=3):
+        def next_wanted(count=3):
             before = len(relay.calls)
-            screen.wait(lambda _: len(relay.statuses(before)) >= count)
-            return relay.statuses(before)[-1]
+            screen.wait(lambda _: len(relay.wanted(before)) >= count)
+            return relay.wanted(before)[-1]
         screen.press(" ")
         screen.wait(r"^ +many/18 +idle")
-        self.assertEqual(relay.statuses(0)[0], {"target": "many", "brief": True})
-        self.assertEqual(next_asked(), {"target": "many", "brief": True, "only": [str(i) for i in range(19)]})
+        opened = next(call for call in relay.calls if call["method"].endswith(".GetStatus"))
+        self.assertEqual(opened["parameters"], {"target": "many", "brief": True})
+        self.assertEqual(next_wanted(), [{"target": "many", "only": [str(i) for i in range(19)]}])
         screen.press(*["page down"] * 4)
         screen.wait(r"^ +many/59 +idle .*\n\+ more")
-        self.assertEqual(next_asked(), {"target": "many", "brief": True, "only": [str(i) for i in range(41, 60)]})
+        self.assertEqual(next_wanted(), [{"target": "many", "only": [str(i) for i in range(41, 60)]}])
         screen.press("R")
-        self.assertEqual(next_asked(), {"target": "many", "brief": True})
+        self.assertEqual(next_wanted(), [{"target": "many"}])
         screen.press("N")
-        self.assertIn("only", next_asked())
+        self.assertIn("only", next_wanted()[0])
         before = len(relay.calls)
         s.call("Restart", target="many/7", wait=True)
-        screen.wait(lambda _: {"target": "many", "brief": True} in relay.statuses(before))
+        screen.wait(lambda _: [{"target": "many"}] in relay.wanted(before))
+
+    def test_M4_a_refresh_is_one_request_whatever_is_open(self):
+        # A program that is missing: they have no processes.
+        s = self.started({name: ini("/nonexistent", Pool={"Size": 334}) for name in ("one", "other", "third")} |
+                         {"alpha": ini(ACTOR, Resources={"LimitCORE": 0}, Jobs={"MaxRetries": 0})})
+        relay = Relay(s)
+        screen = self.top(s, path=relay.path, rows=700)
+        screen.press(*["down"] * 3, " ", "up", " ", "up", " ", "R")
+        screen.wait(r"^- third .*\n +third/0 ")
+        screen.wait("sorted by JOBS/S")
+        before = len(relay.calls)
+        s.do("alpha", "crash abort")
+        screen.wait("alpha/0 killed by SIGABRT")
+        screen.wait(lambda _: len(relay.wanted(before)) >= 5)
+        self.assertEqual(set(relay.methods(before)), {"GetMetrics"})
+        self.assertEqual([part["target"] for part in relay.wanted(before)[-1]], ["one", "other", "third"])
+        self.assertLess(sum(len(part.get("only", range(334))) for part in relay.wanted(before)[-1]), 700 + 100)
+
+    def test_M4_a_screen_of_all_makes_as_many_requests_as_pictures(self):
+        s = self.started({f"g{i}": actor(2) for i in range(3)})
+        relay = Relay(s)
+        screen = self.top(s, "--count=5", "--all", path=relay.path, rows=40)
+        screen.wait(r"^ +g2/1 +idle ")
+        self.assertEqual(screen.wait_end(), 0)
+        self.assertEqual(relay.methods(), ["GetMetrics"] * 5)
+        self.assertEqual(relay.wanted()[0], [{}])
+        self.assertEqual(relay.wanted()[-1], [{"target": f"g{i}"} for i in range(3)])
+
+    def test_M4_details_are_one_request_each_time(self):
+        s = self.started({"alpha": ini("/bin/sh -c 'echo some output; exec sleep infinity'", Group={"Type": "service"})})
+        relay = Relay(s)
+        screen = self.top(s, path=relay.path)
+        screen.press(" ")
+        screen.wait(r"^  +alpha/0")
+        screen.press("down", "enter")
+        screen.wait("some output")
+        before = len(relay.calls)
+        screen.wait(lambda _: len(relay.calls) >= before + 4)
+        methods = relay.methods(before)
+        self.assertEqual(set(zip(methods, methods[1:])), {("GetStatus", "GetLog"), ("GetLog", "GetStatus")})
 
     def test_M4_a_large_group_costs_no_more_however_it_is_sorted(self):
         s = self.started({"many": ini(ACTOR, Pool={"Size": 250}, Restart={"MinSec": "1ms"})})
@@ -249,8 +293,8 @@ class Top(TestCase):
         screen.press("R")
         screen.wait("sorted by JOBS/S")
         before = len(relay.calls)
-        screen.wait(lambda _: len(relay.statuses(before)) >= 4)
-        asked = [set(call["only"]) for call in relay.statuses(before)]
+        screen.wait(lambda _: len(relay.wanted(before)) >= 4)
+        asked = [set(wanted["only"]) for [wanted] in relay.wanted(before)]
         self.assertLessEqual(max(map(len, asked)), 120)
         self.assertEqual(set().union(*asked[:4]), {str(i) for i in range(250)}, "all others have had their turn")
         screen.wait(lambda text: s.do("many", "echo") and re.search(r"(?m)^- many .*\n +many/\d+ +\w+ +[1-9][0-9.]* ", text))
@@ -264,7 +308,7 @@ class Top(TestCase):
         os.kill(s.worker("many/249")["pid"], signal.SIGKILL)
         screen.press("D")
         screen.wait(r"^- many .*\n +many/249 +idle .* 1 .*\n +many/0 ")
-        self.assertTrue(all("only" in call for call in relay.statuses(before)))
+        self.assertTrue(all("only" in wanted for [wanted] in relay.wanted(before)))
 
     def test_M4_only_cells_on_the_screen_are_asked_for(self):
         s = self.started({"mail": keyed(program="/nonexistent")})
@@ -276,11 +320,11 @@ class Top(TestCase):
         screen = self.top(s, path=relay.path, rows=24)
         screen.press(" ")
         screen.wait(r"^ +\+ mail/k018 +stopped")
-        screen.wait(lambda _: {"target": "mail", "brief": True, "only": keys[:19]} in relay.statuses(0))
+        screen.wait(lambda _: [{"target": "mail", "only": keys[:19]}] in relay.wanted())
         before = len(relay.calls)
         s.create("mail", "x", key="k000a")
         screen.wait(r"^ +\+ mail/k000a +stopped")
-        self.assertEqual(sum("only" not in call for call in relay.statuses(before)), 1)
+        self.assertEqual(sum("only" not in wanted for [wanted] in relay.wanted(before)), 1)
         screen.press("Q")
         for _ in range(2):
             s.create("mail", "x", key="k129")
@@ -302,7 +346,8 @@ class Top(TestCase):
         process = subprocess.run([TROUPECTL, "--socket", relay.path, "top", "--count=2", "--interval=10ms", "--all"],
                                  stdout=subprocess.PIPE, text=True, check=True, timeout=LIMIT)
         self.assertEqual(len(re.findall(r"(?m)^ +g\d\d/[01] +idle ", process.stdout)), 2 * 40, process.stdout)
-        self.assertEqual(relay.statuses(0), [{"brief": True}] * 2)
+        self.assertEqual(relay.methods(), ["GetMetrics"] * 2)
+        self.assertEqual(relay.wanted(), [[{}]] * 2)
 
     def test_M4_without_a_supervisor_it_says_so(self):
         process = subprocess.run([TROUPECTL, "--socket", "/nonexistent/socket", "top"], capture_output=True, text=True,

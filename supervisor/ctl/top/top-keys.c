@@ -3,8 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/cells.h"
-#include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/top/top-columns.h"
@@ -99,85 +97,18 @@ static void sort_by(struct top *top, enum top_sort sort)
     rebuild(top);
 }
 
-/* ---- details ---- */
-
-/* The output of a worker, if the user may read it. */
-static void show_output(struct top *top, const struct terminal *out, const char *worker)
-{
-    json_auto_t *reply = NULL;
-    const json_t *lines;
-
-    if (top_source_call(&top->source, "GetLog", json_pack("{s:s}", "target", worker), &reply) < 0)
-        return;
-    lines = json_object_get(reply, "lines");
-    if (json_array_size(lines) > 0)
-        terminal_print(out, "\n    Output:");
-    for (size_t i = 0; i < json_array_size(lines); i++)
-        terminal_print(out, "            │ %s",
-                       SAFE_LINE(json_string_value(json_array_get(lines, i))));
-}
-
-static void show_in_group(struct top *top, const struct terminal *out, const json_t *group,
-                          const char *address)
-{
-    const json_t *cell = cells_find(group, address);
-    json_auto_t *whole = cells_merge(group);
-    const json_t *workers = json_object_get(whole, "workers");
-    const usec_t now = clock_realtime();
-    bool found = false;
-
-    if (strcmp(field_text(group, "name"), address) == 0) {
-        show_group(out, group, now, true);
-        return;
-    }
-    if (cell) {
-        show_cell(out, group, cell, now, true);
-        return;
-    }
-    for (size_t i = 0; i < json_array_size(workers); i++) {
-        const json_t *worker = json_array_get(workers, i);
-
-        if (!field_is(worker, "name", address))
-            continue;
-        show_worker(out, group, worker, now);
-        found = true;
-    }
-    if (found)
-        show_output(top, out, address);
-}
-
-void top_show_details(struct top *top)
-{
-    struct terminal out = {.utf8 = top->invocation->out.utf8};
-    json_auto_t *reply = NULL;
-    char *text = NULL;
-    size_t size;
-    int r = top_source_call(&top->source, "GetStatus", json_pack("{s:s}", "target", top->selected),
-                            &reply);
-
-    if (r < 0 && top->text)
-        return; /* shows what it was */
-    out.file = open_memstream(&text, &size);
-    if (!out.file)
-        return;
-    if (r < 0)
-        terminal_print(&out, "%s: %s", SAFE(top->selected), SAFE(top->source.problem));
-    else
-        show_in_group(top, &out, json_array_get(json_object_get(reply, "groups"), 0),
-                      top->selected);
-    (void)fclose(out.file);
-    free(top->text);
-    top->text = text;
-}
+/* ---- details and help ---- */
 
 static void show_text(struct top *top, enum top_mode mode)
 {
+    const struct top_row *row = selected(top);
+
     free(top->text);
     top->text = mode == TOP_HELP ? strdup(HELP) : NULL;
     top->text_at = 0;
     top->mode = mode;
     if (mode == TOP_DETAILS)
-        top_show_details(top);
+        top_show_details(top, row && row->kind == TOP_WORKER);
 }
 
 static size_t count_lines(const char *text)

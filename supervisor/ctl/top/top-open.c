@@ -2,8 +2,8 @@
 
 /*
  * The groups that are open on the screen. All workers, or cells, of a group are asked for when it
- * is opened; then those on the screen, and of the others so many at a time, in turn. So a group of
- * any size costs the supervisor the same, and what is known of the others is a few refreshes old.
+ * is opened; then those on the screen, and of the others so many at a time, in turn. So groups of
+ * any size cost the supervisor the same, and what is known of the others is a few refreshes old.
  */
 
 #include "shared/base/cleanup.h"
@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Workers or cells beside those on the screen that a refresh asks for. */
+/* Workers or cells beside those on the screen that a refresh asks for, of all groups. */
 #define TURN 100
 
 #define NAME_MAX_SIZE 128
@@ -47,13 +47,24 @@ static const char *identity_of(const json_t *item)
     return field_text(item, field_has(item, "key") ? "key" : "name");
 }
 
+/* They are sorted by name. NULL = none. */
 static const json_t *metrics_of(const struct top_source *source, const char *group)
 {
     const json_t *groups = json_object_get(source->metrics, "groups");
+    size_t first = 0, behind = json_array_size(groups);
 
-    for (size_t i = 0; i < json_array_size(groups); i++)
-        if (field_is(json_array_get(groups, i), "name", group))
-            return json_array_get(groups, i);
+    while (first < behind) {
+        const size_t middle = first + (behind - first) / 2;
+        const json_t *metrics = json_array_get(groups, middle);
+        const int order = strcmp(field_text(metrics, "name"), group);
+
+        if (order == 0)
+            return metrics;
+        if (order < 0)
+            first = middle + 1;
+        else
+            behind = middle;
+    }
     return NULL;
 }
 
@@ -120,18 +131,6 @@ static json_t *take_items(const struct top_source *source, const json_t *items)
     return by_name;
 }
 
-/* Takes `parameters` over. `*ret`: the only group; owned by the caller. Returns 0 or -errno. */
-static int ask(struct top_source *source, json_t *parameters, json_t **ret)
-{
-    json_auto_t *reply = NULL;
-    int r = top_source_call(source, "GetStatus", parameters, &reply);
-
-    if (r < 0)
-        return r;
-    *ret = json_incref(json_array_get(json_object_get(reply, "groups"), 0));
-    return *ret ? 0 : -EBADMSG;
-}
-
 /* Notes that all items have been asked for. */
 static void begin_round(struct top_source *source, const char *group, json_t *census)
 {
@@ -157,35 +156,6 @@ static int take_whole(struct top_source *source, const json_t *metrics, json_t *
     }
     begin_round(source, group, take_census(metrics));
     return json_object_set(source->status, group, status) < 0 ? -ENOMEM : 0;
-}
-
-int top_source_open(struct top_source *source, const char *group)
-{
-    json_auto_t *status = NULL;
-    int r = ask(source, json_pack("{s:s, s:b}", "target", group, "brief", 1), &status);
-
-    return r < 0 ? r : take_whole(source, metrics_of(source, group), status);
-}
-
-/* Both lists are sorted by name. */
-int top_source_open_all(struct top_source *source)
-{
-    const json_t *metrics = json_object_get(source->metrics, "groups"), *groups;
-    json_auto_t *reply = NULL;
-    int r = top_source_call(source, "GetStatus", json_pack("{s:b}", "brief", 1), &reply);
-    size_t at = 0;
-
-    groups = json_object_get(reply, "groups");
-    for (size_t i = 0; r == 0 && i < json_array_size(groups); i++) {
-        json_t *group = json_array_get(groups, i);
-        const char *name = field_text(group, "name");
-
-        while (at < json_array_size(metrics) &&
-               strcmp(field_text(json_array_get(metrics, at), "name"), name) < 0)
-            at++;
-        r = take_whole(source, json_array_get(metrics, at), group);
-    }
-    return r;
 }
 
 /* Puts the answer to `names` in the place of what was known of them. */
@@ -214,19 +184,34 @@ static int merge(struct top_source *source, json_t *known, const json_t *names, 
     return 0;
 }
 
-/* Asks for the items with these names, the keys of an object. Returns 0 or -errno. */
-static int ask_for(struct top_source *source, const char *group, const json_t *names)
+/* It is the whole group, unless only names of it were wanted. */
+static int take_group(struct top_source *source, json_t *group)
 {
-    const json_t *status = json_object_get(source->status, group);
-    json_t *only = json_array(), *value;
-    json_auto_t *part = NULL;
-    const char *name;
-    int r;
+    const char *name = field_text(group, "name");
+    const json_t *names = json_object_get(source->wanted, name);
+    const json_t *status = json_object_get(source->status, name);
 
-    json_object_foreach((json_t *)(uintptr_t)names, name, value)(void)
-        json_array_append_new(only, json_string(name));
-    r = ask(source, json_pack("{s:s, s:b, s:o}", "target", group, "brief", 1, "only", only), &part);
-    return r < 0 ? r : merge(source, items_of(status), names, items_of(part));
+    if (!names || json_is_null(names))
+        return take_whole(source, metrics_of(source, name), group);
+    return merge(source, items_of(status), names, items_of(group));
+}
+
+int top_source_take_status(struct top_source *source, const json_t *groups)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < json_array_size(groups); i++)
+        r = take_group(source, json_array_get(groups, i));
+    return r;
+}
+
+int top_source_open(struct top_source *source, const char *group)
+{
+    json_auto_t *reply = NULL;
+    int r = top_source_call(source, "GetStatus",
+                            json_pack("{s:s, s:b}", "target", group, "brief", 1), &reply);
+
+    return r < 0 ? r : top_source_take_status(source, json_object_get(reply, "groups"));
 }
 
 /* ---- in turn ---- */
@@ -237,9 +222,9 @@ static void set_number(json_t *round, const char *name, size_t value)
 }
 
 /* Adds the names of those whose turn it is. */
-static void add_next(json_t *round, const json_t *items, json_t *names)
+static void add_next(json_t *round, const json_t *items, size_t turn, json_t *names)
 {
-    const size_t n = json_array_size(items), count = n < TURN ? n : TURN;
+    const size_t n = json_array_size(items), count = n < turn ? n : turn;
     const size_t first = (size_t)field_count(round, "next");
     const size_t left = (size_t)field_count(round, "left");
     char buffer[NAME_MAX_SIZE];
@@ -267,30 +252,46 @@ static void follow_census(json_t *round, const json_t *metrics, size_t n)
 
 /* Whether to ask for all: some are missing, or one too many is known. The larger the group, the
  * more refreshes are between two of these. */
-static bool is_whole_due(json_t *round, size_t n, size_t n_now)
+static bool is_whole_due(json_t *round, size_t n, size_t n_now, size_t turn)
 {
     const size_t age = (size_t)field_count(round, "age") + 1;
 
     set_number(round, "age", age);
-    return n != n_now && age * TURN >= n;
+    return n != n_now && age * turn >= n;
 }
 
-int top_source_follow(struct top_source *source, const char *group, json_t *shown, bool others)
+/* Returns the names to ask for in a group, null for all of it, or NULL for nothing. */
+static json_t *names_to_ask(struct top_source *source, const char *group, json_t *in_view,
+                            size_t turn, bool others)
 {
     const json_t *metrics = metrics_of(source, group);
     const json_t *items = items_of(json_object_get(source->status, group));
     json_t *round = json_object_get(source->rounds, group);
     const size_t n = json_array_size(items);
 
-    if (!round || is_whole_due(round, n, count_now(metrics)))
-        return top_source_open(source, group);
+    if (!round || is_whole_due(round, n, count_now(metrics), turn))
+        return json_null();
     follow_census(round, metrics, n);
     if (others || field_count(round, "left") > 0)
-        add_next(round, items, shown);
-    if (json_object_size(shown) == 0)
-        return 0;
-    return json_object_size(shown) >= n ? top_source_open(source, group)
-                                        : ask_for(source, group, shown);
+        add_next(round, items, turn, in_view);
+    if (json_object_size(in_view) == 0)
+        return NULL;
+    return json_object_size(in_view) >= n ? json_null() : json_incref(in_view);
+}
+
+void top_source_want(struct top_source *source, json_t *in_view, bool others)
+{
+    const size_t n = json_object_size(in_view), turn = n > 0 && n < TURN ? TURN / n : 1;
+    const char *group;
+    json_t *names;
+
+    json_object_foreach(in_view, group, names)
+    {
+        json_t *ask = names_to_ask(source, group, names, turn, others);
+
+        if (ask)
+            (void)json_object_set_new(source->wanted, group, ask);
+    }
 }
 
 void top_source_close_others(struct top_source *source, const json_t *open)

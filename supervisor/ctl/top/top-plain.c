@@ -59,34 +59,33 @@ static bool wait_until(usec_t at)
     return !interrupt_seen();
 }
 
-static int next_block(struct top *top, usec_t *since)
+/* Returns an exit status. */
+static int show_block(struct top *top, usec_t *since)
 {
-    int r = top_source_refresh(&top->source);
-
-    if (r < 0) {
-        complain("%s; trying again", SAFE(top->source.problem));
-        return EXIT_OK;
-    }
-    if (top->choice.everything)
-        (void)top_source_open_all(&top->source);
-    top_processes_begin(&top->processes);
-    top_rows_build(&top->rows, &top->source, &top->processes, &top->choice);
+    top_show_rows(top);
     print_block(top, since);
     return fflush(top->invocation->out.file) == 0 ? EXIT_OK : EXIT_FAILED;
 }
 
-/* The first data are there. Deaths from before are not new. */
+static int next_block(struct top *top, usec_t *since)
+{
+    if (top_source_refresh(&top->source) == 0)
+        return show_block(top, since);
+    complain("%s; trying again", SAFE(top->source.problem));
+    return EXIT_OK;
+}
+
+/* Deaths from before are not new. */
 int top_run_plain(struct top *top)
 {
+    const int64_t count = top->invocation->options.count;
     usec_t next = clock_now(), since = clock_realtime();
-    int r = EXIT_OK;
+    int r = show_block(top, &since);
 
-    for (int64_t n = 0; r == EXIT_OK &&
-                        (top->invocation->options.count == 0 || n < top->invocation->options.count);
-         n++) {
-        if (n > 0 && !wait_until(next))
-            break;
+    for (int64_t n = 1; r == EXIT_OK && (count == 0 || n < count); n++) {
         next = usec_add(next, top->interval);
+        if (!wait_until(next))
+            break;
         r = next_block(top, &since);
     }
     return r;

@@ -22,9 +22,10 @@ int top_source_init(struct top_source *source, const char *socket, usec_t timeou
                                   .status = json_object(),
                                   .deaths = json_array(),
                                   .rounds = json_object(),
+                                  .wanted = json_object(),
                                   .totals = json_object(),
                                   .totals_before = json_object()};
-    if (source->status && source->rounds && source->deaths && source->totals &&
+    if (source->status && source->rounds && source->wanted && source->deaths && source->totals &&
         source->totals_before)
         return 0;
     top_source_deinit(source);
@@ -38,6 +39,7 @@ void top_source_deinit(struct top_source *source)
     json_decref(source->before);
     json_decref(source->status);
     json_decref(source->rounds);
+    json_decref(source->wanted);
     json_decref(source->deaths);
     json_decref(source->totals);
     json_decref(source->totals_before);
@@ -68,18 +70,29 @@ static int refuse(struct top_source *source, const struct varlink_reply *reply)
     return -EREMOTEIO;
 }
 
-/* Adds a reply to the ones before. */
-static int join(const char *method, json_t *whole, const json_t *part)
+/* Adds a reply to the ones before. Returns 0 or -ENOMEM. */
+static int join(json_t *whole, const json_t *part)
 {
-    json_t *groups = json_object_get(whole, "groups");
+    const char *name;
+    json_t *value;
+    int r = 0;
 
-    if (strcmp(method, "GetStatus") == 0 && groups)
-        return parts_add_groups(groups, json_object_get(part, "groups"));
-    return metrics_join(whole, part);
+    json_object_foreach((json_t *)(uintptr_t)part, name, value)
+    {
+        json_t *before = json_object_get(whole, name);
+
+        if (!json_is_array(before))
+            r |= json_object_set(whole, name, value);
+        else if (strcmp(name, "groups") == 0 || strcmp(name, "status") == 0)
+            r |= parts_add_groups(before, value);
+        else
+            r |= json_array_extend(before, value);
+    }
+    return r == 0 ? 0 : -ENOMEM;
 }
 
 /* Receives one reply. Returns whether there are more, or -errno. */
-static int receive(struct top_source *source, const char *method, json_t *whole)
+static int receive(struct top_source *source, json_t *whole)
 {
     struct varlink_reply reply;
     int r = varlink_client_receive(&source->client, &reply);
@@ -89,7 +102,7 @@ static int receive(struct top_source *source, const char *method, json_t *whole)
     if (reply.error)
         r = refuse(source, &reply);
     else
-        r = join(method, whole, reply.parameters);
+        r = join(whole, reply.parameters);
     if (r == 0)
         r = reply.continues;
     varlink_reply_deinit(&reply);
@@ -121,7 +134,7 @@ int top_source_call(struct top_source *source, const char *method, json_t *param
     if (r < 0)
         (void)fail(source, r);
     for (int more = 1; r == 0 && more > 0;) {
-        more = receive(source, method, whole);
+        more = receive(source, whole);
         r = more < 0 ? more : 0;
     }
     if (r == 0 && ret)
@@ -130,40 +143,34 @@ int top_source_call(struct top_source *source, const char *method, json_t *param
     return r;
 }
 
-/* ---- what is shown ---- */
+/* ---- a refresh ---- */
 
-static uint64_t sum_deaths(const json_t *metrics)
+/* The names of an object. */
+static json_t *names_of(const json_t *object)
 {
-    const json_t *groups = json_object_get(metrics, "groups"), *count;
-    uint64_t sum = 0;
-    const char *cause;
+    json_t *names = json_array(), *value;
+    const char *name;
 
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        json_t *deaths = json_object_get(json_array_get(groups, i), "deaths");
-
-        json_object_foreach(deaths, cause, count) sum += (uint64_t)json_integer_value(count);
-        sum += field_count(json_array_get(groups, i), "command_deaths");
-    }
-    return sum;
+    json_object_foreach((json_t *)(uintptr_t)object, name, value)(void)
+        json_array_append_new(names, json_string(name));
+    return names;
 }
 
-/* Returns 0 or -errno. */
-static int refresh_deaths(struct top_source *source)
+/* What is wanted, as GetMetrics takes it. */
+static json_t *selections(const struct top_source *source)
 {
-    const uint64_t n = sum_deaths(source->metrics);
-    json_t *reply;
-    int r;
+    json_t *all = json_array(), *names;
+    const char *group;
 
-    if (n == source->n_deaths)
-        return 0;
-    r = top_source_call(source, "ListDeaths", json_pack("{s:i}", "limit", DEATHS), &reply);
-    if (r < 0)
-        return r;
-    json_decref(source->deaths);
-    source->deaths = json_incref(json_object_get(reply, "deaths"));
-    source->n_deaths = n;
-    json_decref(reply);
-    return 0;
+    if (source->wants_all)
+        (void)json_array_append_new(all, json_object());
+    json_object_foreach(source->wanted, group, names)
+    {
+        json_t *only = json_is_null(names) ? NULL : names_of(names);
+
+        (void)json_array_append_new(all, json_pack("{s:s, s:o*}", "target", group, "only", only));
+    }
+    return all;
 }
 
 static int64_t started_at(const json_t *metrics)
@@ -188,15 +195,54 @@ static void take_metrics(struct top_source *source, json_t *metrics)
     json_object_clear(source->totals);
 }
 
+/* Puts new deaths before those that are known. Returns 0 or -ENOMEM. */
+static int take_deaths(struct top_source *source, json_t *deaths)
+{
+    size_t n;
+
+    if (json_array_extend(deaths, source->deaths) < 0)
+        return -ENOMEM;
+    for (n = json_array_size(deaths); n > DEATHS; n--)
+        (void)json_array_remove(deaths, n - 1);
+    json_decref(source->deaths);
+    source->deaths = json_incref(deaths);
+    return 0;
+}
+
+/* The count of deaths begins again after a crash: all are asked for once more. */
+static int follow_deaths(struct top_source *source, const json_t *reply, bool same)
+{
+    json_t *deaths = json_object_get(reply, "deaths");
+    const uint64_t n = field_count(reply, "deaths_total");
+    int r = 0;
+
+    if (!same || n < source->n_deaths) {
+        source->n_deaths = 0;
+        (void)json_array_clear(source->deaths);
+        return 0;
+    }
+    if (json_array_size(deaths) > 0)
+        r = take_deaths(source, deaths);
+    source->n_deaths = n;
+    return r;
+}
+
 int top_source_refresh(struct top_source *source)
 {
-    json_t *metrics;
-    int r = top_source_call(source, "GetMetrics", json_object(), &metrics);
+    json_t *parameters = json_pack("{s:o*, s:I}", "status", selections(source), "deaths_after",
+                                   (json_int_t)source->n_deaths);
+    json_t *reply;
+    const bool first = !source->metrics;
+    int r = top_source_call(source, "GetMetrics", parameters, &reply);
 
-    if (r < 0)
-        return r;
-    take_metrics(source, metrics);
-    return refresh_deaths(source);
+    if (r == 0) {
+        take_metrics(source, reply);
+        r = follow_deaths(source, reply, first || source->before);
+    }
+    if (r == 0)
+        r = top_source_take_status(source, json_object_get(reply, "status"));
+    (void)json_object_clear(source->wanted);
+    return r;
 }
 
 double top_source_rate(struct top_source *source, const char *group, int64_t total)

@@ -20,11 +20,12 @@
 #define INTERVAL USEC_PER_SEC
 /* A hanging supervisor does not keep the screen from answering for longer. */
 #define TIMEOUT (5 * USEC_PER_SEC)
+/* A call takes about a thousand names. */
+#define ROWS_MAX 800
 
 /* ---- refresh ---- */
 
-/* Adds the name that the row's cell, or its worker in a group without cells, has in its group. Of
- * the row, only the address is used: what it borrows may be gone. */
+/* Adds the name that the row's cell, or its worker in a group without cells, has in its group. */
 static void add_name(json_t *names, const struct top_row *row)
 {
     const char *rest = row->address + strcspn(row->address, "/");
@@ -40,44 +41,44 @@ static void add_name(json_t *names, const struct top_row *row)
     (void)json_object_set_new(names, name, json_true());
 }
 
-/* Asks for what the rows on the screen from `i` on show that are of one group. Returns the row
- * behind them. */
-static size_t refresh_rows(struct top *top, size_t i, size_t end)
+/* The row's group, if it is open, is in view; adds the row's name to it. */
+static void add_row(const struct top *top, const struct top_row *row, json_t *in_view)
 {
-    const struct top_row *rows = top->rows.items;
-    const size_t size = strcspn(rows[i].address, "/");
-    json_auto_t *names = json_object();
-    char group[TOP_ADDRESS_MAX];
-
-    (void)snprintf(group, sizeof(group), "%.*s", (int)size, rows[i].address);
-    for (; i < end && strcspn(rows[i].address, "/") == size &&
-           memcmp(rows[i].address, group, size) == 0;
-         i++)
-        add_name(names, &rows[i]);
-    if (json_object_get(top->choice.open, group))
-        (void)top_source_follow(&top->source, group, names, top->choice.sort != TOP_BY_NAME);
-    return i;
+    if (!json_object_get(top->choice.open, row->group))
+        return;
+    if (!json_object_get(in_view, row->group))
+        (void)json_object_set_new(in_view, row->group, json_object());
+    add_name(json_object_get(in_view, row->group), row);
 }
 
-/* As far as they are on the screen. */
-static void refresh_open_groups(struct top *top)
+/* Of open groups, only what is on the screen is asked for. */
+static void want_rows(struct top *top)
 {
-    const size_t shown = top->first + top->shown, end = shown < top->rows.n ? shown : top->rows.n;
+    const size_t shown = top->shown < ROWS_MAX ? top->shown : ROWS_MAX;
+    json_auto_t *in_view = json_object();
 
+    for (size_t i = 0; i < shown && top->first + i < top->rows.n; i++)
+        add_row(top, &top->rows.items[top->first + i], in_view);
     top_source_close_others(&top->source, top->choice.open);
-    for (size_t i = top->first; i < end;)
-        i = refresh_rows(top, i, end);
+    top_source_want(&top->source, in_view, top->choice.sort != TOP_BY_NAME);
 }
 
-static void refresh(struct top *top)
+void top_show_rows(struct top *top)
 {
-    top->connected = top_source_refresh(&top->source) == 0;
-    if (top->connected)
-        refresh_open_groups(top);
     top_processes_begin(&top->processes);
     top_rows_build(&top->rows, &top->source, &top->processes, &top->choice);
-    if (top->connected && top->mode == TOP_DETAILS)
-        top_show_details(top);
+}
+
+/* One call. Rows are not seen behind details, and stay as they were. */
+static void refresh(struct top *top)
+{
+    if (top->mode == TOP_DETAILS) {
+        top_refresh_details(top);
+        return;
+    }
+    want_rows(top);
+    top->connected = top_source_refresh(&top->source) == 0;
+    top_show_rows(top);
 }
 
 /* ---- on a terminal ---- */
@@ -87,10 +88,11 @@ static int milliseconds_until(usec_t at)
     return (int)(usec_sub(at, clock_now()) / USEC_PER_MSEC) + 1;
 }
 
+/* The first data are there. */
 static void run_screen(struct top *top)
 {
-    usec_t next = 0;
-    int64_t n = 0;
+    usec_t next = usec_add(clock_now(), top->interval);
+    int64_t n = 1;
 
     while (!top->ends && !interrupt_seen()) {
         if (clock_now() >= next) {
@@ -125,8 +127,10 @@ static bool is_terminal(const struct invocation *invocation)
 
 static int run(struct top *top)
 {
-    const int r = top_source_refresh(&top->source);
+    int r;
 
+    top->source.wants_all = top->choice.everything;
+    r = top_source_refresh(&top->source);
     if (r < 0)
         return r == -EREMOTEIO ? (complain("%s", top->source.problem), EXIT_FAILED)
                                : explain_connect(invocation_socket(top->invocation), r);
@@ -134,8 +138,10 @@ static int run(struct top *top)
     if (!is_terminal(top->invocation) || !top_screen_open(top->invocation->out.colors))
         return top_run_plain(top);
     top->connected = true;
+    top->source.wants_all = false;
     if (top->choice.everything)
         open_groups(top);
+    top_show_rows(top);
     interrupt_before_exit(top_screen_abandon);
     run_screen(top);
     interrupt_before_exit(NULL);
@@ -167,6 +173,7 @@ int verb_top(struct invocation *invocation)
     top_processes_deinit(&top.processes);
     top_source_deinit(&top.source);
     json_decref(top.choice.open);
+    top_forget_details(&top);
     free(top.text);
     return r;
 }

@@ -30,6 +30,11 @@ struct top {
     enum top_mode mode;
     char *text;     /* of TOP_DETAILS and TOP_HELP; owned */
     size_t text_at; /* its first line on the screen */
+    struct {
+        json_t *status; /* of the selected row; NULL = there is no answer */
+        json_t *output; /* of a worker; NULL = none */
+        bool output_is_next;
+    } details;
     char message[512];
     struct {
         char question[TOP_ADDRESS_MAX + 96]; /* "" = nothing is asked */
@@ -48,10 +53,22 @@ void top_draw(struct top *top);
 
 /* Does what a key stands for. */
 void top_on_key(struct top *top, int key);
-/* Makes the text of TOP_DETAILS anew. */
-void top_show_details(struct top *top);
+
+/* ---- top-details.c ---- */
+
+/* Makes the text of TOP_DETAILS for the selected row, a `worker` or not. */
+void top_show_details(struct top *top, bool worker);
+/* Makes it anew. */
+void top_refresh_details(struct top *top);
+/* Idempotent. */
+void top_forget_details(struct top *top);
+
+/* ---- top.c ---- */
+
+/* Makes the rows of what is known now. */
+void top_show_rows(struct top *top);
 
 /* ---- top-plain.c ---- */
 
-/* Lines for a pipe or a file. Returns an exit status. */
+/* Lines for a pipe or a file; the first data are there. Returns an exit status. */
 int top_run_plain(struct top *top);
