@@ -2,6 +2,7 @@
 #include "supervisor/keeper/spawn-child.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
+#include "shared/base/scm.h"
 #include "supervisor/keeper/sandbox-ipc.h"
 #include "supervisor/keeper/sandbox-landlock.h"
 #include <errno.h>
@@ -349,6 +350,21 @@ static void apply_landlock(struct spawn_child *child)
         fail(child, SPAWN_STRICT_SCOPES, EOPNOTSUPP);
 }
 
+/* Best effort: the mount namespace goes along if the report is a socket. */
+static void send_state(const struct spawn_child *child, struct spawn_report *report)
+{
+    _cleanup_close_ int mounts = child->state.files == SANDBOX_BY_MOUNTS
+                                     ? open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)
+                                     : -1;
+    union scm_control control;
+    struct iovec iovec = {.iov_base = report, .iov_len = sizeof(*report)};
+    struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
+    if (mounts >= 0)
+        scm_attach(&message, &control, &mounts, 1);
+    if (mounts < 0 || sendmsg(child->report_fd, &message, MSG_NOSIGNAL) < 0)
+        (void)!write(child->report_fd, report, sizeof(*report));
+}
+
 /* Tells what is in force before the filters, which may forbid it; should they fail, that is told,
  * too. */
 static void report_state(struct spawn_child *child)
@@ -362,7 +378,7 @@ static void report_state(struct spawn_child *child)
         prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
         (options->sandbox && sandbox_gives_up_privileges(options->sandbox));
     report.state = child->state;
-    (void)!write(child->report_fd, &report, sizeof(report));
+    send_state(child, &report);
 }
 
 /* Returns where the listener of the filters goes, or -1. */

@@ -44,7 +44,8 @@ struct spawn_options {
     const struct spawn_rlimit *rlimits;
     size_t n_rlimits;
     int report_fd; /* write end of a close-on-exec pipe, see struct spawn_report; or a
-                      SOCK_SEQPACKET socket, which also gets the listener of the filters
+                      SOCK_SEQPACKET socket, which also gets the mount namespace of a process with
+                      `files`, beside its first report, and the listener of the filters
                       (sandbox_apply()) */
     int cgroup_fd; /* -1 = the caller's cgroup */
     /* Copying a large descriptor table, and closing the copies, takes longer than all else. If set,

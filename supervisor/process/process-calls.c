@@ -84,8 +84,8 @@ const char *process_forbidden_call(const struct process *process, pid_t pid)
     return pid > 0 && process->forbidden.pid == pid ? process->forbidden.text : NULL;
 }
 
-/* Returns the number of bytes, -EMFILE if a descriptor was lost, or -errno. `*ret_fd` is -1 without
- * a descriptor. */
+/* Returns the number of bytes, -EMFILE if a listener was lost, or -errno. `*ret_fd` is -1 without a
+ * descriptor. */
 static ssize_t receive(struct process *process, struct spawn_report *ret, int *ret_fd)
 {
     union scm_control control;
@@ -100,7 +100,8 @@ static ssize_t receive(struct process *process, struct spawn_report *ret, int *r
     if (n < 0)
         return -errno;
     (void)scm_take(&message, ret_fd, 1, closer_close);
-    return *ret_fd < 0 && message.msg_flags & MSG_CTRUNC ? -EMFILE : n;
+    /* A process without its mounts only takes longer to die. */
+    return n == 1 && *ret_fd < 0 && message.msg_flags & MSG_CTRUNC ? -EMFILE : n;
 }
 
 /* Returns the size of a report, 1 for a listener, 0 at the end of file, or -errno. */
@@ -116,8 +117,13 @@ static ssize_t read_report(struct process *process, struct spawn_report *ret)
     n = receive(process, ret, &fd);
     if (fd < 0)
         return n;
-    process_listen(process, fd);
-    return 1;
+    if (n == 1) {
+        process_listen(process, fd);
+        return n;
+    }
+    closer_close(process->mounts_fd);
+    process->mounts_fd = fd;
+    return n;
 }
 
 /* Each comes once, if at all: what confines the process, the listener, why it has failed. */

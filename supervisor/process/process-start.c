@@ -154,16 +154,18 @@ static int process_prepare_cgroup(struct process *process, const struct process_
 }
 
 /* Opens the pipe of a failed start; the keeper gets the write end. exec closes that, which shows
- * that the program runs. With filters it is a socket, through which their listener comes. */
-static int process_open_report(struct process *process, const struct sandbox *sandbox,
+ * that the program runs. For descriptors of the new process it is a socket: its mount namespace,
+ * the listener of its filters. */
+static int process_open_report(struct process *process, const struct config_group *config,
                                int *ret_write_fd)
 {
+    const struct sandbox *sandbox = config->sandbox;
     int fds[2];
     int r = fault_inject("pipe");
 
     if (r < 0)
         return r;
-    process->report_is_socket = sandbox && sandbox->n_filters > 0;
+    process->report_is_socket = config->sandbox_files || (sandbox && sandbox->n_filters > 0);
     if (process->report_is_socket)
         r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
     else
@@ -189,7 +191,7 @@ static int process_launch(struct process *process, const struct process_options 
     *ret_step = "output pipe";
     r = capture_open(&process->output, &output);
     if (r == 0)
-        r = process_open_report(process, options->config->sandbox, &report);
+        r = process_open_report(process, options->config, &report);
     if (r < 0)
         return r;
     *ret_step = "arguments and environment";

@@ -2,6 +2,7 @@
 #include "supervisor/process/process.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/closer.h"
 #include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
@@ -319,6 +320,7 @@ void process_init(struct process *process, struct process_context *context,
         .client = {.handler = &PROCESS_SPAWNER},
         .pidfd = -1,
         .report_fd = -1,
+        .mounts_fd = -1,
         .cgroup = CGROUP_NULL,
         .calls = CALL_LISTENER_NULL,
         .subject = *subject,
@@ -389,6 +391,7 @@ void process_release(struct process *process)
 {
     process_close_report(process);
     call_listener_deinit(&process->calls);
+    closer_close(TAKE_FD(process->mounts_fd));
     if (process->cgroup.fd >= 0)
         (void)cgroup_kill(&process->cgroup);
     process->pid = 0;

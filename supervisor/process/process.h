@@ -84,9 +84,11 @@ struct process {
     int pidfd;
     int report_fd;         /* where the child reports a failed start; -1 = it runs */
     struct timer report;   /* armed until `report_fd` is watched */
-    bool report_is_socket; /* which also brings the listener of the filters */
+    bool report_is_socket; /* which also brings descriptors */
     bool confined;         /* `state` is what the new process has reported */
     struct sandbox_state state;
+    int mounts_fd;        /* its mount namespace, or -1. Held, as the kernel would take it down
+                             before it reports the death. Not kept for the next supervisor. */
     int early_signal;     /* to send once there is a process; 0 = none */
     struct cgroup cgroup; /* CGROUP_NULL = process group only */
     struct loop_watch exit_watch, report_watch;
@@ -211,9 +213,9 @@ void process_begin(struct process *process, const struct process_handler *handle
 int process_watch_exit(struct process *process, int pidfd);
 /* Watches for forbidden system calls (process-calls.c); takes over the descriptor. */
 void process_listen(struct process *process, int fd);
-/* Reads report_fd, keeps what confines the process, and listens if a listener comes. Returns 1 with
- * `*ret` for a failed start, 0 if the program runs, -EAGAIN, -EMFILE if the listener was lost, or
- * -errno. */
+/* Reads report_fd, keeps what confines the process and its mounts, and listens if a listener comes.
+ * Returns 1 with `*ret` for a failed start, 0 if the program runs, -EAGAIN, -EMFILE if the listener
+ * was lost, or -errno. */
 int process_read_report(struct process *process, struct spawn_report *ret);
 /* Also records the calls that this configuration lists. */
 void process_log_calls(struct process *process, const struct config_group *config);

@@ -134,6 +134,15 @@ class Files(TestCase):
         self.assertEqual(self.answers(["create:/open", "create:/closed"], ProtectSystem="strict", ReadWritePaths="@/open"),
                          {"create:/open": "ok", "create:/closed": "EROFS"})
 
+    def test_the_supervisor_holds_the_mounts_of_a_worker_until_that_has_ended(self):
+        """The kernel would take them down before it reports the death."""
+        s = self.started({"g": ini(ACTOR, Sandbox={"PrivateTmp": "yes"})})
+        pid = s.worker("g/0")["pid"]
+        mounts = os.readlink(f"/proc/{pid}/ns/mnt")
+        s.until(lambda: mounts in s.fds())
+        s.call("Stop", target="g")
+        s.until(lambda: mounts not in s.fds())
+
     def test_each_start_sees_the_paths_as_they_are_then(self):
         s = self.started({"g": ini(f"{PROBE} read:{self.top}/open/file",
                                    Sandbox={"InaccessiblePaths": f"{self.top}/open/file"})})

@@ -8,6 +8,7 @@
 #include "supervisor/process/process.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -81,6 +82,49 @@ static rlim_t allow_descriptors(rlim_t n)
     return before;
 }
 
+/* With a descriptor of the mounts. */
+static void send_state(void)
+{
+    struct spawn_report report = {.state = {.no_new_privileges = true}};
+    union scm_control control;
+    struct iovec iovec = {.iov_base = &report, .iov_len = sizeof(report)};
+    struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
+
+    scm_attach(&message, &control, &child_end, 1);
+    ck_assert_int_eq(sendmsg(child_end, &message, MSG_NOSIGNAL), sizeof(report));
+}
+
+START_TEST(the_mounts_of_a_process_are_held_until_it_is_released)
+{
+    struct spawn_report report;
+
+    send_state();
+    send_listener();
+    ck_assert_int_eq(process_read_report(&process, &report), -EAGAIN);
+    const int mounts = process.mounts_fd;
+    ck_assert_int_ge(mounts, 0);
+    ck_assert_int_ge(process.calls.fd, 0);
+    ck_assert(process.confined);
+    process_release(&process);
+    ck_assert_int_eq(process.mounts_fd, -1);
+    ck_assert_int_eq(fcntl(mounts, F_GETFD), -1);
+}
+END_TEST
+
+START_TEST(a_process_whose_mounts_are_lost_runs)
+{
+    struct spawn_report report;
+
+    send_state();
+    const rlim_t allowed = allow_descriptors(0);
+    const int r = process_read_report(&process, &report);
+    (void)allow_descriptors(allowed);
+    ck_assert_int_eq(r, -EAGAIN);
+    ck_assert(process.confined);
+    ck_assert_int_eq(process.mounts_fd, -1);
+}
+END_TEST
+
 START_TEST(a_listener_comes_before_the_report)
 {
     const struct spawn_report sent = {.error = -ENOENT, .step = SPAWN_EXEC};
@@ -137,6 +181,8 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
+        the_mounts_of_a_process_are_held_until_it_is_released,
+        a_process_whose_mounts_are_lost_runs,
         a_listener_comes_before_the_report,
         what_confines_a_process_comes_before_its_listener,
         a_process_whose_listener_is_lost_is_killed,
