@@ -7,7 +7,6 @@
 #include "supervisor/keeper/sandbox-mount.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,14 +28,24 @@ static void remember_link(const struct entry *entry)
     links[n_links++] = (struct sandbox_link){.from = entry->from->path, .to = entry->path};
 }
 
+/* Without printf(), whose pages a new process would have to map first. */
+static const char *put_number(char *end, int number)
+{
+    *--end = '\0';
+    for (; number >= 10; number /= 10)
+        *--end = (char)('0' + number % 10);
+    *--end = (char)('0' + number);
+    return end;
+}
+
 static int resolve_links(struct entry *entry)
 {
     _cleanup_close_ int fd = open(entry->from->path, O_PATH | O_CLOEXEC);
-    char link[32];
+    char link[32] = "/proc/self/fd/", number[12];
     ssize_t n;
     if (fd < 0)
         return -errno;
-    (void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    (void)strcat(link, put_number(number + sizeof(number), fd));
     n = readlink(link, resolved + n_resolved, RESOLVED_MAX - n_resolved);
     if (n < 0)
         return -errno;

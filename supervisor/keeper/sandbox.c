@@ -196,7 +196,8 @@ static bool allows_handing(const struct sandbox *sandbox, int socket)
 /* With a socket, the two calls are let through. */
 static int load_telling(const struct sandbox_filter *filter, int socket, unsigned long flags)
 {
-    struct sock_filter code[HANDING_SIZE + SANDBOX_FILTER_SIZE_MAX / sizeof(struct sock_filter)];
+    /* Not on the stack, each page of which would be touched. */
+    static struct sock_filter code[HANDING_SIZE + BPF_MAXINSNS];
     const size_t before = socket >= 0 ? HANDING_SIZE : 0;
     const size_t n = before + filter->size / sizeof(code[0]);
     if (n > BPF_MAXINSNS)

@@ -403,7 +403,7 @@ static bool parent_has_ended(struct spawn_child *child)
 _Noreturn void spawn_child_main(struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
-    sigset_t none;
+    const uint64_t none = 0;
     child->report_fd = options->report_fd;
     child->empty_root = has_root(options) && options->empty_root
                             ? *options->empty_root
@@ -427,8 +427,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
         fail(child, SPAWN_PARENT_DEATH, ESRCH); /* the parent died before the prctl() */
     if (chdir(options->working_directory ? options->working_directory : "/") < 0)
         fail(child, SPAWN_CHDIR, errno);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     apply_landlock(child);
     report_state(child);
     int r = options->sandbox ? sandbox_apply(options->sandbox, report_socket(child)) : 0;
