@@ -21,6 +21,11 @@
 static const struct sandbox_files *applied;
 static bool root_is_empty;
 
+/* /tmp and /var/tmp */
+static const char *const tmp_names[] = {"0", "1"};
+static int tmp_top = -1;
+static size_t n_tmps;
+
 const char *sandbox_path_kind_to_string(enum sandbox_path_kind kind)
 {
     static const char *const names[_SANDBOX_N_PATH_KINDS] = {
@@ -45,13 +50,37 @@ static int clone_at(const char *path)
     return place < 0 ? place : mount_clone(place);
 }
 
-/* By its source, libtroupe knows what it may empty (worker/worker/private-tmp.c). */
-static int new_tmp(bool read_only)
+/* Before Linux 6.15, directories can be cloned only where they are attached. */
+static int new_tmp_top(const char *path)
 {
     static const struct mount_option options[] = {
-        {"source", "troupe"}, {"mode", "1777"}, {"size", TMP_SIZE}, {"nr_inodes", TMP_INODES}, {0}};
-    return mount_new("tmpfs", options,
-                     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (read_only ? MOUNT_ATTR_RDONLY : 0));
+        {"source", "troupe"}, {"mode", "0755"}, {"size", TMP_SIZE}, {"nr_inodes", TMP_INODES}, {0}};
+    int top = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    int r = top < 0 ? top : mount_attach(top, path);
+    const mode_t mask = umask(0);
+    for (size_t i = 0; r == 0 && i < ELEMENTS(tmp_names); i++)
+        r = mkdirat(top, tmp_names[i], 01777) < 0 ? -errno : 0;
+    (void)umask(mask);
+    if (r < 0)
+        close_fd(top);
+    return r < 0 ? r : top;
+}
+
+/*
+ * All are directories of one file system, below the first of them: its bounds are those of all, and
+ * one call shows whether a job has left something. By its source and its number of directories,
+ * libtroupe knows what it may empty and when it is empty (worker/worker/private-tmp.c).
+ */
+static int new_tmp(const struct entry *entry)
+{
+    int tree, r;
+    if (tmp_top < 0)
+        tmp_top = new_tmp_top(entry->path);
+    tree = tmp_top < 0 ? tmp_top : mount_clone_part(tmp_top, tmp_names[n_tmps++]);
+    r = tree >= 0 && entry->read_only ? mount_restrict(tree, MOUNT_ATTR_RDONLY) : 0;
+    if (r < 0)
+        close_fd(tree);
+    return r < 0 ? r : tree;
 }
 
 #define INTERFACE (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -142,7 +171,7 @@ static int make_tree(const struct entry *entry)
     case SANDBOX_INACCESSIBLE:
         return new_inaccessible(entry->path);
     case SANDBOX_PRIVATE_TMP:
-        return new_tmp(entry->read_only);
+        return new_tmp(entry);
     case SANDBOX_PROC:
         return new_proc(entry->read_only);
     case SANDBOX_MQUEUE:
@@ -296,6 +325,14 @@ static int attach_in_new_root(const struct sandbox_path **ret_path)
     return r;
 }
 
+static int attach_in_old_root(const struct sandbox_path **ret_path)
+{
+    int r = sandbox_files_list(applied, ret_path);
+    if (r == 0)
+        r = each(clone_writable, ret_path);
+    return r < 0 ? r : each(attach, ret_path);
+}
+
 /* New mounts of the machine appear here, too; those made here stay here. */
 static int separate(void)
 {
@@ -332,9 +369,9 @@ int sandbox_files_apply(const struct sandbox_path **ret_path)
     int r;
     *ret_path = NULL;
     if (applied->private_root)
-        return attach_in_new_root(ret_path);
-    r = sandbox_files_list(applied, ret_path);
-    if (r == 0)
-        r = each(clone_writable, ret_path);
-    return r < 0 ? r : each(attach, ret_path);
+        r = attach_in_new_root(ret_path);
+    else
+        r = attach_in_old_root(ret_path);
+    tmp_top = close_fd(tmp_top);
+    return r;
 }

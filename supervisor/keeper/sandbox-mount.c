@@ -77,6 +77,11 @@ int mount_clone(int place)
         open_tree(place, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH));
 }
 
+int mount_clone_part(int tree, const char *name)
+{
+    return error_or(open_tree(tree, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+}
+
 int mount_new(const char *type, const struct mount_option *options, uint64_t attributes)
 {
     _cleanup_close_ int fs = fsopen(type, FSOPEN_CLOEXEC);
@@ -227,7 +232,7 @@ static int clone_node(int directory)
     int r = mount_attach(directory, "/proc");
     if (r < 0)
         return r;
-    r = error_or(open_tree(directory, "node", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+    r = mount_clone_part(directory, "node");
     (void)umount2("/proc", MNT_DETACH);
     return r;
 }

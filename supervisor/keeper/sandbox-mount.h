@@ -19,6 +19,8 @@ int mount_open(const char *path);
 
 /* Copies what is mounted at this place, or the part of it from there on, with all mounts below. */
 int mount_clone(int place);
+/* Copies a part of an attached tree, without mounts below. */
+int mount_clone_part(int tree, const char *name);
 
 /* Makes a file system of this type. `options` ends with a NULL name. */
 int mount_new(const char *type, const struct mount_option *options, uint64_t attributes);

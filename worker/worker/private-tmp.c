@@ -12,28 +12,34 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* What the supervisor calls the file systems that it mounts there (keeper/sandbox-files.c). */
-#define SOURCE "troupe"
+/* What the supervisor calls the file system whose directories it mounts there, and how many inodes
+ * that has if they are empty (keeper/sandbox-files.c). */
+#define SOURCE   "troupe"
+#define N_INODES (1 + PRIVATE_TMPS)
 
 /* ---- which directories ---- */
 
-/* Of several mounts at one place, the last one is on top. */
-static int find_mount(const char *path, bool *ret)
+/* Of several mounts at one place, the last one is on top. `*ret_is_part`: it is a directory of its
+ * file system. */
+static int find_mount(const char *path, bool *ret, bool *ret_is_part)
 {
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
     char *line = NULL;
     size_t size = 0;
 
-    *ret = false;
+    *ret = *ret_is_part = false;
     if (!mounts)
         return -errno;
     while (getline(&line, &size, mounts) > 0) {
         char place[64], type[16], source[16];
         const char *rest = strstr(line, " - ");
+        int at;
 
-        if (sscanf(line, "%*s %*s %*s %*s %63s", place) == 1 && strcmp(place, path) == 0)
-            *ret = rest && sscanf(rest, " - %15s %15s", type, source) == 2 &&
-                   strcmp(type, "tmpfs") == 0 && strcmp(source, SOURCE) == 0;
+        if (sscanf(line, "%*s %*s %*s %n%*s %63s", &at, place) != 1 || strcmp(place, path) != 0)
+            continue;
+        *ret = rest && sscanf(rest, " - %15s %15s", type, source) == 2 &&
+               strcmp(type, "tmpfs") == 0 && strcmp(source, SOURCE) == 0;
+        *ret_is_part = strncmp(line + at, "/ ", 2) != 0;
     }
     free(line);
     (void)fclose(mounts);
@@ -45,15 +51,17 @@ int private_tmp_open(struct private_tmp *tmp)
     static const char *const paths[PRIVATE_TMPS] = {"/tmp", "/var/tmp"};
 
     tmp->used = true; /* perhaps by what came before the first job */
+    tmp->counted = true;
     for (size_t i = 0; i < PRIVATE_TMPS; i++) {
-        bool found;
-        int r = find_mount(paths[i], &found);
+        bool found, is_part;
+        int r = find_mount(paths[i], &found, &is_part);
 
         if (r == 0 && found)
             r = tmp->fds[tmp->n_fds] = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (r < 0)
             return found ? -errno : r;
         tmp->n_fds += found;
+        tmp->counted = tmp->counted && (is_part || !found);
     }
     return 0;
 }
@@ -187,13 +195,14 @@ static int empty_once(int top)
     return r < 0 ? r : changed;
 }
 
-/* Most jobs leave nothing behind, and one call tells: a tmpfs that the supervisor has mounted
- * counts its inodes, of which the directory itself is one. False if unsure. */
-static bool is_empty(int top)
+/* Most jobs leave nothing behind, and one call tells. False if unsure: an older supervisor mounts
+ * several file systems. */
+static bool are_empty(const struct private_tmp *tmp)
 {
     struct statfs status;
 
-    return fstatfs(top, &status) == 0 && status.f_files - status.f_ffree == 1;
+    return tmp->counted && fstatfs(tmp->fds[0], &status) == 0 &&
+           status.f_files - status.f_ffree == N_INODES;
 }
 
 int private_tmp_empty(struct private_tmp *tmp)
@@ -202,13 +211,10 @@ int private_tmp_empty(struct private_tmp *tmp)
 
     if (!tmp->used)
         return 0;
-    for (size_t i = 0; r >= 0 && i < tmp->n_fds; i++) {
-        if (is_empty(tmp->fds[i]))
-            continue;
+    for (size_t i = 0; r >= 0 && i < tmp->n_fds && !are_empty(tmp); i++)
         do
             r = empty_once(tmp->fds[i]);
         while (r > 0);
-    }
     tmp->used = r < 0;
     return r < 0 ? r : 0;
 }

@@ -12,7 +12,8 @@
 struct private_tmp {
     int fds[PRIVATE_TMPS];
     size_t n_fds;
-    bool used; /* by a job, since they were emptied: the caller says so */
+    bool counted; /* they are all that is in their file system */
+    bool used;    /* by a job, since they were emptied: the caller says so */
 };
 
 /* clang-format off */

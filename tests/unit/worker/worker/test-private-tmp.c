@@ -20,6 +20,14 @@ static bool mount_tmp(const char *source)
            mount(source, "/tmp", "tmpfs", 0, "mode=1777") == 0;
 }
 
+/* As the supervisor does. */
+static bool mount_both(void)
+{
+    return mount_tmp("troupe") && mkdir("/tmp/0", 0700) == 0 && mkdir("/tmp/1", 0700) == 0 &&
+           mount("/tmp/1", "/var/tmp", NULL, MS_BIND, NULL) == 0 &&
+           mount("/tmp/0", "/tmp", NULL, MS_BIND, NULL) == 0;
+}
+
 static void make_file(const char *path)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0);
@@ -78,6 +86,44 @@ START_TEST(a_private_directory_is_emptied_whatever_is_in_it)
 }
 END_TEST
 
+START_TEST(what_is_left_in_either_of_two_directories_goes)
+{
+    static const char *const paths[] = {"/tmp/file", "/var/tmp/file"};
+    struct private_tmp tmp = PRIVATE_TMP_NULL;
+
+    if (!mount_both())
+        return;
+    ck_assert_int_eq(private_tmp_open(&tmp), 0);
+    ck_assert_uint_eq(tmp.n_fds, 2);
+    ck_assert(tmp.counted);
+    ck_assert_int_eq(private_tmp_empty(&tmp), 0);
+    for (size_t i = 0; i < 2; i++) {
+        make_file(paths[i]);
+        tmp.used = true;
+        ck_assert_int_eq(private_tmp_empty(&tmp), 0);
+        ck_assert_int_eq(access(paths[i], F_OK), -1);
+    }
+    private_tmp_deinit(&tmp);
+}
+END_TEST
+
+/* Of older supervisors. */
+START_TEST(files_are_not_counted_in_a_file_system_of_another_layout)
+{
+    struct private_tmp tmp = PRIVATE_TMP_NULL;
+
+    if (!mount_tmp("troupe"))
+        return;
+    make_file("/tmp/a");
+    make_file("/tmp/b");
+    ck_assert_int_eq(private_tmp_open(&tmp), 0);
+    ck_assert_int_eq(private_tmp_empty(&tmp), 0);
+    ck_assert_int_eq(access("/tmp/a", F_OK), -1);
+    ck_assert_int_eq(access("/tmp/b", F_OK), -1);
+    private_tmp_deinit(&tmp);
+}
+END_TEST
+
 static void mount_file_at(const char *place, const char *file)
 {
     ck_assert_int_eq(mkdir(place, 0700), 0);
@@ -111,6 +157,8 @@ int main(void)
 
     tcase_add_test(tests, a_directory_that_the_supervisor_has_not_mounted_is_never_emptied);
     tcase_add_test(tests, a_private_directory_is_emptied_whatever_is_in_it);
+    tcase_add_test(tests, what_is_left_in_either_of_two_directories_goes);
+    tcase_add_test(tests, files_are_not_counted_in_a_file_system_of_another_layout);
     tcase_add_test(tests, what_is_mounted_below_stays);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
