@@ -28,6 +28,7 @@ import json
 import sys
 
 SECOND = 10**9
+WORKERS = 2  # of each machine
 SETTLING = SECOND  # until the acknowledgement of a job whose result is stored has arrived
 DOUBT = 2 * SECOND  # longer, if the result was there before: the machine asks later whether it is still there
 
@@ -81,6 +82,7 @@ class History:
                 job = self.jobs[event["job"]]
                 {"published": job.published, "start": job.starts, "end": job.ends, "result": job.results,
                  "has": job.seen, "told": job.told}[event["type"]].append(event)
+        self.work = self._work()
 
     def check(self):
         """Returns a sentence for each thing that must not happen."""
@@ -148,7 +150,7 @@ class History:
     def _check_take_over(self, blow):
         lasted = blow["to"] - blow["from"] >= 2 * self.ack_wait
         begin = blow["from"] if lasted else blow["to"]  # a machine that is back in time may go on itself
-        deadline = self._deadline(begin)
+        deadline = self._deadline(begin, blow["hits"])
         for number in set(blow["held"]):
             job = self.jobs[number]
             if (blow["gentle"] or not lasted) and job.in_hand(blow["hits"], begin):
@@ -161,13 +163,32 @@ class History:
                 yield (f"job {number}, which {blow['node']} had at its {blow['kind']}, was taken over {late}; "
                        f"bound: {(deadline - begin) / SECOND:.3f} s")
 
-    def _deadline(self, begin):
-        """Nothing is delivered while the servers elect leaders."""
-        deadline = begin + 2 * self.ack_wait
+    def _deadline(self, begin, hurt):
+        """Nothing is delivered while the servers elect leaders, or while all workers of the other machines are busy."""
+        deadline = max(begin + 2 * self.ack_wait, self._room(begin + self.ack_wait, hurt) + SETTLING)
         for blow in sorted(self.blows, key=lambda blow: blow["from"]):
             if blow["engine"] and blow["hits"] and blow["from"] <= deadline and blow["to"] >= begin:
                 deadline = max(deadline, blow["to"] + 2 * self.ack_wait)
         return deadline
+
+    def _room(self, at, hurt):
+        """The first time since then at which a worker of another machine is free."""
+        return min((self._free(work, at) for machine, work in self.work.items() if machine not in hurt), default=at)
+
+    @staticmethod
+    def _free(work, at):
+        ends = [end for start, end in work if start <= at < end]
+        return at if len(ends) < WORKERS else min(ends)
+
+    def _work(self):
+        """What workers did: the machine, and when the attempts began and ended that ended a job."""
+        work = collections.defaultdict(list)
+        for job in self.jobs.values():
+            starts = {(start["machine"], start["attempt"]): start["at"] for start in job.starts}
+            for end in job.ends:
+                if begin := starts.get((end["machine"], end["attempt"])):
+                    work[end["machine"]].append((begin, end["at"]))
+        return work
 
     def figures(self):
         """What a run was like."""

@@ -20,7 +20,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
 import nats
-from history import SECOND, History
+from history import SECOND, WORKERS, History
 from network import Network, connections
 from test_life import QUICK
 from troupe import LIMIT, TestCase, helper, ini, limit
@@ -51,7 +51,7 @@ class Machine:
         self.test, self.node, self.name, self.servers = test, node, node.name, servers
         self.supervisor = s = test.supervisor(wrapper=node.wrapper)
         self.diary, self.offset, self.notes = s.path("diary"), 0, []
-        s.write(f"{GROUP}.group", ini(helper("workers/diarist"), Group={"Environment": f"DIARY={self.diary}"}, Pool={"Size": 2},
+        s.write(f"{GROUP}.group", ini(helper("workers/diarist"), Group={"Environment": f"DIARY={self.diary}"}, Pool={"Size": WORKERS},
                                       Restart=QUICK, Jobs={"BackoffMinSec": "1ms", "MaxRetries": 100, "Durable": durable}))
         s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
         s.start()

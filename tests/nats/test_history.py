@@ -168,6 +168,17 @@ class Checker(unittest.TestCase):
         self.found("bound: 8.000 s", self.moved(later=10.1), blow("a", 2, 9, [1]), blow("b", 5, 6, engine=True))
         self.found("taken over 7.100 s", self.moved(later=9.1), blow("a", 2, 9, [1]), blow("b", 6.5, 7, engine=True))
 
+    def test_a_take_over_may_wait_for_a_worker(self):
+        def busy(job, machine, begin):
+            return [published(job, 1), work("start", job, machine, begin), work("end", job, machine, 6), result(job, 6)]
+        late = self.moved(later=6.9), blow("a", 2, 9, [1])
+        self.assertEqual(self.problems(*late, busy(2, "b", 3), busy(3, "b", 3)), [])
+        self.found("bound: 4.000 s", *late, busy(2, "b", 3))
+        self.found("bound: 4.000 s", *late, busy(2, "b", 3), busy(3, "b", 4.5))
+        self.found("bound: 4.000 s", *late, busy(2, "a", 1), busy(3, "a", 1))
+        self.found("bound: 4.000 s", *late, busy(2, "b", 3), busy(3, "b", 3), busy(4, "c", 3))
+        self.found("bound: 5.000 s", self.moved(later=7.1), late[1], busy(2, "b", 3), busy(3, "b", 3))
+
     def test_what_is_never_taken_over_is_found(self):
         self.assertEqual(len(self.problems(published(1, 1), work("start", 1, "a", 1.1), blow("a", 2, 9, [1]))), 2)
 
