@@ -30,7 +30,8 @@ import sys
 SECOND = 10**9
 WORKERS = 2  # of each machine
 SETTLING = SECOND  # until the acknowledgement of a job whose result is stored has arrived
-DOUBT = 2 * SECOND  # longer, if the result was there before: the machine asks later whether it is still there
+LATE = SECOND  # an answer that takes longer is in doubt, and one that says that the result was there before
+DOUBT = 2 * SECOND  # until the machine asks whether such a result is still there
 
 
 class Job:
@@ -64,8 +65,9 @@ class Job:
         if not done or not stored:
             return float("inf")
         settled = max(done + stored) + SETTLING
-        in_doubt = any(told["what"] == "double" and last <= told["at"] <= settled for told in self.told)
-        return settled + in_doubt * DOUBT
+        late = stored[0] - done[0] > LATE
+        double = any(told["what"] == "double" and last <= told["at"] <= settled for told in self.told)
+        return settled + (late or double) * DOUBT
 
 
 class History:
@@ -92,6 +94,8 @@ class History:
         return problems + [problem for blow in self.blows for problem in self._check_take_over(blow)]
 
     def _check_job(self, job):
+        if self._was_renumbered(job):
+            return
         if not job.published:
             yield "was never accepted"
             return
@@ -118,6 +122,13 @@ class History:
             yield f"has the result of another one, {result['n']}"
         if not any(end["at"] <= result["at"] for end in job.ends):
             yield "has a result before a worker has done it"
+
+    def _was_renumbered(self, job):
+        """Whether the message with this number is not the one for which servers have confirmed it, and they were hurt before:
+        nats-server 2.9 may confirm wrong numbers after leaders have changed. That each message has a result is asked elsewhere."""
+        if len(job.results) != 1 or {published["n"] for published in job.published} == {job.results[0]["n"]}:
+            return False
+        return any(blow["engine"] and blow["hits"] and blow["from"] <= job.results[0]["at"] for blow in self.blows)
 
     def was_lost_by_servers(self, job):
         """Whether they said that they have the result, were hurt, and have it no more. nats-server 2.9 does that."""
@@ -203,6 +214,7 @@ class History:
         starts = sum(len(job.starts) for job in self.jobs.values())
         return {"jobs": len(self.jobs), "starts": starts, "crashes": starts - sum(len(job.ends) for job in self.jobs.values()),
                 "on several machines": len(moved), "done twice": len(done_twice), "blows": len(self.blows),
+                "messages with another number": sum(self._was_renumbered(job) for job in self.jobs.values()),
                 "results lost by servers": sum(self.was_lost_by_servers(job) for job in self.jobs.values()),
                 "found lost and published again": sum(any(told["what"] == "missing" for told in job.told) for job in self.jobs.values()),
                 "taken over": len(take_overs), "slowest take-over": f"{max(take_overs, default=0):.2f} s"}

@@ -76,6 +76,14 @@ class Checker(unittest.TestCase):
     def test_the_result_of_another_job_is_found(self):
         self.found("the result of another one", self.good()[:3], result(1, 1.3, n=2))
 
+    def test_a_number_that_servers_confirmed_wrongly_after_they_were_hurt_is_theirs(self):
+        other = [*self.good()[:3], result(1, 1.3, n=2)]
+        self.assertEqual(self.problems(other, blow("s", 1, 1.2, engine=True)), [])
+        self.assertEqual(self.problems(other[1:], blow("s", 1, 1.2, engine=True)), [])
+        self.found("has the result of another one", other, blow("s", 1.4, 1.5, engine=True))
+        self.found("has the result of another one", other, blow("a", 1, 1.2))
+        self.found("was never accepted", other[1:], blow("a", 1, 1.2))
+
     def test_a_result_without_work_is_found(self):
         self.found("before a worker has done it", published(1, 1), result(1, 1.3))
         self.found("before a worker has done it", published(1, 1), work("start", 1, "a", 1.1), work("end", 1, "a", 1.4), result(1, 1.3))
@@ -111,6 +119,11 @@ class Checker(unittest.TestCase):
         self.assertEqual(self.problems(self.good(), double, told, *hurt), [])
         self.found("started on b, and on c", self.good(), double, *hurt)
         self.found("started on b, and on c", self.good(), double, {**told, "at": at(8.2)}, *hurt)
+
+    def test_a_machine_may_take_longer_to_acknowledge_what_was_stored_late(self):
+        again = [work("start", 1, "b", 7), work("end", 1, "b", 7.1), blow("a", 5, 9)]
+        self.assertEqual(self.problems(self.good()[:3], result(1, 2.5), again), [])
+        self.found("started on a, and on b", self.good()[:3], result(1, 2.1), again)
 
     def test_a_double_of_what_a_hurt_machine_did_again_is_right(self):
         again = [work("start", 1, "b", 6), work("start", 1, "c", 9), work("end", 1, "c", 9.1)]
