@@ -2,6 +2,7 @@
 #include "worker/nats/client.h"
 
 #include "shared/base/log.h"
+#include "worker/nats/engine-options.h"
 #include "worker/nats/engine.h"
 #include <signal.h>
 #include <stdio.h>
@@ -59,9 +60,11 @@ static int fail_connection(natsStatus s)
 
 static natsStatus init(struct client *client, const struct config *config)
 {
+    bool secure;
+
     *client = (struct client)CLIENT_NULL;
     (void)signal(SIGPIPE, SIG_IGN);
-    return engine_options(&client->options, config);
+    return engine_options(&client->options, config, &secure);
 }
 
 /* libnats 3.4 signs one of some 256 challenges wrongly, and the server sends another each time. */

@@ -80,10 +80,6 @@ struct engine {
     "NATS refuses the connection; see the credentials, whether both sides use TLS, and the "       \
     "server's log"
 
-/* Makes the options of any connection: servers, identity, patience. The caller destroys `*ret`,
- * which may be NULL after an error. */
-natsStatus engine_options(natsOptions **ret, const struct config *config);
-
 /* Begins to connect. Returns 0, or -errno after it has logged why it cannot. The caller calls
  * engine_deinit() in either case. */
 int engine_init(struct engine *engine, const struct config *config);
