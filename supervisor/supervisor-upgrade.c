@@ -87,6 +87,7 @@ static void on_checked(struct spawner_client *client, const struct spawn_exit *h
     if (!late && !how->unknown && !how->signalled && how->code == EXIT_SUCCESS) {
         log_notice("upgrading to %s", supervisor->options->program);
         upgrade->approved = true;
+        spawner_start_next(&supervisor->parts.process.spawner);
         loop_stop(loop_of(supervisor));
         return;
     }

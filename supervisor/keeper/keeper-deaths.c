@@ -57,7 +57,9 @@ bool keeper_reap_one(void)
         if (keeper.supervisor > 0)
             keeper_reply_exited(child->id, &how);
     }
-    if (pid == keeper.supervisor)
+    if (pid == keeper.next)
+        keeper_drop_next();
+    else if (pid == keeper.supervisor)
         keeper_supervisor_ended(&how);
     else if (leaves_orphans(child))
         keeper_expect_orphans();
@@ -71,7 +73,7 @@ static bool is_kept(pid_t pid)
 {
     if (keeper.ending)
         return false;
-    return pid == keeper.supervisor || children_find(keeper.children, pid) ||
+    return pid == keeper.supervisor || pid == keeper.next || children_find(keeper.children, pid) ||
            children_find(keeper.children, getpgid(pid));
 }
 

@@ -48,8 +48,10 @@ struct keeper {
     bool handing_over; /* HELD messages are due, from `next_held` on */
     uint32_t next_held;
     struct crashes crashes;
-    bool upgrading;  /* the supervisor is the new one, and not ready yet */
-    usec_t ready_by; /* while `upgrading`: when to give it up */
+    pid_t next; /* of the new program, which an upgrade has started in advance; 0 = none runs */
+    int next_channel; /* of that */
+    bool upgrading;   /* the supervisor is the new one, and not ready yet */
+    usec_t ready_by;  /* while `upgrading`: when to give it up */
     uint32_t n_upgrades, n_failed_upgrades;
     struct relay relay;
     struct children *children;
@@ -94,6 +96,10 @@ bool keeper_reap_one(void);
 int keeper_start_supervisor(void);
 void keeper_supervisor_ended(const struct spawn_exit *how);
 void keeper_supervisor_ready(void);
+/* Starts the next supervisor, which waits for the end of this one. */
+void keeper_start_next(void);
+/* Ends it, if it runs: there is no upgrade, or it is started when it is due. */
+void keeper_drop_next(void);
 /* Starts the next supervisor when it is due, and gives up one that an upgrade has started and that
  * does not become ready. */
 void keeper_restart_supervisor(void);

@@ -235,6 +235,10 @@ bool keeper_take_request(void)
     case MESSAGE_FORGIVE:
         crashes_forgive(&keeper.crashes);
         break;
+    case MESSAGE_NEXT:
+        if (keeper.supervisor > 0)
+            keeper_start_next();
+        break;
     case MESSAGE_READY:
         keeper_supervisor_ready();
         break;

@@ -31,10 +31,23 @@ static void close_all(void)
     closer_forget();
 }
 
-int keeper_start_supervisor(void)
+static pid_t start(int *ret_channel)
 {
     closer_settle(SETTLE_MSEC);
-    const pid_t pid = supervisor_process_start(&keeper.process, close_all, &keeper.channel);
+    return supervisor_process_start(&keeper.process, close_all, ret_channel);
+}
+
+static pid_t take_next(void)
+{
+    const pid_t pid = keeper.next;
+    keeper.channel = TAKE_FD(keeper.next_channel);
+    keeper.next = 0;
+    return pid;
+}
+
+int keeper_start_supervisor(void)
+{
+    const pid_t pid = keeper.next > 0 ? take_next() : start(&keeper.channel);
     keeper.restart_at = USEC_INFINITY;
     if (pid < 0)
         return (int)pid;
@@ -106,11 +119,39 @@ static void settle_upgrade(bool failed)
         keeper.n_upgrades++;
 }
 
+static bool renew(void)
+{
+    return keeper.process.program->renew(keeper.process.program) == 0;
+}
+
+/* Its copies of descriptors are gone once it executes the program. */
+void keeper_start_next(void)
+{
+    keeper_drop_next(); /* of an upgrade that was given up */
+    if (!renew())
+        return;
+    const pid_t pid = start(&keeper.next_channel);
+    if (pid < 0)
+        keeper.process.program->settle(keeper.process.program, true);
+    else
+        keeper.next = pid;
+}
+
+void keeper_drop_next(void)
+{
+    if (keeper.next == 0)
+        return;
+    (void)kill(keeper.next, SIGKILL);
+    keeper.next_channel = close_fd(keeper.next_channel);
+    keeper.next = 0;
+    keeper.process.program->settle(keeper.process.program, true);
+}
+
 /* If there is no new program, the old one goes on. */
 static void plan_upgrade(void)
 {
     const usec_t now = clock_now();
-    keeper.upgrading = keeper.process.program->renew(keeper.process.program) == 0;
+    keeper.upgrading = keeper.next > 0 || renew();
     if (!keeper.upgrading)
         keeper.n_failed_upgrades++;
     keeper.ready_by = usec_add(now, UPGRADE_SEC * USEC_PER_SEC);
@@ -170,6 +211,8 @@ void keeper_supervisor_ended(const struct spawn_exit *how)
         else if (!asked)
             plan_restart(how);
     }
+    if (!keeper.upgrading)
+        keeper_drop_next();
     if (keeper.restart_at != USEC_INFINITY)
         return;
     if (how->signalled)

@@ -207,7 +207,7 @@ static int become_keeper(void)
 {
     sigset_t signals;
     int r;
-    keeper.channel = keeper.reply_fd = -1;
+    keeper.channel = keeper.next_channel = keeper.reply_fd = -1;
     keeper.orphans_at = USEC_INFINITY;
     /* Otherwise a worker of the same user could trace the keeper or write to its memory. */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)

@@ -45,6 +45,12 @@ int message_put_forgive(struct message *message)
     return message->error;
 }
 
+int message_put_next(struct message *message)
+{
+    message_begin(message, MESSAGE_NEXT, 0);
+    return message->error;
+}
+
 int message_put_held(struct message *message, const struct message_held *held)
 {
     const bool has_pidfd = held->pidfd >= 0;

@@ -17,6 +17,8 @@
  *     READY    from now on the keeper starts another supervisor when this one crashes; the upgrade
  *              has succeeded, if this is one
  *     FORGIVE  ends safe mode: earlier crashes do not count any more
+ *     NEXT     this supervisor is about to end for an upgrade: starts the new program, which
+ *              waits for HELD_END until that has happened
  *   keeper → supervisor
  *     HELD     id, pid, bytes, how the process ended; its pidfd if it runs, and the descriptors
  *     HELD_END follows the last HELD
@@ -54,6 +56,7 @@ enum message_kind {
     MESSAGE_HELD_END,
     MESSAGE_READY,
     MESSAGE_FORGIVE,
+    MESSAGE_NEXT,
 };
 
 /* A message, under construction or received. About 128 KiB, so usually static. */
@@ -136,6 +139,7 @@ int message_put_replace(struct message *message, const struct message_replace *r
 int message_put_release(struct message *message, uint64_t id);
 int message_put_ready(struct message *message);
 int message_put_forgive(struct message *message);
+int message_put_next(struct message *message);
 int message_put_held(struct message *message, const struct message_held *held);
 int message_put_held_end(struct message *message, const struct message_held_end *end);
 

@@ -198,6 +198,12 @@ void spawner_ready(struct spawner *spawner)
     (void)spawner_send(spawner, &outgoing);
 }
 
+void spawner_start_next(struct spawner *spawner)
+{
+    (void)message_put_next(&outgoing);
+    (void)spawner_send(spawner, &outgoing);
+}
+
 void spawner_forgive(struct spawner *spawner)
 {
     (void)message_put_forgive(&outgoing);

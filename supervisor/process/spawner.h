@@ -75,6 +75,8 @@ void spawner_pass_on(struct spawner *spawner, struct spawner_client *from,
 
 /* Reports that the supervisor is ready: the keeper restarts it from now on. */
 void spawner_ready(struct spawner *spawner);
+/* Has the keeper start the program of an upgrade, which waits for the end of this process. */
+void spawner_start_next(struct spawner *spawner);
 /* Ends safe mode: the keeper does not count earlier crashes any more. */
 void spawner_forgive(struct spawner *spawner);
 

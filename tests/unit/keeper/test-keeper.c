@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -46,11 +47,18 @@ static void end_time(int signo)
     keeper.ready_by = usec_sub(clock_now(), signo == SIGTRAP ? 1 : 2 * USEC_PER_SEC);
 }
 
+/* What the supervisors of a test tell each other. */
+static struct {
+    pid_t next; /* that was started in advance */
+} * shared;
+
 /* Called in each supervisor that the keeper starts. */
 static void setup(void)
 {
     const struct sigaction action = {.sa_handler = end_time};
 
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(shared, MAP_FAILED);
     (void)sigaction(SIGTRAP, &action, NULL);
     (void)sigaction(SIGXCPU, &action, NULL);
     channel = go_under_keeper().channel;
@@ -369,6 +377,92 @@ START_TEST(a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one)
 }
 END_TEST
 
+/* ---- started in advance ---- */
+
+/* Returns a child of the keeper other than this process and `other`, or 0. */
+static pid_t find_child(pid_t other)
+{
+    char path[64];
+    int pid = 0;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)getppid(), (int)getppid());
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (fscanf(file, "%d", &pid) == 1 && (pid == getpid() || pid == other))
+        pid = 0;
+    (void)fclose(file);
+    return pid;
+}
+
+/* Has the new program started, in place of `other`, and returns its process. */
+static pid_t start_next(pid_t other)
+{
+    pid_t pid;
+
+    ck_assert_int_eq(message_put_next(&message), 0);
+    ck_assert_int_eq(message_send(channel, &message), 0);
+    do
+        pid = find_child(other);
+    while (pid == 0);
+    return pid;
+}
+
+START_TEST(a_program_that_was_started_in_advance_takes_over)
+{
+    if (given.first) {
+        be_ready();
+        shared->next = start_next(0);
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(given.upgrading && program_number == 2);
+    ck_assert_int_eq(getpid(), shared->next);
+    be_ready();
+}
+END_TEST
+
+START_TEST(a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over)
+{
+    if (given.first) {
+        be_ready();
+        shared->next = start_next(start_next(0));
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(given.upgrading && program_number == 2);
+    ck_assert_int_eq(getpid(), shared->next);
+    be_ready();
+}
+END_TEST
+
+START_TEST(a_program_that_ends_before_it_takes_over_is_started_again)
+{
+    if (given.first) {
+        be_ready();
+        shared->next = start_next(0);
+        ck_assert_int_eq(kill(shared->next, SIGKILL), 0);
+        while (find_child(0) == shared->next)
+            ;
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(given.upgrading && program_number == 2);
+    ck_assert_int_ne(getpid(), shared->next);
+    be_ready();
+}
+END_TEST
+
+START_TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
+{
+    if (given.first) {
+        be_ready();
+        shared->next = start_next(0);
+        ck_assert_int_eq(kill(getpid(), SIGKILL), 0);
+    }
+    ck_assert(!given.upgrading && given.n_restarts == 1 && program_number == 1);
+    ck_assert_int_eq(given.n_failed_upgrades, 0);
+    while (find_child(0) == shared->next)
+        ;
+}
+END_TEST
+
 START_TEST(an_upgrade_ends_safe_mode)
 {
     ck_assert(given.safe_mode ==
@@ -415,6 +509,10 @@ int main(void)
         a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one,
         an_upgrade_ends_safe_mode,
         a_stop_while_an_upgrade_ends_is_a_success,
+        a_program_that_was_started_in_advance_takes_over,
+        a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over,
+        a_program_that_ends_before_it_takes_over_is_started_again,
+        a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one,
     };
 
     return suite_run("keeper", setup, teardown, tests, ELEMENTS(tests));
