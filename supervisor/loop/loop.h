@@ -134,7 +134,8 @@ int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
 /* Shuts a socket down, and closes it milliseconds later in the closer's thread (closer.h), when
- * io_uring no longer holds it. For sockets that peers may have filled; unwatch them first. */
+ * io_uring no longer holds it. For sockets that peers may have filled; unwatch them first. Also for
+ * other descriptors whose closing is to disturb nothing that is urgent now. */
 void loop_close(struct loop *loop, int fd);
 /* Unmaps memory some milliseconds later, after what is more urgent. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);

@@ -2,7 +2,6 @@
 #include "supervisor/process/process.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
@@ -391,7 +390,7 @@ void process_release(struct process *process)
 {
     process_close_report(process);
     call_listener_deinit(&process->calls);
-    closer_close(TAKE_FD(process->mounts_fd));
+    loop_close(process->context->loop, TAKE_FD(process->mounts_fd));
     if (process->cgroup.fd >= 0)
         (void)cgroup_kill(&process->cgroup);
     process->pid = 0;
