@@ -101,7 +101,7 @@ const struct verb verb_table[] = {
             "As 'do' does, for a job that exists: ID is what 'create' has printed, also with\n"
             "--cluster or --nats. --timeout limits the wait (default: none); then the exit\n"
             "status is 8, and the job goes on.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_RECONNECT | OPTIONS_CLUSTER, .run = verb_wait,
+        .options = OPTIONS_PATIENCE | OPTIONS_RECONNECT | OPTIONS_CLUSTER, .run = verb_wait,
         .examples = "  troupectl wait nightly --timeout 1h\n"
                     "  troupectl wait JOBS:17 --nats nats://a.example.org,nats://b.example.org\n",
     },
@@ -295,10 +295,14 @@ const struct verb verb_table[] = {
                     "  troupectl pause --actor events\n",
     },
     {
-        .name = "resume", .operands = "GROUP[/CELL]...", .operands_min = 1, .operands_max = ANY_NUMBER,
+        .name = "resume", .operands = "[GROUP[/CELL]...]", .operands_max = ANY_NUMBER,
         .summary = "Hands out jobs again",
-        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_switch,
-        .examples = "  troupectl resume digest\n",
+        .details =
+            "Without GROUP: all groups that drain or are drained. Those that are only paused\n"
+            "stay so.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_ACTOR, .run = verb_resume,
+        .examples = "  troupectl resume digest\n"
+                    "  troupectl resume\n",
     },
     {
         .name = "drain", .operands = "[GROUP...]", .operands_max = ANY_NUMBER,
@@ -309,7 +313,7 @@ const struct verb verb_table[] = {
             "wait on, until 'troupectl resume'. --timeout limits how long the command waits\n"
             "(default: for ever); then it says what holds it up, the exit status is 8, and the\n"
             "groups go on draining.\n",
-        .options = OPTIONS_CONNECT, .run = verb_drain,
+        .options = OPTIONS_PATIENCE, .run = verb_drain,
         .examples = "  troupectl drain && systemctl stop trouped\n"
                     "  troupectl drain digest --timeout 5min\n",
     },

@@ -184,3 +184,20 @@ class Drain(TestCase):
         self.assertEqual(s.ctl("drain", "service").returncode, 1)
         s.ctl("resume", "actor", check=True)
         s.ctl("do", "actor", check=True)
+
+    def test_M9_resume_without_a_name_ends_the_draining_of_all_groups(self):
+        s = self.started({name: actor() for name in ("actor", "other", "paused")} |
+                         {"service": ini("/bin/sleep infinity", Group={"Type": "service"})})
+        s.call("Pause", target="paused")
+        s.ctl("drain", "actor", "other", check=True)
+        self.assertEqual(s.ctl("resume", check=True).stdout, "actor: resumed\nother: resumed\n")
+        self.assertEqual([s.group(name)["state"] for name in ("actor", "other", "paused")], ["running", "running", "paused"])
+        self.assertEqual(s.ctl("resume", check=True).stdout, "")
+        refused = s.ctl("resume", "--actor")
+        self.assertEqual((refused.returncode, refused.stderr), (2, "troupectl: --actor needs the name of an actor\n"))
+
+    def test_M9_the_help_says_how_long_it_waits(self):
+        s = self.started({})
+        for verb, text in ("drain", "how long to wait (default: for ever)"), ("wait", "how long to wait (default: for ever)"), \
+                ("pause", "how long an answer may take (default: 30s)"):
+            self.assertIn(text, s.ctl(verb, "--help", check=True).stdout, verb)

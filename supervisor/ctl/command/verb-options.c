@@ -154,6 +154,8 @@ static const struct option table[] = {
           "configuration directory (default: /etc/troupe)", ),
     VALUE(OPTIONS_CONNECT, OPTION_SPAN, 't', "timeout", "SPAN", timeout,
           "how long an answer may take (default: 30s)", ),
+    VALUE(OPTIONS_PATIENCE, OPTION_SPAN, 't', "timeout", "SPAN", timeout,
+          "how long to wait (default: for ever)", ),
     VALUE(OPTIONS_RECONNECT, OPTION_RECONNECT, 0, "reconnect", "SPAN", reconnect,
           "how long to wait for a supervisor that restarts; 0: not at all", ),
     FLAG(OPTIONS_COMMON, 'j', "json", json, "print the reply of the supervisor as JSON"),

@@ -41,7 +41,8 @@ enum option_set {
     OPTIONS_CLUSTER = 1u << 26, /* --cluster, --nats: beyond this machine */
     OPTIONS_METRICS = 1u << 27,
     OPTIONS_TOP = 1u << 28,
-    OPTIONS_RELOAD = 1u << 30, /* --partial, --allow-empty */
+    OPTIONS_PATIENCE = 1u << 29, /* with another --timeout: of the wait that the verb is for */
+    OPTIONS_RELOAD = 1u << 30,   /* --partial, --allow-empty */
 };
 
 /* Strings are borrowed from the command line. */

@@ -170,8 +170,8 @@ static bool show_dry_run(const struct invocation *invocation, const json_t *repl
 {
     if (!field_has(reply, "up_to"))
         return false;
-    terminal_print(&invocation->out, "%s would be %s; --up-to %lld makes it these", COUNT(n), what,
-                   (long long)field_int(reply, "up_to"));
+    terminal_print(&invocation->out, "%s would be %s; --up-to %lld leaves out later ones", COUNT(n),
+                   what, (long long)field_int(reply, "up_to"));
     return true;
 }
 

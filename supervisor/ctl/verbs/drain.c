@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verb drain: groups take no new jobs, and work off what they have. */
+/* The verb drain: groups take no new jobs, and work off what they have. And its end, resume. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -152,4 +152,50 @@ int verb_drain(struct invocation *invocation)
         late = r != EXIT_OK ? r : late;
     }
     return late;
+}
+
+/* ---- the end of it ---- */
+
+static void show_resumed(const struct invocation *invocation, const json_t *result)
+{
+    if (!invocation->options.quiet)
+        terminal_print(&invocation->out, "%s: resumed", SAFE(field_text(result, "group")));
+}
+
+static int resume_group(struct invocation *invocation, const char *group)
+{
+    json_auto_t *reply = NULL, *result = json_pack("{s:s}", "group", group);
+    int r = call(invocation, CALL_SUPERVISOR "Resume", json_pack("{s:s}", "target", group), false,
+                 &reply);
+
+    if (r != EXIT_OK)
+        return r;
+    return result ? output_reply(invocation, result, show_resumed) : call_no_memory();
+}
+
+/* Those that a reload has removed drain, too, but not on request. */
+static int resume_drained(struct invocation *invocation)
+{
+    json_auto_t *reply = status_of(invocation, NULL);
+    const json_t *groups = json_object_get(reply, "groups");
+    int r = reply ? EXIT_OK : EXIT_FAILED;
+
+    invocation->lines = true;
+    for (size_t i = 0; r == EXIT_OK && i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+
+        if (field_has(group, "drained"))
+            r = resume_group(invocation, field_text(group, "name"));
+    }
+    return r;
+}
+
+int verb_resume(struct invocation *invocation)
+{
+    if (invocation->n_operands > 0)
+        return verb_switch(invocation);
+    if (!invocation->options.actor)
+        return resume_drained(invocation);
+    complain("--actor needs the name of an actor");
+    return EXIT_USAGE;
 }

@@ -17,6 +17,7 @@ int verb_map(struct invocation *invocation);
 int verb_change(struct invocation *invocation);
 int verb_switch(struct invocation *invocation);
 int verb_drain(struct invocation *invocation);
+int verb_resume(struct invocation *invocation);
 int verb_resize(struct invocation *invocation);
 int verb_reload(struct invocation *invocation);
 int verb_backup(struct invocation *invocation);
