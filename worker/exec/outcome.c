@@ -18,6 +18,24 @@ static size_t describe_signal(const struct command_end *end, char *text, size_t 
     return (size_t)snprintf(text, size, "killed by signal %d%s", end->code, core);
 }
 
+/* The priority that a line may begin with, such as "<3>", is for the log. */
+static bool is_priority(const char *text, size_t size)
+{
+    return size >= 3 && text[0] == '<' && text[1] >= '0' && text[1] <= '7' && text[2] == '>';
+}
+
+/* Copies lines without their priorities; writes a NUL behind them. */
+static void copy_lines(char *to, const char *lines, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        if ((i == 0 || lines[i - 1] == '\n') && is_priority(lines + i, size - i))
+            i += 2;
+        else
+            *to++ = lines[i] == '\0' ? ' ' : lines[i];
+    }
+    *to = '\0';
+}
+
 /* Appends the end of the tail that fits, without trailing white space, from the start of a
  * character. */
 static void append_tail(const struct command_end *end, char *text, size_t size)
@@ -38,9 +56,7 @@ static void append_tail(const struct command_end *end, char *text, size_t size)
         length--;
     }
     memcpy(text, ": ", 2);
-    for (size_t i = 0; i < length; i++)
-        text[2 + i] = tail[i] == '\0' ? ' ' : tail[i];
-    text[2 + length] = '\0';
+    copy_lines(text + 2, tail, length);
 }
 
 char *outcome_describe(const struct command_end *end, char *text, size_t size)

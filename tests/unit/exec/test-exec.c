@@ -220,6 +220,8 @@ START_TEST(test_last_words_are_part_of_the_reason)
 {
     run("echo out of luck >&2; exit 1");
     expect_description("exited with status 1: out of luck");
+    run("echo '<3>out of luck' >&2; echo '<7>x <3> <8>' >&2; echo '<8>' >&2; exit 1");
+    expect_description("exited with status 1: out of luck\nx <3> <8>\n<8>");
 }
 END_TEST
 
