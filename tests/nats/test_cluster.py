@@ -24,7 +24,7 @@ from history import SECOND, WORKERS, History
 from network import Network, connections
 from test_life import QUICK
 from troupe import LIMIT, TestCase, helper, ini, limit
-from witness import Witness, silences
+from witness import Witness, changes
 
 N_JOBS = int(os.environ.get("TESTS_NATS_JOBS", "600"))
 MANY = N_JOBS > 10000
@@ -452,9 +452,8 @@ class Cluster(TestCase):
             self.events += machine.read()
         for witness in self.witnesses:
             self.events += witness.events()
-        for begin, end in silences(self.witnesses):
-            print(f"no server delivers for {(end - begin) / SECOND:.1f} s")
-            self.events.append({"type": "blow", "node": "the engine", "kind": "silence", "from": begin, "to": end, "engine": True,
+        for begin, end in changes(self.witnesses):
+            self.events.append({"type": "blow", "node": "the engine", "kind": "change", "from": begin, "to": end, "engine": True,
                                 "hits": [machine.name for machine in self.machines], "gentle": False, "held": []})
         self.ask(self.states)
         if "TESTS_NATS_HISTORY" in os.environ:

@@ -23,7 +23,7 @@ class Witness(threading.Thread):
         self.test, self.server, self.consumer, self.closing = test, server, consumer, threading.Event()
         self.heard = {}  # (job, what, its number in the stream of results): when first
         self.states = {}  # of machines: when told
-        self.answers = []  # of the leader: when
+        self.answers = []  # of the consumer's leader: when, and its name
         self.signs = []  # (job, delivery, what, when): what machines say of messages that were delivered again, or are in progress
         test.addCleanup(self.close)
         self.start()
@@ -56,7 +56,7 @@ class Witness(threading.Thread):
             self.note_sign(rest.split("."), message.data.decode())
         elif rest.endswith(".leader"):
             if b'"ack_floor"' in message.data:
-                self.answers.append(time.time_ns())
+                self.answers.append((time.time_ns(), json.loads(message.data).get("cluster", {}).get("leader")))
         else:
             self.note_answer(message)
 
@@ -90,7 +90,9 @@ class Witness(threading.Thread):
                 for job, delivery, what, at in list(self.signs)]
 
 
-def silences(witnesses):
-    """When no server could deliver, as pairs of times: leaders were elected, or the whole machine did not run."""
-    answers = sorted(at for witness in witnesses for at in witness.answers)
-    return [(before, after) for before, after in zip(answers, answers[1:]) if after - before > SILENCE]
+def changes(witnesses):
+    """When no server could deliver, or another one began to, as pairs of times: leaders were elected, or the whole machine did
+    not run. The next leader counts from when messages were sent, not from when they were delivered."""
+    answers = sorted(answer for witness in witnesses for answer in witness.answers)
+    return [(before, after) for (before, former), (after, leader) in zip(answers, answers[1:])
+            if after - before > SILENCE or former != leader]
