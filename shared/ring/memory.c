@@ -189,9 +189,11 @@ static int copy_inbox(struct memory *to, int fd, const struct memory_header *fro
     if (r < 0)
         return r;
     for (uint64_t left = hands; left != 0; left &= left - 1) {
-        const int i = __builtin_ctzll(left);
+        struct memory_job *job = &to->header->jobs[__builtin_ctzll(left)];
 
-        to->header->jobs[i] = from->jobs[i];
+        r = read_all(fd, job, sizeof(*job), (size_t)((uint8_t *)job - (uint8_t *)to->header));
+        if (r < 0)
+            return r;
     }
     atomic_store_explicit(&to->header->hands, hands, memory_order_relaxed);
     to->header->epoch = from->epoch + 1;
@@ -201,7 +203,8 @@ static int copy_inbox(struct memory *to, int fd, const struct memory_header *fro
     return 0;
 }
 
-/* The former inbox is read, not mapped: it is needed once, and there may be thousands. */
+/* The former inbox is read, not mapped: it is needed once, and there may be thousands. Of its jobs
+ * only those in hand are read. */
 int memory_renew(struct memory *ret, int fd)
 {
     _cleanup_(memory_deinit)
@@ -211,7 +214,7 @@ int memory_renew(struct memory *ret, int fd)
     int r = check_file(fd, MEMORY_INBOX, &size);
 
     if (r == 0)
-        r = read_all(fd, &former, sizeof(former), 0);
+        r = read_all(fd, &former, offsetof(struct memory_header, jobs), 0);
     if (r < 0)
         return r;
     if (!header_valid(&former, MEMORY_INBOX, size))

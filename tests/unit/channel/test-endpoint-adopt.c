@@ -289,6 +289,24 @@ START_TEST(the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner)
 }
 END_TEST
 
+START_TEST(only_jobs_in_hand_reach_the_next_supervisor)
+{
+    struct memory_header *header = endpoint.channel.mine.header;
+    const uint64_t hands = 1 | UINT64_C(1) << (MEMORY_JOBS_MAX - 1);
+
+    header->jobs[0].handle = 1;
+    header->jobs[1].handle = 2;
+    header->jobs[MEMORY_JOBS_MAX - 1].id.low = 3;
+    atomic_store(&header->hands, hands);
+    restart();
+    header = endpoint.channel.mine.header;
+    ck_assert_uint_eq(atomic_load(&header->hands), hands);
+    ck_assert_uint_eq(header->jobs[0].handle, 1);
+    ck_assert_uint_eq(header->jobs[1].handle, 0);
+    ck_assert_uint_eq(header->jobs[MEMORY_JOBS_MAX - 1].id.low, 3);
+}
+END_TEST
+
 START_TEST(what_was_published_before_the_crash_arrives_once_and_in_order)
 {
     give_now(1);
@@ -553,6 +571,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, both_sides_go_on_where_they_were);
     tcase_add_test(tcase, what_was_published_before_the_crash_arrives_once_and_in_order);
     tcase_add_test(tcase, what_was_not_published_is_lost);
+    tcase_add_test(tcase, only_jobs_in_hand_reach_the_next_supervisor);
     tcase_add_test(tcase,
                    the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_records);
     tcase_add_test(tcase, the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner);
