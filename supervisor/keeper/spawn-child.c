@@ -350,43 +350,48 @@ static void apply_landlock(struct spawn_child *child)
         fail(child, SPAWN_STRICT_SCOPES, EOPNOTSUPP);
 }
 
-/* Best effort: the mount namespace goes along if the report is a socket. */
-static void send_state(const struct spawn_child *child, struct spawn_report *report)
-{
-    _cleanup_close_ int mounts = child->state.files == SANDBOX_BY_MOUNTS
-                                     ? open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC)
-                                     : -1;
-    union scm_control control;
-    struct iovec iovec = {.iov_base = report, .iov_len = sizeof(*report)};
-    struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
-    if (mounts >= 0)
-        scm_attach(&message, &control, &mounts, 1);
-    if (mounts < 0 || sendmsg(child->report_fd, &message, MSG_NOSIGNAL) < 0)
-        (void)!write(child->report_fd, report, sizeof(*report));
-}
-
-/* Tells what is in force before the filters, which may forbid it; should they fail, that is told,
- * too. */
-static void report_state(struct spawn_child *child)
-{
-    const struct spawn_options *options = child->options;
-    struct spawn_report report = {.step = SPAWN_EXEC};
-    if (!options->set_user && !options->sandbox && !options->files && !options->network)
-        return;
-    child->state.n_filters = options->sandbox ? (uint8_t)options->sandbox->n_filters : 0;
-    child->state.no_new_privileges =
-        prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
-        (options->sandbox && sandbox_gives_up_privileges(options->sandbox));
-    report.state = child->state;
-    send_state(child, &report);
-}
-
-/* Returns where the listener of the filters goes, or -1. */
+/* Returns where descriptors for the supervisor go, or -1. */
 static int report_socket(const struct spawn_child *child)
 {
     struct stat status;
     return fstat(child->report_fd, &status) == 0 && S_ISSOCK(status.st_mode) ? child->report_fd
                                                                              : -1;
+}
+
+/* The mount namespace goes along if the report is a socket. Returns that, or -1 if no descriptor
+ * can be sent now. */
+static int send_state(const struct spawn_child *child, struct spawn_report *report)
+{
+    const int socket = report_socket(child);
+    _cleanup_close_ int mounts = socket >= 0 ? open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC) : -1;
+    union scm_control control;
+    struct iovec iovec = {.iov_base = report, .iov_len = sizeof(*report)};
+    struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
+    bool refused = false;
+    if (mounts >= 0) {
+        scm_attach(&message, &control, &mounts, 1);
+        if (sendmsg(socket, &message, MSG_NOSIGNAL) >= 0)
+            return socket;
+        refused = errno == ETOOMANYREFS;
+    }
+    (void)!write(child->report_fd, report, sizeof(*report));
+    return refused ? -1 : socket;
+}
+
+/* Tells what is in force before the filters, which may forbid it; should they fail, that is told,
+ * too. Returns as send_state(). */
+static int report_state(struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    struct spawn_report report = {.step = SPAWN_EXEC};
+    if (!options->set_user && !options->sandbox && !options->files && !options->network)
+        return -1;
+    child->state.n_filters = options->sandbox ? (uint8_t)options->sandbox->n_filters : 0;
+    child->state.no_new_privileges =
+        prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
+        (options->sandbox && sandbox_gives_up_privileges(options->sandbox));
+    report.state = child->state;
+    return send_state(child, &report);
 }
 
 /* In a PID namespace of its own, this process does not see who its parent is. */
@@ -429,8 +434,10 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
         fail(child, SPAWN_CHDIR, errno);
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     apply_landlock(child);
-    report_state(child);
-    int r = options->sandbox ? sandbox_apply(options->sandbox, report_socket(child)) : 0;
+    /* The kernel limits how many descriptors all processes of a user have under way. Any of them
+     * can use that up; the filters then kill without telling. */
+    const int socket = report_state(child);
+    int r = options->sandbox ? sandbox_apply(options->sandbox, socket) : 0;
     if (r < 0)
         fail(child, SPAWN_SANDBOX, -r);
     (void)execve(options->argv[0], options->argv, options->environment);

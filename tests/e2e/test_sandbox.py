@@ -2,6 +2,7 @@
 """[Sandbox]: what a confined worker cannot do, and that it can do its work."""
 import ctypes
 import os
+import pwd
 import shutil
 import signal
 import socket
@@ -674,6 +675,21 @@ class Recordings(TestCase):
 class ForbiddenCalls(TestCase):
     """I3: the death report names the system call and its arguments."""
     MKDIR = r"^killed: system call mkdir(at)?\(.*, 511, .*\) is not allowed \(SystemCallFilter=\)$"
+
+    @unittest.skipUnless(os.geteuid() == 0, "another user takes root")
+    def test_descriptors_that_its_user_has_under_way_keep_no_worker_from_starting(self):
+        """The kernel limits them for all processes of a user together; then, a worker cannot send the listener of its filters."""
+        sender, receiver = socket.socketpair()
+        self.addCleanup(receiver.close)
+        with sender:
+            other = os.fork()
+            if other == 0:
+                os.setuid(pwd.getpwnam("nobody").pw_uid)
+                os._exit(socket.send_fds(sender, [b"x"], [0] * 253) - 1)
+            self.assertEqual(os.waitpid(other, 0)[1], 0)
+        s = self.started({"g": ini(ACTOR, Group={"User": "nobody"}, Resources={"LimitNOFILE": 64},
+                                   Sandbox={"SystemCallFilter": "~@debug"})})
+        self.assertEqual(s.worker("g/0")["state"], "idle")
 
     def confined(self, command, **jobs):
         return self.started({"g": ini(command, Jobs={"MaxRetries": 0, **jobs}, Sandbox={"SystemCallFilter": "~mkdir mkdirat"},
