@@ -239,11 +239,28 @@ enum troupe_end {
     TROUPE_SUCCEEDED = 0,
     TROUPE_REJECTED = 1, /* final, by the worker */
     TROUPE_CANCELLED = 2,
-    TROUPE_DEAD = 3, /* no attempt is left */
+    TROUPE_DEAD = 3, /* no other attempt is made */
 };
 
 /* "succeeded", "rejected", "cancelled", "dead", else "unknown". Static. */
 const char *troupe_end_name(enum troupe_end end);
+
+/* Why a job was cancelled, or is dead. */
+enum troupe_cause {
+    TROUPE_CAUSE_NONE = 0, /* TROUPE_SUCCEEDED and TROUPE_REJECTED */
+    /* TROUPE_CANCELLED: */
+    TROUPE_CAUSE_REQUESTED = 1, /* somebody has cancelled it */
+    TROUPE_CAUSE_WITHDRAWN = 2, /* by troupe_client_withdraw(): no worker had it */
+    TROUPE_CAUSE_DEADLINE = 3,  /* its deadline_usec is over */
+    TROUPE_CAUSE_GROUP = 4,     /* its group is removed, or the supervisor stops */
+    /* TROUPE_DEAD: */
+    TROUPE_CAUSE_ATTEMPTS = 5,     /* they are used up */
+    TROUPE_CAUSE_PAYLOAD_LOST = 6, /* the supervisor has crashed: it cannot be tried again */
+};
+
+/* "none", "requested", "withdrawn", "deadline", "group", "attempts", "payload_lost", else
+ * "unknown". Static. */
+const char *troupe_cause_name(enum troupe_cause cause);
 
 /* TROUPE_JOB_DEFAULTS leaves everything to the group's configuration. */
 struct troupe_job_options {
@@ -290,12 +307,13 @@ struct troupe_result {
     const void *data;   /* the result */
     size_t size;
     void *internal;
-    bool timed_out; /* with TROUPE_CANCELLED: by its deadline_usec */
+    enum troupe_cause cause;
 };
 
 #define TROUPE_RESULT_INIT                                                                         \
     {                                                                                              \
-        sizeof(struct troupe_result), 0, 0, TROUPE_SUCCEEDED, 0, 0, "", "", "", 0, NULL, false     \
+        sizeof(struct troupe_result), 0, 0, TROUPE_SUCCEEDED, 0, 0, "", "", "", 0, NULL,           \
+            TROUPE_CAUSE_NONE                                                                      \
     }
 
 /*
@@ -399,7 +417,7 @@ int troupe_client_cancel(struct troupe_client *client, const char *id);
 int troupe_client_abandon(struct troupe_client *client, const char *id);
 
 /* Does the same only if no worker has the job in that moment: it waits in the queue, for its start
- * time or for its next attempt. It ends with the reason "withdrawn by uid N"; one that a worker has
+ * time or for its next attempt. It ends with TROUPE_CAUSE_WITHDRAWN; one that a worker has
  * goes on, and ends as it would have. */
 int troupe_client_withdraw(struct troupe_client *client, const char *id);
 

@@ -3,6 +3,7 @@
 /* The library's version and names. */
 
 #include "shared/base/cleanup.h"
+#include "shared/protocol/protocol.h"
 #include "worker/public.h"
 #include "worker/troupe.h"
 
@@ -21,4 +22,9 @@ _public_ const char *troupe_end_name(enum troupe_end end)
     };
 
     return (unsigned)end < ELEMENTS(names) ? names[end] : "unknown";
+}
+
+_public_ const char *troupe_cause_name(enum troupe_cause cause)
+{
+    return protocol_cause_name((enum protocol_cause)cause);
 }

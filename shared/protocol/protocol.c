@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Puts and gets of all records, made from their tables. */
+#include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-requests.h"
 #include "shared/protocol/wire.h"
 
@@ -315,4 +316,21 @@ void protocol_put_message_head(void *body, const struct protocol_message *record
         wire_writer(body, PROTOCOL_MESSAGE_CONTENT, PROTOCOL_MESSAGE_CONTENT);
 
     PROTOCOL_HEAD_message(PUT);
+}
+
+/* ---- names ---- */
+
+const char *protocol_cause_name(enum protocol_cause cause)
+{
+    static const char *const names[] = {
+        [PROTOCOL_CAUSE_NONE] = "none",
+        [PROTOCOL_CAUSE_REQUESTED] = "requested",
+        [PROTOCOL_CAUSE_WITHDRAWN] = "withdrawn",
+        [PROTOCOL_CAUSE_DEADLINE] = "deadline",
+        [PROTOCOL_CAUSE_GROUP] = "group",
+        [PROTOCOL_CAUSE_ATTEMPTS] = "attempts",
+        [PROTOCOL_CAUSE_PAYLOAD_LOST] = "payload_lost",
+    };
+
+    return (unsigned)cause < ELEMENTS(names) ? names[cause] : "unknown";
 }

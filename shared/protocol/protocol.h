@@ -59,9 +59,22 @@ enum protocol_end {
     PROTOCOL_END_SUCCEEDED = 0,
     PROTOCOL_END_REJECTED = 1, /* by the worker: final */
     PROTOCOL_END_CANCELLED = 2,
-    PROTOCOL_END_DEAD = 3,      /* retries exhausted */
-    PROTOCOL_END_TIMED_OUT = 4, /* cancelled at its deadline */
+    PROTOCOL_END_DEAD = 3,
 };
+
+/* Why a job was cancelled, or is dead. The values are stored, too. */
+enum protocol_cause {
+    PROTOCOL_CAUSE_NONE = 0,
+    PROTOCOL_CAUSE_REQUESTED = 1,    /* cancelled: somebody wanted that */
+    PROTOCOL_CAUSE_WITHDRAWN = 2,    /* cancelled: the same, because no worker had it */
+    PROTOCOL_CAUSE_DEADLINE = 3,     /* cancelled: its deadline is over */
+    PROTOCOL_CAUSE_GROUP = 4,        /* cancelled: its group takes no more jobs */
+    PROTOCOL_CAUSE_ATTEMPTS = 5,     /* dead: they are used up */
+    PROTOCOL_CAUSE_PAYLOAD_LOST = 6, /* dead: no other attempt is possible */
+};
+
+/* Returns the name that clients see; static. */
+const char *protocol_cause_name(enum protocol_cause cause);
 
 #define PROTOCOL_KEY_MAX     255
 #define PROTOCOL_REASON_MAX  1024
@@ -171,7 +184,8 @@ PROTOCOL_RECORD(refused)
 #define PROTOCOL_FIELDS_done(F)                                                                    \
     F(u64, cookie)                                                                                 \
     F(id, id)                                                                                      \
-    F(enumeration, end, enum protocol_end, PROTOCOL_END_TIMED_OUT)                                 \
+    F(enumeration, end, enum protocol_end, PROTOCOL_END_DEAD)                                      \
+    F(enumeration, cause, enum protocol_cause, PROTOCOL_CAUSE_PAYLOAD_LOST)                        \
     F(i32, code)                                                                                   \
     F(u32, attempts)                                                                               \
     F(bytes, reason, PROTOCOL_REASON_MAX) /* why it failed, was cancelled or died; text */         \

@@ -24,7 +24,7 @@ static enum protocol_end end_of(const struct job *job)
     case JOB_REJECTED:
         return PROTOCOL_END_REJECTED;
     case JOB_CANCELLED:
-        return job->timed_out ? PROTOCOL_END_TIMED_OUT : PROTOCOL_END_CANCELLED;
+        return PROTOCOL_END_CANCELLED;
     default:
         return PROTOCOL_END_DEAD;
     }
@@ -51,6 +51,7 @@ static int attachment_send_done(struct attachment *attachment, uint64_t cookie,
     done.cookie = cookie;
     job_get_id(job, &done.id);
     done.end = end_of(job);
+    done.cause = job->cause;
     done.code = job->code;
     done.attempts = job->attempt;
     done.reason = job->reason;

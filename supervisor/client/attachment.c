@@ -43,20 +43,12 @@ static int attachment_on_lookup(struct attachment *attachment, const struct ring
     return answer_found(&attachment->endpoint, &found);
 }
 
-static int cancel_job(struct attachment *attachment, struct job *job, bool withdrawn)
-{
-    job->canceller_known = true;
-    job->canceller = attachment->uid;
-    job->withdrawn = withdrawn;
-    return cell_cancel(job);
-}
-
 /* Cancels a durable job: answered when that is on disk. */
 static int cancel_durable(struct attachment *attachment, struct job *job, uint64_t cookie,
-                          bool withdrawn)
+                          enum protocol_cause cause)
 {
     struct job_waiter *waiter = job_waiter_new(attachment->context->jobs, job);
-    const bool again = job->cancel_requested;
+    const bool again = job_cancel_requested(job);
     int r;
 
     if (!waiter)
@@ -65,7 +57,7 @@ static int cancel_durable(struct attachment *attachment, struct job *job, uint64
     waiter->owner = attachment;
     waiter->cookie = cookie;
     attachment_wait(attachment, waiter);
-    r = again ? cell_cancel(job) : cancel_job(attachment, job, withdrawn);
+    r = cell_cancel(job, cause, attachment->uid);
     if (r == CELL_CANCEL_E_WAIT || r == CELL_CANCEL_E_ALREADY_WAIT)
         durable_job_await(job, waiter);
     else if (again) {
@@ -80,7 +72,8 @@ int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cook
     return answer_refuse(&attachment->endpoint, cookie, EALREADY, "cancellation already requested");
 }
 
-static int end_job(struct attachment *attachment, uint64_t cookie, struct job *job, bool withdrawn)
+static int end_job(struct attachment *attachment, uint64_t cookie, struct job *job,
+                   enum protocol_cause cause)
 {
     int r;
 
@@ -88,27 +81,27 @@ static int end_job(struct attachment *attachment, uint64_t cookie, struct job *j
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "no such job");
     if (job_ended(job))
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "the job has ended");
-    if (withdrawn && job->state == JOB_RUNNING)
+    if (cause == PROTOCOL_CAUSE_WITHDRAWN && job->state == JOB_RUNNING)
         return answer_refuse(&attachment->endpoint, cookie, EBUSY, "a worker has the job");
     if (job->record)
-        return cancel_durable(attachment, job, cookie, withdrawn);
-    if (job->cancel_requested)
+        return cancel_durable(attachment, job, cookie, cause);
+    if (job_cancel_requested(job))
         return attachment_refuse_second_cancel(attachment, cookie);
     /* Answered first: the DONE that cancelling sends to this client may take the room. */
     r = attachment_answer_accepted(attachment, cookie, job);
     if (r == 0)
-        (void)cancel_job(attachment, job, withdrawn);
+        (void)cell_cancel(job, cause, attachment->uid);
     return r;
 }
 
 int attachment_cancel_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
-    return end_job(attachment, cookie, job, false);
+    return end_job(attachment, cookie, job, PROTOCOL_CAUSE_REQUESTED);
 }
 
 int attachment_withdraw_job(struct attachment *attachment, uint64_t cookie, struct job *job)
 {
-    return end_job(attachment, cookie, job, true);
+    return end_job(attachment, cookie, job, PROTOCOL_CAUSE_WITHDRAWN);
 }
 
 /* A CANCEL or a WITHDRAW. */

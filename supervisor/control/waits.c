@@ -212,7 +212,7 @@ static void add_running(struct reply *reply, const struct job *job)
 {
     const char *worker = job->slot ? job->slot->name : job->cell->name;
 
-    if (job->cancel_requested)
+    if (job_cancel_requested(job))
         add_cause(reply, "cancelling", worker);
     add_cause(reply, job->started ? "running" : "handed_over", worker);
 }

@@ -212,8 +212,7 @@ static int fill_result(const struct restore *restore, struct group *group, struc
     job->keep_result = true;
     job->priority = row->priority;
     job->code = row->code;
-    job->cancel_requested = row->cancel_requested;
-    job->timed_out = row->timed_out;
+    job->cause = (enum protocol_cause)row->cause;
     job->moved = row->moved;
     job->attempt = row->attempt;
     job->n_failed = row->n_failed;

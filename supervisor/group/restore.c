@@ -44,7 +44,7 @@ static int copy_row(void *userdata, const struct job_row *row)
     *copy = (struct restore_row){
         .number = row->number,
         .priority = row->priority,
-        .waits = row->state == JOB_ROW_WAITING && row->cancel == JOB_ROW_NOT_CANCELLED,
+        .waits = row->state == JOB_ROW_WAITING && row->cancel == PROTOCOL_CAUSE_NONE,
         .has_deadline = row->deadline != 0,
     };
     if (row->group_size < sizeof(copy->group))

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Fields of earlier versions, which the job's other row has. */
+#define N_UNUSED 3u
+
 static void put_attempts(struct saved_writer *row, const struct job *job)
 {
     const size_t list = saved_begin(row);
@@ -59,15 +62,14 @@ static void get_attempts(struct saved_reader *row, struct job *job)
 bool job_is_plain(const struct job *job)
 {
     return job->state != JOB_RUNNING && job->n_attempts == 0 && job->n_unbegun == 0 &&
-           !job->put_off && !job->timed_out && !job->canceller_known;
+           !job->put_off;
 }
 
 void job_put(struct saved_writer *row, const struct job *job)
 {
     saved_put_number(row, job->put_off);
-    saved_put_number(row, job->timed_out);
-    saved_put_number(row, job->canceller_known);
-    saved_put_number(row, job->canceller);
+    for (unsigned i = 0; i < N_UNUSED; i++)
+        saved_put_number(row, 0);
     saved_put_number(row, job->n_unbegun);
     saved_put_number(row, job->crashed);
     saved_put_number(row, job->crash);
@@ -83,15 +85,16 @@ int job_save(const struct job *job, struct saver *saver)
         return 0;
     saved_put_number(&row, job->handle);
     job_put(&row, job);
+    saved_put_number(&row, job->cause);
+    saved_put_number(&row, job->canceller);
     return saved_add(saver, JOB_ROW, &row, NULL);
 }
 
 int job_get(struct saved_reader *row, struct job *job)
 {
     job->put_off = saved_get_below(row, 1);
-    job->timed_out = saved_get_below(row, 1);
-    job->canceller_known = saved_get_below(row, 1);
-    job->canceller = (uid_t)saved_get_number(row);
+    for (unsigned i = 0; i < N_UNUSED; i++)
+        (void)saved_get_number(row);
     job->n_unbegun = (uint8_t)saved_get_below(row, UINT8_MAX);
     job->crashed = saved_get_below(row, 1);
     job->crash = (enum death_cause)saved_get_below(row, _DEATH_N_CAUSES - 1);
@@ -103,8 +106,14 @@ int job_get(struct saved_reader *row, struct job *job)
 int job_restore_row(const struct job_table *table, struct saved_reader *row)
 {
     struct job *job = job_by_handle(table, saved_get_number(row));
+    int r;
 
     if (row->damaged || !job)
         return row->damaged ? -EBADMSG : 0;
-    return job_get(row, job);
+    r = job_get(row, job);
+    if (r < 0 || !job->restored || job->record)
+        return r; /* its other row says why it is to be cancelled */
+    job->cause = (enum protocol_cause)saved_get_below(row, PROTOCOL_CAUSE_DEADLINE);
+    job->canceller = (uid_t)saved_get_number(row);
+    return row->damaged ? -EBADMSG : 0;
 }

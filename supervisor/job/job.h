@@ -69,30 +69,27 @@ struct job {
     uint64_t id_high, id_low;
     char *name; /* the chosen id; NULL = the id was made from `id_high` and `id_low` */
     enum job_state state : 8;
-    uint8_t priority;   /* 0 first … QUEUE_PRIORITIES - 1 */
-    uint8_t n_unbegun;  /* workers in a row that died before beginning it */
-    uint8_t n_attempts; /* the last JOB_ATTEMPTS_KEPT ones */
-    bool cancel_requested;
-    bool started;             /* the worker said so, this attempt */
-    bool keep_result : 1;     /* created in the background */
-    bool put_off : 1;         /* has a start time */
-    bool timed_out : 1;       /* cancelled at its deadline */
-    bool restored : 1;        /* the last supervisor's: payload and submitter are not known */
-    bool canceller_known : 1; /* cancelled by a client: `canceller` */
-    bool withdrawn : 1;       /* the same, only because no worker had it */
-    bool parked : 1;          /* queued, and the cell's backlog has its number */
-    bool id_is_free : 1;      /* another job may have `name` */
-    bool forgotten : 1;       /* its result is not kept only because memory is short */
-    bool moved : 1;           /* from another group, where it ran out of memory: OnOom= */
-    bool crashed : 1;         /* a process that this attempt ran died: `crash` */
+    uint8_t priority;     /* 0 first … QUEUE_PRIORITIES - 1 */
+    uint8_t n_unbegun;    /* workers in a row that died before beginning it */
+    uint8_t n_attempts;   /* the last JOB_ATTEMPTS_KEPT ones */
+    bool started;         /* the worker said so, this attempt */
+    bool keep_result : 1; /* created in the background */
+    bool put_off : 1;     /* has a start time */
+    bool restored : 1;    /* the last supervisor's: payload and submitter are not known */
+    bool parked : 1;      /* queued, and the cell's backlog has its number */
+    bool id_is_free : 1;  /* another job may have `name` */
+    bool forgotten : 1;   /* its result is not kept only because memory is short */
+    bool moved : 1;       /* from another group, where it ran out of memory: OnOom= */
+    bool crashed : 1;     /* a process that this attempt ran died: `crash` */
     enum death_cause crash : 5;
+    enum protocol_cause cause : 3;    /* why it is to be cancelled, or has ended */
     enum attempt_cause failed_by : 8; /* the last attempt that failed */
     uint8_t chosen;                   /* which options the submitter chose: bits of job-options.c */
     uint8_t refusal;                  /* CELL_E_*: it was not accepted after all; 0 = accepted */
     uint8_t hand;                     /* while in hand: its entry in the worker's inbox */
     unsigned references;
     uid_t submitter_uid; /* of the submitting process; 0 = root, or none */
-    uid_t canceller;
+    uid_t canceller;     /* with PROTOCOL_CAUSE_REQUESTED or _WITHDRAWN; (uid_t)-1 = not known */
     uint32_t state_sequence; /* of its worker's state page when it was started */
     uint32_t attempt;        /* 0 until the first assignment */
     uint32_t max_retries;    /* attempts after the first */
@@ -197,6 +194,11 @@ static inline bool job_ended(const struct job *job)
 }
 /* Returns the name that clients see; static. */
 const char *job_state_to_string(enum job_state state);
+/* Whether it is to be cancelled, or was. */
+static inline bool job_cancel_requested(const struct job *job)
+{
+    return job->cause != PROTOCOL_CAUSE_NONE && job->cause <= PROTOCOL_CAUSE_DEADLINE;
+}
 
 /* Keeps a failed attempt; drops the oldest beyond JOB_ATTEMPTS_KEPT. Best effort, but for the
  * cause: "retry", "supervisor", or a death cause. */

@@ -2,6 +2,7 @@
 #include "supervisor/store/ended-rows.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/store/row-values.h"
 
 #define ROW ended_row
@@ -14,8 +15,7 @@
     F(TEXT, reason, reason)                                                                        \
     F(NUMBER, state, state)                                                                        \
     F(NUMBER, priority, priority)                                                                  \
-    F(OPTIONAL, cancel_requested, cancel_requested, 0)                                             \
-    F(OPTIONAL, timed_out, timed_out, 0)                                                           \
+    F(OPTIONAL, cause, cause, PROTOCOL_CAUSE_NONE)                                                 \
     F(OPTIONAL, moved, moved, 0)                                                                   \
     F(NUMBER, code, code)                                                                          \
     F(NUMBER, attempt, attempt)                                                                    \
@@ -60,6 +60,8 @@ static int read_row(struct database *database, sqlite3_stmt *statement, struct e
 {
     *ret = (struct ended_row)ENDED_ROW_NULL;
     row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), ret);
+    if (ret->cause > PROTOCOL_CAUSE_PAYLOAD_LOST)
+        ret->cause = PROTOCOL_CAUSE_NONE; /* the file is damaged */
     return row_read_blob(database, statement, BYTES, file_of(ret->number), &ret->result,
                          &ret->result_size);
 }

@@ -19,9 +19,8 @@ struct ended_row {
     uint32_t group_size, key_size, name_size, reason_size;
     uint8_t state; /* enum job_state */
     uint8_t priority;
-    bool cancel_requested;
-    bool timed_out; /* the same, at its deadline */
-    bool moved;     /* from another group, see OnOom= */
+    uint8_t cause; /* enum protocol_cause */
+    bool moved;    /* from another group, see OnOom= */
     int32_t code;
     uint32_t attempt, n_failed, max_retries;
     uid_t submitter_uid;

@@ -124,8 +124,8 @@ static void mend_options(struct job_row *row)
 
     if (row->priority >= QUEUE_PRIORITIES)
         row->priority = QUEUE_PRIORITY_DEFAULT;
-    if (row->cancel >= _JOB_ROW_N_CANCELS)
-        row->cancel = JOB_ROW_CANCELLED;
+    if (row->cancel > PROTOCOL_CAUSE_DEADLINE)
+        row->cancel = PROTOCOL_CAUSE_REQUESTED;
     if (row->failed_by >= _ATTEMPT_N_CAUSES)
         row->failed_by = ATTEMPT_CAUSE_NONE;
     if (job_options_check(&row->asked, 0, 0))

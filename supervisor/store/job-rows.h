@@ -14,6 +14,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/protocol/job-options.h"
+#include "shared/protocol/protocol.h"
 #include "supervisor/event/attempt-cause.h"
 #include "supervisor/saved/saved-row.h"
 #include "supervisor/store/database.h"
@@ -28,15 +29,6 @@ enum job_row_state {
     JOB_ROW_BACKOFF, /* until `due`: the next attempt */
     JOB_ROW_RUNNING, /* `attempt` was begun */
     _JOB_ROW_N_STATES,
-};
-
-/* Why it is to be cancelled. */
-enum job_row_cancel {
-    JOB_ROW_NOT_CANCELLED,
-    JOB_ROW_CANCELLED, /* by `canceller` */
-    JOB_ROW_WITHDRAWN, /* the same, because no worker had it */
-    JOB_ROW_TIMED_OUT, /* its deadline is over */
-    _JOB_ROW_N_CANCELS,
 };
 
 #define JOB_ROW_NOBODY ((uid_t)-1)
@@ -56,8 +48,8 @@ struct job_row {
 
     /* What job_rows_update() writes. */
     enum job_row_state state;
-    enum job_row_cancel cancel;
-    uid_t canceller; /* JOB_ROW_NOBODY = not known, or none */
+    enum protocol_cause cancel; /* why it is to be cancelled */
+    uid_t canceller;            /* JOB_ROW_NOBODY = not known, or none */
     uint32_t attempt, n_failed;
     usec_t due;        /* realtime; 0 = none */
     usec_t started_at; /* realtime: this attempt; 0 = none */

@@ -43,29 +43,17 @@ static enum job_row_state row_state(const struct job *job)
     }
 }
 
-static enum job_row_cancel row_cancel(const struct job *job)
-{
-    if (!job->cancel_requested)
-        return JOB_ROW_NOT_CANCELLED;
-    if (job->timed_out)
-        return JOB_ROW_TIMED_OUT;
-    return job->withdrawn ? JOB_ROW_WITHDRAWN : JOB_ROW_CANCELLED;
-}
-
 void job_cancel_from_row(struct job *job, const struct job_row *row)
 {
-    job->timed_out = row->cancel == JOB_ROW_TIMED_OUT;
-    job->withdrawn = row->cancel == JOB_ROW_WITHDRAWN;
-    job->canceller_known = row->canceller != JOB_ROW_NOBODY;
+    job->cause = row->cancel;
     job->canceller = row->canceller;
 }
 
 void job_progress_to_row(struct job_row *row, const struct job *job)
 {
     row->state = row_state(job);
-    row->cancel = row_cancel(job);
-    row->canceller =
-        job->cancel_requested && job->canceller_known ? job->canceller : JOB_ROW_NOBODY;
+    row->cancel = job_cancel_requested(job) ? job->cause : PROTOCOL_CAUSE_NONE;
+    row->canceller = job_cancel_requested(job) ? job->canceller : JOB_ROW_NOBODY;
     row->attempt = job->attempt;
     row->n_failed = job->n_failed;
     row->failed_by = job->failed_by;
@@ -82,8 +70,7 @@ void job_result_to_row(struct ended_row *row, const struct job *job, enum job_st
     row->reason = job->reason;
     row->reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0;
     row->state = (uint8_t)end;
-    row->cancel_requested = job->cancel_requested;
-    row->timed_out = job->timed_out;
+    row->cause = job->cause;
     row->moved = job->moved;
     row->priority = job->priority;
     row->code = job->code;

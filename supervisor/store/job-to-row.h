@@ -12,7 +12,7 @@
 void job_to_row(struct job_row *row, const struct job *job, const char *group);
 /* Fills in what changes. */
 void job_progress_to_row(struct job_row *row, const struct job *job);
-/* Takes over why the job is to be cancelled, and by whom; not whether. */
+/* Takes over why the job is to be cancelled, and by whom. */
 void job_cancel_from_row(struct job *job, const struct job_row *row);
 
 /* Fills in all but the number, the group, the key and the name. `end`: how the job has ended, which

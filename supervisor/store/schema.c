@@ -59,6 +59,19 @@ static const char *const STEPS[] = {
     "ALTER TABLE ended ADD COLUMN moved INTEGER;"
     "PRAGMA user_version = 5;"
     "COMMIT",
+    /* enum protocol_cause, which only the reason told before. */
+    "BEGIN;"
+    "ALTER TABLE ended RENAME COLUMN timed_out TO cause;"
+    "UPDATE ended SET cause = CASE"
+    " WHEN state = 7 AND reason LIKE 'its payload is lost: %' THEN 6"
+    " WHEN state = 7 THEN 5"
+    " WHEN cause THEN 3"
+    " WHEN reason LIKE 'withdrawn by uid %' THEN 2"
+    " WHEN reason LIKE 'cancelled%' THEN 1"
+    " ELSE 4 END WHERE state IN (6, 7);"
+    "ALTER TABLE ended DROP COLUMN cancel_requested;"
+    "PRAGMA user_version = 6;"
+    "COMMIT",
 };
 
 _Static_assert(SCHEMA_APPLICATION == 1416786021, "the number in step 0");

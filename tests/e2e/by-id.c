@@ -2,13 +2,15 @@
 /*
  * by-id SOCKET cancel|withdraw|wait ID…: cancels, withdraws or awaits each job and prints, one a
  * line, the error, or the number of its end.
+ * by-id SOCKET why ID…: awaits each job and prints the names of its end and its cause.
  * by-id SOCKET create GROUP ID…: creates jobs and prints the errors.
  */
 #include "worker/troupe.h"
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-static void wait_for(struct troupe_client *client, const char *id)
+static void wait_for(struct troupe_client *client, const char *id, bool why)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     int r = troupe_client_wait(client, id, 0);
@@ -17,7 +19,10 @@ static void wait_for(struct troupe_client *client, const char *id)
         r = troupe_client_next(client, &result, TROUPE_USEC_INFINITY);
     if (r == 0)
         r = result.error;
-    printf("%d\n", r < 0 ? -r : (int)result.end);
+    if (why && r == 0)
+        printf("%s/%s\n", troupe_end_name(result.end), troupe_cause_name(result.cause));
+    else
+        printf("%d\n", r < 0 ? -r : (int)result.end);
     troupe_result_release(&result);
 }
 
@@ -48,7 +53,7 @@ int main(int argc, char **argv)
         else if (strcmp(argv[2], "withdraw") == 0)
             printf("%d\n", -troupe_client_withdraw(client, argv[i]));
         else
-            wait_for(client, argv[i]);
+            wait_for(client, argv[i], strcmp(argv[2], "why") == 0);
         fflush(stdout);
     }
     troupe_client_free(client);

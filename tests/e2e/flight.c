@@ -83,8 +83,11 @@ static void print_ends(void)
     int r;
 
     while ((r = troupe_client_next(client, &result, 0)) == 0) {
-        printf("%llu %s %s %.*s\n", (unsigned long long)result.cookie,
+        const bool why = result.cause != TROUPE_CAUSE_NONE;
+
+        printf("%llu %s %s%s%s %.*s\n", (unsigned long long)result.cookie,
                result.error < 0 ? strerrorname_np(-result.error) : "-", troupe_end_name(result.end),
+               why ? "/" : "", why ? troupe_cause_name(result.cause) : "",
                (int)(result.size < 100 ? result.size : 0), (const char *)result.data);
         n_ended++;
         troupe_result_release(&result);

@@ -347,14 +347,15 @@ class Survives(Case):
         self.assertEqual(self.rows(s, "cancel, canceller"), [(1, os.geteuid())])
         self.restart(s)
         job = s.wait_job("one")
-        self.assertEqual((job["state"], job["reason"]), ("cancelled", f"cancelled by uid {os.geteuid()}"))
+        self.assertEqual((job["state"], job["cause"], job["reason"]),
+                         ("cancelled", "requested", f"cancelled by uid {os.geteuid()}"))
 
     def test_D4_that_a_deadline_is_over_survives(self):
         s = self.durable().start()
         options = {"deadline_usec": 1000}
         s.call("Pause", target="kept")
         s.create("kept", "echo", id="ended", **options)
-        self.assertTrue(s.wait_job("ended")["timed_out"])
+        self.assertEqual(s.wait_job("ended")["cause"], "deadline")
         s.call("Resume", target="kept")
         s.create("kept", self.endless(s), id="in-hand", deadline_usec=200000)
         s.until(lambda: self.rows(s, "cancel") == [(3,)])
@@ -364,7 +365,7 @@ class Survives(Case):
         for id in "ended", "in-hand":
             s.until(lambda: any(job["id"] == id for job in s.call("List", ended=True)["jobs"]))
             job = s.wait_job(id)
-            self.assertEqual((job["state"], job.get("timed_out"), job["reason"]), ("cancelled", True, "its deadline is over"))
+            self.assertEqual((job["state"], job["cause"], job["reason"]), ("cancelled", "deadline", "its deadline is over"))
 
     def test_D4_ended_jobs_are_shown_as_before_a_crash_an_upgrade_and_a_restart(self):
         s = self.durable(MaxRetries=0).start()

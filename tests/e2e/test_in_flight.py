@@ -133,16 +133,17 @@ class InFlight(TestCase):
         self.assertEqual([ends[n][2].split()[0] for n in range(3)], ["0", "100005", "100006"])
 
     def test_D10_results_that_found_no_room_arrive_once(self):
-        s = self.start({"actor": actor(Group={"Environment": f"LARGE={'x' * 3000}"}, Jobs={"ResultTTLSec": 0})})
+        s = self.start({"actor": actor(Group={"Environment": f"LARGE={'x' * 3000}"},
+                                       Jobs={"ResultTTLSec": 0, "MaxRetries": 0})})
         s.call("Pause", target="actor")
         flight = Flight(s, "actor")
-        flight.submit(*["environment LARGE"] * 500)
+        flight.submit(*["environment LARGE"] * 500, "retry 1 bad")
         flight.pause()
         s.call("Resume", target="actor")
-        s.until(lambda: s.group("actor")["succeeded"] == 500)
+        s.until(lambda: s.group("actor")["dead"] == 1)
         self.upgrade(s)
         flight.resume()
-        self.assertEqual(flight.finish(), {n: ("-", "succeeded", "") for n in range(500)})
+        self.assertEqual(flight.finish(), {n: ("-", "succeeded", "") for n in range(500)} | {500: ("-", "dead/attempts", "")})
 
     def test_D11_a_failed_upgrade_loses_no_job_without_id(self):
         s = self.start({"actor": actor(2)})

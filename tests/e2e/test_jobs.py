@@ -345,10 +345,10 @@ class Queues(TestCase):
                                  ("retry 1 again", {"max_retries": 9, "backoff_min_usec": 3600 * 1000000})):
             with self.subTest(payload=payload):
                 job = s.do("actor", payload, deadline_usec=200000, **options)
-                self.assertEqual((job["state"], job.get("timed_out"), job["reason"]),
-                                 ("cancelled", True, "its deadline is over"))
+                self.assertEqual((job["state"], job["cause"], job["reason"]),
+                                 ("cancelled", "deadline", "its deadline is over"))
         s.call("Pause", target="actor")
-        self.assertTrue(s.do("actor", "echo", deadline_usec=1000)["timed_out"])
+        self.assertEqual(s.do("actor", "echo", deadline_usec=1000)["cause"], "deadline")
         for _ in range(2):
             s.create("actor", "echo")
         self.refused("Busy", s.do, "actor", "echo", deadline_usec=1000, wait_usec=3600 * 1000000)
@@ -511,7 +511,8 @@ class Queues(TestCase):
             self.assertEqual(ring.stdout.split(), ["0"] * 4)
             for id in "queued", "delayed":
                 job = s.wait_job(id)
-                self.assertEqual((job["state"], job["reason"]), ("cancelled", f"withdrawn by uid {os.geteuid()}"))
+                self.assertEqual((job["state"], job["cause"], job["reason"]),
+                                 ("cancelled", "withdrawn", f"withdrawn by uid {os.geteuid()}"))
             bell.ring()
             self.assertEqual(s.wait_job("running")["result"], text("done"))
             s.stop()

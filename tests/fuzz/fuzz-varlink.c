@@ -233,7 +233,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     group_stop(group, true);
     group_set_paused(group, false);
     while (queue_first(&group->cell->queue))
-        (void)cell_cancel(queue_first(&group->cell->queue));
+        (void)cell_cancel(queue_first(&group->cell->queue), PROTOCOL_CAUSE_REQUESTED, 0);
     run_turns(2);
     return 0;
 }

@@ -5,6 +5,7 @@ import gc
 import os
 import select
 import signal
+import subprocess
 import threading
 import time
 import unittest
@@ -38,7 +39,7 @@ class Extension(troupe_python.TestCase):
         self.set_up()
         result = self.do("echo hello")
         self.assertEqual((result.end, result.data, result.attempts, result.error), ("succeeded", b"hello", 1, 0))
-        self.assertFalse(result.timed_out)
+        self.assertEqual(result.cause, "none")
         self.assertEqual(self.do("echo").data, b"")
         self.assertEqual(self.do("nothing").data, b"")
 
@@ -395,6 +396,33 @@ class Extension(troupe_python.TestCase):
         with self.assertRaises(FileExistsError):
             self.do("echo", id="twin")
 
+    def end_of(self, id):
+        self.low.wait(id, 1)
+        result = self.low.next(e2e.LIMIT)
+        return result.end, result.cause
+
+    def test_a_result_says_why_its_job_was_cancelled_or_is_dead(self):
+        low, s = self.set_up(Jobs={"MaxRetries": 0}), self.supervisor_
+        low.create(self.group, b"spin", id="lost")
+        s.until(lambda: s.job("lost").get("started_at"))
+        s.crash()
+        os.kill(s.worker("low/0")["pid"], signal.SIGKILL)
+        self.assertEqual(self.end_of("lost"), ("dead", "payload_lost"))
+        self.assertEqual(self.do("raise oh dear").cause, "attempts")
+        for id, verb in ("wanted", "cancel"), ("withdrawn", "withdraw"):
+            low.create(self.group, b"echo", id=id, delay=3600)
+            subprocess.run([e2e.helper("by-id"), s.socket_path, verb, id], check=True, stdout=subprocess.DEVNULL)
+        self.assertEqual(self.end_of("wanted"), ("cancelled", "requested"))
+        self.assertEqual(self.end_of("withdrawn"), ("cancelled", "withdrawn"))
+        s.call("Stop", target="low", wait=True)
+        low.submit(self.group, b"echo", 2)
+        low.flush()
+        s.until(lambda: s.group("low")["queued"] == 1)
+        os.unlink(os.path.join(s.config, "low.group"))
+        s.call("Reload", allow_empty=True)
+        result = low.next(e2e.LIMIT)
+        self.assertEqual((result.end, result.cause), ("cancelled", "group"))
+
     def test_a_closed_client_says_so(self):
         low = self.set_up()
         low.close()
@@ -404,7 +432,7 @@ class Extension(troupe_python.TestCase):
 
     def test_times_are_seconds(self):
         low = self.set_up()
-        self.assertEqual(self.do("spin", deadline=0.01).timed_out, True)
+        self.assertEqual(self.do("spin", deadline=0.01).cause, "deadline")
         before = time.monotonic()
         self.assertIsNone(low.next(0.05))
         self.assertGreaterEqual(time.monotonic() - before, 0.04)

@@ -238,6 +238,7 @@ static void die(const struct protocol_submit *submit, const struct protocol_id *
     done(&(struct protocol_done){.cookie = submit->cookie,
                                  .id = *id,
                                  .end = PROTOCOL_END_DEAD,
+                                 .cause = PROTOCOL_CAUSE_ATTEMPTS,
                                  .code = 5,
                                  .attempts = 4,
                                  .reason = "killed by SIGSEGV",

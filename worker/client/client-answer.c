@@ -53,8 +53,8 @@ static int read_done(struct troupe_client *client, const struct protocol_done *d
 {
     int r;
 
-    ret->timed_out = done->end == PROTOCOL_END_TIMED_OUT;
-    ret->end = ret->timed_out ? TROUPE_CANCELLED : (enum troupe_end)done->end;
+    ret->end = (enum troupe_end)done->end;
+    ret->cause = (enum troupe_cause)done->cause;
     ret->code = done->code;
     ret->attempts = done->attempts;
     protocol_id_format(&done->id, ret->id);

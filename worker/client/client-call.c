@@ -126,7 +126,7 @@ _public_ int troupe_client_create(struct troupe_client *client, uint64_t group,
 }
 
 /* What the first layout of a result had. */
-#define RESULT_SIZE_MIN offsetof(struct troupe_result, timed_out)
+#define RESULT_SIZE_MIN offsetof(struct troupe_result, cause)
 
 static const struct troupe_result EMPTY = TROUPE_RESULT_INIT;
 

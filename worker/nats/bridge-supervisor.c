@@ -157,11 +157,6 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     }
 }
 
-static bool reason_begins(const struct troupe_result *result, const char *words)
-{
-    return strncmp(result->reason, words, strlen(words)) == 0;
-}
-
 /* The same message again under another id, as the supervisor has the result of this one. */
 static void submit_anew(struct bridge *bridge, struct flight *flight, usec_t now)
 {
@@ -174,11 +169,11 @@ static void submit_anew(struct bridge *bridge, struct flight *flight, usec_t now
 /* Only a job that somebody wants not to be done has ended; otherwise its group has. */
 static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    const bool withdrawn = reason_begins(&flight->result, "withdrawn by uid ");
+    const bool withdrawn = flight->result.cause == TROUPE_CAUSE_WITHDRAWN;
 
     if (withdrawn && flight->recognised) {
         submit_anew(bridge, flight, now); /* it was given back before, and has come again */
-    } else if (withdrawn || !reason_begins(&flight->result, "cancelled by uid ")) {
+    } else if (withdrawn || flight->result.cause == TROUPE_CAUSE_GROUP) {
         bridge_give_back(bridge, flight);
     } else {
         flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
@@ -186,24 +181,18 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
     }
 }
 
-/* Whether a supervisor that has crashed left nothing to try the job with again. */
-static bool is_without_payload(const struct flight *flight)
-{
-    return reason_begins(&flight->result, "its payload is lost: ");
-}
-
 static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     bridge->held_at = 0;
     if (bridge->limit < bridge->config->in_flight)
         bridge->limit++;
-    if (flight->result.end == TROUPE_CANCELLED && !flight->result.timed_out) {
+    if (flight->result.end == TROUPE_CANCELLED && flight->result.cause != TROUPE_CAUSE_DEADLINE) {
         on_cancelled(bridge, flight, now);
         return;
     }
     bridge->n_refused = 0;
     bridge->quiet_until = 0;
-    if (flight->result.end == TROUPE_DEAD && is_without_payload(flight)) {
+    if (flight->result.cause == TROUPE_CAUSE_PAYLOAD_LOST) {
         submit_anew(bridge, flight, now);
         return;
     }

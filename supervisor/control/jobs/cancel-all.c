@@ -99,9 +99,9 @@ static void await_written(struct cancel_all *all, struct job *job)
 
 static void cancel_one(struct cancel_all *all, struct job *job)
 {
-    job->canceller_known = true;
-    job->canceller = all->parts.request->connection->peer.uid;
-    switch (cell_cancel(job)) {
+    const uid_t uid = all->parts.request->connection->peer.uid;
+
+    switch (cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, uid)) {
     case 0:
         all->n_cancelled++;
         break;
@@ -115,7 +115,7 @@ static void cancel_one(struct cancel_all *all, struct job *job)
 
 static bool is_wanted(const struct cancel_all *all, const struct job *job)
 {
-    return !job->cancel_requested && job_filter_matches(&all->filter, job);
+    return !job_cancel_requested(job) && job_filter_matches(&all->filter, job);
 }
 
 /* Returns whether the job matches. */

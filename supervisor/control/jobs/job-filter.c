@@ -65,7 +65,7 @@ static void describe_row(const struct group_context *groups, const struct job_ro
                  : row->state == JOB_ROW_BACKOFF ? JOB_BACKOFF
                                                  : JOB_QUEUED,
         .priority = row->priority,
-        .cancel_requested = row->cancel != JOB_ROW_NOT_CANCELLED,
+        .cause = row->cancel,
         .submitter_uid = row->submitter_uid,
         .attempt = row->attempt,
         .max_retries = row->max_retries,

@@ -249,11 +249,7 @@ static void cancel(struct request *request)
 
     if (!job)
         return;
-    if (!job->cancel_requested) {
-        job->canceller_known = true;
-        job->canceller = request->connection->peer.uid;
-    }
-    switch (cell_cancel(job)) {
+    switch (cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, request->connection->peer.uid)) {
     case CELL_CANCEL_E_ENDED:
         refuse_cancel(request, job);
         break;

@@ -164,9 +164,9 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
         reply_string(reply, "worker", job->slot->name);
     else if (job->n_attempts > 0)
         reply_string(reply, "worker", job->attempts[job->n_attempts - 1].worker);
-    reply_bool(reply, "cancel_requested", job->cancel_requested);
-    if (job->timed_out)
-        reply_bool(reply, "timed_out", true);
+    reply_bool(reply, "cancel_requested", job_cancel_requested(job));
+    if (job->cause != PROTOCOL_CAUSE_NONE && job_ended(job))
+        reply_string(reply, "cause", protocol_cause_name(job->cause));
     if (job->moved)
         reply_bool(reply, "moved", true);
     report_attempts(reply, job, open, limit);

@@ -129,7 +129,6 @@ static struct troupe_result result_of(const json_t *job, const char *data, size_
     result.reason = field_text(job, "reason");
     result.data = data;
     result.size = size;
-    result.timed_out = field_true(job, "timed_out");
     (void)snprintf(result.id, sizeof(result.id), "%s", field_text(job, "id"));
     return result;
 }
@@ -149,8 +148,8 @@ static int tell_result(const json_t *job)
         return call_no_memory();
     result = result_of(job, data ? data : "", size);
     if (result.end != TROUPE_SUCCEEDED)
-        return result.timed_out ? (explain_end("", &result), EXIT_TIMEOUT)
-                                : explain_end("", &result);
+        return field_is(job, "cause", "deadline") ? (explain_end("", &result), EXIT_TIMEOUT)
+                                                  : explain_end("", &result);
     if (field_has(job, "missing")) {
         complain("job %s has succeeded, but %s", SAFE(field_text(job, "id")),
                  SAFE(field_text(job, "missing")));

@@ -257,8 +257,8 @@ static int tell_end(const char *group, const struct troupe_result *result)
     if (result->error < 0)
         return explain_refused(group, result->error, result->reason);
     if (!success)
-        return result->timed_out ? (explain_end("", result), EXIT_TIMEOUT)
-                                 : explain_end("", result);
+        return result->cause == TROUPE_CAUSE_DEADLINE ? (explain_end("", result), EXIT_TIMEOUT)
+                                                      : explain_end("", result);
     fwrite(result->data, 1, result->size, stdout);
     return EXIT_OK;
 }

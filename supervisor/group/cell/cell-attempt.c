@@ -144,7 +144,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     char reason[PROTOCOL_REASON_MAX];
     bool leaves;
 
-    if (job->record && durable_job_is_unread(job) && !job->cancel_requested) {
+    if (job->record && durable_job_is_unread(job) && !job_cancel_requested(job)) {
         cell_drop_job(cell, job, CELL_E_UNREAD); /* its row says how to go on */
         return;
     }
@@ -152,7 +152,7 @@ static void cell_attempt_failed(struct cell *cell, struct job *job, const char *
     job_note_attempt(job, worker, cause, detail);
     job->n_failed++;
     leaves = cell_leaves_after_oom(cell, job);
-    if (job->cancel_requested) {
+    if (job_cancel_requested(job)) {
         cell_end_cancelled(cell, job);
     } else if (cell->closed && !job->record) {
         (void)snprintf(reason, sizeof(reason), "not retried: %s; %s", cell->closed, detail);
@@ -212,7 +212,7 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
     FAULT_POINT("job.end-taken");
     job_count(&cell->counts, JOBS_RUNNING, -1);
     job->code = code;
-    if (job->cancel_requested && outcome != PROTOCOL_RETRY) {
+    if (job_cancel_requested(job) && outcome != PROTOCOL_RETRY) {
         cell_end_cancelled(cell, job);
         return;
     }
@@ -254,7 +254,7 @@ void cell_job_returned(struct pool *pool, struct job *job)
     struct cell *cell = cell_of_pool(pool);
 
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    if (job->cancel_requested) {
+    if (job_cancel_requested(job)) {
         cell_end_cancelled(cell, job);
         return;
     }
@@ -272,7 +272,7 @@ void cell_job_lost(struct pool *pool, struct job *job, const struct death *death
     struct cell *cell = cell_of_pool(pool);
 
     job_count(&cell->counts, JOBS_RUNNING, -1);
-    if (death->cause != DEATH_STOP || job->cancel_requested || (cell->closed && !job->record)) {
+    if (death->cause != DEATH_STOP || job_cancel_requested(job) || (cell->closed && !job->record)) {
         cell_attempt_failed(cell, job, death->worker, death_cause_to_string(death->cause),
                             death->detail);
         return;

@@ -68,14 +68,26 @@ static const enum job_count ENDS[_JOB_N_STATES] = {
     [JOB_DEAD] = JOBS_DEAD,
 };
 
+/* Unless somebody has cancelled the job, the group has. */
+static enum protocol_cause cause_of(const struct job *job, enum job_state end)
+{
+    if (end == JOB_CANCELLED)
+        return job_cancel_requested(job) ? job->cause : PROTOCOL_CAUSE_GROUP;
+    if (end == JOB_DEAD)
+        return cell_is_restored(job) ? PROTOCOL_CAUSE_PAYLOAD_LOST : PROTOCOL_CAUSE_ATTEMPTS;
+    return PROTOCOL_CAUSE_NONE;
+}
+
 /* Notes the outcome. Clients see nothing of it yet: the job keeps its state. */
-static void cell_decide_end(struct cell *cell, struct job *job, const char *reason)
+static void cell_decide_end(struct cell *cell, struct job *job, enum job_state end,
+                            const char *reason)
 {
     assert(!list_linked(&job->link));
     cell_progress_moved(cell);
     if (job->timers)
         timer_disarm(cell_timers(cell), &job->timers->deadline);
     job->ended_at = loop_realtime(cell->context->loop);
+    job->cause = cause_of(job, end);
     if (reason)
         job_set_reason(job, reason);
 }
@@ -124,7 +136,7 @@ void cell_tell_end(struct cell *cell, struct job *job, enum job_state state)
 
 void cell_end_job(struct cell *cell, struct job *job, enum job_state state, const char *reason)
 {
-    cell_decide_end(cell, job, reason);
+    cell_decide_end(cell, job, state, reason);
     if (!job->record || !cell_write_end(cell, job, state))
         cell_tell_end(cell, job, state);
 }
@@ -135,7 +147,7 @@ void cell_drop_job(struct cell *cell, struct job *job, int refusal)
     job->keep_result = false;
     if (job->record)
         durable_job_leave(job);
-    cell_decide_end(cell, job, refusal_of(refusal)->text);
+    cell_decide_end(cell, job, JOB_CANCELLED, refusal_of(refusal)->text);
     job_set_state(job, JOB_CANCELLED);
     cell_drop_payload(cell, job);
     cell_finish(cell, job);
@@ -145,10 +157,11 @@ void cell_end_cancelled(struct cell *cell, struct job *job)
 {
     char reason[48] = "cancelled";
 
-    if (job->timed_out)
+    if (job->cause == PROTOCOL_CAUSE_DEADLINE)
         (void)snprintf(reason, sizeof(reason), "its deadline is over");
-    else if (job->canceller_known)
+    else if (job->canceller != JOB_ROW_NOBODY)
         (void)snprintf(reason, sizeof(reason), "%s by uid %u",
-                       job->withdrawn ? "withdrawn" : "cancelled", (unsigned)job->canceller);
+                       job->cause == PROTOCOL_CAUSE_WITHDRAWN ? "withdrawn" : "cancelled",
+                       (unsigned)job->canceller);
     cell_end_job(cell, job, JOB_CANCELLED, reason);
 }

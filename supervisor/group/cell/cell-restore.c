@@ -29,7 +29,6 @@ static int restore_key(struct job *job, const struct job_row *row)
 static void restore_progress(struct job *job, const struct job_row *row)
 {
     job->max_retries = row->max_retries;
-    job->cancel_requested = row->cancel != JOB_ROW_NOT_CANCELLED;
     job_cancel_from_row(job, row);
     job->attempt = row->attempt;
     job->n_failed = row->n_failed;
@@ -130,7 +129,7 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
         cell_resume_wait(cell, job, JOB_BACKOFF, loaded->row.due);
         break;
     default:
-        if (job->cancel_requested)
+        if (job_cancel_requested(job))
             cell_end_cancelled(cell, job);
         else
             cell_enqueue(cell, job, false);
@@ -180,16 +179,12 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     }
     if (!job->record) {
         job->restored = false; /* nothing of it is lost */
-        job->cancel_requested = row->cancel != JOB_ROW_NOT_CANCELLED;
         job_cancel_from_row(job, row);
         return 0;
     }
     FAULT_POINT("job.row-found");
     durable_job_found(job, ended ? cell_rest_of(cell, job, durable_of(job)->end) : 0);
-    if (!ended && row->cancel != JOB_ROW_NOT_CANCELLED) {
-        if (!job->cancel_requested)
-            job_cancel_from_row(job, row);
-        (void)cell_cancel(job); /* unless it was cancelled again meanwhile */
-    }
+    if (!ended && row->cancel != PROTOCOL_CAUSE_NONE) /* it may have been cancelled again */
+        (void)cell_cancel(job, row->cancel, row->canceller);
     return 0;
 }

@@ -227,17 +227,18 @@ static int cell_cancel_again(struct job *job)
     return durable_job_is_busy(job) ? CELL_CANCEL_E_ALREADY_WAIT : CELL_CANCEL_E_ALREADY;
 }
 
-int cell_cancel(struct job *job)
+int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller)
 {
     struct cell *cell = job->cell;
 
     if (job_ended(job))
         return CELL_CANCEL_E_ENDED;
-    if (job->cancel_requested)
+    if (job_cancel_requested(job))
         return cell_cancel_again(job);
     if (job->record && durable_job_is_settled(job))
         return CELL_CANCEL_E_WAIT;
-    job->cancel_requested = true;
+    job->cause = cause;
+    job->canceller = canceller;
     if (!job->record) {
         cell_cancel_now(cell, job);
         return 0;
@@ -250,9 +251,8 @@ void cell_on_deadline(struct timer *timer, usec_t now)
     struct job *job = list_entry(timer, struct job_timers, deadline)->job;
 
     (void)now;
-    /* After a restart it may be known already. */
-    job->timed_out = job->timed_out || !job->cancel_requested;
-    (void)cell_cancel(job); /* it may be under way already */
+    /* It may be under way already. */
+    (void)cell_cancel(job, PROTOCOL_CAUSE_DEADLINE, JOB_ROW_NOBODY);
 }
 
 /* The first job that is not running. */

@@ -97,8 +97,8 @@ enum {
                                    durable_job_await() */
 };
 
-/* Cancels a job: at once, or a running one by slot_cancel(). The caller sets job->canceller. */
-int cell_cancel(struct job *job);
+/* Cancels a job: at once, or a running one by slot_cancel(). `canceller`: JOB_ROW_NOBODY = none. */
+int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller);
 
 /* A paused cell hands out no jobs and delivers no messages. */
 void cell_set_paused(struct cell *cell, bool paused);

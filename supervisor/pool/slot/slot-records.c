@@ -85,7 +85,7 @@ static void slot_next_in_hand(struct slot *slot)
      * but misses none of the new one's. */
     slot->worker.output_mark = slot->worker.process.output.end;
     slot_clock_job(slot, job);
-    if (job->cancel_requested)
+    if (job_cancel_requested(job))
         slot_cancel(slot, job);
     if (slot_is_up(slot) && !slot->worker.process.ended && slot_may_take_job(slot))
         slot_has_room(slot);

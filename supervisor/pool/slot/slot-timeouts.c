@@ -107,7 +107,7 @@ void slot_clock_job(struct slot *slot, const struct job *job)
 
 void slot_clock_started(struct slot *slot, const struct job *job)
 {
-    if (!job->cancel_requested)
+    if (!job_cancel_requested(job))
         slot->worker.job_deadline = usec_add(slot_now(slot), job->timeout);
 }
 
@@ -166,7 +166,7 @@ static bool slot_job_is_late(struct slot *slot, usec_t now)
     if (slot->n_jobs == 0 || now < slot->worker.job_deadline)
         return false;
     job = list_entry(list_first(&slot->jobs), struct job, link);
-    if (job->started || job->cancel_requested || !slot_has_message_in_hand(slot))
+    if (job->started || job_cancel_requested(job) || !slot_has_message_in_hand(slot))
         return true;
     slot->worker.job_deadline = usec_add(now, job->timeout);
     return false;

@@ -283,14 +283,14 @@ START_TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
     struct job *job = submit(3);
 
     die_of(job, DEATH_OOM);
-    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(job->state, JOB_CANCELLED);
     ck_assert_uint_eq(from->counts.n[JOBS_CANCELLED], 1);
     kept_results_drop(job);
     job = submit(3);
     die_of(job, DEATH_OOM);
     end_pause(job);
-    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(job->state, JOB_CANCELLED);
     ck_assert_uint_eq(big->counts.n[JOBS_CANCELLED], 1);
     ck_assert_uint_eq(big->counts.n[JOBS_LIVE], 0);

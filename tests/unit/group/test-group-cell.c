@@ -251,7 +251,7 @@ START_TEST(beyond_what_all_may_hold_each_may_still_hold_its_share)
     ck_assert_int_eq(submit_data("c", 900000, "", NULL), 0);
     ck_assert_uint_eq(group->counts.n[JOBS_BYTES], (2 << 20) + 1800000);
     while (first_job("a"))
-        ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+        ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_uint_eq(group->counts.n[JOBS_BYTES], 1800000);
     ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
 }
@@ -262,7 +262,7 @@ START_TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
     ck_assert_int_eq(submit("a"), 0);
     idle_for(cell_of("a"), 2 * USEC_PER_SEC);
     ck_assert(!cell_of("a")->retiring); /* it has a job */
-    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert(timer_armed(&cell_of("a")->idle_timer));
     idle_for(cell_of("a"), USEC_PER_SEC - 1);
     ck_assert(!cell_of("a")->retiring);
@@ -283,7 +283,7 @@ START_TEST(a_job_calls_a_retiring_cell_back)
 
     ck_assert_int_eq(submit("a"), 0);
     cell = cell_of("a");
-    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     idle_for(cell, USEC_PER_SEC);
     ck_assert_uint_eq(cell->pool.size, 0);
     ck_assert_int_eq(submit("a"), 0);
@@ -302,7 +302,7 @@ START_TEST(one_that_somebody_treats_differently_does_not_retire)
 
     ck_assert_int_eq(submit("a"), 0);
     cell = cell_of("a");
-    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(group_set_cell_paused(cell, true), 0);
     idle_for(cell, USEC_PER_SEC);
     ck_assert(!cell->retiring && !timer_armed(&cell->idle_timer));
@@ -321,7 +321,7 @@ START_TEST(without_an_idle_time_cells_stay)
 {
     config->cell_idle = USEC_INFINITY;
     ck_assert_int_eq(submit("a"), 0);
-    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert(!timer_armed(&cell_of("a")->idle_timer));
     config->cell_idle = USEC_PER_SEC;
     cell_review(cell_of("a"));
@@ -358,7 +358,7 @@ START_TEST(a_name_and_a_generation_are_never_used_twice)
 {
     ck_assert_int_eq(submit("a"), 0);
     cell_of("a")->pool.slots[1]->generation = 7;
-    ck_assert_int_eq(cell_cancel(first_job("a")), 0);
+    ck_assert_int_eq(cell_cancel(first_job("a"), PROTOCOL_CAUSE_REQUESTED, 0), 0);
     idle_for(cell_of("a"), USEC_PER_SEC);
     end_turn(cell_of("a"));
     ck_assert_int_eq(submit("a"), 0);

@@ -29,7 +29,8 @@ static void teardown(void)
 static void forget_rest(void)
 {
     job->n_attempts = 0;
-    job->put_off = job->timed_out = job->canceller_known = job->crashed = false;
+    job->put_off = job->crashed = false;
+    job->cause = PROTOCOL_CAUSE_NONE;
     job->canceller = 0;
     job->n_unbegun = 0;
     job->state_sequence = 0;
@@ -53,17 +54,20 @@ static void note_attempts(uint32_t n)
 START_TEST(a_job_keeps_what_its_row_does_not_have)
 {
     note_attempts(3);
-    job->put_off = job->timed_out = job->canceller_known = job->crashed = true;
+    job->put_off = job->crashed = true;
     job->crash = DEATH_OOM;
-    job->canceller = 7;
     job->n_unbegun = 2;
     job->state_sequence = 9;
+    job->restored = true; /* it has no other row */
+    job->cause = PROTOCOL_CAUSE_WITHDRAWN;
+    job->canceller = 7;
     ck_assert_int_eq(job_save(job, &saver.saver), 0);
     forget_rest();
     restore(0);
-    ck_assert(job->put_off && job->timed_out && job->canceller_known && job->crashed);
-    ck_assert_uint_eq(job->crash, DEATH_OOM);
+    ck_assert_uint_eq(job->cause, PROTOCOL_CAUSE_WITHDRAWN);
     ck_assert_uint_eq(job->canceller, 7);
+    ck_assert(job->put_off && job->crashed);
+    ck_assert_uint_eq(job->crash, DEATH_OOM);
     ck_assert_uint_eq(job->n_unbegun, 2);
     ck_assert_uint_eq(job->state_sequence, 9);
     ck_assert_uint_eq(job->n_attempts, 3);

@@ -369,8 +369,7 @@ START_TEST(jobs_of_version_1_have_not_moved)
     ck_assert_int_eq(
         sqlite3_exec(handle,
                      "ALTER TABLE job DROP COLUMN moved; ALTER TABLE job DROP COLUMN canceller;"
-                     "ALTER TABLE ended DROP COLUMN timed_out;"
-                     "ALTER TABLE ended DROP COLUMN cancel_requested;"
+                     "ALTER TABLE ended DROP COLUMN cause;"
                      "ALTER TABLE ended DROP COLUMN moved; PRAGMA user_version = 1;"
                      "INSERT INTO job (grp, priority, state, cancel, attempt, failed, max_retries,"
                      " created, uid, keep) VALUES ('mail', 32, 0, 0, 0, 0, 3, 1, 0, 1)",

@@ -43,8 +43,7 @@ static int compare_ended(void *userdata, const struct ended_row *row)
     ck_text(row, expected, result);
     ck_assert_uint_eq(row->state, expected->state);
     ck_assert_uint_eq(row->priority, expected->priority);
-    ck_assert_int_eq(row->cancel_requested, expected->cancel_requested);
-    ck_assert_int_eq(row->timed_out, expected->timed_out);
+    ck_assert_uint_eq(row->cause, expected->cause);
     ck_assert_int_eq(row->moved, expected->moved);
     ck_assert_int_eq(row->code, expected->code);
     ck_assert_uint_eq(row->attempt, expected->attempt);
@@ -71,8 +70,7 @@ START_TEST(a_kept_result_is_read_as_it_was_written)
         .reason_size = 3,
         .state = 4,
         .priority = 2,
-        .cancel_requested = true,
-        .timed_out = true,
+        .cause = PROTOCOL_CAUSE_PAYLOAD_LOST,
         .moved = true,
         .code = -7,
         .attempt = 3,

@@ -125,7 +125,7 @@ START_TEST(a_row_is_read_as_it_was_written)
         .created_at = 1700000000000000,
         .deadline = USEC_INFINITY - 1,
         .state = JOB_ROW_BACKOFF,
-        .cancel = JOB_ROW_WITHDRAWN,
+        .cancel = PROTOCOL_CAUSE_WITHDRAWN,
         .canceller = UINT32_MAX - 1,
         .attempt = UINT32_MAX,
         .n_failed = 3,
@@ -165,7 +165,7 @@ START_TEST(an_update_changes_the_progress_only)
     ck_assert_int_eq(job_rows_add(&database, &row), 0);
     change.number = row.number = 1;
     change.state = row.state = JOB_ROW_RUNNING;
-    change.cancel = row.cancel = JOB_ROW_TIMED_OUT;
+    change.cancel = row.cancel = PROTOCOL_CAUSE_DEADLINE;
     change.canceller = row.canceller = 0;
     change.attempt = row.attempt = 2;
     change.n_failed = row.n_failed = 1;

@@ -152,6 +152,51 @@ START_TEST(D14_a_database_of_version_2_is_read)
 }
 END_TEST
 
+/* Returns the cause of a row that version 5 has written with these columns. */
+static int64_t read_cause(const char *columns)
+{
+    static const char version_5[] =
+        "ALTER TABLE job ADD COLUMN moved INTEGER; ALTER TABLE job ADD COLUMN canceller INTEGER;"
+        "ALTER TABLE ended ADD COLUMN timed_out INTEGER;"
+        "ALTER TABLE ended ADD COLUMN cancel_requested INTEGER;"
+        "ALTER TABLE ended ADD COLUMN moved INTEGER;"
+        "ALTER TABLE job ADD COLUMN cause INTEGER; ALTER TABLE dead ADD COLUMN cause INTEGER;"
+        "PRAGMA user_version = 5; UPDATE ended SET";
+    struct database database = DATABASE_NULL;
+    struct scratch scratch;
+    char sql[1024];
+    int64_t cause;
+
+    (void)snprintf(sql, sizeof(sql), "%s %s", version_5, columns);
+    scratch_init(&scratch);
+    make_old(&scratch, sql);
+    ck_assert_msg(database_open(&database, scratch.path, NULL) == 0, "%s", database.problem);
+    cause = read_one(&database, "SELECT coalesce(cause, 0) FROM ended");
+    database_close(&database, false);
+    scratch_deinit(&scratch);
+    return cause;
+}
+
+START_TEST(D14_causes_are_made_from_what_version_5_has_written)
+{
+    ck_assert_int_eq(read_cause("state = 4"), PROTOCOL_CAUSE_NONE);
+    ck_assert_int_eq(read_cause("state = 5, reason = 'cancelled by uid 0'"), PROTOCOL_CAUSE_NONE);
+    ck_assert_int_eq(read_cause("state = 6, cancel_requested = 1, reason = 'cancelled by uid 0'"),
+                     PROTOCOL_CAUSE_REQUESTED);
+    ck_assert_int_eq(read_cause("state = 6, cancel_requested = 1, reason = 'withdrawn by uid 0'"),
+                     PROTOCOL_CAUSE_WITHDRAWN);
+    ck_assert_int_eq(read_cause("state = 6, cancel_requested = 1, timed_out = 1,"
+                                " reason = 'its deadline is over'"),
+                     PROTOCOL_CAUSE_DEADLINE);
+    ck_assert_int_eq(read_cause("state = 6, reason = 'the supervisor is stopping'"),
+                     PROTOCOL_CAUSE_GROUP);
+    ck_assert_int_eq(read_cause("state = 7, reason = 'killed by SIGSEGV'"),
+                     PROTOCOL_CAUSE_ATTEMPTS);
+    ck_assert_int_eq(read_cause("state = 7, reason = 'its payload is lost: it crashed'"),
+                     PROTOCOL_CAUSE_PAYLOAD_LOST);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -159,6 +204,7 @@ int main(void)
         D14_a_database_of_version_1_is_read,
         D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_read,
         D14_a_database_of_version_2_is_read,
+        D14_causes_are_made_from_what_version_5_has_written,
     };
 
     return suite_run("schema", NULL, NULL, tests, ELEMENTS(tests));

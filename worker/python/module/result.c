@@ -13,7 +13,8 @@ static PyStructSequence_Field FIELDS[] = {
     {"id", "of the job"},
     {"reason", "why it was retried, rejected, cancelled or refused"},
     {"data", "the result"},
-    {"timed_out", "whether its deadline has cancelled it"},
+    {"cause", "why it was cancelled or is dead: requested, withdrawn, deadline, group, attempts or "
+              "payload_lost; else none"},
     {NULL, NULL},
 };
 static PyStructSequence_Desc DESCRIPTION = {"troupe._troupe.Result", "How a job ended.", FIELDS,
@@ -37,7 +38,7 @@ PyObject *result_new(struct troupe_result *result)
         text_new(result->id),
         text_new(result->reason),
         PyBytes_FromStringAndSize(result->data, (Py_ssize_t)result->size),
-        PyBool_FromLong(result->timed_out),
+        PyUnicode_InternFromString(troupe_cause_name(result->cause)),
     };
     bool complete = self;
 

@@ -15,7 +15,7 @@ class Result(NamedTuple):
     id: str
     reason: str
     data: bytes
-    timed_out: bool
+    cause: str
 
 class Job:
     @property

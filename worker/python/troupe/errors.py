@@ -35,11 +35,11 @@ class Rejected(JobError):
 
 
 class Dead(JobError):
-    """No attempt is left. `result.reason` tells of the last one."""
+    """No other attempt is made: `result.cause` is attempts or payload_lost. `result.reason` tells of the last one."""
 
 
 class JobCancelled(JobError):
-    """It was cancelled, or its deadline has passed: `result.timed_out`."""
+    """It was cancelled: `result.cause` is requested, withdrawn, deadline or group."""
 
 
 ENDS: dict[str, type[JobError]] = {"rejected": Rejected, "cancelled": JobCancelled, "dead": Dead}

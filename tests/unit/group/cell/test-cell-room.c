@@ -168,7 +168,7 @@ START_TEST(delayed_jobs_take_places_and_can_be_cancelled)
     for (unsigned i = 0; i < 3; i++)
         jobs[i] = accepted(&request);
     ck_assert_int_eq(submit(&request, &job), CELL_E_BUSY);
-    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(submit(&request, &job), 0);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_CANCELLED], 1);
 }
@@ -245,7 +245,7 @@ START_TEST(who_waits_gets_the_place_that_becomes_free)
     sender_start(&sender, "", USEC_INFINITY);
     ck_assert_int_eq(sender.result, CELL_E_WAIT);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 1);
-    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_until_answered(1);
     ck_assert_int_eq(sender.result, 0);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 0);
@@ -263,13 +263,13 @@ START_TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_
     fill();
     for (unsigned i = 0; i < 3; i++)
         sender_start(&senders[i], "", USEC_INFINITY);
-    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(submit(&impatient, &job), CELL_E_BUSY);
     run_until_answered(1);
     ck_assert_ptr_eq(order[0], &senders[0]);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 2);
-    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
-    ck_assert_int_eq(cell_cancel(jobs[2]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
+    ck_assert_int_eq(cell_cancel(jobs[2], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_until_answered(3);
     ck_assert_ptr_eq(order[1], &senders[1]);
     ck_assert_ptr_eq(order[2], &senders[2]);
@@ -283,7 +283,7 @@ START_TEST(one_is_called_for_a_place_and_no_more)
     fill();
     sender_start(&senders[0], "", USEC_INFINITY);
     sender_start(&senders[1], "", USEC_INFINITY);
-    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_until_answered(1);
     ck_assert_int_eq(senders[1].result, CELL_E_WAIT);
     ck_assert(!senders[1].waiter.called);
@@ -344,7 +344,7 @@ START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
     sender_start(&senders[0], "", USEC_INFINITY);
     sender_start(&senders[1], "", USEC_INFINITY);
     senders[0].waiter.turn = stop_at_turn;
-    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert(senders[0].waiter.called);
     cell_waiter_stop(&senders[0].waiter);
@@ -361,7 +361,7 @@ START_TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
     fill();
     sender_start(&senders[0], "", USEC_INFINITY);
     sender_start(&senders[1], "", USEC_INFINITY);
-    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     jobs[1] = NULL;
     senders[0].request.name = jobs[0]->name;
     run_until_answered(2);
@@ -401,7 +401,7 @@ START_TEST(a_large_one_for_later_holds_up_nobody_when_it_has_its_place)
     sender_start(&half, large, USEC_INFINITY);
     half.request.delay = 3600 * USEC_PER_SEC;
     sender_start(&small, "small", USEC_INFINITY);
-    ck_assert_int_eq(cell_cancel(first.job), 0);
+    ck_assert_int_eq(cell_cancel(first.job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_until_answered(3);
     ck_assert_int_eq(half.job->state, JOB_DELAYED);
     ck_assert_int_eq(small.result, 0);
@@ -422,11 +422,11 @@ START_TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
     ck_assert_int_eq(big.result, CELL_E_WAIT);
     sender_start(&small, "small", USEC_INFINITY);
     ck_assert_int_eq(small.result, CELL_E_WAIT);
-    ck_assert_int_eq(cell_cancel(second.job), 0);
+    ck_assert_int_eq(cell_cancel(second.job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     loop_defer(parts.loop, &stop); /* after the cell has looked */
     ck_assert_int_eq(loop_run(parts.loop), 0);
     ck_assert(!big.waiter.called && !small.waiter.called);
-    ck_assert_int_eq(cell_cancel(first.job), 0);
+    ck_assert_int_eq(cell_cancel(first.job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_until_answered(4);
     ck_assert_ptr_eq(order[2], &big);
     ck_assert_ptr_eq(order[3], &small);

@@ -427,9 +427,9 @@ START_TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
 {
     struct job *job = accepted("hello");
 
-    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     ck_assert_int_eq(job->state, JOB_CANCELLED);
-    ck_assert_int_eq(cell_cancel(job), CELL_CANCEL_E_ENDED);
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), CELL_CANCEL_E_ENDED);
     ck_assert_uint_eq(n_ended, 1);
 }
 END_TEST
@@ -450,8 +450,8 @@ START_TEST(J5_a_running_job_sees_the_cancel_flag)
 {
     struct job *job = running("until cancelled");
 
-    ck_assert_int_eq(cell_cancel(job), 0);
-    ck_assert_int_eq(cell_cancel(job), CELL_CANCEL_E_ALREADY);
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), CELL_CANCEL_E_ALREADY);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_CANCELLED);
     ck_assert_uint_eq(parts.deaths.n_total, 0);
@@ -464,7 +464,7 @@ START_TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_r
 
     config->timeout_stop = 20 * USEC_PER_MSEC;
     job = running("hang");
-    ck_assert_int_eq(cell_cancel(job), 0);
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_jobs();
     ck_assert_int_eq(job->state, JOB_CANCELLED);
     ck_assert_uint_eq(parts.deaths.n_total, 1);
@@ -526,7 +526,7 @@ START_TEST(P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothi
     group_stop(group, false);
     group_stop(group, false);
     ck_assert_int_eq(slot->state, LIFECYCLE_STOPPING);
-    ck_assert_int_eq(cell_cancel(job), 0); /* lets it finish */
+    ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), 0); /* lets it finish */
     run_jobs();
     run_until(is_down);
     ck_assert_int_eq(slot->state, LIFECYCLE_STOPPED);
@@ -623,8 +623,8 @@ START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
     ck_assert_int_eq(second->state, JOB_RUNNING);
     ck_assert(!second->started);
     stop_when_started = false;
-    ck_assert_int_eq(cell_cancel(first), 0);
-    ck_assert_int_eq(cell_cancel(second), 0);
+    ck_assert_int_eq(cell_cancel(first, PROTOCOL_CAUSE_REQUESTED, 0), 0);
+    ck_assert_int_eq(cell_cancel(second, PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_jobs();
     ck_assert_int_eq(first->state, JOB_CANCELLED);
     ck_assert_int_eq(second->state, JOB_CANCELLED);
@@ -651,7 +651,7 @@ START_TEST(no_more_are_prefetched_after_the_work_has_run_out_once)
         n_running += jobs[i]->state == JOB_RUNNING;
     ck_assert_uint_eq(n_running, 2);
     for (size_t i = ELEMENTS(jobs); i > 0; i--)
-        ck_assert_int_eq(cell_cancel(jobs[i - 1]), 0);
+        ck_assert_int_eq(cell_cancel(jobs[i - 1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_jobs();
 }
 END_TEST
@@ -843,8 +843,8 @@ START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
     ck_assert(!last->wanted);
     ck_assert(!last->restart_asked);
     ck_assert_int_eq(last->state, LIFECYCLE_STOPPING);
-    ck_assert_int_eq(cell_cancel(jobs[0]), 0);
-    ck_assert_int_eq(cell_cancel(jobs[1]), 0);
+    ck_assert_int_eq(cell_cancel(jobs[0], PROTOCOL_CAUSE_REQUESTED, 0), 0);
+    ck_assert_int_eq(cell_cancel(jobs[1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_jobs();
     run_until(is_settled);
     accepted("hello");

@@ -405,7 +405,8 @@ END_TEST
 START_TEST(impossible_values_are_refused)
 {
     struct protocol_result result = {.outcome = PROTOCOL_CANCELLED + 1}, result_copy;
-    struct protocol_done done = {.end = PROTOCOL_END_TIMED_OUT + 1}, done_copy;
+    struct protocol_done done = {.end = PROTOCOL_END_DEAD + 1}, done_copy;
+    struct protocol_done why = {.cause = PROTOCOL_CAUSE_PAYLOAD_LOST + 1};
     struct protocol_submit submit = {.flags = PROTOCOL_SUBMIT_KNOWN + 1}, submit_copy;
     struct protocol_job job = {.payload = {.form = PAYLOAD_BLOB, .size = PAYLOAD_BLOB_MAX + 1}};
     struct protocol_job job_copy;
@@ -414,6 +415,8 @@ START_TEST(impossible_values_are_refused)
     size = protocol_put_result(body, sizeof(body), &result);
     ck_assert_int_eq(protocol_get_result(body, (uint32_t)size, &result_copy), -EBADMSG);
     size = protocol_put_done(body, sizeof(body), &done);
+    ck_assert_int_eq(protocol_get_done(body, (uint32_t)size, &done_copy), -EBADMSG);
+    size = protocol_put_done(body, sizeof(body), &why);
     ck_assert_int_eq(protocol_get_done(body, (uint32_t)size, &done_copy), -EBADMSG);
     size = protocol_put_submit(body, sizeof(body), &submit);
     ck_assert_int_eq(protocol_get_submit(body, (uint32_t)size, &submit_copy), -EBADMSG);

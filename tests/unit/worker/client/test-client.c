@@ -116,6 +116,9 @@ START_TEST(test_death_is_an_end_and_not_an_error)
     ck_assert_str_eq(result.reason, "killed by SIGSEGV");
     ck_assert_str_eq(result.data, "");
     ck_assert_str_eq(troupe_end_name(result.end), "dead");
+    ck_assert_int_eq(result.cause, TROUPE_CAUSE_ATTEMPTS);
+    ck_assert_str_eq(troupe_cause_name(result.cause), "attempts");
+    ck_assert_str_eq(troupe_cause_name(TROUPE_CAUSE_PAYLOAD_LOST + 1), "unknown");
     troupe_result_release(&result);
     stop();
 }
