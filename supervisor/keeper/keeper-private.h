@@ -98,7 +98,7 @@ void keeper_supervisor_ended(const struct spawn_exit *how);
 void keeper_supervisor_ready(void);
 /* Starts the next supervisor, which waits for the end of this one. */
 void keeper_start_next(void);
-/* Ends it, if it runs: there is no upgrade, or it is started when it is due. */
+/* Ends it, if it runs: there is no upgrade, or the program is started again when that is due. */
 void keeper_drop_next(void);
 /* Starts the next supervisor when it is due, and gives up one that an upgrade has started and that
  * does not become ready. */

@@ -144,7 +144,8 @@ void keeper_drop_next(void)
     (void)kill(keeper.next, SIGKILL);
     keeper.next_channel = close_fd(keeper.next_channel);
     keeper.next = 0;
-    keeper.process.program->settle(keeper.process.program, true);
+    if (!keeper.upgrading)
+        keeper.process.program->settle(keeper.process.program, true);
 }
 
 /* If there is no new program, the old one goes on. */

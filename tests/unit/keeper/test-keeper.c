@@ -315,20 +315,25 @@ START_TEST(an_upgrade_starts_the_new_program_and_counts_when_that_is_ready)
 }
 END_TEST
 
-/* SIGSTOP takes effect a moment later. */
-static void stop_keeper(void)
+/* As ps(1) shows it. */
+static char state_of(pid_t pid)
 {
     char path[32], text[256] = "", *state;
 
-    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)getppid());
-    ck_assert_int_eq(kill(getppid(), SIGSTOP), 0);
-    do {
-        _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    _cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
+    state = strrchr(text, ')');
+    ck_assert_ptr_nonnull(state);
+    return state[2];
+}
 
-        ck_assert_int_gt(read(fd, text, sizeof(text) - 1), 0);
-        state = strrchr(text, ')');
-        ck_assert_ptr_nonnull(state);
-    } while (state[2] != 'T');
+/* SIGSTOP takes effect a moment later. */
+static void stop_keeper(void)
+{
+    ck_assert_int_eq(kill(getppid(), SIGSTOP), 0);
+    while (state_of(getppid()) != 'T')
+        ;
 }
 
 /* It would be killed otherwise, and the old program would be started. */
@@ -449,6 +454,35 @@ START_TEST(a_program_that_ends_before_it_takes_over_is_started_again)
 }
 END_TEST
 
+/* In a process of its own: has the keeper learn of both ends at the same time. */
+static void continue_keeper(pid_t one, pid_t other)
+{
+    const pid_t stopped = getppid();
+
+    if (fork() > 0)
+        return;
+    while (state_of(one) != 'Z' || state_of(other) != 'Z')
+        ;
+    (void)kill(stopped, SIGCONT);
+    _exit(0);
+}
+
+START_TEST(a_program_that_ends_together_with_the_old_one_is_started_again)
+{
+    if (given.first) {
+        be_ready();
+        shared->next = start_next(0);
+        stop_keeper();
+        continue_keeper(getpid(), shared->next);
+        ck_assert_int_eq(kill(shared->next, SIGKILL), 0);
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(given.upgrading && program_number == 2);
+    ck_assert_int_ne(getpid(), shared->next);
+    be_ready();
+}
+END_TEST
+
 START_TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
 {
     if (given.first) {
@@ -512,6 +546,7 @@ int main(void)
         a_program_that_was_started_in_advance_takes_over,
         a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over,
         a_program_that_ends_before_it_takes_over_is_started_again,
+        a_program_that_ends_together_with_the_old_one_is_started_again,
         a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one,
     };
 
