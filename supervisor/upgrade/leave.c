@@ -7,13 +7,15 @@
 #include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* If the other process has not run by then, it was killed, or the end takes longer. */
-#define LIMIT (5 * USEC_PER_SEC)
+/* If the other process has not run by then, it was killed, or the end takes longer: some tens of
+ * milliseconds. */
+#define LIMIT (USEC_PER_SEC / 2)
 
 static struct {
     pid_t leaver;
@@ -26,17 +28,17 @@ static struct {
 static int hold_memory(void *unused)
 {
     struct pollfd end = {.events = POLLIN};
+    bool holds;
 
     (void)unused;
     (void)prctl(PR_SET_NAME, "trouped-memory");
     if (syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
         _exit(0);
     end.fd = (int)syscall(SYS_pidfd_open, heir.leaver, 0);
-    if (end.fd < 0 || getppid() != heir.leaver)
-        _exit(0);
+    holds = end.fd >= 0 && getppid() == heir.leaver;
     atomic_store(&heir.ready, 1);
     (void)wake_futex_wake(&heir.ready);
-    while (poll(&end, 1, -1) < 0)
+    while (holds && poll(&end, 1, -1) < 0)
         ;
     _exit(0);
 }
