@@ -121,6 +121,11 @@ usec_t loop_now(const struct loop *loop)
     return loop->now;
 }
 
+void loop_update_now(struct loop *loop)
+{
+    loop->now = clock_now();
+}
+
 usec_t loop_realtime(struct loop *loop)
 {
     if (loop->realtime == 0)

@@ -72,6 +72,8 @@ bool loop_has_news(const struct loop *loop);
 
 /* The time at the beginning of this turn. */
 usec_t loop_now(const struct loop *loop);
+/* Before the first turn, after what may have taken long: timers are armed from now on. */
+void loop_update_now(struct loop *loop);
 /* CLOCK_REALTIME, read at most once a turn: for what is noted with every job. */
 usec_t loop_realtime(struct loop *loop);
 struct timer_queue *loop_timers(struct loop *loop);

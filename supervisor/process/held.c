@@ -317,6 +317,8 @@ int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeo
         else if (r == -EAGAIN)
             (void)poll(&wait, 1, (int)(clock_left(end) / USEC_PER_MSEC) + 1);
     }
+    if (spawner->loop)
+        loop_update_now(spawner->loop);
     return r;
 }
 

@@ -50,6 +50,8 @@ static void on_exited(struct spawner_client *client, const struct spawn_exit *ho
 
 static const struct spawner_handler HANDLER = {.spawned = on_spawned, .exited = on_exited};
 
+static usec_t loop_made_at;
+
 /* Called in each supervisor that the keeper starts. */
 static void setup(void)
 {
@@ -57,6 +59,9 @@ static void setup(void)
     const char *reason;
 
     ck_assert_int_eq(loop_new(&context.loop, &(struct loop_options){0}, &reason), 0);
+    loop_made_at = clock_now();
+    while (clock_now() == loop_made_at)
+        ;
     ck_assert_int_eq(process_context_init(&context, context.loop, channel), 0);
     ck_assert_int_eq(held_collect(table, spawner, TIMEOUT), 0);
     worker.client.handler = &HANDLER;
@@ -234,6 +239,13 @@ START_TEST(an_id_of_the_old_supervisor_is_not_given_again)
 }
 END_TEST
 
+/* A program that was started for an upgrade in advance may wait for long. */
+START_TEST(the_time_of_the_loop_is_that_after_the_waiting)
+{
+    ck_assert_uint_gt(loop_now(context.loop), loop_made_at);
+}
+END_TEST
+
 START_TEST(without_a_keeper_nothing_is_held)
 {
     struct held_table none = {0};
@@ -253,6 +265,7 @@ int main(void)
         an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_well,
         how_a_process_ended_before_it_was_held_is_known,
         an_id_of_the_old_supervisor_is_not_given_again,
+        the_time_of_the_loop_is_that_after_the_waiting,
         without_a_keeper_nothing_is_held,
     };
 
