@@ -43,6 +43,8 @@ static void forward(const struct signalfd_siginfo *info)
     const bool stop = info->ssi_signo != SIGHUP;
     if (stop)
         keeper.stopping = true;
+    else
+        keeper_drop_next(); /* which may have read the configuration already */
     if (keeper.supervisor > 0)
         (void)sigqueue(keeper.supervisor, (int)info->ssi_signo, sender);
     else if (stop)

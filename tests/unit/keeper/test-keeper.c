@@ -483,6 +483,22 @@ START_TEST(a_program_that_ends_together_with_the_old_one_is_started_again)
 }
 END_TEST
 
+/* The old supervisor does not handle the signal any more. */
+START_TEST(a_program_that_may_have_read_an_old_configuration_is_started_again)
+{
+    if (given.first) {
+        be_ready();
+        (void)signal(SIGHUP, SIG_IGN);
+        shared->next = start_next(0);
+        ck_assert_int_eq(kill(getppid(), SIGHUP), 0);
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    ck_assert(given.upgrading && program_number == 2);
+    ck_assert_int_ne(getpid(), shared->next);
+    be_ready();
+}
+END_TEST
+
 START_TEST(a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one)
 {
     if (given.first) {
@@ -547,6 +563,7 @@ int main(void)
         a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over,
         a_program_that_ends_before_it_takes_over_is_started_again,
         a_program_that_ends_together_with_the_old_one_is_started_again,
+        a_program_that_may_have_read_an_old_configuration_is_started_again,
         a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one,
     };
 
