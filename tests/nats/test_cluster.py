@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import time
@@ -28,6 +29,7 @@ from witness import Witness, changes
 
 N_JOBS = int(os.environ.get("TESTS_NATS_JOBS", "600"))
 MANY = N_JOBS > 10000
+HISTORY = os.environ.get("TESTS_NATS_HISTORY")
 ACK_WAIT = 3  # seconds
 LONG_USEC = 5000000  # of a few jobs: beyond it
 PATIENCE = 3.0  # seconds, with a server that may be stopped
@@ -219,6 +221,8 @@ class Cluster(TestCase):
     def show_logs(self):
         for machine in self.machines:
             print(machine.name, machine.bridge.log()[-1500:])
+            if HISTORY:
+                shutil.copy(machine.bridge.log_path, f"{HISTORY}.{machine.name}.log")
 
     @contextlib.contextmanager
     def client(self):
@@ -411,6 +415,14 @@ class Cluster(TestCase):
         """The numbers of jobs without a result."""
         return set(range(N_JOBS)) - {event["n"] for event in self.ask(self.results)}
 
+    def ask_for_one(self, client):
+        """What the server answers to a request for a message that is not a machine's."""
+        client.publish(f"$JS.API.CONSUMER.MSG.NEXT.JOBS.{GROUP}", json.dumps({"batch": 1, "expires": SECOND}), reply=f"{client.inbox}.one")
+        message = client.next(client.sid)
+        if message.reply:
+            client.publish(message.reply, "-NAK")
+        return message.headers.get("", "") if not message.reply else "a message"
+
     def wait_done(self):
         """Until no machine has jobs, and no message is left, or each has its result: after leaders have changed, nats-server 2.9
         may keep messages that are acknowledged, and count wrongly. Or until nothing has happened for long."""
@@ -426,7 +438,7 @@ class Cluster(TestCase):
         self.show_logs()
         for machine in self.machines:
             self.events += [{"type": "left", "job": job, "where": machine.name} for job in machine.jobs()]
-        self.events.append({"type": "left", "job": "?", "where": f"the stream {last[:3]}"})
+        self.events.append({"type": "left", "job": "?", "where": f"the stream {last[:3]}; another request brings {self.ask(self.ask_for_one)}"})
 
     def results(self, client):
         """All that are stored, as events."""
@@ -456,8 +468,8 @@ class Cluster(TestCase):
             self.events.append({"type": "blow", "node": "the engine", "kind": "change", "from": begin, "to": end, "engine": True,
                                 "hits": [machine.name for machine in self.machines], "gentle": False, "held": []})
         self.ask(self.states)
-        if "TESTS_NATS_HISTORY" in os.environ:
-            with open(os.environ["TESTS_NATS_HISTORY"], "w", encoding="utf-8") as file:
+        if HISTORY:
+            with open(HISTORY, "w", encoding="utf-8") as file:
                 signs = [sign for witness in self.witnesses for sign in witness.notes()]
                 file.writelines(json.dumps(event) + "\n" for event in [ACK_WAIT, *self.events, *signs])
         history = History(self.events, ACK_WAIT)

@@ -55,8 +55,9 @@ static void append_tail(const struct command_end *end, char *text, size_t size)
         tail++;
         length--;
     }
-    memcpy(text, ": ", 2);
-    copy_lines(text + 2, tail, length);
+    *text++ = ':';
+    *text++ = ' ';
+    copy_lines(text, tail, length);
 }
 
 char *outcome_describe(const struct command_end *end, char *text, size_t size)
