@@ -3,10 +3,12 @@
 import contextlib
 import json
 import os
+import select
 import shutil
 import socket
 import subprocess
 import tempfile
+import types
 import unittest
 
 import nats
@@ -132,6 +134,21 @@ class Hostile(TestCase):
         server.accept()
         self.assertIsNone(s.bridge.process.poll())
         self.assertLess(self.peak(s), 600)
+        self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+
+
+class Silent(TestCase):
+    def test_N6_a_server_over_which_the_consumer_does_not_answer_is_left_for_the_next_one(self):
+        nats.require()
+        s = self.supervisor({"actor": ini(ACTOR)}).start()
+        servers = [Server(self), Server(self)]
+        both = types.SimpleNamespace(url=",".join(server.url for server in servers))
+        bridge = nats.Bridge(self, s, both, "actor", "AckWaitSec=1s\n").start()
+        [listener], _, _ = select.select([server.listener for server in servers], [], [], LIMIT)
+        servers.sort(key=lambda server: server.listener is not listener)
+        for server in servers:
+            server.accept()
+        self.assertIn("consumer actor of stream JOBS does not answer over this server; tries the next one", bridge.log())
         self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
 
 

@@ -14,6 +14,11 @@
 
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
 
+/* Without an answer of the consumer, a server may be cut off from the others: leaves it after
+ * AckWait, at least after this, which doubles so often. Leaders are elected in less. */
+#define SILENCE_MIN (10 * USEC_PER_SEC)
+#define LEFT_MAX    4u
+
 #define NSEC_PER_USEC 1000
 
 /* Signs of life within AckWait, and the shortest time between two of one message. */
@@ -101,6 +106,36 @@ void bridge_give_back(struct bridge *bridge, struct flight *flight)
 
 /* ---- the connection and the consumer ---- */
 
+void bridge_note_asked(struct bridge *bridge, usec_t now)
+{
+    if (bridge->asked_at == 0)
+        bridge->asked_at = now;
+}
+
+static void note_answered(struct bridge *bridge)
+{
+    bridge->asked_at = 0;
+    bridge->n_left = 0;
+}
+
+usec_t bridge_serve_silence(struct bridge *bridge, usec_t now)
+{
+    const usec_t ack_wait = bridge->config->ack_wait;
+    const usec_t limit = (ack_wait > SILENCE_MIN ? ack_wait : SILENCE_MIN)
+                         << (bridge->n_left < LEFT_MAX ? bridge->n_left : LEFT_MAX);
+
+    if (!bridge->connected || bridge->asked_at == 0)
+        return USEC_INFINITY;
+    if (now < usec_add(bridge->asked_at, limit))
+        return usec_add(bridge->asked_at, limit);
+    log_warning("consumer %s of stream %s does not answer over this server; tries the next one",
+                config_consumer(bridge->config), bridge->config->stream);
+    bridge->asked_at = 0;
+    bridge->n_left++;
+    engine_leave(&bridge->engine);
+    return USEC_INFINITY;
+}
+
 static void ask_for_consumer(struct bridge *bridge, usec_t now)
 {
     char subject[256];
@@ -109,6 +144,7 @@ static void ask_for_consumer(struct bridge *bridge, usec_t now)
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
                    config_consumer(bridge->config));
     (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
+    bridge_note_asked(bridge, now);
 }
 
 static void on_connected(struct bridge *bridge, usec_t now)
@@ -128,6 +164,7 @@ static void on_disconnected(struct bridge *bridge)
     if (bridge->connected)
         log_warning("the connection to NATS is lost; local groups are not affected");
     bridge->connected = bridge->consuming = false;
+    bridge->asked_at = 0;
     bridge_tell(bridge);
 }
 
@@ -231,6 +268,7 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
 
     switch (what->channel) {
     case ENGINE_CONSUMER:
+        note_answered(bridge);
         on_consumer(bridge, what->message, now);
         break;
     case ENGINE_STATE:
@@ -245,6 +283,7 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
             bridge_note_acknowledged(bridge, token);
         break;
     default:
+        note_answered(bridge);
         if (!token) {
             on_delivered(bridge, what->message, now); /* takes it over */
             return;

@@ -29,6 +29,10 @@ void bridge_serve_held(struct bridge *bridge, usec_t now);
 usec_t bridge_take_messages(struct bridge *bridge, usec_t now);
 /* Tells the engine of messages in progress whose time has come. Returns when to call it again. */
 usec_t bridge_beat(struct bridge *bridge, usec_t now);
+/* The consumer was asked for something. */
+void bridge_note_asked(struct bridge *bridge, usec_t now);
+/* Leaves a server over which the consumer does not answer. Returns when to call it again. */
+usec_t bridge_serve_silence(struct bridge *bridge, usec_t now);
 /* Lets another machine have the message, and forgets it. At once if this machine takes none now, or
  * has not had it before: otherwise after a pause, as it may well come here again. */
 void bridge_give_back(struct bridge *bridge, struct flight *flight);

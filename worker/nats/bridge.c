@@ -79,6 +79,16 @@ static bool is_done(const struct bridge *bridge)
                                 (!bridge->connected && bridge->flights.n_here == 0));
 }
 
+static usec_t ask_for_messages(struct bridge *bridge, usec_t now)
+{
+    const uint64_t before = bridge->puller.number;
+    const usec_t next = puller_ask(&bridge->puller, room(bridge), now);
+
+    if (bridge->puller.number != before)
+        bridge_note_asked(bridge, now);
+    return next;
+}
+
 static usec_t tell_metrics(struct bridge *bridge, usec_t now)
 {
     const struct flights *flights = &bridge->flights;
@@ -107,7 +117,8 @@ usec_t bridge_process(struct bridge *bridge)
     next = earlier(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     bridge_serve_held(bridge, now);
     next = earlier(next, bridge_serve_unconfirmed(bridge, now));
-    next = earlier(next, puller_ask(&bridge->puller, room(bridge), now));
+    next = earlier(next, ask_for_messages(bridge, now));
+    next = earlier(next, bridge_serve_silence(bridge, now));
     next = earlier(next, tell_metrics(bridge, now));
     next = earlier(next, notice_serve(&bridge->notice, now));
     if (bridge->quiet_until > 0)

@@ -61,6 +61,8 @@ struct bridge {
     bool deaf;          /* the engine was told that no messages are wanted */
     usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
     usec_t ask_at;      /* about the consumer */
+    usec_t asked_at;    /* the first question to the consumer since it has answered; 0 = none */
+    unsigned n_left;    /* servers in a row that were left because it did not answer */
     usec_t held_at;     /* when held messages are tried again */
     char results[PUBLICATION_STREAM_SIZE]; /* the stream that stores what is published */
     usec_t patience;                       /* with answers to what is published */

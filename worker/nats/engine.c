@@ -411,6 +411,11 @@ void engine_listen(struct engine *engine)
         log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
+void engine_leave(struct engine *engine)
+{
+    transport_end(&engine->transport);
+}
+
 void engine_flush(struct engine *engine)
 {
     if (transport_poll(&engine->transport).fd >= 0)

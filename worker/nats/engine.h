@@ -132,6 +132,9 @@ void engine_drain(struct engine *engine);
 /* They are wanted again. What was asked for before does not count any more. */
 void engine_listen(struct engine *engine);
 
+/* Leaves this server for the next one. Does nothing with TLS: then libnats has the socket. */
+void engine_leave(struct engine *engine);
+
 /* Waits, at most for a second, until all that was sent is with the server. Nothing can be sent or
  * received afterwards. */
 void engine_flush(struct engine *engine);

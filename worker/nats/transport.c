@@ -141,6 +141,11 @@ usec_t transport_send(struct transport *transport, natsConnection *connection, u
     return transport->stalled_at + WRITE_USEC;
 }
 
+void transport_end(struct transport *transport)
+{
+    shut_down(transport, SHUT_RDWR);
+}
+
 /* Returns false if it is too late, or there is no socket. */
 static bool wait_for(struct transport *transport, short events, usec_t deadline)
 {

@@ -40,5 +40,8 @@ struct pollfd transport_poll(struct transport *transport);
  * it has taken nothing for two seconds. Returns when to call it again at the latest. */
 usec_t transport_send(struct transport *transport, natsConnection *connection, usec_t now);
 
+/* Ends the socket: libnats connects to the next server. */
+void transport_end(struct transport *transport);
+
 /* Waits until the server has read all and has closed its side, or until `deadline`. */
 void transport_finish(struct transport *transport, natsConnection *connection, usec_t deadline);
