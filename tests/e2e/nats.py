@@ -50,6 +50,7 @@ class Server:
         self.port = free_port()
         self.configuration = configuration
         self.process = None
+        self.log_path = os.devnull
         test.addCleanup(self.clean_up)
 
     @property
@@ -75,7 +76,8 @@ class Server:
         else:
             self.test.fail("nats-server has not started")
         # It must not wait for a reader of its log.
-        self.drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=subprocess.DEVNULL)
+        with open(self.log_path, "ab") as log:
+            self.drain = subprocess.Popen(["cat"], stdin=self.process.stderr, stdout=log)
         return self
 
     def end(self, number=signal.SIGTERM):

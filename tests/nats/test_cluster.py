@@ -4,7 +4,8 @@ killed, stopped, cut off, slowed down or asked to leave while jobs are done, som
 happens to each job is noted from outside, and history.py says whether it may happen.
 
 TESTS_NATS_JOBS= and TESTS_NATS_BLOWS= say how many jobs and blows; the seed is printed, and TESTS_SEED= repeats it.
-TESTS_NATS_STOP= has servers of many jobs stopped, too. TESTS_NATS_HISTORY= names a file for the history, which history.py checks again.
+TESTS_NATS_STOP= has servers of many jobs stopped, too. TESTS_NATS_HISTORY= names a file for the history, which history.py checks again;
+beside it are the logs, and after a failure what the servers say of themselves.
 """
 import collections
 import contextlib
@@ -17,6 +18,7 @@ import signal
 import sys
 import time
 import unittest
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
@@ -30,6 +32,7 @@ from witness import Witness, changes
 N_JOBS = int(os.environ.get("TESTS_NATS_JOBS", "600"))
 MANY = N_JOBS > 10000
 HISTORY = os.environ.get("TESTS_NATS_HISTORY")
+MONITORING = "connz?subs=true", "routez?subs=true", "jsz?consumers=true&raft=true"
 ACK_WAIT = 3  # seconds
 LONG_USEC = 5000000  # of a few jobs: beyond it
 PATIENCE = 3.0  # seconds, with a server that may be stopped
@@ -144,8 +147,17 @@ class Server(nats.Server):
     def __init__(self, test, node, nodes):
         routes = ", ".join(f'"nats://{each.address}:6222"' for each in nodes)
         super().__init__(test, f'server_name: "{node.name}"\ncluster {{ name: "c", listen: "{node.address}:6222", '
-                         f'routes: [{routes}] }}\n', node.address, node.wrapper)
+                         f'routes: [{routes}] }}\nhttp: "{node.address}:8222"\n', node.address, node.wrapper)
         self.node, self.name, self.port = node, node.name, 4222
+        if HISTORY:
+            self.log_path = f"{HISTORY}.{node.name}.log"
+
+    def show(self):
+        """Keeps what it says of itself, for people."""
+        for what in MONITORING:
+            with urllib.request.urlopen(f"http://{self.host}:8222/{what}", timeout=PATIENCE) as reply:
+                with open(f"{HISTORY}.{self.name}.{what.partition('?')[0]}", "wb") as file:
+                    file.write(reply.read())
 
     def kill(self):
         self.end(signal.SIGKILL)
@@ -223,6 +235,10 @@ class Cluster(TestCase):
             print(machine.name, machine.bridge.log()[-1500:])
             if HISTORY:
                 shutil.copy(machine.bridge.log_path, f"{HISTORY}.{machine.name}.log")
+        for server in self.servers:
+            with contextlib.suppress(OSError):
+                if HISTORY and server.process:
+                    server.show()
 
     @contextlib.contextmanager
     def client(self):

@@ -115,25 +115,36 @@ static natsStatus read_watcher(kvWatcher *watcher, json_t *machines, entry_fn ad
     }
 }
 
+static natsStatus read_keys(kvStore *bucket, json_t *machines, entry_fn add)
+{
+    kvWatcher *watcher = NULL;
+    kvWatchOptions options;
+    natsStatus s;
+
+    (void)kvWatchOptions_Init(&options);
+    options.IgnoreDeletes = true;
+    s = kvStore_WatchAll(&watcher, bucket, &options);
+    if (s == NATS_OK)
+        s = read_watcher(watcher, machines, add);
+    kvWatcher_Destroy(watcher);
+    return s;
+}
+
 static int read_bucket(const struct client *client, const char *name, json_t *machines,
                        entry_fn add)
 {
     kvStore *bucket = NULL;
-    kvWatcher *watcher = NULL;
-    kvWatchOptions options;
     natsStatus s = js_KeyValue(&bucket, client->js, name);
 
     if (s == NATS_NOT_FOUND) {
         log_error("there is no bucket %s: \"troupe-nats setup\" makes it", name);
         return CLIENT_NOT_FOUND;
     }
-    (void)kvWatchOptions_Init(&options);
-    options.IgnoreDeletes = true;
     if (s == NATS_OK)
-        s = kvStore_WatchAll(&watcher, bucket, &options);
-    if (s == NATS_OK)
-        s = read_watcher(watcher, machines, add);
-    kvWatcher_Destroy(watcher);
+        s = read_keys(bucket, machines, add);
+    /* libnats waits for as many keys as there were at first; one may expire before it comes. */
+    if (s == NATS_TIMEOUT)
+        s = read_keys(bucket, machines, add);
     kvStore_Destroy(bucket);
     return s == NATS_OK ? CLIENT_OK : client_fail(name, s);
 }
