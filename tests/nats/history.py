@@ -85,6 +85,7 @@ class History:
                 {"published": job.published, "start": job.starts, "end": job.ends, "result": job.results,
                  "has": job.seen, "told": job.told}[event["type"]].append(event)
         self.work = self._work()
+        self.done = {result["n"] for job in self.jobs.values() for result in job.results}
 
     def check(self):
         """Returns a sentence for each thing that must not happen."""
@@ -125,10 +126,12 @@ class History:
 
     def _was_renumbered(self, job):
         """Whether the message with this number is not the one for which servers have confirmed it, and they were hurt before:
-        nats-server 2.9 may confirm wrong numbers after leaders have changed. That each message has a result is asked elsewhere."""
-        if len(job.results) != 1 or {published["n"] for published in job.published} == {job.results[0]["n"]}:
+        after leaders have changed, replicas of nats-server 2.9 may number messages differently. Each message has its result."""
+        sent, done = {published["n"] for published in job.published}, {result["n"] for result in job.results}
+        if sent == done or len(job.results) > 1 or not done and not sent <= self.done:
             return False
-        return any(blow["engine"] and blow["hits"] and blow["from"] <= job.results[0]["at"] for blow in self.blows)
+        at = job.results[0]["at"] if done else job.published[0]["at"]
+        return any(blow["engine"] and blow["hits"] and blow["from"] <= at for blow in self.blows)
 
     def was_lost_by_servers(self, job):
         """Whether they said that they have the result, were hurt, and have it no more. nats-server 2.9 does that."""

@@ -83,6 +83,9 @@ class Checker(unittest.TestCase):
         self.found("has the result of another one", other, blow("s", 1.4, 1.5, engine=True))
         self.found("has the result of another one", other, blow("a", 1, 1.2))
         self.found("was never accepted", other[1:], blow("a", 1, 1.2))
+        self.assertEqual(self.problems(self.good(), published(2, 1.5, n=1), blow("s", 1, 1.2, engine=True)), [])
+        self.found("job 2 has 0 results", self.good(), published(2, 1.5, n=1), blow("a", 1, 1.2))
+        self.found("job 2 has 0 results", self.good(), published(2, 1.5), blow("s", 1, 1.2, engine=True))
 
     def test_a_result_without_work_is_found(self):
         self.found("before a worker has done it", published(1, 1), result(1, 1.3))
