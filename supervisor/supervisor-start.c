@@ -287,8 +287,9 @@ static int open_parts(struct supervisor *supervisor)
     return r < 0 ? failed("set up the tables of jobs and events", r) : 0;
 }
 
-/* The keeper sends all of it at once. */
-#define HELD_TIMEOUT (10 * USEC_PER_SEC)
+/* The keeper sends all of it at once, in an upgrade when the last supervisor has ended: that may
+ * wait for a disk before. */
+#define HELD_TIMEOUT (120 * USEC_PER_SEC)
 
 /* Peers go on being woken as they are used to. io_uring can do both; epoll has no futexes, so
  * workers that know nothing else are replaced: after a crash, but not for an upgrade. */

@@ -272,6 +272,7 @@ bool supervisor_save(struct supervisor *supervisor)
     if (save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0)
         return true;
     supervisor->upgrade.approved = false;
+    spawner_drop_next(&supervisor->parts.process.spawner);
     fail(supervisor, problem);
     return false;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Children and orphans that end, or have to. */
+#include "shared/base/log.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/orphans.h"
 #include "supervisor/keeper/spawn.h"
@@ -57,9 +58,10 @@ bool keeper_reap_one(void)
         if (keeper.supervisor > 0)
             keeper_reply_exited(child->id, &how);
     }
-    if (pid == keeper.next)
+    if (pid == keeper.next) {
+        log_warning("the new program has ended before its turn; it is started again then");
         keeper_drop_next();
-    else if (pid == keeper.supervisor)
+    } else if (pid == keeper.supervisor)
         keeper_supervisor_ended(&how);
     else if (leaves_orphans(child))
         keeper_expect_orphans();

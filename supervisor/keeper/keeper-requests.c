@@ -239,6 +239,9 @@ bool keeper_take_request(void)
         if (keeper.supervisor > 0)
             keeper_start_next();
         break;
+    case MESSAGE_STAY:
+        keeper_drop_next();
+        break;
     case MESSAGE_READY:
         keeper_supervisor_ready();
         break;

@@ -51,6 +51,12 @@ int message_put_next(struct message *message)
     return message->error;
 }
 
+int message_put_stay(struct message *message)
+{
+    message_begin(message, MESSAGE_STAY, 0);
+    return message->error;
+}
+
 int message_put_held(struct message *message, const struct message_held *held)
 {
     const bool has_pidfd = held->pidfd >= 0;

@@ -6,7 +6,8 @@
  * size, with its descriptors. Numbers are in native form. After an
  * upgrade the two programs are of different versions: change a message only together with
  * MESSAGE_VERSION. The supervisor refuses to run under a keeper of another version. A keeper logs
- * and ignores a request that it does not know: one on which nothing depends, as NEXT, may be added.
+ * and ignores a request that it does not know: one on which nothing depends, as NEXT and STAY, may
+ * be added.
  *
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors
@@ -20,6 +21,7 @@
  *     FORGIVE  ends safe mode: earlier crashes do not count any more
  *     NEXT     this supervisor is about to end for an upgrade: starts the new program, which
  *              waits for HELD_END until that has happened
+ *     STAY     it does not end: the upgrade has failed
  *   keeper → supervisor
  *     HELD     id, pid, bytes, how the process ended; its pidfd if it runs, and the descriptors
  *     HELD_END follows the last HELD
@@ -58,6 +60,7 @@ enum message_kind {
     MESSAGE_READY,
     MESSAGE_FORGIVE,
     MESSAGE_NEXT,
+    MESSAGE_STAY,
 };
 
 /* A message, under construction or received. About 128 KiB, so usually static. */
@@ -141,6 +144,7 @@ int message_put_release(struct message *message, uint64_t id);
 int message_put_ready(struct message *message);
 int message_put_forgive(struct message *message);
 int message_put_next(struct message *message);
+int message_put_stay(struct message *message);
 int message_put_held(struct message *message, const struct message_held *held);
 int message_put_held_end(struct message *message, const struct message_held_end *end);
 

@@ -204,6 +204,12 @@ void spawner_start_next(struct spawner *spawner)
     (void)spawner_send(spawner, &outgoing);
 }
 
+void spawner_drop_next(struct spawner *spawner)
+{
+    (void)message_put_stay(&outgoing);
+    (void)spawner_send(spawner, &outgoing);
+}
+
 void spawner_forgive(struct spawner *spawner)
 {
     (void)message_put_forgive(&outgoing);

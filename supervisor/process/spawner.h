@@ -77,6 +77,8 @@ void spawner_pass_on(struct spawner *spawner, struct spawner_client *from,
 void spawner_ready(struct spawner *spawner);
 /* Has the keeper start the program of an upgrade, which waits for the end of this process. */
 void spawner_start_next(struct spawner *spawner);
+/* Has it end that program, as this process stays. */
+void spawner_drop_next(struct spawner *spawner);
 /* Ends safe mode: the keeper does not count earlier crashes any more. */
 void spawner_forgive(struct spawner *spawner);
 

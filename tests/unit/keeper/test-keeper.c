@@ -412,6 +412,14 @@ static pid_t start_next(pid_t other)
     return pid;
 }
 
+/* In the new program. */
+static void be_upgraded(bool in_advance)
+{
+    ck_assert(given.upgrading && program_number == 2);
+    ck_assert_int_eq(getpid() == shared->next, in_advance);
+    be_ready();
+}
+
 START_TEST(a_program_that_was_started_in_advance_takes_over)
 {
     if (given.first) {
@@ -419,9 +427,7 @@ START_TEST(a_program_that_was_started_in_advance_takes_over)
         shared->next = start_next(0);
         _exit(KEEPER_EXIT_UPGRADE);
     }
-    ck_assert(given.upgrading && program_number == 2);
-    ck_assert_int_eq(getpid(), shared->next);
-    be_ready();
+    be_upgraded(true);
 }
 END_TEST
 
@@ -432,9 +438,7 @@ START_TEST(a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over)
         shared->next = start_next(start_next(0));
         _exit(KEEPER_EXIT_UPGRADE);
     }
-    ck_assert(given.upgrading && program_number == 2);
-    ck_assert_int_eq(getpid(), shared->next);
-    be_ready();
+    be_upgraded(true);
 }
 END_TEST
 
@@ -448,9 +452,7 @@ START_TEST(a_program_that_ends_before_it_takes_over_is_started_again)
             ;
         _exit(KEEPER_EXIT_UPGRADE);
     }
-    ck_assert(given.upgrading && program_number == 2);
-    ck_assert_int_ne(getpid(), shared->next);
-    be_ready();
+    be_upgraded(false);
 }
 END_TEST
 
@@ -477,9 +479,7 @@ START_TEST(a_program_that_ends_together_with_the_old_one_is_started_again)
         ck_assert_int_eq(kill(shared->next, SIGKILL), 0);
         _exit(KEEPER_EXIT_UPGRADE);
     }
-    ck_assert(given.upgrading && program_number == 2);
-    ck_assert_int_ne(getpid(), shared->next);
-    be_ready();
+    be_upgraded(false);
 }
 END_TEST
 
@@ -493,9 +493,18 @@ START_TEST(a_program_that_may_have_read_an_old_configuration_is_started_again)
         ck_assert_int_eq(kill(getppid(), SIGHUP), 0);
         _exit(KEEPER_EXIT_UPGRADE);
     }
-    ck_assert(given.upgrading && program_number == 2);
-    ck_assert_int_ne(getpid(), shared->next);
+    be_upgraded(false);
+}
+END_TEST
+
+START_TEST(a_program_ends_that_is_not_needed_after_all)
+{
     be_ready();
+    shared->next = start_next(0);
+    ck_assert_int_eq(message_put_stay(&message), 0);
+    ck_assert_int_eq(message_send(channel, &message), 0);
+    while (find_child(0) == shared->next)
+        ;
 }
 END_TEST
 
@@ -564,6 +573,7 @@ int main(void)
         a_program_that_ends_before_it_takes_over_is_started_again,
         a_program_that_ends_together_with_the_old_one_is_started_again,
         a_program_that_may_have_read_an_old_configuration_is_started_again,
+        a_program_ends_that_is_not_needed_after_all,
         a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one,
     };
 
