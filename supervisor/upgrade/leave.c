@@ -27,14 +27,13 @@ static struct {
  * end of all threads of the leaver: the last one takes down the memory if nobody else has it. */
 static int hold_memory(void *unused)
 {
-    struct pollfd end = {.events = POLLIN};
+    struct pollfd end = {.fd = -1, .events = POLLIN};
     bool holds;
 
     (void)unused;
     (void)prctl(PR_SET_NAME, "trouped-memory");
-    if (syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) < 0)
-        _exit(0);
-    end.fd = (int)syscall(SYS_pidfd_open, heir.leaver, 0);
+    if (syscall(SYS_close_range, 0, ~0U, CLOSE_RANGE_UNSHARE) == 0)
+        end.fd = (int)syscall(SYS_pidfd_open, heir.leaver, 0);
     holds = end.fd >= 0 && getppid() == heir.leaver;
     atomic_store(&heir.ready, 1);
     (void)wake_futex_wake(&heir.ready);
