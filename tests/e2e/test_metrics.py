@@ -317,7 +317,8 @@ class Metrics(Chaos):
         self.assertEqual(status(), {})
         self.assertEqual(status({"target": "b"}, {"target": "a", "only": ["2", "7", "0"]}),
                          {"b": (["b/0", "b/1"], []), "a": (["a/2", "a/0"], [])})
-        self.assertEqual(status({"target": "mail", "only": ["other", "none"]}, {"target": "gone"}, {"target": "a/1"}),
+        self.assertEqual(status({"target": "mail", "only": ["other", "none"]}, {"target": "gone"}, {"target": "a/1"},
+                                {"target": "b/1", "only": ["0"]}),
                          {"mail": ([], ["other"]), "a": (["a/1"], [])})
         self.assertEqual(status({}), status({"target": "a"}, {"target": "b"}, {"target": "mail"}))
         reply = s.call("GetMetrics", status=[{}])

@@ -121,7 +121,7 @@ static const struct varlink_parameter selection_table[] = {
     {0},
 };
 
-/* Begins with the next element of `status` whose target exists. Returns 0, -ENOENT if there is
+/* Begins with the next element of `status` that names something. Returns 0, -ENOENT if there is
  * none, or -ENOMEM. */
 static int next_selection(struct metrics *metrics)
 {
@@ -137,6 +137,8 @@ static int next_selection(struct metrics *metrics)
         (void)varlink_take(element, selection_table, &selection, &bad); /* checked before */
         if (selection.target && registry_resolve(registry, selection.target, &target) < 0)
             continue;
+        if (selection.only && target.slot)
+            continue; /* nothing is below a worker */
         metrics->walks = true;
         return status_walk_init(&metrics->status, &metrics->parts,
                                 selection.target ? &target : NULL, selection.only, true);
