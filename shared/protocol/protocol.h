@@ -68,7 +68,7 @@ enum protocol_cause {
     PROTOCOL_CAUSE_REQUESTED = 1,    /* cancelled: somebody wanted that */
     PROTOCOL_CAUSE_WITHDRAWN = 2,    /* cancelled: the same, because no worker had it */
     PROTOCOL_CAUSE_DEADLINE = 3,     /* cancelled: its deadline is over */
-    PROTOCOL_CAUSE_GROUP = 4,        /* cancelled: its group takes no more jobs */
+    PROTOCOL_CAUSE_GROUP = 4,        /* cancelled: its group is removed, or all stops */
     PROTOCOL_CAUSE_ATTEMPTS = 5,     /* dead: they are used up */
     PROTOCOL_CAUSE_PAYLOAD_LOST = 6, /* dead: no other attempt is possible */
 };

@@ -432,6 +432,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
         fail(child, SPAWN_PARENT_DEATH, ESRCH); /* the parent died before the prctl() */
     if (chdir(options->working_directory ? options->working_directory : "/") < 0)
         fail(child, SPAWN_CHDIR, errno);
+    /* Without sigprocmask(), whose page would have to be mapped first. */
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     apply_landlock(child);
     /* The kernel limits how many descriptors all processes of a user have under way. Any of them

@@ -15,7 +15,8 @@
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
 
 /* Without an answer of the consumer, a server may be cut off from the others: leaves it after
- * AckWait, at least after this, which doubles so often. Leaders are elected in less. */
+ * AckWait, at least after this, which doubles so often. Leaders are mostly elected in less; then
+ * nothing but a connection is lost. */
 #define SILENCE_MIN (10 * USEC_PER_SEC)
 #define LEFT_MAX    4u
 
