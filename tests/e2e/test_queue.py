@@ -157,6 +157,7 @@ class Later(Case):
             s.call("Reload")
             job = waiting.reply()[0]["job"]
         self.assertEqual((job["state"], job["reason"]), ("cancelled", "the group was removed by a reload"))
+        self.assertEqual((job["cause"], job["cancel_requested"]), ("group", False))
         self.assertIn("actor: 1 job that waited is cancelled: the group was removed by a reload", s.log())
 
     def test_troupectl_takes_all_of_it(self):
