@@ -9,7 +9,8 @@
 
 #define EXPIRES_MAX   (20 * USEC_PER_SEC)
 #define EXPIRES_MIN   (USEC_PER_SEC / 4) /* below, an idle machine would only ask */
-#define SLACK         (2 * USEC_PER_SEC) /* for the way there and back */
+#define OVERLAP_MAX   (USEC_PER_SEC / 5) /* of two requests, for the way of the second */
+#define OVERLAP_SHARE 5                  /* at most, of the time of one */
 #define PAUSE_MIN     (USEC_PER_SEC / 4)
 #define PAUSE_MAX     (30 * USEC_PER_SEC)
 #define NSEC_PER_USEC UINT64_C(1000)
@@ -27,10 +28,11 @@ void puller_init(struct puller *puller, struct engine *engine, const struct conf
 
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
 {
-    const usec_t n = (ack_wait + EXPIRES_MAX - 1) / EXPIRES_MAX;
-    const usec_t expires = 2 * ack_wait / (2 * (n < 2 ? 2 : n) + 1);
+    const usec_t expires = 2 * ack_wait / 5;
 
-    puller->expires = expires < EXPIRES_MIN ? EXPIRES_MIN : expires;
+    puller->expires = expires < EXPIRES_MIN   ? EXPIRES_MIN
+                      : expires > EXPIRES_MAX ? EXPIRES_MAX
+                                              : expires;
 }
 
 void puller_reset(struct puller *puller)
@@ -73,16 +75,24 @@ static bool gathers(struct puller *puller, uint64_t room, usec_t now)
     return now < puller->gather_until;
 }
 
+/* How long before the end of a request the next one is sent. */
+static usec_t overlap(const struct puller *puller)
+{
+    const usec_t share = puller->expires / OVERLAP_SHARE;
+
+    return share < OVERLAP_MAX ? share : OVERLAP_MAX;
+}
+
 usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
 {
-    if (puller->open > 0 && now >= puller->over_at)
+    if (puller->open > 0 && now >= puller->renew_at)
         puller->open = 0;
     if (room == 0) {
         puller->gather_until = 0;
         return USEC_INFINITY;
     }
     if (puller->open > 0)
-        return puller->over_at;
+        return puller->renew_at;
     if (now < puller->not_before)
         return puller->not_before;
     if (gathers(puller, room, now))
@@ -93,8 +103,8 @@ usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
         return puller->not_before;
     }
     puller->open = room;
-    puller->over_at = now + puller->expires + SLACK;
-    return puller->over_at;
+    puller->renew_at = now + puller->expires - overlap(puller);
+    return puller->renew_at;
 }
 
 void puller_note_message(struct puller *puller)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Asks JetStream for messages: one request at a time, for as many as there is room for. A request
- * ends when that many have come, or after a time that follows from AckWait. */
+/* Asks JetStream for messages: one request after the other, for as many as there is room for. A
+ * request ends when that many have come, or after a time that follows from AckWait. The next one is
+ * sent shortly before: nats-server before 2.10.16 puts a message off by one more AckWait that comes
+ * back when the last request has just ended, and may deliver another one twice
+ * (nats-io/nats-server#5305, #5338). */
 
 #include "worker/nats/config.h"
 #include "worker/nats/engine.h"
@@ -15,7 +18,7 @@ struct puller {
     usec_t expires;      /* how long a request stays open */
     uint64_t number;     /* of the last request */
     uint64_t open;       /* messages that it may still bring */
-    usec_t over_at;      /* when it has ended for certain */
+    usec_t renew_at;     /* when the next one is sent */
     usec_t gather_until; /* little room is not asked for before; 0 = there was none */
     usec_t not_before;   /* of the next; after an error */
     unsigned n_problems; /* in a row */
@@ -24,11 +27,7 @@ struct puller {
 void puller_init(struct puller *puller, struct engine *engine, const struct config *config);
 
 /* A request stays open for less than half of AckWait: when a message comes back to the server
- * because a machine is dead, or frozen, no request of that machine is left to take it once more.
- *
- * It is open for AckWait / 2.5, 3.5, 4.5 …, so that after AckWait the requests of a machine that
- * had nothing to do meanwhile are not about to end: nats-server before 2.10.16 puts a message off
- * by one more AckWait that comes back when the only request has just ended. */
+ * because a machine is dead, or frozen, no request of that machine is left to take it once more. */
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait);
 
 /* The connection is new: what was asked for before is forgotten. */

@@ -65,7 +65,7 @@ START_TEST(all_the_room_is_asked_for_at_once)
 }
 END_TEST
 
-START_TEST(one_request_is_open_at_a_time)
+START_TEST(a_request_is_open_until_all_has_come)
 {
     (void)puller_ask(&puller, 64, NOW);
     bring(63);
@@ -141,18 +141,35 @@ START_TEST(a_request_that_is_refused_is_made_again_later)
 }
 END_TEST
 
-START_TEST(no_request_ends_when_messages_come_back)
+START_TEST(no_request_of_a_dead_machine_is_open_when_its_messages_come_back)
 {
     for (usec_t ack_wait = USEC_PER_SEC; ack_wait <= 3600 * USEC_PER_SEC;
          ack_wait += USEC_PER_SEC) {
-        usec_t part;
-
         puller_set_ack_wait(&puller, ack_wait);
         ck_assert_uint_lt(puller.expires, ack_wait / 2);
         ck_assert_uint_le(puller.expires, 20 * USEC_PER_SEC);
-        part = ack_wait % puller.expires;
-        ck_assert_uint_gt(part, puller.expires / 3);
-        ck_assert_uint_lt(part, puller.expires * 2 / 3);
+    }
+}
+END_TEST
+
+START_TEST(the_next_request_is_sent_before_the_last_one_ends)
+{
+    for (usec_t ack_wait = USEC_PER_SEC / 10; ack_wait <= 100 * USEC_PER_SEC; ack_wait *= 10) {
+        usec_t next;
+
+        set_up();
+        puller_set_ack_wait(&puller, ack_wait);
+        next = puller_ask(&puller, 64, NOW);
+        ck_assert_uint_ge(next, NOW + puller.expires / 2);
+        ck_assert_uint_lt(next, NOW + puller.expires);
+        ck_assert_uint_eq(puller_ask(&puller, 64, next - 1), next);
+        ck_assert_uint_eq(n_requests, 1);
+        ck_assert_uint_gt(puller_ask(&puller, 48, next), next);
+        ck_assert_uint_eq(n_requests, 2);
+        ck_assert_uint_eq(batch, 48);
+        note_status("m1.1", "408"); /* of the former one */
+        (void)puller_ask(&puller, 48, next + 1);
+        ck_assert_uint_eq(n_requests, 2);
     }
 }
 END_TEST
@@ -175,14 +192,15 @@ int main(void)
 {
     const TTest *const tests[] = {
         all_the_room_is_asked_for_at_once,
-        one_request_is_open_at_a_time,
+        a_request_is_open_until_all_has_come,
         little_room_is_asked_for_with_what_comes_within_a_millisecond,
         a_quarter_of_the_room_is_enough,
         the_millisecond_begins_anew_when_there_was_no_room,
         a_machine_with_room_for_one_does_not_wait,
         a_request_that_is_over_is_followed_by_another,
         a_request_that_is_refused_is_made_again_later,
-        no_request_ends_when_messages_come_back,
+        no_request_of_a_dead_machine_is_open_when_its_messages_come_back,
+        the_next_request_is_sent_before_the_last_one_ends,
         a_request_that_nobody_answers_is_made_again_later,
     };
 
