@@ -57,6 +57,12 @@ class Job:
                 return True
         return False
 
+    def kept(self, machines, at):
+        """Whether one of them had begun it then, and has done it, however often its workers died, and no other has begun it."""
+        return any(any(start["at"] <= at for start in self.starts if start["machine"] == machine) and
+                   any(end["at"] >= at for end in self.ends if end["machine"] == machine) and
+                   not any(start["at"] > at for start in self.starts if start["machine"] != machine) for machine in machines)
+
     def had_until(self, machine):
         """When the machine had no more to do with it."""
         last = max(start["at"] for start in self.starts if start["machine"] == machine)
@@ -168,6 +174,8 @@ class History:
         for number in set(blow["held"]):
             job = self.jobs[number]
             if (blow["gentle"] or not lasted) and job.in_hand(blow["hits"], begin):
+                continue
+            if blow["gentle"] and job.kept(blow["hits"], begin):
                 continue
             signs = [result["at"] for result in job.results]
             signs += [note["at"] for note in job.starts + job.ends + job.seen

@@ -146,6 +146,12 @@ class Checker(unittest.TestCase):
         self.assertEqual(self.problems(self.moved(), blow("a", 2, 9, gentle=True)), [])
         self.found("although nothing", self.moved(), work("end", 1, "a", 1.2), blow("a", 2, 9, gentle=True))
 
+    def test_a_machine_that_leaves_may_do_itself_what_crashes_its_workers(self):
+        begun = [published(1, 1), work("start", 1, "a", 1.1), work("start", 1, "a", 6), work("end", 1, "a", 11), result(1, 11)]
+        self.assertEqual(self.problems(begun, blow("a", 2, 12, [1], gentle=True)), [])
+        self.found("taken over 9.000 s later", begun, blow("a", 2, 12, [1]))
+        self.found("taken over 9.000 s later", begun[:1], begun[2:], blow("a", 2, 12, [1], gentle=True))
+
     def test_a_double_of_what_was_done_while_it_was_given_back_is_found(self):
         self.found("although nothing", self.moved(), work("end", 1, "a", 2.05), blow("a", 2, 9, gentle=True))
 
