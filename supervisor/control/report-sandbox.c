@@ -100,6 +100,8 @@ static void write_state(FILE *file, const struct sandbox_state *state)
     write_files(file, state);
     if (state->has_network)
         write_part(file, "a network of its own");
+    if (state->shares_ipc)
+        write_part(file, "not PrivateIPC= (namespaces are not permitted)");
     if (state->n_filters > 0)
         write_part(file, "filtered system calls");
 }

@@ -46,6 +46,7 @@ static uint64_t rights_without_mounts(const struct entry *entry)
         return LANDLOCK_READ;
     case SANDBOX_READ_WRITE:
     case SANDBOX_UNCHANGED:
+    case SANDBOX_MQUEUE:
         return entry->read_only ? LANDLOCK_READ : ALL;
     default:
         return 0;

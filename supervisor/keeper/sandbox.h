@@ -55,6 +55,7 @@ struct sandbox_state {
     uint8_t files;             /* enum sandbox_means */
     uint8_t landlock;          /* the kernel's ABI; 0 = not in use */
     uint8_t n_filters;
+    bool shares_ipc; /* with the supervisor: it may not have an IPC namespace, as it should */
 };
 
 /* Whether this process has the capability in force. */

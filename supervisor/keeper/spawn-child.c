@@ -85,7 +85,18 @@ static void set_up_network(struct spawn_child *child)
     child->state.has_network = child->options->network;
 }
 
-static void set_up_ipc(const struct spawn_child *child)
+static bool is_strict(const struct spawn_child *child)
+{
+    return child->options->sandbox && child->options->sandbox->strict;
+}
+
+/* Also in containers that permit some of it, or say that the call does not exist. */
+static bool is_not_permitted(int r)
+{
+    return r == -EPERM || r == -EACCES || r == -ENOSYS || r == -ENOSPC;
+}
+
+static void set_up_ipc(struct spawn_child *child)
 {
     const struct sandbox_namespace *empty = child->options->empty_ipc;
     int r = 0;
@@ -93,7 +104,10 @@ static void set_up_ipc(const struct spawn_child *child)
         r = sandbox_ipc_join(empty);
     else if (child->options->private_ipc && unshare(CLONE_NEWIPC) < 0)
         r = -errno;
-    if (r < 0)
+    child->state.shares_ipc = is_not_permitted(r);
+    if (child->state.shares_ipc && is_strict(child))
+        fail(child, SPAWN_STRICT_IPC, -r);
+    if (r < 0 && !child->state.shares_ipc)
         fail(child, SPAWN_IPC, -r);
 }
 
@@ -183,22 +197,11 @@ static void set_up_descriptors(struct spawn_child *child)
         fail(child, SPAWN_DESCRIPTORS, -r);
 }
 
-static bool is_strict(const struct spawn_child *child)
-{
-    return child->options->sandbox && child->options->sandbox->strict;
-}
-
-/* Also in containers that permit some of it, or say that the call does not exist. */
-static bool is_not_permitted(int r)
-{
-    return r == -EPERM || r == -EACCES || r == -ENOSYS || r == -ENOSPC;
-}
-
-/* A file system of its own cannot be replaced by rules. */
+/* A /proc of its own cannot be replaced by rules. */
 static bool can_do_without_mounts(const struct sandbox_files *files)
 {
     for (size_t i = 0; i < files->n_paths; i++)
-        if (files->paths[i].kind == SANDBOX_PROC || files->paths[i].kind == SANDBOX_MQUEUE)
+        if (files->paths[i].kind == SANDBOX_PROC)
             return false;
     return true;
 }

@@ -66,7 +66,8 @@ struct spawn_options {
     const struct sandbox_namespace *empty_root; /* for sandbox_root_leave(); or NULL */
     bool private_pids; /* it is process 1 of a PID namespace, and all in that end with it; `files`
                           has a SANDBOX_PROC */
-    bool private_ipc;  /* an IPC namespace of its own, or `empty_ipc` if that is not NULL */
+    bool private_ipc;  /* an IPC namespace of its own, if that is permitted; `empty_ipc` if that is
+                          not NULL */
     const struct sandbox_namespace *empty_ipc; /* for sandbox_ipc_join(); SANDBOX_MQUEUE is
                                                   read-only then */
     bool set_nice;
@@ -101,6 +102,7 @@ enum spawn_step {
     SPAWN_STRICT_FILES, /* from here on: Strict=yes, and something cannot be enforced */
     SPAWN_STRICT_CAPABILITIES,
     SPAWN_STRICT_SCOPES,
+    SPAWN_STRICT_IPC,
     _SPAWN_N_STEPS,
 };
 

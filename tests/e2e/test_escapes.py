@@ -179,7 +179,7 @@ class Escapes(TestCase):
 
     def test_I1_what_the_basic_profile_leaves(self):
         self.check("basic")
-        self.assertEqual(self.left(), ["segment", "queue", "/dev/shm", "/tmp"])
+        self.assertEqual(self.left(), ["/dev/shm", "/tmp"])
 
     def test_I2_what_the_strict_profile_leaves(self):
         self.check("strict")

@@ -480,7 +480,7 @@ class Processes(TestCase):
         self.assertRegex(death["detail"], ForbiddenCalls.MKDIR)
 
     def test_without_the_privilege_the_worker_does_not_start_and_the_log_names_the_namespace(self):
-        for key, step in ("PrivatePIDs", "PID namespace"), ("PrivateIPC", "IPC namespace"), ("ProtectProc", "mount namespace"):
+        for key, step in ("PrivatePIDs", "PID namespace"), ("ProtectProc", "mount namespace"):
             with self.subTest(key=key):
                 s = self.supervisor({"g": ini(ACTOR, Restart={"Restart": "no"},
                                               Sandbox={key: "invisible" if key == "ProtectProc" else "yes"})},
@@ -545,6 +545,15 @@ class WithoutMounts(TestCase):
         s.write("g.group", ini(ACTOR, Sandbox={"ProtectSystem": "full"}))
         s.ctl("reload", check=True)
         self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
+
+    def test_I1_without_the_privilege_ipc_is_shared_and_status_says_so(self):
+        s = self.unprivileged({"g": ini(ACTOR, Sandbox={"Profile": "basic"}),
+                               "strict": ini(ACTOR, Sandbox={"Strict": "yes", "PrivateIPC": "yes"})})
+        self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
+        self.assertRegex(s.worker("g/0")["in_force"], r"files by Landlock alone .*not PrivateIPC= \(namespaces are not permitted\)")
+        s.wait_for(lambda: s.worker("strict/0")["state"] == "failed", "strict")
+        self.assertEqual(s.worker("strict/0")["status"],
+                         "could not be started: Strict=yes: IPC namespace: Operation not permitted")
 
     @unittest.skipUnless(os.getuid() == 0, "only root can change the user")
     def test_I1_status_shows_what_could_not_be_limited(self):

@@ -13,6 +13,7 @@ struct line {
 static const struct line BASIC[] = {
     {"NoNewPrivileges", "yes"},
     {"ProtectSystem", "full"},
+    {"PrivateIPC", "yes"},
     {"RestrictNamespaces", "yes"},
     {"SystemCallFilter", "~@clock @cpu-emulation @debug @module @mount @obsolete @raw-io @reboot "
                          "@swap"},
