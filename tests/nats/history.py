@@ -30,6 +30,8 @@ import sys
 SECOND = 10**9
 WORKERS = 2  # of each machine
 SETTLING = SECOND  # until the acknowledgement of a job whose result is stored has arrived
+LONG = SECOND  # work for which it is worth to say when a worker is free
+GAP = SECOND // 10  # in which a worker that is free may not get to what comes
 LATE = SECOND  # an answer that takes longer is in doubt, and one that says that the result was there before
 DOUBT = 2 * SECOND  # until the machine asks whether such a result is still there
 
@@ -199,8 +201,12 @@ class History:
 
     @staticmethod
     def _free(work, at):
-        ends = [end for start, end in work if start <= at < end]
-        return at if len(ends) < WORKERS else min(ends)
+        """Short work that it has already may go before in between."""
+        def ends(at):
+            return [end for start, end in work if end - start >= LONG and start <= at < end]
+        while len(ends(at)) == WORKERS or len(ends(at + GAP)) == WORKERS:
+            at = min(ends(at) if len(ends(at)) == WORKERS else ends(at + GAP))
+        return at
 
     def _work(self):
         """What workers did: the machine, and when the attempts began and ended that ended a job."""

@@ -196,6 +196,7 @@ class Checker(unittest.TestCase):
         late = self.moved(later=6.9), blow("a", 2, 9, [1])
         self.assertEqual(self.problems(*late, busy(2, "b", 3), busy(3, "b", 3)), [])
         self.found("bound: 4.000 s", *late, busy(2, "b", 3))
+        self.assertEqual(self.problems(*late, busy(2, "b", 3), busy(3, "b", 4.05)), [])
         self.found("bound: 4.000 s", *late, busy(2, "b", 3), busy(3, "b", 4.5))
         self.found("bound: 4.000 s", *late, busy(2, "a", 1), busy(3, "a", 1))
         self.found("bound: 4.000 s", *late, busy(2, "b", 3), busy(3, "b", 3), busy(4, "c", 3))
