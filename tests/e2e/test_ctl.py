@@ -351,6 +351,29 @@ class Jobs(Ctl):
         self.assertRegex(process.stderr, r"was rejected \(code 7\): no\n$")
         self.assertEqual(self.exits(1, "do", "actor", "--data", "retry 5 words", "--retries", "0").stderr.count("words"), 1)
 
+    def test_who_waits_is_told_once_why_no_worker_begins(self):
+        self.exits(0, "pause", "actor")
+        self.s.create("actor", "echo x", id="known")
+        commands = {
+            "quiet": ["do", "actor", "--quiet", "--data", "echo x"],
+            "do": ["do", "actor", "--data", "echo x"],
+            "json": ["do", "actor", "--json", "--data", "echo x"],
+            "wait": ["wait", "known"],
+            "map": ["map", "actor"],
+        }
+        waiting = {name: self.spawn(*command) for name, command in commands.items()}
+        waiting["map"].stdin.write(b"echo x\n")
+        waiting["map"].stdin.close()
+        waiting["map"].stdin = None
+        for name in "do", "json", "wait", "map":
+            self.assertEqual(waiting[name].stderr.readline(),
+                             b"troupectl: still waiting: actor is paused: 'troupectl resume actor' goes on\n", name)
+        self.exits(0, "resume", "actor")
+        for name, process in waiting.items():
+            out, err = process.communicate(timeout=LIMIT)
+            self.assertIn(b"x", out)
+            self.assertEqual((process.returncode, err if name != "map" else b""), (0, b""), name)
+
     def test_a_message_for_a_service_is_refused_with_the_reason(self):
         self.s.write("plain.group", ini("/bin/sleep infinity", Group={"Type": "service"}))
         self.exits(0, "reload")

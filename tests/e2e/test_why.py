@@ -45,7 +45,7 @@ class Why(TestCase):
     def test_M7_nothing_waits(self):
         s = self.started({"actor": actor()})
         self.assertEqual(self.causes(s, "actor"), [])
-        self.assertEqual(self.said, "nothing\n")
+        self.assertEqual(self.said, "nothing: it is up\n")
         s.create("actor", "echo", id="done")
         s.wait_job("done")
         self.assertEqual(self.causes(s, job="done"), [])

@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include <errno.h>
@@ -89,10 +90,23 @@ static bool is_farewell(const char *error, bool stream)
            (stream && (strcmp(dot, ".Stopping") == 0 || strcmp(dot, ".TooSlow") == 0));
 }
 
+static void await_job(struct invocation *invocation)
+{
+    const usec_t deadline = clock_deadline(invocation->client.timeout);
+    struct hint hint = hint_make(invocation);
+
+    hint_await(&hint, invocation->awaited, invocation->client.fd, deadline);
+    invocation->client.timeout = clock_left(deadline);
+}
+
 /* Returns an exit status; with EXIT_OK release the reply, which may be an error. */
 static int receive(struct invocation *invocation, bool stream, struct varlink_reply *ret)
 {
-    int r = varlink_client_receive(&invocation->client, ret);
+    int r;
+
+    if (invocation->awaited)
+        await_job(invocation);
+    r = varlink_client_receive(&invocation->client, ret);
 
     if (r == 0 && invocation->lenient && is_farewell(ret->error, stream)) {
         varlink_reply_deinit(ret);

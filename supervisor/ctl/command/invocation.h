@@ -30,9 +30,10 @@ struct invocation {
     struct terminal out;
     struct varlink_client client; /* opened by the first call */
     /* Errors that the caller handles, so that calls print nothing: */
-    bool lenient; /* EXIT_UNREACHABLE */
-    bool waits;   /* EXIT_TIMEOUT */
-    bool lines;   /* several JSON documents are printed, each on a line */
+    bool lenient;        /* EXIT_UNREACHABLE */
+    bool waits;          /* EXIT_TIMEOUT */
+    bool lines;          /* several JSON documents are printed, each on a line */
+    const char *awaited; /* the job for whose end calls wait; NULL = none */
 };
 
 /* The path of the socket: from the option, the environment, or the default. */

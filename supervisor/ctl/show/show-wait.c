@@ -110,3 +110,16 @@ void show_wait(FILE *file, const json_t *wait)
     }
     fprintf(file, "%s: %s\n", SAFE(field_text(wait, "target")), SAFE(field_text(wait, "cause")));
 }
+
+bool show_wait_is_obstacle(const json_t *wait)
+{
+    static const char *const obstacles[] = {
+        "safe_mode", "paused",  "fault",   "store_full", "store_failed",
+        "after",     "stopped", "backoff", "failed",
+    };
+
+    for (size_t i = 0; i < ELEMENTS(obstacles); i++)
+        if (field_is(wait, "cause", obstacles[i]))
+            return true;
+    return false;
+}

@@ -233,7 +233,9 @@ static int wait_here(struct invocation *invocation)
     int r;
 
     invocation->waits = true;
+    invocation->awaited = invocation_operand(invocation, 0);
     r = reconnect_run(invocation, RECONNECT_DEFAULT, wait_once, &reply);
+    invocation->awaited = NULL;
     invocation->waits = false;
     if (r == EXIT_TIMEOUT)
         return is_late(invocation);

@@ -10,6 +10,7 @@
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
@@ -41,6 +42,7 @@ struct map {
     struct troupe_job_options job;
     struct attach_ids ids;
     struct reconnect reconnect;
+    struct hint hint;
     struct reader reader;
     struct window window;
     struct progress progress;
@@ -214,6 +216,7 @@ static void take_result(struct map *map, struct troupe_result *result)
         return;
     }
     map->n_done++;
+    hint_put_off(&map->hint);
     if (result->error == 0 && result->end <= TROUPE_DEAD)
         map->n_ended[result->end]++;
     else if (result->error == -ESRCH)
@@ -225,6 +228,20 @@ static void take_result(struct map *map, struct troupe_result *result)
     if (!map->invocation->options.keep_going || result->error == -ESHUTDOWN ||
         result->error == -ENOENT)
         map->stop = true;
+}
+
+/* Nothing has ended for a while: the oldest job says why. */
+static void give_hint(struct map *map)
+{
+    const struct window *window = &map->window;
+    const struct window_line *oldest = &window->lines[window->first % window->size];
+
+    if (window_empty(window))
+        hint_put_off(&map->hint);
+    if (oldest->state != WINDOW_SUBMITTED || !hint_due(&map->hint))
+        return;
+    progress_hide(&map->progress);
+    hint_ask(&map->hint, oldest->id);
 }
 
 /* How long to wait for the next result. */
@@ -318,6 +335,7 @@ static void run(struct map *map)
         read_lines(map);
         submit_lines(map);
         take_results(map, 0);
+        give_hint(map);
         show_progress(map);
         wait = patience(map);
         if (window_empty(&map->window) || map->cut || wait == 0 || window_front(&map->window))
@@ -398,6 +416,7 @@ int verb_map(struct invocation *invocation)
         .job = attach_job_options(&invocation->options),
         .ids = attach_ids_make(),
         .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
+        .hint = hint_make(invocation),
     };
     int r;
 

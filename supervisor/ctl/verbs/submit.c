@@ -9,6 +9,7 @@
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/call/input.h"
 #include "supervisor/ctl/call/nats.h"
 #include "supervisor/ctl/call/reconnect.h"
@@ -186,6 +187,7 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
     struct submission submission = {.data = data, .size = size};
     int r = input_check_size(size);
 
+    invocation->awaited = invocation->options.job.id;
     if (r == EXIT_OK)
         r = reconnect_run(invocation, RECONNECT_DEFAULT, do_once, &submission);
     if (r == EXIT_OK)
@@ -201,11 +203,13 @@ struct doing {
     const char *group, *id;
     struct attachment_client attached;
     struct reconnect reconnect;
+    struct hint hint;
 };
 
 /* Waits for the end of the job; the first SIGINT cancels it. Returns 0 or -errno. */
-static int await_end(struct troupe_client *client, const char *id, struct troupe_result *ret)
+static int await_end(struct doing *doing, struct troupe_result *ret)
 {
+    struct troupe_client *client = doing->attached.client;
     bool cancelled = interrupt_seen();
     int r;
 
@@ -213,13 +217,15 @@ static int await_end(struct troupe_client *client, const char *id, struct troupe
         if (interrupt_seen() && !cancelled) {
             cancelled = true;
             complain("cancelling the job; a second signal exits without waiting for its end");
-            r = troupe_client_cancel(client, id);
+            r = troupe_client_cancel(client, doing->id);
             if (r < 0 && r != -ESRCH && r != -EALREADY)
                 return r;
         }
         r = troupe_client_next(client, ret, GLANCE);
         if (r != -EAGAIN && r != -EINTR)
             return r;
+        if (hint_due(&doing->hint))
+            hint_ask(&doing->hint, doing->id);
     }
 }
 
@@ -238,7 +244,7 @@ static int take_up(struct doing *doing, struct troupe_result *result)
         troupe_result_release(result);
         r = troupe_client_wait(doing->attached.client, doing->id, 0);
         if (r == 0)
-            r = await_end(doing->attached.client, doing->id, result);
+            r = await_end(doing, result);
         if (!is_lost(r, result))
             break;
         r = attach_again(doing->invocation, doing->group, &doing->attached, &doing->reconnect);
@@ -272,7 +278,7 @@ static int submit_and_wait(struct doing *doing, const struct troupe_job_options 
     int r = troupe_client_submit(client, doing->attached.group, options, data, size, 0);
 
     if (r == 0) {
-        r = await_end(client, doing->id, &result);
+        r = await_end(doing, &result);
         if (is_lost(r, &result))
             r = take_up(doing, &result);
         if (r > 0)
@@ -292,6 +298,7 @@ static int do_attached(struct invocation *invocation, const char *data, size_t s
         .invocation = invocation,
         .group = invocation_operand(invocation, 0),
         .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
+        .hint = hint_make(invocation),
     };
     int r = attach_group(invocation, doing.group, &doing.attached);
 

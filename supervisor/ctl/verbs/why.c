@@ -22,10 +22,12 @@ static void show_waits(const struct invocation *invocation, const json_t *reply)
         show_wait(stdout, json_array_get(waits, i));
     if (json_array_size(waits) > 0)
         return;
-    if (*state != '\0' && strcmp(state, "queued") != 0)
-        terminal_print(&invocation->out, "nothing: the job has ended (%s)", SAFE(state));
+    if (*state == '\0')
+        terminal_print(&invocation->out, "nothing: it is up");
+    else if (strcmp(state, "queued") == 0)
+        terminal_print(&invocation->out, "nothing: the job is about to begin");
     else
-        terminal_print(&invocation->out, "nothing");
+        terminal_print(&invocation->out, "nothing: the job has ended (%s)", SAFE(state));
 }
 
 static bool is_error(const struct varlink_reply *reply, const char *error)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Tells somebody who waits for a job, once, why no worker begins it: otherwise a worker that cannot
+ * start looks like a job that takes long. Nothing is said of waits that end by themselves. */
+
+#include "shared/base/clock.h"
+#include <stdbool.h>
+
+struct invocation;
+
+struct hint {
+    const struct invocation *invocation; /* borrowed */
+    usec_t at;                           /* monotonic: when to ask next; infinity = never */
+    usec_t pause;
+};
+
+struct hint hint_make(const struct invocation *invocation);
+
+/* Something has ended: waits again before it asks. */
+void hint_put_off(struct hint *hint);
+
+/* Whether it is time for hint_ask(). */
+bool hint_due(const struct hint *hint);
+
+/* Asks the supervisor what the job waits for. Errors are not told: the wait itself meets them. */
+void hint_ask(struct hint *hint, const char *id);
+
+/* Waits until the descriptor is readable, a signal arrives or the deadline is over, and asks
+ * meanwhile. */
+void hint_await(struct hint *hint, const char *id, int fd, usec_t deadline);
