@@ -5,6 +5,7 @@
 #include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
+#include "shared/base/line-level.h"
 #include "shared/base/log.h"
 #include "shared/protocol/job-id.h"
 #include "supervisor/event/event.h"
@@ -30,13 +31,12 @@ struct output {
 /* Takes a prefix such as "<3>" off. */
 static void process_take_level(const struct process *process, struct output *output)
 {
-    const char *text = output->text;
+    const size_t size = line_level_size(output->text, strlen(output->text));
 
-    if (!process->level_prefix || text[0] != '<' || text[1] < '0' || text[1] > '7' ||
-        text[2] != '>')
+    if (!process->level_prefix || size == 0)
         return;
-    output->level = text[1] - '0';
-    output->text += 3;
+    output->level = output->text[1] - '0';
+    output->text += size;
 }
 
 /* The log's own levels begin with LOG_LEVEL_ERROR; the journal takes all. */
@@ -383,7 +383,9 @@ bool process_take_oom_kill(struct process *process)
 
 size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size)
 {
-    return capture_tail(&process->output, since, buffer, size);
+    const size_t n = capture_tail(&process->output, since, buffer, size);
+
+    return process->level_prefix ? line_levels_remove(buffer, n) : n;
 }
 
 void process_release(struct process *process)

@@ -197,8 +197,9 @@ bool process_take_oom_kill(struct process *process);
 /* Returns the forbidden call for which the process `pid`, of this worker, was killed; else NULL. */
 const char *process_forbidden_call(const struct process *process, pid_t pid);
 
-/* Copies its output after `since`, a mark of capture_position(); see capture_tail(). Kept until
- * the next start. */
+/* Copies its output after `since`, a mark of capture_position(), as capture_tail() does, but
+ * without a NUL, and without the priorities of lines unless SyslogLevelPrefix=no. Kept until the
+ * next start. */
 size_t process_last_output(const struct process *process, size_t since, char *buffer, size_t size);
 
 /* Kills what is left in its cgroup, reads the rest of its output, removes the cgroup. Called by

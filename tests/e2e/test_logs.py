@@ -75,6 +75,16 @@ class Logs(TestCase):
         self.assertIn("error: [on/0] it burns", s.log())
         self.assertIn("[off/0] <3>it burns", s.log())
 
+    def test_kept_output_and_deaths_show_no_priorities(self):
+        s = self.started({"on": actor(), "off": actor(Worker={"SyslogLevelPrefix": "no"})})
+        for name, lines in ("on", ["it burns", "<9>odd", "x <3>"]), ("off", ["<3>it burns", "<9>odd", "<5>x <3>"]):
+            s.create(name, "complain <3>it burns\ncomplain <9>odd\ncomplain <5>x <3>\ncrash abort", id=name, max_retries=0)
+            s.wait_job(name)
+            death = s.call("ListDeaths", target=name)["deaths"][0]
+            self.assertEqual(death["stderr"].splitlines(), lines)
+            s.until(lambda name=name: s.call("GetLog", target=name)["lines"])
+            self.assertEqual(s.ctl("logs", "--kept", f"{name}/0", check=True).stdout.splitlines(), lines)
+
     def test_more_lines_than_the_limit_allows_are_counted(self):
         s = self.started({"actor": actor(Worker={"LogRateLimitBurst": 5, "LogRateLimitIntervalSec": "1h"})})
         s.do("actor", "".join(f"complain {n}\n" for n in range(8)), id="flood")

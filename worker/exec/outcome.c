@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/outcome.h"
 
+#include "shared/base/line-level.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,22 +19,15 @@ static size_t describe_signal(const struct command_end *end, char *text, size_t 
     return (size_t)snprintf(text, size, "killed by signal %d%s", end->code, core);
 }
 
-/* The priority that a line may begin with, such as "<3>", is for the log. */
-static bool is_priority(const char *text, size_t size)
-{
-    return size >= 3 && text[0] == '<' && text[1] >= '0' && text[1] <= '7' && text[2] == '>';
-}
-
-/* Copies lines without their priorities; writes a NUL behind them. */
+/* Copies lines without their priorities, which are for the log; writes a NUL behind them. */
 static void copy_lines(char *to, const char *lines, size_t size)
 {
-    for (size_t i = 0; i < size; i++) {
-        if ((i == 0 || lines[i - 1] == '\n') && is_priority(lines + i, size - i))
-            i += 2;
-        else
-            *to++ = lines[i] == '\0' ? ' ' : lines[i];
-    }
-    *to = '\0';
+    memcpy(to, lines, size);
+    size = line_levels_remove(to, size);
+    for (size_t i = 0; i < size; i++)
+        if (to[i] == '\0')
+            to[i] = ' ';
+    to[size] = '\0';
 }
 
 /* Appends the end of the tail that fits, without trailing white space, from the start of a
