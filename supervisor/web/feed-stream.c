@@ -5,6 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/web/answer.h"
 #include "supervisor/web/feed-private.h"
+#include "supervisor/web/visitor.h"
 #include <string.h>
 
 struct stream {
@@ -41,6 +42,16 @@ static void wake(struct stream *stream)
     MHD_resume_connection(stream->connection);
 }
 
+/* The library asks for more only when the browser takes it: one that reads nothing would keep its
+ * stream for good. */
+static void end_if_behind(struct stream *stream)
+{
+    if (stream->over || stream->next >= stream->feed->first)
+        return;
+    stream->over = true;
+    visitor_end(stream->connection);
+}
+
 void feed_add(struct feed *feed, char *piece)
 {
     if (!piece)
@@ -51,8 +62,12 @@ void feed_add(struct feed *feed, char *piece)
     feed->bytes += strlen(piece);
     while (feed->bytes > FEED_KEPT_BYTES)
         drop_first(feed);
-    list_for_each (node, &feed->streams)
-        wake(list_entry(node, struct stream, node));
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+
+        end_if_behind(stream);
+        wake(stream);
+    }
 }
 
 void feed_prepare_streams(struct feed *feed, struct poller *poller)
@@ -135,7 +150,7 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
     const struct feed *feed = stream->feed;
 
     (void)position;
-    if (stream->over || stream->next < feed->first)
+    if (stream->over)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (stream->greeting)
         return (ssize_t)send_greeting(stream, buffer, max);
@@ -178,6 +193,7 @@ static struct stream *stream_new(struct feed *feed, struct MHD_Connection *conne
         free(stream);
         return NULL;
     }
+    visitor_give(connection, USEC_INFINITY);
     list_push_back(&feed->streams, &stream->node);
     if (feed->n_streams++ == 0)
         feed->heartbeat_at = clock_deadline(FEED_HEARTBEAT);

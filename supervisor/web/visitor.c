@@ -73,11 +73,26 @@ void visitors_notify(void *userdata, struct MHD_Connection *connection, void **c
     }
 }
 
-void visitor_give(struct MHD_Connection *connection, usec_t deadline)
+/* NULL: there was no memory for it. */
+static struct visitor *visitor_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct visitor *visitor = info ? info->socket_context : NULL;
+
+    return info ? info->socket_context : NULL;
+}
+
+void visitor_end(struct MHD_Connection *connection)
+{
+    struct visitor *visitor = visitor_of(connection);
+
+    if (visitor)
+        visitor_close(visitor);
+}
+
+void visitor_give(struct MHD_Connection *connection, usec_t deadline)
+{
+    struct visitor *visitor = visitor_of(connection);
 
     if (!visitor)
         return;

@@ -34,6 +34,9 @@ void visitors_notify(void *userdata, struct MHD_Connection *connection, void **c
 /* The next step of this connection takes until then at most. USEC_INFINITY: it is a stream. */
 void visitor_give(struct MHD_Connection *connection, usec_t deadline);
 
+/* Closes the connection, whatever it does. */
+void visitor_end(struct MHD_Connection *connection);
+
 /* Before and after the loop waits; the latter closes those whose time is over. */
 void visitors_prepare(const struct visitors *visitors, struct poller *poller);
 void visitors_run(struct visitors *visitors, usec_t now);

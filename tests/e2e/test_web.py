@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import select
 import signal
 import socket
 import struct
@@ -357,15 +358,16 @@ class Bounds(WebTest):
             connection.close()
         self.assertEqual(web.status("/"), 200)
 
-    def answers(self, parameters):
-        """The socket of something that answers every call so."""
+    def answers(self, parameters, endless=False):
+        """The socket of something that answers every call so; `endless`: until the caller is gone, which sets self.gone."""
+        self.gone = threading.Event()
         directory = tempfile.TemporaryDirectory(prefix="troupe-fake-")
         self.addCleanup(directory.cleanup)
         listener = socket.socket(socket.AF_UNIX)
         self.addCleanup(listener.close)
         listener.bind(os.path.join(directory.name, "sock"))
         listener.listen(64)
-        reply = json.dumps({"parameters": parameters}).encode() + b"\0"
+        reply = json.dumps({"parameters": parameters, "continues": endless}).encode() + b"\0"
 
         def serve():
             while True:
@@ -377,6 +379,9 @@ class Bounds(WebTest):
                     while b"\0" not in connection.recv(1 << 16):
                         pass
                     connection.sendall(reply)
+                    while endless:
+                        connection.sendall(reply * 100)
+                self.gone.set()
         threading.Thread(target=serve, daemon=True).start()
         return listener.getsockname()
 
@@ -411,6 +416,34 @@ class Bounds(WebTest):
         self.assertEqual(web.events().status, 503)
         streams[0].close()
         supervisor.until(lambda: web.events().status == 200)
+
+    def reluctant(self, web, data):
+        """A connection on which this was sent as far as it is read, and that reads only that there is an answer."""
+        connection = socket.socket()
+        self.addCleanup(connection.close)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", web.port))
+        connection.setblocking(False)
+        with contextlib.suppress(ConnectionError):
+            while data and select.select([], [connection], [], 0.05)[1]:
+                data = data[connection.send(data):]
+        connection.settimeout(LIMIT)
+        connection.recv(1)
+        return connection
+
+    def test_M5_a_stream_that_nobody_reads_ends(self):
+        web = Web(self, self.answers({"events": [{"id": 1, "text": "x" * 100}]}, endless=True))
+        self.reluctant(web, f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+        self.assertTrue(self.gone.wait(LIMIT))
+
+    def test_M5_refusals_of_streams_that_nobody_reads_make_room(self):
+        web = Web(self, "/nowhere")
+        streams = [web.events() for _ in range(48)]
+        request = f"GET /api/events HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode()
+        for _ in range(60):
+            self.reluctant(web, request * 10000)
+        self.assertEqual([stream.status for stream in streams], [200] * 48)
+        self.assertEqual(web.status("/"), 200)
 
     def test_M5_a_browser_that_does_not_read_events_delays_nobody(self):
         supervisor = self.supervisor()
