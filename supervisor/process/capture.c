@@ -299,14 +299,18 @@ void capture_set_limit(struct capture *capture, usec_t interval, unsigned burst)
     capture->burst = limited ? burst : CAPTURE_TURN_LINES;
 }
 
+void capture_forget(struct capture_memory *memory)
+{
+    atomic_store_explicit(&memory->end, 0, memory_order_relaxed);
+    atomic_store_explicit(&memory->line, 0, memory_order_relaxed);
+    atomic_store_explicit(&memory->reading_to, 0, memory_order_relaxed);
+}
+
 /* Forgets the output of the last process. Memory that was not used stays untouched. */
 static void reset(struct capture *capture)
 {
-    if (capture->memory && capture->end > 0) {
-        atomic_store_explicit(&capture->memory->end, 0, memory_order_relaxed);
-        atomic_store_explicit(&capture->memory->line, 0, memory_order_relaxed);
-        atomic_store_explicit(&capture->memory->reading_to, 0, memory_order_relaxed);
-    }
+    if (capture->memory && capture->end > 0)
+        capture_forget(capture->memory);
     capture->end = capture->line = 0;
 }
 

@@ -67,6 +67,9 @@ struct capture {
 #define CAPTURE_NULL {.fd = -1, .watch = LOOP_WATCH_NULL}
 /* clang-format on */
 
+/* Forgets the output in `memory`, which an earlier capture may have used. */
+void capture_forget(struct capture_memory *memory);
+
 /* Initializes an empty capture. `loop` may be NULL if only capture_feed() is used. The output is
  * kept in `memory`, which must outlive the capture; NULL = nowhere. */
 void capture_init(struct capture *capture, struct loop *loop, struct capture_memory *memory,

@@ -174,7 +174,7 @@ static struct kept_state *use_again(struct kept_states *states)
     struct kept_state *state = state_at(states, index);
 
     memset(state, 0, sizeof(*state));
-    output_at(states, index)->end = output_at(states, index)->line = 0;
+    capture_forget(output_at(states, index));
     state->index = index;
     return state;
 }
