@@ -120,7 +120,9 @@ static const struct meaning {
     {"WHAT", "--messages", NULL, "enqueued dispatched unhandled all none"},
     {"FORMAT", NULL, NULL, "prometheus openmetrics"},
     {"WHEN", "--color", NULL, "always never auto"},
-    {"FORMAT", "--format", NULL, "prometheus openmetrics"},
+    {"CAUSE", NULL, NULL,
+     "retry exit signal oom job-timeout watchdog start-timeout violation no-progress stop "
+     "supervisor system-call"},
 };
 
 /* `option` is NULL for an operand. */

@@ -26,9 +26,9 @@ def offered(*words, socket=NOWHERE):
 
 
 def enum(file, name):
-    """The values of an enum of an interface, as people write them."""
+    """The values of an enum of an interface, a type's or a member's, as people write them."""
     with open(os.path.join(TOP, "supervisor", "control", file), encoding="utf-8") as interface:
-        values = re.search(rf"^type {name} \(([^)]*)\)", interface.read(), re.MULTILINE)[1]
+        values = re.search(rf"^(?:type {name} |  {name}: )\(([^)]*)\)", interface.read(), re.MULTILINE)[1]
     return [value.strip().replace("_", "-") for value in values.split(",")]
 
 
@@ -62,6 +62,7 @@ class Words(unittest.TestCase):
     def test_M11_the_values_of_an_option_are_those_of_the_interface(self):
         for verb, option, file, name in (("jobs", "--state", "io.troupe.Jobs.varlink", "State"),
                                          ("dead-letters", "--reason", "io.troupe.Actors.varlink", "Reason"),
+                                         ("purge", "--cause", "io.troupe.Jobs.varlink", "cause"),
                                          ("actors", "--kind", "io.troupe.Actors.varlink", "Kind")):
             with self.subTest(option):
                 self.assertEqual(offered(verb, option, ""), enum(file, name))
