@@ -656,7 +656,7 @@ class Verbs(Letters):
         self.assertIn("unhandled", s.ctl("dead-letters", "--to", "p", "--type", "a", check=True).stdout)
         for verb in ("dead-letters",), ("dead-letters", "list"), ("errors",):
             self.assertEqual(s.ctl(*verb, check=True).stdout.splitlines()[-1],
-                             "so far, of both queues: 1 unhandled, 1 error")
+                             "so far, in both queues, by reason: unhandled 1, error 1")
         self.assertEqual(s.ctl("dead-letters", "--type", "b", check=True).stdout, "None.\n")
         shown = s.ctl("errors", "show", str(error["id"]), check=True).stdout
         for part in ("error", "Why: broken", "Code: 7", "To: p/0", "Type: a.b", "2"):

@@ -78,10 +78,11 @@ static void show_totals(const struct invocation *invocation, const json_t *reply
     for (size_t i = 0; i < json_array_size(counts); i++) {
         const json_t *count = json_array_get(counts, i);
 
-        joined_add(&text, "%s %s", COUNT(field_count(count, "count")), SAFE(ENUM(count, "reason")));
+        joined_add(&text, "%s %s", SAFE(ENUM(count, "reason")), COUNT(field_count(count, "count")));
     }
     if (*text.text && !has_filter(&invocation->options))
-        terminal_print(&invocation->out, DIM "so far, of both queues: %s" PLAIN, text.text);
+        terminal_print(&invocation->out, DIM "so far, in both queues, by reason: %s" PLAIN,
+                       text.text);
 }
 
 static int list(struct invocation *invocation, const char *queue)
