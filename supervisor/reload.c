@@ -357,7 +357,7 @@ int reload_apply(struct parts *parts, const char *directory, struct config **con
                   strerror(-r));
         return r;
     }
-    log_notice("configuration reloaded: %zu groups and exchanges added, %zu removed, %zu changed",
-               count(changes->added), count(changes->removed), count(changes->changed));
+    log_notice("configuration reloaded: %zu added, %zu removed, %zu changed", count(changes->added),
+               count(changes->removed), count(changes->changed));
     return 0;
 }
