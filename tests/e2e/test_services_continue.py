@@ -94,6 +94,22 @@ class Continuity(TestCase):
             self.assertEqual(s.log().count(f"[web/0] {line}\n"), 1, line)
         self.assertEqual(s.deaths(), [])
 
+    def test_what_a_removed_service_wrote_does_not_arrive_again_as_that_of_another(self):
+        s, first = self.player("first")
+        first.order("print of the first")
+        s.until(lambda: "[first/0] of the first" in s.log())
+        os.unlink(os.path.join(s.config, "first.group"))
+        s.ctl("reload", "--allow-empty", check=True)
+        s.until(lambda: "group first is gone" in s.log())
+        second = Player(s, "second")
+        s.ctl("reload", check=True)
+        s.wait_worker("second/0", "idle")
+        s.crash()
+        s.wait_worker("second/0", "idle")
+        second.order("print of the second")
+        s.until(lambda: "[second/0] of the second" in s.log())
+        self.assertNotIn("[second/0] of the first", s.log())
+
     def test_its_status_is_known_after_a_crash(self):
         s, player = self.player()
         player.order("tell STATUS=busy with it")
