@@ -216,8 +216,10 @@ static void capture_on_summary(struct timer *timer, usec_t now)
 
 static void stop_reading(struct capture *capture)
 {
-    if (capture->loop)
+    if (capture->loop) {
+        task_cancel(&capture->reading);
         loop_unwatch(capture->loop, &capture->watch);
+    }
     capture->fd = close_fd(capture->fd);
 }
 
@@ -271,18 +273,29 @@ static void read_up_to(struct capture *capture, size_t max, usec_t now)
     }
 }
 
+static void capture_on_turn(struct task *task)
+{
+    struct capture *capture = list_entry(task, struct capture, reading);
+    (void)loop_watch_events(capture->loop, &capture->watch, POLLIN);
+    read_up_to(capture, READ_TURN, loop_now(capture->loop));
+}
+
+/* Hundreds of workers that write all the time would make each turn long. */
 static void capture_on_ready(void *userdata, uint32_t events)
 {
     struct capture *capture = userdata;
     (void)events;
-    read_up_to(capture, READ_TURN, loop_now(capture->loop));
+    task_run(&capture->reading);
+    if (list_linked(&capture->reading.link))
+        (void)loop_watch_events(capture->loop, &capture->watch, 0);
 }
 
-void capture_init(struct capture *capture, struct loop *loop, struct capture_memory *memory,
+void capture_init(struct capture *capture, struct work_queue *work, struct capture_memory *memory,
                   capture_line_fn fn, void *userdata)
 {
     *capture = (struct capture)CAPTURE_NULL;
-    capture->loop = loop;
+    capture->loop = work ? work->loop : NULL;
+    task_init(&capture->reading, work, capture_on_turn);
     capture->memory = memory;
     capture->interval = CAPTURE_INTERVAL;
     capture->burst = CAPTURE_BURST;

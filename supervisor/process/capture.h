@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Captures a worker's standard output and error: one pipe, read in bounded pieces, once per turn.
- * The last CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a callback,
- * at most as many as capture_set_limit() allows; one line sums up the rest.
+ * Captures a worker's standard output and error: one pipe, read in bounded pieces, at most once per
+ * turn. The last CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a
+ * callback, at most as many as capture_set_limit() allows; one line sums up the rest.
  *
  * A worker that writes faster than the supervisor reads blocks on its own full pipe. The output is
  * kept in memory that the caller provides. If that memory outlives the supervisor, the next one
@@ -15,6 +15,7 @@
 #include "shared/base/clock.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
+#include "supervisor/loop/work-queue.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +49,8 @@ struct capture_memory {
 struct capture {
     struct loop *loop;
     struct loop_watch watch;
-    int fd;                        /* read end; -1 = closed */
+    struct task reading; /* queued when other workers have used up the time of this turn */
+    int fd;              /* read end; -1 = closed */
     struct capture_memory *memory; /* borrowed; NULL = output is discarded */
     size_t end;      /* bytes read in total; the position in the circular tail is the remainder */
     size_t line;     /* `end` at the beginning of the first line that is not delivered */
@@ -70,9 +72,10 @@ struct capture {
 /* Forgets the output in `memory`, which an earlier capture may have used. */
 void capture_forget(struct capture_memory *memory);
 
-/* Initializes an empty capture. `loop` may be NULL if only capture_feed() is used. The output is
- * kept in `memory`, which must outlive the capture; NULL = nowhere. */
-void capture_init(struct capture *capture, struct loop *loop, struct capture_memory *memory,
+/* Initializes an empty capture, which reads within the time that `work` has in a turn. `work` may
+ * be NULL if only capture_feed() is used. The output is kept in `memory`, which must outlive the
+ * capture; NULL = nowhere. */
+void capture_init(struct capture *capture, struct work_queue *work, struct capture_memory *memory,
                   capture_line_fn fn, void *userdata);
 
 /* Delivers at most `burst` lines within `interval`; 0 of either = CAPTURE_TURN_LINES in a turn. */

@@ -298,6 +298,7 @@ int process_context_init(struct process_context *context, struct loop *loop, int
     context->loop = loop;
     work_queue_init(&context->reaps, loop);
     context->reaps.prompt = true;
+    work_queue_init(&context->outputs, loop);
     return spawner_init(&context->spawner, loop, channel);
 }
 
@@ -308,6 +309,7 @@ void process_context_deinit(struct process_context *context)
     held_deinit(&context->held);
     spawner_deinit(&context->spawner);
     work_queue_deinit(&context->reaps);
+    work_queue_deinit(&context->outputs);
     kept_states_deinit(&context->kept);
 }
 
@@ -328,7 +330,7 @@ void process_init(struct process *process, struct process_context *context,
     task_init(&process->reap, &context->reaps, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
     timer_init(&process->report, process_watch_report);
-    capture_init(&process->output, context->loop, memory, process_on_line, process);
+    capture_init(&process->output, &context->outputs, memory, process_on_line, process);
 }
 
 void process_take_config(struct process *process, const struct config_group *config)

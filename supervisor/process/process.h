@@ -42,7 +42,8 @@ struct process_context {
     struct kept_states kept;
     struct spawner_client kept_client; /* of kept_holding */
     struct holding kept_holding;
-    struct work_queue reaps; /* receives output lines */
+    struct work_queue reaps;   /* receives output lines */
+    struct work_queue outputs; /* reads output */
     struct event_bus *events;
     struct limited_log *log;     /* NULL = output is not limited */
     struct cgroup_tree *cgroups; /* NULL = process groups only */

@@ -12,6 +12,7 @@
 static char lines[1100][CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
 static size_t n_lines;
 static struct loop *loop;
+static struct work_queue work;
 static struct capture capture;
 static struct capture_memory memory;
 
@@ -31,7 +32,8 @@ static void set_up_loop(void)
 {
     const char *reason = "";
     ck_assert_msg(loop_new(&loop, &(struct loop_options){0}, &reason) == 0, "%s", reason);
-    capture_init(&capture, loop, &memory, on_line, &capture);
+    work_queue_init(&work, loop);
+    capture_init(&capture, &work, &memory, on_line, &capture);
 }
 
 static void tear_down(void)
@@ -271,9 +273,46 @@ static int crash(struct capture_memory *kept)
 {
     int held = fcntl(capture.fd, F_DUPFD_CLOEXEC, 3); /* the keeper's */
     capture_deinit(&capture);
-    capture_init(&capture, loop, kept, on_line_stop, &capture);
+    capture_init(&capture, &work, kept, on_line_stop, &capture);
     return held;
 }
+
+static usec_t turns[2];
+static size_t n_turns;
+
+/* Uses up what all captures may take of a turn. */
+static void on_slow_line(void *userdata, const char *line)
+{
+    const usec_t began = clock_now();
+
+    (void)userdata;
+    (void)line;
+    turns[n_turns++] = loop_now(loop);
+    while (clock_now() - began <= WORK_QUEUE_BUDGET)
+        ;
+    if (n_turns == ELEMENTS(turns))
+        loop_stop(loop);
+}
+
+START_TEST(captures_share_the_time_of_a_turn)
+{
+    static struct capture_memory memories[2];
+    struct capture captures[2];
+    int fds[2];
+
+    for (size_t i = 0; i < 2; i++) {
+        capture_init(&captures[i], &work, &memories[i], on_slow_line, NULL);
+        ck_assert_int_eq(capture_open(&captures[i], &fds[i]), 0);
+        ck_assert_int_eq(write(fds[i], "x\n", 2), 2);
+    }
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert_uint_lt(turns[0], turns[1]);
+    for (size_t i = 0; i < 2; i++) {
+        capture_deinit(&captures[i]);
+        close_fd(fds[i]);
+    }
+}
+END_TEST
 
 START_TEST(a_cut_reads_what_was_written_and_ends_the_line)
 {
@@ -408,6 +447,7 @@ int main(void)
     tcase_add_test(looped, the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish);
     tcase_add_test(looped, finish_reads_what_is_left_though_others_hold_the_pipe);
     tcase_add_test(looped, the_summary_of_a_flood_comes_by_itself);
+    tcase_add_test(looped, captures_share_the_time_of_a_turn);
     tcase_add_test(looped, a_cut_reads_what_was_written_and_ends_the_line);
     tcase_add_test(looped, the_next_supervisor_goes_on_within_a_line);
     tcase_add_test(looped, lines_that_were_read_and_not_delivered_come_in_the_next_supervisor);
