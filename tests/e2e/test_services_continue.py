@@ -110,6 +110,21 @@ class Continuity(TestCase):
         s.until(lambda: "[second/0] of the second" in s.log())
         self.assertNotIn("[second/0] of the first", s.log())
 
+    def test_half_a_line_of_a_service_that_was_down_at_an_earlier_crash_is_kept(self):
+        s, player = self.player()
+        player.order("print before the stop")
+        s.until(lambda: "[web/0] before the stop" in s.log())
+        s.ctl("stop", "web", "--wait", check=True)
+        s.crash()
+        s.ctl("start", "web", "--wait", check=True)
+        player.order("begin half a")
+        s.until(lambda: s.ctl("logs", "--kept", "web/0").stdout.endswith("half a\n"))
+        s.crash()
+        s.wait_worker("web/0", "idle")
+        player.order("print  line")
+        s.until(lambda: " line\n" in s.log())
+        self.assertIn("[web/0] half a line\n", s.log())
+
     def test_its_status_is_known_after_a_crash(self):
         s, player = self.player()
         player.order("tell STATUS=busy with it")

@@ -310,8 +310,11 @@ static bool adopt(struct slot *slot, const struct slot_record *record)
         held_take(&slot_context(slot)->process->held, holding_kind_of(slot), slot->kept->name);
     int r;
 
-    if (!held)
+    if (!held) {
+        /* The output in it is that of a process which has ended. */
+        capture_forget(kept_state_output(&slot_context(slot)->process->kept, slot->kept));
         return false;
+    }
     slot_begin_worker(slot);
     slot->generation = record->generation;
     slot->worker.started_at = record->started_at;
