@@ -31,8 +31,9 @@ static void describe_workers(char *buffer, size_t size, const struct registry *r
 {
     const struct census *census = &registry->census;
 
-    (void)snprintf(buffer, size, "%zu of %zu workers up in %zu groups", census->n[CENSUS_UP],
-                   census->n[CENSUS_WANTED] + count_blocked(registry), registry->n_groups);
+    (void)snprintf(buffer, size, "%zu of %zu workers up in %zu group%s", census->n[CENSUS_UP],
+                   census->n[CENSUS_WANTED] + count_blocked(registry), registry->n_groups,
+                   registry->n_groups == 1 ? "" : "s");
 }
 
 /* Counts groups that should work and do not. `*ret_first` is the first of them. */

@@ -208,13 +208,24 @@ void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot
 
 /* ---- jobs ---- */
 
+static void add_ending(struct reply *reply, const struct slot *slot)
+{
+    const char *text = death_cause_text(slot->worker.kill_reason);
+
+    add(reply,
+        &(struct wait){.cause = "ending", .target = slot->name, .text = text ? text : "it dies"});
+}
+
 static void add_running(struct reply *reply, const struct job *job)
 {
     const char *worker = job->slot ? job->slot->name : job->cell->name;
 
     if (job_cancel_requested(job))
         add_cause(reply, "cancelling", worker);
-    add_cause(reply, job->started ? "running" : "handed_over", worker);
+    if (job->slot && job->slot->state == LIFECYCLE_KILLING)
+        add_ending(reply, job->slot);
+    else
+        add_cause(reply, job->started ? "running" : "handed_over", worker);
 }
 
 static void add_queued(struct reply *reply, const struct job *job)

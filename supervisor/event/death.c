@@ -148,6 +148,11 @@ size_t death_log_find_message(const struct death_log *log, uint64_t message, str
     return n;
 }
 
+const char *death_cause_text(enum death_cause cause)
+{
+    return PREFIXES[cause];
+}
+
 const char *death_cause_to_string(enum death_cause cause)
 {
     return CAUSES[cause];
@@ -166,7 +171,7 @@ const char *death_signal_name(int signal, char *buffer)
 
 void death_describe(struct death *death, const char *why)
 {
-    const char *prefix = PREFIXES[death->cause];
+    const char *prefix = death_cause_text(death->cause);
     char signal_name[16], end[64];
 
     if (death->exit.unknown)

@@ -107,6 +107,8 @@ size_t death_log_find_message(const struct death_log *log, uint64_t message, str
 
 /* Returns "exit" … "stop", as in the Varlink interface. Static. */
 const char *death_cause_to_string(enum death_cause cause);
+/* Why a worker with this cause ends or has ended, in words; NULL if how it ends says it. Static. */
+const char *death_cause_text(enum death_cause cause);
 
 /* Fills `detail` from cause and exit; `why` (NULL = none) explains the cause. */
 void death_describe(struct death *death, const char *why);

@@ -629,7 +629,7 @@ class Main(TestCase):
         begin = time.monotonic()
         s.start()
         n = sum(line.startswith("STATUS=") for line in s.told)
-        self.assertIn("STATUS=150 of 150 workers up in 1 groups", s.told)
+        self.assertIn("STATUS=150 of 150 workers up in 1 group", s.told)
         self.assertLessEqual(n, 2 + (time.monotonic() - begin) / 0.2)
 
     def test_it_reaps_whatever_it_inherits(self):

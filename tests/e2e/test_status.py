@@ -18,7 +18,7 @@ class Green(TestCase):
     def test_a_service_that_does_not_say_ready_is_starting(self):
         s = self.supervisor({"hung": ini("/bin/sleep infinity", Group={"Type": "notify"},
                                          Worker={"TimeoutStartSec": "infinity"})}).spawn()
-        s.wait_told("STATUS=0 of 1 workers up in 1 groups; hung is starting, see troupectl status")
+        s.wait_told("STATUS=0 of 1 workers up in 1 group; hung is starting, see troupectl status")
         self.assertEqual(s.group("hung")["state"], "starting")
         self.assertRegex(self.status(s, 1, "hung"), r"● hung: starting \(service\) – 0 of 1 up")
         self.assertIn("Trouble: 1 starting\n", self.status(s, 1))
@@ -48,7 +48,7 @@ class Green(TestCase):
         self.assertRegex(out, r"      Last: killed by SIGABRT.*: the last words \(fast/\d, .*\)\n"
                               r"            more: troupectl deaths fast\n")
         self.assertIn("Trouble: 1 failing\n", self.status(s, 1))
-        s.wait_told("STATUS=2 of 2 workers up in 1 groups; fast is failing, see troupectl status")
+        s.wait_told("STATUS=2 of 2 workers up in 1 group; fast is failing, see troupectl status")
 
         while s.group("fast")["state"] == "failing":  # at most the jobs that it judges by
             self.assertEqual(s.do("fast", "echo")["state"], "succeeded")

@@ -88,6 +88,15 @@ class Why(TestCase):
         s.call("Cancel", id=first)
         self.assertEqual(self.causes(s, job=first), [("cancelling", "actor/0"), ("running", "actor/0")])
 
+    def test_M7_out_of_time_with_a_worker_that_does_not_end(self):
+        s = self.started({"actor": actor(Worker=PATIENT)})
+        s.do("actor", "deaf")
+        id = s.create("actor", self.endless(s), timeout_usec=1000)
+        worker = s.wait_worker("actor/0", "killing")
+        self.assertEqual(self.causes(s, job=id), [("ending", "actor/0")])
+        self.assertEqual(self.said, "actor/0, which has it, is being ended: its job ran out of time\n")
+        os.kill(worker["pid"], signal.SIGKILL)
+
     def test_M7_delayed_and_between_attempts(self):
         s = self.started({"actor": actor(Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h"})})
         s.create("actor", "echo", id="later", delay_usec=3600 * 10**6)
@@ -108,6 +117,7 @@ class Why(TestCase):
         self.assertEqual(self.causes(s, job="job"), [("backoff", "actor")])
         self.assertRegex(self.said, r"a worker of actor died and is started again in (1h|59min)")
         self.assertEqual(self.causes(s, "actor/0"), [("backoff", "actor/0")])
+        self.assertRegex(self.said, r"^actor/0 died and is started again in (1h|59min)")
 
     def test_M7_given_up(self):
         s = self.started({"actor": actor(Restart={**QUICK, "StartLimitBurst": 1, "StartLimitIntervalSec": "1h"})})
@@ -195,7 +205,7 @@ class Why(TestCase):
             self.assertEqual(self.causes(s, "kept"), [("store_opening", "kept")])
             self.assertIn("is being opened", self.said)
             connection.execute("ROLLBACK")
-        s.wait_told("STATUS=1 of 1 workers up in 1 groups")
+        s.wait_told("STATUS=1 of 1 workers up in 1 group")
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_M7_a_store_that_has_failed(self):

@@ -9,55 +9,62 @@
 /* {target}, {count}, {text} and {until} stand for these members of a Wait. */
 static const struct {
     const char *cause, *sentence;
-    const char *plural; /* for a count other than 1; NULL = the same */
+    const char *plural; /* for a count above 1; NULL = the same */
+    const char *worker; /* without a count, of the worker {target} itself; NULL = the same */
 } sentences[] = {
-    {"removed", "{target} was removed by a reload, and works off what it has", NULL},
-    {"draining", "{target} is drained: no new job is accepted ('troupectl resume {target}')", NULL},
-    {"safe_mode",
-     "the supervisor crashed three times and is in safe mode: all groups are paused until "
-     "'troupectl reload'",
-     NULL},
-    {"paused", "{target} is paused: 'troupectl resume {target}' goes on", NULL},
-    {"fault", "{target} cannot start: {text}", NULL},
-    {"store_opening", "the store of {target}'s durable jobs takes none yet: {text}", NULL},
-    {"store_full", "the disk of {target}'s durable jobs is full: {text}", NULL},
-    {"store_failed", "the store of {target}'s durable jobs has failed: {text}", NULL},
-    {"store_reading", "older jobs of {target} are being read from disk", NULL},
-    {"after", "it starts after the group {target} (After=), which is not up yet", NULL},
-    {"stopped", "{target} is stopped: 'troupectl start {target}' starts it", NULL},
-    {"starting", "a worker of {target} is starting and not ready yet",
-     "{count} workers of {target} are starting and not ready yet"},
+    {"removed", .sentence = "{target} was removed by a reload, and works off what it has"},
+    {"draining",
+     .sentence = "{target} is drained: no new job is accepted ('troupectl resume {target}')"},
+    {"safe_mode", .sentence = "the supervisor crashed three times and is in safe mode: all groups "
+                              "are paused until 'troupectl reload'"},
+    {"paused", .sentence = "{target} is paused: 'troupectl resume {target}' goes on"},
+    {"fault", .sentence = "{target} cannot start: {text}"},
+    {"store_opening", .sentence = "the store of {target}'s durable jobs takes none yet: {text}"},
+    {"store_full", .sentence = "the disk of {target}'s durable jobs is full: {text}"},
+    {"store_failed", .sentence = "the store of {target}'s durable jobs has failed: {text}"},
+    {"store_reading", .sentence = "older jobs of {target} are being read from disk"},
+    {"after", .sentence = "it starts after the group {target} (After=), which is not up yet"},
+    {"stopped", .sentence = "{target} is stopped: 'troupectl start {target}' starts it"},
+    {"starting", .sentence = "a worker of {target} is starting and not ready yet",
+     .plural = "{count} workers of {target} are starting and not ready yet",
+     .worker = "{target} is starting and not ready yet"},
     {"backoff",
-     "a worker of {target} died and is started again {until}: 'troupectl deaths {target}'",
-     "{count} workers of {target} died, the first is started again {until}: 'troupectl deaths "
-     "{target}'"},
-    {"stopping", "a worker of {target} is stopping", "{count} workers of {target} are stopping"},
+     .sentence =
+         "a worker of {target} died and is started again {until}: 'troupectl deaths {target}'",
+     .plural = "{count} workers of {target} died, the first is started again {until}: 'troupectl "
+               "deaths {target}'",
+     .worker = "{target} died and is started again {until}: 'troupectl deaths {target}'"},
+    {"stopping", .sentence = "a worker of {target} is stopping",
+     .plural = "{count} workers of {target} are stopping", .worker = "{target} is stopping"},
     {"failed",
-     "a worker of {target} died too often and is given up (StartLimitBurst=): 'troupectl reset "
-     "{target}'",
-     "{count} workers of {target} died too often and are given up (StartLimitBurst=): 'troupectl "
-     "reset {target}'"},
-    {"trouble", "a worker of {target} dies or does not get ready: 'troupectl status {target}'",
-     "{count} workers of {target} die or do not get ready: 'troupectl status {target}'"},
-    {"busy", "the only worker of {target} that is up is busy",
-     "all {count} workers of {target} that are up are busy"},
-    {"queue", "another job waits in the queue of {target}, too",
-     "{count} other jobs wait in the queue of {target}, too"},
-    {"cells_max",
-     "{target} has as many cells as CellsMax= allows: {count}; keys without a cell "
-     "are refused",
-     NULL},
+     .sentence = "a worker of {target} died too often and is given up (StartLimitBurst=): "
+                 "'troupectl reset {target}'",
+     .plural = "{count} workers of {target} died too often and are given up (StartLimitBurst=): "
+               "'troupectl reset {target}'",
+     .worker =
+         "{target} died too often and is given up (StartLimitBurst=): 'troupectl reset {target}'"},
+    {"trouble",
+     .sentence = "a worker of {target} dies or does not get ready: 'troupectl status {target}'",
+     .plural = "{count} workers of {target} die or do not get ready: 'troupectl status {target}'"},
+    {"busy", .sentence = "the only worker of {target} that is up is busy",
+     .plural = "all {count} workers of {target} that are up are busy"},
+    {"queue", .sentence = "another job waits in the queue of {target}, too",
+     .plural = "{count} other jobs wait in the queue of {target}, too"},
+    {"cells_max", .sentence = "{target} has as many cells as CellsMax= allows: {count}; keys "
+                              "without a cell are refused"},
     {"queue_full",
-     "the queue of {target} is full (QueueMax=, QueueMemoryMax=): a sender waits for "
-     "room",
-     "the queue of {target} is full (QueueMax=, QueueMemoryMax=): {count} senders wait for room"},
-    {"cancelling", "its cancellation is requested, and {target} has not ended it yet", NULL},
-    {"running", "nothing: {target} works on it", NULL},
-    {"handed_over", "{target} has it and has not begun it yet", NULL},
-    {"delayed", "it was to begin {until} at the earliest", NULL},
-    {"retry", "its last attempt failed, and the next begins {until}",
-     "{count} attempts failed, and the next begins {until}"},
-    {"writing", "its end is being written to disk", NULL},
+     .sentence =
+         "the queue of {target} is full (QueueMax=, QueueMemoryMax=): a sender waits for room",
+     .plural = "the queue of {target} is full (QueueMax=, QueueMemoryMax=): {count} senders wait "
+               "for room"},
+    {"cancelling", .sentence = "its cancellation is requested, and {target} has not ended it yet"},
+    {"running", .sentence = "nothing: {target} works on it"},
+    {"ending", .sentence = "{target}, which has it, is being ended: {text}"},
+    {"handed_over", .sentence = "{target} has it and has not begun it yet"},
+    {"delayed", .sentence = "it was to begin {until} at the earliest"},
+    {"retry", .sentence = "its last attempt failed, and the next begins {until}",
+     .plural = "{count} attempts failed, and the next begins {until}"},
+    {"writing", .sentence = "its end is being written to disk"},
 };
 
 static void print_until(FILE *file, usec_t until)
@@ -95,16 +102,19 @@ static void print_sentence(FILE *file, const char *sentence, const json_t *wait)
     }
 }
 
+static const char *sentence_of(size_t i, uint64_t count)
+{
+    if (sentences[i].plural && count > 1)
+        return sentences[i].plural;
+    return sentences[i].worker && count == 0 ? sentences[i].worker : sentences[i].sentence;
+}
+
 void show_wait(FILE *file, const json_t *wait)
 {
     for (size_t i = 0; i < ELEMENTS(sentences); i++) {
         if (!field_is(wait, "cause", sentences[i].cause))
             continue;
-        print_sentence(file,
-                       sentences[i].plural && field_count(wait, "count") > 1
-                           ? sentences[i].plural
-                           : sentences[i].sentence,
-                       wait);
+        print_sentence(file, sentence_of(i, field_count(wait, "count")), wait);
         fputc('\n', file);
         return;
     }

@@ -261,9 +261,10 @@ void top_summary(char first[TOP_LINE_MAX], char second[TOP_LINE_MAX],
                    field_true(supervisor, "config_problem") ? RED "; configuration problem" PLAIN
                                                             : "");
     (void)snprintf(second, TOP_LINE_MAX,
-                   "%s dead letters, %s errors; %s clients; delays up to %s; %s memory%s%s",
+                   "%s dead letters, %s errors; %s client%s; delays up to %s; %s memory%s%s",
                    COUNT(field_count(kept, "dead_letters")), COUNT(field_count(kept, "errors")),
                    COUNT(field_count(supervisor, "clients")),
+                   plural(field_count(supervisor, "clients")),
                    SPAN(field_usec(supervisor, "recent_turn_usec")),
                    BYTES(field_count(supervisor, "resident_bytes")), store ? "; store " : "",
                    store ? STATE(SAFE(field_text(store, "state"))) : "");
