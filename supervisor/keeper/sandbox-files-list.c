@@ -5,6 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-files-private.h"
 #include "supervisor/keeper/sandbox-mount.h"
+#include "supervisor/keeper/sandbox-root.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -163,13 +164,14 @@ static bool has_proc(const struct sandbox_files *files)
     return false;
 }
 
-int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_path **ret_path)
+static int list_paths(const struct sandbox_files *files, bool prepared,
+                      const struct sandbox_path **ret_path)
 {
     n_entries = n_kept = n_resolved = n_links = 0;
     for (size_t i = 0; i < files->n_paths; i++) {
         const struct sandbox_path *path = &files->paths[i];
         struct entry entry = {.from = path, .path = path->path, .tree = -1};
-        int r = resolve(&entry);
+        int r = prepared && sandbox_root_is_device(path) ? -ENOENT : resolve(&entry);
         if (r == -ENOENT && path->optional)
             continue;
         *ret_path = path;
@@ -179,13 +181,35 @@ int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_p
         insert(entry);
     }
     *ret_path = NULL;
-    if (has_proc(files)) {
-        const int r = keep_mounts_of_proc();
-        if (r < 0)
-            return r;
-    }
-    drop_what_does_not_count();
     return 0;
+}
+
+/* Queues have a place in a /dev that is prepared. */
+static bool has_more_in_dev(void)
+{
+    for (size_t i = 0; i < n_entries; i++)
+        if (entries[i].from->kind != SANDBOX_MQUEUE &&
+            (strcmp(entries[i].path, "/dev") == 0 || is_below(entries[i].path, "/dev")))
+            return true;
+    return false;
+}
+
+int sandbox_files_list(const struct sandbox_files *files, bool prepared,
+                       const struct sandbox_path **ret_path)
+{
+    int r = list_paths(files, prepared, ret_path);
+    if (r == 0 && prepared && has_more_in_dev()) {
+        prepared = false;
+        r = list_paths(files, prepared, ret_path);
+    }
+    if (r < 0)
+        return r;
+    if (has_proc(files))
+        r = keep_mounts_of_proc();
+    if (r < 0)
+        return r;
+    drop_what_does_not_count();
+    return prepared;
 }
 
 size_t sandbox_files_listed(struct entry **ret)

@@ -13,8 +13,11 @@ struct entry {
     int tree;         /* what is to be attached there, or -1 */
 };
 
-/* Lists the paths that count, as they are now. Returns as sandbox_files_apply(). */
-int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_path **ret_path);
+/* Lists the paths that count, as they are now; without the devices of a /dev that is prepared
+ * (sandbox-root.h) if nothing else is to be seen there. Returns 1 if it has left these out, or as
+ * sandbox_files_apply(). */
+int sandbox_files_list(const struct sandbox_files *files, bool prepared,
+                       const struct sandbox_path **ret_path);
 
 /* Returns how many are listed; `*ret` is sorted, and static. */
 size_t sandbox_files_listed(struct entry **ret);

@@ -20,6 +20,7 @@
 
 static const struct sandbox_files *applied;
 static bool root_is_empty;
+static int devices = -1; /* the /dev that is prepared, if that is what is to be seen */
 
 /* /tmp and /var/tmp */
 static const char *const tmp_names[] = {"0", "1"};
@@ -252,15 +253,9 @@ static int make_link(const struct sandbox_link *link)
 
 static int make_links(void)
 {
-    static const struct sandbox_link standard[] = {{"/dev/fd", "/proc/self/fd"},
-                                                   {"/dev/stdin", "/proc/self/fd/0"},
-                                                   {"/dev/stdout", "/proc/self/fd/1"},
-                                                   {"/dev/stderr", "/proc/self/fd/2"}};
     const struct sandbox_link *links;
     const size_t n_links = sandbox_files_links(&links);
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < ELEMENTS(standard); i++)
-        r = make_link(&standard[i]);
+    int r = devices < 0 ? sandbox_root_make_links() : 0;
     for (size_t i = 0; r == 0 && i < n_links; i++)
         r = make_link(&links[i]);
     return r;
@@ -274,8 +269,10 @@ static int new_root(void)
     int r = root < 0 ? root : mount_attach(root, "/");
     if (r == 0)
         r = root_is_empty ? mount_enter_above(root) : mount_enter(root);
-    if (r == 0 && mkdir("/proc", 0755) < 0)
+    if (r == 0 && (mkdir("/proc", 0755) < 0 || mkdir("/dev", 0755) < 0))
         r = -errno;
+    if (r == 0 && devices >= 0)
+        r = mount_attach(devices, "/dev");
     if (r < 0)
         close_fd(root);
     return r < 0 ? r : root;
@@ -327,7 +324,7 @@ static int attach_in_new_root(const struct sandbox_path **ret_path)
 
 static int attach_in_old_root(const struct sandbox_path **ret_path)
 {
-    int r = sandbox_files_list(applied, ret_path);
+    int r = sandbox_files_list(applied, false, ret_path);
     if (r == 0)
         r = each(clone_writable, ret_path);
     return r < 0 ? r : each(attach, ret_path);
@@ -344,15 +341,20 @@ static int separate(void)
 /* Takes along what is to be seen in the new root. */
 static int leave_root(const struct sandbox_namespace *empty, const struct sandbox_path **ret_path)
 {
-    int r = sandbox_has_capability(CAP_SYS_ADMIN) ? sandbox_files_list(applied, ret_path) : -EPERM;
-    if (r < 0)
-        return r;
+    const int listed = sandbox_has_capability(CAP_SYS_ADMIN)
+                           ? sandbox_files_list(applied, sandbox_root_is_prepared(empty), ret_path)
+                           : -EPERM;
+    int r;
+    if (listed < 0)
+        return listed;
     r = each(clone_for_root, ret_path);
     if (r == 0 || r == -EPERM || r == -ENOSYS)
         *ret_path = NULL;
     if (r == 0)
-        r = sandbox_root_leave(empty);
+        r = sandbox_root_leave(empty, applied);
     root_is_empty = r > 0;
+    if (r > 0 && listed > 0)
+        r = devices = clone_at("/dev");
     return r < 0 ? r : 0;
 }
 
@@ -373,5 +375,6 @@ int sandbox_files_apply(const struct sandbox_path **ret_path)
     else
         r = attach_in_old_root(ret_path);
     tmp_top = close_fd(tmp_top);
+    devices = close_fd(devices);
     return r;
 }

@@ -272,7 +272,7 @@ int sandbox_landlock_instead(const struct sandbox_files *files, uint64_t scopes,
     *ret_path = NULL;
     if (rules.abi < LANDLOCK_ABI_FILES)
         return -EOPNOTSUPP;
-    r = sandbox_files_list(files, ret_path);
+    r = sandbox_files_list(files, false, ret_path);
     if (r < 0)
         return r;
     rights_elsewhere = files->private_root ? 0 : ALL;

@@ -220,6 +220,18 @@ class Files(TestCase):
                      "list:/closed": "ENOENT", "list:/": "ok", "list:/link": "ENOENT", "create:/link": "ok",
                      "create:/target": "ok"})
 
+    def test_a_private_root_has_the_usual_devices_and_those_that_are_listed(self):
+        def group(**sandbox):
+            return ini(f"{TROUPE_EXEC} -- /bin/sh -c 'cd /dev && echo * && echo x 2>stderr >null && head -c 3 zero | wc -c'",
+                       Sandbox={"PrivateRoot": "yes", **sandbox})
+        usual = {"fd", "full", "null", "random", "stderr", "stdin", "stdout", "urandom", "zero", "3"}
+        for wrapper in (), ("setpriv", "--bounding-set", "-sys_chroot"):
+            with self.subTest(wrapper):
+                s = self.started({"a": group(), "more": group(ReadOnlyPaths="/dev/shm"), "b": group(PrivateTmp="yes")},
+                                 wrapper=wrapper)
+                shown = {name: set(s.do(name)["result"]["data"].split()) - {"mqueue"} for name in ("a", "more", "b")}
+                self.assertEqual(shown, {"a": usual, "more": usual | {"shm"}, "b": usual})
+
     def test_what_is_hidden_in_a_private_root_is_hidden(self):
         s = self.started({"g": ini(f"{PROBE} read:/etc/passwd list:/usr/bin list:/usr/lib read:/etc/group",
                                    Sandbox={"PrivateRoot": "yes", "ReadOnlyPaths": BUILD,
