@@ -103,7 +103,7 @@ static enum MHD_Result admit(struct exchange *exchange, const char *url, const c
         return refuse(exchange, status, reason);
     if (!exchange->file && !exchange->route)
         return refuse(exchange, MHD_HTTP_NOT_FOUND, "there is nothing at this path");
-    visitor_give(exchange->connection, clock_deadline(VISITOR_ANSWER));
+    visitor_begin(exchange->connection, VISITOR_ANSWER);
     return MHD_YES;
 }
 
@@ -322,7 +322,7 @@ void exchange_completed(void *userdata, struct MHD_Connection *connection, void 
     (void)userdata;
     (void)code;
     *context = NULL;
-    visitor_give(connection, clock_deadline(VISITOR_IDLE));
+    visitor_begin(connection, VISITOR_IDLE);
     if (!exchange)
         return;
     list_unlink(&exchange->waiter.node);

@@ -193,7 +193,7 @@ static struct stream *stream_new(struct feed *feed, struct MHD_Connection *conne
         free(stream);
         return NULL;
     }
-    visitor_give(connection, USEC_INFINITY);
+    visitor_begin(connection, VISITOR_STREAM);
     list_push_back(&feed->streams, &stream->node);
     if (feed->n_streams++ == 0)
         feed->heartbeat_at = clock_deadline(FEED_HEARTBEAT);

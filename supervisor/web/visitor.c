@@ -11,10 +11,18 @@ struct visitor {
     usec_t deadline; /* USEC_INFINITY = it is among the others */
 };
 
+static const usec_t LIMITS[] = {
+    [VISITOR_HEADERS] = 10 * USEC_PER_SEC,
+    [VISITOR_ANSWER] = 30 * USEC_PER_SEC,
+    [VISITOR_IDLE] = 30 * USEC_PER_SEC,
+    [VISITOR_STREAM] = USEC_INFINITY,
+};
+
 void visitors_init(struct visitors *visitors)
 {
     *visitors = (struct visitors){.n_waiting = 0};
-    list_init(&visitors->waiting);
+    list_init(&visitors->busy);
+    list_init(&visitors->idle);
     list_init(&visitors->others);
 }
 
@@ -25,14 +33,20 @@ static void visitor_leave(struct visitor *visitor)
         visitor->visitors->n_waiting--;
 }
 
-static void visitor_enter(struct visitor *visitor, usec_t deadline)
+static struct list *list_for(struct visitors *visitors, enum visitor_step step)
+{
+    if (step == VISITOR_STREAM)
+        return &visitors->others;
+    return step == VISITOR_IDLE ? &visitors->idle : &visitors->busy;
+}
+
+static void visitor_enter(struct visitor *visitor, enum visitor_step step)
 {
     struct visitors *visitors = visitor->visitors;
-    const bool waits = deadline != USEC_INFINITY;
 
-    visitor->deadline = deadline;
-    list_push_back(waits ? &visitors->waiting : &visitors->others, &visitor->node);
-    visitors->n_waiting += waits;
+    visitor->deadline = clock_deadline(LIMITS[step]);
+    list_push_back(list_for(visitors, step), &visitor->node);
+    visitors->n_waiting += step != VISITOR_STREAM;
 }
 
 /* The library then reads the end of the connection, and closes it. */
@@ -40,7 +54,14 @@ static void visitor_close(struct visitor *visitor)
 {
     (void)shutdown(visitor->fd, SHUT_RDWR);
     visitor_leave(visitor);
-    visitor_enter(visitor, USEC_INFINITY);
+    visitor_enter(visitor, VISITOR_STREAM);
+}
+
+static void make_room(const struct visitors *visitors)
+{
+    const struct list *list = list_empty(&visitors->idle) ? &visitors->busy : &visitors->idle;
+
+    visitor_close(list_entry(list_first(list), struct visitor, node));
 }
 
 static void *visitor_new(struct visitors *visitors, struct MHD_Connection *connection)
@@ -53,9 +74,9 @@ static void *visitor_new(struct visitors *visitors, struct MHD_Connection *conne
         return NULL;
     visitor->fd = info ? info->connect_fd : -1;
     if (visitors->n_waiting >= VISITORS_MAX)
-        visitor_close(list_entry(list_first(&visitors->waiting), struct visitor, node));
+        make_room(visitors);
     visitor->visitors = visitors;
-    visitor_enter(visitor, clock_deadline(VISITOR_HEADERS));
+    visitor_enter(visitor, VISITOR_HEADERS);
     return visitor;
 }
 
@@ -90,28 +111,40 @@ void visitor_end(struct MHD_Connection *connection)
         visitor_close(visitor);
 }
 
-void visitor_give(struct MHD_Connection *connection, usec_t deadline)
+void visitor_begin(struct MHD_Connection *connection, enum visitor_step step)
 {
     struct visitor *visitor = visitor_of(connection);
 
     if (!visitor)
         return;
     visitor_leave(visitor);
-    visitor_enter(visitor, deadline);
+    visitor_enter(visitor, step);
+}
+
+static void prepare(const struct list *list, struct poller *poller)
+{
+    list_for_each (node, list)
+        poller_until(poller, list_entry(node, struct visitor, node)->deadline);
 }
 
 void visitors_prepare(const struct visitors *visitors, struct poller *poller)
 {
-    list_for_each (node, &visitors->waiting)
-        poller_until(poller, list_entry(node, struct visitor, node)->deadline);
+    prepare(&visitors->busy, poller);
+    prepare(&visitors->idle, poller);
 }
 
-void visitors_run(struct visitors *visitors, usec_t now)
+static void close_late(struct list *list, usec_t now)
 {
-    list_for_each_safe (node, &visitors->waiting) {
+    list_for_each_safe (node, list) {
         struct visitor *visitor = list_entry(node, struct visitor, node);
 
         if (now >= visitor->deadline)
             visitor_close(visitor);
     }
+}
+
+void visitors_run(struct visitors *visitors, usec_t now)
+{
+    close_late(&visitors->busy, now);
+    close_late(&visitors->idle, now);
 }

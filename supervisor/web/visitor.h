@@ -10,19 +10,23 @@
 #include "supervisor/web/poller.h"
 #include <microhttpd.h>
 
-#define VISITOR_HEADERS (10 * USEC_PER_SEC) /* from connecting to the end of the headers */
-#define VISITOR_ANSWER  (30 * USEC_PER_SEC) /* from there to the end of the answer */
-#define VISITOR_IDLE    (30 * USEC_PER_SEC) /* from there to the end of the next headers */
+/* What a connection does next. */
+enum visitor_step {
+    VISITOR_HEADERS, /* from connecting to the end of the headers */
+    VISITOR_ANSWER,  /* from there to the end of the answer */
+    VISITOR_IDLE,    /* from there to the end of the next headers */
+    VISITOR_STREAM,  /* takes any time */
+};
 
-/* How many may have a next step to do. A newer one takes the place of the one that has taken
- * longest for its step, so that those who do nothing keep nobody out. With the streams, they are
- * fewer than one address may have. */
+/* How many may have a step with a limit. A newer one takes the place of the one that has been idle
+ * for longest, or if none is, of the one that has taken longest for its step, so that those who do
+ * nothing keep nobody out. With the streams, they are fewer than one address may have. */
 #define VISITORS_MAX 32
 
 struct visitors {
-    struct list waiting; /* for their next step, the one that has waited longest first */
-    struct list others;  /* streams, and those that are being closed */
-    size_t n_waiting;
+    struct list busy, idle; /* with a limit; the one that has taken longest comes first */
+    struct list others;     /* streams, and those that are being closed */
+    size_t n_waiting;       /* busy or idle */
 };
 
 void visitors_init(struct visitors *visitors);
@@ -31,8 +35,7 @@ void visitors_init(struct visitors *visitors);
 void visitors_notify(void *userdata, struct MHD_Connection *connection, void **context,
                      enum MHD_ConnectionNotificationCode code);
 
-/* The next step of this connection takes until then at most. USEC_INFINITY: it is a stream. */
-void visitor_give(struct MHD_Connection *connection, usec_t deadline);
+void visitor_begin(struct MHD_Connection *connection, enum visitor_step step);
 
 /* Closes the connection, whatever it does. */
 void visitor_end(struct MHD_Connection *connection);

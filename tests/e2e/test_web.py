@@ -344,6 +344,21 @@ class Bounds(WebTest):
         self.assertEqual(slow[-1].recv(12), b"HTTP/1.1 200")
         self.assertEqual([stream.status for stream in streams], [200] * 48)
 
+    def test_M5_idle_connections_make_room_before_one_that_waits_for_its_answer(self):
+        directory = tempfile.TemporaryDirectory(prefix="troupe-fake-")
+        self.addCleanup(directory.cleanup)
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(os.path.join(directory.name, "sock"))
+            silent.listen(64)
+            web = Web(self, silent.getsockname())
+            waiting = web.raw(f"GET /api/info HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode())
+            idle = []
+            for _ in range(31):
+                idle.append(web.raw(f"HEAD / HTTP/1.1\r\nHost: {web.name}\r\n\r\n".encode()))
+                self.assertEqual(idle[-1].recv(12), b"HTTP/1.1 200")
+            self.assertEqual(web.status("/"), 200)
+        self.assertEqual(waiting.recv(12), b"HTTP/1.1 503")
+
     def test_M5_connections_are_bounded(self):
         web = Web(self, "/nowhere")
         before = web.descriptors()
