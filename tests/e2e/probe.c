@@ -12,7 +12,8 @@
  * that changes nothing; segment:KEY and queue:/NAME open shared memory and a message queue that
  * others have made. make-segment:KEY, make-queue:/NAME and make:PATH leave something behind.
  * socket:PATH and tcp:PORT connect; mount:PATH mounts, and unmounts; setuid:PATH executes a copy of
- * this program that belongs to root and has that bit.
+ * this program that belongs to root and has that bit. type:PATH types into a terminal; large:PATH
+ * asks whether a directory holds more than a tenth of the memory.
  *
  * It is long because each attempt takes its lines, and has nothing to do with the others.
  */
@@ -39,6 +40,7 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -243,12 +245,38 @@ static int raw_socket(void)
     return error_of(socket(AF_INET, SOCK_RAW, IPPROTO_ICMP));
 }
 
-/* Types into the terminal that controls this process: a NUL, which shells ignore. */
-static int terminal_input(void)
+/* A NUL, which shells ignore. */
+static int type_into(const char *path)
 {
-    const int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+    const int fd = open(path, O_RDWR | O_CLOEXEC);
 
     return fd < 0 ? errno : error_of(ioctl(fd, TIOCSTI, ""));
+}
+
+static int terminal_input(void)
+{
+    return type_into("/dev/tty");
+}
+
+/* As the leader of a session, a process gets the terminals that it opens, if they are free. */
+static int type_as_leader(const char *path)
+{
+    return setsid() < 0 ? errno : type_into(path);
+}
+
+/* Or more files than a private /tmp. */
+static int is_large(const char *path)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    struct statvfs status;
+
+    if (statvfs(path, &status) < 0)
+        return errno;
+    return status.f_blocks * status.f_frsize >
+                       (unsigned long)(pages / 10 + 1) * (unsigned long)page ||
+                   status.f_files > 400 * 1024
+               ? 0
+               : ENOSPC;
 }
 
 static int join_keyring(void)
@@ -517,6 +545,8 @@ static const struct {
     {"make-segment:", make_segment},
     {"make-queue:", make_queue},
     {"make:", make_file},
+    {"type:", type_as_leader},
+    {"large:", is_large},
 };
 
 static const struct {

@@ -2,8 +2,11 @@
 """What a worker of user nobody can do beyond its work, by profile: one table. "ok" is what a profile does not stop."""
 import ctypes
 import os
+import pty
+import pwd
 import shutil
 import socket
+import subprocess
 import tempfile
 import unittest
 
@@ -14,7 +17,8 @@ DENIED = "EACCES", "EPERM"
 ABSENT = *DENIED, "ENOENT", "ENODEV", "ENOSYS", "EROFS"  # or the kernel, or the machine, has none
 
 # The answers of each profile; several: kernels, and their settings, differ. PID is a worker of another group of the same
-# user, DIR a directory that everybody can read, HOME one in /home, NAME a number of the test's own.
+# user, TERMINAL one of that user's that controls a session, DIR a directory that everybody can read, HOME one in /home, NAME
+# a number of the test's own.
 TABLE = {
     # Other processes of the same user.
     "signal:PID": ("ok", "ok", "ESRCH"),
@@ -45,6 +49,8 @@ TABLE = {
     "realtime": ("EPERM", "EPERM", "EPERM"),
     "same-cpus": ("ok", "ok", "EPERM"),
     "terminal-input": ("ENXIO", "ENXIO", "ENOENT"),
+    "type:TERMINAL": (("EPERM", "EIO"), ("EPERM", "EIO"), "ENOENT"),
+    "write:/dev/ptmx": ("ok", "ok", "ENOENT"),
     # Namespaces and mounts.
     "user-namespace": (("ok", *DENIED, "ENOSPC"), "EPERM", "EPERM"),
     "mount-namespace": ("EPERM", "EPERM", "EPERM"),
@@ -73,6 +79,8 @@ TABLE = {
     "create:/tmp": ("ok", "ok", "ok"),  # of strict, its own
     "create:/dev/shm": ("ok", "ok", "ENOENT"),
     "create:/dev/mqueue": (("ok", *ABSENT), ("ok", *ABSENT), ("EROFS", "ENOENT")),
+    "large:/tmp": (("ok", "ENOSPC"), ("ok", "ENOSPC"), "ENOSPC"),
+    "large:/dev/shm": ("ok", "ok", "ENOENT"),
     "create:/": ("EACCES", "EACCES", "EROFS"),
     "create:/usr": ("EACCES", "EROFS", "EROFS"),
     "create:/etc": ("EACCES", "EROFS", "EROFS"),
@@ -113,7 +121,18 @@ class Escapes(TestCase):
         os.chmod(program, 0o4755)
         self.tcp = self.listener(socket.AF_INET, ("127.0.0.1", 0))
         self.listener(socket.AF_UNIX, f"\0troupe-escape-{self.name}")
+        self.terminal = self.terminal_of_nobody()
         self.addCleanup(self.left)
+
+    def terminal_of_nobody(self):
+        ends = pty.openpty()
+        for end in ends:
+            self.addCleanup(os.close, end)
+        process = subprocess.Popen(["sleep", "1000"], preexec_fn=lambda: os.login_tty(ends[1]))
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        os.fchown(ends[1], pwd.getpwnam("nobody").pw_uid, -1)
+        return os.ttyname(ends[1])
 
     def listener(self, family, address):
         listener = socket.socket(family)
@@ -138,7 +157,7 @@ class Escapes(TestCase):
         return found
 
     def filled(self, attempt, supervisor, pid):
-        for word, value in {**self.directories, "PID": pid, "NAME": self.name, "SOCKET": supervisor.path("troupe.sock"),
+        for word, value in {**self.directories, "PID": pid, "NAME": self.name, "TERMINAL": self.terminal, "SOCKET": supervisor.path("troupe.sock"),
                             "PORT": self.tcp.getsockname()[1]}.items():
             attempt = attempt.replace(word, str(value))
         return attempt
