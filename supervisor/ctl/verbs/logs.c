@@ -3,6 +3,7 @@
 /* The verb logs: the output of workers and jobs, and the switch of the message log. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
@@ -10,7 +11,6 @@
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
-#include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/journal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
@@ -66,18 +66,32 @@ static int switch_messages(struct invocation *invocation, const char *target)
                       false, NULL);
 }
 
+/* Escapes control characters as the supervisor does for its log. */
+static void print_line(const char *line)
+{
+    size_t size;
+
+    for (size_t left = strlen(line); left > 0; line += size, left -= size) {
+        size = *line == '\t' ? 1 : utf8_printable(line, left);
+        if (size > 0) {
+            fwrite(line, 1, size, stdout);
+        } else {
+            size = 1;
+            printf("\\x%02x", (unsigned char)*line);
+        }
+    }
+    putchar('\n');
+}
+
 static void show_lines(const struct invocation *invocation, const json_t *reply)
 {
     const json_t *lines = json_object_get(reply, "lines");
 
+    (void)invocation;
     for (size_t i = 0; i < json_array_size(lines); i++) {
         const char *line = json_string_value(json_array_get(lines, i));
 
-        /* Control characters are escaped on a terminal only. */
-        if (invocation->out.is_terminal)
-            puts(SAFE_LINE(line ? line : ""));
-        else
-            puts(line ? line : "");
+        print_line(line ? line : "");
     }
 }
 
