@@ -176,10 +176,16 @@ void capture_feed(struct capture *capture, const char *data, size_t size, usec_t
     }
 }
 
+bool capture_has_output(const struct capture *capture)
+{
+    return capture->end > 0 || list_linked(&capture->reading.link);
+}
+
 size_t capture_position(const struct capture *capture)
 {
     int unread = 0;
-    if (capture->end == 0 || capture->fd < 0 || ioctl(capture->fd, FIONREAD, &unread) < 0)
+    if (!capture_has_output(capture) || capture->fd < 0 ||
+        ioctl(capture->fd, FIONREAD, &unread) < 0)
         return capture->end;
     return capture->end + (size_t)unread;
 }

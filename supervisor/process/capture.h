@@ -107,6 +107,9 @@ void capture_deinit(struct capture *capture);
 /* Handles bytes as if they had been read. */
 void capture_feed(struct capture *capture, const char *data, size_t size, usec_t now);
 
+/* Whether the process is known to have written something, read or not. No system call. */
+bool capture_has_output(const struct capture *capture);
+
 /* Returns how many bytes the process has written, unread ones included: a mark for
  * capture_tail(). Costs a system call after the first output. */
 size_t capture_position(const struct capture *capture);

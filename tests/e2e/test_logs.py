@@ -35,6 +35,13 @@ class Logs(TestCase):
         for n in range(1500):
             self.assertEqual(self.lines(s, f"j{n}"), [str(n)] if f"j{n}" in loud else [], f"j{n}")
 
+    def test_M6_a_job_shows_what_it_wrote_while_others_write_all_the_time(self):
+        s = self.started({"loud": ini("/bin/sh -c 'exec yes 2>&1'", Group={"Type": "service"}, Pool={"Size": 60}),
+                          "actor": actor(Pool={"Size": 1, "MaxJobs": 1}, Worker=NO_LIMIT)})
+        for n in range(100):
+            s.do("actor", f"complain {n}", id=f"j{n}")
+            self.assertEqual(self.lines(s, f"j{n}"), [str(n)])
+
     def test_M6_what_an_idle_worker_writes_belongs_to_no_job(self):
         program = f"/bin/sh -c 'echo at its start >&2; exec {ACTOR}'"
         s = self.started({"actor": ini(program, Worker=NO_LIMIT)})

@@ -54,7 +54,7 @@ static void slot_begin_output(struct slot *slot)
 {
     struct capture *output = &slot->worker.process.output;
 
-    if (output->end > 0)
+    if (capture_has_output(output))
         capture_cut(output);
     slot->worker.output_mark = output->end;
 }

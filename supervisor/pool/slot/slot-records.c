@@ -107,9 +107,9 @@ static void slot_end_output(struct slot *slot)
     struct capture *output = &slot->worker.process.output;
     const uint32_t published = slot->worker.endpoint.channel.in.tail;
 
-    if (output->end == 0 && slot->worker.silent_until == published)
+    if (!capture_has_output(output) && slot->worker.silent_until == published)
         return;
-    if (output->end > 0 || loop_has_news(slot_context(slot)->loop))
+    if (capture_has_output(output) || loop_has_news(slot_context(slot)->loop))
         capture_cut(output);
     else
         slot->worker.silent_until = published; /* as of when this was read, or later */

@@ -277,8 +277,23 @@ static int crash(struct capture_memory *kept)
     return held;
 }
 
+static struct capture captures[2];
 static usec_t turns[2];
-static size_t n_turns;
+static size_t n_turns, n_looks;
+static struct loop_deferred look;
+
+/* In the first turn the output of one of them is read. */
+static void on_turn(struct loop_deferred *deferred)
+{
+    (void)deferred;
+    if (n_turns > 1)
+        return;
+    for (size_t i = 0; i < 2; i++) {
+        ck_assert(capture_has_output(&captures[i]));
+        ck_assert_uint_eq(capture_position(&captures[i]), 2);
+    }
+    n_looks++;
+}
 
 /* Uses up what all captures may take of a turn. */
 static void on_slow_line(void *userdata, const char *line)
@@ -290,6 +305,7 @@ static void on_slow_line(void *userdata, const char *line)
     turns[n_turns++] = loop_now(loop);
     while (clock_now() - began <= WORK_QUEUE_BUDGET)
         ;
+    loop_defer(loop, &look);
     if (n_turns == ELEMENTS(turns))
         loop_stop(loop);
 }
@@ -297,9 +313,9 @@ static void on_slow_line(void *userdata, const char *line)
 START_TEST(captures_share_the_time_of_a_turn)
 {
     static struct capture_memory memories[2];
-    struct capture captures[2];
     int fds[2];
 
+    loop_deferred_init(&look, on_turn);
     for (size_t i = 0; i < 2; i++) {
         capture_init(&captures[i], &work, &memories[i], on_slow_line, NULL);
         ck_assert_int_eq(capture_open(&captures[i], &fds[i]), 0);
@@ -307,6 +323,7 @@ START_TEST(captures_share_the_time_of_a_turn)
     }
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_lt(turns[0], turns[1]);
+    ck_assert_uint_eq(n_looks, 1);
     for (size_t i = 0; i < 2; i++) {
         capture_deinit(&captures[i]);
         close_fd(fds[i]);
