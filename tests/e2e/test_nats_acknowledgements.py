@@ -81,7 +81,22 @@ class Acknowledgements(Case):
         server = nats.Server(self)
         done = nats.Bridge(self, self.supervisor({"actor": actor()}), server, "actor").run("setup", "actor")
         self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"stream JOBS: \w+")
+        self.assertIn("no server of NATS answers at URL=", done.stderr)
+
+    def test_a_setup_that_is_refused_says_so(self):
+        server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame" } ] }\n').start()
+        done = nats.Bridge(self, self.supervisor({"actor": actor()}), server, "actor").run("setup", "actor")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("NATS refuses the connection; see the credentials", done.stderr)
+
+    def test_files_that_cannot_be_read_are_named(self):
+        bridge = nats.Bridge(self, self.supervisor({"actor": actor()}), nats.Server(self), "actor",
+                             "CAFile=/missing/ca.pem\nCredentials=/missing/creds\n")
+        for verb in "setup", "serve":
+            done = bridge.run(verb, "actor")
+            self.assertEqual(done.returncode, 1)
+            for name in "ca.pem", "creds":
+                self.assertIn(f"/missing/{name}: No such file or directory", done.stderr)
 
 
 if __name__ == "__main__":

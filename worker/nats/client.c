@@ -105,11 +105,19 @@ static void on_connected(natsConnection *connection, void *userdata)
 int client_open_early(struct client *client, const struct config *config)
 {
     natsStatus s = init(client, config);
+    int r;
 
     /* Without a function to call, libnats would wait for the connection. */
     if (s == NATS_OK)
         s = natsOptions_SetRetryOnFailedConnect(client->options, true, on_connected, NULL);
-    return finish(client, s);
+    r = finish(client, s);
+    if (r != CLIENT_OK)
+        return r;
+    s = natsConnection_FlushTimeout(client->connection, WAIT_MS);
+    if (s == NATS_OK)
+        return CLIENT_OK;
+    /* A connection that is refused is closed; otherwise libnats goes on trying. */
+    return fail_connection(s == NATS_TIMEOUT ? NATS_NO_SERVER : s);
 }
 
 void client_close(struct client *client)

@@ -32,8 +32,7 @@ struct client {
 
 /* The caller calls client_close() in either case. */
 int client_open(struct client *client, const struct config *config);
-/* The server may be about to start: the first request waits for it, too, as long as for its answer.
- */
+/* The server may be about to start: waits for it as long as for an answer. */
 int client_open_early(struct client *client, const struct config *config);
 void client_close(struct client *client);
 

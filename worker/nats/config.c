@@ -5,12 +5,12 @@
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
 #include "shared/protocol/job-id.h"
+#include "worker/nats/config-files.h"
 #include "worker/nats/message.h"
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* "STREAM:SEQUENCE:TRY" must fit into the id of a job, TROUPE_ID_MAX. */
@@ -438,15 +438,6 @@ static int check_identity(const struct config *config)
     return 0;
 }
 
-/* Of a secret that everybody on this machine can read. */
-static void warn_if_open(const char *path, const char *what)
-{
-    struct stat status;
-
-    if (path && stat(path, &status) == 0 && (status.st_mode & S_IROTH) != 0)
-        log_warning("%s: everybody can read %s; chmod o= %s", path, what, path);
-}
-
 static int check(const struct config *config)
 {
     int r;
@@ -470,6 +461,8 @@ static int check(const struct config *config)
     r = check_consumer(config);
     if (r == 0)
         r = check_identity(config);
+    if (r == 0)
+        r = config_check_files(config);
     return r == 0 ? check_urls(config) : r;
 }
 
@@ -484,13 +477,13 @@ int config_load(struct config *config, const char *path, const char *group)
         return r;
     r = load_file(config, path);
     if (strchr(config->url, '@'))
-        warn_if_open(path ? path : CONFIG_FILE, "a password");
+        config_warn_if_open(path ? path : CONFIG_FILE, "a password");
     later = load_environment(config);
     if (r == 0)
         r = later;
-    warn_if_open(config->credentials, "a secret");
-    warn_if_open(config->nkey_file, "a secret");
-    warn_if_open(config->key_file, "a secret");
+    config_warn_if_open(config->credentials, "a secret");
+    config_warn_if_open(config->nkey_file, "a secret");
+    config_warn_if_open(config->key_file, "a secret");
     if (r == 0)
         r = set_machine(config);
     return r < 0 ? r : check(config);
