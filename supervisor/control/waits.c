@@ -208,12 +208,18 @@ void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot
 
 /* ---- jobs ---- */
 
+static const char *ending_text(enum death_cause cause)
+{
+    const char *text = cause == DEATH_STOP ? "it is to stop" : death_cause_text(cause);
+
+    return text ? text : "it dies";
+}
+
 static void add_ending(struct reply *reply, const struct slot *slot)
 {
-    const char *text = death_cause_text(slot->worker.kill_reason);
-
-    add(reply,
-        &(struct wait){.cause = "ending", .target = slot->name, .text = text ? text : "it dies"});
+    add(reply, &(struct wait){.cause = "ending",
+                              .target = slot->name,
+                              .text = ending_text(slot->worker.kill_reason)});
 }
 
 static void add_running(struct reply *reply, const struct job *job)

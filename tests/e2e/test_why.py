@@ -89,13 +89,21 @@ class Why(TestCase):
         self.assertEqual(self.causes(s, job=first), [("cancelling", "actor/0"), ("running", "actor/0")])
 
     def test_M7_out_of_time_with_a_worker_that_does_not_end(self):
-        s = self.started({"actor": actor(Worker=PATIENT)})
+        s = self.started({"actor": actor(Worker=PATIENT, Jobs={"MaxRetries": 0})})
         s.do("actor", "deaf")
         id = s.create("actor", self.endless(s), timeout_usec=1000)
-        worker = s.wait_worker("actor/0", "killing")
+        s.until(lambda: s.worker("actor/0")["state"] == "killing")
         self.assertEqual(self.causes(s, job=id), [("ending", "actor/0")])
         self.assertEqual(self.said, "actor/0, which has it, is being ended: its job ran out of time\n")
-        os.kill(worker["pid"], signal.SIGKILL)
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+        s.wait_job(id)
+        s.do("actor", "deaf")
+        id = self.busy(s)
+        s.call("Stop", target="actor", within_usec=1)
+        s.until(lambda: s.worker("actor/0")["state"] == "killing")
+        self.assertEqual(self.causes(s, job=id), [("ending", "actor/0")])
+        self.assertEqual(self.said, "actor/0, which has it, is being ended: it is to stop\n")
+        os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
 
     def test_M7_delayed_and_between_attempts(self):
         s = self.started({"actor": actor(Jobs={"BackoffMinSec": "1h", "BackoffMaxSec": "1h"})})
