@@ -514,6 +514,14 @@ class Life(Case):
             first.bridge.end(signal.SIGKILL)
             second.bridge.end()
 
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_who_may_create_no_jobs_is_told_who_may(self):
+        s = self.bridged()
+        s.bridge.end()
+        s.bridge.wrapper = "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"
+        self.assertEqual(s.bridge.start().process.wait(LIMIT), 1)
+        self.assertIn("members of AdminGroup= may create jobs", s.bridge.log())
+
     def test_keys_are_pinned_to_machines_by_consumers_with_filters(self):
         s = self.bridged(configuration="Consumer=a\nFilter=jobs.actor.a.>\n")
         other = self.bridged(server=s.nats, configuration="Consumer=b\nFilter=jobs.actor.b.>\n")

@@ -12,7 +12,9 @@ static int attach(struct bridge *bridge)
     int r = troupe_client_connect(&bridge->client, NULL);
 
     if (r < 0) {
-        log_error("the supervisor: %s", strerror(-r));
+        log_error("the supervisor: %s",
+                  r == -EPERM ? "only root, its own user and members of AdminGroup= may create jobs"
+                              : strerror(-r));
         return r;
     }
     r = troupe_client_group(bridge->client, bridge->config->group, &bridge->group);
