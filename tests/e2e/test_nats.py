@@ -514,6 +514,19 @@ class Life(Case):
             first.bridge.end(signal.SIGKILL)
             second.bridge.end()
 
+    def test_a_message_without_a_key_is_refused_as_no_group_takes_it(self):
+        s = self.bridged()
+        self.assertIn("503", s.client.request("jobs.actor", "echo").headers[""])
+        s.client.store("jobs.actor.any", "echo done")
+        self.assertEqual(self.result(s)[2], "done")
+
+    def test_setup_says_that_a_server_has_no_JetStream(self):
+        s = self.supervisor({"actor": actor()})
+        server = nats.Server(self, "jetstream: false\n").start()
+        done = nats.Bridge(self, s, server, "actor").run("setup", "actor")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("stream JOBS: the server has no JetStream, or is electing a leader", done.stderr)
+
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_who_may_create_no_jobs_is_told_who_may(self):
         s = self.bridged()

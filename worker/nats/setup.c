@@ -26,6 +26,8 @@ static int report(const char *what, const char *name, natsStatus s)
 
     if (s == NATS_OK)
         return 0;
+    if (s == NATS_NO_RESPONDERS)
+        text = "the server has no JetStream, or is electing a leader";
     log_error("%s %s: %s", what, name, text && *text != '\0' ? text : natsStatus_GetText(s));
     return -EIO;
 }
@@ -110,7 +112,8 @@ static int add_buckets(jsCtx *js, const struct config *config)
 
 static int make_all(jsCtx *js, const struct config *config)
 {
-    const char *jobs[] = {MESSAGE_SUBJECT ">"};
+    /* What has no key is refused: no group takes it. */
+    const char *jobs[] = {MESSAGE_SUBJECT "*.>"};
     const char *results[] = {PUBLICATION_RESULT_SUBJECT ">", PUBLICATION_LETTER_SUBJECT "*.*.*"};
     int r = add_stream(js, config, config->stream, jobs, 1, js_WorkQueuePolicy);
 
