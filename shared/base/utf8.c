@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/utf8.h"
 
+#include <string.h>
+
 size_t utf8_character(const void *at, size_t left)
 {
     const uint8_t *s = at;
@@ -39,6 +41,28 @@ size_t utf8_printable(const void *at, size_t left)
                    (length == 2 && s[0] == 0xc2 && s[1] < 0xa0);
 
     return control ? 0 : length;
+}
+
+size_t utf8_escape(char *buffer, size_t buffer_size, const char *data, size_t size)
+{
+    static const char hex[] = "0123456789abcdef";
+    const unsigned char *bytes = (const unsigned char *)data;
+    size_t out = 0;
+
+    for (size_t i = 0; i < size;) {
+        const size_t n = bytes[i] == '\t' ? 1 : utf8_printable(bytes + i, size - i);
+        const char escaped[4] = {'\\', 'x', hex[bytes[i] >> 4], hex[bytes[i] & 15]};
+        const size_t piece_size = n > 0 ? n : sizeof(escaped);
+
+        if (out + piece_size + 1 > buffer_size)
+            break;
+        memcpy(buffer + out, n > 0 ? data + i : escaped, piece_size);
+        out += piece_size;
+        i += n > 0 ? n : 1;
+    }
+    if (buffer_size > 0)
+        buffer[out] = '\0';
+    return out;
 }
 
 bool utf8_is_text(const void *data, size_t size)

@@ -15,6 +15,12 @@ size_t utf8_character(const void *at, size_t left);
  * terminal may obey those. */
 size_t utf8_printable(const void *at, size_t left);
 
+#define UTF8_ESCAPED_MAX(n) ((n)*4 + 1)
+
+/* Writes `data` into `buffer`, NUL-terminated, with everything but printable UTF-8 and tab as
+ * \xNN. Cuts it if needed; UTF8_ESCAPED_MAX(n) bytes always suffice. Returns the length. */
+size_t utf8_escape(char *buffer, size_t buffer_size, const char *data, size_t size);
+
 /* Returns whether the text is valid UTF-8 without NUL; true for an empty one. */
 bool utf8_is_text(const void *data, size_t size);
 

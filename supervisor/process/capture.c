@@ -22,36 +22,6 @@
 
 _Static_assert(CAPTURE_LINE_MAX < CAPTURE_TAIL_MAX, "the tail has room behind an incomplete line");
 
-/* Returns the length of the printable character at `data`; 0 = escape this byte. */
-static size_t printable_at(const unsigned char *data, size_t size)
-{
-    return data[0] == '\t' ? 1 : utf8_printable(data, size);
-}
-
-size_t capture_escape(char *buffer, size_t buffer_size, const char *data, size_t size)
-{
-    static const char hex[] = "0123456789abcdef";
-    const unsigned char *bytes = (const unsigned char *)data;
-    size_t out = 0;
-    for (size_t i = 0; i < size;) {
-        size_t n = printable_at(bytes + i, size - i);
-        size_t needed = n > 0 ? n : 4;
-        if (out + needed + 1 > buffer_size)
-            break;
-        if (n > 0) {
-            memcpy(buffer + out, bytes + i, n);
-        } else {
-            const char escaped[4] = {'\\', 'x', hex[bytes[i] >> 4], hex[bytes[i] & 15]};
-            memcpy(buffer + out, escaped, sizeof(escaped));
-        }
-        out += needed;
-        i += n > 0 ? n : 1;
-    }
-    if (buffer_size > 0)
-        buffer[out] = '\0';
-    return out;
-}
-
 /* Copies `size` bytes from position `begin` on. */
 static void tail_read(const struct capture *capture, size_t begin, char *buffer, size_t size)
 {
@@ -119,7 +89,7 @@ static bool within_limit(struct capture *capture, usec_t now)
  * capture_deinit(). */
 static void deliver(struct capture *capture, size_t size, usec_t now)
 {
-    char raw[CAPTURE_LINE_MAX], line[CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
+    char raw[CAPTURE_LINE_MAX], line[UTF8_ESCAPED_MAX(CAPTURE_LINE_MAX)];
     const size_t next = capture->line + size;
     tail_read(capture, capture->line, raw, size);
     if (size > 0 && raw[size - 1] == '\n')
@@ -127,7 +97,7 @@ static void deliver(struct capture *capture, size_t size, usec_t now)
     if (size > 0 && raw[size - 1] == '\r')
         size--;
     if (size > 0 && within_limit(capture, now)) {
-        (void)capture_escape(line, sizeof(line), raw, size);
+        (void)utf8_escape(line, sizeof(line), raw, size);
         FAULT_POINT("capture.deliver");
         capture->fn(capture->userdata, line);
     }

@@ -127,9 +127,3 @@ void capture_cut(struct capture *capture);
  * showing. Returns the length.
  */
 size_t capture_tail(const struct capture *capture, size_t since, char *buffer, size_t size);
-
-#define CAPTURE_ESCAPED_MAX(n) ((n)*4 + 1)
-
-/* Writes `data` into `buffer`, NUL-terminated, with everything but printable UTF-8 and tab as
- * \xNN. Cuts it if needed; CAPTURE_ESCAPED_MAX(n) bytes always suffice. Returns the length. */
-size_t capture_escape(char *buffer, size_t buffer_size, const char *data, size_t size);

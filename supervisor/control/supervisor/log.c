@@ -3,6 +3,7 @@
 /* io.troupe.Supervisor.GetLog: the last output of workers, and lines as they come. What a job
  * wrote: see job-log.c. */
 
+#include "shared/base/utf8.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
@@ -17,7 +18,7 @@
 #include <string.h>
 
 /* Room for a raw line of the tail, or an escaped one as followers get it. */
-#define LINE_MAX_SIZE CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)
+#define LINE_MAX_SIZE UTF8_ESCAPED_MAX(CAPTURE_LINE_MAX)
 _Static_assert(LINE_MAX_SIZE >= CAPTURE_TAIL_MAX, "either fits");
 
 /* Writes a line of output, with the prefix `worker` if given. */

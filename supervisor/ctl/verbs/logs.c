@@ -14,6 +14,7 @@
 #include "supervisor/ctl/verbs/journal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const WORDS[] = {"enqueued", "dispatched", "unhandled"};
@@ -66,21 +67,18 @@ static int switch_messages(struct invocation *invocation, const char *target)
                       false, NULL);
 }
 
-/* Escapes control characters as the supervisor does for its log. */
+/* As the supervisor escapes those of its log. */
 static void print_line(const char *line)
 {
-    size_t size;
+    const size_t size = strlen(line);
+    _cleanup_free_ char *text = malloc(UTF8_ESCAPED_MAX(size));
 
-    for (size_t left = strlen(line); left > 0; line += size, left -= size) {
-        size = *line == '\t' ? 1 : utf8_printable(line, left);
-        if (size > 0) {
-            fwrite(line, 1, size, stdout);
-        } else {
-            size = 1;
-            printf("\\x%02x", (unsigned char)*line);
-        }
+    if (!text) {
+        complain("out of memory");
+        return;
     }
-    putchar('\n');
+    (void)utf8_escape(text, UTF8_ESCAPED_MAX(size), line, size);
+    puts(text);
 }
 
 static void show_lines(const struct invocation *invocation, const json_t *reply)

@@ -2,6 +2,7 @@
 
 /* Reports of an actor about a message in hand: forwarded, failed, not handled, stashed. */
 
+#include "shared/base/utf8.h"
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
@@ -10,7 +11,6 @@
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request-private.h"
 #include "supervisor/message/router.h"
-#include "supervisor/process/capture.h"
 #include <errno.h>
 #include <string.h>
 
@@ -76,7 +76,7 @@ int actor_request_on_verdict(struct actor *actor, const struct ring_record *reco
         return r;
     if (said.text_size > 0)
         memcpy(bytes, said.text, said.text_size);
-    (void)capture_escape(text, sizeof(text), bytes, said.text_size);
+    (void)utf8_escape(text, sizeof(text), bytes, said.text_size);
     if (said.message == 0) {
         actor_log(actor, LOG_LEVEL_WARNING, "a failure that the program did not check: %s", text);
         return 0;

@@ -3,6 +3,7 @@
 
 #include "supervisor/pool/slot/slot-private.h"
 
+#include "shared/base/utf8.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor-log.h"
@@ -171,7 +172,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
         return 0;
     if (leave.reason_size > 0)
         memcpy(reason, leave.reason, leave.reason_size);
-    (void)capture_escape(text, sizeof(text), reason, leave.reason_size);
+    (void)utf8_escape(text, sizeof(text), reason, leave.reason_size);
     slot_keep_text(&slot->worker.leave_reason, text);
     slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left"},
               "ends itself: %s", text);

@@ -2,6 +2,7 @@
 /* Starts a worker: its rings or its notify socket, its environment, its process. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "supervisor/channel/endpoint-stock.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery/delivery.h"
@@ -94,7 +95,7 @@ static void slot_notify(struct slot *slot, const struct notify_message *message)
     char text[SLOT_TEXT_MAX];
 
     if (message->status) {
-        (void)capture_escape(text, sizeof(text), message->status, strlen(message->status));
+        (void)utf8_escape(text, sizeof(text), message->status, strlen(message->status));
         slot_keep_text(&slot->status_text, text);
         slot_keep_status(slot);
     }

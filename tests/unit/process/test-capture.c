@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "supervisor/process/capture.h"
 #include <check.h>
 #include <fcntl.h>
@@ -9,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char lines[1100][CAPTURE_ESCAPED_MAX(CAPTURE_LINE_MAX)];
+static char lines[1100][UTF8_ESCAPED_MAX(CAPTURE_LINE_MAX)];
 static size_t n_lines;
 static struct loop *loop;
 static struct work_queue work;
@@ -93,7 +94,7 @@ START_TEST(escaping_never_writes_past_its_buffer)
     char buffer[8];
     for (size_t size = 1; size <= sizeof(buffer); size++) {
         memset(buffer, 'z', sizeof(buffer));
-        size_t n = capture_escape(buffer, size, "a\x01\xe2\x82\xac", 5);
+        size_t n = utf8_escape(buffer, size, "a\x01\xe2\x82\xac", 5);
         ck_assert_uint_lt(n, size);
         ck_assert_int_eq(buffer[n], '\0');
         for (size_t i = size; i < sizeof(buffer); i++)
