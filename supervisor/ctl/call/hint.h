@@ -15,6 +15,7 @@ struct hint {
     usec_t pause;
 };
 
+/* For a wait that begins now; it says nothing with --quiet. */
 struct hint hint_make(const struct invocation *invocation);
 
 /* Something has ended: waits again before it asks. */
@@ -23,7 +24,8 @@ void hint_put_off(struct hint *hint);
 /* Whether it is time for hint_ask(). */
 bool hint_due(const struct hint *hint);
 
-/* Asks the supervisor what the job waits for. Errors are not told: the wait itself meets them. */
+/* Asks the supervisor what the job waits for, and waits a second at most for the answer. Errors are
+ * not told: the wait itself meets them. */
 void hint_ask(struct hint *hint, const char *id);
 
 /* Waits until the descriptor is readable, a signal arrives or the deadline is over, and asks

@@ -29,11 +29,11 @@ struct invocation {
     size_t n_operands;
     struct terminal out;
     struct varlink_client client; /* opened by the first call */
+    bool lines;                   /* several JSON documents are printed, each on a line */
+    const char *awaited;          /* the job for whose end calls wait (hint.h); NULL = none */
     /* Errors that the caller handles, so that calls print nothing: */
-    bool lenient;        /* EXIT_UNREACHABLE */
-    bool waits;          /* EXIT_TIMEOUT */
-    bool lines;          /* several JSON documents are printed, each on a line */
-    const char *awaited; /* the job for whose end calls wait; NULL = none */
+    bool lenient; /* EXIT_UNREACHABLE */
+    bool waits;   /* EXIT_TIMEOUT */
 };
 
 /* The path of the socket: from the option, the environment, or the default. */

@@ -11,24 +11,31 @@ static const struct {
     const char *cause, *sentence;
     const char *plural; /* for a count above 1; NULL = the same */
     const char *worker; /* without a count, of the worker {target} itself; NULL = the same */
+    bool obstacle;      /* as show_wait_is_obstacle() */
 } sentences[] = {
     {"removed", .sentence = "{target} was removed by a reload, and works off what it has"},
     {"draining",
      .sentence = "{target} is drained: no new job is accepted ('troupectl resume {target}')"},
-    {"safe_mode", .sentence = "the supervisor crashed three times and is in safe mode: all groups "
-                              "are paused until 'troupectl reload'"},
-    {"paused", .sentence = "{target} is paused: 'troupectl resume {target}' goes on"},
-    {"fault", .sentence = "{target} cannot start: {text}"},
+    {"safe_mode", .obstacle = true,
+     .sentence = "the supervisor crashed three times and is in safe mode: all groups "
+                 "are paused until 'troupectl reload'"},
+    {"paused", .obstacle = true,
+     .sentence = "{target} is paused: 'troupectl resume {target}' goes on"},
+    {"fault", .obstacle = true, .sentence = "{target} cannot start: {text}"},
     {"store_opening", .sentence = "the store of {target}'s durable jobs takes none yet: {text}"},
-    {"store_full", .sentence = "the disk of {target}'s durable jobs is full: {text}"},
-    {"store_failed", .sentence = "the store of {target}'s durable jobs has failed: {text}"},
+    {"store_full", .obstacle = true,
+     .sentence = "the disk of {target}'s durable jobs is full: {text}"},
+    {"store_failed", .obstacle = true,
+     .sentence = "the store of {target}'s durable jobs has failed: {text}"},
     {"store_reading", .sentence = "older jobs of {target} are being read from disk"},
-    {"after", .sentence = "it starts after the group {target} (After=), which is not up yet"},
-    {"stopped", .sentence = "{target} is stopped: 'troupectl start {target}' starts it"},
+    {"after", .obstacle = true,
+     .sentence = "it starts after the group {target} (After=), which is not up yet"},
+    {"stopped", .obstacle = true,
+     .sentence = "{target} is stopped: 'troupectl start {target}' starts it"},
     {"starting", .sentence = "a worker of {target} is starting and not ready yet",
      .plural = "{count} workers of {target} are starting and not ready yet",
      .worker = "{target} is starting and not ready yet"},
-    {"backoff",
+    {"backoff", .obstacle = true,
      .sentence =
          "a worker of {target} died and is started again {until}: 'troupectl deaths {target}'",
      .plural = "{count} workers of {target} died, the first is started again {until}: 'troupectl "
@@ -36,7 +43,7 @@ static const struct {
      .worker = "{target} died and is started again {until}: 'troupectl deaths {target}'"},
     {"stopping", .sentence = "a worker of {target} is stopping",
      .plural = "{count} workers of {target} are stopping", .worker = "{target} is stopping"},
-    {"failed",
+    {"failed", .obstacle = true,
      .sentence = "a worker of {target} died too often and is given up (StartLimitBurst=): "
                  "'troupectl reset {target}'",
      .plural = "{count} workers of {target} died too often and are given up (StartLimitBurst=): "
@@ -109,27 +116,30 @@ static const char *sentence_of(size_t i, uint64_t count)
     return sentences[i].worker && count == 0 ? sentences[i].worker : sentences[i].sentence;
 }
 
+/* Returns ELEMENTS(sentences) for a cause of a newer supervisor. */
+static size_t find(const json_t *wait)
+{
+    size_t i = 0;
+
+    while (i < ELEMENTS(sentences) && !field_is(wait, "cause", sentences[i].cause))
+        i++;
+    return i;
+}
+
 void show_wait(FILE *file, const json_t *wait)
 {
-    for (size_t i = 0; i < ELEMENTS(sentences); i++) {
-        if (!field_is(wait, "cause", sentences[i].cause))
-            continue;
+    const size_t i = find(wait);
+
+    if (i < ELEMENTS(sentences))
         print_sentence(file, sentence_of(i, field_count(wait, "count")), wait);
-        fputc('\n', file);
-        return;
-    }
-    fprintf(file, "%s: %s\n", SAFE(field_text(wait, "target")), SAFE(field_text(wait, "cause")));
+    else
+        fprintf(file, "%s: %s", SAFE(field_text(wait, "target")), SAFE(field_text(wait, "cause")));
+    fputc('\n', file);
 }
 
 bool show_wait_is_obstacle(const json_t *wait)
 {
-    static const char *const obstacles[] = {
-        "safe_mode", "paused",  "fault",   "store_full", "store_failed",
-        "after",     "stopped", "backoff", "failed",
-    };
+    const size_t i = find(wait);
 
-    for (size_t i = 0; i < ELEMENTS(obstacles); i++)
-        if (field_is(wait, "cause", obstacles[i]))
-            return true;
-    return false;
+    return i < ELEMENTS(sentences) && sentences[i].obstacle;
 }

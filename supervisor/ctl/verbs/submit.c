@@ -190,6 +190,7 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
     invocation->awaited = invocation->options.job.id;
     if (r == EXIT_OK)
         r = reconnect_run(invocation, RECONNECT_DEFAULT, do_once, &submission);
+    invocation->awaited = NULL;
     if (r == EXIT_OK)
         r = output_json(invocation, submission.reply);
     if (r == EXIT_OK && !field_is(json_object_get(submission.reply, "job"), "state", "succeeded"))
