@@ -12,10 +12,9 @@ struct visitor {
 };
 
 static const usec_t LIMITS[] = {
-    [VISITOR_HEADERS] = 10 * USEC_PER_SEC,
-    [VISITOR_ANSWER] = 30 * USEC_PER_SEC,
-    [VISITOR_IDLE] = 30 * USEC_PER_SEC,
-    [VISITOR_STREAM] = USEC_INFINITY,
+    [VISITOR_HEADERS] = 10 * USEC_PER_SEC, [VISITOR_ANSWER] = 30 * USEC_PER_SEC,
+    [VISITOR_IDLE] = 30 * USEC_PER_SEC,    [VISITOR_STREAM] = USEC_INFINITY,
+    [VISITOR_CLOSING] = USEC_INFINITY,
 };
 
 void visitors_init(struct visitors *visitors)
@@ -35,7 +34,7 @@ static void visitor_leave(struct visitor *visitor)
 
 static struct list *list_for(struct visitors *visitors, enum visitor_step step)
 {
-    if (step == VISITOR_STREAM)
+    if (LIMITS[step] == USEC_INFINITY)
         return &visitors->others;
     return step == VISITOR_IDLE ? &visitors->idle : &visitors->busy;
 }
@@ -46,7 +45,7 @@ static void visitor_enter(struct visitor *visitor, enum visitor_step step)
 
     visitor->deadline = clock_deadline(LIMITS[step]);
     list_push_back(list_for(visitors, step), &visitor->node);
-    visitors->n_waiting += step != VISITOR_STREAM;
+    visitors->n_waiting += LIMITS[step] != USEC_INFINITY;
 }
 
 /* The library then reads the end of the connection, and closes it. */
@@ -54,12 +53,12 @@ static void visitor_close(struct visitor *visitor)
 {
     (void)shutdown(visitor->fd, SHUT_RDWR);
     visitor_leave(visitor);
-    visitor_enter(visitor, VISITOR_STREAM);
+    visitor_enter(visitor, VISITOR_CLOSING);
 }
 
-static void make_room(const struct visitors *visitors)
+static void make_room(struct visitors *visitors)
 {
-    const struct list *list = list_empty(&visitors->idle) ? &visitors->busy : &visitors->idle;
+    struct list *list = list_empty(&visitors->idle) ? &visitors->busy : &visitors->idle;
 
     visitor_close(list_entry(list_first(list), struct visitor, node));
 }

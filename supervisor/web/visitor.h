@@ -16,6 +16,7 @@ enum visitor_step {
     VISITOR_ANSWER,  /* from there to the end of the answer */
     VISITOR_IDLE,    /* from there to the end of the next headers */
     VISITOR_STREAM,  /* takes any time */
+    VISITOR_CLOSING, /* as long as the library takes */
 };
 
 /* How many may have a step with a limit. A newer one takes the place of the one that has been idle
@@ -35,6 +36,7 @@ void visitors_init(struct visitors *visitors);
 void visitors_notify(void *userdata, struct MHD_Connection *connection, void **context,
                      enum MHD_ConnectionNotificationCode code);
 
+/* The connection begins this step; its time counts from now. */
 void visitor_begin(struct MHD_Connection *connection, enum visitor_step step);
 
 /* Closes the connection, whatever it does. */
