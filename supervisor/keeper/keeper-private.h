@@ -56,7 +56,7 @@ struct keeper {
     struct relay relay;
     struct children *children;
     struct starting starting;
-    struct sandbox_namespace empty_root, empty_ipc; /* for new processes */
+    struct sandbox_namespace bare_root, empty_ipc; /* for new processes */
     struct holdings *holdings;
     /* Processes of this supervisor that ended before they were held: a HOLD may be under way. */
     struct keeper_end ends[KEEPER_ENDS];

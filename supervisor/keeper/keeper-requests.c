@@ -96,7 +96,7 @@ void keeper_hand_over(void)
 static void share_namespaces(struct message_spawn *spawn)
 {
     const bool unused = spawn->options.private_ipc && sandbox_ipc_is_unused(spawn->options.sandbox);
-    spawn->options.empty_root = &keeper.empty_root;
+    spawn->options.bare_root = &keeper.bare_root;
     spawn->options.empty_ipc = unused ? &keeper.empty_ipc : NULL;
     spawn->files.queues_read_only = unused;
 }

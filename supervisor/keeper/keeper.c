@@ -222,7 +222,7 @@ static int become_keeper(void)
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.empty_root.storage) < 0 ||
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.bare_root.storage) < 0 ||
         socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.empty_ipc.storage) < 0)
         return supervisor_process_cannot_start("socketpair");
     spawn_prepare();

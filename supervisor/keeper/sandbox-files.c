@@ -19,7 +19,7 @@
 #define TMP_INODES "400k"
 
 static const struct sandbox_files *applied;
-static bool root_is_empty;
+static bool root_is_bare;
 static int devices = -1; /* the /dev that is prepared, if that is what is to be seen */
 
 /* /tmp and /var/tmp */
@@ -268,7 +268,7 @@ static int new_root(void)
     int root = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     int r = root < 0 ? root : mount_attach(root, "/");
     if (r == 0)
-        r = root_is_empty ? mount_enter_above(root) : mount_enter(root);
+        r = root_is_bare ? mount_enter_above(root) : mount_enter(root);
     if (r == 0 && (mkdir("/proc", 0755) < 0 || mkdir("/dev", 0755) < 0))
         r = -errno;
     if (r == 0 && devices >= 0)
@@ -339,10 +339,10 @@ static int separate(void)
 }
 
 /* Takes along what is to be seen in the new root. */
-static int leave_root(const struct sandbox_namespace *empty, const struct sandbox_path **ret_path)
+static int leave_root(const struct sandbox_namespace *bare, const struct sandbox_path **ret_path)
 {
     const int listed = sandbox_has_capability(CAP_SYS_ADMIN)
-                           ? sandbox_files_list(applied, sandbox_root_is_prepared(empty), ret_path)
+                           ? sandbox_files_list(applied, sandbox_root_is_prepared(bare), ret_path)
                            : -EPERM;
     int r;
     if (listed < 0)
@@ -351,19 +351,19 @@ static int leave_root(const struct sandbox_namespace *empty, const struct sandbo
     if (r == 0 || r == -EPERM || r == -ENOSYS)
         *ret_path = NULL;
     if (r == 0)
-        r = sandbox_root_leave(empty, applied);
-    root_is_empty = r > 0;
+        r = sandbox_root_leave(bare, applied);
+    root_is_bare = r > 0;
     if (r > 0 && listed > 0)
         r = devices = clone_at("/dev");
     return r < 0 ? r : 0;
 }
 
-int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *empty,
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *bare,
                            const struct sandbox_path **ret_path)
 {
     *ret_path = NULL;
     applied = files;
-    return files->private_root ? leave_root(empty, ret_path) : separate();
+    return files->private_root ? leave_root(bare, ret_path) : separate();
 }
 
 int sandbox_files_apply(const struct sandbox_path **ret_path)

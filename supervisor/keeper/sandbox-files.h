@@ -60,12 +60,12 @@ struct sandbox_files {
 };
 
 /*
- * Gives this process mounts of its own; `empty` is for sandbox_root_leave(). Then confines it to
+ * Gives this process mounts of its own; `bare` is for sandbox_root_leave(). Then confines it to
  * `files`, which stay where they are. Use static memory: only a new process may call them, and
  * once. Return 0, or -errno with `*ret_path` = at which of the paths; NULL = none, and from the
  * first function: it may not have such mounts.
  */
-int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *empty,
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *bare,
                            const struct sandbox_path **ret_path);
 int sandbox_files_apply(const struct sandbox_path **ret_path);
 

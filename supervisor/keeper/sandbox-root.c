@@ -55,7 +55,7 @@ static int make_devices(void)
     return r == 0 ? sandbox_root_make_links() : r;
 }
 
-static int enter_empty_root(void)
+static int enter_bare_root(void)
 {
     static const struct mount_option options[] = {{"mode", "0555"}, {"size", "4k"}, {0}};
     _cleanup_close_ int root =
@@ -86,22 +86,22 @@ static int make(void)
     namespace = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
     if (namespace < 0)
         return -errno;
-    r = enter_empty_root();
+    r = enter_bare_root();
     return r < 0 ? r : TAKE_FD(namespace);
 }
 
-bool sandbox_root_is_prepared(const struct sandbox_namespace *empty)
+bool sandbox_root_is_prepared(const struct sandbox_namespace *bare)
 {
-    return empty && sandbox_has_capability(CAP_SYS_CHROOT);
+    return bare && sandbox_has_capability(CAP_SYS_CHROOT);
 }
 
-int sandbox_root_leave(const struct sandbox_namespace *empty, const struct sandbox_files *files)
+int sandbox_root_leave(const struct sandbox_namespace *bare, const struct sandbox_files *files)
 {
     int r;
     applied = files;
-    if (!sandbox_root_is_prepared(empty))
+    if (!sandbox_root_is_prepared(bare))
         return separate();
-    r = sandbox_namespace_join(empty, CLONE_NEWNS, make);
+    r = sandbox_namespace_join(bare, CLONE_NEWNS, make);
     if (r < 0)
         return r;
     return unshare(CLONE_NEWNS) < 0 ? -errno : 1;

@@ -18,10 +18,10 @@ bool sandbox_root_is_device(const struct sandbox_path *path);
 int sandbox_root_make_links(void);
 
 /* Without a storage (NULL) or CAP_SYS_CHROOT, a process gets a copy of what it sees instead. */
-bool sandbox_root_is_prepared(const struct sandbox_namespace *empty);
+bool sandbox_root_is_prepared(const struct sandbox_namespace *bare);
 
 /*
- * Moves this process into a copy; `empty` is the storage for what is copied, `files` has the
+ * Moves this process into a copy; `bare` is the storage for what is copied, `files` has the
  * devices. Returns 1 if the root is that one, 0 if it is the machine's, or -errno.
  */
-int sandbox_root_leave(const struct sandbox_namespace *empty, const struct sandbox_files *files);
+int sandbox_root_leave(const struct sandbox_namespace *bare, const struct sandbox_files *files);

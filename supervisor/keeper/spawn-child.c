@@ -137,7 +137,7 @@ static int move_up(const struct spawn_child *child, int fd, int lowest)
 static int *needed(struct spawn_child *child, size_t i)
 {
     int *const fds[SPAWN_NEEDED] = {&child->report_fd, &child->parent_fd,
-                                    &child->empty_root.storage[0], &child->empty_root.storage[1]};
+                                    &child->bare_root.storage[0], &child->bare_root.storage[1]};
     return fds[i];
 }
 
@@ -214,11 +214,11 @@ static bool has_root(const struct spawn_options *options)
 /* The storage of the empty root is needed no more. */
 static int separate_files(struct spawn_child *child, const struct sandbox_path **ret_path)
 {
-    const bool stored = child->empty_root.storage[0] >= 0;
+    const bool stored = child->bare_root.storage[0] >= 0;
     int r =
-        sandbox_files_separate(child->options->files, stored ? &child->empty_root : NULL, ret_path);
-    for (size_t i = 0; i < ELEMENTS(child->empty_root.storage); i++)
-        child->empty_root.storage[i] = close_fd(child->empty_root.storage[i]);
+        sandbox_files_separate(child->options->files, stored ? &child->bare_root : NULL, ret_path);
+    for (size_t i = 0; i < ELEMENTS(child->bare_root.storage); i++)
+        child->bare_root.storage[i] = close_fd(child->bare_root.storage[i]);
     return r;
 }
 
@@ -413,9 +413,9 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     const uint64_t none = 0;
     child->report_fd = options->report_fd;
-    child->empty_root = has_root(options) && options->empty_root
-                            ? *options->empty_root
-                            : (struct sandbox_namespace){{-1, -1}};
+    child->bare_root = has_root(options) && options->bare_root
+                           ? *options->bare_root
+                           : (struct sandbox_namespace){{-1, -1}};
     child->rules = -1;
     if (child->pids_error != 0)
         fail(child, SPAWN_PIDS, child->pids_error);
