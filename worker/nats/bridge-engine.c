@@ -298,7 +298,7 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
 {
     switch (channel) {
     case ENGINE_CONSUMER:
-        fail_consumer(bridge, "the server has no JetStream, or is electing a leader");
+        fail_consumer(bridge, ENGINE_NO_JETSTREAM);
         return;
     case ENGINE_STATE:
         report_note_unanswered(&bridge->report);

@@ -75,6 +75,8 @@ struct engine {
     size_t arrivals_bytes;
 };
 
+/* Why nobody is there for a request. */
+#define ENGINE_NO_JETSTREAM "the server has no JetStream, or is electing a leader"
 /* Why libnats gives a connection up; it does not tell which. */
 #define ENGINE_REFUSED                                                                             \
     "NATS refuses the connection; see the credentials, whether both sides use TLS, and the "       \

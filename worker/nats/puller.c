@@ -141,8 +141,7 @@ void puller_note_unanswered(struct puller *puller, usec_t now)
 {
     puller->open = 0;
     if (puller->n_problems == 0)
-        log_warning(
-            "consumer %s of stream %s: the server has no JetStream, or is electing a leader",
-            config_consumer(puller->config), puller->config->stream);
+        log_warning("consumer %s of stream %s: %s", config_consumer(puller->config),
+                    puller->config->stream, ENGINE_NO_JETSTREAM);
     puller_back_off(puller, now);
 }

@@ -4,6 +4,7 @@
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
 #include "worker/nats/client.h"
+#include "worker/nats/engine.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
 #include <errno.h>
@@ -27,7 +28,7 @@ static int report(const char *what, const char *name, natsStatus s)
     if (s == NATS_OK)
         return 0;
     if (s == NATS_NO_RESPONDERS)
-        text = "the server has no JetStream, or is electing a leader";
+        text = ENGINE_NO_JETSTREAM;
     log_error("%s %s: %s", what, name, text && *text != '\0' ? text : natsStatus_GetText(s));
     return -EIO;
 }
