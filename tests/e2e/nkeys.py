@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Keys and claims of NATS's decentralised authentication, as far as the tests need them: openssl does the signatures."""
+"""Keys, claims of NATS's decentralised authentication, and certificates, as far as the tests need them: openssl does the signatures."""
 import base64
 import json
 import os
@@ -27,6 +27,17 @@ def written(data):
 
 def token(data):
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def certificate(test, name="IP:127.0.0.1"):
+    """A certificate for a host, which vouches for itself, and its key: two files."""
+    directory = tempfile.mkdtemp(prefix="troupe-tls-")
+    test.addCleanup(shutil.rmtree, directory)
+    paths = [os.path.join(directory, file) for file in ("certificate.pem", "key.pem")]
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-out", paths[0],
+                    "-keyout", paths[1], "-subj", "/CN=troupe", "-addext", f"subjectAltName={name}", "-days", "2"],
+                   check=True, capture_output=True)
+    return paths
 
 
 class Key:

@@ -87,7 +87,7 @@ class Acknowledgements(Case):
         server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame" } ] }\n').start()
         done = nats.Bridge(self, self.supervisor({"actor": actor()}), server, "actor").run("setup", "actor")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("NATS refuses the connection; see the credentials", done.stderr)
+        self.assertIn("NATS wants a user, and none is configured", done.stderr)
 
     def test_files_that_cannot_be_read_are_named(self):
         bridge = nats.Bridge(self, self.supervisor({"actor": actor()}), nats.Server(self), "actor",

@@ -227,7 +227,7 @@ class Refusals(Case):
     def test_N8_wrong_credentials_are_an_exit_status_of_their_own(self):
         server = nats.Server(self, 'authorization { user: "troupe", password: "sesame" }\n').start()
         url = f"nats://troupe:other@127.0.0.1:{server.port}"
-        said = self.refused(4, "NATS refuses this user", "create", "actor", "--cluster", NATS_URL=url)
+        said = self.refused(4, "NATS refuses the user or the password in URL= or $NATS_URL", "create", "actor", "--cluster", NATS_URL=url)
         self.assertNotIn("other", said)
 
     def test_a_payload_above_the_limit_of_the_server_is_refused(self):

@@ -159,11 +159,12 @@ class Refusals(TestCase):
         with open(os.path.join(tempfile.mkdtemp(prefix="troupe-nats-"), "nats.conf"), "w", encoding="ascii") as file:
             file.write(f"[Nats]\nURL={server.url}\n")
         self.addCleanup(shutil.rmtree, os.path.dirname(file.name))
-        with subprocess.Popen([nats.TROUPE_NATS, "--config", file.name, "create", "actor"], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-            for _ in range(2):
-                server.refuse()
-            self.assertIn("NATS refuses this user", process.communicate(timeout=LIMIT)[1])
+        for verb in "create", "serve":
+            with subprocess.Popen([nats.TROUPE_NATS, "--config", file.name, verb, "actor"], stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+                for _ in range(2):
+                    server.refuse()
+                self.assertIn("NATS wants a user", process.communicate(timeout=LIMIT)[1])
 
 
 class Manager(Case):

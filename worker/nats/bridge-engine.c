@@ -41,7 +41,7 @@
 
 static void tell_status(struct bridge *bridge, const char *text)
 {
-    char status[256];
+    char status[512];
 
     if (bridge->stopping)
         return;
@@ -50,10 +50,20 @@ static void tell_status(struct bridge *bridge, const char *text)
     notice_status(&bridge->notice, status);
 }
 
+static void tell_away(struct bridge *bridge)
+{
+    char refusal[CONNECTION_TEXT_SIZE], text[CONNECTION_TEXT_SIZE + 16];
+
+    engine_refusal(&bridge->engine, refusal);
+    (void)snprintf(text, sizeof(text), "%s, connects again",
+                   *refusal != '\0' ? refusal : "NATS is away");
+    tell_status(bridge, text);
+}
+
 void bridge_tell(struct bridge *bridge)
 {
     if (!bridge->connected)
-        tell_status(bridge, "NATS is away, connects again");
+        tell_away(bridge);
     else if (!bridge->consuming)
         tell_status(bridge, "Waits for the consumer");
     else if (bridge->standing.down)
@@ -169,10 +179,22 @@ static void on_disconnected(struct bridge *bridge)
     bridge_tell(bridge);
 }
 
+static void on_refused(struct bridge *bridge)
+{
+    char refusal[CONNECTION_TEXT_SIZE];
+
+    engine_refusal(&bridge->engine, refusal);
+    if (*refusal != '\0')
+        log_warning("%s; tries again", refusal);
+    bridge_tell(bridge);
+}
+
 static void on_closed(struct bridge *bridge)
 {
-    log_error(ENGINE_REFUSED);
-    tell_status(bridge, "NATS refuses the connection");
+    char refusal[CONNECTION_TEXT_SIZE];
+
+    engine_refusal(&bridge->engine, refusal);
+    log_error("%s", *refusal != '\0' ? refusal : "NATS refuses the connection; its log says why");
     bridge->over = true;
     bridge->status = -EACCES;
 }
@@ -321,6 +343,9 @@ static void on_arrival(struct bridge *bridge, const struct engine_arrival *what,
         return;
     case ENGINE_DISCONNECTED:
         on_disconnected(bridge);
+        return;
+    case ENGINE_REFUSED:
+        on_refused(bridge);
         return;
     case ENGINE_CLOSED:
         on_closed(bridge);

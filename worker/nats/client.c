@@ -2,8 +2,8 @@
 #include "worker/nats/client.h"
 
 #include "shared/base/log.h"
+#include "worker/nats/connection.h"
 #include "worker/nats/engine-options.h"
-#include "worker/nats/engine.h"
 #include <signal.h>
 #include <stdio.h>
 
@@ -26,6 +26,7 @@ static int status_of(natsStatus s)
     case NATS_CONNECTION_CLOSED:
     case NATS_CONNECTION_DISCONNECTED:
     case NATS_IO_ERROR:
+    case NATS_PROTOCOL_ERROR:
     case NATS_SSL_ERROR:
     case NATS_SECURE_CONNECTION_REQUIRED:
     case NATS_SECURE_CONNECTION_WANTED:
@@ -45,16 +46,12 @@ int client_fail(const char *what, natsStatus s)
     return status_of(s);
 }
 
-/* URLs may hold passwords: no server is named. */
-static int fail_connection(natsStatus s)
+static int fail_connection(const struct config *config, natsStatus s, const char *text)
 {
-    if (s == NATS_NO_SERVER)
-        log_error("no server of NATS answers at URL= or $NATS_URL");
-    else if (status_of(s) == CLIENT_NOT_PERMITTED)
-        log_error("NATS refuses this user; credentials come from $NATS_CREDS, $NATS_URL or "
-                  "nats.conf");
-    else
-        log_error(ENGINE_REFUSED);
+    char sentence[CONNECTION_TEXT_SIZE];
+
+    connection_explain(sentence, config, s, text);
+    log_error("%s", sentence);
     return status_of(s);
 }
 
@@ -67,24 +64,12 @@ static natsStatus init(struct client *client, const struct config *config)
     return engine_options(&client->options, config, &secure);
 }
 
-/* libnats 3.4 signs one of some 256 challenges wrongly, and the server sends another each time. */
-static natsStatus connect_twice(struct client *client)
-{
-    const natsStatus s = natsConnection_Connect(&client->connection, client->options);
-
-    if (s != NATS_CONNECTION_AUTH_FAILED)
-        return s;
-    return natsConnection_Connect(&client->connection, client->options);
-}
-
-static int finish(struct client *client, natsStatus s)
+static int finish(struct client *client, const struct config *config, natsStatus s)
 {
     jsOptions options;
 
-    if (s == NATS_OK)
-        s = connect_twice(client);
     if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
-        return fail_connection(s);
+        return fail_connection(config, s, nats_GetLastError(NULL));
     (void)jsOptions_Init(&options);
     options.Wait = WAIT_MS;
     s = natsConnection_JetStream(&client->js, client->connection, &options);
@@ -93,7 +78,11 @@ static int finish(struct client *client, natsStatus s)
 
 int client_open(struct client *client, const struct config *config)
 {
-    return finish(client, init(client, config));
+    natsStatus s = init(client, config);
+
+    if (s == NATS_OK)
+        s = connection_open(&client->connection, client->options);
+    return finish(client, config, s);
 }
 
 static void on_connected(natsConnection *connection, void *userdata)
@@ -109,15 +98,15 @@ int client_open_early(struct client *client, const struct config *config)
 
     /* Without a function to call, libnats would wait for the connection. */
     if (s == NATS_OK)
-        s = natsOptions_SetRetryOnFailedConnect(client->options, true, on_connected, NULL);
-    r = finish(client, s);
+        s = connection_open_early(&client->connection, client->options, on_connected, NULL);
+    r = finish(client, config, s);
     if (r != CLIENT_OK)
         return r;
     s = natsConnection_FlushTimeout(client->connection, WAIT_MS);
     if (s == NATS_OK)
         return CLIENT_OK;
     /* A connection that is refused is closed; otherwise libnats goes on trying. */
-    return fail_connection(s == NATS_TIMEOUT ? NATS_NO_SERVER : s);
+    return fail_connection(config, s == NATS_TIMEOUT ? NATS_NO_SERVER : s, NULL);
 }
 
 void client_close(struct client *client)

@@ -91,9 +91,33 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
     engine_put(s->engine, what);
 }
 
+/* Returns whether it is another one than before. */
+static bool set_refusal(struct engine *engine, const char *sentence)
+{
+    bool changed;
+
+    pthread_mutex_lock(&engine->lock);
+    changed = strcmp(engine->refusal, sentence) != 0;
+    (void)snprintf(engine->refusal, sizeof(engine->refusal), "%s", sentence);
+    pthread_mutex_unlock(&engine->lock);
+    return changed;
+}
+
+static bool note_refusal(struct engine *engine, natsConnection *connection)
+{
+    const char *text = NULL;
+    const natsStatus s = natsConnection_GetLastError(connection, &text);
+    char sentence[CONNECTION_TEXT_SIZE] = "";
+
+    if (s != NATS_OK && s != NATS_NO_SERVER)
+        connection_explain(sentence, engine->config, s, text);
+    return set_refusal(engine, sentence);
+}
+
 static void on_connected(natsConnection *connection, void *userdata)
 {
     (void)connection;
+    (void)set_refusal(userdata, "");
     put_event(userdata, ENGINE_CONNECTED);
 }
 
@@ -105,7 +129,7 @@ static void on_disconnected(natsConnection *connection, void *userdata)
 
 static void on_closed(natsConnection *connection, void *userdata)
 {
-    (void)connection;
+    (void)note_refusal(userdata, connection);
     put_event(userdata, ENGINE_CLOSED);
 }
 
@@ -126,8 +150,8 @@ static int64_t reconnect_delay(natsConnection *connection, int attempts, void *u
     const int shift = attempts < 1 ? 0 : attempts > 9 ? 9 : attempts - 1;
     int64_t delay = (int64_t)RECONNECT_MIN_MS << shift;
 
-    (void)connection;
-    (void)userdata;
+    if (note_refusal(userdata, connection))
+        put_event(userdata, ENGINE_REFUSED);
     if (delay > RECONNECT_MAX_MS)
         delay = RECONNECT_MAX_MS;
     return delay - (int64_t)(clock_now() % (usec_t)(delay / 2));
@@ -137,12 +161,10 @@ static int64_t reconnect_delay(natsConnection *connection, int attempts, void *u
 
 static natsStatus set_handlers(natsOptions *options, struct engine *engine)
 {
-    natsStatus s = natsOptions_SetRetryOnFailedConnect(options, true, on_connected, engine);
+    natsStatus s = natsOptions_SetMaxReconnect(options, -1);
 
     if (s == NATS_OK)
-        s = natsOptions_SetMaxReconnect(options, -1);
-    if (s == NATS_OK)
-        s = natsOptions_SetCustomReconnectDelay(options, reconnect_delay, NULL);
+        s = natsOptions_SetCustomReconnectDelay(options, reconnect_delay, engine);
     if (s == NATS_OK)
         s = natsOptions_SetReconnectedCB(options, on_connected, engine);
     if (s == NATS_OK)
@@ -154,9 +176,9 @@ static natsStatus set_handlers(natsOptions *options, struct engine *engine)
     return s;
 }
 
-static natsStatus engine_configure(struct engine *engine, const struct config *config)
+static natsStatus engine_configure(struct engine *engine)
 {
-    natsStatus s = engine_options(&engine->options, config, &engine->secure);
+    natsStatus s = engine_options(&engine->options, engine->config, &engine->secure);
 
     if (s == NATS_OK && !engine->secure)
         s = transport_set(&engine->transport, engine->options);
@@ -209,27 +231,29 @@ static natsStatus engine_subscribe(struct engine *engine)
 
 int engine_init(struct engine *engine, const struct config *config)
 {
+    char sentence[CONNECTION_TEXT_SIZE];
     natsStatus s;
 
-    *engine = (struct engine){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+    *engine = (struct engine){.config = config,
+                              .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
                               .lock = PTHREAD_MUTEX_INITIALIZER};
     list_init(&engine->arrivals);
     transport_init(&engine->transport, engine->fd);
     if (engine->fd < 0)
         return -errno;
-    s = engine_configure(engine, config);
+    s = engine_configure(engine);
     if (s == NATS_OK)
-        s = natsConnection_Connect(&engine->connection, engine->options);
+        s = connection_open_early(&engine->connection, engine->options, on_connected, engine);
     if (s == NATS_OK)
         put_event(engine, ENGINE_CONNECTED);
+    if (s == NATS_NOT_YET_CONNECTED)
+        log_warning("no server of NATS answers at URL= or $NATS_URL; tries again");
     if (s == NATS_OK || s == NATS_NOT_YET_CONNECTED)
         s = engine_subscribe(engine);
     if (s == NATS_OK)
         return 0;
-    if (engine->connection && natsConnection_IsClosed(engine->connection))
-        log_error(ENGINE_REFUSED);
-    else
-        log_error("NATS: %s", natsStatus_GetText(s));
+    connection_explain(sentence, config, s, nats_GetLastError(NULL));
+    log_error("%s", sentence);
     return -EIO;
 }
 
@@ -295,6 +319,13 @@ void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS])
 {
     fds[0] = (struct pollfd){.fd = engine->fd, .events = POLLIN};
     fds[1] = transport_poll(&engine->transport);
+}
+
+void engine_refusal(struct engine *engine, char sentence[static CONNECTION_TEXT_SIZE])
+{
+    pthread_mutex_lock(&engine->lock);
+    (void)snprintf(sentence, CONNECTION_TEXT_SIZE, "%s", engine->refusal);
+    pthread_mutex_unlock(&engine->lock);
 }
 
 void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS])

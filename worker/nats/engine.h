@@ -13,6 +13,7 @@
 
 #include "shared/base/list.h"
 #include "worker/nats/config.h"
+#include "worker/nats/connection.h"
 #include "worker/nats/transport.h"
 #include <nats/nats.h>
 #include <poll.h>
@@ -39,7 +40,8 @@ enum engine_channel {
 enum engine_event {
     ENGINE_CONNECTED,    /* also again, after it was lost */
     ENGINE_DISCONNECTED, /* libnats tries to connect again */
-    ENGINE_CLOSED,       /* it has given up, for example because of wrong credentials */
+    ENGINE_REFUSED,      /* engine_refusal() has changed while it tries */
+    ENGINE_CLOSED,       /* it has given up because of engine_refusal() */
     ENGINE_MESSAGE,      /* on a channel */
     ENGINE_UNANSWERED,   /* nobody is there for a request of this channel */
 };
@@ -57,6 +59,7 @@ struct engine_subscription {
 };
 
 struct engine {
+    const struct config *config;
     natsOptions *options;
     natsConnection *connection;
     struct engine_subscription subscriptions[_ENGINE_CHANNEL_N];
@@ -73,14 +76,11 @@ struct engine {
     struct list arrivals; /* guarded by `lock`, as what follows */
     unsigned n_arrivals;
     size_t arrivals_bytes;
+    char refusal[CONNECTION_TEXT_SIZE];
 };
 
 /* Why nobody is there for a request. */
 #define ENGINE_NO_JETSTREAM "the server has no JetStream, or is electing a leader"
-/* Why libnats gives a connection up; it does not tell which. */
-#define ENGINE_REFUSED                                                                             \
-    "NATS refuses the connection; see the credentials, whether both sides use TLS, and the "       \
-    "server's log"
 
 /* Begins to connect. Returns 0, or -errno after it has logged why it cannot. The caller calls
  * engine_deinit() in either case. */
@@ -89,6 +89,9 @@ void engine_deinit(struct engine *engine);
 
 /* Fills in what to wait for. */
 void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS]);
+/* Why the last server that has answered does not take the connection; "" = none has answered. */
+void engine_refusal(struct engine *engine, char sentence[static CONNECTION_TEXT_SIZE]);
+
 /* Reads what has come, for engine_next(), if poll(2) has found something. */
 void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);
 

@@ -14,7 +14,7 @@ struct notice {
     unsigned address_size;
     bool ready, stopping; /* to be said yet */
     bool has_status;      /* the same */
-    char status[256];
+    char status[512];
     usec_t retry_at; /* USEC_INFINITY = all has been said */
 };
 
