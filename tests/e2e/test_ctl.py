@@ -406,6 +406,15 @@ class Jobs(Ctl):
         self.assertEqual(doing.returncode, 1)
         self.assertIn(b"job mine was cancelled by uid %d" % os.geteuid(), err)
 
+    def test_the_first_sigint_cancels_as_json(self):
+        doing = self.spawn("do", "actor", "--json", "--data", "until-cancelled", "--id", "mine", stdin=subprocess.DEVNULL)
+        self.s.until(lambda: self.s.call("List")["jobs"])
+        self.s.wait_job_state("mine", "running")
+        doing.send_signal(signal.SIGINT)
+        out, err = doing.communicate(timeout=LIMIT)
+        self.assertEqual((doing.returncode, json.loads(out)["job"]["state"]), (1, "cancelled"))
+        self.assertIn(b"cancelling the job", err)
+
     def test_cancel_twice_is_told(self):
         bell = Bell(self.s, "bell")
         self.s.create("actor", f"wait {bell.path}", id="mine")

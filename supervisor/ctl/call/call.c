@@ -4,10 +4,15 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
+#include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include <errno.h>
 #include <string.h>
+
+#define ASIDE_TIMEOUT USEC_PER_SEC
+/* How long a signal may be overlooked that comes just before a wait. */
+#define GLANCE (100 * USEC_PER_MSEC)
 
 static int open_client(struct invocation *invocation, bool patient)
 {
@@ -90,12 +95,29 @@ static bool is_farewell(const char *error, bool stream)
            (stream && (strcmp(dot, ".Stopping") == 0 || strcmp(dot, ".TooSlow") == 0));
 }
 
+static void cancel_awaited(struct invocation *invocation)
+{
+    json_t *parameters = json_pack("{s:s}", "id", invocation->awaited);
+
+    invocation->cancels = false;
+    complain("cancelling the job; a second signal exits without waiting for its end");
+    json_decref(call_aside(invocation, CALL_JOBS "Cancel", parameters));
+}
+
 static void await_job(struct invocation *invocation)
 {
     const usec_t deadline = clock_deadline(invocation->client.timeout);
     struct hint hint = hint_make(invocation);
+    bool readable = false;
 
-    hint_await(&hint, invocation->awaited, invocation->client.fd, deadline);
+    while (!readable && clock_now() < deadline) {
+        const usec_t glance = invocation->cancels ? clock_deadline(GLANCE) : deadline;
+
+        readable = hint_await(&hint, invocation->awaited, invocation->client.fd,
+                              glance < deadline ? glance : deadline);
+        if (!readable && invocation->cancels && interrupt_seen())
+            cancel_awaited(invocation);
+    }
     invocation->client.timeout = clock_left(deadline);
 }
 
@@ -167,6 +189,24 @@ int call_more(struct invocation *invocation, const char *method, json_t *paramet
     while (r == EXIT_OK && !last)
         r = receive_one(invocation, each, userdata, &last);
     return r;
+}
+
+json_t *call_aside(const struct invocation *invocation, const char *method, json_t *parameters)
+{
+    struct varlink_reply reply = VARLINK_REPLY_NULL;
+    struct varlink_client client;
+    json_t *answer = NULL;
+
+    if (varlink_client_init(&client, invocation_socket(invocation), ASIDE_TIMEOUT) < 0) {
+        json_decref(parameters);
+        return NULL;
+    }
+    if (varlink_client_send(&client, method, parameters, false) == 0 &&
+        varlink_client_receive(&client, &reply) == 0)
+        answer = json_incref(reply.parameters);
+    varlink_reply_deinit(&reply);
+    varlink_client_deinit(&client);
+    return answer;
 }
 
 int call_no_memory(void)

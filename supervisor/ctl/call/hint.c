@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/hint.h"
 
-#include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show-wait.h"
 #include <poll.h>
-#include <string.h>
 
 /* Before it asks for the first time; each further pause is twice as long. */
 #define FIRST_PAUSE (2 * USEC_PER_SEC)
-#define TIMEOUT     USEC_PER_SEC
 
 struct hint hint_make(const struct invocation *invocation)
 {
@@ -36,24 +33,6 @@ bool hint_due(const struct hint *hint)
     return hint->at != USEC_INFINITY && clock_now() >= hint->at;
 }
 
-/* Calls over a connection of its own: the other one awaits a reply. NULL = there is no answer. */
-static json_t *explain(const struct hint *hint, const char *id)
-{
-    struct varlink_reply reply = VARLINK_REPLY_NULL;
-    struct varlink_client client;
-    json_t *waits = NULL;
-
-    if (varlink_client_init(&client, invocation_socket(hint->invocation), TIMEOUT) < 0)
-        return NULL;
-    if (varlink_client_send(&client, CALL_JOBS "Explain", json_pack("{s:s}", "id", id), false) ==
-            0 &&
-        varlink_client_receive(&client, &reply) == 0)
-        waits = json_incref(json_object_get(reply.parameters, "waits"));
-    varlink_reply_deinit(&reply);
-    varlink_client_deinit(&client);
-    return waits;
-}
-
 /* Returns whether that is an obstacle. */
 static bool tell(const json_t *wait)
 {
@@ -66,7 +45,9 @@ static bool tell(const json_t *wait)
 
 void hint_ask(struct hint *hint, const char *id)
 {
-    json_auto_t *waits = explain(hint, id);
+    json_auto_t *answer =
+        call_aside(hint->invocation, CALL_JOBS "Explain", json_pack("{s:s}", "id", id));
+    const json_t *waits = json_object_get(answer, "waits");
     bool told = false;
 
     for (size_t i = 0; !told && i < json_array_size(waits); i++)
@@ -75,7 +56,7 @@ void hint_ask(struct hint *hint, const char *id)
     hint->at = told ? USEC_INFINITY : clock_deadline(hint->pause);
 }
 
-void hint_await(struct hint *hint, const char *id, int fd, usec_t deadline)
+bool hint_await(struct hint *hint, const char *id, int fd, usec_t deadline)
 {
     struct pollfd poller = {.fd = fd, .events = POLLIN};
     int r;
@@ -88,4 +69,5 @@ void hint_await(struct hint *hint, const char *id, int fd, usec_t deadline)
         if (r == 0 && hint_due(hint))
             hint_ask(hint, id);
     } while (r == 0 && clock_now() < deadline);
+    return r > 0;
 }

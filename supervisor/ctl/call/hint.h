@@ -29,5 +29,5 @@ bool hint_due(const struct hint *hint);
 void hint_ask(struct hint *hint, const char *id);
 
 /* Waits until the descriptor is readable, a signal arrives or the deadline is over, and asks
- * meanwhile. */
-void hint_await(struct hint *hint, const char *id, int fd, usec_t deadline);
+ * meanwhile. Returns whether it is readable. */
+bool hint_await(struct hint *hint, const char *id, int fd, usec_t deadline);

@@ -31,6 +31,7 @@ struct invocation {
     struct varlink_client client; /* opened by the first call */
     bool lines;                   /* several JSON documents are printed, each on a line */
     const char *awaited;          /* the job for whose end calls wait (hint.h); NULL = none */
+    bool cancels;                 /* the next SIGINT cancels that job */
     /* Errors that the caller handles, so that calls print nothing: */
     bool lenient; /* EXIT_UNREACHABLE */
     bool waits;   /* EXIT_TIMEOUT */

@@ -187,7 +187,9 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
     struct submission submission = {.data = data, .size = size};
     int r = input_check_size(size);
 
+    interrupt_catch();
     invocation->awaited = invocation->options.job.id;
+    invocation->cancels = true;
     if (r == EXIT_OK)
         r = reconnect_run(invocation, RECONNECT_DEFAULT, do_once, &submission);
     invocation->awaited = NULL;
