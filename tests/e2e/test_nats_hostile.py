@@ -167,6 +167,16 @@ class Refusals(TestCase):
                 self.assertIn("NATS wants a user", process.communicate(timeout=LIMIT)[1])
 
 
+class Senders(Case):
+    def test_N5_a_message_that_looks_as_if_nobody_answered_is_done_as_others_are(self):
+        s = self.bridged(configuration="AckWaitSec=1s\n")
+        numbers = {s.client.store("jobs.actor.any", "", headers) for headers in (["Status: 503"], {"Status": "503 No"})
+                   for _ in range(20)}
+        numbers.add(s.client.store("jobs.actor.any", "echo other"))
+        self.assertEqual({self.result(s)[0] for _ in numbers}, numbers)
+        self.wait_empty(s)
+
+
 class Manager(Case):
     def test_N4_a_service_manager_that_does_not_read_holds_up_no_job(self):
         s = self.supervisor({"actor": actor()}).start()

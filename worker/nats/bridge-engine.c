@@ -33,6 +33,9 @@
 /* Messages and events in one turn of the loop. */
 #define TURN_MAX 4096u
 
+/* Of AckWait: a message that was lost in libnats is back by then. */
+#define GUARD_FACTOR 2
+
 /* Between two deliveries of what this machine gives back and may get again. */
 #define GIVE_BACK_MIN USEC_PER_SEC
 #define GIVE_BACK_MAX (30 * USEC_PER_SEC)
@@ -241,12 +244,31 @@ static bool is_full(const struct bridge *bridge)
            bridge->flights.bytes >= BRIDGE_BYTES_MAX;
 }
 
+static void guard(struct bridge *bridge, usec_t now)
+{
+    bridge->guard_until = usec_add(now, GUARD_FACTOR * BEATS * bridge->flights.period);
+    engine_guard(&bridge->engine, true);
+}
+
+usec_t bridge_serve_guard(struct bridge *bridge, usec_t now)
+{
+    if (bridge->guard_until == 0)
+        return USEC_INFINITY;
+    if (now < bridge->guard_until)
+        return bridge->guard_until;
+    bridge->guard_until = 0;
+    engine_guard(&bridge->engine, false);
+    return USEC_INFINITY;
+}
+
 /* Takes over the message. */
 static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
 {
     struct flight *flight;
     uint64_t sequence;
 
+    if (bridge->guard_until > 0 && natsMsg_IsNoResponders(message))
+        guard(bridge, now); /* more of them may follow */
     puller_note_message(&bridge->puller);
     if (message_sequence(message, &sequence) < 0) {
         natsMsg_Destroy(message);
@@ -329,6 +351,12 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
         bridge_note_unpublished(bridge, "no stream takes it");
         return;
     case ENGINE_DONE: /* the next beat tries again */
+        return;
+    case ENGINE_MESSAGES:
+        if (bridge->guard_until > 0)
+            return;
+        guard(bridge, now);
+        puller_note_unanswered(&bridge->puller, now);
         return;
     default:
         puller_note_unanswered(&bridge->puller, now);

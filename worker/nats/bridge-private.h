@@ -33,6 +33,8 @@ usec_t bridge_beat(struct bridge *bridge, usec_t now);
 void bridge_note_asked(struct bridge *bridge, usec_t now);
 /* Leaves a server over which the consumer does not answer. Returns when to call it again. */
 usec_t bridge_serve_silence(struct bridge *bridge, usec_t now);
+/* Ends the time in which messages may look like answers. Returns when to call it again. */
+usec_t bridge_serve_guard(struct bridge *bridge, usec_t now);
 /* Lets another machine have the message, and forgets it. At once if this machine takes none now, or
  * has not had it before: otherwise after a pause, as it may well come here again. */
 void bridge_give_back(struct bridge *bridge, struct flight *flight);

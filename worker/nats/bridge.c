@@ -113,6 +113,7 @@ usec_t bridge_process(struct bridge *bridge)
         bridge->quiet_until = 0;
     bridge_listen(bridge);
     next = bridge_take_messages(bridge, now);
+    next = earlier(next, bridge_serve_guard(bridge, now));
     bridge_take_results(bridge, now);
     next = earlier(next, standing_process(&bridge->standing, now));
     next = earlier(next, bridge_beat(bridge, now));

@@ -75,7 +75,13 @@ static void put_event(struct engine *engine, enum engine_event event)
     engine_put(engine, (struct engine_arrival){.event = event});
 }
 
-/* With TLS only. */
+/* The subject of a message of a stream is its own. */
+static bool is_unanswered(const struct engine *engine, natsMsg *message)
+{
+    return natsMsg_IsNoResponders(message) && engine_token(engine, message);
+}
+
+/* With TLS, and while guarded. */
 static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *message,
                        void *userdata)
 {
@@ -84,7 +90,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
 
     (void)connection;
     (void)subscription;
-    if (natsMsg_IsNoResponders(message)) {
+    if (is_unanswered(s->engine, message)) {
         natsMsg_Destroy(message);
         what = (struct engine_arrival){ENGINE_UNANSWERED, s->channel, NULL};
     }
@@ -180,9 +186,16 @@ static natsStatus engine_configure(struct engine *engine)
 {
     natsStatus s = engine_options(&engine->options, engine->config, &engine->secure);
 
+    engine->guarded = engine->secure;
     if (s == NATS_OK && !engine->secure)
         s = transport_set(&engine->transport, engine->options);
     return s == NATS_OK ? set_handlers(engine->options, engine) : s;
+}
+
+/* Whether libnats' threads bring what comes there. */
+static bool is_threaded(const struct engine *engine, enum engine_channel channel)
+{
+    return engine->secure || channel == ENGINE_GUARDED;
 }
 
 /* What may come is bounded by what is asked for. */
@@ -195,20 +208,29 @@ static natsStatus subscribe(struct engine *engine, enum engine_channel channel, 
 
     *ret = NULL;
     (void)snprintf(subject, sizeof(subject), "%s.%s", (const char *)engine->inbox, pattern);
-    if (engine->secure)
+    if (is_threaded(engine, channel))
         s = natsConnection_Subscribe(ret, engine->connection, subject, on_message, subscription);
     else
         s = natsConnection_SubscribeSync(ret, engine->connection, subject);
     return s == NATS_OK ? natsSubscription_SetPendingLimits(*ret, -1, -1) : s;
 }
 
-static natsStatus listen_again(struct engine *engine)
+static const enum engine_channel message_channels[] = {ENGINE_MESSAGES, ENGINE_GUARDED};
+
+/* Requests for messages bring them to this channel from now on. */
+static natsStatus listen_on(struct engine *engine, enum engine_channel channel)
 {
     char pattern[32];
 
     (void)snprintf(engine->prefix, sizeof(engine->prefix), "m%u.", ++engine->n_prefixes);
     (void)snprintf(pattern, sizeof(pattern), "%s*", engine->prefix);
-    return subscribe(engine, ENGINE_MESSAGES, pattern);
+    natsSubscription_Destroy(engine->subscriptions[channel].subscription);
+    return subscribe(engine, channel, pattern);
+}
+
+static natsStatus listen_again(struct engine *engine)
+{
+    return listen_on(engine, engine->guarded ? ENGINE_GUARDED : ENGINE_MESSAGES);
 }
 
 static natsStatus engine_subscribe(struct engine *engine)
@@ -278,15 +300,14 @@ static bool take_arrival(struct engine *engine, struct engine_arrival *ret)
     return true;
 }
 
-/* Without TLS only. */
 static bool take_message(const struct engine_subscription *from, struct engine_arrival *ret)
 {
     natsMsg *message = NULL;
     uint64_t n = 0;
     natsStatus s;
 
-    if (from->engine->secure || natsSubscription_QueuedMsgs(from->subscription, &n) != NATS_OK ||
-        n == 0)
+    if (is_threaded(from->engine, from->channel) || !from->subscription ||
+        natsSubscription_QueuedMsgs(from->subscription, &n) != NATS_OK || n == 0)
         return false;
     s = natsSubscription_NextMsg(&message, from->subscription, 0);
     if (s != NATS_OK && s != NATS_NO_RESPONDERS)
@@ -430,16 +451,32 @@ void engine_finish(struct engine *engine, natsMsg *message, const char *text, co
 
 void engine_drain(struct engine *engine)
 {
-    if (engine->subscriptions[ENGINE_MESSAGES].subscription)
-        (void)natsSubscription_Drain(engine->subscriptions[ENGINE_MESSAGES].subscription);
+    for (size_t i = 0; i < ELEMENTS(message_channels); i++) {
+        natsSubscription *from = engine->subscriptions[message_channels[i]].subscription;
+
+        if (from)
+            (void)natsSubscription_Drain(from);
+    }
+}
+
+static void try_to_listen(struct engine *engine)
+{
+    if (listen_again(engine) != NATS_OK)
+        log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
 void engine_listen(struct engine *engine)
 {
     /* What was on its way has come by now, or comes again. */
-    natsSubscription_Destroy(engine->subscriptions[ENGINE_MESSAGES].subscription);
-    if (listen_again(engine) != NATS_OK)
-        log_warning("NATS: no messages can be received: out of memory, or the connection is over");
+    try_to_listen(engine);
+}
+
+void engine_guard(struct engine *engine, bool guarded)
+{
+    if (engine->secure || engine->guarded == guarded)
+        return;
+    engine->guarded = guarded;
+    try_to_listen(engine);
 }
 
 void engine_leave(struct engine *engine)

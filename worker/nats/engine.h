@@ -28,6 +28,7 @@ enum engine_channel {
     ENGINE_PUBLISHED, /* confirmations of publication.h */
     ENGINE_DONE,      /* confirmations of acknowledgements */
     ENGINE_MESSAGES,  /* messages of the stream, and why none come */
+    ENGINE_GUARDED,   /* the same while guarded, and always with TLS */
     _ENGINE_CHANNEL_N,
 };
 
@@ -64,9 +65,9 @@ struct engine {
     natsConnection *connection;
     struct engine_subscription subscriptions[_ENGINE_CHANNEL_N];
     natsInbox *inbox;
-    char
-        prefix[24]; /* of tokens of requests for messages: changes whenever they are wanted again */
-    unsigned n_prefixes;
+    char prefix[24];     /* of tokens of requests for messages */
+    unsigned n_prefixes; /* another one whenever messages are wanted again */
+    bool guarded;        /* see engine_guard() */
     int fd;
     bool secure; /* libnats' threads read and write the socket, and bring what comes */
     struct transport transport;
@@ -136,6 +137,12 @@ static inline const char *engine_messages(const struct engine *engine)
 void engine_drain(struct engine *engine);
 /* They are wanted again. What was asked for before does not count any more. */
 void engine_listen(struct engine *engine);
+
+/* Without TLS, libnats (3.4 to 3.9) destroys a message of a stream that its sender has made look
+ * like the answer that nobody is there, and reports that instead: ENGINE_UNANSWERED on
+ * ENGINE_MESSAGES may be either. While guarded, libnats' threads bring the messages that are asked
+ * for from then on, which takes more CPU time, and that event on ENGINE_GUARDED is what it says. */
+void engine_guard(struct engine *engine, bool guarded);
 
 /* Leaves this server for the next one. Does nothing with TLS: then libnats has the socket. */
 void engine_leave(struct engine *engine);
