@@ -113,16 +113,38 @@ class Machines(Base):
         a.client.until(lambda: a.client.messages("KV_TROUPE_STATE") == 1)
         self.assertEqual(self.seen(a)["b"]["state"], "stopped")
 
-    def test_a_group_whose_bridge_alone_is_dead_is_in_trouble(self):
-        s = self.supervisor({"actor": actor(), "other": actor(), "local": actor(), "service": ini("/bin/sleep infinity", Group={"Type": "service"})})
-        s.start()
+    def with_bridges(self, *groups, **others):
+        """A machine with a bridge for each of these groups, of which it has heard."""
+        s = self.supervisor({**{group: actor() for group in groups}, **others}).start()
         s.nats = nats.Server(self).start()
         s.client = nats.Client(self, s.nats)
-        for group in "actor", "other":
-            bridge = nats.Bridge(self, s, s.nats, group, "Machine=a\nStateSec=1s\n").setup().start()
-            bridge.wait_told("Takes messages")
-        self.until_seen(s, lambda machines: machines and machines["a"]["bridges"] == {"actor": "up", "other": "up"})
-        bridge.end(signal.SIGKILL)
+        s.bridges = {group: nats.Bridge(self, s, s.nats, group, "Machine=a\nStateSec=1s\n").setup().start() for group in groups}
+        self.until_seen(s, lambda machines: machines and machines["a"]["bridges"] == dict.fromkeys(groups, "up"))
+        return s
+
+    def test_when_a_dead_machine_was_seen_last_is_known_as_well_as_its_state_was(self):
+        s = self.with_bridges("actor")
+
+        def reports():
+            return s.client.api("STREAM.INFO.KV_TROUPE_MACHINES")["state"]["last_seq"]
+        before = reports()
+        s.client.until(lambda: reports() >= before + 3)
+
+    def test_a_machine_whose_last_bridge_stopped_on_request_is_not_dead_though_another_one_died_before(self):
+        s = self.with_bridges("actor", "other")
+        s.bridges["other"].end(signal.SIGKILL)
+        self.until_seen(s, lambda machines: machines["a"]["bridges"]["other"] == "dead")
+        self.assertEqual(s.bridges["actor"].end(), 0)
+        machine = self.until_state(s, a="stopped")["a"]
+        self.assertEqual(machine["bridges"], {"actor": "stopped", "other": "dead"})
+        s.bridges["other"].start()
+        self.until_state(s, a="up")
+        s.bridges["other"].end(signal.SIGKILL)
+        self.until_state(s, a="dead")
+
+    def test_a_group_whose_bridge_alone_is_dead_is_in_trouble(self):
+        s = self.with_bridges("actor", "other", local=actor(), service=ini("/bin/sleep infinity", Group={"Type": "service"}))
+        s.bridges["other"].end(signal.SIGKILL)
         self.until_seen(s, lambda machines: machines["a"]["bridges"] == {"actor": "up", "other": "dead"})
         status, lines = self.shown(s)
         self.assertEqual((status, [line.split()[-4:] for line in lines if "troupe-nats" in line]),

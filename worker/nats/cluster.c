@@ -163,12 +163,16 @@ static json_t *machine_of(json_t *machines, const struct entry *entry)
     return json_object_set_new(machines, entry->machine, machine) == 0 ? machine : NULL;
 }
 
+/* The last word of its bridges is that of the machine. */
 static int set_bridge(json_t *machine, const struct entry *entry, const char *state)
 {
     json_t *seen_at = json_object_get(machine, "seen_at");
 
-    if ((usec_t)json_integer_value(seen_at) < entry->at)
+    if ((usec_t)json_integer_value(seen_at) <= entry->at) {
         (void)json_integer_set(seen_at, (json_int_t)entry->at);
+        if (json_object_set_new(machine, "state", json_string(state)) < 0)
+            return -1;
+    }
     return json_object_set_new(json_object_get(machine, "bridges"), entry->group,
                                json_string(state));
 }
@@ -198,22 +202,19 @@ static int add_state(json_t *machines, const struct entry *entry)
     return json_object_set(machine, "groups", json_object_get(entry->value, "groups"));
 }
 
-/* Up if one of its bridges is, dead if none is and one did not say that it stops. */
+/* Up if one of its bridges is, whatever another one said last. */
 static int finish(json_t *machine)
 {
-    static const char *const order[] = {STOPPED, DEAD, UP};
     json_t *bridges = json_object_get(machine, "bridges"), *bridge;
     const char *group;
-    size_t state = 0;
 
+    (void)json_object_del(machine, REVISION);
     json_object_foreach(bridges, group, bridge)
     {
-        for (size_t i = state; i < ELEMENTS(order); i++)
-            if (strcmp(json_string_value(bridge), order[i]) == 0)
-                state = i;
+        if (strcmp(json_string_value(bridge), UP) == 0)
+            return json_object_set_new(machine, "state", json_string(UP));
     }
-    (void)json_object_del(machine, REVISION);
-    return json_object_set_new(machine, "state", json_string(order[state]));
+    return 0;
 }
 
 /* Returns an array by name; NULL without memory. */

@@ -7,9 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* Says when a dead machine was seen last, to so much. */
-#define MACHINES_EVERY (60 * USEC_PER_SEC)
-
 static const char up[] = "{\"state\":\"up\"}";
 static const char stopped[] = "{\"state\":\"stopped\"}";
 
@@ -40,7 +37,7 @@ void report_deinit(struct report *report)
 
 void report_wake(struct report *report)
 {
-    report->next_at = report->machines_at = 0;
+    report->next_at = 0;
 }
 
 /* ---- to the engine ---- */
@@ -88,7 +85,7 @@ void report_note_unanswered(struct report *report)
     note_trouble(report, "there is no bucket for its state");
 }
 
-static void publish(struct report *report, usec_t now)
+static void publish(struct report *report)
 {
     json_t *document = json_pack("{s:s, s:s, s:O}", "state", "up", "version", TROUPE_VERSION,
                                  "groups", report->groups);
@@ -98,10 +95,7 @@ static void publish(struct report *report, usec_t now)
     if (!text)
         return;
     put(report, BUCKET_STATE, text);
-    if (now < report->machines_at)
-        return;
     put(report, BUCKET_MACHINES, up);
-    report->machines_at = now + MACHINES_EVERY;
 }
 
 void report_stop(struct report *report)
@@ -170,7 +164,7 @@ usec_t report_process(struct report *report, usec_t now)
     if (r == -EAGAIN || r == -EINTR)
         return USEC_INFINITY;
     if (r == 0) {
-        publish(report, now);
+        publish(report);
         forget_answer(report);
     } else {
         disconnect(report);

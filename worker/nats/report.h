@@ -18,7 +18,6 @@ struct report {
     struct troupe_query *query; /* NULL = not connected */
     json_t *groups;             /* of the answer that is coming; NULL = nothing was asked */
     usec_t next_at;             /* of the next question */
-    usec_t machines_at;         /* when BUCKET_MACHINES is to be written again */
     bool in_trouble;            /* it was logged */
 };
 
