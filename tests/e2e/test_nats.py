@@ -548,11 +548,11 @@ class Life(Case):
         self.assertEqual([sorted(numbers) for numbers in pids.values()], [list(range(1, 21, 2)), list(range(2, 21, 2))])
         for configuration, problem in (
                 ("", "consumer actor: .*filtered consumer not unique"),
-                ("Consumer=c\nFilter=jobs.other.>\n", "Filter=jobs.other.>: no valid value; allowed: jobs.actor.KEY, where"),
-                ("Filter=jobs.actor.>.a\n", "Filter=jobs.actor.>.a: no valid"),
-                ("Filter=jobs.actor.a..b\n", "Filter=jobs.actor.a..b: no valid"),
-                ("Filter=jobs.actor.a*\n", "Filter=jobs.actor.a[*]: no valid"),
-                ("Consumer=a.b\n", "Consumer=a.b: no valid value; allowed: A-Z a-z")):
+                ("Consumer=c\nFilter=jobs.other.>\n", "nats.conf:4: Filter=: no valid value; allowed: jobs.GROUP.KEY, where"),
+                ("Filter=jobs.actor.>.a\n", "nats.conf:3: Filter=: no valid"),
+                ("Filter=jobs.actor.a..b\n", "nats.conf:3: Filter=: no valid"),
+                ("Filter=jobs.actor.a*\n", "nats.conf:3: Filter=: no valid"),
+                ("Consumer=a.b\n", "nats.conf:3: Consumer=: no valid value; allowed: a name of A-Z a-z")):
             with open(s.bridge.config, "w", encoding="utf-8") as file:
                 file.write(f"[Nats]\nURL={s.nats.url}\n{configuration}")
             done = subprocess.run([nats.TROUPE_NATS, "--config", s.bridge.config, "setup", "actor"], capture_output=True,
@@ -793,16 +793,39 @@ class Engine(Case):
         s = self.started({"actor": actor()})
         bridge = nats.Bridge(self, s, nats.Server(self), "actor", "URL=" + "nats://host," * 17 + "\n").start()
         self.assertEqual(bridge.process.wait(LIMIT), 1)
-        self.assertIn("URL=: 17 servers; allowed: 1 to 16", bridge.log())
+        self.assertIn("URL=: no valid value; allowed: 1 to 16 servers with commas", bridge.log())
 
     def test_mistakes_in_the_configuration_are_reported_together(self):
         s = self.started({"actor": actor()})
-        bridge = nats.Bridge(self, s, nats.Server(self), "actor", "InFlight=0\nInflight=1\nCAFile=ca.pem\n").start()
+        bridge = nats.Bridge(self, s, nats.Server(self), "actor", "InFlight=0\nInflight=1\nCAFile=ca.pem\nMachine=two words\n"
+                             "Stream=a.b\nConsumer=a.b\nFilter=jobs.other.>\nNKey=SU\nCredentials=/missing\nURL=http://host:4222\n").start()
         self.assertEqual(bridge.process.wait(LIMIT), 1)
         for line in ("nats.conf:3: InFlight=: no valid value; allowed: a number from 1 to 65536",
                      'nats.conf:4: unknown key "Inflight"; allowed: URL, ',
-                     "nats.conf:5: CAFile=: no valid value; allowed: the absolute path of a file"):
+                     "nats.conf:5: CAFile=: no valid value; allowed: the absolute path of a file",
+                     "nats.conf:6: Machine=: no valid value; allowed: 1 to 64 characters of A-Z a-z 0-9 _ - and dots between them",
+                     "nats.conf:7: Stream=: no valid value; allowed: 1 to 32 characters of A-Z a-z 0-9 _ -, not beginning with -",
+                     "nats.conf:8: Consumer=: no valid value; allowed: a name of A-Z a-z 0-9 _ -, not beginning with -",
+                     "nats.conf:9: Filter=: no valid value; allowed: jobs.GROUP.KEY, where parts of KEY may be * and the last part >",
+                     "nats.conf:10: NKey=: no valid value; allowed: the public key of a user, 56 letters and digits that begin with U",
+                     "/missing: No such file or directory",
+                     "nats.conf:12: URL=: no valid value; allowed: 1 to 16 servers with commas: nats://HOST:PORT or tls://HOST:PORT"):
             self.assertIn(line, bridge.log())
+
+    def test_a_URL_has_a_scheme_of_NATS_or_none(self):
+        s, server = self.supervisor({}), nats.Server(self).start()
+        bridge = nats.Bridge(self, s, server, "actor")
+        for url, right in (("http://127.0.0.1", False), ("ws://127.0.0.1", False), (f"{server.url}, tcp://127.0.0.1", False), ("nats://", False),
+                           (",", False), (f"NATS://127.0.0.1:{server.port}", True), (f" 127.0.0.1:{server.port},", True)):
+            bridge.environment["NATS_URL"] = url
+            done = bridge.run("setup", "actor")
+            self.assertEqual((done.returncode == 0, "NATS_URL: URL=: no valid value; allowed: 1 to 16" in done.stderr),
+                             (right, not right), (url, done.stderr))
+
+    def test_a_filter_for_another_group_does_not_keep_jobs_from_being_sent(self):
+        s, server = self.supervisor({}), nats.Server(self).start()
+        bridge = nats.Bridge(self, s, server, "actor", "Filter=jobs.actor.big.>\n").setup()
+        self.assertEqual(bridge.run("create", "other").returncode, 0)
 
 
 if __name__ == "__main__":

@@ -186,7 +186,7 @@ class Machines(Base):
             file.write("Machine=two words\n")
         done = s.bridge.run("cluster")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("Machine=two words: no valid value; allowed: 1 to 64 characters", done.stderr)
+        self.assertIn("Machine=: no valid value; allowed: 1 to 64 characters", done.stderr)
 
 
 class Permissions(Base):

@@ -4,19 +4,14 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
-#include "shared/protocol/job-id.h"
 #include "worker/nats/config-files.h"
-#include "worker/nats/message.h"
+#include "worker/nats/config-values.h"
 #include <ctype.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-/* "STREAM:SEQUENCE:TRY" must fit into the id of a job, TROUPE_ID_MAX. */
-#define STREAM_MAX 32u
-
-#define MACHINE_MAX 64u
 
 #define IN_FLIGHT_MAX 65536u
 #define REPLICAS_MAX  5u
@@ -34,6 +29,7 @@ struct key {
     const char *variable; /* of the environment; NULL = none */
     size_t offset;
     enum kind kind;
+    config_valid_fn valid; /* of KIND_TEXT */
     uint64_t min, max;
     const char *const *words; /* what the numbers from 0 to `max` are called */
     const char *fallback;
@@ -57,8 +53,9 @@ static const struct key keys[] = {
      .variable = "NATS_URL",
      .offset = offsetof(struct config, url),
      .kind = KIND_TEXT,
+     .valid = config_valid_urls,
      .fallback = "nats://127.0.0.1:4222",
-     .allowed = "nats://HOST:PORT or tls://HOST:PORT, several with commas"},
+     .allowed = "1 to 16 servers with commas: nats://HOST:PORT or tls://HOST:PORT"},
     {.name = "Credentials",
      .variable = "NATS_CREDS",
      .offset = offsetof(struct config, credentials),
@@ -82,7 +79,8 @@ static const struct key keys[] = {
     {.name = "NKey",
      .offset = offsetof(struct config, nkey),
      .kind = KIND_TEXT,
-     .allowed = "a public key of a user, which begins with U"},
+     .valid = config_valid_nkey,
+     .allowed = "the public key of a user, 56 letters and digits that begin with U"},
     {.name = "NKeyFile",
      .variable = "NATS_NKEY",
      .offset = offsetof(struct config, nkey_file),
@@ -91,19 +89,23 @@ static const struct key keys[] = {
     {.name = "Stream",
      .offset = offsetof(struct config, stream),
      .kind = KIND_TEXT,
+     .valid = config_valid_stream,
      .fallback = "JOBS",
      .allowed = "1 to 32 characters of A-Z a-z 0-9 _ -, not beginning with -"},
     {.name = "Consumer",
      .offset = offsetof(struct config, consumer),
      .kind = KIND_TEXT,
+     .valid = config_valid_name,
      .allowed = "a name of A-Z a-z 0-9 _ -, not beginning with -"},
     {.name = "Filter",
      .offset = offsetof(struct config, filter),
      .kind = KIND_TEXT,
-     .allowed = "a subject"},
+     .valid = config_valid_filter,
+     .allowed = "jobs.GROUP.KEY, where parts of KEY may be * and the last part >"},
     {.name = "Machine",
      .offset = offsetof(struct config, machine),
      .kind = KIND_TEXT,
+     .valid = config_valid_machine,
      .allowed = MACHINE_ALLOWED},
     {.name = "StateSec",
      .offset = offsetof(struct config, state),
@@ -166,7 +168,8 @@ static int set_text(struct config *config, const struct key *key, const char *va
 {
     char *copy;
 
-    if (*value == '\0' || (key->kind == KIND_FILE && *value != '/'))
+    if (*value == '\0' || (key->kind == KIND_FILE && *value != '/') ||
+        (key->valid && !key->valid(value, config->group)))
         return -EINVAL;
     copy = strdup(value);
     if (!copy)
@@ -326,149 +329,58 @@ static int set_defaults(struct config *config)
     return 0;
 }
 
-/* What the engine takes as a part of a subject and in the name of a consumer. */
-static bool is_token(const char *text, size_t max)
-{
-    const size_t length = strlen(text);
-
-    return length <= max && protocol_name_valid(text, length) && !strpbrk(text, ".:@");
-}
-
-/* A key of a bucket may have dots in it. */
-static bool is_machine(const char *text)
-{
-    const size_t length = strlen(text);
-
-    return length >= 1 && length <= MACHINE_MAX && text[0] != '.' && text[length - 1] != '.' &&
-           !strstr(text, "..") && protocol_name_valid(text, length) && !strpbrk(text, ":@");
-}
-
 /* The name of this machine, unless it has another one here. */
 static int set_machine(struct config *config)
 {
-    char name[MACHINE_MAX + 1] = "";
+    char name[HOST_NAME_MAX + 1] = "";
 
     if (config->machine)
         return 0;
     (void)gethostname(name, sizeof(name) - 1);
+    if (!config_valid_machine(name, NULL)) {
+        log_error("Machine=: the host name %s is no valid value; allowed: " MACHINE_ALLOWED, name);
+        return -EINVAL;
+    }
     config->machine = strdup(name);
     return config->machine ? 0 : -ENOMEM;
 }
 
-size_t config_split_urls(char *text, const char *urls[static CONFIG_URLS_MAX])
-{
-    size_t n = 0;
-
-    for (char *url; (url = strsep(&text, ", "));) {
-        if (*url == '\0')
-            continue;
-        if (n < CONFIG_URLS_MAX)
-            urls[n] = url;
-        n++;
-    }
-    return n;
-}
-
-static int check_urls(const struct config *config)
-{
-    _cleanup_free_ char *text = strdup(config->url);
-    const char *urls[CONFIG_URLS_MAX];
-    size_t n;
-
-    if (!text) {
-        log_error("URL=: %s", strerror(ENOMEM));
-        return -ENOMEM;
-    }
-    n = config_split_urls(text, urls);
-    if (n >= 1 && n <= CONFIG_URLS_MAX)
-        return 0;
-    log_error("URL=: %zu servers; allowed: 1 to %u, with commas", n, CONFIG_URLS_MAX);
-    return -EINVAL;
-}
-
-/* Whether it is "jobs.GROUP.", and parts that may be "*", and the last ">". */
-static bool is_filter(const char *filter, const char *group)
-{
-    char prefix[160];
-    const int length = snprintf(prefix, sizeof(prefix), MESSAGE_SUBJECT "%s.", group);
-    const char *end = filter + strlen(filter), *part;
-
-    if (strncmp(filter, prefix, (size_t)length) != 0)
-        return false;
-    for (part = filter + length; part <= end; part += strcspn(part, ".") + 1) {
-        const size_t size = strcspn(part, ".");
-
-        if (size == 0 || (size > 1 && strcspn(part, "*>") < size) ||
-            (*part == '>' && part[size] != '\0'))
-            return false;
-    }
-    return strpbrk(filter, " \t") == NULL;
-}
-
-static int check_consumer(const struct config *config)
-{
-    if (config->consumer && !is_token(config->consumer, PROTOCOL_NAME_MAX)) {
-        log_error("Consumer=%s: no valid value; allowed: A-Z a-z 0-9 _ -, not beginning with -",
-                  config->consumer);
-        return -EINVAL;
-    }
-    if (config->filter && config->group && !is_filter(config->filter, config->group)) {
-        log_error("Filter=%s: no valid value; allowed: " MESSAGE_SUBJECT "%s.KEY, where parts of "
-                  "KEY may be * and the last part >",
-                  config->filter, config->group);
-        return -EINVAL;
-    }
-    return 0;
-}
-
 static int check_identity(const struct config *config)
 {
+    int r = 0;
+
     if (!config->certificate_file != !config->key_file) {
         log_error("CertificateFile= and KeyFile= need each other");
-        return -EINVAL;
+        r = -EINVAL;
     }
     if (!config->nkey != !config->nkey_file) {
         log_error("NKey= and NKeyFile= need each other");
-        return -EINVAL;
+        r = -EINVAL;
     }
     if (config->nkey && config->credentials) {
         log_error("Credentials= and NKeyFile= exclude each other");
-        return -EINVAL;
+        r = -EINVAL;
     }
-    return 0;
+    return r;
+}
+
+/* All of both were done. */
+static int first_error(int r, int later)
+{
+    return r < 0 ? r : later;
 }
 
 static int check(const struct config *config)
 {
-    int r;
+    int r = config->group ? config_check_group(config->group) : 0;
 
-    if (!is_token(config->stream, STREAM_MAX)) {
-        log_error("Stream=%s: no valid value; allowed: 1 to 32 characters of A-Z a-z 0-9 _ -, not "
-                  "beginning with -",
-                  config->stream);
-        return -EINVAL;
-    }
-    if (!is_machine(config->machine)) {
-        log_error("Machine=%s: no valid value; allowed: " MACHINE_ALLOWED, config->machine);
-        return -EINVAL;
-    }
-    if (config->group && !is_token(config->group, PROTOCOL_NAME_MAX)) {
-        log_error("group %s: the name cannot be part of a subject; allowed: A-Z a-z 0-9 _ -, not "
-                  "beginning with -",
-                  config->group);
-        return -EINVAL;
-    }
-    r = check_consumer(config);
-    if (r == 0)
-        r = check_identity(config);
-    if (r == 0)
-        r = config_check_files(config);
-    return r == 0 ? check_urls(config) : r;
+    r = first_error(r, check_identity(config));
+    return first_error(r, config_check_files(config));
 }
 
 int config_load(struct config *config, const char *path, const char *group)
 {
-    int r, later;
+    int r;
 
     *config = (struct config)CONFIG_NULL;
     config->group = group;
@@ -478,15 +390,12 @@ int config_load(struct config *config, const char *path, const char *group)
     r = load_file(config, path);
     if (strchr(config->url, '@'))
         config_warn_if_open(path ? path : CONFIG_FILE, "a password");
-    later = load_environment(config);
-    if (r == 0)
-        r = later;
+    r = first_error(r, load_environment(config));
     config_warn_if_open(config->credentials, "a secret");
     config_warn_if_open(config->nkey_file, "a secret");
     config_warn_if_open(config->key_file, "a secret");
-    if (r == 0)
-        r = set_machine(config);
-    return r < 0 ? r : check(config);
+    r = first_error(r, set_machine(config));
+    return first_error(r, check(config));
 }
 
 void config_deinit(struct config *config)

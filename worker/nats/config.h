@@ -8,8 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONFIG_FILE     "/etc/troupe/nats.conf"
-#define CONFIG_URLS_MAX 16u
+#define CONFIG_FILE "/etc/troupe/nats.conf"
 
 /* What is published of jobs that have ended. Dead letters are in any case. */
 enum config_results {
@@ -54,7 +53,3 @@ static inline const char *config_consumer(const struct config *config)
 {
     return config->consumer ? config->consumer : config->group;
 }
-
-/* Splits a copy of `url` in place. Returns how many there are, of which the first CONFIG_URLS_MAX
- * are stored. */
-size_t config_split_urls(char *text, const char *urls[static CONFIG_URLS_MAX]);

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "worker/nats/client.h"
+#include "worker/nats/config-values.h"
 #include "worker/nats/message.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -173,6 +174,8 @@ int create_job(const struct config *config, const struct create *create)
 
     /* libnats must be open before a message of it is made or destroyed. */
     (void)nats_Open(-1);
+    if (config_check_group(create->group) < 0)
+        return CLIENT_USAGE;
     if (create->id && !fits_header(create->id))
         return bad_text("id");
     if (create->key && !fits_header(create->key))

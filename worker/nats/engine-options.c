@@ -2,6 +2,7 @@
 #include "worker/nats/engine-options.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/nats/config-values.h"
 #include <string.h>
 #include <strings.h>
 

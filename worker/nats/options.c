@@ -85,8 +85,10 @@ static int parse_operands(struct options *ret, char *operands[], int n)
         ret->id = operands[1];
     else if (verb->verb == OPTIONS_FORGET)
         ret->machine = operands[1];
+    else if (verb->verb == OPTIONS_CREATE)
+        ret->create.group = operands[1];
     else if (verb->operand)
-        ret->group = ret->create.group = operands[1];
+        ret->group = operands[1];
     return 0;
 }
 

@@ -18,7 +18,7 @@ enum options_verb {
 struct options {
     enum options_verb verb;
     const char *config;   /* NULL = the default */
-    const char *group;    /* NULL = none is needed */
+    const char *group;    /* that the configuration is for; NULL = any */
     const char *id;       /* of the job to wait for */
     const char *machine;  /* to forget */
     usec_t timeout;       /* of that wait */
