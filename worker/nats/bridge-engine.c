@@ -103,18 +103,29 @@ static usec_t pause_of(const struct bridge *bridge, const struct flight *flight)
     return n - 2 < 5 ? GIVE_BACK_MIN << (n - 2) : GIVE_BACK_MAX;
 }
 
-static void give_back_after(struct bridge *bridge, natsMsg *message, usec_t pause)
+static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
 {
     char text[64];
 
-    bridge->metrics.n[METRIC_GIVEN_BACK]++;
     (void)snprintf(text, sizeof(text), "-NAK {\"delay\":%" PRIu64 "}", pause * NSEC_PER_USEC);
     engine_acknowledge(&bridge->engine, message, pause > 0 ? text : "-NAK");
+}
+
+static void give_back_after(struct bridge *bridge, natsMsg *message, usec_t pause)
+{
+    bridge->metrics.n[METRIC_GIVEN_BACK]++;
+    deliver_after(bridge, message, pause);
 }
 
 void bridge_give_back(struct bridge *bridge, struct flight *flight)
 {
     give_back_after(bridge, flight->message, pause_of(bridge, flight));
+    flight_free(&bridge->flights, flight);
+}
+
+void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
+{
+    deliver_after(bridge, flight->message, pause);
     flight_free(&bridge->flights, flight);
 }
 

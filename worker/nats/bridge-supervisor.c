@@ -14,6 +14,11 @@
 /* When messages that the supervisor had no room for are tried again, if no job ends before. */
 #define HELD_RETRY USEC_PER_SEC
 
+/* A job that is due later waits on the server, where it is in nobody's way. */
+#define DELAY_MAX USEC_PER_SEC
+
+#define SUBMIT_E_PUT_OFF (MESSAGE_E_BAD + 1)
+
 /* Of the death reports of one job, bytes: they go into a header. */
 #define REPORTS_MAX 40000u
 
@@ -37,14 +42,22 @@ static void refuse(struct bridge *bridge, struct flight *flight, const char *pro
     bridge_publish(bridge, flight, now);
 }
 
+/* Returns what troupe_client_submit() or message_options() does, or SUBMIT_E_PUT_OFF: the flight is
+ * over. */
 static int submit(struct bridge *bridge, struct flight *flight, const char **ret_problem)
 {
+    const usec_t now = clock_realtime();
     struct troupe_job_options options;
     char id[TROUPE_ID_SIZE];
     int r = message_options(flight->message, &options, ret_problem);
 
     if (r != 0)
         return r;
+    options.delay_usec = message_due(flight->message, options.delay_usec, now) - now;
+    if (options.delay_usec > DELAY_MAX) {
+        bridge_put_off(bridge, flight, options.delay_usec);
+        return SUBMIT_E_PUT_OFF;
+    }
     flight_id(flight, bridge->config->stream, id);
     options.id = id;
     return troupe_client_submit(
@@ -65,6 +78,8 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
     const char *problem = "the job cannot be submitted: malformed, or too large";
     int r = flight->wants_wait ? wait_for_end(bridge, flight) : submit(bridge, flight, &problem);
 
+    if (r == SUBMIT_E_PUT_OFF)
+        return;
     if (r == 0)
         flight_set_state(&bridge->flights, flight, FLIGHT_HERE);
     else if (r == MESSAGE_E_BAD || r == -EINVAL || r == -EMSGSIZE)
@@ -266,7 +281,8 @@ static usec_t due_at(const struct flight *flight, const struct troupe_query *que
 
     if (message_options(flight->message, &options, &problem) != 0)
         options.delay_usec = 0;
-    return usec_add((usec_t)troupe_query_number(query, "created_at", 0), options.delay_usec);
+    return message_due(flight->message, options.delay_usec,
+                       (usec_t)troupe_query_number(query, "created_at", 0));
 }
 
 /* Whether the job has waited too long for its first attempt. */

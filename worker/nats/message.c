@@ -8,14 +8,19 @@
 
 /*
  * The address for acknowledgements tells where a message stands (ADR-15 of
- * nats-architecture-and-design): $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.…, 9 parts, or
- * $JS.ACK.DOMAIN.ACCOUNT.STREAM.CONSUMER.DELIVERED.SEQUENCE.…, 11 parts or more.
+ * nats-architecture-and-design): $JS.ACK.STREAM.CONSUMER.DELIVERED.SEQUENCE.NUMBER.TIME.…, 9 parts,
+ * or $JS.ACK.DOMAIN.ACCOUNT.STREAM.CONSUMER.DELIVERED.SEQUENCE.NUMBER.TIME.…, 11 parts or more.
  */
 #define ACK_PREFIX        "$JS.ACK."
 #define ACK_PARTS_OLD     9u
 #define ACK_PARTS_NEW_MIN 11u
 #define SEQUENCE_OLD      5u
 #define SEQUENCE_NEW      7u
+/* From the sequence. */
+#define DELIVERED_OFFSET (-1)
+#define TIME_OFFSET      2
+
+#define NSEC_PER_USEC 1000
 
 static unsigned count_parts(const char *text)
 {
@@ -26,15 +31,15 @@ static unsigned count_parts(const char *text)
     return n;
 }
 
-static const char *part(const char *text, unsigned number)
+static const char *part(const char *text, int number)
 {
     while (number-- > 0)
         text = strchr(text, '.') + 1;
     return text;
 }
 
-/* Reads a number, `before` parts in front of the sequence. */
-static int read_part(natsMsg *message, unsigned before, uint64_t *ret)
+/* Reads a number, so many parts behind the sequence. */
+static int read_part(natsMsg *message, int offset, uint64_t *ret)
 {
     const char *reply = natsMsg_GetReply(message), *end;
     unsigned n;
@@ -45,7 +50,8 @@ static int read_part(natsMsg *message, unsigned before, uint64_t *ret)
     if (n != ACK_PARTS_OLD && n < ACK_PARTS_NEW_MIN)
         return -EBADMSG;
     n = n == ACK_PARTS_OLD ? SEQUENCE_OLD : SEQUENCE_NEW;
-    if (quantity_parse_number(part(reply, n - before), ret, &end) < 0 || *end != '.' || *ret == 0)
+    if (quantity_parse_number(part(reply, (int)n + offset), ret, &end) < 0 || *end != '.' ||
+        *ret == 0)
         return -EBADMSG;
     return 0;
 }
@@ -59,7 +65,18 @@ uint64_t message_deliveries(natsMsg *message)
 {
     uint64_t n;
 
-    return read_part(message, 1, &n) == 0 ? n : 1;
+    return read_part(message, DELIVERED_OFFSET, &n) == 0 ? n : 1;
+}
+
+usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at)
+{
+    uint64_t stored_at;
+    usec_t due = received_at;
+
+    if (read_part(message, TIME_OFFSET, &stored_at) == 0)
+        due = stored_at / NSEC_PER_USEC;
+    due = usec_add(due < received_at ? due : received_at, delay);
+    return due > received_at ? due : received_at;
 }
 
 /* A header that cannot be read must not count as missing. */

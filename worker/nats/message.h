@@ -4,6 +4,7 @@
 /* A message of a stream as a job: its id is STREAM:SEQUENCE, its key what follows jobs.GROUP. in
  * the subject, or the header Troupe-Key. */
 
+#include "shared/base/clock.h"
 #include "worker/troupe.h"
 #include <nats/nats.h>
 
@@ -25,6 +26,10 @@ int message_sequence(natsMsg *message, uint64_t *ret);
 
 /* How often the message has been delivered, this time included; 1 if that cannot be told. */
 uint64_t message_deliveries(natsMsg *message);
+
+/* When the job may begin first, if it came at `received_at`: so long after the stream has stored
+ * the message, by the clocks of server and machine (since 1970), but not longer after it came. */
+usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at);
 
 /*
  * Fills in what the sender has chosen; texts are borrowed from the message, and `id` stays unset.
