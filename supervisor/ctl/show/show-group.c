@@ -103,7 +103,7 @@ static void show_latency_line(const struct terminal *terminal, const json_t *gro
     if (field_has(group, "p99_work_usec"))
         snprintf(work, sizeof(work), "; at work: %s, %s", SPAN(field_usec(group, "p50_work_usec")),
                  SPAN(field_usec(group, "p99_work_usec")));
-    terminal_print(terminal, "      Took: %s for half of the last jobs, %s for 99 %%, at most%s",
+    terminal_print(terminal, "      Took: at most %s for half of the last jobs, %s for 99 %%%s",
                    SPAN(field_usec(group, "p50_usec")), SPAN(field_usec(group, "p99_usec")), work);
 }
 

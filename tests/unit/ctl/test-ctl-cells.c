@@ -70,7 +70,7 @@ START_TEST(cells_are_a_table_below_what_they_make_together)
                 "   Workers: 2 of 2 up: 2 idle\n"
                 "     Queue: empty\n"
                 "      Jobs: 9 succeeded\n"
-                "      Took: 4ms for half of the last jobs, 5.0s for 99 %, at most\n"
+                "      Took: at most 4ms for half of the last jobs, 5.0s for 99 %\n"
                 "     Cells: 2\n"
                 "   ● loud   running  1/1 up  5 queued  0 running  3 done  p99 5.2s, oldest waits "
                 "for 3.0s, 2 died\n"
