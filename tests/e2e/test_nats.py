@@ -526,6 +526,37 @@ class Life(Case):
         s.client.store("jobs.actor.any", "echo done")
         self.assertEqual(self.result(s)[2], "done")
 
+    def test_setup_says_what_is_new_and_how_what_exists_differs(self):
+        server = nats.Server(self).start()
+        client = nats.Client(self, server)
+        bridge = nats.Bridge(self, self.supervisor({}), server, "actor")
+
+        def said(configuration=""):
+            with open(bridge.config, "w", encoding="utf-8") as file:
+                file.write(f"[Nats]\nURL={server.url}\n{configuration}")
+            done = bridge.run("setup", "actor")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            return done.stderr.replace("troupe-nats: ", "").splitlines()
+        everything = ["stream JOBS", "stream TROUPE", "consumer actor", "bucket TROUPE_STATE", "bucket TROUPE_MACHINES"]
+        self.assertEqual(said(), [f"info: {what} is new" for what in everything])
+        self.assertEqual(said(), [f"info: {what} exists" for what in everything])
+        differs = " exists, and is left as it is, though it differs: "
+        self.assertEqual(said("Replicas=3\nAckWaitSec=1500ms\nStateSec=1s\nFilter=jobs.actor.big.>\n"), [
+            f"warning: stream JOBS{differs}replicas 1, not 3",
+            f"warning: stream TROUPE{differs}replicas 1, not 3",
+            f"warning: consumer actor{differs}filter jobs.actor.>, not jobs.actor.big.>; ack wait 30s, not 1.5s",
+            f"warning: bucket TROUPE_STATE{differs}replicas 1, not 3; max age 30s, not 3s",
+            f"warning: bucket TROUPE_MACHINES{differs}replicas 1, not 3"])
+        client.api("STREAM.DELETE.JOBS")
+        client.api("STREAM.CREATE.JOBS", name="JOBS", subjects=["jobs.>", "x"], storage="memory")
+        client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name="JOBS",
+                   config={"durable_name": "actor", "ack_policy": "all", "ack_wait": 30 * 10**9, "max_deliver": 5})
+        self.assertEqual(said()[::2], [
+            f"warning: stream JOBS{differs}subjects jobs.>,x, not jobs.*.>; retention limits, not workqueue; storage memory, not file; "
+            "duplicate window 120s, not 600s",
+            f"warning: consumer actor{differs}filter none, not jobs.actor.>; ack policy all, not explicit; max deliver 5, not -1",
+            "info: bucket TROUPE_MACHINES exists"])
+
     def test_setup_says_that_a_server_has_no_JetStream(self):
         s = self.supervisor({"actor": actor()})
         server = nats.Server(self, "jetstream: false\n").start()

@@ -69,7 +69,7 @@ static int finish(struct client *client, const struct config *config, natsStatus
     jsOptions options;
 
     if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
-        return fail_connection(config, s, nats_GetLastError(NULL));
+        return fail_connection(config, s, connection_error(s));
     (void)jsOptions_Init(&options);
     options.Wait = WAIT_MS;
     s = natsConnection_JetStream(&client->js, client->connection, &options);
@@ -106,7 +106,9 @@ int client_open_early(struct client *client, const struct config *config)
     if (s == NATS_OK)
         return CLIENT_OK;
     /* A connection that is refused is closed; otherwise libnats goes on trying. */
-    return fail_connection(config, s == NATS_TIMEOUT ? NATS_NO_SERVER : s, NULL);
+    if (s == NATS_TIMEOUT)
+        s = NATS_NO_SERVER;
+    return fail_connection(config, s, natsStatus_GetText(s));
 }
 
 void client_close(struct client *client)

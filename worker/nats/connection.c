@@ -23,12 +23,14 @@ natsStatus connection_open_early(natsConnection **ret, natsOptions *options,
     return s == NATS_OK ? natsConnection_Connect(ret, options) : s;
 }
 
-/* libnats begins with "(FILE:LINE): ". */
-static const char *skip_source(const char *text)
+const char *connection_error(natsStatus s)
 {
-    const char *end = *text == '(' ? strstr(text, "): ") : NULL;
+    const char *text = nats_GetLastError(NULL);
+    const char *end = text && *text == '(' ? strstr(text, "): ") : NULL;
 
-    return end ? end + strlen("): ") : text;
+    if (!text || *text == '\0')
+        return natsStatus_GetText(s);
+    return end ? end + strlen("): ") : text; /* libnats begins with "(FILE:LINE): " */
 }
 
 static void explain_user(char *sentence, const struct config *config, const char *text)
@@ -71,7 +73,6 @@ static void explain_tls(char *sentence, const char *text)
 void connection_explain(char sentence[static CONNECTION_TEXT_SIZE], const struct config *config,
                         natsStatus s, const char *text)
 {
-    text = text && *text != '\0' ? skip_source(text) : natsStatus_GetText(s);
     switch (s) {
     case NATS_NO_SERVER: /* URLs may hold passwords: no server is named */
         (void)snprintf(sentence, CONNECTION_TEXT_SIZE,

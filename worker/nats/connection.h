@@ -17,7 +17,9 @@ natsStatus connection_open(natsConnection **ret, natsOptions *options);
 natsStatus connection_open_early(natsConnection **ret, natsOptions *options,
                                  natsConnectionHandler connected, void *userdata);
 
-/* Writes a sentence for `s`, of which libnats says `text` (or NULL). It has no URL and no secret.
- */
+/* What libnats said last on this thread, when it returned `s`. */
+const char *connection_error(natsStatus s);
+
+/* Writes a sentence for `s`, of which libnats says `text`. It has no URL and no secret. */
 void connection_explain(char sentence[static CONNECTION_TEXT_SIZE], const struct config *config,
                         natsStatus s, const char *text);

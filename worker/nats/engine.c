@@ -274,7 +274,7 @@ int engine_init(struct engine *engine, const struct config *config)
         s = engine_subscribe(engine);
     if (s == NATS_OK)
         return 0;
-    connection_explain(sentence, config, s, nats_GetLastError(NULL));
+    connection_explain(sentence, config, s, connection_error(s));
     log_error("%s", sentence);
     return -EIO;
 }

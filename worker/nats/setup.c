@@ -4,11 +4,13 @@
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
 #include "worker/nats/client.h"
+#include "worker/nats/difference.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #define NSEC_PER_USEC INT64_C(1000)
 #define NSEC_PER_SEC  (INT64_C(1000) * 1000 * 1000)
@@ -23,22 +25,94 @@
 
 static int report(const char *what, const char *name, natsStatus s)
 {
-    const char *text = nats_GetLastError(NULL);
-
     if (s == NATS_OK)
         return 0;
-    if (s == NATS_NO_RESPONDERS)
-        text = ENGINE_NO_JETSTREAM;
-    log_error("%s %s: %s", what, name, text && *text != '\0' ? text : natsStatus_GetText(s));
+    log_error("%s %s: %s", what, name,
+              s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : connection_error(s));
     return -EIO;
+}
+
+static int report_made(const char *what, const char *name, natsStatus s)
+{
+    if (s == NATS_OK)
+        log_info("%s %s is new", what, name);
+    return report(what, name, s);
+}
+
+static int report_existing(const char *what, const char *name, const struct difference *difference)
+{
+    if (difference->length > 0)
+        log_warning("%s %s exists, and is left as it is, though it differs: %s", what, name,
+                    difference->text);
+    else
+        log_info("%s %s exists", what, name);
+    return 0;
+}
+
+/* ---- streams ---- */
+
+/* Writes the subjects of a stream with commas. */
+static void join(char *text, size_t size, const jsStreamConfig *stream)
+{
+    size_t length = 0;
+
+    *text = '\0';
+    for (int i = 0; i < stream->SubjectsLen && length < size; i++)
+        length += (size_t)snprintf(text + length, size - length, "%s%s", i > 0 ? "," : "",
+                                   stream->Subjects[i]);
+}
+
+static void compare_stream(struct difference *difference, const jsStreamConfig *have,
+                           const jsStreamConfig *wanted)
+{
+    static const char *const retentions[] = {
+        [js_LimitsPolicy] = "limits",
+        [js_InterestPolicy] = "interest",
+        [js_WorkQueuePolicy] = "workqueue",
+    };
+    static const char *const storages[] = {
+        [js_FileStorage] = "file", [js_MemoryStorage] = "memory"};
+    char subjects[2][256];
+
+    join(subjects[0], sizeof(subjects[0]), have);
+    join(subjects[1], sizeof(subjects[1]), wanted);
+    difference_text(difference, "subjects", subjects[0], subjects[1]);
+    difference_text(difference, "retention", retentions[have->Retention],
+                    retentions[wanted->Retention]);
+    difference_text(difference, "storage", storages[have->Storage], storages[wanted->Storage]);
+    difference_number(difference, "replicas", have->Replicas, wanted->Replicas);
+    difference_time(difference, "max age", have->MaxAge, wanted->MaxAge);
+    if (wanted->Duplicates > 0)
+        difference_time(difference, "duplicate window", have->Duplicates, wanted->Duplicates);
+}
+
+typedef natsStatus (*make_stream_fn)(jsCtx *js, jsStreamConfig *stream);
+
+static int add(jsCtx *js, const char *what, const char *name, jsStreamConfig *wanted,
+               make_stream_fn make)
+{
+    struct difference difference = DIFFERENCE_NULL;
+    jsStreamInfo *info = NULL;
+    natsStatus s = js_GetStreamInfo(&info, js, wanted->Name, NULL, NULL);
+
+    if (s == NATS_NOT_FOUND)
+        return report_made(what, name, make(js, wanted));
+    if (s != NATS_OK)
+        return report(what, name, s);
+    compare_stream(&difference, info->Config, wanted);
+    jsStreamInfo_Destroy(info);
+    return report_existing(what, name, &difference);
+}
+
+static natsStatus make_stream(jsCtx *js, jsStreamConfig *stream)
+{
+    return js_AddStream(NULL, js, stream, NULL, NULL);
 }
 
 static int add_stream(jsCtx *js, const struct config *config, const char *name,
                       const char **subjects, int n_subjects, jsRetentionPolicy retention)
 {
     jsStreamConfig stream;
-    jsErrCode code = 0;
-    natsStatus s;
 
     (void)jsStreamConfig_Init(&stream);
     stream.Name = name;
@@ -48,27 +122,76 @@ static int add_stream(jsCtx *js, const struct config *config, const char *name,
     stream.Replicas = (int64_t)config->replicas;
     stream.Duplicates = DOUBLES_AGE;
     stream.MaxAge = retention == js_LimitsPolicy ? RESULTS_AGE : 0;
-    s = js_AddStream(NULL, js, &stream, NULL, &code);
-    if (code == JSStreamNameExistErr) {
-        log_info("stream %s exists, and is left as it is", name);
-        return 0;
-    }
-    return report("stream", name, s);
+    return add(js, "stream", name, &stream, make_stream);
+}
+
+static natsStatus make_bucket(jsCtx *js, jsStreamConfig *stream)
+{
+    kvConfig bucket;
+    kvStore *store = NULL;
+    natsStatus s;
+
+    (void)kvConfig_Init(&bucket);
+    bucket.Bucket = stream->Name + strlen(BUCKET_STREAM);
+    bucket.TTL = stream->MaxAge;
+    bucket.StorageType = stream->Storage;
+    bucket.Replicas = (int)stream->Replicas;
+    s = js_CreateKeyValue(&store, js, &bucket);
+    kvStore_Destroy(store);
+    return s;
+}
+
+/* On disk, though the state is said again every few seconds: of a bucket in memory, most servers
+ * must not crash at once, or the others wait for what these had. */
+static int add_bucket(jsCtx *js, const struct config *config, const char *name, usec_t age)
+{
+    char stream_name[64], subject[64];
+    const char *subjects[] = {subject};
+    jsStreamConfig stream;
+
+    (void)snprintf(stream_name, sizeof(stream_name), BUCKET_STREAM "%s", name);
+    (void)snprintf(subject, sizeof(subject), BUCKET_SUBJECT "%s.>", name);
+    (void)jsStreamConfig_Init(&stream);
+    stream.Name = stream_name;
+    stream.Subjects = subjects;
+    stream.SubjectsLen = 1;
+    stream.Storage = js_FileStorage;
+    stream.Replicas = (int64_t)config->replicas;
+    stream.MaxAge = (int64_t)age * NSEC_PER_USEC;
+    return add(js, "bucket", name, &stream, make_bucket);
+}
+
+static int add_buckets(jsCtx *js, const struct config *config)
+{
+    int r = add_bucket(js, config, BUCKET_STATE, BUCKET_STATE_PERIODS * config->state);
+
+    return r == 0 ? add_bucket(js, config, BUCKET_MACHINES, BUCKET_MACHINES_AGE) : r;
+}
+
+/* ---- the consumer ---- */
+
+static void compare_consumer(struct difference *difference, const jsConsumerConfig *have,
+                             const jsConsumerConfig *wanted)
+{
+    static const char *const policies[] = {
+        [js_AckExplicit] = "explicit", [js_AckNone] = "none", [js_AckAll] = "all"};
+
+    difference_text(difference, "filter", have->FilterSubject, wanted->FilterSubject);
+    difference_text(difference, "ack policy", policies[have->AckPolicy],
+                    policies[wanted->AckPolicy]);
+    difference_time(difference, "ack wait", have->AckWait, wanted->AckWait);
+    difference_number(difference, "max deliver", have->MaxDeliver, wanted->MaxDeliver);
 }
 
 static int add_consumer(jsCtx *js, const struct config *config)
 {
-    jsConsumerConfig consumer;
+    struct difference difference = DIFFERENCE_NULL;
     const char *name = config_consumer(config);
     jsConsumerInfo *info = NULL;
+    jsConsumerConfig consumer;
     char filter[160];
     natsStatus s;
 
-    if (js_GetConsumerInfo(&info, js, config->stream, name, NULL, NULL) == NATS_OK) {
-        jsConsumerInfo_Destroy(info);
-        log_info("consumer %s exists, and is left as it is", name);
-        return 0;
-    }
     (void)snprintf(filter, sizeof(filter), MESSAGE_SUBJECT "%s.>", config->group);
     (void)jsConsumerConfig_Init(&consumer);
     consumer.Durable = name;
@@ -77,38 +200,13 @@ static int add_consumer(jsCtx *js, const struct config *config)
     consumer.AckWait = (int64_t)config->ack_wait * NSEC_PER_USEC;
     consumer.MaxDeliver = -1;
     consumer.MaxAckPending = ACK_PENDING_MAX;
-    s = js_AddConsumer(NULL, js, config->stream, &consumer, NULL, NULL);
-    return report("consumer", name, s);
-}
-
-/* On disk, though the state is said again every few seconds: of a bucket in memory, most servers
- * must not crash at once, or the others wait for what these had. */
-static int add_bucket(jsCtx *js, const struct config *config, const char *name, usec_t age)
-{
-    kvConfig bucket;
-    kvStore *store = NULL;
-    natsStatus s = js_KeyValue(&store, js, name);
-
-    if (s == NATS_OK) {
-        kvStore_Destroy(store);
-        log_info("bucket %s exists, and is left as it is", name);
-        return 0;
-    }
-    (void)kvConfig_Init(&bucket);
-    bucket.Bucket = name;
-    bucket.TTL = (int64_t)age * NSEC_PER_USEC;
-    bucket.StorageType = js_FileStorage;
-    bucket.Replicas = (int)config->replicas;
-    s = js_CreateKeyValue(&store, js, &bucket);
-    kvStore_Destroy(store);
-    return report("bucket", name, s);
-}
-
-static int add_buckets(jsCtx *js, const struct config *config)
-{
-    int r = add_bucket(js, config, BUCKET_STATE, BUCKET_STATE_PERIODS * config->state);
-
-    return r == 0 ? add_bucket(js, config, BUCKET_MACHINES, BUCKET_MACHINES_AGE) : r;
+    s = js_GetConsumerInfo(&info, js, config->stream, name, NULL, NULL);
+    if (s != NATS_OK)
+        return report_made("consumer", name,
+                           js_AddConsumer(NULL, js, config->stream, &consumer, NULL, NULL));
+    compare_consumer(&difference, info->Config, &consumer);
+    jsConsumerInfo_Destroy(info);
+    return report_existing("consumer", name, &difference);
 }
 
 static int make_all(jsCtx *js, const struct config *config)
