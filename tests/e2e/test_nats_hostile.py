@@ -5,6 +5,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -12,8 +13,9 @@ import types
 import unittest
 
 import nats
+from test_life import QUICK
 from test_nats import Case, actor
-from troupe import ACTOR, LIMIT, TestCase, ini
+from troupe import ACTOR, LIMIT, Bell, TestCase, ini
 
 INFO = {"server_id": "hostile", "version": "2.10.0", "headers": True, "jetstream": True, "max_payload": 1 << 20, "proto": 1}
 SUBSCRIPTIONS = 5
@@ -175,6 +177,22 @@ class Senders(Case):
         numbers.add(s.client.store("jobs.actor.any", "echo other"))
         self.assertEqual({self.result(s)[0] for _ in numbers}, numbers)
         self.wait_empty(s)
+
+
+    def test_a_key_without_room_does_not_hold_up_other_keys(self):
+        for bound, other in ({"Jobs": {"QueueMax": 2}}, "busy"), ({"Pool": {"Cells": "by-key", "CellsMax": 2}}, "other{}"):
+            s = self.bridged(ini(ACTOR, Restart=QUICK, **{"Pool": {"Cells": "by-key"}, **bound}), "AckWaitSec=60min\n")
+            bell = Bell(s, "bell")
+            s.client.store("jobs.actor.mine", "echo mine")
+            self.result(s)
+            s.client.until(lambda: s.client.messages("KV_TROUPE_STATE") == 1)  # it knows the group
+            s.client.store("jobs.actor.busy", f"wait {bell.path}")
+            self.wait_state(s, "JOBS:2", "running")
+            for n in range(20):
+                s.client.store("jobs.actor." + other.format(n), f"wait {bell.path}")
+            mine = s.client.store("jobs.actor.mine", "echo mine")
+            self.assertEqual(self.result(s)[0], mine)
+            s.bridge.end(signal.SIGKILL)
 
 
 class Manager(Case):

@@ -39,6 +39,9 @@
 /* Between two deliveries of what this machine gives back and may get again. */
 #define GIVE_BACK_MIN USEC_PER_SEC
 #define GIVE_BACK_MAX (30 * USEC_PER_SEC)
+/* Of what comes again because there was no room for its key: the first, and between two of them. */
+#define FULL_MIN   (100 * USEC_PER_MSEC)
+#define FULL_SPACE (2 * USEC_PER_MSEC)
 /* Without a job that ends, after giving back what has waited too long. */
 #define QUIET_USEC (5 * USEC_PER_SEC)
 
@@ -120,6 +123,18 @@ static void give_back_after(struct bridge *bridge, natsMsg *message, usec_t paus
 void bridge_give_back(struct bridge *bridge, struct flight *flight)
 {
     give_back_after(bridge, flight->message, pause_of(bridge, flight));
+    flight_free(&bridge->flights, flight);
+}
+
+void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    const usec_t first = now + FULL_MIN, last = now + GIVE_BACK_MAX;
+
+    bridge->full_at += FULL_SPACE;
+    bridge->full_at = bridge->full_at < first  ? first
+                      : bridge->full_at > last ? last
+                                               : bridge->full_at;
+    give_back_after(bridge, flight->message, bridge->full_at - now);
     flight_free(&bridge->flights, flight);
 }
 

@@ -135,6 +135,18 @@ void bridge_on_standing(void *userdata, bool up, const char *cause)
     bridge_tell(bridge);
 }
 
+/* The group has no room for it; with a cell for each key, its cell has none, or there is none for
+ * the key, and other keys do not wait for that. */
+static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    if (bridge->report.keyed) {
+        bridge_give_back_full(bridge, flight, now);
+        return;
+    }
+    hold(bridge, flight, now);
+    bridge->limit = bridge->flights.n_here > 0 ? bridge->flights.n_here : 1;
+}
+
 static void on_refused(struct bridge *bridge, struct flight *flight,
                        const struct troupe_result *result, usec_t now)
 {
@@ -155,8 +167,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     case EBUSY:
     case ENOSPC:
     case ENOMEM:
-        hold(bridge, flight, now);
-        bridge->limit = bridge->flights.n_here > 0 ? bridge->flights.n_here : 1;
+        on_full(bridge, flight, now);
         return;
     case EINVAL:
     case EMSGSIZE:

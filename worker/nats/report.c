@@ -138,14 +138,24 @@ static int ask(struct report *report)
     return r == 0 && !report->groups ? -ENOMEM : r;
 }
 
+static void note_cells(struct report *report)
+{
+    const char *name = troupe_query_text(report->query, "name");
+
+    if (name && strcmp(name, report->config->group) == 0)
+        report->keyed = troupe_query_number(report->query, "cells", -1) >= 0;
+}
+
 /* Returns 0 when all groups have come, or -errno: -EAGAIN when more are to come. */
 static int receive(struct report *report)
 {
     int r;
 
-    while ((r = troupe_query_next(report->query, 0)) == 1)
+    while ((r = troupe_query_next(report->query, 0)) == 1) {
+        note_cells(report);
         if (json_array_append_new(report->groups, group_of(report->query)) < 0)
             return -ENOMEM;
+    }
     return r;
 }
 
