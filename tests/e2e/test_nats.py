@@ -654,6 +654,26 @@ class Life(Case):
         self.assertEqual(self.result(s)[1]["Troupe-End"], "cancelled")
         self.wait_empty(s)
 
+    def test_N2_a_consumer_whose_AckWait_becomes_shorter_hears_of_life_more_often(self):
+        s = self.bridged(configuration="AckWaitSec=60min\n")
+        consumer = self.consumer(s)["config"]
+        s.client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name=JOBS, config={**consumer, "ack_wait": 2 * 10**9})
+        acknowledgements = s.client.subscribe("$JS.ACK.JOBS.>")
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}")
+        self.assertEqual(s.client.next(acknowledgements).data, b"+WPI")
+        bell.ring()
+
+    def test_a_consumer_that_is_made_anew_is_used_as_it_is_now(self):
+        s = self.bridged(configuration="AckWaitSec=60min\n")
+        s.client.api("CONSUMER.DELETE.JOBS.actor")
+        s.bridge.wait_told("Waits for the consumer")
+        self.assertEqual(s.bridge.log().count("consumer actor of stream JOBS: consumer not found"), 1)
+        s.bridge.setup()
+        s.bridge.wait_told("Takes messages")
+        s.client.store("jobs.actor.any", "echo hello")
+        self.assertEqual(self.result(s)[2], "hello")
+
     def test_a_consumer_with_a_tiny_AckWait_does_not_keep_the_bridge_from_its_work(self):
         s = self.supervisor({"actor": actor()})
         s.start()

@@ -13,6 +13,11 @@
 #include <string.h>
 
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
+/* Somebody may change it, or make it anew. */
+#define CONSUMER_CHECK (60 * USEC_PER_SEC)
+/* JSConsumerNotFoundErr, JSStreamNotFoundErr */
+#define ERROR_NO_CONSUMER 10014
+#define ERROR_NO_STREAM   10059
 
 /* Without an answer of the consumer, a server may be cut off from the others: leaves it after
  * AckWait, at least after this, which doubles so often. Leaders are mostly elected in less; then
@@ -180,7 +185,8 @@ static void ask_for_consumer(struct bridge *bridge, usec_t now)
 {
     char subject[256];
 
-    bridge->ask_at = now + CONSUMER_RETRY;
+    bridge->ask_at = now + (bridge->consuming ? CONSUMER_CHECK : CONSUMER_RETRY);
+    bridge->asking = true;
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
                    config_consumer(bridge->config));
     (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
@@ -228,11 +234,32 @@ static void on_closed(struct bridge *bridge)
     bridge->status = -EACCES;
 }
 
-static void fail_consumer(struct bridge *bridge, const char *problem)
+/* Something is odd about it. */
+static void ask_soon(struct bridge *bridge, usec_t now)
 {
-    log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
-                config_consumer(bridge->config), bridge->config->stream, problem);
+    if (bridge->ask_at > now + CONSUMER_RETRY)
+        bridge->ask_at = now + CONSUMER_RETRY;
+}
+
+static void fail_consumer(struct bridge *bridge, const char *problem, usec_t now)
+{
+    bridge->consuming = false;
+    ask_soon(bridge, now);
+    if (strncmp(bridge->problem, problem, sizeof(bridge->problem) - 1) != 0)
+        log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
+                    config_consumer(bridge->config), bridge->config->stream, problem);
+    (void)snprintf(bridge->problem, sizeof(bridge->problem), "%s", problem);
     bridge_tell(bridge);
+}
+
+/* While servers elect a leader, errors say nothing about a consumer that was there. */
+static void on_consumer_error(struct bridge *bridge, const json_t *error, usec_t now)
+{
+    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
+    const char *text = json_string_value(json_object_get(error, "description"));
+
+    if (!bridge->consuming || code == ERROR_NO_CONSUMER || code == ERROR_NO_STREAM)
+        fail_consumer(bridge, text ? text : "the answer cannot be understood", now);
 }
 
 static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
@@ -245,15 +272,16 @@ static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
     const usec_t period = ack_wait / BEATS;
     const char *policy = json_string_value(json_object_get(config, "ack_policy"));
 
+    bridge->asking = false;
     if (!config || wait <= 0) {
-        const char *text =
-            json_string_value(json_object_get(json_object_get(reply, "error"), "description"));
-
-        fail_consumer(bridge, text ? text : "the answer cannot be understood");
+        on_consumer_error(bridge, json_object_get(reply, "error"), now);
     } else if (!policy || strcmp(policy, "explicit") != 0) {
-        fail_consumer(bridge, "its ack policy is not explicit");
+        fail_consumer(bridge, "its ack policy is not explicit", now);
     } else {
+        if (!bridge->consuming)
+            puller_reset(&bridge->puller);
         bridge->consuming = true;
+        *bridge->problem = '\0';
         puller_set_ack_wait(&bridge->puller, ack_wait);
         flights_set_period(&bridge->flights, period > PERIOD_MIN ? period : PERIOD_MIN, now);
         bridge_tell(bridge);
@@ -304,6 +332,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
     if (flight) {
+        ask_soon(bridge, now); /* is AckWait shorter than it was? */
         flight_redelivered(&bridge->flights, flight, message, now);
         if (flight->state == FLIGHT_DONE)
             bridge_conclude_again(bridge, flight, now);
@@ -339,6 +368,8 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
 
     switch (what->channel) {
     case ENGINE_CONSUMER:
+        if (!bridge->asking) /* senders of messages can have the server answer here */
+            break;
         note_answered(bridge);
         on_consumer(bridge, what->message, now);
         break;
@@ -360,6 +391,8 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
             return;
         }
         puller_note_status(&bridge->puller, token, what->message, now);
+        if (bridge->puller.n_problems > 0)
+            ask_soon(bridge, now);
     }
     discard_put(&bridge->discard, what->message);
 }
@@ -368,7 +401,8 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
 {
     switch (channel) {
     case ENGINE_CONSUMER:
-        fail_consumer(bridge, ENGINE_NO_JETSTREAM);
+        if (!bridge->consuming)
+            fail_consumer(bridge, ENGINE_NO_JETSTREAM, now);
         return;
     case ENGINE_STATE:
         report_note_unanswered(&bridge->report);
@@ -421,7 +455,7 @@ usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
         on_arrival(bridge, &what, now);
         n++;
     }
-    if (bridge->connected && !bridge->consuming && now >= bridge->ask_at)
+    if (bridge->connected && now >= bridge->ask_at)
         ask_for_consumer(bridge, now);
     return n < TURN_MAX ? USEC_INFINITY : now;
 }

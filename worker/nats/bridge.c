@@ -130,7 +130,7 @@ usec_t bridge_process(struct bridge *bridge)
         next = earlier(next, report_process(&bridge->report, now));
     if (!list_empty(&bridge->flights.held))
         next = earlier(next, bridge->held_at);
-    if (bridge->connected && !bridge->consuming)
+    if (bridge->connected)
         next = earlier(next, bridge->ask_at);
     if (!list_empty(&bridge->inquiry.waiting) && !bridge->inquiry.query)
         next = earlier(next, bridge->inquiry.not_before);

@@ -55,6 +55,8 @@ struct bridge {
     uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
     bool connected;     /* to the engine */
     bool consuming;     /* the consumer is there, and its AckWait known */
+    bool asking;        /* about it */
+    char problem[128];  /* with it, that was logged last */
     bool stopping;      /* takes nothing new, and gives back what has not begun */
     bool over;          /* nothing is left to do, or possible */
     int status;         /* then: 0, or -errno */
