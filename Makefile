@@ -286,6 +286,8 @@ $(BUILD)/tests/unit/examples/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
 $(BUILD)/tests/unit/nats/test-puller: $(call object,worker/nats/puller.c)
 $(BUILD)/tests/unit/nats/test-publish: $(call object,worker/nats/bridge-publish.c worker/nats/flight.c)
 $(BUILD)/tests/unit/nats/test-transport: $(call object,worker/nats/transport.c)
+$(BUILD)/tests/unit/nats/test-engine: $(call object,$(addprefix worker/nats/,config-values.c connection.c engine.c engine-options.c transport.c))
+$(BUILD)/tests/unit/nats/test-engine: SUPERVISOR_LIBS = $(NATS_LIBS)
 
 $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/libhelpers.a \
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libworker.a $(BUILD)/faults/libshared.a

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/engine.h"
+
+#include "tests/unit/suite.h"
+#include <string.h>
+
+/* As in engine.c. */
+#define ARRIVALS_MAX       65536u
+#define ARRIVALS_BYTES_MAX ((size_t)64 << 20)
+
+static struct engine engine;
+
+/* What libnats' threads call with messages of a stream, if the connection has TLS. */
+static struct {
+    natsMsgHandler handler;
+    void *userdata;
+} messages;
+
+/* In the place of that of libnats. What was subscribed to last are the messages. */
+natsStatus natsConnection_Subscribe(natsSubscription **ret, natsConnection *connection,
+                                    const char *subject, natsMsgHandler handler, void *userdata)
+{
+    messages.handler = handler;
+    messages.userdata = userdata;
+    return natsConnection_SubscribeSync(ret, connection, subject);
+}
+
+static void set_up(void)
+{
+    static char url[] = "tls://127.0.0.1:1";
+    static const struct config config = {.url = url};
+
+    ck_assert_int_eq(engine_init(&engine, &config), 0);
+}
+
+static void tear_down(void)
+{
+    engine_deinit(&engine);
+}
+
+static void bring(unsigned n, size_t size)
+{
+    _cleanup_free_ char *data = calloc(1, size);
+
+    for (unsigned i = 0; i < n; i++) {
+        natsMsg *message;
+
+        ck_assert_int_eq(natsMsg_Create(&message, "jobs.words.any", NULL, data, (int)size),
+                         NATS_OK);
+        messages.handler(NULL, NULL, message, messages.userdata);
+    }
+}
+
+static unsigned take(void)
+{
+    struct engine_arrival what;
+    struct pollfd fds[ENGINE_FDS];
+    unsigned n = 0;
+
+    engine_poll(&engine, fds);
+    ck_assert_int_gt(poll(fds, ENGINE_FDS, 0), 0);
+    engine_receive(&engine, fds);
+    while (engine_next(&engine, &what)) {
+        ck_assert_int_eq(what.event, ENGINE_MESSAGE);
+        natsMsg_Destroy(what.message);
+        n++;
+    }
+    return n;
+}
+
+START_TEST(with_TLS_only_so_many_messages_wait_for_the_main_loop)
+{
+    bring(ARRIVALS_MAX + 1000, 10);
+    ck_assert_uint_eq(take(), ARRIVALS_MAX);
+    bring(10, 10);
+    ck_assert_uint_eq(take(), 10);
+}
+END_TEST
+
+START_TEST(with_TLS_only_so_many_bytes_wait_for_the_main_loop)
+{
+    const size_t size = (size_t)1 << 20;
+
+    bring(100, size);
+    ck_assert_uint_eq(take(), ARRIVALS_BYTES_MAX / size);
+    bring(10, size);
+    ck_assert_uint_eq(take(), 10);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        with_TLS_only_so_many_messages_wait_for_the_main_loop,
+        with_TLS_only_so_many_bytes_wait_for_the_main_loop,
+    };
+
+    return suite_run("engine", set_up, tear_down, tests, ELEMENTS(tests));
+}
