@@ -284,6 +284,8 @@ $(BUILD)/tests/unit/examples/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
 
 # In the place of what they call, these tests have functions of their own.
 $(BUILD)/tests/unit/nats/test-puller: $(call object,worker/nats/puller.c)
+$(BUILD)/tests/unit/nats/test-publication: $(call object,worker/nats/publication.c)
+$(BUILD)/tests/unit/nats/test-publication: CHECK_LIBS += $(NATS_LIBS)
 $(BUILD)/tests/unit/nats/test-publish: $(call object,worker/nats/bridge-publish.c worker/nats/flight.c)
 $(BUILD)/tests/unit/nats/test-transport: $(call object,worker/nats/transport.c)
 $(BUILD)/tests/unit/nats/test-engine: $(call object,$(addprefix worker/nats/,config-values.c connection.c engine.c engine-options.c transport.c))

@@ -179,6 +179,18 @@ class Senders(Case):
         self.wait_empty(s)
 
 
+    def test_N1_what_the_server_answers_to_a_sender_confirms_no_result(self):
+        s = self.bridged(configuration="AckWaitSec=60min\n")
+        s.client.api("STREAM.DELETE.TROUPE")
+        s.client.store("jobs.actor.any", "echo hello")
+        published = s.client.next(s.results)  # and stored nowhere
+        s.client.publish("jobs.actor.any", "echo forged", reply=published.reply)
+        while s.client.next(s.results).data != b"forged":
+            pass
+        s.bridge.setup()
+        self.wait_empty(s)
+        self.assertEqual(s.client.messages("TROUPE"), 2)
+
     def test_a_key_without_room_does_not_hold_up_other_keys(self):
         for bound, other in ({"Jobs": {"QueueMax": 2}}, "busy"), ({"Pool": {"Cells": "by-key", "CellsMax": 2}}, "other{}"):
             s = self.bridged(ini(ACTOR, Restart=QUICK, **{"Pool": {"Cells": "by-key"}, **bound}), "AckWaitSec=60min\n")

@@ -381,7 +381,8 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
             bridge_note_confirmation(bridge, token, what->message, now);
         break;
     case ENGINE_DONE:
-        if (has_prefix(token, ENGINE_DONE_TOKEN))
+        /* Other answers have data: that to a sender who has had it sent here. */
+        if (has_prefix(token, ENGINE_DONE_TOKEN) && natsMsg_GetDataLength(what->message) == 0)
             bridge_note_acknowledged(bridge, token);
         break;
     default:

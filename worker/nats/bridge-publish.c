@@ -173,8 +173,10 @@ static void on_published(struct bridge *bridge, struct flight *flight, natsMsg *
 {
     const usec_t took = usec_sub(now, flight->first_sent_at);
     char problem[256];
-    int r = publication_confirm(answer, bridge->results, problem, sizeof(problem));
+    int r = publication_confirm(bridge->config, answer, bridge->results, problem, sizeof(problem));
 
+    if (r == PUBLICATION_E_FOREIGN)
+        return;
     if (r == -EMSGSIZE && !flight->bare) {
         flight->bare = true;
         bridge_publish(bridge, flight, now);
@@ -197,7 +199,7 @@ static void on_published(struct bridge *bridge, struct flight *flight, natsMsg *
 
 static void on_asked(struct bridge *bridge, struct flight *flight, natsMsg *answer, usec_t now)
 {
-    const int r = publication_found(answer);
+    const int r = publication_found(bridge->config, flight, answer);
 
     if (r == 0)
         on_stored(bridge, flight, now);

@@ -328,14 +328,20 @@ int publication_ask(struct engine *engine, const struct config *config, const ch
     return engine_request(engine, api, token, text);
 }
 
-int publication_found(natsMsg *answer)
+int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer)
 {
     json_t *reply =
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const json_t *error = json_object_get(reply, "error");
     const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
-    int r = json_object_get(reply, "message") ? 0 : -EIO;
+    const json_t *message = json_object_get(reply, "message");
+    const char *found = json_string_value(json_object_get(message, "subject"));
+    char subject[SUBJECT_SIZE];
+    int r = -EIO;
 
+    make_subject(subject, config, flight, flight->state == FLIGHT_DEAD);
+    if (message)
+        r = found && strcmp(found, subject) == 0 ? 0 : PUBLICATION_E_FOREIGN;
     if (code == ERROR_NO_MESSAGE || code == ERROR_NO_STREAM)
         r = PUBLICATION_E_MISSING;
     json_decref(reply);
@@ -353,24 +359,27 @@ static int status_of(const json_t *error, char *problem, size_t size)
     return code == ERROR_SIZE || code == ERROR_HEADERS_SIZE ? -EMSGSIZE : -EIO;
 }
 
-static void note_stream(const json_t *reply, char stream[static PUBLICATION_STREAM_SIZE])
+static void note_stream(const char *name, char stream[static PUBLICATION_STREAM_SIZE])
 {
-    const char *name = json_string_value(json_object_get(reply, "stream"));
-
     if (name && *name != '\0' && strlen(name) < PUBLICATION_STREAM_SIZE &&
         !strpbrk(name, " \t\r\n.*>"))
         strcpy(stream, name);
 }
 
-int publication_confirm(natsMsg *answer, char stream[static PUBLICATION_STREAM_SIZE], char *problem,
-                        size_t size)
+int publication_confirm(const struct config *config, natsMsg *answer,
+                        char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size)
 {
-    json_t *reply, *error;
+    json_t *reply =
+        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    const json_t *error = json_object_get(reply, "error");
+    const char *name = json_string_value(json_object_get(reply, "stream"));
     int r = 0;
 
-    reply = json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
-    error = json_object_get(reply, "error");
-    note_stream(reply, stream);
+    if (name && strcmp(name, config->stream) == 0) {
+        json_decref(reply);
+        return PUBLICATION_E_FOREIGN;
+    }
+    note_stream(name, stream);
     if (!reply || (!error && !json_object_get(reply, "seq"))) {
         (void)snprintf(problem, size, "the answer cannot be understood");
         r = -EIO;

@@ -42,17 +42,23 @@ enum {
     _PUBLICATION_E_SUCCESS,
     PUBLICATION_E_DOUBLE,  /* it was stored before */
     PUBLICATION_E_MISSING, /* it is not stored */
+    PUBLICATION_E_FOREIGN, /* the answer is about something else */
 };
 
 /* Returns the number of the flight that an answer with this token, which begins with
  * ENGINE_PUBLISHED_TOKEN, is about; 0 = none. */
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 
-/* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; with `problem` filled in
- * -EMSGSIZE if it is too large for the stream, or -EIO. If the answer names the stream, its name is
- * copied. */
-int publication_confirm(natsMsg *answer, char stream[static PUBLICATION_STREAM_SIZE], char *problem,
-                        size_t size);
-/* The answer to a question: 0 if the stream has it, PUBLICATION_E_MISSING, or -EIO if it does not
- * tell. */
-int publication_found(natsMsg *answer);
+/*
+ * Subscribers of results see where the answers go, and senders of jobs can have the server answer
+ * there: for a job that they send, and for a message that they ask a stream for.
+ */
+
+/* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; PUBLICATION_E_FOREIGN if
+ * it comes from the stream of jobs; with `problem` filled in -EMSGSIZE if it is too large for the
+ * stream, or -EIO. If the answer names the stream, its name is copied. */
+int publication_confirm(const struct config *config, natsMsg *answer,
+                        char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size);
+/* The answer to a question: 0 if the stream has what the state of the flight has it publish,
+ * PUBLICATION_E_MISSING, PUBLICATION_E_FOREIGN, or -EIO if it does not tell. */
+int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer);

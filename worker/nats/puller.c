@@ -126,7 +126,7 @@ void puller_note_status(struct puller *puller, const char *token, natsMsg *messa
     const char *status = header(message, "Status");
 
     token = strchr(token, '.');
-    if (!token || strtoull(token + 1, NULL, 10) != puller->number)
+    if (!token || *status == '\0' || strtoull(token + 1, NULL, 10) != puller->number)
         return;
     puller->open = 0;
     if (strcmp(status, STATUS_NO_MESSAGES) == 0 || strcmp(status, STATUS_EXPIRED) == 0)

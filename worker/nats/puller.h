@@ -40,7 +40,8 @@ usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now);
 /* A message of the stream has come. */
 void puller_note_message(struct puller *puller);
 
-/* The answer with that token and status has come: the request is over. */
+/* The answer with that token and status has come: the request is over. Without a status it is none:
+ * senders of messages can have the server answer there. */
 void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now);
 /* Nobody is there for requests. */
 void puller_note_unanswered(struct puller *puller, usec_t now);

@@ -72,8 +72,11 @@ void report_note_answer(struct report *report, natsMsg *answer)
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const json_t *error = json_object_get(reply, "error");
     const char *problem = json_string_value(json_object_get(error, "description"));
+    const char *stream = json_string_value(json_object_get(reply, "stream"));
 
-    if (!reply || error)
+    if (stream && strncmp(stream, BUCKET_STREAM, strlen(BUCKET_STREAM)) != 0)
+        log_debug("an answer that is not about the state of this machine");
+    else if (!reply || error)
         note_trouble(report, problem ? problem : "the answer cannot be understood");
     else
         report->in_trouble = false;

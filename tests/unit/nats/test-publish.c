@@ -63,9 +63,10 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
     return 1;
 }
 
-int publication_confirm(natsMsg *what, char stream[static PUBLICATION_STREAM_SIZE], char *problem,
-                        size_t size)
+int publication_confirm(const struct config *from, natsMsg *what,
+                        char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size)
 {
+    (void)from;
     (void)stream;
     (void)what;
     if (size > 0)
@@ -73,8 +74,10 @@ int publication_confirm(natsMsg *what, char stream[static PUBLICATION_STREAM_SIZ
     return answer;
 }
 
-int publication_found(natsMsg *what)
+int publication_found(const struct config *from, const struct flight *of, natsMsg *what)
 {
+    (void)from;
+    (void)of;
     (void)what;
     return answer;
 }

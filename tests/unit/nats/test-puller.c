@@ -124,6 +124,7 @@ START_TEST(a_request_that_is_over_is_followed_by_another)
 {
     (void)puller_ask(&puller, 64, NOW);
     note_status("m1.7", "408"); /* of another one */
+    note_status("m1.1", "");    /* not of a server */
     (void)puller_ask(&puller, 64, NOW);
     ck_assert_uint_eq(n_requests, 1);
     note_status("m1.1", "408");

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/nats/publication.h"
+
+#include "tests/unit/suite.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct config config;
+static struct flight flight;
+static char stream[PUBLICATION_STREAM_SIZE];
+
+natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
+                        const void *data, size_t size)
+{
+    (void)engine;
+    (void)subject;
+    (void)token;
+    (void)data;
+    (void)size;
+    return NULL;
+}
+
+int engine_request(struct engine *engine, const char *subject, const char *token, const char *text)
+{
+    (void)engine;
+    (void)subject;
+    (void)token;
+    (void)text;
+    return 0;
+}
+
+size_t engine_max_payload(const struct engine *engine)
+{
+    (void)engine;
+    return SIZE_MAX;
+}
+
+void flight_id(const struct flight *of, const char *name, char id[static TROUPE_ID_SIZE])
+{
+    (void)of;
+    (void)name;
+    *id = '\0';
+}
+
+static void set_up(void)
+{
+    static char jobs[] = "JOBS";
+
+    ck_assert_int_eq(nats_Open(-1), NATS_OK);
+    config = (struct config)CONFIG_NULL;
+    config.stream = jobs;
+    config.group = "echo";
+    flight = (struct flight){.state = FLIGHT_ENDED};
+    flight.entry.key = 7;
+    strcpy(stream, "TROUPE");
+}
+
+static void tear_down(void)
+{
+    nats_Close();
+}
+
+static natsMsg *answer(const char *text)
+{
+    natsMsg *message = NULL;
+
+    ck_assert_int_eq(natsMsg_Create(&message, "a", NULL, text, (int)strlen(text)), NATS_OK);
+    return message;
+}
+
+static int confirm(const char *text)
+{
+    natsMsg *message = answer(text);
+    char problem[64];
+    int r = publication_confirm(&config, message, stream, problem, sizeof(problem));
+
+    natsMsg_Destroy(message);
+    return r;
+}
+
+static int find(const char *text)
+{
+    natsMsg *message = answer(text);
+    int r = publication_found(&config, &flight, message);
+
+    natsMsg_Destroy(message);
+    return r;
+}
+
+START_TEST(what_the_stream_of_results_answers_is_a_confirmation)
+{
+    ck_assert_int_eq(confirm("{\"stream\":\"OTHER\",\"seq\":1}"), 0);
+    ck_assert_str_eq(stream, "OTHER");
+    ck_assert_int_eq(confirm("{\"stream\":\"OTHER\",\"seq\":1,\"duplicate\":true}"),
+                     PUBLICATION_E_DOUBLE);
+    ck_assert_int_eq(confirm("{\"stream\":\"OTHER\",\"seq\":0,\"error\":{\"err_code\":10054}}"),
+                     -EMSGSIZE);
+    ck_assert_int_eq(confirm("{}"), -EIO);
+    ck_assert_int_eq(confirm("?"), -EIO);
+}
+END_TEST
+
+START_TEST(what_the_stream_of_jobs_answers_to_its_senders_is_none)
+{
+    ck_assert_int_eq(confirm("{\"stream\":\"JOBS\",\"seq\":1}"), PUBLICATION_E_FOREIGN);
+    ck_assert_int_eq(confirm("{\"stream\":\"JOBS\",\"seq\":0,\"error\":{\"err_code\":10054}}"),
+                     PUBLICATION_E_FOREIGN);
+    ck_assert_str_eq(stream, "TROUPE");
+}
+END_TEST
+
+START_TEST(only_a_message_with_the_subject_of_the_result_is_found)
+{
+    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\"}}"), 0);
+    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.8\"}}"),
+                     PUBLICATION_E_FOREIGN);
+    ck_assert_int_eq(find("{\"message\":{}}"), PUBLICATION_E_FOREIGN);
+    ck_assert_int_eq(find("{\"error\":{\"err_code\":10037}}"), PUBLICATION_E_MISSING);
+    ck_assert_int_eq(find("{\"error\":{\"err_code\":10008}}"), -EIO);
+    flight.state = FLIGHT_DEAD;
+    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.dead.echo.JOBS.7\"}}"), 0);
+    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\"}}"),
+                     PUBLICATION_E_FOREIGN);
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {
+        what_the_stream_of_results_answers_is_a_confirmation,
+        what_the_stream_of_jobs_answers_to_its_senders_is_none,
+        only_a_message_with_the_subject_of_the_result_is_found,
+    };
+
+    return suite_run("publication", set_up, tear_down, tests, ELEMENTS(tests));
+}
