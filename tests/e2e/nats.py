@@ -194,8 +194,8 @@ class Client:
     def api(self, subject, **parameters):
         limit_at = time.monotonic() + LIMIT
         asked = json.dumps(parameters) if parameters else b""
-        # While the server loads its configuration again, it says that nobody answers.
-        while not (data := self.request("$JS.API." + subject, asked).data) and time.monotonic() < limit_at:
+        # While the server loads its configuration again, it says that nobody answers, or that there is no JetStream.
+        while (not (data := self.request("$JS.API." + subject, asked).data) or b'"err_code":10039' in data) and time.monotonic() < limit_at:
             pass
         reply = json.loads(data)
         if "error" in reply:

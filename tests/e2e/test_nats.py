@@ -181,6 +181,14 @@ class Work(Case):
         self.assertNotIn("My", letter.headers)
         self.assertEqual(letter.headers["Troupe-Missing"], "the sender's headers: too large, or malformed")
 
+    def test_a_dead_letter_has_no_headers_of_its_sender_that_look_like_its_own(self):
+        s = self.bridged()
+        letter = self.refused(s, "x", ["Troupe-Priority: 64", "Troupe-Deaths: {}", "troupe-missing: all", "NATS-Rollup: all",
+                                      "Status: 503", "troupe-Key: mine", "My: own"])
+        self.assertEqual({name: value for name, value in letter.headers.items() if name not in
+                          ("", "Nats-Msg-Id", "Troupe-Job", "Troupe-End", "Troupe-Reason", "Troupe-Subject")},
+                         {"Troupe-Priority": "64", "troupe-Key": "mine", "My": "own"})
+
     def test_a_dead_letter_has_no_more_headers_than_a_stream_takes(self):
         s = self.bridged()
         letter = self.refused(s, "x", {"Troupe-Priority": "64", "My": "y" * 65450})

@@ -2,12 +2,14 @@
 #include "worker/nats/publication.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/nats/message.h"
 #include "worker/nats/setup.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* A stream stores no more, bytes. */
 #define HEADERS_MAX UINT16_MAX
@@ -188,7 +190,20 @@ natsMsg *publication_result(const struct engine *engine, const struct config *co
     return message ? message : make_result(engine, config, flight, false);
 }
 
-/* What its sender has set: keys, times, and headers of its own. */
+/* Whether a sender has set it for itself, or for the job. Others are not for it to set: what only a
+ * dead letter has, which may be one that is sent again, or what servers and clients act on. */
+static bool is_senders(const char *name)
+{
+    static const char *const for_jobs[] = {MESSAGE_HEADER_KEY, MESSAGE_HEADER_PRIORITY,
+                                           MESSAGE_HEADER_DELAY, MESSAGE_HEADER_TIMEOUT};
+
+    for (size_t i = 0; i < ELEMENTS(for_jobs); i++)
+        if (strcasecmp(name, for_jobs[i]) == 0)
+            return true;
+    return strncasecmp(name, "Troupe-", strlen("Troupe-")) != 0 &&
+           strncasecmp(name, "Nats-", strlen("Nats-")) != 0 && strcasecmp(name, "Status") != 0;
+}
+
 static natsStatus copy_headers(natsMsg *to, natsMsg *from)
 {
     const char **names;
@@ -200,8 +215,7 @@ static natsStatus copy_headers(natsMsg *to, natsMsg *from)
     for (int i = 0; i < n && s == NATS_OK; i++) {
         const char *value;
 
-        if (strncmp(names[i], "Nats-", 5) != 0 &&
-            natsMsgHeader_Get(from, names[i], &value) == NATS_OK)
+        if (is_senders(names[i]) && natsMsgHeader_Get(from, names[i], &value) == NATS_OK)
             s = natsMsgHeader_Set(to, names[i], value);
     }
     free((void *)names);
