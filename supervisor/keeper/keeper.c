@@ -234,10 +234,7 @@ static int become_keeper(void)
     }
     orphans_open();
     orphans_each(keep_earlier_child);
-    r = keeper_start_supervisor();
-    if (r < 0)
-        return r;
-    return chdir("/") < 0 ? supervisor_process_cannot_start("chdir to /") : 0;
+    return keeper_start_supervisor();
 }
 
 int keeper_run(struct keeper_program *program)

@@ -85,6 +85,17 @@ class Upgrade(TestCase):
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
         s.stop()
 
+    def test_relative_paths_hold_after_a_crash_and_an_upgrade(self):
+        s = self.installed({"actor": actor()})
+        for path in (s.config, s.socket_path):
+            s.command[s.command.index(path)] = os.path.relpath(path, s.directory)
+        s.stop()
+        s.start(cwd=s.directory)
+        s.crash()
+        self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+        s.ctl("upgrade", check=True)
+        self.assertEqual(s.do("actor", "echo b")["result"], text("b"))
+
     def all_jobs(self, s):
         return {job["id"]: job for job in s.pages("List", "jobs")[0]}
 
