@@ -53,7 +53,8 @@ static int lock_directory(struct database *database)
     if (mkdir(directory, MODE_DIRECTORY) < 0 && errno != EEXIST)
         return fail(database);
     database->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (database->lock < 0)
+    /* SQLite does not say that a file system is read-only. */
+    if (database->lock < 0 || access(directory, W_OK) < 0)
         return fail(database);
     if (flock(database->lock, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? database_refuse(database, EALREADY, "another trouped uses it")
@@ -222,6 +223,7 @@ static int begin_run(struct database *database)
     database->page_size = (int)page_size;
     if (r == 0)
         r = database_note_log(database);
+    database_note_place(database);
     if (r == 0) {
         database_begin(database);
         r = database_step(database, database_query(database, "UPDATE store SET run = run + 1"));
@@ -247,7 +249,9 @@ int database_open(struct database *database, const char *path, const char *vfs)
     database->vfs = vfs;
     database->problem[0] = '\0';
     database->error = 0;
-    r = lock_directory(database);
+    r = database_check_file(database);
+    if (r == 0)
+        r = lock_directory(database);
     if (r == 0)
         r = database_cut_log(database);
     if (r == 0)
@@ -353,8 +357,10 @@ void database_close(struct database *database, bool failed)
 {
     disconnect(database, failed);
     side_files_close(database);
-    if (!failed)
+    if (!failed) {
         database->log_valid = -1;
+        database->inode = 0;
+    }
     database->log_size = 0;
     database->lock = close_fd(database->lock);
 }

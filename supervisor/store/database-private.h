@@ -23,3 +23,14 @@ int database_cut_log(struct database *database);
 /* Notes which part of the log counts: all of it is on disk. For after a commit, and after SQLite
  * has read the log. Returns 0 or -errno. */
 int database_note_log(struct database *database);
+
+/* ---- database-place.c ---- */
+
+/* Notes which files are open. For after the opening, once there is a log. */
+void database_note_place(struct database *database);
+/* Checks that their paths still lead to them: otherwise a commit was not to what the next start
+ * reads. Returns 0, or -ESTALE, an error of the transaction. */
+int database_check_place(struct database *database);
+/* Checks the same of the database's file before it is opened again: what has taken its place is
+ * not what the jobs in memory belong to. Another program may have removed the log. */
+int database_check_file(struct database *database);

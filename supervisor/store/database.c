@@ -61,7 +61,8 @@ static void describe(struct database *database, int error)
 
 int database_refuse(struct database *database, int error, const char *text)
 {
-    static const char remedy[] = "; restore a backup, or move this file and those beside it away";
+    static const char remedy[] = "; restore a backup, or move this file and those beside it away, "
+                                 "then run 'troupectl upgrade'";
 
     (void)snprintf(database->problem, sizeof(database->problem), "%s: %s%s", database->path,
                    text ? text : strerror(error), error == EUCLEAN ? remedy : "");
@@ -133,6 +134,8 @@ int database_commit(struct database *database)
 
     if (r == 0)
         r = database_step(database, database_query(database, "COMMIT"));
+    if (r == 0 && !database->unsynced)
+        r = database_check_place(database);
     if (r == 0)
         side_files_committed(database);
     return r == 0 && !database->unsynced ? database_note_log(database) : r;

@@ -41,7 +41,9 @@ struct database {
     off_t log_valid;   /* bytes of the log that are on disk; -1 = not known yet */
     off_t log_size;    /* of its file, as last seen */
     uint32_t log_salt; /* changes whenever the log begins anew */
-    int error;         /* the first of this transaction that ends it; 0 = none */
+    ino_t inode;       /* of its file, which the next opening must find again; 0 = any */
+    ino_t log_inode;
+    int error; /* the first of this transaction that ends it; 0 = none */
     struct side_files side;
     char problem[DATABASE_PROBLEM_MAX]; /* its text, with the file; "" = none */
 };
@@ -59,6 +61,7 @@ struct database {
  *   -EUCLEAN   the file is damaged or no database of trouped; it is left as it is
  *   -ENOTSUP   a newer trouped wrote it
  *   -EALREADY  another process uses it
+ *   -ESTALE    this struct was open before, and its file has been removed or replaced
  *   -ENOSPC    there is no space
  *   -errno     anything else; -EIO for a failed read, write or sync
  */
@@ -80,7 +83,8 @@ int database_open_unsynced(struct database *database, const char *path, bool cre
 int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
 
 /* Closes the connection. If it has failed, there is no checkpoint, and the next opening of this
- * struct first cuts off what a failed commit has left in the log. Idempotent. */
+ * struct takes the same file only, and first cuts off what a failed commit has left in the log.
+ * Idempotent. */
 void database_close(struct database *database, bool failed);
 
 void database_begin(struct database *database);

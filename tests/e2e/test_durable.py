@@ -631,6 +631,35 @@ class Failures(Case):
             self.assertEqual(file.read(), b"this is no database" * 1000)
 
 
+    def test_D7_a_store_that_is_moved_away_takes_nothing_and_goes_on_when_it_is_back(self):
+        s = self.durable({"other": actor()}).start()
+        s.call("Pause", target="kept")
+        s.create("kept", "echo one", id="one")
+        os.rename(s.path("state"), s.path("aside"))
+        error = self.refused("StoreFailed", s.create, "kept", "echo", id="two")
+        self.assertIn("removed or replaced", error["problem"])
+        self.assertIn("removed or replaced", s.group("kept")["store_problem"])
+        self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+        os.rename(s.path("aside"), s.path("state"))
+        s.wait_event("store.open", count=2)
+        s.call("Resume", target="kept")
+        self.assertEqual(s.wait_job("one")["result"], text("one"))
+
+    def test_a_store_on_a_read_only_file_system_says_so(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        s = self.durable()
+        os.mkdir(s.path("state"))
+        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", s.path("state")], check=False).returncode:
+            self.skipTest("mounting does not work here")
+        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        s.start()
+        s.stop()
+        subprocess.run(["mount", "-o", "remount,ro", s.path("state")], check=True)
+        s.start()
+        s.until(lambda: "Read-only file system" in s.group("kept")["store_problem"])
+
+
 class Lookups(Case):
     """A job that may exist is never said not to."""
 

@@ -231,6 +231,52 @@ START_TEST(a_log_without_its_database_is_refused)
 }
 END_TEST
 
+static void move_away_and_back(const char *suffix)
+{
+    char aside[256];
+
+    (void)snprintf(aside, sizeof(aside), "%s-aside", beside(suffix));
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 1);
+    ck_assert_int_eq(rename(beside(suffix), aside), 0);
+    database_begin(&database);
+    ck_assert_int_eq(database_commit(&database), -ESTALE);
+    ck_assert_ptr_nonnull(strstr(database.problem, "removed or replaced"));
+    ck_assert_int_eq(rename(aside, beside(suffix)), 0);
+    database_close(&database, true);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(count_rows(), 1);
+}
+
+START_TEST(a_database_that_is_removed_takes_no_commits)
+{
+    move_away_and_back("");
+}
+END_TEST
+
+START_TEST(a_database_whose_log_is_removed_takes_no_commits)
+{
+    move_away_and_back("-wal");
+}
+END_TEST
+
+START_TEST(a_database_that_was_open_is_not_made_anew)
+{
+    char aside[256];
+
+    (void)snprintf(aside, sizeof(aside), "%s-aside", scratch.directory);
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 1);
+    database_close(&database, true);
+    ck_assert_int_eq(rename(scratch.directory, aside), 0);
+    ck_assert_int_eq(open_it(), -ESTALE);
+    ck_assert_int_lt(access(scratch.directory, F_OK), 0);
+    ck_assert_int_eq(rename(aside, scratch.directory), 0);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(count_rows(), 1);
+}
+END_TEST
+
 START_TEST(a_newer_version_is_refused)
 {
     char sql[64];
@@ -524,6 +570,9 @@ int main(void)
         an_empty_file_is_refused,
         the_database_of_another_program_is_refused,
         a_log_without_its_database_is_refused,
+        a_database_that_is_removed_takes_no_commits,
+        a_database_whose_log_is_removed_takes_no_commits,
+        a_database_that_was_open_is_not_made_anew,
         a_newer_version_is_refused,
         an_unfinished_creation_is_done_again,
         a_lengthened_log_has_room_for_commits,
