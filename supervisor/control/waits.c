@@ -53,6 +53,8 @@ static const char *store_cause(const struct store *store)
 {
     if (store && store_state(store) == STORE_OPENING)
         return "store_opening";
+    if (store && store_is_slow(store))
+        return "store_slow";
     return store && store_state(store) == STORE_FULL ? "store_full" : "store_failed";
 }
 

@@ -56,6 +56,8 @@ const char *group_store_problem(const struct group *group)
         return "the store of durable jobs could not be started: see the log";
     if (store_state(store) == STORE_OPENING)
         return "the store of durable jobs is being opened: try again";
+    if (store_is_slow(store))
+        return "the disk does not answer, or another program locks the database";
     return store_state(store) == STORE_OPEN ? NULL : store_problem(store);
 }
 

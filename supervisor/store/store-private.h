@@ -70,6 +70,10 @@ struct store {
     bool backup_finished;
     bool stopping;
 
+    /* When the transaction began that is being written; 0 = none. apply() of the thread stores,
+     * store_is_slow() of the loop loads. */
+    _Atomic usec_t writing_since;
+
     struct store_worker worker;
 };
 

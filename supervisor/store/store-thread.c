@@ -7,6 +7,7 @@
 #include "supervisor/store/store-private.h"
 #include <errno.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -254,6 +255,11 @@ static void open_database(struct store_worker *worker)
 
 /* ---- transactions ---- */
 
+static void note_writing(struct store_worker *worker, usec_t since)
+{
+    atomic_store_explicit(&store_of(worker)->writing_since, since, memory_order_relaxed);
+}
+
 /* Applies the first tasks and moves them to `applied`, then commits. Returns 0 or -errno. */
 static int apply(struct store_worker *worker, struct list *applied)
 {
@@ -263,6 +269,7 @@ static int apply(struct store_worker *worker, struct list *applied)
     usec_t until, began;
     int r;
 
+    note_writing(worker, clock_now());
     database_begin(database);
     until = clock_now() + TRANSACTION_USEC;
     while (database->error == 0 && (node = list_first(&worker->tasks)) && n_left-- > 0 &&
@@ -273,6 +280,7 @@ static int apply(struct store_worker *worker, struct list *applied)
     }
     began = clock_now();
     r = database_commit(database);
+    note_writing(worker, 0);
     if (r == 0)
         store_note_commit(store_of(worker), usec_sub(clock_now(), began));
     return r;

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -19,6 +20,8 @@
 #define RETRY USEC_PER_SEC
 /* The batch of tasks that are held. */
 #define HELD UINT64_MAX
+/* From when on a transaction is slow. */
+#define SLOW (5 * USEC_PER_SEC)
 /* Pages in the log before it is copied into the database. */
 #define LOG_PAGES 2000
 
@@ -331,6 +334,13 @@ const char *store_state_to_string(enum store_state state)
 const char *store_problem(const struct store *store)
 {
     return store->seen.problem;
+}
+
+bool store_is_slow(const struct store *store)
+{
+    const usec_t since = atomic_load_explicit(&store->writing_since, memory_order_relaxed);
+
+    return since > 0 && usec_sub(clock_now(), since) > SLOW;
 }
 
 int64_t store_next_number(struct store *store)

@@ -140,6 +140,10 @@ const char *store_state_to_string(enum store_state state);
  * turn. */
 const char *store_problem(const struct store *store);
 
+/* Whether one transaction has taken seconds: the disk hangs, or another program locks the database.
+ */
+bool store_is_slow(const struct store *store);
+
 /* A number for a new job (job-number.h), and the key that makes its id. Valid once the store has
  * been open. */
 int64_t store_next_number(struct store *store);

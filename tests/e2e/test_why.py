@@ -8,7 +8,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, VarlinkError, helper, ini
+from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 # A worker that is asked to end is not killed before the test has looked at it.
@@ -214,6 +214,23 @@ class Why(TestCase):
             self.assertIn("is being opened", self.said)
             connection.execute("ROLLBACK")
         s.wait_told("STATUS=1 of 1 workers up in 1 group")
+
+    def test_M7_a_database_that_another_program_locks(self):
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.until_restored()
+        with Varlink(s.socket_path) as sender, \
+                contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as locks:
+            locks.execute("BEGIN IMMEDIATE")
+            sender.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": "one"}})
+            s.until(lambda: self.causes(s, "kept") == [("store_slow", "kept")])
+            self.assertIn(("store_slow", "kept"), self.causes(s, job="one"))
+            self.assertIn("another program locks the database", self.said)
+            self.assertEqual(s.group("kept")["state"], "degraded")
+            locks.execute("ROLLBACK")
+            self.assertEqual(sender.reply()[0]["id"], "one")
+        s.until(lambda: self.causes(s, "kept") == [])
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_M7_a_store_that_has_failed(self):

@@ -23,6 +23,8 @@ static const struct {
      .sentence = "{target} is paused: 'troupectl resume {target}' goes on"},
     {"fault", .obstacle = true, .sentence = "{target} cannot start: {text}"},
     {"store_opening", .sentence = "the store of {target}'s durable jobs takes none yet: {text}"},
+    {"store_slow", .obstacle = true,
+     .sentence = "the store of {target}'s durable jobs waits for seconds: {text}"},
     {"store_full", .obstacle = true,
      .sentence = "the disk of {target}'s durable jobs is full: {text}"},
     {"store_failed", .obstacle = true,
