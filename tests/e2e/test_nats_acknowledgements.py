@@ -77,6 +77,15 @@ class Acknowledgements(Case):
         s.client.until(lambda: s.client.messages("TROUPE") == 1)
         self.assertEqual(s.bridge.end(), 0)
 
+    def test_what_the_user_of_the_bridge_is_not_permitted_is_named_once(self):
+        s = self.losing()
+        numbers = [s.client.store("jobs.actor.any", "echo hello") for _ in range(3)]
+        self.assertEqual(sorted(self.result(s)[0] for _ in numbers), numbers)
+        denial = 'NATS refuses something to this user: Permissions Violation for Publish to "$JS.ACK.JOBS.actor.*"'
+        s.client.until(lambda: denial in s.bridge.log())
+        s.bridge.end()
+        self.assertEqual(s.bridge.log().count(denial), 1)
+
     def test_a_setup_without_a_server_says_what_is_missing(self):
         server = nats.Server(self)
         done = nats.Bridge(self, self.supervisor({"actor": actor()}), server, "actor").run("setup", "actor")

@@ -439,6 +439,9 @@ static void on_arrival(struct bridge *bridge, const struct engine_arrival *what,
     case ENGINE_CLOSED:
         on_closed(bridge);
         return;
+    case ENGINE_DENIED:
+        denials_log(&bridge->engine.denials);
+        return;
     case ENGINE_MESSAGE:
         on_message(bridge, what, now);
         return;

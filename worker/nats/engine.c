@@ -122,9 +122,12 @@ static bool note_refusal(struct engine *engine, natsConnection *connection)
 
 static void on_connected(natsConnection *connection, void *userdata)
 {
+    struct engine *engine = userdata;
+
     (void)connection;
-    (void)set_refusal(userdata, "");
-    put_event(userdata, ENGINE_CONNECTED);
+    denials_reset(&engine->denials);
+    (void)set_refusal(engine, "");
+    put_event(engine, ENGINE_CONNECTED);
 }
 
 static void on_disconnected(natsConnection *connection, void *userdata)
@@ -143,10 +146,12 @@ static void on_closed(natsConnection *connection, void *userdata)
 static void on_error(natsConnection *connection, natsSubscription *subscription, natsStatus status,
                      void *userdata)
 {
+    struct engine *engine = userdata;
+
     (void)connection;
     (void)subscription;
-    (void)status;
-    (void)userdata;
+    if (status == NATS_NOT_PERMITTED && denials_add(&engine->denials, connection_error(status)))
+        put_event(engine, ENGINE_DENIED);
 }
 
 /* Doubles the pause with each attempt, and takes a random part of it away, so that many clients do
@@ -178,7 +183,7 @@ static natsStatus set_handlers(natsOptions *options, struct engine *engine)
     if (s == NATS_OK)
         s = natsOptions_SetClosedCB(options, on_closed, engine);
     if (s == NATS_OK)
-        s = natsOptions_SetErrorHandler(options, on_error, NULL);
+        s = natsOptions_SetErrorHandler(options, on_error, engine);
     return s;
 }
 
@@ -214,8 +219,6 @@ static natsStatus subscribe(struct engine *engine, enum engine_channel channel, 
         s = natsConnection_SubscribeSync(ret, engine->connection, subject);
     return s == NATS_OK ? natsSubscription_SetPendingLimits(*ret, -1, -1) : s;
 }
-
-static const enum engine_channel message_channels[] = {ENGINE_MESSAGES, ENGINE_GUARDED};
 
 /* Requests for messages bring them to this channel from now on. */
 static natsStatus listen_on(struct engine *engine, enum engine_channel channel)
@@ -258,7 +261,8 @@ int engine_init(struct engine *engine, const struct config *config)
 
     *engine = (struct engine){.config = config,
                               .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                              .lock = PTHREAD_MUTEX_INITIALIZER};
+                              .lock = PTHREAD_MUTEX_INITIALIZER,
+                              .denials = DENIALS_NULL};
     list_init(&engine->arrivals);
     transport_init(&engine->transport, engine->fd);
     if (engine->fd < 0)
@@ -451,24 +455,16 @@ void engine_finish(struct engine *engine, natsMsg *message, const char *text, co
 
 void engine_drain(struct engine *engine)
 {
-    for (size_t i = 0; i < ELEMENTS(message_channels); i++) {
-        natsSubscription *from = engine->subscriptions[message_channels[i]].subscription;
-
-        if (from)
-            (void)natsSubscription_Drain(from);
-    }
-}
-
-static void try_to_listen(struct engine *engine)
-{
-    if (listen_again(engine) != NATS_OK)
-        log_warning("NATS: no messages can be received: out of memory, or the connection is over");
+    for (int i = ENGINE_MESSAGES; i <= ENGINE_GUARDED; i++)
+        if (engine->subscriptions[i].subscription)
+            (void)natsSubscription_Drain(engine->subscriptions[i].subscription);
 }
 
 void engine_listen(struct engine *engine)
 {
     /* What was on its way has come by now, or comes again. */
-    try_to_listen(engine);
+    if (listen_again(engine) != NATS_OK)
+        log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
 void engine_guard(struct engine *engine, bool guarded)
@@ -476,7 +472,7 @@ void engine_guard(struct engine *engine, bool guarded)
     if (engine->secure || engine->guarded == guarded)
         return;
     engine->guarded = guarded;
-    try_to_listen(engine);
+    engine_listen(engine);
 }
 
 void engine_leave(struct engine *engine)

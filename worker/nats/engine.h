@@ -14,6 +14,7 @@
 #include "shared/base/list.h"
 #include "worker/nats/config.h"
 #include "worker/nats/connection.h"
+#include "worker/nats/denial.h"
 #include "worker/nats/transport.h"
 #include <nats/nats.h>
 #include <poll.h>
@@ -43,6 +44,7 @@ enum engine_event {
     ENGINE_DISCONNECTED, /* libnats tries to connect again */
     ENGINE_REFUSED,      /* engine_refusal() has changed while it tries */
     ENGINE_CLOSED,       /* it has given up because of engine_refusal() */
+    ENGINE_DENIED,       /* `denials` has something new */
     ENGINE_MESSAGE,      /* on a channel */
     ENGINE_UNANSWERED,   /* nobody is there for a request of this channel */
 };
@@ -73,6 +75,7 @@ struct engine {
     struct transport transport;
     bool has_arrivals; /* something may be in `arrivals` */
     bool has_messages; /* something may be in the subscriptions */
+    struct denials denials;
     pthread_mutex_t lock;
     struct list arrivals; /* guarded by `lock`, as what follows */
     unsigned n_arrivals;
