@@ -592,7 +592,7 @@ class Life(Case):
             pids[int(pid)].append(number)
         self.assertEqual([sorted(numbers) for numbers in pids.values()], [list(range(1, 21, 2)), list(range(2, 21, 2))])
         for configuration, problem in (
-                ("", "consumer actor: .*filtered consumer not unique"),
+                ("", "consumer actor: another consumer of stream JOBS has messages of jobs.actor.>, and must be removed first"),
                 ("Consumer=c\nFilter=jobs.other.>\n", "nats.conf:4: Filter=: no valid value; allowed: jobs.GROUP.KEY, where"),
                 ("Filter=jobs.actor.>.a\n", "nats.conf:3: Filter=: no valid"),
                 ("Filter=jobs.actor.a..b\n", "nats.conf:3: Filter=: no valid"),

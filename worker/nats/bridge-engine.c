@@ -56,7 +56,7 @@ static void tell_status(struct bridge *bridge, const char *text)
 
     if (bridge->stopping)
         return;
-    (void)snprintf(status, sizeof(status), "%s; group %s, stream %s.", text, bridge->config->group,
+    (void)snprintf(status, sizeof(status), "%s; group %s, stream %s", text, bridge->config->group,
                    bridge->config->stream);
     notice_status(&bridge->notice, status);
 }

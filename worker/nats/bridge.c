@@ -155,6 +155,6 @@ void bridge_stop(struct bridge *bridge)
         return;
     bridge->stopping = true;
     bridge_listen(bridge);
-    notice_stopping(&bridge->notice, "Gives back what has not begun, waits for the rest.");
+    notice_stopping(&bridge->notice, "Gives back what has not begun, waits for the rest");
     bridge_ask_about_all(bridge);
 }

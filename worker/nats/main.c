@@ -67,7 +67,7 @@ static int run(struct bridge *bridge, int signals)
     char status[128];
     int r = 0;
 
-    (void)snprintf(status, sizeof(status), "Connects to NATS; group %s.", bridge->config->group);
+    (void)snprintf(status, sizeof(status), "Connects to NATS; group %s", bridge->config->group);
     notice_ready(&bridge->notice, status);
     while (r == 0) {
         const usec_t next = bridge_process(bridge);

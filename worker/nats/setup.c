@@ -183,6 +183,19 @@ static void compare_consumer(struct difference *difference, const jsConsumerConf
     difference_number(difference, "max deliver", have->MaxDeliver, wanted->MaxDeliver);
 }
 
+static int make_consumer(jsCtx *js, const struct config *config, jsConsumerConfig *consumer)
+{
+    jsErrCode code = 0;
+    natsStatus s = js_AddConsumer(NULL, js, config->stream, consumer, NULL, &code);
+
+    if (code != JSConsumerWQConsumerNotUniqueErr && code != JSConsumerWQMultipleUnfilteredErr)
+        return report_made("consumer", consumer->Durable, s);
+    log_error("consumer %s: another consumer of stream %s has messages of %s, and must be removed "
+              "first",
+              consumer->Durable, config->stream, consumer->FilterSubject);
+    return -EEXIST;
+}
+
 static int add_consumer(jsCtx *js, const struct config *config)
 {
     struct difference difference = DIFFERENCE_NULL;
@@ -202,8 +215,7 @@ static int add_consumer(jsCtx *js, const struct config *config)
     consumer.MaxAckPending = ACK_PENDING_MAX;
     s = js_GetConsumerInfo(&info, js, config->stream, name, NULL, NULL);
     if (s != NATS_OK)
-        return report_made("consumer", name,
-                           js_AddConsumer(NULL, js, config->stream, &consumer, NULL, NULL));
+        return make_consumer(js, config, &consumer);
     compare_consumer(&difference, info->Config, &consumer);
     jsConsumerInfo_Destroy(info);
     return report_existing("consumer", name, &difference);
