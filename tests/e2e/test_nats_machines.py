@@ -89,10 +89,17 @@ class Machines(Base):
         a = self.machine("a")
         self.until_state(a, a="up")
         a.client.socket.sendall(b'PUB $KV.TROUPE_STATE.b\xffd.actor 14\r\n{"state":"up"}\r\n')
-        a.client.until(lambda: a.client.messages("KV_TROUPE_STATE") == 2)
+        a.client.store("$KV.TROUPE_STATE.c.actor", '{"state":"up","groups":"none"}')
         done = ctl("--json", "status", "--cluster", NATS_URL=a.nats.url)
         self.assertEqual((done.returncode, [machine["name"] for machine in json.loads(done.stdout)["machines"]]), (0, ["a"]))
-        self.assertIn("TROUPE_STATE: the key b\\xffd.actor is no machine's", done.stderr)
+        for key in r"b\xffd", "c":
+            self.assertIn(f"TROUPE_STATE: the key {key}.actor is no machine's", done.stderr)
+
+    def test_a_machine_that_does_not_tell_its_groups_hides_no_other(self):
+        a = self.machine("a")
+        self.until_state(a, a="up")
+        a.client.store("$KV.TROUPE_STATE.b.actor", '{"state":"up"}')
+        self.assertEqual({name: machine["state"] for name, machine in self.seen(a).items()}, {"a": "up", "b": "up"})
 
     def test_a_dead_machine_that_comes_back_is_up(self):
         a = self.machine("a")

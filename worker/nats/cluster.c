@@ -60,6 +60,16 @@ static void leave_out(const char *bucket, const char *key)
                 text ? text : "(out of memory)");
 }
 
+/* Members may be missing, as in another version, but have their types. */
+static bool is_report(const json_t *value)
+{
+    const json_t *version = json_object_get(value, "version");
+    const json_t *groups = json_object_get(value, "groups");
+
+    return json_is_object(value) && (!version || json_is_string(version)) &&
+           (!groups || json_is_array(groups));
+}
+
 /* A name may contain dots, a group not. Returns false for what this program has not written. */
 static bool entry_init(struct entry *entry, kvEntry *from)
 {
@@ -73,7 +83,7 @@ static bool entry_init(struct entry *entry, kvEntry *from)
         .at = (usec_t)(kvEntry_Created(from) / NSEC_PER_USEC),
     };
     dot = entry->machine ? strrchr(entry->machine, '.') : NULL;
-    if (!dot || !is_key(entry->machine) || !json_is_object(entry->value)) {
+    if (!dot || !is_key(entry->machine) || !is_report(entry->value)) {
         entry_deinit(entry);
         return false;
     }
@@ -186,6 +196,13 @@ static int add_known(json_t *machines, const struct entry *entry)
                    : -1;
 }
 
+static int copy_member(json_t *machine, const struct entry *entry, const char *name)
+{
+    json_t *member = json_object_get(entry->value, name);
+
+    return member ? json_object_set(machine, name, member) : 0;
+}
+
 /* All bridges of a machine say the same about it; the last word counts. */
 static int add_state(json_t *machines, const struct entry *entry)
 {
@@ -197,9 +214,7 @@ static int add_state(json_t *machines, const struct entry *entry)
     if (!is(entry->value, "state", UP) || (uint64_t)json_integer_value(revision) > entry->revision)
         return 0;
     (void)json_integer_set(revision, (json_int_t)entry->revision);
-    if (json_object_set(machine, "version", json_object_get(entry->value, "version")) < 0)
-        return -1;
-    return json_object_set(machine, "groups", json_object_get(entry->value, "groups"));
+    return copy_member(machine, entry, "version") < 0 ? -1 : copy_member(machine, entry, "groups");
 }
 
 /* Up if one of its bridges is, whatever another one said last. */
