@@ -128,13 +128,19 @@ bool restore_is_free_soon(const struct restore *restore, const char *name, size_
     return job && job->record && durable_job_may_exist(job);
 }
 
+/* Returns NULL if there is none, or if the group is closed: its jobs stay on disk. */
+static struct cell *find_cell(struct group *group, const char *key, size_t size)
+{
+    return group && !group->closed ? group_restore_cell(group, key, size) : NULL;
+}
+
 /* Returns whether the row is to be read again. */
 static bool resume_job(const struct restore *restore, const struct job_load_entry *entry)
 {
     struct loaded_job *loaded = entry->job;
     const struct job_row *row = &loaded->row;
     struct group *group = restore_find_group(restore, row->group, row->group_size);
-    struct cell *cell = group ? group_restore_cell(group, row->key, row->key_size) : NULL;
+    struct cell *cell = find_cell(group, row->key, row->key_size);
     struct job *job = durable_job_find(restore->context->durable, row);
     int r = 0;
 
@@ -261,7 +267,7 @@ static bool load_rows(struct restore *restore)
     for (const struct restore_row *row = chunk->rows; row < chunk->rows + chunk->n; row++) {
         if (row == chunk->rows || !has_same_cell(row, row - 1)) {
             group = restore_find_group(restore, row->group, strlen(row->group));
-            cell = group ? group_restore_cell(group, row->key, row->key_size) : NULL;
+            cell = find_cell(group, row->key, row->key_size);
         }
         if (restore_is_old(restore, group, row->number) &&
             is_to_be_read(restore, cell, row, &load->entries[n].mark))

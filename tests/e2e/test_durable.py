@@ -769,6 +769,26 @@ class Stops(Case):
             self.assertEqual(s.job(f"kept-{n}")["state"], "queued")
         self.refused("NoSuchJob", s.job, "other-0")
 
+    def test_D13_jobs_that_are_read_from_disk_while_the_supervisor_stops_stay_there(self):
+        s = self.durable().start()
+        go = Bell(s, "go")
+        s.create("kept", f"wait {go.path}\necho", id="hand")
+        s.until(lambda: s.job("hand").get("started_at"))
+        s.create("kept", "echo", id="one")
+        s.create("kept", "echo", id="two", deadline_usec=HOUR)
+        with self.blocked(s):
+            s.crash()
+            self.assertEqual(s.group("kept")["running"], 1)
+            s.terminate()
+            s.wait_told("STOPPING=1")
+        s.until(lambda: s.log().count("the store of durable jobs is open") == 2)
+        s.until_restored()
+        go.ring()
+        self.assertEqual(s.wait_end(), 0)
+        s.start()
+        for id in "hand", "one", "two":
+            self.assertEqual(s.wait_job(id)["state"], "succeeded")
+
     def test_D13_a_job_on_disk_is_asked_for_while_the_supervisor_stops(self):
         s = self.durable({"other": actor()}).start()
         s.call("Pause", target="kept")
