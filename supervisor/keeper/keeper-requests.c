@@ -96,9 +96,24 @@ void keeper_hand_over(void)
 static void share_namespaces(struct message_spawn *spawn)
 {
     const bool unused = spawn->options.private_ipc && sandbox_ipc_is_unused(spawn->options.sandbox);
-    spawn->options.bare_root = &keeper.bare_root;
     spawn->options.empty_ipc = unused ? &keeper.empty_ipc : NULL;
     spawn->files.queues_read_only = unused;
+}
+
+/* The descriptors become some of the request, and are closed with those. Only for processes that
+ * can mount nothing: what is mounted is the same for all. */
+static void lend_root(struct message *request, struct message_spawn *spawn)
+{
+    const struct spawn_options *options = &spawn->options;
+    spawn->root = (struct sandbox_root)SANDBOX_ROOT_NULL;
+    spawn->options.root = &spawn->root;
+    if (!options->files || !options->files->private_root || !options->sandbox ||
+        !options->sandbox->wall || request->n_fds + _SANDBOX_ROOT_N_FDS > MESSAGE_FDS_MAX)
+        return;
+    roots_find(&keeper.roots, options->files, &spawn->root);
+    for (size_t i = 0; i < _SANDBOX_ROOT_N_FDS; i++)
+        if (spawn->root.fds[i] >= 0)
+            request->fds[request->n_fds++] = spawn->root.fds[i];
 }
 
 static void on_spawn(int lost)
@@ -110,6 +125,8 @@ static void on_spawn(int lost)
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
     share_namespaces(&keeper.spawn);
+    if (r == 0)
+        lend_root(&keeper.request, &keeper.spawn);
     starting_share(&keeper.starting, &keeper.request, keeper.holdings->n_fds,
                    &keeper.spawn.options);
     if (r == 0)

@@ -127,12 +127,18 @@ static void wait_for_something(void)
         {.fd = keeper.channel, .events = channel_events()},
         relay_wait(&keeper.relay),
         starting_wait(&keeper.starting),
+        roots_wait_mounts(&keeper.roots),
+        roots_wait_offers(&keeper.roots),
     };
     (void)poll(fds, ELEMENTS(fds), timeout_ms());
     if (fds[0].revents != 0)
         take_signals();
     if (fds[3].revents != 0)
         starting_run(&keeper.starting);
+    if (fds[4].revents != 0)
+        roots_drop_all(&keeper.roots);
+    if (fds[5].revents != 0)
+        roots_take_offers(&keeper.roots);
     if (keeper.reply_waits)
         keeper_flush_reply();
     if (fds[2].revents != 0 || relay_wait_ms(&keeper.relay) >= 0)
@@ -222,9 +228,9 @@ static int become_keeper(void)
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.bare_root.storage) < 0 ||
-        socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.empty_ipc.storage) < 0)
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.empty_ipc.storage) < 0)
         return supervisor_process_cannot_start("socketpair");
+    roots_init(&keeper.roots);
     spawn_prepare();
     starting_init(&keeper.starting);
     r = closer_start();

@@ -41,7 +41,7 @@
 #define MESSAGE_VERSION 5
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
-#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 4)
+#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 4 + _SANDBOX_ROOT_N_FDS)
 #define MESSAGE_STRINGS_MAX 8192 /* arguments and variables together */
 
 #define HOLD_BYTES_MAX 512
@@ -130,6 +130,7 @@ struct message_spawn {
     struct sandbox sandbox;
     struct sandbox_files files;
     struct sandbox_namespace network;
+    struct sandbox_root root;
     char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, each with its NULL */
 };
 

@@ -4,8 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-files-private.h"
-#include "supervisor/keeper/sandbox-mount.h"
-#include "supervisor/keeper/sandbox-root.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -39,33 +37,70 @@ static const char *put_number(char *end, int number)
     return end;
 }
 
-static int resolve_links(struct entry *entry)
+/* Appends where a link leads, behind so many bytes. Returns 0 or -errno. */
+static int read_link(const char *link, size_t before)
 {
-    _cleanup_close_ int fd = open(entry->from->path, O_PATH | O_CLOEXEC);
+    char *const to = resolved + n_resolved + before;
+    const size_t room = RESOLVED_MAX - n_resolved - before;
+    const ssize_t n = readlink(link, to, room);
+    if (n < 0)
+        return -errno;
+    if ((size_t)n == room)
+        return -ENAMETOOLONG;
+    to[n] = '\0';
+    return 0;
+}
+
+/* As most links are: to a name beside it, or below. Otherwise fails, as does what is no link or has
+ * another one in it. Takes fewer calls. */
+static int open_behind_simple_link(const char *path)
+{
+    const size_t before = (size_t)(strrchr(path, '/') - path) + 1;
+    char *const to = resolved + n_resolved + before;
+    int r;
+    if (before >= RESOLVED_MAX - n_resolved)
+        return -ENAMETOOLONG;
+    memcpy(resolved + n_resolved, path, before);
+    r = read_link(path, before);
+    if (r < 0)
+        return r;
+    if (*to == '/' || *to == '.' || strstr(to, "/.") || strstr(to, "//") ||
+        to[strlen(to) - 1] == '/')
+        return -ELOOP;
+    return mount_open(resolved + n_resolved);
+}
+
+static int open_behind_links(const char *path)
+{
+    _cleanup_close_ int fd = open(path, O_PATH | O_CLOEXEC);
     char link[32] = "/proc/self/fd/", number[12];
-    ssize_t n;
+    int r;
     if (fd < 0)
         return -errno;
     (void)strcat(link, put_number(number + sizeof(number), fd));
-    n = readlink(link, resolved + n_resolved, RESOLVED_MAX - n_resolved);
-    if (n < 0)
-        return -errno;
-    if ((size_t)n == RESOLVED_MAX - n_resolved)
-        return -ENAMETOOLONG;
-    resolved[n_resolved + (size_t)n] = '\0';
+    r = read_link(link, 0);
+    return r < 0 ? r : TAKE_FD(fd);
+}
+
+static int resolve_links(struct entry *entry)
+{
+    _cleanup_close_ int fd = open_behind_simple_link(entry->from->path);
+    if (fd < 0)
+        fd = open_behind_links(entry->from->path);
+    if (fd < 0)
+        return fd;
     entry->path = resolved + n_resolved;
-    n_resolved += (size_t)n + 1;
+    n_resolved += strlen(entry->path) + 1;
     remember_link(entry);
-    return 0;
+    return mount_identify(fd, &entry->identity);
 }
 
 static int resolve(struct entry *entry)
 {
-    int fd = mount_open(entry->from->path);
+    _cleanup_close_ int fd = mount_open(entry->from->path);
     if (fd == -ELOOP)
         return resolve_links(entry);
-    close_fd(fd);
-    return fd < 0 ? fd : 0;
+    return fd < 0 ? fd : mount_identify(fd, &entry->identity);
 }
 
 static bool is_below(const char *path, const char *directory)
@@ -121,6 +156,32 @@ static void drop_what_does_not_count(void)
     }
 }
 
+/* ---- what each process has for itself ---- */
+
+static bool is_own(const struct entry *entry)
+{
+    return entry->from->kind == SANDBOX_PRIVATE_TMP || entry->from->kind == SANDBOX_PROC ||
+           entry->from->kind == SANDBOX_MQUEUE;
+}
+
+static bool is_inside_own(const char *path)
+{
+    for (size_t i = 0; i < n_entries; i++)
+        if (is_own(&entries[i]) && is_below(path, entries[i].path))
+            return true;
+    return false;
+}
+
+static void mark_own(void)
+{
+    for (size_t i = 0; i < n_entries; i++) {
+        entries[i].inside_own = is_inside_own(entries[i].path);
+        entries[i].own = entries[i].inside_own || is_own(&entries[i]);
+    }
+    for (size_t i = 0; i < n_links; i++)
+        links[i].own = is_inside_own(links[i].from);
+}
+
 /* ---- what is mounted below /proc ---- */
 
 static bool is_kept(const char *path)
@@ -164,6 +225,12 @@ static bool has_proc(const struct sandbox_files *files)
     return false;
 }
 
+/* One that each new root has, listed by nobody. */
+static bool is_device(const struct sandbox_path *path)
+{
+    return path->kind == SANDBOX_UNCHANGED && is_below(path->path, "/dev");
+}
+
 static int list_paths(const struct sandbox_files *files, bool prepared,
                       const struct sandbox_path **ret_path)
 {
@@ -171,7 +238,7 @@ static int list_paths(const struct sandbox_files *files, bool prepared,
     for (size_t i = 0; i < files->n_paths; i++) {
         const struct sandbox_path *path = &files->paths[i];
         struct entry entry = {.from = path, .path = path->path, .tree = -1};
-        int r = prepared && sandbox_root_is_device(path) ? -ENOENT : resolve(&entry);
+        int r = prepared && is_device(path) ? -ENOENT : resolve(&entry);
         if (r == -ENOENT && path->optional)
             continue;
         *ret_path = path;
@@ -184,24 +251,10 @@ static int list_paths(const struct sandbox_files *files, bool prepared,
     return 0;
 }
 
-/* Queues have a place in a /dev that is prepared. */
-static bool has_more_in_dev(void)
-{
-    for (size_t i = 0; i < n_entries; i++)
-        if (entries[i].from->kind != SANDBOX_MQUEUE &&
-            (strcmp(entries[i].path, "/dev") == 0 || is_below(entries[i].path, "/dev")))
-            return true;
-    return false;
-}
-
 int sandbox_files_list(const struct sandbox_files *files, bool prepared,
                        const struct sandbox_path **ret_path)
 {
     int r = list_paths(files, prepared, ret_path);
-    if (r == 0 && prepared && has_more_in_dev()) {
-        prepared = false;
-        r = list_paths(files, prepared, ret_path);
-    }
     if (r < 0)
         return r;
     if (has_proc(files))
@@ -209,7 +262,9 @@ int sandbox_files_list(const struct sandbox_files *files, bool prepared,
     if (r < 0)
         return r;
     drop_what_does_not_count();
-    return prepared;
+    if (files->private_root)
+        mark_own();
+    return 0;
 }
 
 size_t sandbox_files_listed(struct entry **ret)
@@ -222,4 +277,41 @@ size_t sandbox_files_links(const struct sandbox_link **ret)
 {
     *ret = links;
     return n_links;
+}
+
+/* ---- of what a root is made ---- */
+
+static char seen[SANDBOX_ROOT_SEEN_MAX];
+static size_t n_seen;
+
+static void see(const void *bytes, size_t size)
+{
+    if (n_seen + size <= sizeof(seen))
+        memcpy(seen + n_seen, bytes, size);
+    n_seen += size;
+}
+
+static void see_string(const char *string)
+{
+    see(string, strlen(string) + 1);
+}
+
+size_t sandbox_files_seen(const void **ret)
+{
+    n_seen = 0;
+    for (size_t i = 0; i < n_entries; i++) {
+        const struct entry *entry = &entries[i];
+        if (is_device(entry->from))
+            continue;
+        see(&entry->identity, sizeof(entry->identity));
+        see(&entry->from->kind, sizeof(entry->from->kind));
+        see(&entry->read_only, sizeof(entry->read_only));
+        see_string(entry->path);
+    }
+    for (size_t i = 0; i < n_links; i++) {
+        see_string(links[i].from);
+        see_string(links[i].to);
+    }
+    *ret = seen;
+    return n_seen;
 }

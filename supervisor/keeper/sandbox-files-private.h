@@ -5,19 +5,26 @@
  * sandbox-landlock.c, which confine a process to them: with mounts, and with rules. */
 
 #include "supervisor/keeper/sandbox-files.h"
+#include "supervisor/keeper/sandbox-mount.h"
 
 struct entry {
     const struct sandbox_path *from;
     const char *path; /* without symbolic links */
-    bool read_only;   /* as well */
-    int tree;         /* what is to be attached there, or -1 */
+    struct mount_identity identity;
+    bool read_only;  /* as well */
+    bool own;        /* each process has another one; it is not part of a root that is prepared */
+    bool inside_own; /* that is so because of an entry above */
+    int tree;        /* what is to be attached there, or -1 */
 };
 
-/* Lists the paths that count, as they are now; without the devices of a /dev that is prepared
- * (sandbox-root.h) if nothing else is to be seen there. Returns 1 if it has left these out, or as
- * sandbox_files_apply(). */
+/* Lists the paths that count, as they are now; without the devices of a new root if that is
+ * prepared. Returns as sandbox_files_apply(). */
 int sandbox_files_list(const struct sandbox_files *files, bool prepared,
                        const struct sandbox_path **ret_path);
+
+/* Returns how many bytes tell what is listed, but for devices; `*ret` is static. More than
+ * SANDBOX_ROOT_SEEN_MAX: it is not all. */
+size_t sandbox_files_seen(const void **ret);
 
 /* Returns how many are listed; `*ret` is sorted, and static. */
 size_t sandbox_files_listed(struct entry **ret);
@@ -25,6 +32,7 @@ size_t sandbox_files_listed(struct entry **ret);
 /* A path with symbolic links in it, and where it leads. */
 struct sandbox_link {
     const char *from, *to;
+    bool own; /* as for entries */
 };
 
 /* Returns how many paths of the list are such; `*ret` is static. */

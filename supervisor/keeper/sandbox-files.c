@@ -2,8 +2,6 @@
 #include "supervisor/keeper/sandbox-files.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-files-private.h"
-#include "supervisor/keeper/sandbox-mount.h"
-#include "supervisor/keeper/sandbox-root.h"
 #include "supervisor/keeper/sandbox.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +17,9 @@
 #define TMP_INODES "400k"
 
 static const struct sandbox_files *applied;
-static bool root_is_bare;
-static int devices = -1; /* the /dev that is prepared, if that is what is to be seen */
+static const struct sandbox_root *root;
+static bool root_is_prepared;
+static int offered = -1; /* the mount namespace of the root that this process prepares */
 
 /* /tmp and /var/tmp */
 static const char *const tmp_names[] = {"0", "1"};
@@ -147,9 +146,11 @@ static bool is_read_only(const struct entry *entry)
     return entry->from->kind == SANDBOX_READ_ONLY || entry->from->kind == SANDBOX_VISIBLE;
 }
 
-/* All that is to be seen in a new root. */
+/* What is to be seen in a new root, and is not there already. */
 static int clone_for_root(struct entry *entry)
 {
+    if (root_is_prepared && !entry->own)
+        return 0;
     if (!is_writable(entry) && !is_read_only(entry))
         return 0;
     entry->tree = clone_at(entry->path);
@@ -236,12 +237,15 @@ static void make_place(const struct entry *entry)
 }
 
 /* To hide what is not there would take longer. */
+static bool may_be_missing(const struct entry *entry)
+{
+    return entry->from->kind == SANDBOX_INACCESSIBLE || entry->from->kind == SANDBOX_EMPTY;
+}
+
 static bool is_missing(const struct entry *entry)
 {
-    const enum sandbox_path_kind kind = entry->from->kind;
     struct stat status;
-    return (kind == SANDBOX_INACCESSIBLE || kind == SANDBOX_EMPTY) &&
-           lstat(entry->path, &status) < 0 && errno == ENOENT;
+    return may_be_missing(entry) && lstat(entry->path, &status) < 0 && errno == ENOENT;
 }
 
 /* It may be part of a tree that is there. */
@@ -251,12 +255,24 @@ static int make_link(const struct sandbox_link *link)
     return symlink(link->to, link->from) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int make_links(void)
+static int make_links(bool own)
 {
     const struct sandbox_link *links;
     const size_t n_links = sandbox_files_links(&links);
-    int r = devices < 0 ? sandbox_root_make_links() : 0;
+    int r = 0;
     for (size_t i = 0; r == 0 && i < n_links; i++)
+        r = links[i].own == own ? make_link(&links[i]) : 0;
+    return r;
+}
+
+static int make_links_of_dev(void)
+{
+    static const struct sandbox_link links[] = {{"/dev/fd", "/proc/self/fd", false},
+                                                {"/dev/stdin", "/proc/self/fd/0", false},
+                                                {"/dev/stdout", "/proc/self/fd/1", false},
+                                                {"/dev/stderr", "/proc/self/fd/2", false}};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < ELEMENTS(links); i++)
         r = make_link(&links[i]);
     return r;
 }
@@ -265,17 +281,15 @@ static int make_links(void)
 static int new_root(void)
 {
     static const struct mount_option options[] = {{"mode", "0755"}, {"size", "4m"}, {0}};
-    int root = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-    int r = root < 0 ? root : mount_attach(root, "/");
+    int tree = mount_new("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    int r = tree < 0 ? tree : mount_attach(tree, "/");
     if (r == 0)
-        r = root_is_bare ? mount_enter_above(root) : mount_enter(root);
+        r = mount_enter(tree);
     if (r == 0 && (mkdir("/proc", 0755) < 0 || mkdir("/dev", 0755) < 0))
         r = -errno;
-    if (r == 0 && devices >= 0)
-        r = mount_attach(devices, "/dev");
     if (r < 0)
-        close_fd(root);
-    return r < 0 ? r : root;
+        close_fd(tree);
+    return r < 0 ? r : tree;
 }
 
 static int attach(struct entry *entry)
@@ -285,7 +299,8 @@ static int attach(struct entry *entry)
         return applied->private_root ? -EINVAL : confine_root(entry->from->kind);
     if (applied->private_root && is_missing(entry))
         return 0;
-    if (applied->private_root && entry->from->kind != SANDBOX_INACCESSIBLE)
+    if (applied->private_root && entry->from->kind != SANDBOX_INACCESSIBLE &&
+        entry->own == entry->inside_own)
         make_place(entry);
     entry->tree = make_tree(entry);
     r = entry->tree < 0 ? entry->tree : mount_attach(entry->tree, entry->path);
@@ -307,17 +322,53 @@ static int each(int (*fn)(struct entry *entry), const struct sandbox_path **ret_
     return 0;
 }
 
+/* What is a process's own has its place there, if not inside of another one. */
+static int attach_common(struct entry *entry)
+{
+    if (!entry->own)
+        return attach(entry);
+    if (!entry->inside_own)
+        make_place(entry);
+    return 0;
+}
+
+static int attach_own(struct entry *entry)
+{
+    return entry->own ? attach(entry) : 0;
+}
+
+static int make_root(const struct sandbox_path **ret_path)
+{
+    _cleanup_close_ int tree = new_root();
+    int r = tree < 0 ? tree : each(attach_common, ret_path);
+    if (r < 0)
+        return r;
+    *ret_path = NULL;
+    r = make_links_of_dev();
+    if (r == 0)
+        r = make_links(false);
+    return r < 0 ? r : mount_restrict_one(tree, MOUNT_ATTR_RDONLY);
+}
+
+static int offer_root(void)
+{
+    const void *seen;
+    const size_t size = sandbox_files_seen(&seen);
+    return offered < 0 ? 0 : sandbox_root_offer(root, offered, seen, size);
+}
+
 static int attach_in_new_root(const struct sandbox_path **ret_path)
 {
     const mode_t mask = umask(0022);
-    _cleanup_close_ int root = new_root();
-    int r = root < 0 ? root : each(attach, ret_path);
+    int r = root_is_prepared ? 0 : make_root(ret_path);
+    if (r == 0 && !root_is_prepared)
+        r = offer_root();
+    if (r == 0)
+        r = each(attach_own, ret_path);
     if (r == 0) {
         *ret_path = NULL;
-        r = make_links();
+        r = make_links(true);
     }
-    if (r == 0)
-        r = mount_restrict_one(root, MOUNT_ATTR_RDONLY);
     (void)umask(mask);
     return r;
 }
@@ -330,40 +381,75 @@ static int attach_in_old_root(const struct sandbox_path **ret_path)
     return r < 0 ? r : each(attach, ret_path);
 }
 
-/* New mounts of the machine appear here, too; those made here stay here. */
-static int separate(void)
+/* Mounts made here stay here. `propagation`: those of the machine appear (MS_SLAVE), or not. */
+static int separate(unsigned long propagation)
 {
-    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | propagation, NULL) < 0)
         return -errno;
     return 0;
 }
 
-/* Takes along what is to be seen in the new root. */
-static int leave_root(const struct sandbox_namespace *bare, const struct sandbox_path **ret_path)
+/* A mount is gone when the file on which it is has been replaced, even by itself. */
+static bool is_in_place(const struct entry *entry)
 {
-    const int listed = sandbox_has_capability(CAP_SYS_ADMIN)
-                           ? sandbox_files_list(applied, sandbox_root_is_prepared(bare), ret_path)
-                           : -EPERM;
+    const int r =
+        entry->own ? 1 : mount_is_at(root->fds[SANDBOX_ROOT_TOP], entry->path + strlen("/"));
+    return r > 0 || (r == -ENOENT && (entry->from->optional || may_be_missing(entry)));
+}
+
+static bool is_prepared(void)
+{
+    const void *seen;
+    const size_t size = sandbox_files_seen(&seen);
+    struct entry *entries;
+    const size_t n_entries = sandbox_files_listed(&entries);
+    bool found = sandbox_root_matches(root, seen, size);
+    for (size_t i = 0; found && i < n_entries; i++)
+        found = is_in_place(&entries[i]);
+    return found;
+}
+
+/* Sets `root_is_prepared`. */
+static int list_for_root(const struct sandbox_path **ret_path)
+{
+    const bool lent = root->fds[SANDBOX_ROOT_NAMESPACE] >= 0;
+    int r = sandbox_files_list(applied, lent, ret_path);
+    if (r < 0 || !lent)
+        return r;
+    root_is_prepared = is_prepared();
+    return root_is_prepared ? 0 : sandbox_files_list(applied, false, ret_path);
+}
+
+static int leave_root(void)
+{
     int r;
-    if (listed < 0)
-        return listed;
+    if (root_is_prepared)
+        return sandbox_root_enter(root);
+    r = separate(MS_PRIVATE);
+    if (r == 0 && root->offers >= 0)
+        offered = mount_namespace();
+    return r;
+}
+
+/* Takes along what is to be seen in the new root. */
+static int take_and_leave(const struct sandbox_path **ret_path)
+{
+    int r = sandbox_has_capability(CAP_SYS_ADMIN) ? list_for_root(ret_path) : -EPERM;
+    if (r < 0)
+        return r;
     r = each(clone_for_root, ret_path);
     if (r == 0 || r == -EPERM || r == -ENOSYS)
         *ret_path = NULL;
-    if (r == 0)
-        r = sandbox_root_leave(bare, applied);
-    root_is_bare = r > 0;
-    if (r > 0 && listed > 0)
-        r = devices = clone_at("/dev");
-    return r < 0 ? r : 0;
+    return r < 0 ? r : leave_root();
 }
 
-int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *bare,
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_root *own_root,
                            const struct sandbox_path **ret_path)
 {
     *ret_path = NULL;
     applied = files;
-    return files->private_root ? leave_root(bare, ret_path) : separate();
+    root = own_root;
+    return files->private_root ? take_and_leave(ret_path) : separate(MS_SLAVE);
 }
 
 int sandbox_files_apply(const struct sandbox_path **ret_path)
@@ -375,6 +461,6 @@ int sandbox_files_apply(const struct sandbox_path **ret_path)
     else
         r = attach_in_old_root(ret_path);
     tmp_top = close_fd(tmp_top);
-    devices = close_fd(devices);
+    offered = close_fd(offered);
     return r;
 }

@@ -4,12 +4,11 @@
 /*
  * What a process sees of the file system. The supervisor lists it once per reload; the new process
  * makes it true in a mount namespace of its own, between clone and exec, so that each start sees
- * the paths as they are then. One namespace per group would save a quarter of the time to the exec,
- * and a tenth with PrivateTmp=, which needs one per process anyway; but a file that is replaced by
- * another (rename(2)) loses the mounts on it for good.
+ * the paths as they are then. With a root of its own, it begins with a copy of one that is prepared
+ * (sandbox-root.h), if the paths still lead to what that was made of.
  */
 
-#include "supervisor/keeper/sandbox-namespace.h"
+#include "supervisor/keeper/sandbox-root.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -60,12 +59,12 @@ struct sandbox_files {
 };
 
 /*
- * Gives this process mounts of its own; `bare` is for sandbox_root_leave(). Then confines it to
- * `files`, which stay where they are. Use static memory: only a new process may call them, and
+ * Gives this process mounts of its own; `root` is for one with a root of its own. Then confines it
+ * to `files`. Both stay where they are. Use static memory: only a new process may call them, and
  * once. Return 0, or -errno with `*ret_path` = at which of the paths; NULL = none, and from the
  * first function: it may not have such mounts.
  */
-int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_namespace *bare,
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_root *root,
                            const struct sandbox_path **ret_path);
 int sandbox_files_apply(const struct sandbox_path **ret_path);
 

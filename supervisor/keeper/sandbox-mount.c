@@ -7,6 +7,7 @@
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -69,6 +70,47 @@ int mount_open(const char *path)
     int fd = error_or((int)syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how)));
     /* Filters cannot see its flags, so RestrictSUIDSGID=yes of a unit hides the call. */
     return fd == -ENOSYS ? open_without_links(path) : fd;
+}
+
+/* Since Linux 6.8; the headers may be older. */
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000u
+#endif
+
+int mount_identify(int place, struct mount_identity *ret)
+{
+    struct statx status;
+    if (statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
+              STATX_INO | STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &status) < 0)
+        return -errno;
+    *ret = (struct mount_identity){
+        .mount = status.stx_mnt_id,
+        .device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor,
+        .inode = status.stx_ino,
+    };
+    return 0;
+}
+
+int mount_is_at(int directory, const char *path)
+{
+    struct statx status;
+    if (statx(directory, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0)
+        return -errno;
+    return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+/* Since Linux 6.11; the headers may be older. */
+#ifndef PIDFD_GET_MNT_NAMESPACE
+#define PIDFD_GET_MNT_NAMESPACE _IO(0xff, 3)
+#endif
+
+/* The kernel takes longer to open a file in /proc, and to forget that when the process has ended.
+ */
+int mount_namespace(void)
+{
+    _cleanup_close_ int self = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    int fd = self < 0 ? -1 : ioctl(self, PIDFD_GET_MNT_NAMESPACE, 0);
+    return fd >= 0 ? fd : error_or(open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC));
 }
 
 int mount_clone(int place)
@@ -138,15 +180,6 @@ int mount_enter(int tree)
     return errno == EINVAL ? error_or(chroot(".")) : -errno;
 }
 
-int mount_enter_above(int tree)
-{
-    return fchdir(tree) < 0 || chroot(".") < 0 ? -errno : 0;
-}
-
-/* Since Linux 6.8; the headers may be older. */
-#ifndef STATX_MNT_ID_UNIQUE
-#define STATX_MNT_ID_UNIQUE 0x4000u
-#endif
 #ifndef SYS_listmount
 #define SYS_listmount 458
 #endif

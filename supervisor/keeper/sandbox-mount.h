@@ -17,6 +17,21 @@ struct mount_option {
 /* Opens a path, which has no symbolic link in it (else -ELOOP), to be mounted on or cloned. */
 int mount_open(const char *path);
 
+/* What a place is, whatever its path: the mount and the file. */
+struct mount_identity {
+    uint64_t mount, device, inode;
+};
+
+/* Returns 0 or -errno. */
+int mount_identify(int place, struct mount_identity *ret);
+
+/* Returns 1 if something is mounted at a path below an open directory, in whatever namespace that
+ * is, 0 if not, or -errno. */
+int mount_is_at(int directory, const char *path);
+
+/* Returns this process's mount namespace. */
+int mount_namespace(void);
+
 /* Copies what is mounted at this place, or the part of it from there on, with all mounts below. */
 int mount_clone(int place);
 /* Copies a part of an attached tree, without mounts below. */
@@ -41,9 +56,6 @@ int mount_restrict_all(uint64_t attributes);
  * directory of a chroot), which stays below: who has CAP_SYS_CHROOT can then get there. Returns 0
  * or -errno. */
 int mount_enter(int tree);
-/* The same for a tree that is attached to the root; what was seen before stays below it. Needs
- * CAP_SYS_CHROOT. */
-int mount_enter_above(int tree);
 
 /* Attaches a tree. Its descriptor then stands for the mount. Returns 0 or -errno. */
 int mount_attach(int tree, const char *path);

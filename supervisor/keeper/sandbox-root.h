@@ -2,26 +2,50 @@
 #pragma once
 
 /*
- * Mounts for a process with a root of its own: none but a root that cannot be written, which has a
- * /dev and nothing else. To leave the machine's mounts, the kernel waits for all CPUs, which takes
- * as long as most of the rest, and the mounts of a /dev take as long as all others; so both are
- * done once, in a mount namespace whose copies the processes get.
+ * What processes with a root of their own have in common is mounted once, in a mount namespace
+ * whose copies they get: to make one takes the kernel longer than all else from clone to exec. A
+ * process that finds none, or one made of other files than it sees itself, makes one and offers it
+ * to the keeper (roots.h).
  */
 
-#include "supervisor/keeper/sandbox-files.h"
-#include "supervisor/keeper/sandbox-namespace.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-/* Whether it is one of the devices that are in that /dev. */
-bool sandbox_root_is_device(const struct sandbox_path *path);
+/* Of what the root was made, in bytes. */
+#define SANDBOX_ROOT_SEEN_MAX ((size_t)8 * 1024)
 
-/* Makes the links of a /dev in "dev", in the working directory. Returns 0 or -errno. */
-int sandbox_root_make_links(void);
+#define SANDBOX_ROOT_NULL                                                                          \
+    {                                                                                              \
+        .fds = {-1, -1}, .offers = -1                                                              \
+    }
 
-/* Without a storage (NULL) or CAP_SYS_CHROOT, a process gets a copy of what it sees instead. */
-bool sandbox_root_is_prepared(const struct sandbox_namespace *bare);
+/* Stands in front of that in an offer, whose descriptors are `fds`. */
+struct sandbox_root_id {
+    uint64_t key; /* of the paths that are listed */
+    uint64_t generation;
+};
 
-/*
- * Moves this process into a copy; `bare` is the storage for what is copied, `files` has the
- * devices. Returns 1 if the root is that one, 0 if it is the machine's, or -errno.
- */
-int sandbox_root_leave(const struct sandbox_namespace *bare, const struct sandbox_files *files);
+enum {
+    SANDBOX_ROOT_NAMESPACE,
+    SANDBOX_ROOT_TOP, /* its root directory, to look at it from outside */
+    _SANDBOX_ROOT_N_FDS,
+};
+
+struct sandbox_root {
+    int fds[_SANDBOX_ROOT_N_FDS]; /* -1 = none is prepared */
+    int offers;                   /* a datagram socket; -1 = make none that others could get */
+    struct sandbox_root_id id;
+    const void *seen;
+    size_t size;
+};
+
+/* Whether one is prepared, made of that. */
+bool sandbox_root_matches(const struct sandbox_root *root, const void *seen, size_t size);
+
+/* Moves this process into a copy. Returns 0 or -errno. */
+int sandbox_root_enter(const struct sandbox_root *root);
+
+/* Offers `mounts`, the namespace of this process, to which nothing is added any more, and moves the
+ * process into a copy. If nobody takes it, the process keeps it. Returns 0 or -errno. */
+int sandbox_root_offer(const struct sandbox_root *root, int mounts, const void *seen, size_t size);

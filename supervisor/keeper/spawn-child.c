@@ -5,6 +5,7 @@
 #include "shared/base/scm.h"
 #include "supervisor/keeper/sandbox-ipc.h"
 #include "supervisor/keeper/sandbox-landlock.h"
+#include "supervisor/keeper/sandbox-mount.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -132,12 +133,12 @@ static int move_up(const struct spawn_child *child, int fd, int lowest)
 }
 
 /* Descriptors that are needed until the exec; -1 = not this one. */
-#define SPAWN_NEEDED 4
+#define SPAWN_NEEDED 5
 
 static int *needed(struct spawn_child *child, size_t i)
 {
-    int *const fds[SPAWN_NEEDED] = {&child->report_fd, &child->parent_fd,
-                                    &child->bare_root.storage[0], &child->bare_root.storage[1]};
+    int *const fds[SPAWN_NEEDED] = {&child->report_fd, &child->parent_fd, &child->root.fds[0],
+                                    &child->root.fds[1], &child->root.offers};
     return fds[i];
 }
 
@@ -211,23 +212,12 @@ static bool has_root(const struct spawn_options *options)
     return options->files && options->files->private_root;
 }
 
-/* The storage of the empty root is needed no more. */
-static int separate_files(struct spawn_child *child, const struct sandbox_path **ret_path)
-{
-    const bool stored = child->bare_root.storage[0] >= 0;
-    int r =
-        sandbox_files_separate(child->options->files, stored ? &child->bare_root : NULL, ret_path);
-    for (size_t i = 0; i < ELEMENTS(child->bare_root.storage); i++)
-        child->bare_root.storage[i] = close_fd(child->bare_root.storage[i]);
-    return r;
-}
-
 static int confine_files(struct spawn_child *child, const struct sandbox_path **ret_path)
 {
     const struct spawn_options *options = child->options;
     const struct sandbox *sandbox = options->sandbox;
     const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    int r = options->files ? separate_files(child, ret_path) : 0;
+    int r = options->files ? sandbox_files_separate(options->files, &child->root, ret_path) : 0;
     if (is_not_permitted(r) && !*ret_path) {
         if (is_strict(child))
             fail(child, SPAWN_STRICT_FILES, -r);
@@ -245,11 +235,19 @@ static int confine_files(struct spawn_child *child, const struct sandbox_path **
     return r;
 }
 
+static void close_root(struct sandbox_root *root)
+{
+    for (size_t i = 0; i < _SANDBOX_ROOT_N_FDS; i++)
+        root->fds[i] = close_fd(root->fds[i]);
+    root->offers = close_fd(root->offers);
+}
+
 /* The worker's log has which path it was. */
 static void set_up_files(struct spawn_child *child)
 {
     const struct sandbox_path *path = NULL;
     int r = confine_files(child, &path);
+    close_root(&child->root);
     if (r < 0 && path)
         (void)dprintf(STDERR_FILENO, "%s: %s: %s\n", sandbox_path_kind_to_string(path->kind),
                       path->path, strerror(-r));
@@ -366,7 +364,7 @@ static int report_socket(const struct spawn_child *child)
 static int send_state(const struct spawn_child *child, struct spawn_report *report)
 {
     const int socket = report_socket(child);
-    _cleanup_close_ int mounts = socket >= 0 ? open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC) : -1;
+    _cleanup_close_ int mounts = socket >= 0 ? mount_namespace() : -1;
     union scm_control control;
     struct iovec iovec = {.iov_base = report, .iov_len = sizeof(*report)};
     struct msghdr message = {.msg_iov = &iovec, .msg_iovlen = 1};
@@ -413,9 +411,8 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     const uint64_t none = 0;
     child->report_fd = options->report_fd;
-    child->bare_root = has_root(options) && options->bare_root
-                           ? *options->bare_root
-                           : (struct sandbox_namespace){{-1, -1}};
+    child->root = has_root(options) && options->root ? *options->root
+                                                     : (struct sandbox_root)SANDBOX_ROOT_NULL;
     child->rules = -1;
     if (child->pids_error != 0)
         fail(child, SPAWN_PIDS, child->pids_error);

@@ -60,10 +60,10 @@ struct spawn_options {
     gid_t gid;
     const gid_t *groups; /* supplementary */
     size_t n_groups;
-    const struct sandbox *sandbox;             /* NULL = none */
-    const struct sandbox_files *files;         /* NULL = sees all there is */
-    const struct sandbox_namespace *network;   /* NULL = that of the parent */
-    const struct sandbox_namespace *bare_root; /* for sandbox_root_leave(); or NULL */
+    const struct sandbox *sandbox;           /* NULL = none */
+    const struct sandbox_files *files;       /* NULL = sees all there is */
+    const struct sandbox_namespace *network; /* NULL = that of the parent */
+    const struct sandbox_root *root;         /* for `files` with a root of its own; or NULL */
     bool private_pids; /* it is process 1 of a PID namespace, and all in that end with it; `files`
                           has a SANDBOX_PROC */
     bool private_ipc;  /* an IPC namespace of its own, if that is permitted; `empty_ipc` if that is

@@ -171,6 +171,67 @@ class Files(TestCase):
                 subprocess.run(["umount", later], check=True)
                 self.assertEqual([mount[1] for mount in self.mounts(worker, shown)], [shown])
 
+    def strict(self, command, **sandbox):
+        os.chmod(self.top, 0o755)
+        return self.started({"g": ini(f"{TROUPE_EXEC} -- {command}", Group={"User": "nobody"},
+                                      Sandbox={"Profile": "strict", **sandbox})})
+
+    @staticmethod
+    def root(s):
+        """The file system at the top, after another start."""
+        s.ctl("restart", "g", "--wait", check=True)
+        return os.stat(f"/proc/{s.worker('g/0')['pid']}/root/").st_dev
+
+    def replace(self, name, text):
+        with open(f"{self.top}/new", "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(f"{self.top}/new", f"{self.top}/{name}")
+
+    def test_starts_get_copies_of_one_root_until_a_path_leads_elsewhere(self):
+        s = self.strict(f"/bin/sh -c 'cat {self.top}/open/file; cd {self.top}; echo $(echo link/* late/*)'",
+                        ReadOnlyPaths=f"{self.top}/open/file {self.top}/link -{self.top}/late")
+
+        def change_file():
+            self.replace("open/file", "y")
+
+        def change_link():
+            os.symlink("closed", f"{self.top}/other")
+            os.rename(f"{self.top}/other", f"{self.top}/link")
+
+        def appear():
+            os.makedirs(f"{self.top}/late/there")
+        for change, shown in ((lambda: None, "xlink/* late/*\n"), (change_file, "ylink/* late/*\n"),
+                              (change_link, "ylink/file late/*\n"), (appear, "ylink/file late/there\n")):
+            with self.subTest(shown):
+                change()
+                self.root(s)
+                self.assertEqual(s.do("g")["result"]["data"], shown)
+                s.until(lambda: self.root(s) == self.root(s))  # other programs may mount meanwhile
+
+    def test_a_path_that_is_replaced_by_itself_stays_hidden(self):
+        """The kernel takes a mount away with the name on which it is, in the root that is prepared, too."""
+        s = self.strict(f"{helper('probe')} read:{self.top}/open/file", ReadOnlyPaths=f"{self.top}/open {BUILD}",
+                        InaccessiblePaths=f"{self.top}/open/file")
+        self.root(s)
+        os.link(f"{self.top}/open/file", f"{self.top}/open/same")
+        self.replace("open/file", "y")
+        os.rename(f"{self.top}/open/same", f"{self.top}/open/file")
+        self.root(s)
+        self.assertIn(": EACCES", s.do("g")["result"]["data"])
+
+    def test_each_start_sees_the_mounts_of_the_machine_as_they_are_then(self):
+        shown, later = f"{self.top}/open", f"{self.top}/open/kept"
+        for command in ["mount", "--bind", shown, shown], ["mount", "--make-private", shown]:
+            subprocess.run(command, check=True)
+        self.addCleanup(subprocess.run, ["umount", "-R", shown], check=True)
+        s = self.strict(f"/bin/sh -c 'mountpoint -q {later} || echo no'", ReadOnlyPaths=shown)
+        self.root(s)
+        for command, answer in (["mount", "-t", "tmpfs", "tmpfs", later], ""), (["umount", later], "no\n"):
+            with self.subTest(answer):
+                subprocess.run(command, check=True)
+                self.root(s)
+                self.assertEqual(s.do("g")["result"].get("data", ""), answer)
+
     @staticmethod
     def mounts(pid, below):
         """The (type, place, propagation) of each."""

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * The roots that are prepared (sandbox-root.h). Each holds what is mounted in it, and sees no mount
+ * of the machine that comes later unless that is propagated; so all are dropped when the machine's
+ * mounts change.
+ */
+
+#include "supervisor/keeper/sandbox-files.h"
+#include "supervisor/keeper/sandbox-root.h"
+#include <poll.h>
+#include <stdint.h>
+
+#define ROOTS_MAX 32
+
+struct prepared_root {
+    uint64_t key;
+    int fds[_SANDBOX_ROOT_N_FDS]; /* as of struct sandbox_root; -1 = unused */
+    size_t size;
+    uint8_t seen[SANDBOX_ROOT_SEEN_MAX];
+};
+
+struct roots {
+    int offers[2]; /* sockets: new processes write to the second; -1 = prepare none */
+    int mounts;    /* tells when the mounts change; -1 = prepare none */
+    uint64_t generation;
+    size_t next; /* to be replaced when all are in use */
+    struct prepared_root roots[ROOTS_MAX];
+};
+
+/* Prepares no roots if that is not possible or not permitted. */
+void roots_init(struct roots *roots);
+
+/* Sets `*ret` to the root for these files. The caller closes `ret->fds`. */
+void roots_find(struct roots *roots, const struct sandbox_files *files, struct sandbox_root *ret);
+
+/* Call the second one if the first one has an event, which comes once: the mounts have changed. */
+struct pollfd roots_wait_mounts(const struct roots *roots);
+void roots_drop_all(struct roots *roots);
+
+/* Likewise: a root is offered. */
+struct pollfd roots_wait_offers(const struct roots *roots);
+void roots_take_offers(struct roots *roots);
