@@ -50,7 +50,8 @@ void bridge_deinit(struct bridge *bridge)
     discard_empty(&bridge->discard);
     inquiry_deinit(&bridge->inquiry);
     standing_deinit(&bridge->standing);
-    metrics_deinit(&bridge->metrics);
+    if (bridge->stopping)
+        metrics_remove(&bridge->metrics); /* otherwise its age alerts */
     report_deinit(&bridge->report);
     notice_deinit(&bridge->notice);
     if (bridge->client)

@@ -40,9 +40,9 @@ void metrics_init(struct metrics *metrics, const struct config *config)
     *metrics = (struct metrics){.config = config};
 }
 
-void metrics_deinit(struct metrics *metrics)
+void metrics_remove(struct metrics *metrics)
 {
-    if (metrics->config && metrics->config->metrics_file && metrics->written_at > 0)
+    if (metrics->config->metrics_file && metrics->written_at > 0)
         (void)unlink(metrics->config->metrics_file);
 }
 

@@ -38,8 +38,8 @@ struct metrics {
 };
 
 void metrics_init(struct metrics *metrics, const struct config *config);
-/* Removes the file: this program ends. */
-void metrics_deinit(struct metrics *metrics);
+/* Removes the file. */
+void metrics_remove(struct metrics *metrics);
 
 /* Writes the file if it is time. Returns when to call it again at the latest. */
 usec_t metrics_serve(struct metrics *metrics, usec_t now);
