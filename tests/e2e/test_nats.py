@@ -116,7 +116,7 @@ class Work(Case):
         s = self.bridged(ini(ACTOR, Pool={"Cells": "by-key"}, Restart=QUICK, Jobs={"MaxRetries": 0}))
         s.client.store("jobs.actor.acme", "name")
         self.assertEqual(self.result(s)[2], "actor/acme/0")
-        s.client.store("jobs.actor.acme", "name", {"Troupe-Key": "other"})
+        s.client.store("jobs.actor.big.any", "name", {"Troupe-Key": "other"})
         self.assertEqual(self.result(s)[2], "actor/other/0")
         s.client.store("jobs.actor.acme", "until-cancelled", {"Troupe-Timeout": "100ms"})
         self.assertEqual(self.result(s)[1]["Troupe-End"], "dead")
@@ -162,6 +162,15 @@ class Work(Case):
         done, headers, _ = self.result(s)
         self.assertEqual((done, headers["Troupe-End"]), (number, "refused"))
         self.wait_empty(s)
+
+    def test_a_header_does_not_choose_another_key_than_the_subject(self):
+        s = self.bridged(ini(ACTOR, Pool={"Cells": "by-key"}, Restart=QUICK))
+        s.client.store("jobs.actor.acme", "name", {"Troupe-Key": "other"})
+        self.assertEqual(s.client.next(s.letters).headers["Troupe-Reason"],
+                         "Troupe-Key: the subject has another key; allowed: a subject that ends in .any")
+        self.assertEqual(self.result(s)[1]["Troupe-End"], "refused")
+        s.client.store("jobs.actor.acme", "name", {"Troupe-Key": "acme"})
+        self.assertEqual(self.result(s)[2], "actor/acme/0")
 
     def refused(self, s, payload, headers):
         """Stores a message that can never be a job, and returns its dead letter once it is acknowledged."""

@@ -14,9 +14,6 @@
 #define HEADER_ID "Nats-Msg-Id"
 #define ID_MAX    255u
 
-/* The last part of a subject, if there is no key, or one that cannot be a part. */
-#define KEY_OF_ANY "any"
-
 /* A message with an id may be sent again: while servers elect a leader, none answers. */
 #define TRIES      5u
 #define TRIES_WAIT 500 /* ms */
@@ -106,7 +103,7 @@ static int make(const struct create *create, const char *id, const char *data, s
     natsStatus s;
 
     if (asprintf(&subject, MESSAGE_SUBJECT "%s.%s", create->group,
-                 create->key && fits_subject(create->key) ? create->key : KEY_OF_ANY) < 0) {
+                 create->key && fits_subject(create->key) ? create->key : MESSAGE_KEY_ANY) < 0) {
         subject = NULL;
         return client_fail("the message", NATS_NO_MEMORY);
     }

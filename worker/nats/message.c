@@ -95,19 +95,38 @@ static const char *header(natsMsg *message, const char *name)
     return natsMsgHeader_Get(message, name, &value) == NATS_OK ? value : NULL;
 }
 
-static void set_key(natsMsg *message, struct troupe_job_options *options)
+/* What follows jobs.GROUP. in the subject; NULL = nothing. */
+static const char *key_of_subject(const char *subject)
 {
-    const char *key = header(message, MESSAGE_HEADER_KEY), *dot;
-    const char *subject = natsMsg_GetSubject(message);
+    const char *dot = NULL;
 
-    if (!key && strncmp(subject, MESSAGE_SUBJECT, strlen(MESSAGE_SUBJECT)) == 0) {
+    if (strncmp(subject, MESSAGE_SUBJECT, strlen(MESSAGE_SUBJECT)) == 0)
         dot = strchr(subject + strlen(MESSAGE_SUBJECT), '.');
-        key = dot ? dot + 1 : NULL;
-    }
-    if (key) {
-        options->key = key;
-        options->key_size = strlen(key);
-    }
+    return dot ? dot + 1 : NULL;
+}
+
+static bool is_any(const char *key)
+{
+    const char *dot = strrchr(key, '.');
+
+    return strcmp(dot ? dot + 1 : key, MESSAGE_KEY_ANY) == 0;
+}
+
+/* A sender that is permitted some subjects only must not reach the keys of others by a header. */
+static const char *set_key(natsMsg *message, struct troupe_job_options *options)
+{
+    const char *own = key_of_subject(natsMsg_GetSubject(message));
+    const char *chosen = header(message, MESSAGE_HEADER_KEY);
+    const char *key = chosen ? chosen : own;
+
+    if (chosen && own && !is_any(own) && strcmp(chosen, own) != 0)
+        return MESSAGE_HEADER_KEY ": the subject has another key; allowed: a subject that ends in "
+                                  "." MESSAGE_KEY_ANY;
+    if (!key)
+        return NULL;
+    options->key = key;
+    options->key_size = strlen(key);
+    return options->key_size > 255 ? MESSAGE_HEADER_KEY ": more than 255 bytes" : NULL;
 }
 
 static const char *set_priority(natsMsg *message, struct troupe_job_options *options)
@@ -146,8 +165,7 @@ int message_options(natsMsg *message, struct troupe_job_options *ret, const char
     *ret_problem = "the headers are malformed";
     if (!headers_valid(message))
         return MESSAGE_E_BAD;
-    set_key(message, ret);
-    *ret_problem = ret->key_size > 255 ? MESSAGE_HEADER_KEY ": more than 255 bytes" : NULL;
+    *ret_problem = set_key(message, ret);
     if (!*ret_problem)
         *ret_problem = set_priority(message, ret);
     if (!*ret_problem)

@@ -2,13 +2,16 @@
 #pragma once
 
 /* A message of a stream as a job: its id is STREAM:SEQUENCE, its key what follows jobs.GROUP. in
- * the subject, or the header Troupe-Key. */
+ * the subject, or the header Troupe-Key, if that ends in "any". */
 
 #include "shared/base/clock.h"
 #include "worker/troupe.h"
 #include <nats/nats.h>
 
 #define MESSAGE_SUBJECT "jobs."
+
+/* The last part of a subject if there is no key, or one that cannot be a part. */
+#define MESSAGE_KEY_ANY "any"
 
 #define MESSAGE_HEADER_KEY      "Troupe-Key"
 #define MESSAGE_HEADER_PRIORITY "Troupe-Priority"
