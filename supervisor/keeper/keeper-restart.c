@@ -55,6 +55,8 @@ int keeper_start_supervisor(void)
     keeper.handing_over = true;
     keeper.next_held = 0;
     keeper_hand_over();
+    if (keeper.stopping)
+        (void)sigqueue(pid, SIGTERM, (union sigval){.sival_int = keeper.stopper});
     return 0;
 }
 
@@ -191,24 +193,22 @@ static void take_last_requests(void)
     keeper.channel = closer_close_passed(keeper.channel); /* a closed peer keeps poll() awake */
 }
 
-/* A stop that was requested while an upgrade ended is a stop like any other. */
-static int status_of(const struct spawn_exit *how)
+/* If a stop was requested meanwhile, the next supervisor does that: it knows what was saved. */
+static bool hands_over(const struct spawn_exit *how)
 {
-    if (how->signalled)
-        return EXIT_FAILURE;
-    return keeper.stopping && how->code == KEEPER_EXIT_UPGRADE ? EXIT_SUCCESS : how->code;
+    return !keeper.upgrading && !how->signalled && how->code == KEEPER_EXIT_UPGRADE;
 }
 
 void keeper_supervisor_ended(const struct spawn_exit *how)
 {
     take_last_requests();
-    keeper.status = status_of(how);
+    keeper.status = how->signalled ? EXIT_FAILURE : how->code;
     const bool asked = !how->signalled && how->code == EXIT_SUCCESS;
-    if (keeper.ready && !keeper.stopping) {
+    if (keeper.ready && hands_over(how)) {
+        plan_upgrade();
+    } else if (keeper.ready && !keeper.stopping) {
         if (keeper.upgrading)
             undo_upgrade(how);
-        else if (!how->signalled && how->code == KEEPER_EXIT_UPGRADE)
-            plan_upgrade();
         else if (!asked)
             plan_restart(how);
     }

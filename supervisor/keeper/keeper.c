@@ -35,19 +35,22 @@ static void end_on_request(void)
 }
 
 /* Passes the sender's pid on: the supervisor logs who sent the signal. Between two supervisors,
- * SIGTERM and SIGINT are the end, and SIGHUP needs no reload: the next one starts at once. */
+ * SIGTERM and SIGINT are the end, unless the next one has what the last one saved, and SIGHUP needs
+ * no reload: the next one starts at once. */
 static void forward(const struct signalfd_siginfo *info)
 {
     const bool known = info->ssi_code == SI_USER || info->ssi_code == SI_QUEUE;
     const union sigval sender = {.sival_int = known ? (int)info->ssi_pid : 0};
     const bool stop = info->ssi_signo != SIGHUP;
-    if (stop)
+    if (stop) {
         keeper.stopping = true;
-    else
+        keeper.stopper = sender.sival_int;
+    } else {
         keeper_drop_next(); /* which may have read the configuration already */
+    }
     if (keeper.supervisor > 0)
         (void)sigqueue(keeper.supervisor, (int)info->ssi_signo, sender);
-    else if (stop)
+    else if (stop && !keeper.upgrading)
         end_on_request();
     else if (!keeper.ending)
         keeper.restart_at = clock_now();
