@@ -6,17 +6,25 @@
  *
  *     keeper exec PROGRAM       one process; pidfd, vfork and exec
  *     keeper fork PROGRAM       one process, which is a fork of the keeper
+ *     keeper confined PROGRAM   likewise, in namespaces of its own, with a /proc, a private
+ *                               directory and a filter
  *     keeper spare PROGRAM      one process, and a forked one that waits to take its place
  *     keeper many PROGRAM N     starts N by vfork and exec; ends them when asked to end
  */
 
 #include "tests/bench/load/stamp.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -39,6 +47,52 @@ static pid_t start_exec(struct keeper *keeper)
         _exit(127);
     }
     return pid;
+}
+
+/* The kernel's work for a worker that is confined, and no more: what all workers have in common is
+ * mounted already. */
+#define FILTER_SIZE 180
+
+static int load_filter(void)
+{
+    struct sock_filter code[FILTER_SIZE];
+    const struct sock_fprog program = {.len = FILTER_SIZE, .filter = code};
+
+    for (size_t i = 0; i < FILTER_SIZE; i++)
+        code[i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 0);
+    code[0] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, FILTER_SIZE - 2);
+    code[FILTER_SIZE - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return -1;
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+/* Otherwise the kernel takes the mounts down before it reports the death. */
+static void hold_mounts(pid_t pid)
+{
+    static int held = -1;
+    char path[64];
+
+    if (held >= 0)
+        (void)close(held);
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
+    held = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static pid_t start_confined(struct keeper *keeper)
+{
+    char *arguments[] = {(char *)keeper->program, NULL};
+    struct clone_args args = {.flags = CLONE_NEWPID | CLONE_NEWNS, .exit_signal = SIGCHLD};
+    pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+    if (pid > 0)
+        hold_mounts(pid);
+    if (pid != 0)
+        return pid;
+    if (mount("proc", "/proc", "proc", 0, NULL) == 0 &&
+        mount("tmpfs", "/var/tmp", "tmpfs", 0, NULL) == 0 && load_filter() == 0)
+        (void)execv(keeper->program, arguments);
+    _exit(127);
 }
 
 static pid_t start_fork(struct keeper *keeper)
@@ -137,13 +191,18 @@ int main(int argc, char **argv)
         (void)sigaddset(&set, SIGTERM);
         (void)sigprocmask(SIG_BLOCK, &set, NULL);
         r = keep_many(&keeper, (unsigned)strtoul(argv[3], NULL, 10));
+    } else if (argc == 3 && strcmp(argv[1], "confined") == 0) {
+        keeper.start = start_confined;
+        r = unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0
+                ? -errno
+                : keep(&keeper);
     } else if (argc == 3) {
         keeper.start = strcmp(argv[1], "fork") == 0    ? start_fork
                        : strcmp(argv[1], "spare") == 0 ? start_spare
                                                        : start_exec;
         r = keep(&keeper);
     } else {
-        fprintf(stderr, "usage: keeper exec|fork|spare PROGRAM | keeper many PROGRAM N\n");
+        fprintf(stderr, "usage: keeper exec|confined|fork|spare PROGRAM | keeper many PROGRAM N\n");
         return 2;
     }
     if (r < 0)

@@ -8,6 +8,7 @@ import tempfile
 import time
 
 import keepers
+import processes
 import programs
 import troupe_daemon
 from loads import Troupe
@@ -46,11 +47,20 @@ class Keeper(keepers.TroupeKeeper):
         return command
 
 
-class Starts(Subject):
-    role = "troupe"
+    @property
+    def worker_pids(self):
+        return self.daemon.worker_pids
 
-    def __init__(self, name, keeper):
-        self.name, self.keeper = name, keeper
+
+class Floor(keepers.Floor):
+    @property
+    def worker_pids(self):
+        return processes.children(self.process.pid)
+
+
+class Starts(Subject):
+    def __init__(self, name, keeper, role="troupe"):
+        self.name, self.keeper, self.role = name, keeper, role
 
     def __enter__(self):
         self.keeper.__enter__().start()
@@ -66,7 +76,7 @@ class Starts(Subject):
 
     def one(self):
         time.sleep(self.keeper.healthy_ms / 1e3)
-        [pid] = self.keeper.daemon.worker_pids
+        [pid] = self.keeper.worker_pids
         before = time.monotonic_ns()
         os.kill(pid, signal.SIGKILL)
         [(_, ns)] = self.keeper.stamps.take(1)
@@ -139,6 +149,8 @@ class Spawns(Subject):
 def measures(_quick):
     starts = [
         Spawns("floor: posix_spawn", False),
+        Starts("floor: vfork and exec", Floor("exec"), "floor"),
+        Starts("floor: clone and exec, confined", Floor("confined"), "floor"),
         *(Starts(name, Keeper(of)) for name, of in PROFILES),
         Spawns("bwrap", True),
     ]
