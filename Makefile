@@ -280,15 +280,15 @@ $(BUILD)/tests/unit/control/%: WRAPPED := -Wl,--wrap=clock_now
 # What an example does by itself can be tested like a module of ours.
 $(BUILD)/tests/unit/examples/test-decimal: $(call object,worker/examples/bank/decimal.c)
 $(BUILD)/tests/unit/examples/test-ledger: $(call object,$(addprefix worker/examples/bank/,ledger.c database.c decimal.c))
-$(BUILD)/tests/unit/examples/test-ledger: CHECK_LIBS += $(SQLITE_LIBS)
+$(BUILD)/tests/unit/examples/test-ledger: SUPERVISOR_LIBS = $(SQLITE_LIBS)
 
 # In the place of what they call, these tests have functions of their own.
 $(BUILD)/tests/unit/nats/test-puller: $(call object,worker/nats/puller.c)
 $(BUILD)/tests/unit/nats/test-publication: $(call object,worker/nats/publication.c)
-$(BUILD)/tests/unit/nats/test-publication: CHECK_LIBS += $(NATS_LIBS)
+$(BUILD)/tests/unit/nats/test-publication: SUPERVISOR_LIBS = $(NATS_LIBS)
 $(BUILD)/tests/unit/nats/test-publish: $(call object,worker/nats/bridge-publish.c worker/nats/flight.c)
 $(BUILD)/tests/unit/nats/test-transport: $(call object,worker/nats/transport.c)
-$(BUILD)/tests/unit/nats/test-engine: $(call object,$(addprefix worker/nats/,config-values.c connection.c engine.c engine-options.c transport.c))
+$(BUILD)/tests/unit/nats/test-engine: $(call object,$(filter-out %/main.c,$(NATS)))
 $(BUILD)/tests/unit/nats/test-engine: SUPERVISOR_LIBS = $(NATS_LIBS)
 
 $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/libhelpers.a \

@@ -63,7 +63,7 @@ static void tell_status(struct bridge *bridge, const char *text)
 
 static void tell_away(struct bridge *bridge)
 {
-    char refusal[CONNECTION_TEXT_SIZE], text[CONNECTION_TEXT_SIZE + 16];
+    char refusal[ENGINE_SENTENCE_SIZE], text[ENGINE_SENTENCE_SIZE + 16];
 
     engine_refusal(&bridge->engine, refusal);
     (void)snprintf(text, sizeof(text), "%s, connects again",
@@ -216,7 +216,7 @@ static void on_disconnected(struct bridge *bridge)
 
 static void on_refused(struct bridge *bridge)
 {
-    char refusal[CONNECTION_TEXT_SIZE];
+    char refusal[ENGINE_SENTENCE_SIZE];
 
     engine_refusal(&bridge->engine, refusal);
     if (*refusal != '\0')
@@ -226,7 +226,7 @@ static void on_refused(struct bridge *bridge)
 
 static void on_closed(struct bridge *bridge)
 {
-    char refusal[CONNECTION_TEXT_SIZE];
+    char refusal[ENGINE_SENTENCE_SIZE];
 
     engine_refusal(&bridge->engine, refusal);
     log_error("%s", *refusal != '\0' ? refusal : "NATS refuses the connection; its log says why");

@@ -2,7 +2,7 @@
 #include "worker/nats/client.h"
 
 #include "shared/base/log.h"
-#include "worker/nats/connection.h"
+#include "worker/nats/engine-connection.h"
 #include "worker/nats/engine-options.h"
 #include <signal.h>
 #include <stdio.h>
@@ -48,9 +48,9 @@ int client_fail(const char *what, natsStatus s)
 
 static int fail_connection(const struct config *config, natsStatus s, const char *text)
 {
-    char sentence[CONNECTION_TEXT_SIZE];
+    char sentence[ENGINE_SENTENCE_SIZE];
 
-    connection_explain(sentence, config, s, text);
+    engine_explain(sentence, config, s, text);
     log_error("%s", sentence);
     return status_of(s);
 }
@@ -69,7 +69,7 @@ static int finish(struct client *client, const struct config *config, natsStatus
     jsOptions options;
 
     if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
-        return fail_connection(config, s, connection_error(s));
+        return fail_connection(config, s, engine_error(s));
     (void)jsOptions_Init(&options);
     options.Wait = WAIT_MS;
     s = natsConnection_JetStream(&client->js, client->connection, &options);
@@ -81,7 +81,7 @@ int client_open(struct client *client, const struct config *config)
     natsStatus s = init(client, config);
 
     if (s == NATS_OK)
-        s = connection_open(&client->connection, client->options);
+        s = engine_connect(&client->connection, client->options);
     return finish(client, config, s);
 }
 
@@ -98,7 +98,7 @@ int client_open_early(struct client *client, const struct config *config)
 
     /* Without a function to call, libnats would wait for the connection. */
     if (s == NATS_OK)
-        s = connection_open_early(&client->connection, client->options, on_connected, NULL);
+        s = engine_connect_early(&client->connection, client->options, on_connected, NULL);
     r = finish(client, config, s);
     if (r != CLIENT_OK)
         return r;

@@ -113,10 +113,10 @@ static bool note_refusal(struct engine *engine, natsConnection *connection)
 {
     const char *text = NULL;
     const natsStatus s = natsConnection_GetLastError(connection, &text);
-    char sentence[CONNECTION_TEXT_SIZE] = "";
+    char sentence[ENGINE_SENTENCE_SIZE] = "";
 
     if (s != NATS_OK && s != NATS_NO_SERVER)
-        connection_explain(sentence, engine->config, s, text);
+        engine_explain(sentence, engine->config, s, text);
     return set_refusal(engine, sentence);
 }
 
@@ -150,7 +150,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
 
     (void)connection;
     (void)subscription;
-    if (status == NATS_NOT_PERMITTED && denials_add(&engine->denials, connection_error(status)))
+    if (status == NATS_NOT_PERMITTED && denials_add(&engine->denials, engine_error(status)))
         put_event(engine, ENGINE_DENIED);
 }
 
@@ -256,7 +256,7 @@ static natsStatus engine_subscribe(struct engine *engine)
 
 int engine_init(struct engine *engine, const struct config *config)
 {
-    char sentence[CONNECTION_TEXT_SIZE];
+    char sentence[ENGINE_SENTENCE_SIZE];
     natsStatus s;
 
     *engine = (struct engine){.config = config,
@@ -269,7 +269,7 @@ int engine_init(struct engine *engine, const struct config *config)
         return -errno;
     s = engine_configure(engine);
     if (s == NATS_OK)
-        s = connection_open_early(&engine->connection, engine->options, on_connected, engine);
+        s = engine_connect_early(&engine->connection, engine->options, on_connected, engine);
     if (s == NATS_OK)
         put_event(engine, ENGINE_CONNECTED);
     if (s == NATS_NOT_YET_CONNECTED)
@@ -278,7 +278,7 @@ int engine_init(struct engine *engine, const struct config *config)
         s = engine_subscribe(engine);
     if (s == NATS_OK)
         return 0;
-    connection_explain(sentence, config, s, connection_error(s));
+    engine_explain(sentence, config, s, engine_error(s));
     log_error("%s", sentence);
     return -EIO;
 }
@@ -346,10 +346,10 @@ void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS])
     fds[1] = transport_poll(&engine->transport);
 }
 
-void engine_refusal(struct engine *engine, char sentence[static CONNECTION_TEXT_SIZE])
+void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE])
 {
     pthread_mutex_lock(&engine->lock);
-    (void)snprintf(sentence, CONNECTION_TEXT_SIZE, "%s", engine->refusal);
+    (void)snprintf(sentence, ENGINE_SENTENCE_SIZE, "%s", engine->refusal);
     pthread_mutex_unlock(&engine->lock);
 }
 

@@ -13,8 +13,8 @@
 
 #include "shared/base/list.h"
 #include "worker/nats/config.h"
-#include "worker/nats/connection.h"
 #include "worker/nats/denial.h"
+#include "worker/nats/engine-connection.h"
 #include "worker/nats/transport.h"
 #include <nats/nats.h>
 #include <poll.h>
@@ -80,7 +80,7 @@ struct engine {
     struct list arrivals; /* guarded by `lock`, as what follows */
     unsigned n_arrivals;
     size_t arrivals_bytes;
-    char refusal[CONNECTION_TEXT_SIZE];
+    char refusal[ENGINE_SENTENCE_SIZE];
 };
 
 /* Why nobody is there for a request. */
@@ -94,7 +94,7 @@ void engine_deinit(struct engine *engine);
 /* Fills in what to wait for. */
 void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS]);
 /* Why the last server that has answered does not take the connection; "" = none has answered. */
-void engine_refusal(struct engine *engine, char sentence[static CONNECTION_TEXT_SIZE]);
+void engine_refusal(struct engine *engine, char sentence[static ENGINE_SENTENCE_SIZE]);
 
 /* Reads what has come, for engine_next(), if poll(2) has found something. */
 void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE_FDS]);

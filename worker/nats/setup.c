@@ -28,7 +28,7 @@ static int report(const char *what, const char *name, natsStatus s)
     if (s == NATS_OK)
         return 0;
     log_error("%s %s: %s", what, name,
-              s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : connection_error(s));
+              s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : engine_error(s));
     return -EIO;
 }
 

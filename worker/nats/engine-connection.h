@@ -6,20 +6,20 @@
 #include "worker/nats/config.h"
 #include <nats/nats.h>
 
-#define CONNECTION_TEXT_SIZE 256u
+#define ENGINE_SENTENCE_SIZE 256u
 
 /* Tries all servers once. If one refuses the user, tries them once more: libnats 3.4 signs one of
  * some 256 challenges wrongly, and the server sends another each time. */
-natsStatus connection_open(natsConnection **ret, natsOptions *options);
+natsStatus engine_connect(natsConnection **ret, natsOptions *options);
 
 /* The same. If no server answers, has libnats go on trying, and returns NATS_NOT_YET_CONNECTED;
  * `connected` is called when one has answered. */
-natsStatus connection_open_early(natsConnection **ret, natsOptions *options,
-                                 natsConnectionHandler connected, void *userdata);
+natsStatus engine_connect_early(natsConnection **ret, natsOptions *options,
+                                natsConnectionHandler connected, void *userdata);
 
 /* What libnats said last on this thread, when it returned `s`. */
-const char *connection_error(natsStatus s);
+const char *engine_error(natsStatus s);
 
 /* Writes a sentence for `s`, of which libnats says `text`. It has no URL and no secret. */
-void connection_explain(char sentence[static CONNECTION_TEXT_SIZE], const struct config *config,
-                        natsStatus s, const char *text);
+void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct config *config,
+                    natsStatus s, const char *text);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/nats/connection.h"
+#include "worker/nats/engine-connection.h"
 
 #include <stdio.h>
 #include <string.h>
 
-natsStatus connection_open(natsConnection **ret, natsOptions *options)
+natsStatus engine_connect(natsConnection **ret, natsOptions *options)
 {
     const natsStatus s = natsConnection_Connect(ret, options);
 
     return s == NATS_CONNECTION_AUTH_FAILED ? natsConnection_Connect(ret, options) : s;
 }
 
-natsStatus connection_open_early(natsConnection **ret, natsOptions *options,
-                                 natsConnectionHandler connected, void *userdata)
+natsStatus engine_connect_early(natsConnection **ret, natsOptions *options,
+                                natsConnectionHandler connected, void *userdata)
 {
-    natsStatus s = connection_open(ret, options);
+    natsStatus s = engine_connect(ret, options);
 
     /* Only now: libnats would not say why the first server refuses the connection. */
     if (s != NATS_NO_SERVER)
@@ -23,7 +23,7 @@ natsStatus connection_open_early(natsConnection **ret, natsOptions *options,
     return s == NATS_OK ? natsConnection_Connect(ret, options) : s;
 }
 
-const char *connection_error(natsStatus s)
+const char *engine_error(natsStatus s)
 {
     const char *text = nats_GetLastError(NULL);
     const char *end = text && *text == '(' ? strstr(text, "): ") : NULL;
@@ -41,9 +41,9 @@ static void explain_user(char *sentence, const struct config *config, const char
                                                   : NULL;
 
     if (user)
-        (void)snprintf(sentence, CONNECTION_TEXT_SIZE, "NATS refuses %s: %s", user, text);
+        (void)snprintf(sentence, ENGINE_SENTENCE_SIZE, "NATS refuses %s: %s", user, text);
     else
-        (void)snprintf(sentence, CONNECTION_TEXT_SIZE,
+        (void)snprintf(sentence, ENGINE_SENTENCE_SIZE,
                        "NATS wants a user, and none is configured by URL=, Credentials= or NKey=: "
                        "%s",
                        text);
@@ -60,29 +60,29 @@ static void explain_tls(char *sentence, const char *text)
         reason += strlen(handshake);
     digits = strspn(reason, "0123456789");
     if (digits == 0 || reason[digits] != ':') {
-        (void)snprintf(sentence, CONNECTION_TEXT_SIZE, "NATS: TLS: %s", text);
+        (void)snprintf(sentence, ENGINE_SENTENCE_SIZE, "NATS: TLS: %s", text);
         return;
     }
     reason += digits + 1;
-    (void)snprintf(sentence, CONNECTION_TEXT_SIZE,
+    (void)snprintf(sentence, ENGINE_SENTENCE_SIZE,
                    "NATS: the certificate of the server is not accepted: %.*s; see %s",
                    (int)strcspn(reason, ":"), reason,
                    strstr(reason, "mismatch") ? "the host in URL=" : "CAFile=");
 }
 
-void connection_explain(char sentence[static CONNECTION_TEXT_SIZE], const struct config *config,
-                        natsStatus s, const char *text)
+void engine_explain(char sentence[static ENGINE_SENTENCE_SIZE], const struct config *config,
+                    natsStatus s, const char *text)
 {
     switch (s) {
     case NATS_NO_SERVER: /* URLs may hold passwords: no server is named */
-        (void)snprintf(sentence, CONNECTION_TEXT_SIZE,
+        (void)snprintf(sentence, ENGINE_SENTENCE_SIZE,
                        "no server of NATS answers at URL= or $NATS_URL");
         return;
     case NATS_CONNECTION_AUTH_FAILED:
         explain_user(sentence, config, text);
         return;
     case NATS_SECURE_CONNECTION_WANTED:
-        (void)snprintf(sentence, CONNECTION_TEXT_SIZE,
+        (void)snprintf(sentence, ENGINE_SENTENCE_SIZE,
                        "NATS: the server has no TLS, which URL=tls://, CAFile= or CertificateFile= "
                        "demands");
         return;
@@ -92,10 +92,10 @@ void connection_explain(char sentence[static CONNECTION_TEXT_SIZE], const struct
     default:
         if (strstr(text, "got ''"))
             (void)snprintf(
-                sentence, CONNECTION_TEXT_SIZE,
+                sentence, ENGINE_SENTENCE_SIZE,
                 "NATS closes the connection, its log says why; if it wants a certificate "
                 "of this client, see CertificateFile=");
         else
-            (void)snprintf(sentence, CONNECTION_TEXT_SIZE, "no connection to NATS: %s", text);
+            (void)snprintf(sentence, ENGINE_SENTENCE_SIZE, "no connection to NATS: %s", text);
     }
 }
