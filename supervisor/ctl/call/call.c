@@ -2,6 +2,7 @@
 #include "supervisor/ctl/call/call.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/ctl/call/aside.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/command/interrupt.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-#define ASIDE_TIMEOUT USEC_PER_SEC
 /* How long a signal may be overlooked that comes just before a wait. */
 #define GLANCE (100 * USEC_PER_MSEC)
 
@@ -101,7 +101,7 @@ static void cancel_awaited(struct invocation *invocation)
 
     invocation->cancels = false;
     complain("cancelling the job; a second signal exits without waiting for its end");
-    json_decref(call_aside(invocation, CALL_JOBS "Cancel", parameters));
+    json_decref(aside_call(invocation, CALL_JOBS "Cancel", parameters));
 }
 
 static void await_job(struct invocation *invocation)
@@ -189,24 +189,6 @@ int call_more(struct invocation *invocation, const char *method, json_t *paramet
     while (r == EXIT_OK && !last)
         r = receive_one(invocation, each, userdata, &last);
     return r;
-}
-
-json_t *call_aside(const struct invocation *invocation, const char *method, json_t *parameters)
-{
-    struct varlink_reply reply = VARLINK_REPLY_NULL;
-    struct varlink_client client;
-    json_t *answer = NULL;
-
-    if (varlink_client_init(&client, invocation_socket(invocation), ASIDE_TIMEOUT) < 0) {
-        json_decref(parameters);
-        return NULL;
-    }
-    if (varlink_client_send(&client, method, parameters, false) == 0 &&
-        varlink_client_receive(&client, &reply) == 0)
-        answer = json_incref(reply.parameters);
-    varlink_reply_deinit(&reply);
-    varlink_client_deinit(&client);
-    return answer;
 }
 
 int call_no_memory(void)

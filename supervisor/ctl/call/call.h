@@ -49,12 +49,5 @@ typedef int (*call_reply_fn)(struct invocation *invocation, const json_t *parame
 int call_more(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
               call_reply_fn each, void *userdata);
 
-/*
- * Calls over a connection of its own, as another call awaits its reply; waits a second at most.
- * Takes ownership of `parameters`. Returns the parameters of the reply, an error's as well, or NULL
- * without one. Prints nothing.
- */
-json_t *call_aside(const struct invocation *invocation, const char *method, json_t *parameters);
-
 /* Prints "out of memory". */
 int call_no_memory(void);

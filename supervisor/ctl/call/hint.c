@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/hint.h"
 
+#include "supervisor/ctl/call/aside.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show-wait.h"
@@ -46,7 +47,7 @@ static bool tell(const json_t *wait)
 void hint_ask(struct hint *hint, const char *id)
 {
     json_auto_t *answer =
-        call_aside(hint->invocation, CALL_JOBS "Explain", json_pack("{s:s}", "id", id));
+        aside_call(hint->invocation, CALL_JOBS "Explain", json_pack("{s:s}", "id", id));
     const json_t *waits = json_object_get(answer, "waits");
     bool told = false;
 
