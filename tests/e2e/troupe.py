@@ -334,8 +334,8 @@ class Supervisor:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def log(self):
-        if not self.process:
-            return ""
+        if not os.path.exists(self.log_path):
+            return ""  # it was never started
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
