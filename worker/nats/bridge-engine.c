@@ -300,7 +300,7 @@ static bool is_full(const struct bridge *bridge)
 
 static void guard(struct bridge *bridge, usec_t now)
 {
-    bridge->guard_until = usec_add(now, GUARD_FACTOR * BEATS * bridge->flights.period);
+    bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * BEATS);
     engine_guard(&bridge->engine, true);
 }
 
