@@ -16,14 +16,15 @@ from measures.round_trip import Apart
 from rounds import Measure, Subject
 
 NOBODY = {"User": "nobody"}
+KEPT_TMP = "Troupe, strict, PrivateTmp=yes"  # not emptied after each job
 PROFILES = [("Troupe, plain", "none"), ("Troupe, basic", "basic"), ("Troupe, strict", "strict")]
 DEATHS = 20
 CALLS = 300_000
 
 
-def profile(name, *paths):
+def profile(name, *paths, **keys):
     """Sections of a group; strict is shown what its program needs."""
-    sandbox = {"Profile": name}
+    sandbox = {"Profile": name, **keys}
     if name == "strict":
         sandbox.update({"ReadOnlyPaths": programs.BUILD} | ({"ReadWritePaths": " ".join(paths)} if paths else {}))
     return {} if name == "none" else {"Sandbox": sandbox}
@@ -154,7 +155,10 @@ def measures(_quick):
         *(Starts(name, Keeper(of)) for name, of in PROFILES),
         Spawns("bwrap", True),
     ]
-    jobs = [Apart(name, Troupe(Group=NOBODY, **profile(of)), "troupe") for name, of in PROFILES]
+    jobs = [
+        *(Apart(name, Troupe(Group=NOBODY, **profile(of)), "troupe") for name, of in PROFILES),
+        Apart(KEPT_TMP, Troupe(Group=NOBODY, **profile("strict", PrivateTmp="yes")), "troupe"),
+    ]
     calls = [KernelCalls(name, of) for name, of in PROFILES]
     return [
         Measure("sandbox", "From kill -9 of a worker, or from posix_spawn, to main() in a sandbox", starts, "p50_ms", "ms"),
