@@ -173,6 +173,7 @@ class History:
         lasted = blow["to"] - blow["from"] >= 2 * self.ack_wait
         begin = blow["from"] if lasted else blow["to"]  # a machine that is back in time may go on itself
         deadline = self._deadline(begin, blow["hits"])
+        away = [] if blow["gentle"] else blow["hits"]  # a machine that drains works off its queue
         for number in set(blow["held"]):
             job = self.jobs[number]
             if (blow["gentle"] or not lasted) and job.in_hand(blow["hits"], begin):
@@ -181,7 +182,7 @@ class History:
                 continue
             signs = [result["at"] for result in job.results]
             signs += [note["at"] for note in job.starts + job.ends + job.seen
-                      if note["at"] >= blow["from"] and (not lasted or note["machine"] not in blow["hits"])]
+                      if note["at"] >= blow["from"] and (not lasted or note["machine"] not in away)]
             if not signs or min(signs) > deadline:
                 late = f"{(min(signs) - begin) / SECOND:.3f} s later" if signs else "never"
                 yield (f"job {number}, which {blow['node']} had at its {blow['kind']}, was taken over {late}; "
