@@ -146,14 +146,19 @@ static bool is_read_only(const struct entry *entry)
     return entry->from->kind == SANDBOX_READ_ONLY || entry->from->kind == SANDBOX_VISIBLE;
 }
 
-/* What is to be seen in a new root, and is not there already. */
+/* What is to be seen in a new root, and is not there already. The path may lead elsewhere than when
+ * it was listed. */
 static int clone_for_root(struct entry *entry)
 {
     if (root_is_prepared && !entry->own)
         return 0;
     if (!is_writable(entry) && !is_read_only(entry))
         return 0;
-    entry->tree = clone_at(entry->path);
+    _cleanup_close_ int place = mount_open(entry->path);
+    int r = place < 0 ? place : mount_identify(place, &entry->identity);
+    if (r < 0)
+        return r;
+    entry->tree = mount_clone(place);
     return entry->tree < 0
                ? entry->tree
                : mount_separate(entry->tree, is_read_only(entry) ? MOUNT_ATTR_RDONLY : 0);
