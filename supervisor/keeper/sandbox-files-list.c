@@ -225,8 +225,7 @@ static bool has_proc(const struct sandbox_files *files)
     return false;
 }
 
-/* One that each new root has, listed by nobody. */
-static bool is_device(const struct sandbox_path *path)
+bool sandbox_files_is_device(const struct sandbox_path *path)
 {
     return path->kind == SANDBOX_UNCHANGED && is_below(path->path, "/dev");
 }
@@ -238,7 +237,7 @@ static int list_paths(const struct sandbox_files *files, bool prepared,
     for (size_t i = 0; i < files->n_paths; i++) {
         const struct sandbox_path *path = &files->paths[i];
         struct entry entry = {.from = path, .path = path->path, .tree = -1};
-        int r = prepared && is_device(path) ? -ENOENT : resolve(&entry);
+        int r = prepared && sandbox_files_is_device(path) ? -ENOENT : resolve(&entry);
         if (r == -ENOENT && path->optional)
             continue;
         *ret_path = path;
@@ -301,7 +300,7 @@ size_t sandbox_files_seen(const void **ret)
     n_seen = 0;
     for (size_t i = 0; i < n_entries; i++) {
         const struct entry *entry = &entries[i];
-        if (is_device(entry->from))
+        if (sandbox_files_is_device(entry->from))
             continue;
         see(&entry->identity, sizeof(entry->identity));
         see(&entry->from->kind, sizeof(entry->from->kind));

@@ -17,6 +17,9 @@ struct entry {
     int tree;        /* what is to be attached there, or -1 */
 };
 
+/* One that each new root has, listed by nobody. */
+bool sandbox_files_is_device(const struct sandbox_path *path);
+
 /* Lists the paths that count, as they are now; without the devices of a new root if that is
  * prepared. Returns as sandbox_files_apply(). */
 int sandbox_files_list(const struct sandbox_files *files, bool prepared,

@@ -355,11 +355,23 @@ static int make_root(const struct sandbox_path **ret_path)
     return r < 0 ? r : mount_restrict_one(tree, MOUNT_ATTR_RDONLY);
 }
 
+/* Nobody looks whether those of a root that is prepared have been replaced: what is no device, and
+ * is so by mistake, would stay. */
+static bool has_all_devices(void)
+{
+    struct stat status;
+    for (size_t i = 0; i < applied->n_paths; i++)
+        if (sandbox_files_is_device(&applied->paths[i]) &&
+            (stat(applied->paths[i].path, &status) < 0 || !S_ISCHR(status.st_mode)))
+            return false;
+    return true;
+}
+
 static int offer_root(void)
 {
     const void *seen;
     const size_t size = sandbox_files_seen(&seen);
-    return offered < 0 ? 0 : sandbox_root_offer(root, offered, seen, size);
+    return offered >= 0 && has_all_devices() ? sandbox_root_offer(root, offered, seen, size) : 0;
 }
 
 static int attach_in_new_root(const struct sandbox_path **ret_path)

@@ -171,10 +171,10 @@ class Files(TestCase):
                 subprocess.run(["umount", later], check=True)
                 self.assertEqual([mount[1] for mount in self.mounts(worker, shown)], [shown])
 
-    def strict(self, command, **sandbox):
+    def strict(self, command, wrapper=(), **sandbox):
         os.chmod(self.top, 0o755)
         return self.started({"g": ini(f"{TROUPE_EXEC} -- {command}", Group={"User": "nobody"},
-                                      Sandbox={"Profile": "strict", **sandbox})})
+                                      Sandbox={"Profile": "strict", **sandbox})}, wrapper=wrapper)
 
     @staticmethod
     def root(s):
@@ -207,6 +207,22 @@ class Files(TestCase):
                 self.root(s)
                 self.assertEqual(s.do("g")["result"]["data"], shown)
                 s.until(lambda: self.root(s) == self.root(s))  # other programs may mount meanwhile
+
+    def test_a_device_that_was_a_file_by_mistake_is_one_again_after_a_restart(self):
+        devices = f"{self.top}/target"
+        s = self.strict("/usr/bin/stat --printf=%%F /dev/null", wrapper=["unshare", "--mount", "sh", "-ec", f"""
+            mount -t tmpfs tmpfs {devices}
+            cp -a /dev/null /dev/zero /dev/full /dev/random /dev/urandom {devices}
+            mount --move {devices} /dev
+            rm /dev/null
+            echo x >/dev/null
+            exec "$@\"""", "sh"])
+        self.root(s)
+        self.assertEqual(s.do("g")["result"]["data"], "regular file")
+        subprocess.run(["nsenter", "-t", str(s.process.pid), "-m", "sh", "-ec",
+                        "rm /dev/null; mknod -m 666 /dev/null c 1 3"], check=True)
+        self.root(s)
+        self.assertEqual(s.do("g")["result"]["data"], "character special file")
 
     def test_a_path_that_is_replaced_by_itself_stays_hidden(self):
         """The kernel takes a mount away with the name on which it is, in the root that is prepared, too."""
