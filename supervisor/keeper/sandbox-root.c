@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 bool sandbox_root_matches(const struct sandbox_root *root, const void *seen, size_t size)
 {
@@ -19,9 +20,14 @@ static int copy(void)
     return unshare(CLONE_NEWNS) < 0 ? -errno : 0;
 }
 
+/* Where the keeper's root is that of a chroot, a process that joins the namespace gets what is
+ * above. */
 int sandbox_root_enter(const struct sandbox_root *root)
 {
-    return setns(root->fds[SANDBOX_ROOT_NAMESPACE], CLONE_NEWNS) < 0 ? -errno : copy();
+    if (setns(root->fds[SANDBOX_ROOT_NAMESPACE], CLONE_NEWNS) < 0 ||
+        fchdir(root->fds[SANDBOX_ROOT_TOP]) < 0 || chroot(".") < 0)
+        return -errno;
+    return copy();
 }
 
 int sandbox_root_offer(const struct sandbox_root *root, int mounts, const void *seen, size_t size)

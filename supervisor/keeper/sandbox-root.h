@@ -28,7 +28,7 @@ struct sandbox_root_id {
 
 enum {
     SANDBOX_ROOT_NAMESPACE,
-    SANDBOX_ROOT_TOP, /* its root directory, to look at it from outside */
+    SANDBOX_ROOT_TOP, /* its root directory */
     _SANDBOX_ROOT_N_FDS,
 };
 

@@ -208,6 +208,16 @@ class Files(TestCase):
                 self.assertEqual(s.do("g")["result"]["data"], shown)
                 s.until(lambda: self.root(s) == self.root(s))  # other programs may mount meanwhile
 
+    def test_below_a_chroot_starts_get_copies_of_the_root_and_not_what_is_above(self):
+        top = f"{self.top}/target"
+        s = self.strict("/bin/sh -c 'echo /*'", wrapper=["unshare", "--mount", "sh", "-ec",
+                                                         f'mount --rbind / {top}; exec chroot {top} "$@"', "sh"])
+        shown = s.do("g")["result"]["data"]
+        self.assertNotIn("/root", shown)
+        for _ in range(2):
+            self.root(s)
+            self.assertEqual(s.do("g")["result"]["data"], shown)
+
     def test_a_device_that_was_a_file_by_mistake_is_one_again_after_a_restart(self):
         devices = f"{self.top}/target"
         s = self.strict("/usr/bin/stat --printf=%%F /dev/null", wrapper=["unshare", "--mount", "sh", "-ec", f"""
