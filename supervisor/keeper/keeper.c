@@ -110,6 +110,8 @@ static int timeout_ms(void)
     int retry = retry_ms();
     if (keeper.orphans_at < at)
         at = keeper.orphans_at;
+    if (keeper.roots.due < at)
+        at = keeper.roots.due;
     if (at == USEC_INFINITY)
         return retry;
     usec_t left = usec_sub(at, clock_now()) / USEC_PER_MSEC + 1;
@@ -142,6 +144,8 @@ static void wait_for_something(void)
         roots_drop_all(&keeper.roots);
     if (fds[5].revents != 0)
         roots_take_offers(&keeper.roots);
+    if (keeper.roots.due <= clock_now())
+        roots_drop_unused(&keeper.roots, clock_now());
     if (keeper.reply_waits)
         keeper_flush_reply();
     if (fds[2].revents != 0 || relay_wait_ms(&keeper.relay) >= 0)

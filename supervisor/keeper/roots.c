@@ -13,6 +13,7 @@
 void roots_init(struct roots *roots)
 {
     roots->offers[0] = roots->offers[1] = roots->mounts = -1;
+    roots->due = USEC_INFINITY;
     for (size_t i = 0; i < ROOTS_MAX; i++)
         roots->roots[i].fds[0] = roots->roots[i].fds[1] = -1;
     if (!sandbox_has_capability(CAP_SYS_ADMIN) || !sandbox_has_capability(CAP_SYS_CHROOT))
@@ -49,6 +50,27 @@ void roots_drop_all(struct roots *roots)
         drop(&roots->roots[i]);
 }
 
+void roots_drop_unused(struct roots *roots, usec_t now)
+{
+    roots->due = USEC_INFINITY;
+    for (size_t i = 0; i < ROOTS_MAX; i++) {
+        struct prepared_root *root = &roots->roots[i];
+        if (root->fds[0] < 0)
+            continue;
+        if (root->until <= now)
+            drop(root);
+        else if (root->until < roots->due)
+            roots->due = root->until;
+    }
+}
+
+static void keep(struct roots *roots, struct prepared_root *root)
+{
+    root->until = usec_add(clock_now(), ROOTS_KEPT_USEC);
+    if (root->until < roots->due)
+        roots->due = root->until;
+}
+
 static void drop_if_mounts_have_changed(struct roots *roots)
 {
     struct pollfd mounts = roots_wait_mounts(roots);
@@ -66,7 +88,7 @@ static struct prepared_root *find(struct roots *roots, uint64_t key)
 
 void roots_find(struct roots *roots, const struct sandbox_files *files, struct sandbox_root *ret)
 {
-    const struct prepared_root *root;
+    struct prepared_root *root;
     roots_take_offers(roots);
     *ret = (struct sandbox_root)SANDBOX_ROOT_NULL;
     ret->offers = roots->offers[1];
@@ -80,6 +102,7 @@ void roots_find(struct roots *roots, const struct sandbox_files *files, struct s
         ret->fds[i] = fcntl(root->fds[i], F_DUPFD_CLOEXEC, 0);
     ret->seen = root->seen;
     ret->size = root->size;
+    keep(roots, root);
 }
 
 static struct prepared_root *unused(struct roots *roots)
@@ -100,6 +123,7 @@ static void put(struct roots *roots, uint64_t key, const int *fds, const void *s
     memcpy(root->fds, fds, sizeof(root->fds));
     root->size = size;
     memcpy(root->seen, seen, size);
+    keep(roots, root);
 }
 
 /* Returns false if there is none. */

@@ -4,18 +4,22 @@
 /*
  * The roots that are prepared (sandbox-root.h). Each holds what is mounted in it, and sees no mount
  * of the machine that comes later unless that is propagated; so all are dropped when the machine's
- * mounts change.
+ * mounts change, and each that no process has used for ROOTS_KEPT_USEC: it keeps files that were
+ * removed, and file systems that were unmounted where it does not see that.
  */
 
+#include "shared/base/clock.h"
 #include "supervisor/keeper/sandbox-files.h"
 #include "supervisor/keeper/sandbox-root.h"
 #include <poll.h>
 #include <stdint.h>
 
-#define ROOTS_MAX 32
+#define ROOTS_MAX       32
+#define ROOTS_KEPT_USEC (60 * USEC_PER_SEC)
 
 struct prepared_root {
     uint64_t key;
+    usec_t until;                 /* unless it is used before */
     int fds[_SANDBOX_ROOT_N_FDS]; /* as of struct sandbox_root; -1 = unused */
     size_t size;
     uint8_t seen[SANDBOX_ROOT_SEEN_MAX];
@@ -26,6 +30,7 @@ struct roots {
     int mounts;    /* tells when the mounts change; -1 = prepare none */
     uint64_t generation;
     size_t next; /* to be replaced when all are in use */
+    usec_t due;  /* when to call roots_drop_unused(); USEC_INFINITY = never */
     struct prepared_root roots[ROOTS_MAX];
 };
 
@@ -38,6 +43,8 @@ void roots_find(struct roots *roots, const struct sandbox_files *files, struct s
 /* Call the second one if the first one has an event, which comes once: the mounts have changed. */
 struct pollfd roots_wait_mounts(const struct roots *roots);
 void roots_drop_all(struct roots *roots);
+
+void roots_drop_unused(struct roots *roots, usec_t now);
 
 /* Likewise: a root is offered. */
 struct pollfd roots_wait_offers(const struct roots *roots);

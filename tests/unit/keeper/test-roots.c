@@ -112,6 +112,25 @@ START_TEST(the_oldest_of_too_many_is_replaced)
 }
 END_TEST
 
+START_TEST(what_no_process_has_used_for_long_is_dropped)
+{
+    const usec_t begin = clock_now();
+    if (!set_up())
+        return;
+    ck_assert(roots.due == USEC_INFINITY);
+    struct sandbox_root root = found(&FILES);
+    offer(&root, "x", _SANDBOX_ROOT_N_FDS);
+    ck_assert_int_eq(found(&FILES).fds[SANDBOX_ROOT_NAMESPACE], 1);
+    ck_assert_uint_ge(roots.due, begin + ROOTS_KEPT_USEC);
+    ck_assert_uint_le(roots.due, clock_now() + ROOTS_KEPT_USEC);
+    roots_drop_unused(&roots, roots.due - 1);
+    ck_assert_int_eq(found(&FILES).fds[SANDBOX_ROOT_NAMESPACE], 1);
+    roots_drop_unused(&roots, clock_now() + ROOTS_KEPT_USEC);
+    ck_assert(roots.due == USEC_INFINITY);
+    ck_assert_int_eq(found(&FILES).fds[SANDBOX_ROOT_NAMESPACE], -1);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -119,6 +138,7 @@ int main(void)
         what_was_begun_before_the_mounts_changed_is_not_kept,
         an_offer_without_its_descriptors_is_not_kept,
         the_oldest_of_too_many_is_replaced,
+        what_no_process_has_used_for_long_is_dropped,
     };
 
     return suite_run("roots", NULL, NULL, tests, ELEMENTS(tests));
