@@ -10,22 +10,24 @@
 #include "supervisor/store/job-load.h"
 #include <errno.h>
 
-/* The cell in which the job waits; NULL = its group takes no part. */
-static struct cell *find_cell(const struct registry *registry, const struct job_row *row)
+/* The cell in which the job waits; NULL = there is none. */
+static struct cell *find_cell(const struct group *group, const struct job_row *row)
 {
-    struct group *group = registry_find_text(registry, row->group, row->group_size);
-
-    if (!group)
-        return NULL;
     return group->cell ? group->cell : group_find_cell(group, row->key, row->key_size);
 }
 
 int job_lookup_take(const struct group_context *context, struct loaded_job *loaded,
                     struct job **ret)
 {
-    struct cell *cell = find_cell(context->registry, &loaded->row);
+    const struct job_row *row = &loaded->row;
+    const struct group *group = registry_find_text(context->registry, row->group, row->group_size);
+    struct cell *cell;
 
-    if (cell && cell->closed)
+    if (!group)
+        return -ESRCH; /* it takes no part */
+    cell = find_cell(group, row);
+    /* A cell that has left its jobs on disk retires. */
+    if (group->closed || (cell && cell->closed))
         return CELL_E_LEFT;
     /* What its row says of its state is older than that it waits. */
     return cell ? cell_backlog_restore(cell, loaded, ret) : -ESRCH;

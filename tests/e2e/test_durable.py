@@ -805,6 +805,18 @@ class Stops(Case):
         s.terminate()
         self.assertEqual(s.wait_end(), 0)
 
+    def test_D13_a_job_on_disk_whose_cell_is_gone_is_asked_for_while_the_supervisor_stops(self):
+        cells = ini(ACTOR, Pool={"Cells": "by-key", "CellIdleSec": "1ms"}, Jobs={"Durable": "yes"})
+        s = self.durable({"cells": cells, "other": actor()}).start()
+        s.create("other", self.endless(s), id="hand")
+        s.until(lambda: s.job("hand").get("started_at"))
+        s.create("cells", "echo", id="one", key="a", delay_usec=HOUR)
+        s.terminate()
+        s.until(lambda: not s.group("cells")["cells"])
+        self.refused("Stopping", s.job, "one")
+        s.terminate()
+        self.assertEqual(s.wait_end(), 0)
+
 
 class Hands(Case):
     """The supervisor crashes, and the workers go on with the jobs that they have in hand."""
