@@ -136,8 +136,9 @@ bool supervisor_store_is_opening(const struct supervisor *supervisor);
 /* Whether readiness waits for that. */
 bool supervisor_store_is_awaited(const struct supervisor *supervisor);
 void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
-/* Waits until all is written that can be. */
-void supervisor_settle_store(struct supervisor *supervisor);
+/* Waits until all is written that can be. Returns false if the store still waits for the disk: to
+ * close it would take as long. */
+bool supervisor_settle_store(struct supervisor *supervisor);
 /* The same, and closes the store. */
 void supervisor_close_store(struct supervisor *supervisor);
 

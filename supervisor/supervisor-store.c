@@ -16,6 +16,8 @@
 #define STORE_FILE      "troupe.db"
 /* What is not written by then stays as it is on disk. */
 #define WRITE_TIMEOUT (10 * USEC_PER_SEC)
+/* The store does not tell when it has done what nobody waits for. */
+#define LOOK_AGAIN (5 * USEC_PER_MSEC)
 /* Groups without durable jobs do not need the store: it may be locked, or on a disk that hangs. */
 #define OPENING_TIMEOUT (5 * USEC_PER_SEC)
 
@@ -179,24 +181,22 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
 }
 
 /* An end that a worker told while its job was being added is written after that. */
-static void write_all(struct supervisor *supervisor)
+bool supervisor_settle_store(struct supervisor *supervisor)
 {
     const usec_t end = usec_add(clock_now(), WRITE_TIMEOUT);
+    struct store *store = supervisor->parts.durable.store;
+    bool waits = false;
     usec_t left;
 
-    while (supervisor_store_is_writing(supervisor) && (left = clock_left(end)) > 0)
-        store_work(supervisor->parts.durable.store, left);
-}
-
-void supervisor_settle_store(struct supervisor *supervisor)
-{
-    if (supervisor->parts.durable.store)
-        write_all(supervisor);
+    while (store && (left = clock_left(end)) > 0 &&
+           ((waits = supervisor_store_is_writing(supervisor)) || store_is_writing(store)))
+        store_work(store, waits || left < LOOK_AGAIN ? left : LOOK_AGAIN);
+    return !store || !(supervisor_store_is_writing(supervisor) || store_is_writing(store));
 }
 
 void supervisor_close_store(struct supervisor *supervisor)
 {
-    supervisor_settle_store(supervisor);
+    (void)supervisor_settle_store(supervisor);
     supervisor->parts.durable.store = store_free(supervisor->parts.durable.store);
     durable_jobs_close(&supervisor->parts.durable);
     restore_deinit(&supervisor->restore);

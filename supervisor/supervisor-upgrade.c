@@ -263,13 +263,25 @@ static const char *saved_path(const struct supervisor *supervisor, char buffer[P
     return buffer;
 }
 
+/* Returns whether it was saved. */
+static bool save_all(struct supervisor *supervisor, char problem[DATABASE_PROBLEM_MAX])
+{
+    const struct store *store = supervisor->parts.durable.store;
+    char path[PATH_MAX];
+
+    /* Who waits for the disk is answered by this supervisor. */
+    if (!(store && store_is_slow(store)) && supervisor_settle_store(supervisor))
+        return save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0;
+    (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", STORE_IS_SLOW);
+    return false;
+}
+
 bool supervisor_save(struct supervisor *supervisor)
 {
-    char path[PATH_MAX], problem[DATABASE_PROBLEM_MAX];
+    char problem[DATABASE_PROBLEM_MAX];
 
     notify_alive(&supervisor->notify, clock_now());
-    supervisor_settle_store(supervisor); /* who waits for the disk is answered by this supervisor */
-    if (save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0)
+    if (save_all(supervisor, problem))
         return true;
     supervisor->upgrade.approved = false;
     spawner_drop_next(&supervisor->parts.process.spawner);

@@ -70,8 +70,8 @@ struct store {
     bool backup_finished;
     bool stopping;
 
-    /* When the transaction began that is being written; 0 = none. apply() of the thread stores,
-     * store_is_slow() of the loop loads. */
+    /* Since when the thread opens the database, writes a transaction, or copies the log; 0 = it
+     * does not. note_writing() of the thread stores, writing_since() of the loop loads. */
     _Atomic usec_t writing_since;
 
     struct store_worker worker;

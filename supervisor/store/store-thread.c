@@ -65,6 +65,12 @@ static void set_state(struct store_worker *worker, enum store_state state)
     wake_loop(store);
 }
 
+/* 0 = nothing is being written. */
+static void note_writing(struct store_worker *worker, usec_t since)
+{
+    atomic_store_explicit(&store_of(worker)->writing_since, since, memory_order_relaxed);
+}
+
 /* Only this thread changes the state. */
 static enum store_state state_of(struct store_worker *worker)
 {
@@ -240,12 +246,15 @@ static void open_database(struct store_worker *worker)
 {
     struct store *store = store_of(worker);
     struct database *database = &worker->database;
-    int r = database_open(database, store->path, store->vfs);
+    int r;
 
+    note_writing(worker, clock_now());
+    r = database_open(database, store->path, store->vfs);
     if (r == -ENOSPC) {
         reserve_give_up(worker->reserve);
         r = database_open(database, store->path, store->vfs);
     }
+    note_writing(worker, 0);
     store_measure(store_of(worker), true);
     if (r < 0)
         fail(worker, r);
@@ -254,11 +263,6 @@ static void open_database(struct store_worker *worker)
 }
 
 /* ---- transactions ---- */
-
-static void note_writing(struct store_worker *worker, usec_t since)
-{
-    atomic_store_explicit(&store_of(worker)->writing_since, since, memory_order_relaxed);
-}
 
 /* Applies the first tasks and moves them to `applied`, then commits. Returns 0 or -errno. */
 static int apply(struct store_worker *worker, struct list *applied)
@@ -335,7 +339,9 @@ static bool checkpoint(struct store_worker *worker)
     worker->pages_copied = pages;
     if (!worker->reserved)
         (void)make_reserve(worker);
+    note_writing(worker, clock_now());
     r = database_checkpoint(&worker->database);
+    note_writing(worker, 0);
     return r == 0 || on_failure(worker, r);
 }
 

@@ -336,9 +336,19 @@ const char *store_problem(const struct store *store)
     return store->seen.problem;
 }
 
+static usec_t writing_since(const struct store *store)
+{
+    return atomic_load_explicit(&store->writing_since, memory_order_relaxed);
+}
+
+bool store_is_writing(const struct store *store)
+{
+    return writing_since(store) > 0;
+}
+
 bool store_is_slow(const struct store *store)
 {
-    const usec_t since = atomic_load_explicit(&store->writing_since, memory_order_relaxed);
+    const usec_t since = writing_since(store);
 
     return since > 0 && usec_sub(clock_now(), since) > SLOW;
 }

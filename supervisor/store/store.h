@@ -140,9 +140,11 @@ const char *store_state_to_string(enum store_state state);
  * turn. */
 const char *store_problem(const struct store *store);
 
-/* Whether one transaction has taken seconds: the disk hangs, or another program locks the database.
- */
+/* Whether the thread waits for the disk now: it opens the database, or writes to it. */
+bool store_is_writing(const struct store *store);
+/* Whether that has taken seconds: the disk hangs, or another program locks the database. */
 bool store_is_slow(const struct store *store);
+#define STORE_IS_SLOW "the disk does not answer, or another program locks the database"
 
 /* A number for a new job (job-number.h), and the key that makes its id. Valid once the store has
  * been open. */

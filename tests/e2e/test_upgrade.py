@@ -14,7 +14,7 @@ from test_actors import ActorsTestCase, Client
 from test_cells import keyed
 from test_in_flight import Flight, copy_programs
 from test_life import actor, service
-from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, VarlinkError, limit, text
+from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, Varlink, VarlinkError, limit, text
 
 NEW = "9.8.7"
 UPGRADES = int(os.environ.get("TESTS_UPGRADES", "0"))
@@ -358,6 +358,21 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         os.mkdir(s.socket_path + ".upgrade.new")
         self.refused(s, ".upgrade.new: File exists")
         os.rmdir(s.socket_path + ".upgrade.new")
+        s.ctl("upgrade", check=True)
+
+    def test_an_upgrade_while_another_program_locks_the_database_changes_nothing(self):
+        s = self.supervisor({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.until_restored()
+        with Varlink(s.socket_path) as sender, \
+                contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None)) as locks:
+            locks.execute("BEGIN IMMEDIATE")
+            sender.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": "one"}})
+            s.until(lambda: "locks the database" in s.group("kept").get("store_problem", ""))
+            self.refused(s, "another program locks the database")
+            locks.execute("ROLLBACK")
+            self.assertEqual(sender.reply()[0]["id"], "one")
         s.ctl("upgrade", check=True)
 
     def refused(self, s, reason, group="actor"):
