@@ -34,9 +34,9 @@ class Relay:
             threading.Thread(target=self._answer, args=(client,), daemon=True).start()
             calls = b""
             while data := client.recv(65536):
-                self.server.sendall(data)
                 *whole, calls = (calls + data).split(b"\0")
-                self.calls += [json.loads(call) for call in whole]
+                self.calls += [json.loads(call) for call in whole]  # before there is an answer to wait for
+                self.server.sendall(data)
 
     def _answer(self, client):
         with contextlib.suppress(OSError):
