@@ -18,6 +18,7 @@ from test_nats import Case, actor
 from troupe import ACTOR, LIMIT, Bell, TestCase, ini
 
 INFO = {"server_id": "hostile", "version": "2.10.0", "headers": True, "jetstream": True, "max_payload": 1 << 20, "proto": 1}
+API = "io.nats.jetstream.api.v1."
 SUBSCRIPTIONS = 5
 ENDLESS = 2 << 30
 
@@ -54,6 +55,12 @@ class Server:
     def messages(self):
         """The number of the subscription for messages of a stream."""
         return next(sid for sid, subject in self.subjects.items() if b".m" in subject)
+
+    def answer(self, channel, document):
+        """An answer to a question of troupe-nats, or something that looks like one."""
+        sid, subject = next(item for item in self.subjects.items() if item[1].endswith(channel))
+        data = json.dumps(document).encode()
+        self.send(b"MSG %s %s %d\r\n%s\r\n" % (subject, sid, len(data), data))
 
     def deliver(self, numbers, data):
         """Messages of a stream that nobody has asked for. Returns how many of them are given back."""
@@ -114,6 +121,12 @@ class Hostile(TestCase):
                 server.synchronize()
         self.assertIsNone(s.bridge.process.poll())
 
+    def test_N6_what_the_server_answers_to_a_sender_says_nothing_about_the_consumer(self):
+        s, server = self.bridged()
+        server.answer(b".c", {"type": API + "stream_msg_get_response", "error": {"err_code": 10059, "description": "of others"}})
+        server.answer(b".c", {"type": API + "consumer_info_response", "config": {"ack_policy": "explicit", "ack_wait": 10**10}})
+        s.bridge.wait_told("Takes messages")
+        self.assertNotIn("of others", s.bridge.log())
 
     def peak(self, s):
         """The most memory that troupe-nats has had, in MiB."""

@@ -1,35 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The side of the bridge that the engine is on: the connection, the consumer and messages. */
+/* The side of the bridge that the engine is on: the connection and messages. */
 
 #include "shared/base/log.h"
 #include "worker/nats/bridge-private.h"
 #include "worker/nats/message.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CONSUMER_RETRY (5 * USEC_PER_SEC)
-/* Somebody may change it, or make it anew. */
-#define CONSUMER_CHECK (60 * USEC_PER_SEC)
-/* JSConsumerNotFoundErr, JSStreamNotFoundErr */
-#define ERROR_NO_CONSUMER 10014
-#define ERROR_NO_STREAM   10059
-
-/* Without an answer of the consumer, a server may be cut off from the others: leaves it after
- * AckWait, at least after this, which doubles so often. Leaders are mostly elected in less; then
- * nothing but a connection is lost. */
-#define SILENCE_MIN (10 * USEC_PER_SEC)
-#define LEFT_MAX    4u
-
 #define NSEC_PER_USEC 1000
-
-/* Signs of life within AckWait, and the shortest time between two of one message. */
-#define BEATS      3
-#define PERIOD_MIN USEC_PER_MSEC
 
 /* Messages in flight, as a multiple of InFlight=: twice as many as with requests of a connection
  * that is lost. */
@@ -149,49 +131,7 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
     flight_free(&bridge->flights, flight);
 }
 
-/* ---- the connection and the consumer ---- */
-
-void bridge_note_asked(struct bridge *bridge, usec_t now)
-{
-    if (bridge->asked_at == 0)
-        bridge->asked_at = now;
-}
-
-static void note_answered(struct bridge *bridge)
-{
-    bridge->asked_at = 0;
-    bridge->n_left = 0;
-}
-
-usec_t bridge_serve_silence(struct bridge *bridge, usec_t now)
-{
-    const usec_t ack_wait = bridge->config->ack_wait;
-    const usec_t limit = (ack_wait > SILENCE_MIN ? ack_wait : SILENCE_MIN)
-                         << (bridge->n_left < LEFT_MAX ? bridge->n_left : LEFT_MAX);
-
-    if (!bridge->connected || bridge->asked_at == 0)
-        return USEC_INFINITY;
-    if (now < usec_add(bridge->asked_at, limit))
-        return usec_add(bridge->asked_at, limit);
-    log_warning("consumer %s of stream %s does not answer over this server; tries the next one",
-                config_consumer(bridge->config), bridge->config->stream);
-    bridge->asked_at = 0;
-    bridge->n_left++;
-    engine_leave(&bridge->engine);
-    return USEC_INFINITY;
-}
-
-static void ask_for_consumer(struct bridge *bridge, usec_t now)
-{
-    char subject[256];
-
-    bridge->ask_at = now + (bridge->consuming ? CONSUMER_CHECK : CONSUMER_RETRY);
-    bridge->asking = true;
-    (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
-                   config_consumer(bridge->config));
-    (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
-    bridge_note_asked(bridge, now);
-}
+/* ---- the connection ---- */
 
 static void on_connected(struct bridge *bridge, usec_t now)
 {
@@ -202,7 +142,7 @@ static void on_connected(struct bridge *bridge, usec_t now)
     bridge_publish_soon(bridge);
     log_info("connected to NATS");
     tell_status(bridge, "Connected to NATS");
-    ask_for_consumer(bridge, now);
+    bridge_ask_for_consumer(bridge, now);
 }
 
 static void on_disconnected(struct bridge *bridge)
@@ -234,61 +174,6 @@ static void on_closed(struct bridge *bridge)
     bridge->status = -EACCES;
 }
 
-/* Something is odd about it. */
-static void ask_soon(struct bridge *bridge, usec_t now)
-{
-    if (bridge->ask_at > now + CONSUMER_RETRY)
-        bridge->ask_at = now + CONSUMER_RETRY;
-}
-
-static void fail_consumer(struct bridge *bridge, const char *problem, usec_t now)
-{
-    bridge->consuming = false;
-    ask_soon(bridge, now);
-    if (strncmp(bridge->problem, problem, sizeof(bridge->problem) - 1) != 0)
-        log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
-                    config_consumer(bridge->config), bridge->config->stream, problem);
-    (void)snprintf(bridge->problem, sizeof(bridge->problem), "%s", problem);
-    bridge_tell(bridge);
-}
-
-/* While servers elect a leader, errors say nothing about a consumer that was there. */
-static void on_consumer_error(struct bridge *bridge, const json_t *error, usec_t now)
-{
-    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
-    const char *text = json_string_value(json_object_get(error, "description"));
-
-    if (!bridge->consuming || code == ERROR_NO_CONSUMER || code == ERROR_NO_STREAM)
-        fail_consumer(bridge, text ? text : "the answer cannot be understood", now);
-}
-
-static void on_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
-{
-    json_t *reply =
-        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
-    const json_t *config = json_object_get(reply, "config");
-    const json_int_t wait = json_integer_value(json_object_get(config, "ack_wait"));
-    const usec_t ack_wait = wait > 0 ? (usec_t)wait / NSEC_PER_USEC : 0;
-    const usec_t period = ack_wait / BEATS;
-    const char *policy = json_string_value(json_object_get(config, "ack_policy"));
-
-    bridge->asking = false;
-    if (!config || wait <= 0) {
-        on_consumer_error(bridge, json_object_get(reply, "error"), now);
-    } else if (!policy || strcmp(policy, "explicit") != 0) {
-        fail_consumer(bridge, "its ack policy is not explicit", now);
-    } else {
-        if (!bridge->consuming)
-            puller_reset(&bridge->puller);
-        bridge->consuming = true;
-        *bridge->problem = '\0';
-        puller_set_ack_wait(&bridge->puller, ack_wait);
-        flights_set_period(&bridge->flights, period > PERIOD_MIN ? period : PERIOD_MIN, now);
-        bridge_tell(bridge);
-    }
-    json_decref(reply);
-}
-
 /* ---- messages ---- */
 
 /* No server sends so many more than were asked for, but one that is broken or hostile. */
@@ -300,7 +185,7 @@ static bool is_full(const struct bridge *bridge)
 
 static void guard(struct bridge *bridge, usec_t now)
 {
-    bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * BEATS);
+    bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * BRIDGE_BEATS);
     engine_guard(&bridge->engine, true);
 }
 
@@ -332,7 +217,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
     if (flight) {
-        ask_soon(bridge, now); /* is AckWait shorter than it was? */
+        bridge_ask_soon(bridge, now); /* is AckWait shorter than it was? */
         flight_redelivered(&bridge->flights, flight, message, now);
         if (flight->state == FLIGHT_DONE)
             bridge_conclude_again(bridge, flight, now);
@@ -368,10 +253,7 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
 
     switch (what->channel) {
     case ENGINE_CONSUMER:
-        if (!bridge->asking) /* senders of messages can have the server answer here */
-            break;
-        note_answered(bridge);
-        on_consumer(bridge, what->message, now);
+        bridge_note_consumer(bridge, what->message, now);
         break;
     case ENGINE_STATE:
         report_note_answer(&bridge->report, what->message);
@@ -386,14 +268,14 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
             bridge_note_acknowledged(bridge, token);
         break;
     default:
-        note_answered(bridge);
+        bridge_note_answered(bridge);
         if (!token) {
             on_delivered(bridge, what->message, now); /* takes it over */
             return;
         }
         puller_note_status(&bridge->puller, token, what->message, now);
         if (bridge->puller.n_problems > 0)
-            ask_soon(bridge, now);
+            bridge_ask_soon(bridge, now);
     }
     discard_put(&bridge->discard, what->message);
 }
@@ -402,8 +284,7 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
 {
     switch (channel) {
     case ENGINE_CONSUMER:
-        if (!bridge->consuming)
-            fail_consumer(bridge, ENGINE_NO_JETSTREAM, now);
+        bridge_note_no_consumer(bridge, now);
         return;
     case ENGINE_STATE:
         report_note_unanswered(&bridge->report);
@@ -460,7 +341,7 @@ usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
         n++;
     }
     if (bridge->connected && now >= bridge->ask_at)
-        ask_for_consumer(bridge, now);
+        bridge_ask_for_consumer(bridge, now);
     return n < TURN_MAX ? USEC_INFINITY : now;
 }
 

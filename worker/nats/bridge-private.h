@@ -29,10 +29,6 @@ void bridge_serve_held(struct bridge *bridge, usec_t now);
 usec_t bridge_take_messages(struct bridge *bridge, usec_t now);
 /* Tells the engine of messages in progress whose time has come. Returns when to call it again. */
 usec_t bridge_beat(struct bridge *bridge, usec_t now);
-/* The consumer was asked for something. */
-void bridge_note_asked(struct bridge *bridge, usec_t now);
-/* Leaves a server over which the consumer does not answer. Returns when to call it again. */
-usec_t bridge_serve_silence(struct bridge *bridge, usec_t now);
 /* Ends the time in which messages may look like answers. Returns when to call it again. */
 usec_t bridge_serve_guard(struct bridge *bridge, usec_t now);
 /* Lets another machine have the message, and forgets it. At once if this machine takes none now, or
@@ -43,6 +39,24 @@ void bridge_give_back(struct bridge *bridge, struct flight *flight);
 void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Has the server deliver the message again after that time, and forgets it. */
 void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause);
+
+/* ---- bridge-consumer.c: the consumer ---- */
+
+/* Signs of life within AckWait. */
+#define BRIDGE_BEATS 3
+
+void bridge_ask_for_consumer(struct bridge *bridge, usec_t now);
+/* The same in a moment, as something is odd about it. */
+void bridge_ask_soon(struct bridge *bridge, usec_t now);
+/* An answer to that, or one to a sender of messages, who can have the server answer here. */
+void bridge_note_consumer(struct bridge *bridge, natsMsg *answer, usec_t now);
+/* Nobody is there to answer. */
+void bridge_note_no_consumer(struct bridge *bridge, usec_t now);
+/* The consumer was asked for something, or has answered. */
+void bridge_note_asked(struct bridge *bridge, usec_t now);
+void bridge_note_answered(struct bridge *bridge);
+/* Leaves a server over which the consumer does not answer. Returns when to call it again. */
+usec_t bridge_serve_silence(struct bridge *bridge, usec_t now);
 
 /* ---- bridge-publish.c: results and dead letters ---- */
 

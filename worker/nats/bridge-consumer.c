@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What the bridge knows of the consumer: whether it is there, and answers. */
+
+#include "shared/base/log.h"
+#include "worker/nats/bridge-private.h"
+#include <jansson.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONSUMER_RETRY (5 * USEC_PER_SEC)
+/* Somebody may change it, or make it anew. */
+#define CONSUMER_CHECK (60 * USEC_PER_SEC)
+/* JSConsumerNotFoundErr, JSStreamNotFoundErr */
+#define ERROR_NO_CONSUMER 10014
+#define ERROR_NO_STREAM   10059
+
+/* Without an answer of the consumer, a server may be cut off from the others: leaves it after
+ * AckWait, at least after this, which doubles so often. Leaders are mostly elected in less; then
+ * nothing but a connection is lost. */
+#define SILENCE_MIN (10 * USEC_PER_SEC)
+#define LEFT_MAX    4u
+
+/* The shortest time between two signs of life of one message. */
+#define PERIOD_MIN USEC_PER_MSEC
+
+#define NSEC_PER_USEC 1000
+
+/* Of answers about a consumer. */
+#define TYPE "io.nats.jetstream.api.v1.consumer_info_response"
+
+void bridge_note_asked(struct bridge *bridge, usec_t now)
+{
+    if (bridge->asked_at == 0)
+        bridge->asked_at = now;
+}
+
+void bridge_note_answered(struct bridge *bridge)
+{
+    bridge->asked_at = 0;
+    bridge->n_left = 0;
+}
+
+usec_t bridge_serve_silence(struct bridge *bridge, usec_t now)
+{
+    const usec_t ack_wait = bridge->config->ack_wait;
+    const usec_t limit = (ack_wait > SILENCE_MIN ? ack_wait : SILENCE_MIN)
+                         << (bridge->n_left < LEFT_MAX ? bridge->n_left : LEFT_MAX);
+
+    if (!bridge->connected || bridge->asked_at == 0)
+        return USEC_INFINITY;
+    if (now < usec_add(bridge->asked_at, limit))
+        return usec_add(bridge->asked_at, limit);
+    log_warning("consumer %s of stream %s does not answer over this server; tries the next one",
+                config_consumer(bridge->config), bridge->config->stream);
+    bridge->asked_at = 0;
+    bridge->n_left++;
+    engine_leave(&bridge->engine);
+    return USEC_INFINITY;
+}
+
+void bridge_ask_for_consumer(struct bridge *bridge, usec_t now)
+{
+    char subject[256];
+
+    bridge->ask_at = now + (bridge->consuming ? CONSUMER_CHECK : CONSUMER_RETRY);
+    bridge->asking = true;
+    (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
+                   config_consumer(bridge->config));
+    (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
+    bridge_note_asked(bridge, now);
+}
+
+void bridge_ask_soon(struct bridge *bridge, usec_t now)
+{
+    if (bridge->ask_at > now + CONSUMER_RETRY)
+        bridge->ask_at = now + CONSUMER_RETRY;
+}
+
+static void fail_consumer(struct bridge *bridge, const char *problem, usec_t now)
+{
+    bridge->consuming = false;
+    bridge_ask_soon(bridge, now);
+    if (strncmp(bridge->problem, problem, sizeof(bridge->problem) - 1) != 0)
+        log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
+                    config_consumer(bridge->config), bridge->config->stream, problem);
+    (void)snprintf(bridge->problem, sizeof(bridge->problem), "%s", problem);
+    bridge_tell(bridge);
+}
+
+/* While servers elect a leader, errors say nothing about a consumer that was there. */
+static void on_consumer_error(struct bridge *bridge, const json_t *error, usec_t now)
+{
+    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
+    const char *text = json_string_value(json_object_get(error, "description"));
+
+    if (!bridge->consuming || code == ERROR_NO_CONSUMER || code == ERROR_NO_STREAM)
+        fail_consumer(bridge, text ? text : "the answer cannot be understood", now);
+}
+
+static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
+{
+    const json_t *config = json_object_get(reply, "config");
+    const json_int_t wait = json_integer_value(json_object_get(config, "ack_wait"));
+    const usec_t ack_wait = wait > 0 ? (usec_t)wait / NSEC_PER_USEC : 0;
+    const usec_t period = ack_wait / BRIDGE_BEATS;
+    const char *policy = json_string_value(json_object_get(config, "ack_policy"));
+
+    if (!config || wait <= 0) {
+        on_consumer_error(bridge, json_object_get(reply, "error"), now);
+    } else if (!policy || strcmp(policy, "explicit") != 0) {
+        fail_consumer(bridge, "its ack policy is not explicit", now);
+    } else {
+        if (!bridge->consuming)
+            puller_reset(&bridge->puller);
+        bridge->consuming = true;
+        *bridge->problem = '\0';
+        puller_set_ack_wait(&bridge->puller, ack_wait);
+        flights_set_period(&bridge->flights, period > PERIOD_MIN ? period : PERIOD_MIN, now);
+        bridge_tell(bridge);
+    }
+}
+
+void bridge_note_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
+{
+    json_t *reply =
+        json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    const char *type = json_string_value(json_object_get(reply, "type"));
+
+    if (bridge->asking && type && strcmp(type, TYPE) == 0) {
+        bridge->asking = false;
+        bridge_note_answered(bridge);
+        on_consumer(bridge, reply, now);
+    }
+    json_decref(reply);
+}
+
+void bridge_note_no_consumer(struct bridge *bridge, usec_t now)
+{
+    if (!bridge->consuming)
+        fail_consumer(bridge, ENGINE_NO_JETSTREAM, now);
+}
