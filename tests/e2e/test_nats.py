@@ -567,12 +567,23 @@ class Life(Case):
         client.api("STREAM.DELETE.JOBS")
         client.api("STREAM.CREATE.JOBS", name="JOBS", subjects=["jobs.>", "x"], storage="memory")
         client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name="JOBS",
-                   config={"durable_name": "actor", "ack_policy": "all", "ack_wait": 30 * 10**9, "max_deliver": 5})
+                   config={"durable_name": "actor", "ack_policy": "all", "ack_wait": 30 * 10**9, "max_deliver": 5,
+                           "max_ack_pending": 100})
         self.assertEqual(said()[::2], [
             f"warning: stream JOBS{differs}subjects jobs.>,x, not jobs.*.>; retention limits, not workqueue; storage memory, not file; "
             "duplicate window 120s, not 600s",
-            f"warning: consumer actor{differs}filter none, not jobs.actor.>; ack policy all, not explicit; max deliver 5, not -1",
+            f"warning: consumer actor{differs}filter none, not jobs.actor.>; ack policy all, not explicit; max deliver 5, not -1; "
+            "max ack pending 100, not 1000000",
             "info: bucket TROUPE_MACHINES exists"])
+
+    def test_a_warning_tells_that_a_consumer_does_not_deliver_for_ever(self):
+        s = self.bridged()
+        self.assertNotIn("max deliver", s.bridge.log())
+        s.bridge.end()
+        s.client.api("CONSUMER.DELETE.JOBS.actor")
+        s.client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name=JOBS, config={"durable_name": "actor", "ack_policy": "explicit", "max_deliver": 5})
+        s.bridge.start().wait_told("Takes messages")
+        self.assertIn("consumer actor of stream JOBS: max deliver is 5, not -1", s.bridge.log())
 
     def test_setup_says_that_a_server_has_no_JetStream(self):
         s = self.supervisor({"actor": actor()})

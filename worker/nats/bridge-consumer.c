@@ -98,6 +98,17 @@ static void on_consumer_error(struct bridge *bridge, const json_t *error, usec_t
         fail_consumer(bridge, text ? text : "the answer cannot be understood", now);
 }
 
+/* What waits on the server, for room or until it is due, is delivered again and again. */
+static void warn_of_max_deliver(const struct bridge *bridge, const json_t *config)
+{
+    const json_int_t max = json_integer_value(json_object_get(config, "max_deliver"));
+
+    if (max > 0)
+        log_warning("consumer %s of stream %s: max deliver is %lld, not -1: what is given back so "
+                    "often stays in the stream, and is not done",
+                    config_consumer(bridge->config), bridge->config->stream, (long long)max);
+}
+
 static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
 {
     const json_t *config = json_object_get(reply, "config");
@@ -111,8 +122,10 @@ static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
     } else if (!policy || strcmp(policy, "explicit") != 0) {
         fail_consumer(bridge, "its ack policy is not explicit", now);
     } else {
-        if (!bridge->consuming)
+        if (!bridge->consuming) {
             puller_reset(&bridge->puller);
+            warn_of_max_deliver(bridge, config);
+        }
         bridge->consuming = true;
         *bridge->problem = '\0';
         puller_set_ack_wait(&bridge->puller, ack_wait);

@@ -181,6 +181,7 @@ static void compare_consumer(struct difference *difference, const jsConsumerConf
                     policies[wanted->AckPolicy]);
     difference_time(difference, "ack wait", have->AckWait, wanted->AckWait);
     difference_number(difference, "max deliver", have->MaxDeliver, wanted->MaxDeliver);
+    difference_number(difference, "max ack pending", have->MaxAckPending, wanted->MaxAckPending);
 }
 
 static int make_consumer(jsCtx *js, const struct config *config, jsConsumerConfig *consumer)
