@@ -59,6 +59,19 @@ class Continuity(TestCase):
         """Those of all workers, also of predecessors that are ending."""
         return {worker.get("pid") for group in s.call("GetStatus")["groups"] for worker in group["workers"]}
 
+    def test_a_start_or_restart_of_a_worker_that_is_still_stopping_outlives_a_crash(self):
+        s = self.started({"slow": ini(ACTOR)})
+        go = Bell(s, "go")
+        for verbs in ("stop", "start"), ("restart",):
+            job = s.create("slow", f"wait {go.path}\necho")
+            s.until(lambda job=job: s.job(job).get("started_at"))
+            for verb in verbs:
+                s.ctl(verb, "slow", check=True)
+            self.assertEqual(s.worker("slow/0")["state"], "stopping")
+            s.crash()
+            go.ring()
+            s.wait_worker("slow/0", "idle")
+
     def test_D9_idle_workers_go_on_and_take_jobs(self):
         s = self.started_with(actor=actor(Pool={"Size": 3}))
         before = self.pids(s)

@@ -325,6 +325,7 @@ void slot_start(struct slot *slot)
         slot->restart_asked = true;
     else
         slot_start_in_turn(slot);
+    slot_keep(slot);
 }
 
 void slot_restart(struct slot *slot)
@@ -339,6 +340,7 @@ void slot_restart(struct slot *slot)
     slot_stop(slot, false);
     slot->restart_asked = true;
     slot_count(slot);
+    slot_keep(slot);
 }
 
 void slot_reset(struct slot *slot)
