@@ -101,7 +101,8 @@ static void share_namespaces(struct message_spawn *spawn)
 }
 
 /* The descriptors become some of the request, and are closed with those. Only for processes that
- * can mount nothing: what is mounted is the same for all. */
+ * can mount nothing: copies share one file system, and whoever may make his mount of it writable
+ * could change what all others have there. */
 static void lend_root(struct message *request, struct message_spawn *spawn)
 {
     const struct spawn_options *options = &spawn->options;
