@@ -272,7 +272,7 @@ static bool save_all(struct supervisor *supervisor, char problem[DATABASE_PROBLE
     /* Who waits for the disk is answered by this supervisor. */
     if (!(store && store_is_slow(store)) && supervisor_settle_store(supervisor))
         return save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0;
-    (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", STORE_IS_SLOW);
+    (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", STORE_SLOW_TEXT);
     return false;
 }
 

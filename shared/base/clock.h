@@ -9,6 +9,7 @@
 
 typedef uint64_t usec_t; /* microseconds */
 
+#define NSEC_PER_USEC ((usec_t)1000)
 #define USEC_PER_MSEC ((usec_t)1000)
 #define USEC_PER_SEC  ((usec_t)1000000)
 #define USEC_INFINITY UINT64_MAX

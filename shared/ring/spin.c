@@ -11,7 +11,6 @@
 /* Wake-ups, one of which is measured. */
 #define MEASURED_PERIOD 16
 
-#define NSEC_PER_USEC 1000
 /* Bounds what is saved up: so many failed tries later, spinning no longer pays. */
 #define BALANCE_MAX 500
 /* The longest pause between two tries, in sleeps. */
@@ -66,7 +65,7 @@ void spin_wake_end(struct spin *spin, uint64_t begin)
 
 static int32_t saved(const struct spin *spin)
 {
-    int32_t usec = (int32_t)(SAVED_PER_WAKE * spin->wake_nsec / NSEC_PER_USEC);
+    int32_t usec = (int32_t)(SAVED_PER_WAKE * spin->wake_nsec / (int64_t)NSEC_PER_USEC);
 
     return usec > SAVED_MIN ? usec : SAVED_MIN;
 }

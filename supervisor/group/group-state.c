@@ -57,7 +57,7 @@ const char *group_store_problem(const struct group *group)
     if (store_state(store) == STORE_OPENING)
         return "the store of durable jobs is being opened: try again";
     if (store_is_slow(store))
-        return STORE_IS_SLOW;
+        return STORE_SLOW_TEXT;
     return store_state(store) == STORE_OPEN ? NULL : store_problem(store);
 }
 

@@ -35,7 +35,7 @@ struct keeper {
     pid_t supervisor;  /* 0 = none runs */
     bool ready;        /* a supervisor has been ready once */
     bool stopping;     /* was asked to; a crash is the end, too */
-    int stopper;       /* the process that asked; 0 = not known */
+    pid_t stopper;     /* the process that asked; 0 = not known */
     bool ending;       /* everything is killed */
     int status;        /* of the supervisor; once `ending` */
     usec_t restart_at; /* when to start the next supervisor; USEC_INFINITY = not */

@@ -24,8 +24,6 @@
 /* The shortest time between two signs of life of one message. */
 #define PERIOD_MIN USEC_PER_MSEC
 
-#define NSEC_PER_USEC 1000
-
 /* Of answers about a consumer. */
 #define TYPE "io.nats.jetstream.api.v1.consumer_info_response"
 
@@ -71,7 +69,7 @@ void bridge_ask_for_consumer(struct bridge *bridge, usec_t now)
     bridge_note_asked(bridge, now);
 }
 
-void bridge_ask_soon(struct bridge *bridge, usec_t now)
+void bridge_check_consumer_soon(struct bridge *bridge, usec_t now)
 {
     if (bridge->ask_at > now + CONSUMER_RETRY)
         bridge->ask_at = now + CONSUMER_RETRY;
@@ -80,7 +78,7 @@ void bridge_ask_soon(struct bridge *bridge, usec_t now)
 static void fail_consumer(struct bridge *bridge, const char *problem, usec_t now)
 {
     bridge->consuming = false;
-    bridge_ask_soon(bridge, now);
+    bridge_check_consumer_soon(bridge, now);
     if (strncmp(bridge->problem, problem, sizeof(bridge->problem) - 1) != 0)
         log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
                     config_consumer(bridge->config), bridge->config->stream, problem);

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NSEC_PER_USEC 1000
-
 /* Messages in flight, as a multiple of InFlight=: twice as many as with requests of a connection
  * that is lost. */
 #define FLOOD_FACTOR 4u
@@ -183,6 +181,7 @@ static bool is_full(const struct bridge *bridge)
            bridge->flights.bytes >= BRIDGE_BYTES_MAX;
 }
 
+/* A message may have been lost that looked like an answer. */
 static void guard(struct bridge *bridge, usec_t now)
 {
     bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * BRIDGE_BEATS);
@@ -217,7 +216,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
     if (flight) {
-        bridge_ask_soon(bridge, now); /* is AckWait shorter than it was? */
+        bridge_check_consumer_soon(bridge, now); /* is AckWait shorter than it was? */
         flight_redelivered(&bridge->flights, flight, message, now);
         if (flight->state == FLIGHT_DONE)
             bridge_conclude_again(bridge, flight, now);
@@ -275,7 +274,7 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
         }
         puller_note_status(&bridge->puller, token, what->message, now);
         if (bridge->puller.n_problems > 0)
-            bridge_ask_soon(bridge, now);
+            bridge_check_consumer_soon(bridge, now);
     }
     discard_put(&bridge->discard, what->message);
 }

@@ -45,9 +45,10 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause);
 /* Signs of life within AckWait. */
 #define BRIDGE_BEATS 3
 
+/* Asks the server for it; the answer is for bridge_note_consumer(). */
 void bridge_ask_for_consumer(struct bridge *bridge, usec_t now);
-/* The same in a moment, as something is odd about it. */
-void bridge_ask_soon(struct bridge *bridge, usec_t now);
+/* Has that done within some seconds, as something is odd about it. */
+void bridge_check_consumer_soon(struct bridge *bridge, usec_t now);
 /* An answer to that, or one to a sender of messages, who can have the server answer here. */
 void bridge_note_consumer(struct bridge *bridge, natsMsg *answer, usec_t now);
 /* Nobody is there to answer. */

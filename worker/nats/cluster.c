@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MS       5000
-#define NSEC_PER_USEC 1000
+#define WAIT_MS 5000
 
 #define KEY_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 
@@ -80,7 +79,7 @@ static bool entry_init(struct entry *entry, kvEntry *from)
         .machine = strdup(kvEntry_Key(from)),
         .value = value ? json_loadb(value, (size_t)kvEntry_ValueLen(from), 0, NULL) : NULL,
         .revision = kvEntry_Revision(from),
-        .at = (usec_t)(kvEntry_Created(from) / NSEC_PER_USEC),
+        .at = (usec_t)kvEntry_Created(from) / NSEC_PER_USEC,
     };
     dot = entry->machine ? strrchr(entry->machine, '.') : NULL;
     if (!dot || !is_key(entry->machine) || !is_report(entry->value)) {

@@ -20,8 +20,6 @@
 #define DELIVERED_OFFSET (-1)
 #define TIME_OFFSET      2
 
-#define NSEC_PER_USEC 1000
-
 static unsigned count_parts(const char *text)
 {
     unsigned n = 1;

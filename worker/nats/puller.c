@@ -13,7 +13,6 @@
 #define OVERLAP_SHARE 5                  /* at most, of the time of one */
 #define PAUSE_MIN     (USEC_PER_SEC / 4)
 #define PAUSE_MAX     (30 * USEC_PER_SEC)
-#define NSEC_PER_USEC UINT64_C(1000)
 #define GATHER_SHARE  4
 #define GATHER_USEC   USEC_PER_MSEC
 

@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NSEC_PER_USEC INT64_C(1000)
-#define NSEC_PER_SEC  (INT64_C(1000) * 1000 * 1000)
+#define NSEC_PER_SEC (INT64_C(1000) * 1000 * 1000)
 
 /* How long results and dead letters stay. */
 #define RESULTS_AGE (INT64_C(7) * 24 * 3600 * NSEC_PER_SEC)
@@ -157,7 +156,7 @@ static int add_bucket(jsCtx *js, const struct config *config, const char *name, 
     stream.SubjectsLen = 1;
     stream.Storage = js_FileStorage;
     stream.Replicas = (int64_t)config->replicas;
-    stream.MaxAge = (int64_t)age * NSEC_PER_USEC;
+    stream.MaxAge = (int64_t)(age * NSEC_PER_USEC);
     return add(js, "bucket", name, &stream, make_bucket);
 }
 
@@ -211,7 +210,7 @@ static int add_consumer(jsCtx *js, const struct config *config)
     consumer.Durable = name;
     consumer.FilterSubject = config->filter ? config->filter : filter;
     consumer.AckPolicy = js_AckExplicit;
-    consumer.AckWait = (int64_t)config->ack_wait * NSEC_PER_USEC;
+    consumer.AckWait = (int64_t)(config->ack_wait * NSEC_PER_USEC);
     consumer.MaxDeliver = -1;
     consumer.MaxAckPending = ACK_PENDING_MAX;
     s = js_GetConsumerInfo(&info, js, config->stream, name, NULL, NULL);

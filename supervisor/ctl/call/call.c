@@ -11,9 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-/* How long a signal may be overlooked that comes just before a wait. */
-#define GLANCE (100 * USEC_PER_MSEC)
-
 static int open_client(struct invocation *invocation, bool patient)
 {
     usec_t timeout = invocation->options.timeout;
@@ -111,7 +108,7 @@ static void await_job(struct invocation *invocation)
     bool readable = false;
 
     while (!readable && clock_now() < deadline) {
-        const usec_t glance = invocation->cancels ? clock_deadline(GLANCE) : deadline;
+        const usec_t glance = invocation->cancels ? clock_deadline(INTERRUPT_GLANCE) : deadline;
 
         readable = hint_await(&hint, invocation->awaited, invocation->client.fd,
                               glance < deadline ? glance : deadline);

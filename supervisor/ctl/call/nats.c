@@ -18,9 +18,6 @@
 
 #define PROGRAM "troupe-nats"
 
-/* How often a wait checks for an interrupt, ms. */
-#define GLANCE_MS 100
-
 /* What the child ends with if it cannot execute the program. */
 #define STATUS_MISSING 127
 
@@ -146,7 +143,7 @@ static int read_output(int fd, FILE *copy)
 
         if (interrupt_seen())
             return -EINTR;
-        if (poll(&poller, 1, GLANCE_MS) <= 0)
+        if (poll(&poller, 1, INTERRUPT_GLANCE / USEC_PER_MSEC) <= 0)
             continue;
         n = read(fd, piece, sizeof(piece));
         if (n == 0)

@@ -6,7 +6,12 @@
  * the second exits at once with EXIT_INTERRUPTED.
  */
 
+#include "shared/base/clock.h"
 #include <stdbool.h>
+
+/* How long to wait at most between two looks at interrupt_seen(): a signal that comes just before a
+ * wait does not interrupt it. */
+#define INTERRUPT_GLANCE (100 * USEC_PER_MSEC)
 
 /* Starts catching signals; the first one interrupts waits (EINTR). Forgets earlier signals. */
 void interrupt_catch(void);

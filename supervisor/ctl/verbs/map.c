@@ -29,8 +29,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The longest time to wait before the other inputs are checked. */
-#define GLANCE       (100 * USEC_PER_MSEC)
 #define INPUT_GLANCE (10 * USEC_PER_MSEC)
 /* A longer line is an error: input without separators must not fill the memory. */
 #define LINE_MAX_BYTES ((size_t)64 << 20)
@@ -110,7 +108,7 @@ static void read_lines(struct map *map)
         r = reader_next(&map->reader, 0, &line, &size);
         if (r == READER_E_LATER && window_empty(&map->window)) {
             fflush(stdout);
-            r = reader_next(&map->reader, clock_deadline(GLANCE), &line, &size);
+            r = reader_next(&map->reader, clock_deadline(INTERRUPT_GLANCE), &line, &size);
         }
         if (r == 0)
             r = window_add(&map->window, line, size);
@@ -248,7 +246,7 @@ static void give_hint(struct map *map)
 static usec_t patience(struct map *map)
 {
     usec_t now = clock_now(), hold = usec_sub(map->window.hold, now);
-    usec_t limit = GLANCE;
+    usec_t limit = INTERRUPT_GLANCE;
 
     if (!map->stop && window_ready(&map->window, now) && map->window.n_submitted == 0)
         return 0;

@@ -24,9 +24,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How often a wait checks for an interrupt. */
-#define GLANCE (100 * USEC_PER_MSEC)
-
 static json_t *options_json(const struct options *options)
 {
     const struct troupe_job_options *job = &options->job;
@@ -224,7 +221,7 @@ static int await_end(struct doing *doing, struct troupe_result *ret)
             if (r < 0 && r != -ESRCH && r != -EALREADY)
                 return r;
         }
-        r = troupe_client_next(client, ret, GLANCE);
+        r = troupe_client_next(client, ret, INTERRUPT_GLANCE);
         if (r != -EAGAIN && r != -EINTR)
             return r;
         if (hint_due(&doing->hint))
