@@ -302,7 +302,8 @@ size_t sandbox_files_seen(const void **ret)
         const struct entry *entry = &entries[i];
         if (sandbox_files_is_device(entry->from))
             continue;
-        see(&entry->identity, sizeof(entry->identity));
+        if (!entry->own)
+            see(&entry->identity, sizeof(entry->identity));
         see(&entry->from->kind, sizeof(entry->from->kind));
         see(&entry->read_only, sizeof(entry->read_only));
         see_string(entry->path);

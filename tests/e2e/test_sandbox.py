@@ -208,6 +208,14 @@ class Files(TestCase):
                 self.assertEqual(s.do("g")["result"]["data"], shown)
                 s.until(lambda: self.root(s) == self.root(s))  # other programs may mount meanwhile
 
+    def test_starts_get_copies_of_one_root_though_something_is_mounted_below_proc(self):
+        s = self.strict("/bin/cat /proc/version", wrapper=["unshare", "--mount", "sh", "-ec", f"""
+            mount --bind {self.top}/open/file /proc/version
+            exec "$@\"""", "sh"], ProcSubset="all")
+        self.root(s)
+        s.until(lambda: self.root(s) == self.root(s))  # other programs may mount meanwhile
+        self.assertEqual(s.do("g")["result"]["data"], "x")
+
     def test_below_a_chroot_starts_get_copies_of_the_root_and_not_what_is_above(self):
         top = f"{self.top}/target"
         s = self.strict("/bin/sh -c 'echo /*'", wrapper=["unshare", "--mount", "sh", "-ec",
