@@ -130,6 +130,14 @@ class Calls(unittest.TestCase):
         self.assertEqual(self.ctl(script, "restart", "g").returncode, 3)
         self.assertEqual(script.methods(), ["Restart"])
 
+    def test_a_supervisor_that_ends_while_one_attaches_is_waited_for(self):
+        for arguments in ("map", "g"), ("do", "g"):
+            for lost in CLOSE, error("Restarting"):
+                script = Scripted(self, lost, CLOSE, error("NotPermitted"))
+                process = self.ctl(script, *arguments)
+                self.assertEqual(process.returncode, 4, process.stderr)
+                self.assertEqual(script.methods(), ["Attach"] * 3)
+
     def test_it_gives_up_after_the_time_given(self):
         for span, said in (("0", "closed the connection"), ("20ms", "did not come back within 20ms")):
             process = self.ctl(Scripted(self, CLOSE), "create", "g", "--reconnect", span)

@@ -22,35 +22,21 @@ static int explain_group(struct invocation *invocation, const char *group, int e
     return r == EXIT_OK ? explain_refused(group, error, "") : r;
 }
 
+/* It has ended before it answered, or is about to be followed by another one. */
 static bool is_lost(int error)
 {
-    return error == -EPIPE || error == -ECONNRESET;
+    return error == -EPIPE || error == -ECONNRESET || error == -ERESTART;
 }
 
-int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret)
-{
-    struct troupe_client *client;
-    int r = troupe_client_connect(&client, invocation_socket(invocation));
-
-    if (r < 0)
-        return explain_connect(invocation_socket(invocation), r);
-    r = troupe_client_group(client, group, &ret->group);
-    if (r < 0) {
-        troupe_client_free(client);
-        return is_lost(r) ? explain_broken(r) : explain_group(invocation, group, r);
-    }
-    ret->client = client;
-    return EXIT_OK;
-}
-
-/* Returns an exit status, or -EAGAIN if a later attempt may succeed. */
-static int try_again(struct invocation *invocation, const char *group,
-                     struct attachment_client *client)
+/* Returns an exit status, or -EAGAIN if a later attempt may succeed: `helps` tells after which
+ * errors of troupe_client_connect(). */
+static int attach(struct invocation *invocation, const char *group,
+                  struct attachment_client *client, bool (*helps)(int error))
 {
     int r = troupe_client_connect(&client->client, invocation_socket(invocation));
 
     if (r < 0)
-        return reconnect_helps(r) ? -EAGAIN : explain_connect(invocation_socket(invocation), r);
+        return helps(r) ? -EAGAIN : explain_connect(invocation_socket(invocation), r);
     r = troupe_client_group(client->client, group, &client->group);
     if (r == 0)
         return EXIT_OK;
@@ -67,11 +53,22 @@ int attach_again(struct invocation *invocation, const char *group, struct attach
     troupe_client_free(client->client);
     client->client = NULL;
     do
-        r = reconnect_wait(reconnect) ? try_again(invocation, group, client) : EXIT_UNREACHABLE;
+        r = reconnect_wait(reconnect) ? attach(invocation, group, client, reconnect_helps)
+                                      : EXIT_UNREACHABLE;
     while (r == -EAGAIN);
     if (r == EXIT_OK)
         reconnect_done(reconnect);
     return r;
+}
+
+int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret,
+                 struct reconnect *reconnect)
+{
+    int r;
+
+    ret->client = NULL;
+    r = attach(invocation, group, ret, is_lost);
+    return r == -EAGAIN ? attach_again(invocation, group, ret, reconnect) : r;
 }
 
 struct attach_ids attach_ids_make(void)

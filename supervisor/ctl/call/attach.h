@@ -14,8 +14,12 @@ struct attachment_client {
     uint64_t group;
 };
 
-/* Connects and finds the group. Prints errors and returns an exit status. */
-int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret);
+/*
+ * Connects and finds the group; again, if the supervisor ends meanwhile. Prints errors and returns
+ * an exit status.
+ */
+int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret,
+                 struct reconnect *reconnect);
 
 /*
  * Replaces a client whose connection was lost by a new one, as soon as a supervisor answers.

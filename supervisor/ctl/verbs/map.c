@@ -418,7 +418,7 @@ int verb_map(struct invocation *invocation)
     };
     int r;
 
-    r = attach_group(invocation, map.group, &map.attached);
+    r = attach_group(invocation, map.group, &map.attached, &map.reconnect);
     if (r != EXIT_OK)
         return r;
     r = map_attached(&map);

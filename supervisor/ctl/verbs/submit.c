@@ -57,10 +57,9 @@ static void give_id(struct invocation *invocation, char id[TROUPE_ID_SIZE])
 
 /* Creates the job over the rings. If an earlier attempt has created it, that is a success, too. */
 static int create_attached(struct invocation *invocation, struct attachment_client *attached,
-                           const char *data, size_t size)
+                           struct reconnect *reconnect, const char *data, size_t size)
 {
     struct troupe_job_options options = attach_job_options(&invocation->options);
-    struct reconnect reconnect = reconnect_make(invocation, RECONNECT_DEFAULT);
     const char *group = invocation_operand(invocation, 0);
     bool repeated = false;
     int r;
@@ -69,7 +68,7 @@ static int create_attached(struct invocation *invocation, struct attachment_clie
         r = troupe_client_create(attached->client, attached->group, &options, data, size, NULL);
         if (r != -EPIPE && r != -ECONNRESET)
             break;
-        r = attach_again(invocation, group, attached, &reconnect);
+        r = attach_again(invocation, group, attached, reconnect);
         if (r != EXIT_OK)
             return r;
     }
@@ -78,12 +77,13 @@ static int create_attached(struct invocation *invocation, struct attachment_clie
 
 static int create_large(struct invocation *invocation, const char *data, size_t size)
 {
+    struct reconnect reconnect = reconnect_make(invocation, RECONNECT_DEFAULT);
     struct attachment_client attached;
-    int r = attach_group(invocation, invocation_operand(invocation, 0), &attached);
+    int r = attach_group(invocation, invocation_operand(invocation, 0), &attached, &reconnect);
 
     if (r != EXIT_OK)
         return r;
-    r = create_attached(invocation, &attached, data, size);
+    r = create_attached(invocation, &attached, &reconnect, data, size);
     troupe_client_free(attached.client);
     if (r == EXIT_OK)
         printf(invocation->options.json ? "{\"id\":\"%s\"}\n" : "%s\n", invocation->options.job.id);
@@ -300,7 +300,7 @@ static int do_attached(struct invocation *invocation, const char *data, size_t s
         .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
         .hint = hint_make(invocation),
     };
-    int r = attach_group(invocation, doing.group, &doing.attached);
+    int r = attach_group(invocation, doing.group, &doing.attached, &doing.reconnect);
 
     if (r != EXIT_OK)
         return r;
