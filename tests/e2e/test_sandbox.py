@@ -253,6 +253,22 @@ class Files(TestCase):
         self.root(s)
         self.assertIn(": EACCES", s.do("g")["result"]["data"])
 
+    def test_what_a_worker_that_may_mount_does_to_its_root_no_other_start_sees(self):
+        """All copies of one root would have one file system."""
+        attack = "; ".join(["mount -o remount,bind,rw /", "mkdir -p /evil", "ln -sf /evil /dev/evil",
+                            "mount -t tmpfs evil /evil", "mount -t tmpfs evil /etc", "ls -d /evil /dev/evil"])
+        show = "echo $(echo /* /dev/*); head -c 4 /etc/passwd; echo"
+        paths = {"PrivateRoot": "yes", "ReadOnlyPaths": BUILD}
+        s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/sh -ec '{show}; {attack}'",
+                                   Sandbox={**paths, "SystemCallFilter": "@system-service @mount"}),
+                          "other": ini(f"{TROUPE_EXEC} -- /bin/sh -ec '{show}'", Group={"User": "nobody"},
+                                       Sandbox={**paths, "RestrictNamespaces": "yes"})})
+        shown = s.do("other")["result"]["data"]
+        self.assertTrue(shown.endswith("root\n"), shown)
+        for group, rest in ("g", "/dev/evil\n/evil\n"), ("other", ""), ("g", "/dev/evil\n/evil\n"):
+            s.ctl("restart", group, "--wait", check=True)
+            self.assertEqual(s.do(group)["result"]["data"], shown + rest)
+
     def test_each_start_sees_the_mounts_of_the_machine_as_they_are_then(self):
         shown, later = f"{self.top}/open", f"{self.top}/open/kept"
         for command in ["mount", "--bind", shown, shown], ["mount", "--make-private", shown]:
