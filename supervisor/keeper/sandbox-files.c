@@ -146,10 +146,19 @@ static bool is_read_only(const struct entry *entry)
     return entry->from->kind == SANDBOX_READ_ONLY || entry->from->kind == SANDBOX_VISIBLE;
 }
 
+/* A user namespace may have one only where it sees another one, as it does not in the new root. */
+static int new_proc_for_root(struct entry *entry)
+{
+    entry->tree = new_proc(entry->read_only);
+    return entry->tree < 0 ? entry->tree : 0;
+}
+
 /* What is to be seen in a new root, and is not there already. The path may lead elsewhere than when
  * it was listed. */
-static int clone_for_root(struct entry *entry)
+static int take_for_root(struct entry *entry)
 {
+    if (entry->from->kind == SANDBOX_PROC)
+        return new_proc_for_root(entry);
     if (root_is_prepared && !entry->own)
         return 0;
     if (!is_writable(entry) && !is_read_only(entry))
@@ -180,7 +189,7 @@ static int make_tree(const struct entry *entry)
     case SANDBOX_PRIVATE_TMP:
         return new_tmp(entry);
     case SANDBOX_PROC:
-        return new_proc(entry->read_only);
+        return applied->private_root ? entry->tree : new_proc(entry->read_only);
     case SANDBOX_MQUEUE:
         return new_mqueue(entry->read_only);
     case SANDBOX_READ_ONLY:
@@ -454,8 +463,8 @@ static int take_and_leave(const struct sandbox_path **ret_path)
     int r = sandbox_has_capability(CAP_SYS_ADMIN) ? list_for_root(ret_path) : -EPERM;
     if (r < 0)
         return r;
-    r = each(clone_for_root, ret_path);
-    if (r == 0 || r == -EPERM || r == -ENOSYS)
+    r = each(take_for_root, ret_path);
+    if (r == 0 || ((r == -EPERM || r == -ENOSYS) && (*ret_path)->kind != SANDBOX_PROC))
         *ret_path = NULL;
     return r < 0 ? r : leave_root();
 }

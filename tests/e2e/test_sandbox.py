@@ -343,6 +343,16 @@ class Files(TestCase):
                 shown = {name: set(s.do(name)["result"]["data"].split()) - {"mqueue"} for name in ("a", "more", "b")}
                 self.assertEqual(shown, {"a": usual, "more": usual | {"shm"}, "b": usual})
 
+    def test_in_a_user_namespace_a_private_root_has_a_proc_of_the_worker_s_own(self):
+        """The kernel makes one only for a process that sees another one."""
+        wrapper = ["unshare", "--user", "--map-root-user", "--mount"]
+        if subprocess.run([*wrapper, "--pid", "--fork", "mount", "-t", "proc", "proc", "/proc"], check=False).returncode != 0:
+            self.skipTest("no /proc can be mounted in a user namespace here")
+        s = self.started({"g": ini(f"{PROBE} read:/proc/self/stat read:/proc/meminfo",
+                                   Sandbox={"PrivateRoot": "yes", "PrivatePIDs": "yes", "ProcSubset": "pid",
+                                            "ReadOnlyPaths": BUILD})}, wrapper=wrapper)
+        self.assertEqual(results(s.do("g")), {"read:/proc/self/stat": "ok", "read:/proc/meminfo": "ENOENT"})
+
     def test_what_is_hidden_in_a_private_root_is_hidden(self):
         s = self.started({"g": ini(f"{PROBE} read:/etc/passwd list:/usr/bin list:/usr/lib read:/etc/group",
                                    Sandbox={"PrivateRoot": "yes", "ReadOnlyPaths": BUILD,
