@@ -145,7 +145,7 @@ static void wait_for_something(void)
     if (fds[5].revents != 0)
         roots_take_offers(&keeper.roots);
     if (keeper.roots.due <= clock_now())
-        roots_drop_unused(&keeper.roots, clock_now());
+        roots_drop_old(&keeper.roots, clock_now());
     if (keeper.reply_waits)
         keeper_flush_reply();
     if (fds[2].revents != 0 || relay_wait_ms(&keeper.relay) >= 0)

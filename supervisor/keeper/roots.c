@@ -50,7 +50,7 @@ void roots_drop_all(struct roots *roots)
         drop(&roots->roots[i]);
 }
 
-void roots_drop_unused(struct roots *roots, usec_t now)
+void roots_drop_old(struct roots *roots, usec_t now)
 {
     roots->due = USEC_INFINITY;
     for (size_t i = 0; i < ROOTS_MAX; i++) {
@@ -62,13 +62,6 @@ void roots_drop_unused(struct roots *roots, usec_t now)
         else if (root->until < roots->due)
             roots->due = root->until;
     }
-}
-
-static void keep(struct roots *roots, struct prepared_root *root)
-{
-    root->until = usec_add(clock_now(), ROOTS_KEPT_USEC);
-    if (root->until < roots->due)
-        roots->due = root->until;
 }
 
 static void drop_if_mounts_have_changed(struct roots *roots)
@@ -102,7 +95,6 @@ void roots_find(struct roots *roots, const struct sandbox_files *files, struct s
         ret->fds[i] = fcntl(root->fds[i], F_DUPFD_CLOEXEC, 0);
     ret->seen = root->seen;
     ret->size = root->size;
-    keep(roots, root);
 }
 
 static struct prepared_root *unused(struct roots *roots)
@@ -123,7 +115,9 @@ static void put(struct roots *roots, uint64_t key, const int *fds, const void *s
     memcpy(root->fds, fds, sizeof(root->fds));
     root->size = size;
     memcpy(root->seen, seen, size);
-    keep(roots, root);
+    root->until = usec_add(clock_now(), ROOTS_KEPT_USEC);
+    if (root->until < roots->due)
+        roots->due = root->until;
 }
 
 /* Returns false if there is none. */

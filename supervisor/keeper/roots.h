@@ -4,8 +4,9 @@
 /*
  * The roots that are prepared (sandbox-root.h). Each holds what is mounted in it, and sees no mount
  * of the machine that comes later unless that is propagated; so all are dropped when the machine's
- * mounts change, and each that no process has used for ROOTS_KEPT_USEC: it keeps files that were
- * removed, and file systems that were unmounted where it does not see that.
+ * mounts change. Some changes go unnoticed: a directory with a mount in it is renamed, mounts
+ * become shared, a file server forgets a file. So each root is also dropped ROOTS_KEPT_USEC after
+ * it was prepared, and with it files that were removed.
  */
 
 #include "shared/base/clock.h"
@@ -19,7 +20,7 @@
 
 struct prepared_root {
     uint64_t key;
-    usec_t until;                 /* unless it is used before */
+    usec_t until;
     int fds[_SANDBOX_ROOT_N_FDS]; /* as of struct sandbox_root; -1 = unused */
     size_t size;
     uint8_t seen[SANDBOX_ROOT_SEEN_MAX];
@@ -30,7 +31,7 @@ struct roots {
     int mounts;    /* tells when the mounts change; -1 = prepare none */
     uint64_t generation;
     size_t next; /* to be replaced when all are in use */
-    usec_t due;  /* when to call roots_drop_unused(); USEC_INFINITY = never */
+    usec_t due;  /* when to call roots_drop_old(); USEC_INFINITY = never */
     struct prepared_root roots[ROOTS_MAX];
 };
 
@@ -44,7 +45,7 @@ void roots_find(struct roots *roots, const struct sandbox_files *files, struct s
 struct pollfd roots_wait_mounts(const struct roots *roots);
 void roots_drop_all(struct roots *roots);
 
-void roots_drop_unused(struct roots *roots, usec_t now);
+void roots_drop_old(struct roots *roots, usec_t now);
 
 /* Likewise: a root is offered. */
 struct pollfd roots_wait_offers(const struct roots *roots);
