@@ -66,7 +66,7 @@ void roots_drop_old(struct roots *roots, usec_t now)
 
 static void drop_if_mounts_have_changed(struct roots *roots)
 {
-    struct pollfd mounts = roots_wait_mounts(roots);
+    struct pollfd mounts = {.fd = roots->mounts, .events = POLLPRI};
     if (poll(&mounts, 1, 0) > 0)
         roots_drop_all(roots);
 }
@@ -161,5 +161,6 @@ struct pollfd roots_wait_offers(const struct roots *roots)
 
 struct pollfd roots_wait_mounts(const struct roots *roots)
 {
-    return (struct pollfd){.fd = roots->mounts, .events = POLLPRI};
+    const bool any = roots->due != USEC_INFINITY;
+    return (struct pollfd){.fd = any ? roots->mounts : -1, .events = POLLPRI};
 }

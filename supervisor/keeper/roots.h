@@ -41,7 +41,8 @@ void roots_init(struct roots *roots);
 /* Sets `*ret` to the root for these files. The caller closes `ret->fds`. */
 void roots_find(struct roots *roots, const struct sandbox_files *files, struct sandbox_root *ret);
 
-/* Call the second one if the first one has an event, which comes once: the mounts have changed. */
+/* Call the second one if the first one has an event, which comes once: the mounts have changed.
+ * Without a root, there is no event. */
 struct pollfd roots_wait_mounts(const struct roots *roots);
 void roots_drop_all(struct roots *roots);
 

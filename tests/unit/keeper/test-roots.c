@@ -134,6 +134,20 @@ START_TEST(a_root_is_dropped_after_a_while_though_it_is_used)
 }
 END_TEST
 
+START_TEST(without_a_root_changes_of_the_mounts_wake_nobody)
+{
+    if (!set_up())
+        return;
+    ck_assert_int_eq(roots_wait_mounts(&roots).fd, -1);
+    struct sandbox_root root = found(&FILES);
+    offer(&root, "x", _SANDBOX_ROOT_N_FDS);
+    roots_take_offers(&roots);
+    ck_assert_int_ge(roots_wait_mounts(&roots).fd, 0);
+    roots_drop_old(&roots, roots.due);
+    ck_assert_int_eq(roots_wait_mounts(&roots).fd, -1);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -142,6 +156,7 @@ int main(void)
         an_offer_without_its_descriptors_is_not_kept,
         the_oldest_of_too_many_is_replaced,
         a_root_is_dropped_after_a_while_though_it_is_used,
+        without_a_root_changes_of_the_mounts_wake_nobody,
     };
 
     return suite_run("roots", NULL, NULL, tests, ELEMENTS(tests));
