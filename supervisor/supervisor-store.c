@@ -3,6 +3,7 @@
 /* Opens the store of durable jobs once a group needs it, and reports its state. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "supervisor/config/syntax/path.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/cell/cell-durable.h"
@@ -188,7 +189,7 @@ bool supervisor_settle_store(struct supervisor *supervisor)
     bool waits = false;
     usec_t left;
 
-    while (store && (left = clock_left(end)) > 0 &&
+    while (store && fault_inject("settle") == 0 && (left = clock_left(end)) > 0 &&
            ((waits = supervisor_store_is_writing(supervisor)) || store_is_writing(store)))
         store_work(store, waits || left < LOOK_AGAIN ? left : LOOK_AGAIN);
     return !store || !(supervisor_store_is_writing(supervisor) || store_is_writing(store));

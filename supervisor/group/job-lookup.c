@@ -65,7 +65,7 @@ static void on_loaded(struct store_task *task, int result)
     struct job_load *load = job_load_of(task);
     struct job_lookup *lookup = load->owner;
 
-    if (lookup && result == 0 && lookup->context->durable->restores) {
+    if (lookup && result == 0 && durable_jobs_are_unread(lookup->context->durable)) {
         store_add(lookup->context->durable->store, task); /* again after the next rows */
         return;
     }

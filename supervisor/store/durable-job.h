@@ -39,7 +39,7 @@ struct durable_jobs {
     struct ended_attempts attempts;
     struct names_on_disk names;
     struct inherited_jobs inherited;
-    bool restores;   /* rows are being read: which jobs there are is not known yet */
+    bool restores;   /* rows are being read */
     bool incomplete; /* rows could not be read: a job that is not found may be on disk */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
@@ -50,6 +50,13 @@ struct durable_jobs {
     /* Called when n_busy falls to 0. */
     void (*idle)(struct durable_jobs *jobs);
 };
+
+/* Whether it is not known yet which jobs are on disk. A store that is closed before the loop has
+ * heard that it is open still finishes tasks: what they have not found may be there. */
+static inline bool durable_jobs_are_unread(const struct durable_jobs *jobs)
+{
+    return jobs->restores || store_state(jobs->store) == STORE_OPENING;
+}
 
 /*
  * Learns whether the jobs of a cell end so soon that their additions had better wait for that: then

@@ -818,6 +818,26 @@ class Stops(Case):
         s.terminate()
         self.assertEqual(s.wait_end(), 0)
 
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D13_a_job_is_not_said_to_be_unknown_when_the_supervisor_stops_before_the_store_is_open(self):
+        s = self.durable()
+        s.command[0] = FAULTY_TROUPED
+        s.environment["TROUPE_FAULT"] = "settle:1+"  # the stop does not wait for the disk
+        s.start()
+        s.create("kept", "echo", id="one")
+        s.wait_job("one")
+        with self.blocked(s):
+            s.crash()
+            waits = s.connect()
+            waits.send("Wait", {"id": "one"})
+            s.group("kept")
+            s.terminate()
+            self.wait_logged(s, "kept/0 stopped")
+        with self.assertRaises(VarlinkError) as caught:
+            waits.reply()
+        self.assertEqual(caught.exception.name, "Stopping")
+        self.assertEqual(s.wait_end(), 0)
+
 
 class Hands(Case):
     """The supervisor crashes, and the workers go on with the jobs that they have in hand."""

@@ -333,13 +333,6 @@ class Restart(TestCase):
         s.stop()
         self.assertFalse(os.path.exists(s.socket_path))
 
-    def wait_logged(self, s, words, count=1):
-        """For a supervisor that does not answer."""
-        limit_at = time.monotonic() + LIMIT
-        while s.log().count(words) < count:
-            self.assertLess(time.monotonic(), limit_at, "an expected line was not logged")
-            os.sched_yield()
-
     def test_clients_leave_the_keeper_enough_descriptors_to_start_workers(self):
         s = self.supervisor({"actor": actor()})
         s.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (300, 300)))

@@ -638,6 +638,13 @@ class TestCase(unittest.TestCase):
         ended(supervisor.pidfd, 1)  # nothing is expected to happen for so long
         self.assertLess(ticks() - before, 5)
 
+    def wait_logged(self, s, words, count=1):
+        """For a supervisor that does not answer."""
+        limit_at = time.monotonic() + LIMIT
+        while s.log().count(words) < count:
+            self.assertLess(time.monotonic(), limit_at, "an expected line was not logged")
+            os.sched_yield()
+
     def refused(self, name, function, *arguments, **options):
         """Expects this Varlink error. Returns its parameters."""
         with self.assertRaises(VarlinkError) as caught:

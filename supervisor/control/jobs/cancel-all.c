@@ -175,7 +175,7 @@ static void on_rows(struct store_task *task, int result)
     struct job_load *load = job_load_of(task);
     struct cancel_all *all = load->owner;
 
-    if (all && result == 0 && all->parts.request->context->durable->restores) {
+    if (all && result == 0 && durable_jobs_are_unread(all->parts.request->context->durable)) {
         store_add(all->parts.request->context->durable->store, task); /* after the next rows */
         return;
     }
