@@ -55,7 +55,7 @@ const char *group_store_problem(const struct group *group)
     if (!store)
         return "the store of durable jobs could not be started: see the log";
     if (store_state(store) == STORE_OPENING)
-        return "the store of durable jobs is being opened: try again";
+        return STORE_OPENING_TEXT;
     if (store_is_slow(store))
         return STORE_SLOW_TEXT;
     return store_state(store) == STORE_OPEN ? NULL : store_problem(store);

@@ -116,6 +116,8 @@ const char *job_lookup_problem(const struct group_context *context)
 {
     const struct store *store = context->durable->store;
 
+    if (store && store_state(store) == STORE_OPENING)
+        return STORE_OPENING_TEXT;
     if (store && *store_problem(store) != '\0')
         return store_problem(store);
     return "not all durable jobs could be read from disk: the log says why, and the next start "

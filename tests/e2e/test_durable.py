@@ -696,6 +696,35 @@ class Lookups(Case):
         s.start()
         self.unknown(s, "restore a backup")
 
+    def test_jobs_on_disk_are_not_said_to_be_none_while_their_store_is_being_opened(self):
+        s = self.durable({"other": actor()}).start()
+        s.call("Pause", target="kept")
+        s.create("kept", "echo")
+        with self.blocked(s):
+            s.crash()
+            listed = s.call("List")
+            self.assertIn("is being opened", listed["store_problem"])
+            shown = s.ctl("jobs", "kept")
+            self.assertIn("durable jobs on disk are not shown: the store of durable jobs is being opened", shown.stderr)
+            self.assertEqual((shown.stdout, shown.returncode), ("", 0))
+            self.assertEqual(s.ctl("jobs", "other").stdout, "No live jobs.\n")
+            cancels = s.connect()
+            cancels.send("io.troupe.Jobs.CancelAll", {"group": "kept"})
+            s.call("GetInfo")
+        self.assertEqual(cancels.reply()[0]["cancelled"], 1)
+        self.assertNotIn("store_problem", s.call("List"))
+        self.assertEqual(s.ctl("jobs", "kept").stdout, "No live jobs.\n")
+
+    def test_jobs_in_a_store_that_is_damaged_are_not_said_to_be_none(self):
+        s = self.waiting()
+        for name in os.listdir(s.path("state")):
+            os.unlink(os.path.join(s.path("state"), name))
+        with open(s.database, "wb") as file:
+            file.write(b"this is no database" * 1000)
+        s.start()
+        self.assertIn("restore a backup", s.call("List")["store_problem"])
+        self.assertIn("restore a backup", self.refused("StoreFailed", s.call, "io.troupe.Jobs.CancelAll", group="kept")["problem"])
+
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_a_job_is_not_said_to_be_unknown_while_the_disk_fails(self):
         s = self.durable()

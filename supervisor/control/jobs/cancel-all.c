@@ -211,9 +211,17 @@ static bool read_rows(struct cancel_all *all)
 
 /* ---- rounds ---- */
 
+/* Whether rows can be read, if only once the store is open. */
+static bool can_read(const struct group_context *groups)
+{
+    const struct store *store = groups->durable->store;
+
+    return job_filter_can_read(groups) || (store && store_state(store) == STORE_OPENING);
+}
+
 static void begin_round(struct cancel_all *all, const struct group_context *groups)
 {
-    all->reads = all->on_disk = job_filter_can_read(groups);
+    all->reads = all->on_disk = can_read(groups);
     all->row = 0;
     all->index = 0;
 }
@@ -304,13 +312,13 @@ static bool take_filter(struct request *request, struct job_filter *ret)
     return true;
 }
 
-/* Whether jobs of the group wait on disk and cannot be read. */
+/* Whether jobs of the group wait on disk, or may do so, and cannot be read. */
 static bool is_unreadable(const struct request *request, const struct job_filter *filter)
 {
     const struct group *group = registry_get(request->context->registry, filter->group);
 
-    return group && group->counts.n[JOBS_ON_DISK] > 0 &&
-           !job_filter_can_read(request->context->groups);
+    return group && !can_read(request->context->groups) &&
+           (group->counts.n[JOBS_ON_DISK] > 0 || (group->config->durable && !group->restored));
 }
 
 static void cancel_all(struct request *request)

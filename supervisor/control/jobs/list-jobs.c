@@ -9,6 +9,9 @@
 #include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group-context.h"
+#include "supervisor/group/group.h"
+#include "supervisor/group/job-lookup.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/job/job.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-load.h"
@@ -84,6 +87,17 @@ static bool step(struct control_list *list)
     if (job && !(job->record && jobs->on_disk))
         list_job(list, job);
     return true;
+}
+
+/* Says why jobs that are only on disk are not listed. */
+static void finish(struct control_list *list)
+{
+    const struct group_context *groups = list->parts.request->context->groups;
+    const struct group *group = registry_get(groups->registry, jobs_of(list)->filter.group);
+
+    if (groups->durable->store && !job_filter_can_read(groups) &&
+        (!group || group->config->durable))
+        reply_string(request_part_reply(&list->parts), "store_problem", job_lookup_problem(groups));
 }
 
 static void free_jobs(struct control_list *list)
@@ -170,7 +184,7 @@ static void list_jobs(struct request *request)
 {
     const struct jobs_parameters *given = request->parameters;
     struct jobs wanted = {
-        .list = {.step = step, .free = free_jobs},
+        .list = {.step = step, .finish = finish, .free = free_jobs},
         .filter = {.states = states_of(given), .until = USEC_INFINITY},
     };
     struct jobs *jobs;

@@ -9,6 +9,7 @@
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
+#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
@@ -92,13 +93,18 @@ static void keep_best(json_t *jobs, void *userdata)
     best->n_kept = json_array_size(jobs);
 }
 
-static void print_jobs(const struct invocation *invocation, const json_t *jobs, uint64_t n)
+static void print_jobs(const struct invocation *invocation, const json_t *reply, uint64_t n)
 {
     const struct options *options = &invocation->options;
+    const json_t *jobs = json_object_get(reply, "jobs");
     const size_t shown = json_array_size(jobs);
 
+    if (field_has(reply, "store_problem"))
+        complain("durable jobs on disk are not shown: %s", field_text(reply, "store_problem"));
     if (shown > 0)
         show_jobs(&invocation->out, jobs, clock_realtime());
+    else if (field_has(reply, "store_problem"))
+        return;
     else if (!options->quiet && options->state)
         terminal_print(&invocation->out, "No jobs in state %s.", options->state);
     else if (!options->quiet)
@@ -127,7 +133,7 @@ int verb_jobs(struct invocation *invocation)
     sort_jobs(jobs);
     if (options->json)
         return output_json(invocation, reply);
-    print_jobs(invocation, jobs, best.n);
+    print_jobs(invocation, reply, best.n);
     return EXIT_OK;
 }
 
