@@ -359,7 +359,7 @@ void database_close(struct database *database, bool failed)
     side_files_close(database);
     if (!failed) {
         database->log_valid = -1;
-        database->inode = 0;
+        database->file = (struct database_file){0};
     }
     database->log_size = 0;
     database->lock = close_fd(database->lock);

@@ -5,22 +5,39 @@
 
 #include "supervisor/store/database-private.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
-/* 0 = none. */
-static ino_t inode_of(const struct database *database, const char *suffix)
+static struct database_file file_at(const struct database *database, const char *suffix)
 {
     char path[DATABASE_BESIDE_MAX];
-    struct stat status;
+    struct statx status;
 
     database_beside(database, suffix, path);
-    return stat(path, &status) == 0 ? status.st_ino : 0;
+    if (statx(AT_FDCWD, path, 0, STATX_INO | STATX_BTIME, &status) < 0)
+        return (struct database_file){0};
+    return (struct database_file){
+        .device = makedev(status.stx_dev_major, status.stx_dev_minor),
+        .inode = status.stx_ino,
+        .born_sec = status.stx_btime.tv_sec,
+        .born_nsec = status.stx_btime.tv_nsec,
+    };
+}
+
+static bool is_at(const struct database *database, const char *suffix,
+                  const struct database_file *file)
+{
+    const struct database_file found = file_at(database, suffix);
+
+    return found.inode == file->inode && found.device == file->device &&
+           found.born_sec == file->born_sec && found.born_nsec == file->born_nsec;
 }
 
 void database_note_place(struct database *database)
 {
-    database->inode = inode_of(database, "");
-    database->log_inode = inode_of(database, "-wal");
+    database->file = file_at(database, "");
+    database->log = file_at(database, "-wal");
 }
 
 static int refuse(struct database *database)
@@ -33,13 +50,12 @@ static int refuse(struct database *database)
 
 int database_check_place(struct database *database)
 {
-    return inode_of(database, "") == database->inode &&
-                   inode_of(database, "-wal") == database->log_inode
+    return is_at(database, "", &database->file) && is_at(database, "-wal", &database->log)
                ? 0
                : refuse(database);
 }
 
 int database_check_file(struct database *database)
 {
-    return database->inode == 0 || inode_of(database, "") == database->inode ? 0 : refuse(database);
+    return database->file.inode == 0 || is_at(database, "", &database->file) ? 0 : refuse(database);
 }

@@ -26,6 +26,15 @@ struct database_query {
     sqlite3_stmt *statement;
 };
 
+/* Tells a file. Once it is closed, its inode may be used again, which the time of its creation
+ * shows; 0 on file systems that do not keep that. */
+struct database_file {
+    dev_t device;
+    uint64_t inode; /* 0 = there is no file */
+    int64_t born_sec;
+    uint32_t born_nsec;
+};
+
 struct database {
     sqlite3 *handle; /* NULL = closed */
     const char *path;
@@ -41,8 +50,8 @@ struct database {
     off_t log_valid;   /* bytes of the log that are on disk; -1 = not known yet */
     off_t log_size;    /* of its file, as last seen */
     uint32_t log_salt; /* changes whenever the log begins anew */
-    ino_t inode;       /* of its file, which the next opening must find again; 0 = any */
-    ino_t log_inode;
+    struct database_file file; /* which the next opening must find again; 0 = any */
+    struct database_file log;
     int error; /* the first of this transaction that ends it; 0 = none */
     struct side_files side;
     char problem[DATABASE_PROBLEM_MAX]; /* its text, with the file; "" = none */

@@ -12,5 +12,6 @@ struct scratch {
 };
 
 void scratch_init(struct scratch *scratch);
+void scratch_init_in(struct scratch *scratch, const char *place);
 /* Removes the directory with all that is in it. */
 void scratch_deinit(struct scratch *scratch);

@@ -254,6 +254,46 @@ START_TEST(a_database_that_is_removed_takes_no_commits)
 }
 END_TEST
 
+static ino_t inode_of(const char *path)
+{
+    struct stat status;
+
+    ck_assert_int_eq(stat(path, &status), 0);
+    return status.st_ino;
+}
+
+/* Makes files until one has this inode, if the file system gives it again soon; that one, or the
+ * last one, is where the database was. */
+static void replace(ino_t inode)
+{
+    char name[16];
+
+    for (unsigned i = 0; i < 100; i++) {
+        (void)snprintf(name, sizeof(name), "-%u", i);
+        close_fd(open(beside(name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        if (inode_of(beside(name)) == inode)
+            break;
+    }
+    ck_assert_int_eq(rename(beside(name), scratch.path), 0);
+}
+
+START_TEST(a_file_that_has_the_inode_of_a_removed_database_is_not_taken_for_it)
+{
+    ino_t inode;
+
+    scratch_deinit(&scratch);
+    scratch_init_in(&scratch, "/tmp"); /* a file system in memory never does that */
+    ck_assert_int_eq(open_it(), 0);
+    inode = inode_of(scratch.path);
+    ck_assert_int_eq(unlink(scratch.path), 0);
+    database_begin(&database);
+    ck_assert_int_eq(database_commit(&database), -ESTALE);
+    database_close(&database, true);
+    replace(inode);
+    ck_assert_int_eq(open_it(), -ESTALE);
+}
+END_TEST
+
 START_TEST(a_database_whose_log_is_removed_takes_no_commits)
 {
     move_away_and_back("-wal");
@@ -571,6 +611,7 @@ int main(void)
         the_database_of_another_program_is_refused,
         a_log_without_its_database_is_refused,
         a_database_that_is_removed_takes_no_commits,
+        a_file_that_has_the_inode_of_a_removed_database_is_not_taken_for_it,
         a_database_whose_log_is_removed_takes_no_commits,
         a_database_that_was_open_is_not_made_anew,
         a_newer_version_is_refused,
