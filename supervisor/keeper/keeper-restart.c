@@ -193,7 +193,8 @@ static void take_last_requests(void)
     keeper.channel = closer_close_passed(keeper.channel); /* a closed peer keeps poll() awake */
 }
 
-/* If a stop was requested meanwhile, the next supervisor does that: it knows what was saved. */
+/* If a stop was requested meanwhile, the next supervisor does that, or the old program if that one
+ * fails: they know what was saved. */
 static bool hands_over(const struct spawn_exit *how)
 {
     return !keeper.upgrading && !how->signalled && how->code == KEEPER_EXIT_UPGRADE;
@@ -206,11 +207,10 @@ void keeper_supervisor_ended(const struct spawn_exit *how)
     const bool asked = !how->signalled && how->code == EXIT_SUCCESS;
     if (keeper.ready && hands_over(how)) {
         plan_upgrade();
-    } else if (keeper.ready && !keeper.stopping) {
-        if (keeper.upgrading)
-            undo_upgrade(how);
-        else if (!asked)
-            plan_restart(how);
+    } else if (keeper.ready && keeper.upgrading && !(keeper.stopping && asked)) {
+        undo_upgrade(how);
+    } else if (keeper.ready && !keeper.stopping && !asked) {
+        plan_restart(how);
     }
     if (!keeper.upgrading)
         keeper_drop_next();

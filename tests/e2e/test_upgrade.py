@@ -14,7 +14,7 @@ from test_actors import ActorsTestCase, Client
 from test_cells import keyed
 from test_in_flight import Flight, copy_programs
 from test_life import actor, service
-from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, Varlink, VarlinkError, limit, text
+from troupe import BUILD, FAULTY_TROUPED, LIMIT, Bell, Cgroup, TestCase, Varlink, VarlinkError, ended, limit, text
 
 NEW = "9.8.7"
 UPGRADES = int(os.environ.get("TESTS_UPGRADES", "0"))
@@ -501,6 +501,23 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         with self.assertRaisesRegex(VarlinkError, "NotUpgraded"):
             connection.reply()
         self.assertEqual(s.wait_end(), 0)
+
+    def test_a_stop_names_what_it_drops_if_the_new_program_fails_meanwhile(self):
+        s = self.installed({"actor": actor()})
+        s.call("Pause", target="actor")
+        s.create("actor", "echo")
+        fails = s.path("fails")
+        os.mkfifo(fails)
+        install(s, f"#!/bin/sh\n[ $1 = --check ] && exit\ntrap '' TERM\nread line <{fails}\nexit 1\n".encode())
+        old = os.pidfd_open(s.supervisor_pid)
+        self.addCleanup(os.close, old)
+        s.connect().send("Upgrade", {})
+        self.assertTrue(ended(old, LIMIT))
+        s.terminate()
+        with open(fails, "w", encoding="ascii") as file:
+            file.write("\n")
+        self.assertEqual(s.wait_end(), 0)
+        self.assertIn("actor: 1 job that waited is cancelled", s.log())
 
     def test_a_crash_during_the_check_of_an_upgrade_is_told_as_what_it_is(self):
         s = self.installed({"actor": actor()})

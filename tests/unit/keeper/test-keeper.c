@@ -536,22 +536,43 @@ START_TEST(an_upgrade_ends_safe_mode)
 }
 END_TEST
 
-/* The keeper's status is this test's: it would not be 0 if the new program did not run. */
-START_TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
+/* Returns when the keeper has passed a stop on. */
+static void await_stop(bool ask)
 {
     sigset_t forwarded;
 
     sigemptyset(&forwarded);
     sigaddset(&forwarded, SIGTERM);
     ck_assert_int_eq(sigprocmask(SIG_BLOCK, &forwarded, NULL), 0);
+    if (ask)
+        ck_assert_int_eq(kill(getppid(), SIGTERM), 0);
+    ck_assert_int_eq(sigwaitinfo(&forwarded, NULL), SIGTERM);
+}
+
+/* The keeper's status is this test's: it would not be 0 if the new program did not run. */
+START_TEST(a_stop_while_an_upgrade_ends_is_done_by_the_new_program)
+{
     if (given.first) {
         be_ready();
-        ck_assert_int_eq(kill(getppid(), SIGTERM), 0);
-        ck_assert_int_eq(sigwaitinfo(&forwarded, NULL), SIGTERM);
+        await_stop(true);
         _exit(KEEPER_EXIT_UPGRADE);
     }
     ck_assert(given.upgrading && program_number == 2);
-    ck_assert_int_eq(sigwaitinfo(&forwarded, NULL), SIGTERM);
+    await_stop(false);
+}
+END_TEST
+
+START_TEST(a_stop_is_done_by_the_old_program_if_the_new_one_fails)
+{
+    if (given.first) {
+        be_ready();
+        await_stop(true);
+        _exit(KEEPER_EXIT_UPGRADE);
+    }
+    if (given.upgrading)
+        _exit(EXIT_FAILURE);
+    ck_assert_int_eq(program_number, 1);
+    await_stop(false);
 }
 END_TEST
 
@@ -572,6 +593,7 @@ int main(void)
         a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one,
         an_upgrade_ends_safe_mode,
         a_stop_while_an_upgrade_ends_is_done_by_the_new_program,
+        a_stop_is_done_by_the_old_program_if_the_new_one_fails,
         a_program_that_was_started_in_advance_takes_over,
         a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over,
         a_program_that_ends_before_it_takes_over_is_started_again,
