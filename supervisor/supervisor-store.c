@@ -198,6 +198,8 @@ bool supervisor_settle_store(struct supervisor *supervisor)
 void supervisor_close_store(struct supervisor *supervisor)
 {
     (void)supervisor_settle_store(supervisor);
+    if (supervisor->upgrade.approved && supervisor->parts.durable.store)
+        store_leave_log(supervisor->parts.durable.store);
     supervisor->parts.durable.store = store_free(supervisor->parts.durable.store);
     durable_jobs_close(&supervisor->parts.durable);
     restore_deinit(&supervisor->restore);

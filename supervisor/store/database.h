@@ -50,6 +50,7 @@ struct database {
     off_t log_valid;   /* bytes of the log that are on disk; -1 = not known yet */
     off_t log_size;    /* of its file, as last seen */
     uint32_t log_salt; /* changes whenever the log begins anew */
+
     struct database_file file; /* which the next opening must find again; 0 = any */
     struct database_file log;
     int error; /* the first of this transaction that ends it; 0 = none */
@@ -91,9 +92,9 @@ int database_open_unsynced(struct database *database, const char *path, bool cre
  */
 int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
 
-/* Closes the connection. If it has failed, there is no checkpoint, and the next opening of this
- * struct takes the same file only, and first cuts off what a failed commit has left in the log.
- * Idempotent. */
+/* Closes the connection. If it has failed, or does not write any more, there is no checkpoint, and
+ * the next opening of this struct takes the same file only, and first cuts off what a failed commit
+ * has left in the log. Idempotent. */
 void database_close(struct database *database, bool failed);
 
 void database_begin(struct database *database);

@@ -410,6 +410,6 @@ void *store_run(void *userdata)
     }
     stop_backup(worker, -ECANCELED, "the supervisor stops");
     finish_all(worker, -ECANCELED, false);
-    database_close(&worker->database, !is_usable(worker));
+    database_close(&worker->database, store->leaves_log || !is_usable(worker));
     return NULL;
 }

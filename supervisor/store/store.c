@@ -295,6 +295,11 @@ static void cancel_pending(struct store *store)
     }
 }
 
+void store_leave_log(struct store *store)
+{
+    store->leaves_log = true;
+}
+
 struct store *store_free(struct store *store)
 {
     if (!store)

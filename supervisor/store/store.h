@@ -87,6 +87,10 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
  * all of them. NULL allowed; returns NULL. */
 struct store *store_free(struct store *store);
 
+/* Has store_free() leave the log as it is, as for a crash: another process is about to open the
+ * database, and the disk that the log would be copied on may hang. */
+void store_leave_log(struct store *store);
+
 /* Without the loop: hands all tasks to the thread, waits for at most `timeout` until it has
  * finished some, and calls done() for those. */
 void store_work(struct store *store, usec_t timeout);
@@ -146,7 +150,7 @@ bool store_is_writing(const struct store *store);
 bool store_is_slow(const struct store *store);
 /* What is said of one, and of one that is being opened. */
 #define STORE_OPENING_TEXT "the store of durable jobs is being opened: try again"
-#define STORE_SLOW_TEXT "the disk does not answer, or another program locks the database"
+#define STORE_SLOW_TEXT    "the disk does not answer, or another program locks the database"
 
 /* A number for a new job (job-number.h), and the key that makes its id. Valid once the store has
  * been open. */

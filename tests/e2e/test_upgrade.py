@@ -502,6 +502,17 @@ exec {FAULTY_TROUPED}-supervisor "$@"
             connection.reply()
         self.assertEqual(s.wait_end(), 0)
 
+    def test_an_upgrade_does_not_wait_for_the_disk_when_it_closes_the_store(self):
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        s.do("kept", "echo")
+        log = Path(s.path("state/troupe.db-wal"))
+        header = log.read_bytes()[:32]  # with random numbers that are new in each log
+        s.ctl("upgrade", check=True)
+        self.assertEqual(log.read_bytes()[:32], header)
+        self.assertEqual(s.do("kept", "echo")["state"], "succeeded")
+
     def test_a_stop_names_what_it_drops_if_the_new_program_fails_meanwhile(self):
         s = self.installed({"actor": actor()})
         s.call("Pause", target="actor")
