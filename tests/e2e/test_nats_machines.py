@@ -95,6 +95,15 @@ class Machines(Base):
         for key in r"b\xffd", "c":
             self.assertIn(f"TROUPE_STATE: the key {key}.actor is no machine's", done.stderr)
 
+    def test_a_key_that_looks_as_if_nobody_had_answered_hides_no_machine(self):
+        a = self.machine("a")
+        self.until_state(a, a="up")
+        for bucket in "TROUPE_MACHINES", "TROUPE_STATE":
+            a.client.store(f"$KV.{bucket}.b.actor", "", ["Status: 503"])
+        done = ctl("--json", "status", "--cluster", NATS_URL=a.nats.url)
+        self.assertEqual((done.returncode, [machine["name"] for machine in json.loads(done.stdout)["machines"]]), (0, ["a"]))
+        self.assertIn("TROUPE_STATE: a key without a value is no machine's", done.stderr)
+
     def test_a_machine_that_does_not_tell_its_groups_hides_no_other(self):
         a = self.machine("a")
         self.until_state(a, a="up")

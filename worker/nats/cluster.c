@@ -107,12 +107,28 @@ static int add_entry(json_t *machines, kvEntry *from, entry_fn add)
     return r;
 }
 
+/* Sets *ret, which is NULL, to the next entry, or leaves it so at the end. libnats takes an entry
+ * without a value that has the header "Status: 503" for the answer that nobody is there, and drops
+ * it; if that was the last one, no end comes. */
+static natsStatus next_entry(kvEntry **ret, kvWatcher *watcher, const char *bucket)
+{
+    bool was_dropped = false;
+    natsStatus s;
+
+    while ((s = kvWatcher_Next(ret, watcher, WAIT_MS)) == NATS_NO_RESPONDERS)
+        was_dropped = true;
+    if (was_dropped)
+        log_warning("bucket %s: a key without a value is no machine's, and is left out", bucket);
+    return s == NATS_TIMEOUT && was_dropped ? NATS_OK : s;
+}
+
 /* Calls `add` for each key of the bucket as it is now. */
-static natsStatus read_watcher(kvWatcher *watcher, json_t *machines, entry_fn add)
+static natsStatus read_watcher(kvWatcher *watcher, const char *bucket, json_t *machines,
+                               entry_fn add)
 {
     for (;;) {
         kvEntry *entry = NULL;
-        natsStatus s = kvWatcher_Next(&entry, watcher, WAIT_MS);
+        natsStatus s = next_entry(&entry, watcher, bucket);
 
         if (s != NATS_OK || !entry)
             return s;
@@ -134,7 +150,7 @@ static natsStatus read_keys(kvStore *bucket, json_t *machines, entry_fn add)
     options.IgnoreDeletes = true;
     s = kvStore_WatchAll(&watcher, bucket, &options);
     if (s == NATS_OK)
-        s = read_watcher(watcher, machines, add);
+        s = read_watcher(watcher, kvStore_Bucket(bucket), machines, add);
     kvWatcher_Destroy(watcher);
     return s;
 }
