@@ -163,6 +163,19 @@ class Work(Case):
         self.assertEqual((done, headers["Troupe-End"]), (number, "refused"))
         self.wait_empty(s)
 
+    def test_a_flood_of_messages_that_can_never_be_jobs_is_a_few_lines_with_a_count(self):
+        s = self.bridged()
+        for _ in range(500):
+            s.client.publish("jobs.actor.any", "echo hello", {"Troupe-Priority": "64"})
+        self.wait_empty(s)
+
+        def logged():
+            log = s.bridge.log()
+            return log.count("Troupe-Priority: no valid value"), sum(map(int, re.findall(r"(\d+) more messages of stream JOBS", log)))
+        s.client.until(lambda: sum(logged()) == 500)
+        self.assertLess(logged()[0], 500)
+        self.assertEqual(len(s.client.api("STREAM.INFO.TROUPE", subjects_filter="troupe.dead.>")["state"]["subjects"]), 500)
+
     def test_a_header_does_not_choose_another_key_than_the_subject(self):
         s = self.bridged(ini(ACTOR, Pool={"Cells": "by-key"}, Restart=QUICK))
         s.client.store("jobs.actor.acme", "name", {"Troupe-Key": "other"})

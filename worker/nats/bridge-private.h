@@ -20,6 +20,9 @@ enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum 
 void bridge_on_standing(void *userdata, bool up, const char *cause);
 /* Asks the supervisor about all jobs that it has. */
 void bridge_ask_about_all(struct bridge *bridge);
+/* Logs how many messages could not be jobs besides those that are logged. Returns when to call it
+ * again. */
+usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now);
 /* Tries held messages again if it is time, and gives back those that wait too long. */
 void bridge_serve_held(struct bridge *bridge, usec_t now);
 

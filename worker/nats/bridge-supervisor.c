@@ -19,6 +19,9 @@
 
 #define SUBMIT_E_PUT_OFF (MESSAGE_E_BAD + 1)
 
+/* In a second; of the others only how many they are. */
+#define REFUSALS_LOGGED 5u
+
 /* Of the death reports of one job, bytes: they go into a header. */
 #define REPORTS_MAX 40000u
 
@@ -28,11 +31,27 @@ static void hold(struct bridge *bridge, struct flight *flight, usec_t now)
     bridge->held_at = now + HELD_RETRY;
 }
 
+usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now)
+{
+    struct rate *rate = &bridge->refusals;
+
+    if (rate->left_out == 0)
+        return USEC_INFINITY;
+    if (now < rate->since + USEC_PER_SEC)
+        return rate->since + USEC_PER_SEC;
+    log_warning("%u more messages of stream %s can never be jobs; their dead letters say why",
+                rate->left_out, bridge->config->stream);
+    rate->left_out = 0;
+    return USEC_INFINITY;
+}
+
 /* It can never be a job. Takes over nothing; `problem` is copied. */
 static void refuse(struct bridge *bridge, struct flight *flight, const char *problem, usec_t now)
 {
-    log_warning("message %llu of stream %s: %s", (unsigned long long)flight_sequence(flight),
-                bridge->config->stream, problem);
+    (void)bridge_serve_refusals(bridge, now);
+    if (rate_take(&bridge->refusals, now, REFUSALS_LOGGED, NULL))
+        log_warning("message %llu of stream %s: %s", (unsigned long long)flight_sequence(flight),
+                    bridge->config->stream, problem);
     flight->problem = strdup(problem);
     if (!flight->problem) {
         hold(bridge, flight, now);

@@ -120,6 +120,7 @@ usec_t bridge_process(struct bridge *bridge)
     next = earlier(next, bridge_beat(bridge, now));
     next = earlier(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     bridge_serve_held(bridge, now);
+    next = earlier(next, bridge_serve_refusals(bridge, now));
     next = earlier(next, bridge_serve_unconfirmed(bridge, now));
     next = earlier(next, ask_for_messages(bridge, now));
     next = earlier(next, bridge_serve_silence(bridge, now));

@@ -22,6 +22,7 @@
  * vain, because the group has failed or was stopped, is given back for another machine.
  */
 
+#include "shared/base/rate.h"
 #include "worker/nats/config.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
@@ -73,6 +74,7 @@ struct bridge {
     uint64_t n_turns;                      /* in which messages were acknowledged */
     unsigned n_refused;                    /* in a row, by the supervisor */
     unsigned n_unpublished;                /* refusals in a row, by the engine */
+    struct rate refusals;                  /* of messages that can never be jobs, in the log */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it
