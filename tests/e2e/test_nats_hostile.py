@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import types
 import unittest
 
@@ -19,8 +20,10 @@ from troupe import ACTOR, LIMIT, Bell, TestCase, ini
 
 INFO = {"server_id": "hostile", "version": "2.10.0", "headers": True, "jetstream": True, "max_payload": 1 << 20, "proto": 1}
 API = "io.nats.jetstream.api.v1."
+CONSUMER = {"type": API + "consumer_info_response", "config": {"ack_policy": "explicit", "ack_wait": 10**10}}
 SUBSCRIPTIONS = 5
 ENDLESS = 2 << 30
+ROUND_TRIP = 0.5
 
 
 class Server:
@@ -31,7 +34,7 @@ class Server:
         self.listener.settimeout(LIMIT)
         self.url = f"nats://127.0.0.1:{self.listener.getsockname()[1]}"
         test.addCleanup(self.listener.close)
-        self.test, self.subjects, self.given_back = test, {}, 0
+        self.test, self.subjects, self.published, self.pauses = test, {}, set(), []
 
     def accept(self):
         self.subjects.clear()
@@ -62,16 +65,16 @@ class Server:
         data = json.dumps(document).encode()
         self.send(b"MSG %s %s %d\r\n%s\r\n" % (subject, sid, len(data), data))
 
-    def deliver(self, numbers, data):
+    def deliver(self, numbers, data, subject=b"jobs.actor.any"):
         """Messages of a stream that nobody has asked for. Returns how many of them are given back."""
-        before, sid = self.given_back, self.messages()
+        before, sid = len(self.pauses), self.messages()
         for number in numbers:
             reply = b"$JS.ACK.JOBS.actor.1.%d.%d.1700000000000000000.0" % (number, number)
-            self.send(b"MSG jobs.actor.any %s %s %d\r\n%s\r\n" % (sid, reply, len(data), data))
+            self.send(b"MSG %s %s %s %d\r\n%s\r\n" % (subject, sid, reply, len(data), data))
             if number % 100 == 0:
                 self.synchronize()
         self.synchronize()
-        return self.given_back - before
+        return len(self.pauses) - before
 
     def flood(self, head):
         """Sends more and more of something until the connection ends."""
@@ -92,8 +95,15 @@ class Server:
             self.subjects[words[-1]] = words[1]
         elif words[0] in (b"PUB", b"HPUB"):
             data = self.lines.read(int(words[-1]) + 2)
-            self.given_back += data.startswith(b"-NAK")
+            self.published.add(words[1])
+            if data.startswith(b"-NAK"):
+                self.pauses.append(json.loads(data[4:].strip() or b'{"delay": 0}')["delay"] / 1e9)
         return words[0]
+
+    def read_until(self, subject):
+        """Returns once something was published there."""
+        while subject not in self.published:
+            self.read()
 
     def synchronize(self):
         """Returns once all that was sent before has been taken, as it reads on only then."""
@@ -104,9 +114,9 @@ class Server:
 
 
 class Hostile(TestCase):
-    def bridged(self, configuration=""):
+    def bridged(self, configuration="", group=None):
         nats.require()
-        s = self.supervisor({"actor": ini(ACTOR)}).start()
+        s = self.supervisor({"actor": group or ini(ACTOR)}).start()
         server = Server(self)
         s.bridge = nats.Bridge(self, s, server, "actor", configuration).start()
         server.accept()
@@ -124,7 +134,7 @@ class Hostile(TestCase):
     def test_N6_what_the_server_answers_to_a_sender_says_nothing_about_the_consumer(self):
         s, server = self.bridged()
         server.answer(b".c", {"type": API + "stream_msg_get_response", "error": {"err_code": 10059, "description": "of others"}})
-        server.answer(b".c", {"type": API + "consumer_info_response", "config": {"ack_policy": "explicit", "ack_wait": 10**10}})
+        server.answer(b".c", CONSUMER)
         s.bridge.wait_told("Takes messages")
         self.assertNotIn("of others", s.bridge.log())
 
@@ -137,6 +147,19 @@ class Hostile(TestCase):
         self.assertGreaterEqual(server.deliver(range(1, 1001), b"echo hello"), 1000 - 4 * 64)
         self.assertLessEqual(len(s.pages("List", "jobs")[0]), 4 * 64)
         self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+
+    def test_what_a_key_has_no_room_for_comes_again_more_slowly_over_a_slow_connection(self):
+        s, server = self.bridged("Machine=a\n", ini(ACTOR, Pool={"Cells": "by-key"}, Jobs={"QueueMax": 1}))
+        server.read_until(b"$JS.API.CONSUMER.INFO.JOBS.actor")
+        time.sleep(ROUND_TRIP)
+        server.answer(b".c", CONSUMER)
+        s.bridge.wait_told("Takes messages")
+        server.read_until(b"$KV.TROUPE_STATE.a.actor")  # it knows the group
+        begun = time.monotonic()
+        server.deliver(range(1, 51), b"until-cancelled", b"jobs.actor.busy")
+        while len(server.pauses) < 48:
+            server.read()
+        self.assertGreater(server.pauses[-1] + time.monotonic() - begun, 47 * 8 * ROUND_TRIP / 64)
 
     def test_N6_large_messages_that_nobody_asked_for_are_given_back(self):
         s, server = self.bridged("InFlight=1024\n")

@@ -62,7 +62,8 @@ void bridge_ask_for_consumer(struct bridge *bridge, usec_t now)
     char subject[256];
 
     bridge->ask_at = now + (bridge->consuming ? CONSUMER_CHECK : CONSUMER_RETRY);
-    bridge->asking = true;
+    if (bridge->queried_at == 0)
+        bridge->queried_at = now;
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
                    config_consumer(bridge->config));
     (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
@@ -132,14 +133,21 @@ static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
     }
 }
 
+static void note_round_trip(struct bridge *bridge, usec_t took)
+{
+    if (bridge->round_trip == 0 || took < bridge->round_trip)
+        bridge->round_trip = took;
+}
+
 void bridge_note_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
 {
     json_t *reply =
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const char *type = json_string_value(json_object_get(reply, "type"));
 
-    if (bridge->asking && type && strcmp(type, TYPE) == 0) {
-        bridge->asking = false;
+    if (bridge->queried_at > 0 && type && strcmp(type, TYPE) == 0) {
+        note_round_trip(bridge, now - bridge->queried_at);
+        bridge->queried_at = 0;
         bridge_note_answered(bridge);
         on_consumer(bridge, reply, now);
     }

@@ -27,6 +27,9 @@
 /* Of what comes again because there was no room for its key: the first, and between two of them. */
 #define FULL_MIN   (100 * USEC_PER_MSEC)
 #define FULL_SPACE (2 * USEC_PER_MSEC)
+/* Each takes up one of InFlight= for a round trip: over a slow connection, all together one of so
+ * many. */
+#define FULL_SHARE 8
 /* Without a job that ends, after giving back what has waited too long. */
 #define QUIET_USEC (5 * USEC_PER_SEC)
 
@@ -111,11 +114,18 @@ void bridge_give_back(struct bridge *bridge, struct flight *flight)
     flight_free(&bridge->flights, flight);
 }
 
+static usec_t full_space(const struct bridge *bridge)
+{
+    const usec_t space = FULL_SHARE * bridge->round_trip / bridge->config->in_flight;
+
+    return space > FULL_SPACE ? space : FULL_SPACE;
+}
+
 void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     const usec_t first = now + FULL_MIN, last = now + GIVE_BACK_MAX;
 
-    bridge->full_at += FULL_SPACE;
+    bridge->full_at += full_space(bridge);
     bridge->full_at = bridge->full_at < first  ? first
                       : bridge->full_at > last ? last
                                                : bridge->full_at;
@@ -134,6 +144,7 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
 static void on_connected(struct bridge *bridge, usec_t now)
 {
     bridge->connected = true;
+    bridge->queried_at = bridge->round_trip = 0;
     bridge->metrics.n[METRIC_CONNECTIONS]++;
     puller_reset(&bridge->puller);
     report_wake(&bridge->report);

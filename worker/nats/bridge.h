@@ -56,7 +56,6 @@ struct bridge {
     uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
     bool connected;     /* to the engine */
     bool consuming;     /* the consumer is there, and its AckWait known */
-    bool asking;        /* about it */
     char problem[128];  /* with it, that was logged last */
     bool stopping;      /* takes nothing new, and gives back what has not begun */
     bool over;          /* nothing is left to do, or possible */
@@ -66,6 +65,8 @@ struct bridge {
     usec_t guard_until; /* messages may look like answers; 0 = none has come */
     usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
     usec_t ask_at;      /* about the consumer */
+    usec_t queried_at;  /* the first of these questions that has no answer yet; 0 = none */
+    usec_t round_trip;  /* of such a question, the shortest of this connection; 0 = unknown */
     usec_t asked_at;    /* the first question to the consumer since it has answered; 0 = none */
     unsigned n_left;    /* servers in a row that were left because it did not answer */
     usec_t held_at;     /* when held messages are tried again */
@@ -73,8 +74,8 @@ struct bridge {
     usec_t patience;                       /* with answers to what is published */
     uint64_t n_turns;                      /* in which messages were acknowledged */
     unsigned n_refused;                    /* in a row, by the supervisor */
-    unsigned n_unpublished;                /* refusals in a row, by the engine */
     struct rate refusals;                  /* of messages that can never be jobs, in the log */
+    unsigned n_unpublished;                /* refusals in a row, by the engine */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it
