@@ -26,6 +26,16 @@ static inline usec_t usec_add(usec_t a, usec_t b)
     return a > USEC_INFINITY - b ? USEC_INFINITY : a + b;
 }
 
+static inline usec_t usec_min(usec_t a, usec_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline usec_t usec_clamp(usec_t value, usec_t min, usec_t max)
+{
+    return value < min ? min : usec_min(value, max);
+}
+
 /* a - b; 0 instead of an underflow. USEC_INFINITY - b is USEC_INFINITY. */
 static inline usec_t usec_sub(usec_t a, usec_t b)
 {

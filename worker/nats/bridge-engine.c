@@ -123,12 +123,8 @@ static usec_t full_space(const struct bridge *bridge)
 
 void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    const usec_t first = now + FULL_MIN, last = now + GIVE_BACK_MAX;
-
-    bridge->full_at += full_space(bridge);
-    bridge->full_at = bridge->full_at < first  ? first
-                      : bridge->full_at > last ? last
-                                               : bridge->full_at;
+    bridge->full_at =
+        usec_clamp(bridge->full_at + full_space(bridge), now + FULL_MIN, now + GIVE_BACK_MAX);
     give_back_after(bridge, flight->message, bridge->full_at - now);
     flight_free(&bridge->flights, flight);
 }

@@ -222,13 +222,6 @@ void bridge_note_confirmation(struct bridge *bridge, const char *token, natsMsg 
         on_published(bridge, flight, answer, now);
 }
 
-static usec_t patience(const struct bridge *bridge)
-{
-    return bridge->patience < PATIENCE_MIN   ? PATIENCE_MIN
-           : bridge->patience > PATIENCE_MAX ? PATIENCE_MAX
-                                             : bridge->patience;
-}
-
 static usec_t serve_dying(struct bridge *bridge, usec_t now)
 {
     struct list *node;
@@ -243,15 +236,10 @@ static usec_t serve_dying(struct bridge *bridge, usec_t now)
     return USEC_INFINITY;
 }
 
-static usec_t earlier(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Returns when the first of the others is to be published again. */
 static usec_t publish_again(struct bridge *bridge, usec_t now)
 {
-    const usec_t pause = patience(bridge);
+    const usec_t pause = usec_clamp(bridge->patience, PATIENCE_MIN, PATIENCE_MAX);
     struct list *node;
 
     while ((node = list_first(&bridge->flights.unconfirmed))) {
@@ -279,6 +267,6 @@ usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now)
     if (engine_is_behind(&bridge->engine))
         return now + BEHIND_RETRY;
     next = serve_doubted(bridge, now);
-    next = earlier(next, serve_dying(bridge, now));
-    return earlier(next, publish_again(bridge, now));
+    next = usec_min(next, serve_dying(bridge, now));
+    return usec_min(next, publish_again(bridge, now));
 }

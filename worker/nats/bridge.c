@@ -70,11 +70,6 @@ static uint64_t room(const struct bridge *bridge)
     return bridge->limit - n;
 }
 
-static usec_t earlier(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
 /* What has ended is kept by the supervisor: without the engine there is nothing to wait for. */
 static bool is_done(const struct bridge *bridge)
 {
@@ -114,41 +109,41 @@ usec_t bridge_process(struct bridge *bridge)
         bridge->quiet_until = 0;
     bridge_listen(bridge);
     next = bridge_take_messages(bridge, now);
-    next = earlier(next, bridge_serve_guard(bridge, now));
+    next = usec_min(next, bridge_serve_guard(bridge, now));
     bridge_take_results(bridge, now);
-    next = earlier(next, standing_process(&bridge->standing, now));
-    next = earlier(next, bridge_beat(bridge, now));
-    next = earlier(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
+    next = usec_min(next, standing_process(&bridge->standing, now));
+    next = usec_min(next, bridge_beat(bridge, now));
+    next = usec_min(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     bridge_serve_held(bridge, now);
-    next = earlier(next, bridge_serve_refusals(bridge, now));
-    next = earlier(next, bridge_serve_unconfirmed(bridge, now));
-    next = earlier(next, ask_for_messages(bridge, now));
-    next = earlier(next, bridge_serve_silence(bridge, now));
-    next = earlier(next, tell_metrics(bridge, now));
-    next = earlier(next, notice_serve(&bridge->notice, now));
+    next = usec_min(next, bridge_serve_refusals(bridge, now));
+    next = usec_min(next, bridge_serve_unconfirmed(bridge, now));
+    next = usec_min(next, ask_for_messages(bridge, now));
+    next = usec_min(next, bridge_serve_silence(bridge, now));
+    next = usec_min(next, tell_metrics(bridge, now));
+    next = usec_min(next, notice_serve(&bridge->notice, now));
     if (bridge->quiet_until > 0)
-        next = earlier(next, bridge->quiet_until);
+        next = usec_min(next, bridge->quiet_until);
     if (bridge->connected)
-        next = earlier(next, report_process(&bridge->report, now));
+        next = usec_min(next, report_process(&bridge->report, now));
     if (!list_empty(&bridge->flights.held))
-        next = earlier(next, bridge->held_at);
+        next = usec_min(next, bridge->held_at);
     if (bridge->connected)
-        next = earlier(next, bridge->ask_at);
+        next = usec_min(next, bridge->ask_at);
     if (!list_empty(&bridge->inquiry.waiting) && !bridge->inquiry.query)
-        next = earlier(next, bridge->inquiry.not_before);
+        next = usec_min(next, bridge->inquiry.not_before);
     if (is_done(bridge)) {
         bridge->over = true;
         if (bridge->connected)
             report_stop(&bridge->report);
     }
     bridge_acknowledge(bridge);
-    next = earlier(next, engine_send(&bridge->engine, now));
+    next = usec_min(next, engine_send(&bridge->engine, now));
     discard_serve(&bridge->discard, bridge->flights.n == 0);
     /* Last, as it has the descriptor tell of what comes from now on. */
     r = troupe_client_process(bridge->client);
     if (r < 0)
         bridge_lose_supervisor(bridge, r);
-    return r > 0 ? now : earlier(next, troupe_client_timeout(bridge->client));
+    return r > 0 ? now : usec_min(next, troupe_client_timeout(bridge->client));
 }
 
 void bridge_stop(struct bridge *bridge)

@@ -27,11 +27,7 @@ void puller_init(struct puller *puller, struct engine *engine, const struct conf
 
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
 {
-    const usec_t expires = 2 * ack_wait / 5;
-
-    puller->expires = expires < EXPIRES_MIN   ? EXPIRES_MIN
-                      : expires > EXPIRES_MAX ? EXPIRES_MAX
-                                              : expires;
+    puller->expires = usec_clamp(2 * ack_wait / 5, EXPIRES_MIN, EXPIRES_MAX);
 }
 
 void puller_reset(struct puller *puller)

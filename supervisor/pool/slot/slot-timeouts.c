@@ -63,11 +63,6 @@ static bool slot_gave_sign_of_life(struct slot *slot)
     return true;
 }
 
-static usec_t earlier(usec_t a, usec_t b)
-{
-    return a < b ? a : b;
-}
-
 static usec_t slot_watchdog_deadline(const struct slot *slot)
 {
     return usec_add(slot->worker.watchdog_seen, slot->pool->config->watchdog);
@@ -80,7 +75,7 @@ static usec_t slot_next_look(const struct slot *slot)
     const usec_t deadline = slot_watchdog_deadline(slot);
     const usec_t pause = slot->pool->config->watchdog / WATCHDOG_LOOKS + 1;
 
-    return slot_is_actor(slot) ? earlier(deadline, usec_add(slot_now(slot), pause)) : deadline;
+    return slot_is_actor(slot) ? usec_min(deadline, usec_add(slot_now(slot), pause)) : deadline;
 }
 
 void slot_arm_clock(struct slot *slot)
@@ -90,9 +85,9 @@ void slot_arm_clock(struct slot *slot)
     if (slot->pool->config->watchdog != USEC_INFINITY && slot_is_watched(slot))
         at = slot_next_look(slot);
     if (slot->n_jobs > 0)
-        at = earlier(at, slot->worker.job_deadline);
+        at = usec_min(at, slot->worker.job_deadline);
     if (slot_is_measured(slot))
-        at = earlier(at, usec_add(slot_now(slot), RECYCLE_MEASURE_EVERY));
+        at = usec_min(at, usec_add(slot_now(slot), RECYCLE_MEASURE_EVERY));
     if (at == USEC_INFINITY || (timer_armed(&slot->clock) && timer_at(&slot->clock) <= at))
         return;
     slot_arm_timer(slot, &slot->clock, at);
