@@ -23,7 +23,7 @@ static void acknowledge(struct bridge *bridge, struct flight *flight, bool last)
 
     (void)snprintf(token, sizeof(token), ENGINE_DONE_TOKEN "%" PRIu64, flight->turn);
     if (last)
-        engine_finish(&bridge->engine, flight->message, text, token);
+        engine_acknowledge_confirmed(&bridge->engine, flight->message, text, token);
     else
         engine_acknowledge(&bridge->engine, flight->message, text);
 }

@@ -206,6 +206,35 @@ usec_t bridge_serve_guard(struct bridge *bridge, usec_t now)
     return USEC_INFINITY;
 }
 
+/* The server has delivered again what is here. Takes over the message. */
+static void on_redelivered(struct bridge *bridge, struct flight *flight, natsMsg *message,
+                           usec_t now)
+{
+    bridge_check_consumer_soon(bridge, now); /* is AckWait shorter than it was? */
+    flight_redelivered(&bridge->flights, flight, message, now);
+    if (flight->state == FLIGHT_DONE)
+        bridge_conclude_again(bridge, flight, now);
+}
+
+/* Takes over the message. */
+static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, usec_t now)
+{
+    struct flight *flight;
+
+    if (is_full(bridge)) {
+        give_back_after(bridge, message, GIVE_BACK_MAX);
+        discard_put(&bridge->discard, message);
+        return;
+    }
+    flight = flight_new(&bridge->flights, sequence, message, now);
+    if (!flight)
+        natsMsg_Destroy(message); /* it comes again */
+    else if (bridge_rests(bridge))
+        bridge_give_back(bridge, flight);
+    else if (bridge->flights.n_here < bridge->limit)
+        bridge_submit(bridge, flight, now);
+}
+
 /* Takes over the message. */
 static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
 {
@@ -222,27 +251,10 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     bridge->metrics.n[METRIC_MESSAGES]++;
     bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
-    if (flight) {
-        bridge_check_consumer_soon(bridge, now); /* is AckWait shorter than it was? */
-        flight_redelivered(&bridge->flights, flight, message, now);
-        if (flight->state == FLIGHT_DONE)
-            bridge_conclude_again(bridge, flight, now);
-        return;
-    }
-    if (is_full(bridge)) {
-        give_back_after(bridge, message, GIVE_BACK_MAX);
-        discard_put(&bridge->discard, message);
-        return;
-    }
-    flight = flight_new(&bridge->flights, sequence, message, now);
-    if (!flight) {
-        natsMsg_Destroy(message); /* it comes again */
-        return;
-    }
-    if (bridge_rests(bridge))
-        bridge_give_back(bridge, flight);
-    else if (bridge->flights.n_here < bridge->limit)
-        bridge_submit(bridge, flight, now);
+    if (flight)
+        on_redelivered(bridge, flight, message, now);
+    else
+        take_on(bridge, sequence, message, now);
 }
 
 /* ---- what comes ---- */

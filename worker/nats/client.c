@@ -64,7 +64,7 @@ static natsStatus init(struct client *client, const struct config *config)
     return engine_options(&client->options, config, &secure);
 }
 
-static int finish(struct client *client, const struct config *config, natsStatus s)
+static int open_jetstream(struct client *client, const struct config *config, natsStatus s)
 {
     jsOptions options;
 
@@ -82,7 +82,7 @@ int client_open(struct client *client, const struct config *config)
 
     if (s == NATS_OK)
         s = engine_connect(&client->connection, client->options);
-    return finish(client, config, s);
+    return open_jetstream(client, config, s);
 }
 
 static void on_connected(natsConnection *connection, void *userdata)
@@ -99,7 +99,7 @@ int client_open_early(struct client *client, const struct config *config)
     /* Without a function to call, libnats would wait for the connection. */
     if (s == NATS_OK)
         s = engine_connect_early(&client->connection, client->options, on_connected, NULL);
-    r = finish(client, config, s);
+    r = open_jetstream(client, config, s);
     if (r != CLIENT_OK)
         return r;
     s = natsConnection_FlushTimeout(client->connection, WAIT_MS);

@@ -233,7 +233,7 @@ static int add_state(json_t *machines, const struct entry *entry)
 }
 
 /* Up if one of its bridges is, whatever another one said last. */
-static int finish(json_t *machine)
+static int settle_state(json_t *machine)
 {
     json_t *bridges = json_object_get(machine, "bridges"), *bridge;
     const char *group;
@@ -268,7 +268,7 @@ static json_t *sorted(json_t *machines)
     }
     for (size_t i = 0; i < n; i++) {
         machine = json_object_get(machines, names[i]);
-        if (finish(machine) < 0 || json_array_append(array, machine) < 0)
+        if (settle_state(machine) < 0 || json_array_append(array, machine) < 0)
             return NULL;
     }
     return TAKE_PTR(array);

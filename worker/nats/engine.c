@@ -448,7 +448,8 @@ void engine_acknowledge(struct engine *engine, natsMsg *message, const char *tex
         (void)natsConnection_PublishString(engine->connection, natsMsg_GetReply(message), text);
 }
 
-void engine_finish(struct engine *engine, natsMsg *message, const char *text, const char *token)
+void engine_acknowledge_confirmed(struct engine *engine, natsMsg *message, const char *text,
+                                  const char *token)
 {
     (void)engine_request(engine, natsMsg_GetReply(message), token, text);
 }

@@ -127,7 +127,8 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
  * message comes again. */
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
 /* The same; the server confirms it with that token. */
-void engine_finish(struct engine *engine, natsMsg *message, const char *text, const char *token);
+void engine_acknowledge_confirmed(struct engine *engine, natsMsg *message, const char *text,
+                                  const char *token);
 
 /* How tokens of requests for messages of a stream begin: with a "." at the end. */
 static inline const char *engine_messages(const struct engine *engine)

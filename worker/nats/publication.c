@@ -148,7 +148,8 @@ static bool fits(const struct engine *engine, natsMsg *message)
 }
 
 /* Destroys a message that is not complete, or too large, unless it is the `last` to be tried. */
-static natsMsg *finish(const struct engine *engine, natsMsg *message, natsStatus s, bool last)
+static natsMsg *keep_if_sendable(const struct engine *engine, natsMsg *message, natsStatus s,
+                                 bool last)
 {
     if (s == NATS_OK && (last || fits(engine, message)))
         return message;
@@ -179,7 +180,7 @@ static natsMsg *make_result(const struct engine *engine, const struct config *co
         s = set_number(message, "Troupe-Attempts", result->attempts);
     if (s == NATS_OK && !with_data)
         s = natsMsgHeader_Set(message, HEADER_MISSING, "the result: too large");
-    return finish(engine, message, s, !with_data);
+    return keep_if_sendable(engine, message, s, !with_data);
 }
 
 natsMsg *publication_result(const struct engine *engine, const struct config *config,
@@ -297,8 +298,8 @@ static natsMsg *make_letter(const struct engine *engine, const struct config *co
         message = engine_message(engine, subject, token,
                                  with_data ? natsMsg_GetData(flight->message) : "", (size_t)size);
         if (message)
-            message =
-                finish(engine, message, set_letter(message, config, flight, i), i == LETTERS - 1);
+            message = keep_if_sendable(engine, message, set_letter(message, config, flight, i),
+                                       i == LETTERS - 1);
     }
     return message;
 }
