@@ -262,7 +262,7 @@ class Bridge:
             try:
                 told = self.notify.recv(65536).decode()
             except TimeoutError:
-                self.test.fail(f"troupe-nats has not said {text!r}")
+                self.test.fail(f"troupe-nats has not said {text!r}; its log:\n{self.log()}")
             if text in told:
                 return told
 
