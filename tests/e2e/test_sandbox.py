@@ -603,6 +603,19 @@ class Processes(TestCase):
         s.ctl("stop", "g")
         self.assertTrue(ended(pid, LIMIT))
 
+    def test_an_actor_that_is_the_first_process_ends_by_a_signal_that_it_handles(self):
+        for group, command, payload in ("scope", ACTOR, "wait {}"), ("command", TROUPE_EXEC + " -- sleep 1000", ""):
+            with self.subTest(group=group):
+                s = self.supervisor()
+                os.mkfifo(s.path("never"))
+                s.write(group + ".group", ini(command, Group={"Environment": "ACTOR_SCOPE_SIGNALS=1"},
+                                              Jobs={"TimeoutSec": "50ms", "MaxRetries": 0},
+                                              Worker={"TimeoutStopSec": "infinity"}, Sandbox={"PrivatePIDs": "yes"}))
+                s.start()
+                job = s.wait_job(s.create(group, payload.format(s.path("never"))))
+                self.assertEqual((job["state"], job["reason"]), ("dead", "its job ran out of time: exited with status 143"))
+                s.wait_worker(group + "/0", "idle")
+
     def test_I3_a_forbidden_call_ends_the_first_process(self):
         s = self.started({"g": ini("/bin/mkdir /no/such/directory", Group={"Type": "service"}, Restart={"Restart": "no"},
                                    Sandbox={"PrivatePIDs": "yes", "SystemCallFilter": "~mkdir mkdirat"},

@@ -103,8 +103,10 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     if (end.stop == COMMAND_TERMINATED) {
         if (!sender_is_supervisor(&end.sender))
             tell_sender(&end);
-        /* The job has ended; now the signal takes its usual effect on this process. */
+        /* The job has ended; now the signal takes its usual effect on this process. It has none on
+         * process 1 of a PID namespace. */
         (void)raise(end.signal);
+        _exit(128 + end.signal);
     }
     if (end.leftovers)
         end_with_leftovers();

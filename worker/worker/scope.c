@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <unistd.h>
 
 /* The worker whose scope a signal tears down. */
 static struct troupe_worker *_Atomic scoped;
@@ -35,7 +36,8 @@ void scope_forget(struct troupe_worker *worker)
     (void)atomic_compare_exchange_strong(&scoped, &expected, NULL);
 }
 
-/* SA_RESETHAND restored the default, so the raised signal ends the process. */
+/* SA_RESETHAND restored the default, so the raised signal ends the process, unless that is process 1
+ * of a PID namespace: for it, the kernel drops signals without a handler. */
 static void on_signal(int signo)
 {
     struct troupe_worker *worker = atomic_load(&scoped);
@@ -43,6 +45,8 @@ static void on_signal(int signo)
 
     if (worker)
         scope_tear_down(worker);
+    if (getpid() == 1)
+        _exit(128 + signo);
     (void)raise(signo);
     errno = error;
 }
