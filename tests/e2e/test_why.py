@@ -123,9 +123,9 @@ class Why(TestCase):
         s.wait_worker("actor/0", "backoff")
         s.create("actor", "echo", id="job")
         self.assertEqual(self.causes(s, job="job"), [("backoff", "actor")])
-        self.assertRegex(self.said, r"a worker of actor died and is started again in (1h|59min)")
+        self.assertRegex(self.said, r"a worker of actor died or did not start, and is started again in (1h|59min)")
         self.assertEqual(self.causes(s, "actor/0"), [("backoff", "actor/0")])
-        self.assertRegex(self.said, r"^actor/0 died and is started again in (1h|59min)")
+        self.assertRegex(self.said, r"^actor/0 died or did not start, and is started again in (1h|59min)")
 
     def test_M7_given_up(self):
         s = self.started({"actor": actor(Restart={**QUICK, "StartLimitBurst": 1, "StartLimitIntervalSec": "1h"})})

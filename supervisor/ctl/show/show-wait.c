@@ -38,11 +38,12 @@ static const struct {
      .plural = "{count} workers of {target} are starting and not ready yet",
      .worker = "{target} is starting and not ready yet"},
     {"backoff", .obstacle = true,
-     .sentence =
-         "a worker of {target} died and is started again {until}: 'troupectl deaths {target}'",
-     .plural = "{count} workers of {target} died, the first is started again {until}: 'troupectl "
-               "deaths {target}'",
-     .worker = "{target} died and is started again {until}: 'troupectl deaths {target}'"},
+     .sentence = "a worker of {target} died or did not start, and is started again {until}: "
+                 "'troupectl deaths {target}', 'troupectl logs {target}'",
+     .plural = "{count} workers of {target} died or did not start, the first is started again "
+               "{until}: 'troupectl deaths {target}', 'troupectl logs {target}'",
+     .worker = "{target} died or did not start, and is started again {until}: 'troupectl deaths "
+               "{target}', 'troupectl logs {target}'"},
     {"stopping", .sentence = "a worker of {target} is stopping",
      .plural = "{count} workers of {target} are stopping", .worker = "{target} is stopping"},
     {"failed", .obstacle = true,
