@@ -78,14 +78,6 @@ static void join_cgroup(const struct spawn_child *child)
         fail(child, SPAWN_CGROUP, error);
 }
 
-static void set_up_network(struct spawn_child *child)
-{
-    int r = child->options->network ? sandbox_network_join(child->options->network) : 0;
-    if (r < 0)
-        fail(child, SPAWN_NETWORK, -r);
-    child->state.has_network = child->options->network;
-}
-
 static bool is_strict(const struct spawn_child *child)
 {
     return child->options->sandbox && child->options->sandbox->strict;
@@ -95,6 +87,21 @@ static bool is_strict(const struct spawn_child *child)
 static bool is_not_permitted(int r)
 {
     return r == -EPERM || r == -EACCES || r == -ENOSYS || r == -ENOSPC;
+}
+
+/* What is not permitted now will not be later: with Strict=yes it is not tried again. */
+static _Noreturn void fail_enforcing(struct spawn_child *child, enum spawn_step step,
+                                     enum spawn_step strict, int error)
+{
+    fail(child, is_strict(child) && is_not_permitted(-error) ? strict : step, error);
+}
+
+static void set_up_network(struct spawn_child *child)
+{
+    int r = child->options->network ? sandbox_network_join(child->options->network) : 0;
+    if (r < 0)
+        fail_enforcing(child, SPAWN_NETWORK, SPAWN_STRICT_NETWORK, -r);
+    child->state.has_network = child->options->network;
 }
 
 static void set_up_ipc(struct spawn_child *child)
@@ -323,7 +330,7 @@ static void set_up_user(struct spawn_child *child)
     if (r == 0 && sandbox->no_new_privileges && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         r = -errno;
     if (r < 0)
-        fail(child, SPAWN_CAPABILITIES, -r);
+        fail_enforcing(child, SPAWN_CAPABILITIES, SPAWN_STRICT_CAPABILITIES, -r);
 }
 
 /* Without CAP_SYS_ADMIN only a process that cannot gain privileges may confine itself; as with
@@ -415,7 +422,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
                                                      : (struct sandbox_root)SANDBOX_ROOT_NULL;
     child->rules = -1;
     if (child->pids_error != 0)
-        fail(child, SPAWN_PIDS, child->pids_error);
+        fail_enforcing(child, SPAWN_PIDS, SPAWN_STRICT_PIDS, child->pids_error);
     leave_terminal_and_group(child);
     join_cgroup(child);
     set_up_network(child);

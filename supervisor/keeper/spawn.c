@@ -45,6 +45,8 @@ const char *spawn_step_to_string(enum spawn_step step)
         [SPAWN_STRICT_CAPABILITIES] = "Strict=yes: capabilities",
         [SPAWN_STRICT_SCOPES] = "Strict=yes: Landlock of Linux 6.12, for signals and sockets",
         [SPAWN_STRICT_IPC] = "Strict=yes: IPC namespace",
+        [SPAWN_STRICT_PIDS] = "Strict=yes: PID namespace",
+        [SPAWN_STRICT_NETWORK] = "Strict=yes: network namespace",
     };
     return (size_t)step < _SPAWN_N_STEPS ? names[step] : "unknown";
 }

@@ -66,7 +66,7 @@ class Status(Ctl):
         self.assertEqual(self.exits(0, "reload").stdout, "added broken\n")
         self.s.wait_worker("broken/0", "failed")
         out = self.exits(1, "status", "broken").stdout
-        self.assertRegex(out, r"✗ broken: failed \(service\) – 1 worker died too often\n   Workers: 0 of 1 up: 1 failed\n")
+        self.assertRegex(out, r"✗ broken: failed \(service\) – 1 worker given up\n   Workers: 0 of 1 up: 1 failed\n")
         self.assertIn("troupectl reset broken\n", out)
         out = self.exits(1, "status").stdout
         self.assertIn("Trouble: 1 failed\n", out)

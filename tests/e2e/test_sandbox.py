@@ -692,6 +692,17 @@ class WithoutMounts(TestCase):
         s.ctl("reload", check=True)
         self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
 
+    def test_I1_with_strict_what_the_supervisor_may_not_do_is_not_tried_again(self):
+        for key, value, step in (("PrivatePIDs", "yes", "PID namespace"), ("PrivateNetwork", "yes", "network namespace"),
+                                 ("AmbientCapabilities", "CAP_SYS_ADMIN", "capabilities")):
+            with self.subTest(key=key):
+                s = self.unprivileged({"g": ini(ACTOR, Sandbox={"Strict": "yes", key: value})})
+                s.wait_for(lambda: s.worker("g/0")["state"] == "failed", "g")
+                self.assertEqual(s.worker("g/0")["status"],
+                                 f"could not be started: Strict=yes: {step}: Operation not permitted")
+                self.assertIn("failed – 1 worker given up", s.ctl("status", "g").stdout)
+                self.assertRegex(s.ctl("why", "g/0").stdout, r"given up .*Strict=yes.*'troupectl reset g/0'")
+
     def test_I1_without_the_privilege_ipc_is_shared_and_status_says_so(self):
         s = self.unprivileged({"g": ini(ACTOR, Sandbox={"Profile": "basic"}),
                                "strict": ini(ACTOR, Sandbox={"Strict": "yes", "PrivateIPC": "yes"})})

@@ -47,12 +47,12 @@ static const struct {
     {"stopping", .sentence = "a worker of {target} is stopping",
      .plural = "{count} workers of {target} are stopping", .worker = "{target} is stopping"},
     {"failed", .obstacle = true,
-     .sentence = "a worker of {target} died too often and is given up (StartLimitBurst=): "
-                 "'troupectl reset {target}'",
-     .plural = "{count} workers of {target} died too often and are given up (StartLimitBurst=): "
-               "'troupectl reset {target}'",
-     .worker =
-         "{target} died too often and is given up (StartLimitBurst=): 'troupectl reset {target}'"},
+     .sentence = "a worker of {target} is given up (StartLimitBurst=, or Strict=yes; 'troupectl "
+                 "status {target}' says why): 'troupectl reset {target}'",
+     .plural = "{count} workers of {target} are given up (StartLimitBurst=, or Strict=yes; "
+               "'troupectl status {target}' says why): 'troupectl reset {target}'",
+     .worker = "{target} is given up (StartLimitBurst=, or Strict=yes; 'troupectl status {target}' "
+               "says why): 'troupectl reset {target}'"},
     {"trouble",
      .sentence = "a worker of {target} dies or does not get ready: 'troupectl status {target}'",
      .plural = "{count} workers of {target} die or do not get ready: 'troupectl status {target}'"},

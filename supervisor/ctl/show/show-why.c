@@ -133,7 +133,7 @@ void show_why(struct joined *why, const json_t *group, const struct pool_view *p
     else if (field_has(group, "store_problem"))
         joined_add(why, "accepts no jobs: %s", SAFE(field_text(group, "store_problem")));
     else if (strcmp(state, "failed") == 0)
-        joined_add(why, "%s worker%s died too often", COUNT(failed), plural(failed));
+        joined_add(why, "%s worker%s given up", COUNT(failed), plural(failed));
     else if (strcmp(state, "degraded") == 0)
         add_degraded(why, group, pool);
     else if (strcmp(state, "starting") == 0)
