@@ -353,6 +353,14 @@ class Files(TestCase):
                                             "ReadOnlyPaths": BUILD})}, wrapper=wrapper)
         self.assertEqual(results(s.do("g")), {"read:/proc/self/stat": "ok", "read:/proc/meminfo": "ENOENT"})
 
+    def test_a_command_that_a_private_root_hides_is_told_from_one_that_does_not_exist(self):
+        for private, reason in ("yes", "not in the root of this worker: .* name it in ReadOnlyPaths=$"), ("no", "No such file"):
+            with self.subTest(private):
+                s = self.started({"g": ini(f"{TROUPE_EXEC} -- /srv/no/converter", Restart={"Restart": "no"},
+                                           Sandbox={"PrivateRoot": private})})
+                s.wait_event("worker.died", "g")
+                self.assertRegex(s.deaths("g")[0]["stderr"], r"^troupe-exec: /srv/no/converter: " + reason)
+
     def test_what_is_hidden_in_a_private_root_is_hidden(self):
         s = self.started({"g": ini(f"{PROBE} read:/etc/passwd list:/usr/bin list:/usr/lib read:/etc/group",
                                    Sandbox={"PrivateRoot": "yes", "ReadOnlyPaths": BUILD,

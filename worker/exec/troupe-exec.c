@@ -7,15 +7,34 @@
 #include "worker/exec/leftovers.h"
 #include "worker/exec/run.h"
 #include "worker/exec/template.h"
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 /* As a shell exits for a command that is not found, or not executable. */
 #define STATUS_NOT_FOUND  127
 #define STATUS_NOT_RUN    126
 #define STATUS_BAD_OPTION 2
+
+/* PrivateRoot= has a root in memory, to read only, which has little of the machine's files. */
+static bool has_private_root(void)
+{
+    struct statfs root;
+
+    return statfs("/", &root) == 0 && root.f_type == TMPFS_MAGIC && (root.f_flags & ST_RDONLY);
+}
+
+static const char *why_not_found(int error)
+{
+    if (error == -ENOENT && has_private_root())
+        return "not in the root of this worker: with PrivateRoot=yes or Profile=strict, name it in "
+               "ReadOnlyPaths=";
+    return error == -EACCES ? "not executable" : strerror(-error);
+}
 
 static int find_program(struct run_context *context)
 {
@@ -28,8 +47,7 @@ static int find_program(struct run_context *context)
         fprintf(stderr, "troupe-exec: %s: no such command in PATH=%s\n", program,
                 getenv("PATH") ? getenv("PATH") : "");
     else
-        fprintf(stderr, "troupe-exec: %s: %s\n", program,
-                r == -EACCES ? "not executable" : strerror(-r));
+        fprintf(stderr, "troupe-exec: %s: %s\n", program, why_not_found(r));
     return r == -ENOENT ? STATUS_NOT_FOUND : STATUS_NOT_RUN;
 }
 
