@@ -91,9 +91,13 @@ static void on_changed(void *userdata, enum store_state state)
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
+/* A stop may wait for it. */
 static void on_restored(struct restore *restore)
 {
-    supervisor_resume_upgrade(supervisor_of(restore, restore));
+    struct supervisor *supervisor = supervisor_of(restore, restore);
+
+    supervisor_resume_upgrade(supervisor);
+    loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
 bool supervisor_store_is_restoring(const struct supervisor *supervisor)
@@ -112,11 +116,13 @@ static void on_idle(struct durable_jobs *jobs)
         loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
+/* The end of a job in hand is written once its row has been read. */
 bool supervisor_store_is_writing(const struct supervisor *supervisor)
 {
     const struct durable_jobs *durable = &supervisor->parts.durable;
+    const bool reads_first = durable->restores && !list_empty(&durable->unread);
 
-    return durable->n_busy > 0 && is_working(store_state(durable->store));
+    return (durable->n_busy > 0 || reads_first) && is_working(store_state(durable->store));
 }
 
 static void on_letter_dropped(void *userdata, int64_t row)
@@ -181,7 +187,8 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now)
     loop_defer(loop_of(supervisor), &supervisor->review);
 }
 
-/* An end that a worker told while its job was being added is written after that. */
+/* An end that a worker told while its job was being added is written after that, and one of a job
+ * in hand once the store is open. */
 bool supervisor_settle_store(struct supervisor *supervisor)
 {
     const usec_t end = usec_add(clock_now(), WRITE_TIMEOUT);
@@ -190,7 +197,9 @@ bool supervisor_settle_store(struct supervisor *supervisor)
     usec_t left;
 
     while (store && fault_inject("settle") == 0 && (left = clock_left(end)) > 0 &&
-           ((waits = supervisor_store_is_writing(supervisor)) || store_is_writing(store)))
+           ((waits = supervisor_store_is_writing(supervisor) ||
+                     supervisor_store_is_opening(supervisor)) ||
+            store_is_writing(store)))
         store_work(store, waits || left < LOOK_AGAIN ? left : LOOK_AGAIN);
     return !store || !(supervisor_store_is_writing(supervisor) || store_is_writing(store));
 }

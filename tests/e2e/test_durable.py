@@ -819,6 +819,25 @@ class Stops(Case):
         for id in "hand", "one", "two":
             self.assertEqual(s.wait_job(id)["state"], "succeeded")
 
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D13_a_stop_writes_the_end_of_a_job_in_hand_whose_row_is_still_to_be_read(self):
+        s = self.durable()
+        s.command[0] = FAULTY_TROUPED
+        s.environment["TROUPE_FAULT"] = f"@{s.path('slow')}"
+        s.start()
+        go = Bell(s, "go")
+        s.create("kept", f"wait {go.path}\necho", id="hand")
+        s.until(lambda: s.job("hand").get("started_at"))
+        Path(s.path("slow")).write_text(f"restore:1+={errno.EAGAIN}", encoding="ascii")  # reads the same again and again
+        s.crash()
+        go.ring()
+        s.until(lambda: s.group("kept").get("ending") == 1)
+        s.terminate()
+        self.wait_logged(s, "kept/0 stopped")
+        os.unlink(s.path("slow"))
+        self.assertEqual(s.wait_end(), 0)
+        self.assertEqual((self.rows(s), self.rows(s, "name", "ended")), ([], [("hand",)]))
+
     def test_D13_a_job_on_disk_is_asked_for_while_the_supervisor_stops(self):
         s = self.durable({"other": actor()}).start()
         s.call("Pause", target="kept")
