@@ -620,8 +620,9 @@ class Processes(TestCase):
                                               Jobs={"TimeoutSec": "50ms", "MaxRetries": 0},
                                               Worker={"TimeoutStopSec": "infinity"}, Sandbox={"PrivatePIDs": "yes"}))
                 s.start()
-                job = s.wait_job(s.create(group, payload.format(s.path("never"))))
-                self.assertEqual((job["state"], job["reason"]), ("dead", "its job ran out of time: exited with status 143"))
+                self.assertEqual(s.wait_job(s.create(group, payload.format(s.path("never"))))["state"], "dead")
+                s.wait_event("worker.died", group)
+                self.assertIn("exited with status 143", s.deaths(group)[0]["detail"])
                 s.wait_worker(group + "/0", "idle")
 
     def test_I3_a_forbidden_call_ends_the_first_process(self):

@@ -98,7 +98,7 @@ static void read_signal(struct run *run, usec_t now)
 
     if (read(run->signal_fd, &info, sizeof(info)) != sizeof(info))
         return;
-    if (run->end->stop == COMMAND_NOT_STOPPED) {
+    if (run->end->signal == 0) {
         run->end->signal = (int)info.ssi_signo;
         sender_look_up(&run->end->sender, &info);
     }

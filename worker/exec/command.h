@@ -38,7 +38,7 @@ struct command_options {
 
 struct command_end {
     enum command_stop stop;
-    int signal;           /* with COMMAND_TERMINATED: the one that this process got */
+    int signal;           /* that this process got; 0 = none */
     struct sender sender; /* of that */
     bool signalled;       /* a signal ended the command */
     int code;             /* exit status or signal */

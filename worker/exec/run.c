@@ -100,13 +100,11 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     r = outcome_report_crash(job, &end, context->options.argv);
     if (r == 0)
         r = outcome_end_job(job, &end, &context->options.policy);
-    if (end.stop == COMMAND_TERMINATED) {
+    if (end.signal != 0) {
         if (!sender_is_supervisor(&end.sender))
             tell_sender(&end);
-        /* The job has ended; now the signal takes its usual effect on this process. It has none on
-         * process 1 of a PID namespace. */
+        /* The job has ended; now the signal takes its usual effect on this process. */
         (void)raise(end.signal);
-        _exit(128 + end.signal);
     }
     if (end.leftovers)
         end_with_leftovers();

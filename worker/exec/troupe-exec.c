@@ -14,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 /* As a shell exits for a command that is not found, or not executable. */
 #define STATUS_NOT_FOUND  127
@@ -66,6 +67,21 @@ static int work(struct run_context *context)
     return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static void on_signal(int signo)
+{
+    _exit(128 + signo);
+}
+
+/* The kernel drops what process 1 of a PID namespace has no handler for. */
+static void end_by_signals(void)
+{
+    if (getpid() != 1)
+        return;
+    (void)signal(SIGTERM, on_signal);
+    (void)signal(SIGINT, on_signal);
+    (void)signal(SIGHUP, on_signal);
+}
+
 int main(int argc, char *argv[])
 {
     struct run_context context = {.path = NULL};
@@ -77,6 +93,7 @@ int main(int argc, char *argv[])
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : STATUS_BAD_OPTION;
     /* A command that closes its input early must not end this process. */
     (void)signal(SIGPIPE, SIG_IGN);
+    end_by_signals();
     /* Commands are of the same user, and must not reach the jobs of others in this memory. */
     (void)prctl(PR_SET_DUMPABLE, 0);
     /* Where that fails, they end with the worker. */
