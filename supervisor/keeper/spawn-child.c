@@ -113,10 +113,8 @@ static void set_up_ipc(struct spawn_child *child)
     else if (child->options->private_ipc && unshare(CLONE_NEWIPC) < 0)
         r = -errno;
     child->state.shares_ipc = is_not_permitted(r);
-    if (child->state.shares_ipc && is_strict(child))
-        fail(child, SPAWN_STRICT_IPC, -r);
-    if (r < 0 && !child->state.shares_ipc)
-        fail(child, SPAWN_IPC, -r);
+    if (r < 0 && (!child->state.shares_ipc || is_strict(child)))
+        fail_enforcing(child, SPAWN_IPC, SPAWN_STRICT_IPC, -r);
 }
 
 static void set_up_scheduling(const struct spawn_child *child)

@@ -103,12 +103,12 @@ static int read_number(struct database *database, const char *sql, int64_t *ret)
     return 0;
 }
 
-static void disconnect(struct database *database, bool failed)
+static void disconnect(struct database *database, bool leave_log)
 {
     for (size_t i = 0; i < database->n_queries; i++)
         (void)sqlite3_finalize(database->queries[i].statement);
     database->n_queries = 0;
-    if (failed && database->handle)
+    if (leave_log && database->handle)
         (void)sqlite3_db_config(database->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     (void)sqlite3_close(TAKE_PTR(database->handle));
 }
@@ -353,11 +353,11 @@ int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX])
     return r == -ENOTSUP ? r : 0;
 }
 
-void database_close(struct database *database, bool failed)
+void database_close(struct database *database, bool leave_log)
 {
-    disconnect(database, failed);
+    disconnect(database, leave_log);
     side_files_close(database);
-    if (!failed) {
+    if (!leave_log) {
         database->log_valid = -1;
         database->file = (struct database_file){0};
     }

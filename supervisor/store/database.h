@@ -92,10 +92,10 @@ int database_open_unsynced(struct database *database, const char *path, bool cre
  */
 int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
 
-/* Closes the connection. If it has failed, or does not write any more, there is no checkpoint, and
- * the next opening of this struct takes the same file only, and first cuts off what a failed commit
- * has left in the log. Idempotent. */
-void database_close(struct database *database, bool failed);
+/* Closes the connection. With `leave_log`, as after a failure, there is no checkpoint, and the next
+ * opening of this struct takes the same file only, and first cuts off what a failed commit has left
+ * in the log. Idempotent. */
+void database_close(struct database *database, bool leave_log);
 
 void database_begin(struct database *database);
 /* Returns 0, or the first error since database_begin(): the caller rolls back then, and closes the

@@ -148,9 +148,9 @@ const char *store_problem(const struct store *store);
 bool store_is_writing(const struct store *store);
 /* Whether that has taken seconds: the disk hangs, or another program locks the database. */
 bool store_is_slow(const struct store *store);
-/* What is said of one, and of one that is being opened. */
-#define STORE_OPENING_TEXT "the store of durable jobs is being opened: try again"
+/* What is said of one that is slow, and of one in the state STORE_OPENING. */
 #define STORE_SLOW_TEXT    "the disk does not answer, or another program locks the database"
+#define STORE_OPENING_TEXT "the store of durable jobs is being opened: try again"
 
 /* A number for a new job (job-number.h), and the key that makes its id. Valid once the store has
  * been open. */

@@ -673,6 +673,14 @@ class Lookups(Case):
         s.kill()
         return s
 
+    def damaged(self):
+        s = self.waiting()
+        for name in os.listdir(s.path("state")):
+            os.unlink(os.path.join(s.path("state"), name))
+        with open(s.database, "wb") as file:
+            file.write(b"this is no database" * 1000)
+        return s.start()
+
     def unknown(self, s, problem):
         for id in "one", "never":
             for method in "Get", "Wait", "Cancel":
@@ -688,12 +696,7 @@ class Lookups(Case):
         self.assertEqual(s.wait_job(mine)["result"], text("mine"))
 
     def test_a_job_is_not_said_to_be_unknown_whose_store_is_damaged(self):
-        s = self.waiting()
-        for name in os.listdir(s.path("state")):
-            os.unlink(os.path.join(s.path("state"), name))
-        with open(s.database, "wb") as file:
-            file.write(b"this is no database" * 1000)
-        s.start()
+        s = self.damaged()
         self.unknown(s, "restore a backup")
 
     def test_jobs_on_disk_are_not_said_to_be_none_while_their_store_is_being_opened(self):
@@ -716,12 +719,7 @@ class Lookups(Case):
         self.assertEqual(s.ctl("jobs", "kept").stdout, "No live jobs.\n")
 
     def test_jobs_in_a_store_that_is_damaged_are_not_said_to_be_none(self):
-        s = self.waiting()
-        for name in os.listdir(s.path("state")):
-            os.unlink(os.path.join(s.path("state"), name))
-        with open(s.database, "wb") as file:
-            file.write(b"this is no database" * 1000)
-        s.start()
+        s = self.damaged()
         self.assertIn("restore a backup", s.call("List")["store_problem"])
         self.assertIn("restore a backup", self.refused("StoreFailed", s.call, "io.troupe.Jobs.CancelAll", group="kept")["problem"])
 

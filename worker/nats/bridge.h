@@ -74,8 +74,8 @@ struct bridge {
     usec_t patience;                       /* with answers to what is published */
     uint64_t n_turns;                      /* in which messages were acknowledged */
     unsigned n_refused;                    /* in a row, by the supervisor */
-    struct rate refusals;                  /* of messages that can never be jobs, in the log */
     unsigned n_unpublished;                /* refusals in a row, by the engine */
+    struct rate refusals;                  /* of messages that can never be jobs, in the log */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it

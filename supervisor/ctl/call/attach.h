@@ -15,7 +15,8 @@ struct attachment_client {
 };
 
 /*
- * Connects and finds the group; again, if the supervisor ends meanwhile. Prints errors and returns
+ * Connects and finds the group; again, if the supervisor ends meanwhile. Without success prints
+ * why, unless interrupted, and leaves `ret->client` NULL; otherwise the caller frees that. Returns
  * an exit status.
  */
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret,
