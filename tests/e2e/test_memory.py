@@ -171,7 +171,7 @@ class Allocations(TestCase):
         self.s.write("kept.group", ini(ACTOR, Jobs={"Durable": "yes"}))
         self.s.start()
         self.pid = self.s.supervisor_pid
-        self.s.create("kept")
+        self.s.do("kept", "echo")  # to its end: a change that is still to be written may fail, too, and with it the store
         numbers = itertools.count()
         self.walk("Backup", lambda: {"path": self.s.path(f"copy{next(numbers)}")})
         self.s.stop()
