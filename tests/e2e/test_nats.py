@@ -769,7 +769,7 @@ class Engine(Case):
         s = self.bridged(actor(MaxRetries=0), f"MetricsFile={path}\n")
         s.client.store("jobs.actor.any", "echo")
         s.client.store("jobs.actor.any", "crash kill")
-        reach(s, connected=1, taking=1, in_flight=0, unpublished=0, messages_total=2, redelivered_total=0, results_total=2,
+        reach(s, connected=1, taking=1, stalled=0, in_flight=0, unpublished=0, messages_total=2, redelivered_total=0, results_total=2,
               dead_total=1, given_back_total=0, connections_total=1, publish_failures_total=0)
         bell = Bell(s, "bell")
         s.client.store("jobs.actor.any", f"wait {bell.path}\necho late")

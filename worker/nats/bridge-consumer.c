@@ -21,6 +21,10 @@
 #define SILENCE_MIN (10 * USEC_PER_SEC)
 #define LEFT_MAX    4u
 
+/* Requests in vain, of which each has a nudge follow if nothing waits; after that only one of so
+ * many. */
+#define NUDGED_ALWAYS 8u
+
 /* The shortest time between two signs of life of one message. */
 #define PERIOD_MIN USEC_PER_MSEC
 
@@ -108,6 +112,77 @@ static void warn_of_max_deliver(const struct bridge *bridge, const json_t *confi
                     config_consumer(bridge->config), bridge->config->stream, (long long)max);
 }
 
+/* ---- a consumer that delivers nothing ---- */
+
+usec_t bridge_ask_for_messages(struct bridge *bridge, uint64_t room, usec_t now)
+{
+    const uint64_t number = bridge->puller.number;
+    const unsigned n_in_vain = bridge->puller.n_in_vain;
+    const usec_t next = puller_ask(&bridge->puller, room, now);
+
+    if (bridge->puller.number != number)
+        bridge_note_asked(bridge, now);
+    if (bridge->puller.n_in_vain > n_in_vain)
+        bridge->ask_at = now;
+    return next;
+}
+
+void bridge_end_stall(struct bridge *bridge)
+{
+    bridge->suspected = false;
+    if (!bridge->stall)
+        return;
+    log_info("consumer %s of stream %s: delivers again", config_consumer(bridge->config),
+             bridge->config->stream);
+    bridge->stall = NULL;
+    bridge_tell(bridge);
+}
+
+static void begin_stall(struct bridge *bridge, const char *why, json_int_t waiting)
+{
+    if (bridge->stall != why)
+        log_warning("consumer %s of stream %s, in which %lld messages wait: %s; see troupe-nats(8)",
+                    config_consumer(bridge->config), bridge->config->stream, (long long)waiting,
+                    why);
+    bridge->stall = why;
+}
+
+/* The first time, messages may just be on their way. */
+static void note_waiting(struct bridge *bridge, json_int_t waiting, bool full)
+{
+    if (bridge->suspected)
+        begin_stall(bridge,
+                    full ? "As many messages are in hand as max_ack_pending allows"
+                         : "The consumer has messages, and delivers none",
+                    waiting);
+    bridge->suspected = true;
+}
+
+/* nats-server before 2.10.25 may have messages in hand that its stream has lost. It tries one of
+ * these whenever it is woken, and delivers nothing then: a nudge gets rid of one, until AckWait has
+ * passed again (consumer.go, getNextMsg). */
+static void look_for_stall(struct bridge *bridge, const json_t *reply)
+{
+    const json_t *config = json_object_get(reply, "config");
+    const json_int_t waiting = json_integer_value(json_object_get(reply, "num_pending"));
+    const json_int_t in_hand = json_integer_value(json_object_get(reply, "num_ack_pending"));
+    const json_int_t again = json_integer_value(json_object_get(reply, "num_redelivered"));
+    const json_int_t limit = json_integer_value(json_object_get(config, "max_ack_pending"));
+    const bool full = limit > 0 && in_hand >= limit;
+    const unsigned n = bridge->puller.n_in_vain;
+
+    if (n == 0)
+        return;
+    if (waiting > 0)
+        note_waiting(bridge, waiting, full);
+    else
+        bridge_end_stall(bridge);
+    if (waiting > 0 && !full && in_hand > 0)
+        puller_nudge(&bridge->puller, (uint64_t)in_hand);
+    else if (again > 0 && (n <= NUDGED_ALWAYS || n % NUDGED_ALWAYS == 0))
+        puller_nudge(&bridge->puller, (uint64_t)again);
+}
+
 static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
 {
     const json_t *config = json_object_get(reply, "config");
@@ -129,6 +204,7 @@ static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
         *bridge->problem = '\0';
         puller_set_ack_wait(&bridge->puller, ack_wait);
         flights_set_period(&bridge->flights, period > PERIOD_MIN ? period : PERIOD_MIN, now);
+        look_for_stall(bridge, reply);
         bridge_tell(bridge);
     }
 }

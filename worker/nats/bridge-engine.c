@@ -62,6 +62,8 @@ void bridge_tell(struct bridge *bridge)
         tell_status(bridge, "Waits for the consumer");
     else if (bridge->standing.down)
         tell_status(bridge, "Gives messages back, as the group takes no jobs");
+    else if (bridge->stall)
+        tell_status(bridge, bridge->stall);
     else
         tell_status(bridge, "Takes messages from NATS");
 }
@@ -156,6 +158,8 @@ static void on_disconnected(struct bridge *bridge)
         log_warning("the connection to NATS is lost; local groups are not affected");
     bridge->connected = bridge->consuming = false;
     bridge->asked_at = 0;
+    bridge->stall = NULL;
+    bridge->suspected = false;
     bridge_tell(bridge);
 }
 
@@ -244,6 +248,7 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     if (bridge->guard_until > 0 && natsMsg_IsNoResponders(message))
         guard(bridge, now); /* more of them may follow */
     puller_note_message(&bridge->puller);
+    bridge_end_stall(bridge);
     if (message_sequence(message, &sequence) < 0) {
         natsMsg_Destroy(message);
         return;

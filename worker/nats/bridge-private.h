@@ -59,6 +59,11 @@ void bridge_note_no_consumer(struct bridge *bridge, usec_t now);
 /* The consumer was asked for something, or has answered. */
 void bridge_note_asked(struct bridge *bridge, usec_t now);
 void bridge_note_answered(struct bridge *bridge);
+/* Requests for messages may end without any: asks then whether there are some, and nudges a
+ * consumer that keeps them. Returns when to call it again. */
+usec_t bridge_ask_for_messages(struct bridge *bridge, uint64_t room, usec_t now);
+/* A message has come. */
+void bridge_end_stall(struct bridge *bridge);
 /* Leaves a server over which the consumer does not answer. Returns when to call it again. */
 usec_t bridge_serve_silence(struct bridge *bridge, usec_t now);
 

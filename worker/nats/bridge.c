@@ -77,16 +77,6 @@ static bool is_done(const struct bridge *bridge)
                                 (!bridge->connected && bridge->flights.n_here == 0));
 }
 
-static usec_t ask_for_messages(struct bridge *bridge, usec_t now)
-{
-    const uint64_t before = bridge->puller.number;
-    const usec_t next = puller_ask(&bridge->puller, room(bridge), now);
-
-    if (bridge->puller.number != before)
-        bridge_note_asked(bridge, now);
-    return next;
-}
-
 static usec_t tell_metrics(struct bridge *bridge, usec_t now)
 {
     const struct flights *flights = &bridge->flights;
@@ -94,6 +84,7 @@ static usec_t tell_metrics(struct bridge *bridge, usec_t now)
 
     n[METRIC_CONNECTED] = bridge->connected;
     n[METRIC_TAKING] = bridge->consuming && !bridge_rests(bridge);
+    n[METRIC_STALLED] = bridge->stall != NULL;
     n[METRIC_IN_FLIGHT] = flights->n - flights->n_done;
     n[METRIC_UNPUBLISHED] = flights->n - flights->n_here - flights->n_held - flights->n_done;
     return metrics_serve(&bridge->metrics, now);
@@ -117,7 +108,7 @@ usec_t bridge_process(struct bridge *bridge)
     bridge_serve_held(bridge, now);
     next = usec_min(next, bridge_serve_refusals(bridge, now));
     next = usec_min(next, bridge_serve_unconfirmed(bridge, now));
-    next = usec_min(next, ask_for_messages(bridge, now));
+    next = usec_min(next, bridge_ask_for_messages(bridge, room(bridge), now));
     next = usec_min(next, bridge_serve_silence(bridge, now));
     next = usec_min(next, tell_metrics(bridge, now));
     next = usec_min(next, notice_serve(&bridge->notice, now));

@@ -57,6 +57,8 @@ struct bridge {
     bool connected;     /* to the engine */
     bool consuming;     /* the consumer is there, and its AckWait known */
     char problem[128];  /* with it, that was logged last */
+    const char *stall;  /* why it delivers nothing though it has messages; NULL = it does not */
+    bool suspected;     /* of that, since the last answer about it */
     bool stopping;      /* takes nothing new, and gives back what has not begun */
     bool over;          /* nothing is left to do, or possible */
     int status;         /* then: 0, or -errno */

@@ -20,6 +20,7 @@ static const struct {
 } families[_METRIC_N] = {
     [METRIC_CONNECTED] = {"connected", "gauge", "Whether it is connected to NATS."},
     [METRIC_TAKING] = {"taking", "gauge", "Whether it asks for messages when there is room."},
+    [METRIC_STALLED] = {"stalled", "gauge", "Whether the consumer has messages and delivers none."},
     [METRIC_IN_FLIGHT] = {"in_flight", "gauge", "Messages fetched and not yet acknowledged."},
     [METRIC_UNPUBLISHED] = {"unpublished", "gauge",
                             "Jobs that have ended, not yet stored by NATS."},

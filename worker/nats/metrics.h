@@ -16,6 +16,7 @@ enum metric {
     /* gauges, set before each writing */
     METRIC_CONNECTED,
     METRIC_TAKING,
+    METRIC_STALLED,
     METRIC_IN_FLIGHT,
     METRIC_UNPUBLISHED,
     /* counters */

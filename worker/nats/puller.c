@@ -13,6 +13,8 @@
 #define OVERLAP_SHARE 5                  /* at most, of the time of one */
 #define PAUSE_MIN     (USEC_PER_SEC / 4)
 #define PAUSE_MAX     (30 * USEC_PER_SEC)
+#define NUDGE_USEC    USEC_PER_MSEC
+#define NUDGES_MAX    16384
 #define GATHER_SHARE  4
 #define GATHER_USEC   USEC_PER_MSEC
 
@@ -22,7 +24,8 @@
 
 void puller_init(struct puller *puller, struct engine *engine, const struct config *config)
 {
-    *puller = (struct puller){.engine = engine, .config = config, .expires = EXPIRES_MAX};
+    *puller = (struct puller){
+        .engine = engine, .config = config, .expires = EXPIRES_MAX, .fruitful = true};
 }
 
 void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
@@ -33,12 +36,15 @@ void puller_set_ack_wait(struct puller *puller, usec_t ack_wait)
 void puller_reset(struct puller *puller)
 {
     puller->open = 0;
+    puller->fruitful = true;
+    puller->n_in_vain = 0;
+    puller->n_nudges = puller->nudge = 0;
     puller->n_problems = 0;
     puller->not_before = 0;
     puller->gather_until = 0;
 }
 
-static int puller_send(struct puller *puller, uint64_t room)
+static int puller_send(struct puller *puller, uint64_t room, usec_t expires)
 {
     char subject[256], token[64], text[96];
 
@@ -47,7 +53,7 @@ static int puller_send(struct puller *puller, uint64_t room)
     (void)snprintf(token, sizeof(token), "%s%" PRIu64, engine_messages(puller->engine),
                    ++puller->number);
     (void)snprintf(text, sizeof(text), "{\"batch\":%" PRIu64 ",\"expires\":%" PRIu64 "}", room,
-                   puller->expires * NSEC_PER_USEC);
+                   expires * NSEC_PER_USEC);
     return engine_request(puller->engine, subject, token, text);
 }
 
@@ -56,6 +62,7 @@ static void puller_back_off(struct puller *puller, usec_t now)
     usec_t pause = PAUSE_MIN << (puller->n_problems < 8 ? puller->n_problems : 8);
 
     puller->n_problems++;
+    puller->n_nudges = 0;
     puller->not_before = now + (pause < PAUSE_MAX ? pause : PAUSE_MAX);
 }
 
@@ -78,14 +85,23 @@ static usec_t overlap(const struct puller *puller)
     return share < OVERLAP_MAX ? share : OVERLAP_MAX;
 }
 
-usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
+/* Returns when to call it again. */
+static usec_t serve_nudges(struct puller *puller, usec_t now)
 {
-    if (puller->open > 0 && now >= puller->renew_at)
-        puller->open = 0;
-    if (room == 0) {
-        puller->gather_until = 0;
+    if (puller->nudge > 0 && now < puller->nudge_until)
+        return puller->nudge_until;
+    puller->nudge = 0;
+    if (puller->n_nudges == 0)
         return USEC_INFINITY;
-    }
+    puller->n_nudges--;
+    if (puller_send(puller, 1, NUDGE_USEC) == 0)
+        puller->nudge = puller->number;
+    puller->nudge_until = now + puller->expires;
+    return puller->nudge_until;
+}
+
+static usec_t serve_request(struct puller *puller, uint64_t room, usec_t now)
+{
     if (puller->open > 0)
         return puller->renew_at;
     if (now < puller->not_before)
@@ -93,17 +109,42 @@ usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
     if (gathers(puller, room, now))
         return puller->gather_until;
     puller->gather_until = 0;
-    if (puller_send(puller, room) < 0) {
+    if (puller_send(puller, room, puller->expires) < 0) {
         puller_back_off(puller, now);
         return puller->not_before;
     }
+    if (!puller->fruitful)
+        puller->n_in_vain++;
+    puller->fruitful = false;
+    puller->request = puller->number;
     puller->open = room;
     puller->renew_at = now + puller->expires - overlap(puller);
     return puller->renew_at;
 }
 
+usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now)
+{
+    if (puller->open > 0 && now >= puller->renew_at)
+        puller->open = 0;
+    if (room == 0) {
+        puller->gather_until = 0;
+        puller->fruitful = true; /* nothing more was wanted */
+        puller->n_in_vain = 0;
+        return USEC_INFINITY;
+    }
+    return usec_min(serve_request(puller, room, now), serve_nudges(puller, now));
+}
+
+void puller_nudge(struct puller *puller, uint64_t n)
+{
+    puller->n_nudges = n < NUDGES_MAX ? n : NUDGES_MAX;
+}
+
 void puller_note_message(struct puller *puller)
 {
+    puller->fruitful = true;
+    puller->n_in_vain = 0;
+    puller->n_nudges = 0;
     puller->n_problems = 0;
     if (puller->open > 0)
         puller->open--;
@@ -118,12 +159,12 @@ static const char *header(natsMsg *message, const char *name)
 
 void puller_note_status(struct puller *puller, const char *token, natsMsg *message, usec_t now)
 {
-    const char *status = header(message, "Status");
+    const char *status = header(message, "Status"), *dot = strchr(token, '.');
+    const uint64_t number = dot && *status != '\0' ? strtoull(dot + 1, NULL, 10) : 0;
 
-    token = strchr(token, '.');
-    if (!token || *status == '\0' || strtoull(token + 1, NULL, 10) != puller->number)
+    if (number == 0 || (number != puller->request && number != puller->nudge))
         return;
-    puller->open = 0;
+    *(number == puller->nudge ? &puller->nudge : &puller->open) = 0;
     if (strcmp(status, STATUS_NO_MESSAGES) == 0 || strcmp(status, STATUS_EXPIRED) == 0)
         return;
     if (puller->n_problems == 0)

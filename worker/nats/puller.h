@@ -16,9 +16,15 @@ struct puller {
     struct engine *engine;
     const struct config *config;
     usec_t expires;      /* how long a request stays open */
-    uint64_t number;     /* of the last request */
+    uint64_t number;     /* of the last request or nudge */
+    uint64_t request;    /* the number of the last request */
     uint64_t open;       /* messages that it may still bring */
     usec_t renew_at;     /* when the next one is sent */
+    bool fruitful;       /* it has brought a message */
+    unsigned n_in_vain;  /* requests in a row that have ended and brought nothing */
+    uint64_t n_nudges;   /* that are left to send */
+    uint64_t nudge;      /* the number of the one that is not answered; 0 = none */
+    usec_t nudge_until;  /* how long to wait for its answer */
     usec_t gather_until; /* little room is not asked for before; 0 = there was none */
     usec_t not_before;   /* of the next; after an error */
     unsigned n_problems; /* in a row */
@@ -36,6 +42,11 @@ void puller_reset(struct puller *puller);
 /* Asks for `room` messages if nothing is open: at once if that is a quarter of InFlight=, otherwise
  * after a millisecond, in which more jobs may end. Returns when to call it again at the latest. */
 usec_t puller_ask(struct puller *puller, uint64_t room, usec_t now);
+
+/* Has the consumer look for messages up to `n` times, besides the open request, until one comes:
+ * asks for one message, for a millisecond, and again once the server has said that there is none.
+ * While there is room. */
+void puller_nudge(struct puller *puller, uint64_t n);
 
 /* A message of the stream has come. */
 void puller_note_message(struct puller *puller);

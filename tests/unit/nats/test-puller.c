@@ -8,20 +8,25 @@
 
 #define NOW         (100 * USEC_PER_SEC)
 #define GATHER_USEC USEC_PER_MSEC
+#define NUDGE_NSEC  1000000
 
 static struct config config;
 static struct engine engine;
 static struct puller puller;
 static unsigned n_requests;
-static unsigned long batch; /* of the last request */
+static unsigned long batch, expires; /* of the last request */
 
 int engine_request(struct engine *to, const char *subject, const char *token, const char *text)
 {
+    char *end;
+
     ck_assert_ptr_eq(to, &engine);
     ck_assert_str_eq(subject, "$JS.API.CONSUMER.MSG.NEXT.JOBS.echo");
     ck_assert_int_eq(strncmp(token, "m1.", 3), 0);
     ck_assert_int_eq(strncmp(text, "{\"batch\":", 9), 0);
-    batch = strtoul(text + 9, NULL, 10);
+    batch = strtoul(text + 9, &end, 10);
+    ck_assert_int_eq(strncmp(end, ",\"expires\":", 11), 0);
+    expires = strtoul(end + 11, NULL, 10);
     n_requests++;
     return 0;
 }
@@ -189,6 +194,82 @@ START_TEST(a_request_that_nobody_answers_is_made_again_later)
 }
 END_TEST
 
+/* ---- requests in vain, and nudges ---- */
+
+START_TEST(a_request_that_ends_without_a_message_was_in_vain)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    note_status("m1.1", "408");
+    (void)puller_ask(&puller, 64, NOW);
+    ck_assert_uint_eq(puller.n_in_vain, 1);
+    (void)puller_ask(&puller, 64, NOW + puller.expires);
+    ck_assert_uint_eq(puller.n_in_vain, 2);
+    bring(1);
+    ck_assert_uint_eq(puller.n_in_vain, 0);
+    note_status("m1.3", "408");
+    (void)puller_ask(&puller, 63, NOW);
+    ck_assert_uint_eq(puller.n_in_vain, 0);
+}
+END_TEST
+
+START_TEST(a_request_was_not_in_vain_if_there_is_no_room_any_more)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    note_status("m1.1", "408");
+    (void)puller_ask(&puller, 0, NOW);
+    (void)puller_ask(&puller, 64, NOW);
+    ck_assert_uint_eq(puller.n_in_vain, 0);
+}
+END_TEST
+
+START_TEST(nudges_follow_one_another_beside_the_request_until_a_message_comes)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    puller_nudge(&puller, 5);
+    for (unsigned i = 2; i <= 3; i++) {
+        (void)puller_ask(&puller, 64, NOW);
+        (void)puller_ask(&puller, 64, NOW + 1);
+        ck_assert_uint_eq(n_requests, i);
+        ck_assert_uint_eq(batch, 1);
+        ck_assert_uint_eq(expires, NUDGE_NSEC);
+        note_status(i == 2 ? "m1.2" : "m1.3", "408");
+    }
+    bring(1);
+    (void)puller_ask(&puller, 63, NOW + 1);
+    ck_assert_uint_eq(n_requests, 3);
+    ck_assert_uint_eq(puller.open, 63);
+}
+END_TEST
+
+START_TEST(there_are_no_more_nudges_than_that_and_none_without_room_or_after_an_error)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    puller_nudge(&puller, 2);
+    for (unsigned i = 2; i <= 4; i++) {
+        (void)puller_ask(&puller, 64, NOW);
+        note_status(i == 2 ? "m1.2" : "m1.3", "408");
+    }
+    ck_assert_uint_eq(n_requests, 3);
+    puller_nudge(&puller, 2);
+    ck_assert_uint_eq(puller_ask(&puller, 0, NOW), USEC_INFINITY);
+    ck_assert_uint_eq(n_requests, 3);
+    (void)puller_ask(&puller, 64, NOW);
+    note_status("m1.4", "409");
+    (void)puller_ask(&puller, 64, NOW);
+    ck_assert_uint_eq(n_requests, 4);
+}
+END_TEST
+
+START_TEST(a_nudge_without_an_answer_is_followed_by_another_later)
+{
+    (void)puller_ask(&puller, 64, NOW);
+    puller_nudge(&puller, 2);
+    (void)puller_ask(&puller, 64, NOW);
+    (void)puller_ask(&puller, 64, puller.nudge_until);
+    ck_assert_uint_eq(puller.n_nudges, 0);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -203,6 +284,11 @@ int main(void)
         no_request_of_a_dead_machine_is_open_when_its_messages_come_back,
         the_next_request_is_sent_before_the_last_one_ends,
         a_request_that_nobody_answers_is_made_again_later,
+        a_request_that_ends_without_a_message_was_in_vain,
+        a_request_was_not_in_vain_if_there_is_no_room_any_more,
+        nudges_follow_one_another_beside_the_request_until_a_message_comes,
+        there_are_no_more_nudges_than_that_and_none_without_room_or_after_an_error,
+        a_nudge_without_an_answer_is_followed_by_another_later,
     };
 
     return suite_run("puller", set_up, tear_down, tests, ELEMENTS(tests));
