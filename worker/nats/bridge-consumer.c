@@ -21,8 +21,8 @@
 #define SILENCE_MIN (10 * USEC_PER_SEC)
 #define LEFT_MAX    4u
 
-/* Requests in vain, of which each has a nudge follow if nothing waits; after that only one of so
- * many. */
+/* So many requests in vain have nudges follow; after that only one of so many, as messages in hand
+ * may all be in good hands. */
 #define NUDGED_ALWAYS 8u
 
 /* The shortest time between two signs of life of one message. */
@@ -169,6 +169,7 @@ static void look_for_stall(struct bridge *bridge, const json_t *reply)
     const json_int_t again = json_integer_value(json_object_get(reply, "num_redelivered"));
     const json_int_t limit = json_integer_value(json_object_get(config, "max_ack_pending"));
     const bool full = limit > 0 && in_hand >= limit;
+    const json_int_t n_nudges = waiting > 0 && !full ? in_hand : again;
     const unsigned n = bridge->puller.n_in_vain;
 
     if (n == 0)
@@ -177,10 +178,8 @@ static void look_for_stall(struct bridge *bridge, const json_t *reply)
         note_waiting(bridge, waiting, full);
     else
         bridge_end_stall(bridge);
-    if (waiting > 0 && !full && in_hand > 0)
-        puller_nudge(&bridge->puller, (uint64_t)in_hand);
-    else if (again > 0 && (n <= NUDGED_ALWAYS || n % NUDGED_ALWAYS == 0))
-        puller_nudge(&bridge->puller, (uint64_t)again);
+    if (n_nudges > 0 && (n <= NUDGED_ALWAYS || n % NUDGED_ALWAYS == 0))
+        puller_nudge(&bridge->puller, (uint64_t)n_nudges);
 }
 
 static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
