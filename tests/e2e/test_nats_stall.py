@@ -62,7 +62,7 @@ class Stalls(Case):
         self.assertEqual(self.consumer(s)["num_ack_pending"], len(numbers))
         while not self.fetch(s, 1):  # until AckWait is over
             pass
-        self.assertEqual(self.fetch(s, 1), 0)  # the first of those that are lost
+        self.fetch(s, 1)  # a nats-server before 2.10.25 comes to the first of those that are lost
         return s, set(numbers[n_lost + 1:])
 
     def finish(self, s, numbers):
