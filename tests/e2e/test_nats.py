@@ -390,6 +390,16 @@ class Crashes(Case):
         self.assertIn("Troupe-Deaths", s.client.next(s.letters).headers)
         self.wait_empty(s)
 
+    def test_N6_a_bridge_costs_nothing_though_the_engine_went_away_before_the_supervisor_answered(self):
+        s = self.bridged(configuration="StateSec=1s\n")
+        os.kill(s.supervisor_pid, signal.SIGSTOP)
+        ended(s.pidfd, 2)  # it is asked for its groups meanwhile
+        s.nats.end()
+        s.bridge.wait_told("NATS is away")
+        os.kill(s.supervisor_pid, signal.SIGCONT)
+        s.call("GetStatus")
+        self.assert_idle(s, s.bridge.process.pid)
+
 
 class Life(Case):
     def test_N2_a_message_is_not_delivered_again_while_its_worker_lives(self):

@@ -158,6 +158,7 @@ static void on_disconnected(struct bridge *bridge)
         log_warning("the connection to NATS is lost; local groups are not affected");
     bridge->connected = bridge->consuming = false;
     bridge->asked_at = 0;
+    report_sleep(&bridge->report);
     bridge->stall = NULL;
     bridge->suspected = false;
     bridge_tell(bridge);

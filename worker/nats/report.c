@@ -40,6 +40,11 @@ void report_wake(struct report *report)
     report->next_at = 0;
 }
 
+void report_sleep(struct report *report)
+{
+    disconnect(report);
+}
+
 /* ---- to the engine ---- */
 
 static void note_trouble(struct report *report, const char *problem)

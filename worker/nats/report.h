@@ -28,6 +28,10 @@ void report_deinit(struct report *report);
 /* The connection to the engine is new: a report is due. */
 void report_wake(struct report *report);
 
+/* The connection to the engine is lost: what was asked is forgotten, as nobody would take the
+ * answer. */
+void report_sleep(struct report *report);
+
 /* Goes on without waiting. To be called while connected. Returns when to call it again at the
  * latest, though the descriptor is not readable. */
 usec_t report_process(struct report *report, usec_t now);
