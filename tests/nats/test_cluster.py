@@ -232,9 +232,10 @@ class Cluster(TestCase):
 
     def show_logs(self):
         for machine in self.machines:
-            print(machine.name, machine.bridge.log()[-1500:])
-            if HISTORY:
-                shutil.copy(machine.bridge.log_path, f"{HISTORY}.{machine.name}.log")
+            with contextlib.suppress(FileNotFoundError):  # it has not been started
+                print(machine.name, machine.bridge.log()[-1500:])
+                if HISTORY:
+                    shutil.copy(machine.bridge.log_path, f"{HISTORY}.{machine.name}.log")
         for server in self.servers:
             with contextlib.suppress(OSError):
                 if HISTORY and server.process:
