@@ -67,6 +67,14 @@ class Checker(unittest.TestCase):
     def test_two_results_are_found(self):
         self.found("job 1 has 2 results", self.good(), result(1, 1.4))
 
+    def test_a_publication_that_a_replica_has_stored_twice_is_one(self):
+        twice, hurt = [self.good(), result(1, 1.3)], blow("s", 1.4, 1.5, engine=True)
+        self.assertEqual(self.problems(*twice, hurt), [])
+        self.found("job 1 has 2 results", *twice)
+        self.found("job 1 has 2 results", *twice, blow("a", 1.4, 1.5))
+        self.found("job 1 has 2 results", *twice, blow("s", 1.1, 1.2, engine=True))
+        self.found("job 1 has 2 results", self.good(), result(1, 1.300001), hurt)
+
     def test_what_is_left_is_found(self):
         self.found("job 1 is left in the stream", self.good(), {"type": "left", "job": 1, "where": "the stream"})
 
