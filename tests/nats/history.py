@@ -119,7 +119,7 @@ class History:
                            "although nothing had happened to either")
 
     def _check_result(self, job):
-        if not job.results and self.was_lost_by_servers(job):
+        if not job.results and self._was_lost_by_servers(job):
             return
         if len(job.results) != 1 and not self._was_stored_twice(job):
             yield f"has {len(job.results)} results"
@@ -141,13 +141,17 @@ class History:
         at = job.results[0]["at"] if done else job.published[0]["at"]
         return any(blow["engine"] and blow["hits"] and blow["from"] <= at for blow in self.blows)
 
+    def lost_by_servers(self):
+        """The numbers of those whose results servers have lost."""
+        return {published["n"] for job in self.jobs.values() if self._was_lost_by_servers(job) for published in job.published}
+
     def _was_stored_twice(self, job):
         """Whether a replica has stored one publication several times, at one time by its leader's clock, when servers were hurt: one
         of nats-server 2.9 may do once more what it has done already, when it starts again."""
         times = {result["at"] for result in job.results}
         return len(times) == 1 and any(blow["engine"] and blow["to"] >= min(times) for blow in self.blows)
 
-    def was_lost_by_servers(self, job):
+    def _was_lost_by_servers(self, job):
         """Whether they said that they have the result, were hurt, and have it no more. nats-server 2.9 does that."""
         return not job.results and any(told["what"] in ("stored", "found") and any(
             blow["engine"] and blow["to"] >= told["at"] for blow in self.blows) for told in job.told)
@@ -240,7 +244,7 @@ class History:
                 "on several machines": len(moved), "done twice": len(done_twice), "blows": len(self.blows),
                 "messages with another number": sum(self._was_renumbered(job) for job in self.jobs.values()),
                 "results stored twice by servers": sum(len(job.results) > 1 and self._was_stored_twice(job) for job in self.jobs.values()),
-                "results lost by servers": sum(self.was_lost_by_servers(job) for job in self.jobs.values()),
+                "results lost by servers": len(self.lost_by_servers()),
                 "found lost and published again": sum(any(told["what"] == "missing" for told in job.told) for job in self.jobs.values()),
                 "taken over": len(take_overs), "slowest take-over": f"{max(take_overs, default=0):.2f} s"}
 

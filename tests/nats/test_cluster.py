@@ -497,7 +497,7 @@ class Cluster(TestCase):
         if problems:
             self.show_logs()
         self.assertEqual(problems[:PROBLEMS_SHOWN], [], f"{len(problems)} problems in all")
-        self.assertEqual(sorted({event["n"] for event in self.events if event["type"] == "result"}), list(range(N_JOBS)))
+        self.assertEqual(sorted(history.done | history.lost_by_servers()), list(range(N_JOBS)))
 
     @limit(7200 if MANY else 600)
     def test_N5_nothing_is_lost_or_late_and_only_what_hurt_machines_had_is_done_twice(self):

@@ -58,6 +58,8 @@ class Checker(unittest.TestCase):
         hurt = blow("s", 1.4, 1.5, engine=True)
         lost = self.good()[:3]
         self.assertEqual(self.problems(lost, told, hurt), [])
+        self.assertEqual(History([*lost, told, hurt], 2).lost_by_servers(), {1})
+        self.assertEqual(History([*self.good(), told, hurt], 2).lost_by_servers(), set())
         self.assertEqual(self.problems(lost, {**told, "what": "found"}, hurt), [])
         self.found("job 1 has 0 results", lost, told)
         self.found("job 1 has 0 results", lost, told, blow("a", 1.4, 1.5))
