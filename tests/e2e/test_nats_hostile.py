@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """troupe-nats with a server that sends what no server sends, and a service manager that does not read."""
+import base64
 import contextlib
 import json
 import os
@@ -216,6 +217,22 @@ class Senders(Case):
         self.assertEqual({self.result(s)[0] for _ in numbers}, numbers)
         self.wait_empty(s)
 
+    def test_N1_what_another_stream_answers_to_a_sender_confirms_no_result(self):
+        s = self.bridged(configuration="AckWaitSec=60min\n")
+        s.client.api("STREAM.CREATE.OTHER", name="OTHER", subjects=["other"], max_msg_size=10)
+        s.client.store("jobs.actor.any", "echo first")
+        self.result(s)
+        self.wait_empty(s)
+        s.client.api("STREAM.DELETE.TROUPE")
+        s.client.store("jobs.actor.any", "echo hello")
+        published = s.client.next(s.results)  # and stored nowhere
+        for forged in "x", "x" * 11:
+            s.client.publish("other", forged, reply=published.reply)
+            s.client.pending(s.results)
+        s.bridge.setup()
+        self.wait_empty(s)
+        stored = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj="troupe.result.JOBS.2")["message"]
+        self.assertEqual(base64.b64decode(stored["data"]), b"hello")
 
     def test_N1_what_the_server_answers_to_a_sender_confirms_no_result(self):
         s = self.bridged(configuration="AckWaitSec=60min\n")

@@ -7,10 +7,12 @@
  * answer is in doubt that came late or says that the message was there before, and any answer is if
  * nobody confirms the acknowledgement of the job's message. Then the stream is asked. */
 
+#include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "worker/nats/bridge-private.h"
 #include "worker/nats/publication.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Until something is published again: several times what the last answer took, doubling. */
@@ -169,14 +171,70 @@ static void on_stored(struct bridge *bridge, struct flight *flight, usec_t now)
     on_confirmed(bridge, flight, now);
 }
 
+/* ---- the stream of results ---- */
+
+/* Who sees where answers go can have any stream send one that looks like that of the stream of
+ * results. So a name is believed only if that stream, asked in a way that others do not see, has
+ * what was published. */
+static void probe(struct bridge *bridge, const struct flight *flight, const char *stream,
+                  usec_t now)
+{
+    static uint64_t n_probes;
+
+    if (*bridge->probe.stream != '\0' && now < bridge->probe.asked_at + ASK_USEC)
+        return;
+    n_probes++;
+    bridge->probe.secret = hash_bytes(&n_probes, sizeof(n_probes));
+    bridge->probe.sequence = flight_sequence(flight);
+    bridge->probe.asked_at = now;
+    (void)snprintf(bridge->probe.stream, sizeof(bridge->probe.stream), "%s", stream);
+    (void)publication_probe(&bridge->engine, bridge->config, stream, flight, bridge->probe.secret);
+}
+
+static bool is_in_hand(const struct flight *flight)
+{
+    return flight->state == FLIGHT_DEAD || flight->state == FLIGHT_ENDED;
+}
+
+static void on_probed(struct bridge *bridge, uint64_t secret, natsMsg *answer, usec_t now)
+{
+    struct flight *flight = flight_find(&bridge->flights, bridge->probe.sequence);
+
+    if (*bridge->probe.stream == '\0' || secret != bridge->probe.secret)
+        return;
+    if (flight && is_in_hand(flight) && publication_found(bridge->config, flight, answer) == 0) {
+        strcpy(bridge->results, bridge->probe.stream);
+        bridge->results_known = true;
+        on_stored(bridge, flight, now);
+    }
+    *bridge->probe.stream = '\0';
+}
+
+/* Whether an answer from this stream counts ("" = the answer does not say). */
+static bool is_results(const struct bridge *bridge, const char *stream, int answer)
+{
+    if (strcmp(stream, bridge->results) == 0)
+        return true;
+    if (*stream == '\0')
+        return answer != 0;
+    /* What is too large for a stream is not found there. */
+    return answer < 0 && !bridge->results_known;
+}
+
 static void on_published(struct bridge *bridge, struct flight *flight, natsMsg *answer, usec_t now)
 {
     const usec_t took = usec_sub(now, flight->first_sent_at);
-    char problem[256];
-    int r = publication_confirm(bridge->config, answer, bridge->results, problem, sizeof(problem));
+    char problem[256], stream[PUBLICATION_STREAM_SIZE];
+    int r = publication_confirm(bridge->config, answer, stream, problem, sizeof(problem));
 
     if (r == PUBLICATION_E_FOREIGN)
         return;
+    if (!is_results(bridge, stream, r)) {
+        if (r >= 0 && *stream != '\0')
+            probe(bridge, flight, stream, now);
+        return;
+    }
+    bridge->results_known = bridge->results_known || r == 0;
     if (r == -EMSGSIZE && !flight->bare) {
         flight->bare = true;
         bridge_publish(bridge, flight, now);
@@ -210,9 +268,14 @@ static void on_asked(struct bridge *bridge, struct flight *flight, natsMsg *answ
 void bridge_note_confirmation(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)
 {
     enum publication_kind kind;
-    struct flight *flight = flight_find(&bridge->flights, publication_number(token, &kind));
+    const uint64_t number = publication_number(token, &kind);
+    struct flight *flight = flight_find(&bridge->flights, number);
     const bool of_letter = kind & PUBLICATION_LETTER;
 
+    if (kind == PUBLICATION_PROBE) {
+        on_probed(bridge, number, answer, now);
+        return;
+    }
     if (!flight || flight->state != (of_letter ? FLIGHT_DEAD : FLIGHT_ENDED) ||
         flight->doubted != !!(kind & PUBLICATION_QUESTION))
         return;

@@ -73,11 +73,18 @@ struct bridge {
     unsigned n_left;    /* servers in a row that were left because it did not answer */
     usec_t held_at;     /* when held messages are tried again */
     char results[PUBLICATION_STREAM_SIZE]; /* the stream that stores what is published */
-    usec_t patience;                       /* with answers to what is published */
-    uint64_t n_turns;                      /* in which messages were acknowledged */
-    unsigned n_refused;                    /* in a row, by the supervisor */
-    unsigned n_unpublished;                /* refusals in a row, by the engine */
-    struct rate refusals;                  /* of messages that can never be jobs, in the log */
+    bool results_known;                    /* it has; otherwise its name is a guess */
+    struct {
+        char stream[PUBLICATION_STREAM_SIZE]; /* may be that; "" = none is asked */
+        uint64_t sequence;                    /* about the flight with this number */
+        uint64_t secret;
+        usec_t asked_at;
+    } probe;
+    usec_t patience;        /* with answers to what is published */
+    uint64_t n_turns;       /* in which messages were acknowledged */
+    unsigned n_refused;     /* in a row, by the supervisor */
+    unsigned n_unpublished; /* refusals in a row, by the engine */
+    struct rate refusals;   /* of messages that can never be jobs, in the log */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it

@@ -42,12 +42,12 @@ static const char kinds[] = {
     [PUBLICATION_LETTER] = 'd',
     [PUBLICATION_QUESTION] = 'R',
     [PUBLICATION_LETTER | PUBLICATION_QUESTION] = 'D',
+    [PUBLICATION_PROBE] = 'n',
 };
 
-static void make_token(char token[static TOKEN_SIZE], const struct flight *flight, unsigned kind)
+static void make_token(char token[static TOKEN_SIZE], uint64_t number, unsigned kind)
 {
-    (void)snprintf(token, TOKEN_SIZE, ENGINE_PUBLISHED_TOKEN "%c%" PRIu64, kinds[kind],
-                   flight_sequence(flight));
+    (void)snprintf(token, TOKEN_SIZE, ENGINE_PUBLISHED_TOKEN "%c%" PRIu64, kinds[kind], number);
 }
 
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
@@ -166,7 +166,7 @@ static natsMsg *make_result(const struct engine *engine, const struct config *co
     natsStatus s;
 
     make_subject(subject, config, flight, false);
-    make_token(token, flight, 0);
+    make_token(token, flight_sequence(flight), 0);
     message = engine_message(engine, subject, token, with_data ? result->data : "",
                              with_data ? result->size : 0);
     if (!message)
@@ -311,7 +311,7 @@ natsMsg *publication_letter(const struct engine *engine, const struct config *co
     natsMsg *message;
 
     make_subject(subject, config, flight, true);
-    make_token(token, flight, PUBLICATION_LETTER);
+    make_token(token, flight_sequence(flight), PUBLICATION_LETTER);
     message = make_letter(engine, config, flight, subject, token);
     if (message && natsMsgHeader_Set(message, HEADER_ONCE, "0") != NATS_OK) {
         natsMsg_Destroy(message);
@@ -329,18 +329,34 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *co
     return make_letter(engine, config, flight, subject, NULL);
 }
 
-int publication_ask(struct engine *engine, const struct config *config, const char *stream,
-                    const struct flight *flight)
+static int ask(struct engine *engine, const struct config *config, const char *stream,
+               const struct flight *flight, const char *token)
 {
-    const bool of_letter = flight->state == FLIGHT_DEAD;
-    char subject[SUBJECT_SIZE], token[TOKEN_SIZE], text[SUBJECT_SIZE + 32];
-    char api[PUBLICATION_STREAM_SIZE + 32];
+    char subject[SUBJECT_SIZE], text[SUBJECT_SIZE + 32], api[PUBLICATION_STREAM_SIZE + 32];
 
-    make_subject(subject, config, flight, of_letter);
-    make_token(token, flight, PUBLICATION_QUESTION | (of_letter ? PUBLICATION_LETTER : 0));
+    make_subject(subject, config, flight, flight->state == FLIGHT_DEAD);
     (void)snprintf(text, sizeof(text), "{\"last_by_subj\":\"%s\"}", subject);
     (void)snprintf(api, sizeof(api), "$JS.API.STREAM.MSG.GET.%s", stream);
     return engine_request(engine, api, token, text);
+}
+
+int publication_ask(struct engine *engine, const struct config *config, const char *stream,
+                    const struct flight *flight)
+{
+    const unsigned letter = flight->state == FLIGHT_DEAD ? PUBLICATION_LETTER : 0;
+    char token[TOKEN_SIZE];
+
+    make_token(token, flight_sequence(flight), PUBLICATION_QUESTION | letter);
+    return ask(engine, config, stream, flight, token);
+}
+
+int publication_probe(struct engine *engine, const struct config *config, const char *stream,
+                      const struct flight *flight, uint64_t secret)
+{
+    char token[TOKEN_SIZE];
+
+    make_token(token, secret, PUBLICATION_PROBE);
+    return ask(engine, config, stream, flight, token);
 }
 
 int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer)
@@ -376,9 +392,10 @@ static int status_of(const json_t *error, char *problem, size_t size)
 
 static void note_stream(const char *name, char stream[static PUBLICATION_STREAM_SIZE])
 {
-    if (name && *name != '\0' && strlen(name) < PUBLICATION_STREAM_SIZE &&
-        !strpbrk(name, " \t\r\n.*>"))
-        strcpy(stream, name);
+    const bool valid =
+        name && strlen(name) < PUBLICATION_STREAM_SIZE && !strpbrk(name, " \t\r\n.*>");
+
+    strcpy(stream, valid ? name : "");
 }
 
 int publication_confirm(const struct config *config, natsMsg *answer,

@@ -14,12 +14,14 @@
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
 #define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
-#define PUBLICATION_STREAM_SIZE 128 /* with the NUL; one with a longer name is not asked */
+#define PUBLICATION_STREAM_SIZE 256 /* with the NUL; servers take no longer name */
 
-/* What an answer is about: of a result or a letter, and to the publication or to a question. */
+/* What an answer is about: of a result or a letter, and to the publication or to a question; or to
+ * a probe. */
 enum publication_kind {
     PUBLICATION_LETTER = 1 << 0,
     PUBLICATION_QUESTION = 1 << 1,
+    PUBLICATION_PROBE = 1 << 2, /* alone */
 };
 
 /* Each leaves out what is too large for the server or a stream, or malformed, and says so in
@@ -32,6 +34,11 @@ natsMsg *publication_letter(const struct engine *engine, const struct config *co
 /* Asks a stream for what the state of the flight has it publish. Returns 0 or -errno. */
 int publication_ask(struct engine *engine, const struct config *config, const char *stream,
                     const struct flight *flight);
+
+/* The same of a stream that nothing vouches for but an answer that anybody can have had sent. The
+ * answer has the number `secret`, so whoever does not know it cannot forge one. */
+int publication_probe(struct engine *engine, const struct config *config, const char *stream,
+                      const struct flight *flight, uint64_t secret);
 
 /* The same letter for those who listen to troupe.dead.GROUP now; no stream stores it, and nobody
  * confirms it. */
@@ -46,7 +53,7 @@ enum {
 };
 
 /* Returns the number of the flight that an answer with this token, which begins with
- * ENGINE_PUBLISHED_TOKEN, is about; 0 = none. */
+ * ENGINE_PUBLISHED_TOKEN, is about, or of a probe; 0 = none. */
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 
 /*
@@ -56,7 +63,7 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 
 /* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; PUBLICATION_E_FOREIGN if
  * it comes from the stream of jobs; with `problem` filled in -EMSGSIZE if it is too large for the
- * stream, or -EIO. If the answer names the stream, its name is copied. */
+ * stream, or -EIO. `stream` is the one that the answer names, "" if it names none. */
 int publication_confirm(const struct config *config, natsMsg *answer,
                         char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size);
 /* The answer to a question: 0 if the stream has what the state of the flight has it publish,

@@ -98,6 +98,9 @@ START_TEST(what_the_stream_of_results_answers_is_a_confirmation)
     ck_assert_int_eq(confirm("{\"stream\":\"OTHER\",\"seq\":0,\"error\":{\"err_code\":10054}}"),
                      -EMSGSIZE);
     ck_assert_int_eq(confirm("{}"), -EIO);
+    ck_assert_str_eq(stream, "");
+    ck_assert_int_eq(confirm("{\"stream\":\"A.B\",\"seq\":1}"), 0);
+    ck_assert_str_eq(stream, "");
     ck_assert_int_eq(confirm("?"), -EIO);
 }
 END_TEST

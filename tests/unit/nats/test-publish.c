@@ -4,6 +4,7 @@
 #include "worker/nats/publication.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define NOW          (100 * USEC_PER_SEC)
 #define PATIENCE_MIN (100 * USEC_PER_MSEC)
@@ -18,8 +19,11 @@ static struct flight *flight;
 static natsMsg *const message = (natsMsg *)&config;
 static enum publication_kind kind; /* of the answer */
 static int answer;
-static int send_status; /* of the next publication of more than what identifies it */
-static unsigned n_published, n_asked, n_concluded, n_notices;
+static const char *named; /* the stream that it is from */
+static uint64_t number;   /* of what it is about */
+static uint64_t secret;   /* of the last probe */
+static int send_status;   /* of the next publication of more than what identifies it */
+static unsigned n_published, n_asked, n_probed, n_concluded, n_notices;
 
 natsMsg *publication_result(const struct engine *engine, const struct config *from,
                             const struct flight *of)
@@ -56,19 +60,31 @@ int publication_ask(struct engine *engine, const struct config *from, const char
     return 0;
 }
 
+int publication_probe(struct engine *engine, const struct config *from, const char *stream,
+                      const struct flight *of, uint64_t with)
+{
+    (void)engine;
+    (void)from;
+    (void)of;
+    ck_assert_str_eq(stream, named);
+    secret = with;
+    n_probed++;
+    return 0;
+}
+
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
 {
     (void)token;
     *ret_kind = kind;
-    return 1;
+    return number;
 }
 
 int publication_confirm(const struct config *from, natsMsg *what,
                         char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size)
 {
     (void)from;
-    (void)stream;
     (void)what;
+    strcpy(stream, named);
     if (size > 0)
         *problem = '\0';
     return answer;
@@ -118,10 +134,12 @@ void bridge_conclude(struct bridge *of, struct flight *what)
 static void set_up(void)
 {
     config = (struct config)CONFIG_NULL;
-    bridge = (struct bridge){.config = &config, .connected = true};
+    bridge = (struct bridge){.config = &config, .connected = true, .results = "TROUPE"};
     kind = 0;
+    named = bridge.results;
+    number = 1;
     answer = send_status = 0;
-    n_published = n_asked = n_concluded = n_notices = 0;
+    n_published = n_asked = n_probed = n_concluded = n_notices = 0;
     flights_init(&bridge.flights, &bridge.discard);
     flight = flight_new(&bridge.flights, 1, message, NOW);
     ck_assert_ptr_nonnull(flight);
@@ -346,6 +364,66 @@ START_TEST(nothing_is_published_again_while_what_was_sent_before_waits)
 }
 END_TEST
 
+static void probed(uint64_t with, int found, usec_t at)
+{
+    number = with;
+    answered(PUBLICATION_PROBE, found, at);
+    number = 1;
+}
+
+START_TEST(another_stream_is_believed_once_it_has_the_result)
+{
+    named = "OTHER";
+    answered(0, 0, NOW + 1);
+    answered(0, PUBLICATION_E_DOUBLE, NOW + 2);
+    ck_assert_uint_eq(n_probed, 1);
+    probed(secret + 1, 0, NOW + 3);
+    ck_assert_uint_eq(n_concluded, 0);
+    probed(secret, PUBLICATION_E_MISSING, NOW + 4);
+    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_str_eq(bridge.results, "TROUPE");
+    answered(0, 0, NOW + 5);
+    ck_assert_uint_eq(n_probed, 2);
+    probed(secret, 0, NOW + 6);
+    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_str_eq(bridge.results, "OTHER");
+    probed(secret, 0, NOW + 7); /* a second time */
+    ck_assert_uint_eq(n_concluded, 1);
+}
+END_TEST
+
+START_TEST(another_stream_is_asked_again_if_it_does_not_answer)
+{
+    named = "OTHER";
+    answered(0, 0, NOW + 1);
+    answered(0, 0, NOW + ASK);
+    ck_assert_uint_eq(n_probed, 1);
+    answered(0, 0, NOW + 1 + ASK);
+    ck_assert_uint_eq(n_probed, 2);
+}
+END_TEST
+
+START_TEST(another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_known)
+{
+    bridge.results_known = true;
+    named = "OTHER";
+    answered(0, -EMSGSIZE, NOW + 1);
+    ck_assert_int_eq(flight->bare, false);
+    bridge.results_known = false;
+    answered(0, -EMSGSIZE, NOW + 2);
+    ck_assert_int_eq(flight->bare, true);
+}
+END_TEST
+
+START_TEST(what_is_stored_makes_its_stream_known)
+{
+    answered(0, -EIO, NOW + 1);
+    ck_assert_int_eq(bridge.results_known, false);
+    answered(0, 0, NOW + 2);
+    ck_assert_int_eq(bridge.results_known, true);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {
@@ -365,6 +443,10 @@ int main(void)
         what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out,
         nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_back,
         nothing_is_published_again_while_what_was_sent_before_waits,
+        another_stream_is_believed_once_it_has_the_result,
+        another_stream_is_asked_again_if_it_does_not_answer,
+        another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_known,
+        what_is_stored_makes_its_stream_known,
     };
 
     return suite_run("publish", set_up, tear_down, tests, ELEMENTS(tests));
