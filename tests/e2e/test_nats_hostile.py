@@ -217,6 +217,20 @@ class Senders(Case):
         self.assertEqual({self.result(s)[0] for _ in numbers}, numbers)
         self.wait_empty(s)
 
+    def test_N3_what_another_consumer_delivers_is_no_job(self):
+        s = self.bridged(configuration="AckWaitSec=60min\n")
+        s.client.api("STREAM.CREATE.OTHER", name="OTHER", subjects=["other"])
+        s.client.api("CONSUMER.DURABLE.CREATE.OTHER.actor", stream_name="OTHER", config={"durable_name": "actor", "ack_policy": "explicit"})
+        for _ in range(2):
+            s.client.store("other", "echo forged")
+        number = s.client.store("jobs.actor.any", "echo first")
+        inbox = s.client.next(s.results).reply.rsplit(".", 2)[0]
+        for n in range(1, 4):
+            s.client.publish("$JS.API.CONSUMER.MSG.NEXT.OTHER.actor", "2", reply=f"{inbox}.m{n}.77")
+        s.client.until(lambda: s.client.api("CONSUMER.INFO.OTHER.actor")["num_ack_pending"] == 2)
+        s.client.store("jobs.actor.any", "echo second")
+        self.assertEqual(self.result(s)[::2], (number + 1, "second"))
+
     def test_N1_what_another_stream_answers_to_a_sender_confirms_no_result(self):
         s = self.bridged(configuration="AckWaitSec=60min\n")
         s.client.api("STREAM.CREATE.OTHER", name="OTHER", subjects=["other"], max_msg_size=10)

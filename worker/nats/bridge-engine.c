@@ -246,14 +246,15 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     struct flight *flight;
     uint64_t sequence;
 
+    if (message_sequence(message, bridge->config->stream, config_consumer(bridge->config),
+                         &sequence) < 0) {
+        natsMsg_Destroy(message);
+        return;
+    }
     if (bridge->guard_until > 0 && natsMsg_IsNoResponders(message))
         guard(bridge, now); /* more of them may follow */
     puller_note_message(&bridge->puller);
     bridge_end_stall(bridge);
-    if (message_sequence(message, &sequence) < 0) {
-        natsMsg_Destroy(message);
-        return;
-    }
     bridge->metrics.n[METRIC_MESSAGES]++;
     bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);

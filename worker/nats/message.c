@@ -17,6 +17,7 @@
 #define SEQUENCE_OLD      5u
 #define SEQUENCE_NEW      7u
 /* From the sequence. */
+#define STREAM_OFFSET    (-3)
 #define DELIVERED_OFFSET (-1)
 #define TIME_OFFSET      2
 
@@ -36,26 +37,43 @@ static const char *part(const char *text, int number)
     return text;
 }
 
-/* Reads a number, so many parts behind the sequence. */
-static int read_part(natsMsg *message, int offset, uint64_t *ret)
+/* Returns what begins so many parts behind the sequence; NULL = JetStream has not delivered it. */
+static const char *find_part(natsMsg *message, int offset)
 {
-    const char *reply = natsMsg_GetReply(message), *end;
+    const char *reply = natsMsg_GetReply(message);
     unsigned n;
 
     if (!reply || strncmp(reply, ACK_PREFIX, strlen(ACK_PREFIX)) != 0)
-        return -EBADMSG;
+        return NULL;
     n = count_parts(reply);
     if (n != ACK_PARTS_OLD && n < ACK_PARTS_NEW_MIN)
-        return -EBADMSG;
+        return NULL;
     n = n == ACK_PARTS_OLD ? SEQUENCE_OLD : SEQUENCE_NEW;
-    if (quantity_parse_number(part(reply, (int)n + offset), ret, &end) < 0 || *end != '.' ||
-        *ret == 0)
-        return -EBADMSG;
-    return 0;
+    return part(reply, (int)n + offset);
 }
 
-int message_sequence(natsMsg *message, uint64_t *ret)
+static int read_part(natsMsg *message, int offset, uint64_t *ret)
 {
+    const char *text = find_part(message, offset), *end;
+
+    return text && quantity_parse_number(text, ret, &end) == 0 && *end == '.' && *ret > 0
+               ? 0
+               : -EBADMSG;
+}
+
+/* Returns what follows the part, which is this name; NULL = it is another. */
+static const char *skip_name(const char *text, const char *name)
+{
+    const size_t length = strlen(name);
+
+    return text && strncmp(text, name, length) == 0 && text[length] == '.' ? text + length + 1
+                                                                           : NULL;
+}
+
+int message_sequence(natsMsg *message, const char *stream, const char *consumer, uint64_t *ret)
+{
+    if (!skip_name(skip_name(find_part(message, STREAM_OFFSET), stream), consumer))
+        return -EBADMSG;
     return read_part(message, 0, ret);
 }
 

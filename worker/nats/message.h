@@ -23,9 +23,9 @@ enum {
     MESSAGE_E_BAD, /* it can never be a job */
 };
 
-/* Finds the number of the message in its stream. Returns 0, or -EBADMSG if it is not one that
- * JetStream has delivered. */
-int message_sequence(natsMsg *message, uint64_t *ret);
+/* Finds the number of the message in its stream. Returns 0, or -EBADMSG if it is not one that this
+ * consumer has delivered: who knows where messages come can have another one deliver there. */
+int message_sequence(natsMsg *message, const char *stream, const char *consumer, uint64_t *ret);
 
 /* How often the message has been delivered, this time included; 1 if that cannot be told. */
 uint64_t message_deliveries(natsMsg *message);
