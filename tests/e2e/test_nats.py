@@ -599,6 +599,40 @@ class Life(Case):
             "max ack pending 100, not 1000000",
             "info: bucket TROUPE_MACHINES exists"])
 
+    def test_setup_does_not_make_a_stream_anew_whose_name_has_results(self):
+        for subject, wildcard in (("troupe.result.JOBS.17", "troupe.result.JOBS.>"), ("troupe.dead.other.JOBS.17", "troupe.dead.*.JOBS.>")):
+            server = nats.Server(self).start()
+            client = nats.Client(self, server)
+            supervisor = self.supervisor({})
+            bridge = nats.Bridge(self, supervisor, server, "actor").setup()
+            client.store("troupe.result.JOBS2.17")
+            client.store("troupe.dead.JOBS.JOBS2.17")
+            client.store(subject)
+            bridge.setup()  # the stream exists, and has results of its own
+            nats.Bridge(self, supervisor, server, "another").setup()
+            for stream in "JOBS", "KV_TROUPE_STATE":
+                client.api(f"STREAM.DELETE.{stream}")
+            done = bridge.run("setup", "actor")
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(len(done.stderr.splitlines()), 1)
+            for part in "stream JOBS: not made", subject, "Stream=", "ResultTTLSec=", f'{{"filter":"{wildcard}"}} to $JS.API.STREAM.PURGE.TROUPE':
+                self.assertIn(part, done.stderr)
+            self.assertEqual(sorted(client.api("STREAM.NAMES")["streams"]), ["KV_TROUPE_MACHINES", "TROUPE"])
+            client.api("STREAM.PURGE.TROUPE", filter=wildcard)
+            bridge.setup()
+            self.assertEqual(client.messages("TROUPE"), 2)
+
+    def test_setup_makes_no_stream_if_it_cannot_learn_of_results(self):
+        server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame", permissions: '
+                             '{ publish: { deny: "$JS.API.STREAM.MSG.GET.>" } } } ] }\n').start()
+        client = nats.Client(self, server, user="troupe", **{"pass": "sesame"})
+        bridge = nats.Bridge(self, self.supervisor({}), server, "actor", environment={
+            "NATS_URL": f"nats://troupe:sesame@127.0.0.1:{server.port}"})
+        done = bridge.run("setup", "actor")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("stream JOBS: not made, as $JS.API.STREAM.MSG.GET.TROUPE does not say", done.stderr)
+        self.assertFalse(client.api("STREAM.NAMES")["streams"])
+
     def test_a_warning_tells_that_a_consumer_does_not_deliver_for_ever(self):
         s = self.bridged()
         self.assertNotIn("max deliver", s.bridge.log())

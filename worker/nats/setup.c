@@ -6,6 +6,7 @@
 #include "worker/nats/client.h"
 #include "worker/nats/difference.h"
 #include "worker/nats/engine.h"
+#include "worker/nats/leftovers.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
 #include <errno.h>
@@ -221,25 +222,37 @@ static int add_consumer(jsCtx *js, const struct config *config)
     return report_existing("consumer", name, &difference);
 }
 
-static int make_all(jsCtx *js, const struct config *config)
+/* First of all, so that nothing is made if it is refused. A stream that exists has results of its
+ * own. */
+static int add_jobs(const struct client *client, const struct config *config)
 {
     /* What has no key is refused: no group takes it. */
-    const char *jobs[] = {MESSAGE_SUBJECT "*.>"};
+    const char *subjects[] = {MESSAGE_SUBJECT "*.>"};
+    jsStreamInfo *info = NULL;
+    natsStatus s = js_GetStreamInfo(&info, client->js, config->stream, NULL, NULL);
+    int r = s == NATS_NOT_FOUND ? leftovers_check(client, config) : 0;
+
+    jsStreamInfo_Destroy(info);
+    return r == 0 ? add_stream(client->js, config, config->stream, subjects, 1, js_WorkQueuePolicy)
+                  : r;
+}
+
+static int make_all(const struct client *client, const struct config *config)
+{
     const char *results[] = {PUBLICATION_RESULT_SUBJECT ">", PUBLICATION_LETTER_SUBJECT "*.*.*"};
-    int r = add_stream(js, config, config->stream, jobs, 1, js_WorkQueuePolicy);
+    int r = add_jobs(client, config);
 
     if (r == 0)
-        r = add_stream(js, config, SETUP_RESULTS_STREAM, results, 2, js_LimitsPolicy);
+        r = add_stream(client->js, config, SETUP_RESULTS_STREAM, results, 2, js_LimitsPolicy);
     if (r == 0)
-        r = add_consumer(js, config);
-    return r == 0 ? add_buckets(js, config) : r;
+        r = add_consumer(client->js, config);
+    return r == 0 ? add_buckets(client->js, config) : r;
 }
 
 int setup(const struct config *config)
 {
     struct client client = CLIENT_NULL;
-    int r =
-        client_open_early(&client, config) == CLIENT_OK ? make_all(client.js, config) : -ENOTCONN;
+    int r = client_open_early(&client, config) == CLIENT_OK ? make_all(&client, config) : -ENOTCONN;
 
     client_close(&client);
     return r;
