@@ -29,7 +29,7 @@ class Acknowledgements(Case):
     def test_N1_an_acknowledgement_that_was_lost_is_sent_again_before_the_message_comes_again(self):
         s = self.losing()
         numbers = [s.client.store("jobs.actor.any", "echo hello") for _ in range(3)]
-        self.assertEqual(sorted(self.result(s)[0] for _ in numbers), numbers)
+        self.wait_results(s, numbers)
         s.client.until(lambda: s.client.messages("TROUPE") == len(numbers))
         self.assertEqual(s.client.messages(JOBS), len(numbers))
         s.nats.reload(users('"nothing"'))
@@ -80,7 +80,7 @@ class Acknowledgements(Case):
     def test_what_the_user_of_the_bridge_is_not_permitted_is_named_once(self):
         s = self.losing()
         numbers = [s.client.store("jobs.actor.any", "echo hello") for _ in range(3)]
-        self.assertEqual(sorted(self.result(s)[0] for _ in numbers), numbers)
+        self.wait_results(s, numbers)
         denial = 'NATS refuses something to this user: Permissions Violation for Publish to "$JS.ACK.JOBS.actor.*"'
         s.client.until(lambda: denial in s.bridge.log())
         s.bridge.end()
