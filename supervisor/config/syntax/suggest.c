@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/suggest.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+
+/* Of a word, however long: more are no slips. */
+#define STEPS_MAX 3
 
 /* No locale: keys, verbs and names of groups are ASCII. */
 static char lower(char c)
@@ -41,18 +45,78 @@ size_t suggest_distance(const char *a, const char *b)
     return rows[a_length % 3][b_length];
 }
 
+static bool is_upper(char c)
+{
+    return c >= 'A' && c <= 'Z';
+}
+
+static bool is_lower(char c)
+{
+    return c >= 'a' && c <= 'z';
+}
+
+/* As in Start|Limit, CPU|Weight and dead-|letters. The end counts, too. */
+static bool starts_part(const char *word, size_t at)
+{
+    if (at == 0 || word[at] == '\0' || word[at - 1] == '-')
+        return true;
+    return is_upper(word[at]) && (!is_upper(word[at - 1]) || is_lower(word[at + 1]));
+}
+
+static size_t common_length(const char *a, const char *b)
+{
+    size_t n = 0;
+
+    while (a[n] != '\0' && lower(a[n]) == lower(b[n]))
+        n++;
+    return n;
+}
+
+/* Returns how long the longer of the two is without the parts that both begin and end with. */
+static size_t differing_length(const char *a, const char *b)
+{
+    const size_t a_length = strlen(a), b_length = strlen(b), shorter = smaller(a_length, b_length);
+    size_t before = common_length(a, b), behind = 0;
+
+    while (behind < shorter - before &&
+           lower(a[a_length - 1 - behind]) == lower(b[b_length - 1 - behind]))
+        behind++;
+    while (!starts_part(a, before) || !starts_part(b, before))
+        before--;
+    while (!starts_part(a, a_length - behind) || !starts_part(b, b_length - behind))
+        behind--;
+    return a_length + b_length - shorter - before - behind;
+}
+
+/* A distance of the whole length would match any two words. */
+static bool is_near(size_t distance, size_t length)
+{
+    return distance <= (length < 3 ? 1 : (length + 1) / 3) && distance < length;
+}
+
+/* Keys consist of parts that many have, such as Private: what is wrong has to be near by itself.
+ * Or the end was left out, such as Sec. */
+static bool is_meant(const char *word, const char *known, size_t distance)
+{
+    const size_t length = strlen(word), known_length = strlen(known);
+
+    if (distance > STEPS_MAX)
+        return false;
+    if (is_near(distance, differing_length(word, known)))
+        return true;
+    return length + distance == known_length && is_near(distance, known_length) &&
+           common_length(word, known) == length;
+}
+
 const char *suggest_nearest(const char *word, const char *const *known)
 {
     const char *nearest = NULL;
     size_t nearest_distance = SIZE_MAX;
 
     for (; *known; known++) {
-        size_t longer = strlen(word) > strlen(*known) ? strlen(word) : strlen(*known);
-        size_t allowed = longer < 3 ? 1 : (longer + 1) / 3;
-        size_t distance = suggest_distance(word, *known);
+        const size_t distance = suggest_distance(word, *known);
 
-        /* A distance of the whole word would match any two words. */
-        if (distance > allowed || distance >= longer || distance >= nearest_distance)
+        if (distance >= nearest_distance || (distance > 0 && !is_meant(word, *known, distance)))
             continue;
         nearest = *known;
         nearest_distance = distance;

@@ -14,7 +14,8 @@
 size_t suggest_distance(const char *a, const char *b);
 
 /*
- * Returns the nearest (the first of equals) of the NULL-terminated `known` words, or NULL if more
- * than about a third of the longer word differs.
+ * Returns the nearest (the first of equals) of the NULL-terminated `known` words, or NULL if none
+ * is near: at most three characters differ, and not more than about a third of the parts of the
+ * words in which they are, such as Limit and CORE of LimitCORE; or a few are missing at the end.
  */
 const char *suggest_nearest(const char *word, const char *const *known);

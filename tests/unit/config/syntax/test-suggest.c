@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+#include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/suggest.h"
 #include <check.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *const VERBS[] = {"status", "start", "stop", "restart", "reset", "reload", NULL};
 
@@ -73,6 +75,129 @@ START_TEST(far_words_are_not_suggested)
 }
 END_TEST
 
+/* ---- keys ---- */
+
+#define KEYS_MAX 256
+
+/* Nearest of the keys of [Sandbox], [Resources] and all others of a group's file. */
+static const char *nearest_key(const char *word)
+{
+    const char *keys[KEYS_MAX + 1];
+    size_t n = 0;
+
+    ck_assert_uint_le(CONFIG_GROUP_SCHEMA.n_keys, KEYS_MAX);
+    for (; n < CONFIG_GROUP_SCHEMA.n_keys; n++)
+        keys[n] = CONFIG_GROUP_SCHEMA.keys[n].name;
+    keys[n] = NULL;
+    return suggest_nearest(word, keys);
+}
+
+START_TEST(a_slip_in_a_key_leads_to_the_key)
+{
+    static const char *const slips[][2] = {
+        {"execstart", "ExecStart"},
+        {"ExceStart", "ExecStart"},
+        {"ExecStrat", "ExecStart"},
+        {"PrivateTemp", "PrivateTmp"},
+        {"PrivateTmpp", "PrivateTmp"},
+        {"Privatemp", "PrivateTmp"},
+        {"PrviateTpm", "PrivateTmp"},
+        {"PrivatPIDs", "PrivatePIDs"},
+        {"PrivatePID", "PrivatePIDs"},
+        {"PrivatePDIs", "PrivatePIDs"},
+        {"PrivateNetwrok", "PrivateNetwork"},
+        {"ProtectSytem", "ProtectSystem"},
+        {"ProtectHomes", "ProtectHome"},
+        {"ReadOnlyPath", "ReadOnlyPaths"},
+        {"ReadOlnyPtahs", "ReadOnlyPaths"},
+        {"ReadOnlysPaths", "ReadOnlyPaths"},
+        {"InaccesiblePaths", "InaccessiblePaths"},
+        {"CapabilitiesBoundingSet", "CapabilityBoundingSet"},
+        {"CapabilityBounding", "CapabilityBoundingSet"},
+        {"NoNewPrivilege", "NoNewPrivileges"},
+        {"SystemCallFilters", "SystemCallFilter"},
+        {"SystemCallFitler", "SystemCallFilter"},
+        {"RestrictAddresFamilies", "RestrictAddressFamilies"},
+        {"MemoryDenyWriteExec", "MemoryDenyWriteExecute"},
+        {"LimitNOFILES", "LimitNOFILE"},
+        {"LimitNoFile", "LimitNOFILE"},
+        {"TimeoutStart", "TimeoutStartSec"},
+        {"TimeoutStopSecs", "TimeoutStopSec"},
+        {"OOMScoreAdj", "OOMScoreAdjust"},
+        {"WorkingDirectry", "WorkingDirectory"},
+        {"umask", "UMask"},
+    };
+
+    for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++) {
+        const char *nearest = nearest_key(slips[i][0]);
+
+        ck_assert_msg(nearest && strcmp(nearest, slips[i][1]) == 0, "%s: %s", slips[i][0], nearest);
+    }
+}
+END_TEST
+
+/* They share a part with keys that there are. */
+START_TEST(another_key_of_systemd_is_not_taken_for_one_that_there_is)
+{
+    static const char *const others[] = {
+        "PrivateDevices",
+        "PrivateUsers",
+        "PrivateMounts",
+        "privatedevices",
+        "ProtectClock",
+        "ProtectHostname",
+        "ProtectKernelLogs",
+        "ProtectKernelModules",
+        "ProtectControlGroups",
+        "RestrictRealtime",
+        "RestrictSUIDSGID",
+        "RestrictFileSystems",
+        "LockPersonality",
+        "RootDirectory",
+        "DynamicUser",
+        "StateDirectory",
+        "ExecPaths",
+        "NoExecPaths",
+        "BindPaths",
+        "TemporaryFileSystem",
+        "LimitCPU",
+        "LimitRSS",
+        "LimitNPROC",
+        "LimitDATA",
+        "LimitFSIZE",
+        "LimitSTACK",
+        "MemoryMin",
+        "MemoryLow",
+        "AllowedMemoryNodes",
+        "StartupCPUWeight",
+        "ExecStartPre",
+        "ExecStartPost",
+        "ExecStop",
+        "ExecStopPost",
+        "ExecReload",
+        "ExecCondition",
+        "SyslogLevel",
+        "SyslogIdentifier",
+        "TimeoutAbortSec",
+        "RuntimeMaxSec",
+        "KillMode",
+        "KillSignal",
+        "FinalKillSignal",
+        "SendSIGHUP",
+        "IPAddressDeny",
+        "DevicePolicy",
+        "SocketBindDeny",
+        "KeyringMode",
+    };
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        const char *nearest = nearest_key(others[i]);
+
+        ck_assert_msg(!nearest || strcmp(nearest, others[i]) == 0, "%s: %s", others[i], nearest);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("suggest");
@@ -87,6 +212,8 @@ int main(void)
     tcase_add_test(tcase, the_nearest_word_is_found);
     tcase_add_test(tcase, of_several_the_first_one_is_taken);
     tcase_add_test(tcase, far_words_are_not_suggested);
+    tcase_add_test(tcase, a_slip_in_a_key_leads_to_the_key);
+    tcase_add_test(tcase, another_key_of_systemd_is_not_taken_for_one_that_there_is);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
