@@ -21,13 +21,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step, int error)
+static _Noreturn void fail_at(const struct spawn_child *child, enum spawn_step step, int error,
+                              uint32_t path)
 {
-    const struct spawn_report report = {.error = -error, .step = step};
+    struct spawn_report report = {.error = -error, .step = step};
+    report.path = path;
     /* On failure the exit status alone has to do. */
     ssize_t n = write(child->report_fd, &report, sizeof(report));
     (void)n;
     _exit(127);
+}
+
+static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step, int error)
+{
+    fail_at(child, step, error, 0);
 }
 
 /*
@@ -247,6 +254,15 @@ static void close_root(struct sandbox_root *root)
     root->offers = close_fd(root->offers);
 }
 
+/* Returns as spawn_report.path. A path of /proc's own mounts is not listed. */
+static uint32_t number_of(const struct sandbox_files *files, const struct sandbox_path *path)
+{
+    for (size_t i = 0; path && i < files->n_paths; i++)
+        if (&files->paths[i] == path)
+            return (uint32_t)i + 1;
+    return 0;
+}
+
 /* The worker's log has which path it was. */
 static void set_up_files(struct spawn_child *child)
 {
@@ -257,7 +273,7 @@ static void set_up_files(struct spawn_child *child)
         (void)dprintf(STDERR_FILENO, "%s: %s: %s\n", sandbox_path_kind_to_string(path->kind),
                       path->path, strerror(-r));
     if (r < 0)
-        fail(child, SPAWN_FILES, -r);
+        fail_at(child, SPAWN_FILES, -r, number_of(child->options->files, path));
 }
 
 static void set_up_limits(const struct spawn_child *child)

@@ -121,9 +121,12 @@ const char *spawn_step_to_string(enum spawn_step step);
  * sandbox or a user first writes one without error, which says what confines it. End of file
  * without a failure means that the program runs, or that the process was killed before. */
 struct spawn_report {
-    int error; /* -errno; 0 = `state` counts */
+    int error; /* -errno; 0 = `state` counts, else `path` */
     enum spawn_step step;
-    struct sandbox_state state;
+    union {
+        struct sandbox_state state;
+        uint32_t path; /* which of `files->paths` it was, from 1; 0 = none of them */
+    };
 };
 
 /* Opens what new processes need of this one, to be called while low numbers are free: those that

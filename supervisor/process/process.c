@@ -193,7 +193,7 @@ static void process_on_reap(struct task *task)
         return;
     }
     process_release(process);
-    process->handler->failed(process, spawn_step_to_string(error.step), error.error);
+    process->handler->failed(process, &error);
 }
 
 /* ---- start ---- */
@@ -271,8 +271,10 @@ static void process_on_spawned(struct spawner_client *client, pid_t pid, int pid
     int r;
 
     if (error < 0) {
+        const struct spawn_report report = {.error = error, .step = SPAWN_CLONE};
+
         process_release(process);
-        process->handler->failed(process, spawn_step_to_string(SPAWN_CLONE), error);
+        process->handler->failed(process, &report);
         return;
     }
     process->pid = pid;

@@ -117,7 +117,7 @@ struct process_handler {
     /* The process executes its program. */
     void (*started)(struct process *process);
     /* The process could not be started. Nothing is left of it. */
-    void (*failed)(struct process *process, const char *step, int error);
+    void (*failed)(struct process *process, const struct spawn_report *report);
     /* The process is dead. */
     void (*ended)(struct process *process);
     /* The process is reaped. Called once, from a work queue, so that many deaths at a time do

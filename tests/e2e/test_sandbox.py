@@ -426,8 +426,28 @@ class Files(TestCase):
 
     def test_a_path_that_is_missing_is_named(self):
         s = self.started({"g": ini(ACTOR, Restart={"Restart": "no"}, Sandbox={"ReadOnlyPaths": "/nowhere"})})
-        s.until(lambda: "g/0 could not be started: mount namespace: No such file or directory" in s.log())
+        s.until(lambda: "g/0 could not be started: ReadOnlyPaths=: /nowhere: No such file or directory" in s.log())
         self.assertIn("[g/0] ReadOnlyPaths=: /nowhere: No such file or directory", s.log())
+
+    def test_why_a_worker_cannot_start_names_the_key_of_the_group_and_the_path(self):
+        nowhere = "/nowhere/" + "x" * 200
+        for key, path, sandbox in (
+                ("ReadOnlyPaths", nowhere, {"ReadOnlyPaths": f"/usr {nowhere}", "ProtectSystem": "full"}),
+                ("ReadWritePaths", "/nowhere", {"ReadWritePaths": "/nowhere", "ProtectSystem": "strict"}),
+                ("InaccessiblePaths", "/nowhere", {"InaccessiblePaths": "/nowhere", "ProtectHome": "yes"})):
+            with self.subTest(key=key):
+                s = self.started({"g": ini(ACTOR, Sandbox=sandbox)})
+                s.wait_worker("g/0", "backoff")
+                why = f"could not be started: {key}=: {path}: No such file or directory"
+                self.assertEqual(s.worker("g/0")["status"], why)
+                self.assertIn(why, s.ctl("status", "g/0").stdout)
+
+    def test_a_working_directory_that_has_gone_from_a_private_root_is_named(self):
+        directory = f"{self.top}/target"
+        s = self.started({"g": ini(ACTOR, Group={"WorkingDirectory": directory}, Sandbox={"PrivateRoot": "yes"})})
+        os.rmdir(directory)
+        os.kill(s.worker("g/0")["pid"], signal.SIGKILL)
+        s.until(lambda: f"g/0 could not be started: WorkingDirectory=: {directory}: No such file or directory" in s.log())
 
     def test_a_program_that_the_sandbox_hides_is_refused_with_the_key_and_the_directory(self):
         programs = {}

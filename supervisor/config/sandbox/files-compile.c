@@ -169,6 +169,78 @@ int files_compile(const struct config_group *group, struct sandbox_files **ret)
     return 0;
 }
 
+/* ---- which key it was ---- */
+
+static bool is_home(const char *path)
+{
+    for (size_t i = 0; i < ELEMENTS(HOMES); i++)
+        if (strcmp(path, HOMES[i] + 1) == 0)
+            return true;
+    return false;
+}
+
+static bool is_listed(const struct config_strings *list, const char *path)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (strcmp(list->strings[i] + (*list->strings[i] == '-'), path) == 0)
+            return true;
+    return false;
+}
+
+static const char *key_that_reads(const struct config_group *group, const char *path)
+{
+    if (is_listed(&group->read_only_paths, path))
+        return "ReadOnlyPaths=";
+    return is_home(path) ? "ProtectHome=" : "ProtectSystem=";
+}
+
+static const char *key_that_hides(const struct config_group *group, const char *path)
+{
+    return group->protect_home != CONFIG_PROTECT_HOME_NO && !group->private_root && is_home(path)
+               ? "ProtectHome="
+               : "InaccessiblePaths=";
+}
+
+static const char *key_of_proc(const struct config_group *group)
+{
+    if (group->private_pids)
+        return "PrivatePIDs=";
+    return group->proc_subset == CONFIG_PROC_SUBSET_PID ? "ProcSubset=" : "ProtectProc=";
+}
+
+static const char *key_that_shows(const struct config_group *group, const struct sandbox_path *path)
+{
+    if (path->optional)
+        return "PrivateRoot=";
+    return group->working_directory && strcmp(group->working_directory, path->path) == 0
+               ? "WorkingDirectory="
+               : "ExecStart=";
+}
+
+const char *files_key(const struct config_group *group, const struct sandbox_path *path)
+{
+    switch (path->kind) {
+    case SANDBOX_INACCESSIBLE:
+        return key_that_hides(group, path->path);
+    case SANDBOX_PRIVATE_TMP:
+        return "PrivateTmp=";
+    case SANDBOX_PROC:
+        return key_of_proc(group);
+    case SANDBOX_MQUEUE:
+        return "PrivateIPC=";
+    case SANDBOX_READ_ONLY:
+        return key_that_reads(group, path->path);
+    case SANDBOX_READ_WRITE:
+        return "ReadWritePaths=";
+    case SANDBOX_EMPTY:
+        return "ProtectHome=";
+    case SANDBOX_VISIBLE:
+        return key_that_shows(group, path);
+    default:
+        return group->private_root ? "PrivateRoot=" : "ProtectSystem=";
+    }
+}
+
 /* ---- a program out of sight ---- */
 
 static bool is_at_or_below(const char *path, const char *directory)
@@ -182,14 +254,6 @@ static bool is_at_or_below(const char *path, const char *directory)
 static bool hides(enum sandbox_path_kind kind)
 {
     return kind == SANDBOX_INACCESSIBLE || kind == SANDBOX_PRIVATE_TMP || kind == SANDBOX_EMPTY;
-}
-
-static bool is_home(const char *path)
-{
-    for (size_t i = 0; i < ELEMENTS(HOMES); i++)
-        if (strcmp(path, HOMES[i] + 1) == 0)
-            return true;
-    return false;
 }
 
 const char *files_hiding_key(const struct config_group *group, const struct sandbox_files *files,
@@ -210,10 +274,5 @@ const char *files_hiding_key(const struct config_group *group, const struct sand
     if (!last || !hides(last->kind))
         return NULL;
     *ret_path = last->path;
-    if (last->kind == SANDBOX_PRIVATE_TMP)
-        return "PrivateTmp=";
-    return group->protect_home != CONFIG_PROTECT_HOME_NO && !group->private_root &&
-                   is_home(last->path)
-               ? "ProtectHome="
-               : "InaccessiblePaths=";
+    return files_key(group, last);
 }

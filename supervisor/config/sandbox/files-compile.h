@@ -11,6 +11,9 @@
 int files_compile(const struct config_group *group, struct sandbox_files **ret);
 struct sandbox_files *files_free(struct sandbox_files *files); /* NULL allowed; returns NULL */
 
+/* The key of the group's file that lists such a path, such as "ReadOnlyPaths=". */
+const char *files_key(const struct config_group *group, const struct sandbox_path *path);
+
 /* Which key of [Sandbox] hides this program from the process that is to execute it, such as
  * "PrivateTmp=", with `*ret_path` = what it hides; NULL = none. Looks at the paths as they are
  * written: it misses what symbolic links hide, and finds nothing that works. */

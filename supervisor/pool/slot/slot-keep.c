@@ -3,6 +3,7 @@
 /* Keeps the state of a slot for the next supervisor, and continues from what the last one kept. */
 
 #include "shared/base/fault.h"
+#include "shared/base/utf8.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/slot/slot-private.h"
@@ -77,10 +78,10 @@ void slot_keep(struct slot *slot)
 void slot_keep_status(struct slot *slot)
 {
     struct slot_record *record = record_of(slot);
+    const char *text = slot->status_text ? slot->status_text : "";
 
     if (record)
-        (void)snprintf(record->status, sizeof(record->status), "%s",
-                       slot->status_text ? slot->status_text : "");
+        (void)utf8_escape(record->status, sizeof(record->status), text, strlen(text));
 }
 
 void slot_keep_config(struct slot *slot)
@@ -95,6 +96,12 @@ bool slot_is_behind(const struct slot *slot)
     const uint32_t given = slot->kept ? slot->kept->started_with : 0;
 
     return slot->worker.process.pid != 0 && given != 0 && wanted != 0 && given != wanted;
+}
+
+bool slot_has_kept_config(const struct slot *slot)
+{
+    return slot->kept && slot->kept->started_with != 0 &&
+           slot->kept->started_with == slot->pool->config->process_digest;
 }
 
 static int hold_actor(struct slot *slot)

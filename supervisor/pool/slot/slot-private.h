@@ -130,6 +130,8 @@ bool slot_has_held_standby(const struct slot *place);
 void slot_keep_config(struct slot *slot);
 /* Whether its process, which the last supervisor started, was started by another configuration. */
 bool slot_is_behind(const struct slot *slot);
+/* Whether the configuration is still the one that its last process was started with. */
+bool slot_has_kept_config(const struct slot *slot);
 /* Returns the role that a slot that `resumes` had. */
 enum slot_role slot_kept_role(const struct slot *slot);
 /* Opens what is kept of the slot for the next supervisor. */

@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include "supervisor/channel/endpoint-stock.h"
+#include "supervisor/config/sandbox/files-compile.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
@@ -14,6 +15,9 @@
 
 /* The first descriptor of a worker's mailbox; its environment names them all. */
 #define WORKER_FIRST_FD 3
+
+/* What could not be done: rarely more than a few words, but a path may be long. */
+#define STEP_MAX 512
 
 static void slot_on_end(struct process *process)
 {
@@ -35,7 +39,7 @@ static void slot_on_exit(struct process *process)
 /* The process could not be started: [Restart] decides about the next try. */
 static void slot_spawn_failed(struct slot *slot, const char *step, int error)
 {
-    char text[SLOT_TEXT_MAX];
+    char text[STEP_MAX + SLOT_TEXT_MAX];
 
     slot_disarm(slot);
     slot_close_endpoint(slot);
@@ -48,9 +52,31 @@ static void slot_spawn_failed(struct slot *slot, const char *step, int error)
     slot_event(slot, LIFECYCLE_EVENT_SPAWN_FAILED);
 }
 
-static void slot_on_spawn_failed(struct process *process, const char *step, int error)
+/* Of those with which the process was started. NULL = none, or the configuration has changed. */
+static const struct sandbox_path *slot_path_of(const struct slot *slot,
+                                               const struct spawn_report *report)
 {
-    slot_spawn_failed(slot_of(process, worker.process), step, error);
+    const struct sandbox_files *files = slot->pool->config->sandbox_files;
+
+    if (report->step != SPAWN_FILES || report->path == 0 || !slot_has_kept_config(slot))
+        return NULL;
+    return files && report->path <= files->n_paths ? &files->paths[report->path - 1] : NULL;
+}
+
+static void slot_on_spawn_failed(struct process *process, const struct spawn_report *report)
+{
+    struct slot *slot = slot_of(process, worker.process);
+    const struct sandbox_path *path = slot_path_of(slot, report);
+    const char *step = spawn_step_to_string(report->step);
+    char text[STEP_MAX], escaped[STEP_MAX];
+
+    if (path) {
+        (void)snprintf(text, sizeof(text), "%s: %s", files_key(slot->pool->config, path),
+                       path->path);
+        (void)utf8_escape(escaped, sizeof(escaped), text, strlen(text));
+        step = escaped;
+    }
+    slot_spawn_failed(slot, step, report->error);
 }
 
 static void slot_on_spawned(struct process *process)

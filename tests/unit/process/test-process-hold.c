@@ -60,10 +60,10 @@ static void on_exited(struct process *p)
     loop_stop(context.loop);
 }
 
-static void on_failed(struct process *p, const char *step, int error)
+static void on_failed(struct process *p, const struct spawn_report *report)
 {
     (void)p;
-    ck_abort_msg("%s: %s", step, strerror(-error));
+    ck_abort_msg("%s: %s", spawn_step_to_string(report->step), strerror(-report->error));
 }
 
 static const struct process_handler HANDLER = {
