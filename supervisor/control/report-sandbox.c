@@ -100,7 +100,13 @@ static void write_state(FILE *file, const struct sandbox_state *state)
     write_files(file, state);
     if (state->has_network)
         write_part(file, "a network of its own");
-    if (state->shares_ipc)
+    if (state->namespaces & SANDBOX_OWN_PIDS)
+        write_part(file, "a PID namespace of its own");
+    if (state->namespaces & SANDBOX_OWN_IPC)
+        write_part(file, "an IPC namespace of its own");
+    if (state->namespaces & SANDBOX_EMPTY_IPC)
+        write_part(file, "an empty IPC namespace");
+    if (state->namespaces & SANDBOX_SHARES_IPC)
         write_part(file, "not PrivateIPC= (namespaces are not permitted)");
     if (state->n_filters > 0)
         write_part(file, "filtered system calls");

@@ -46,6 +46,14 @@ enum sandbox_means {
     SANDBOX_BY_LANDLOCK,
 };
 
+/* Of processes and IPC. */
+enum sandbox_namespaces {
+    SANDBOX_SHARES_IPC = 1, /* with the supervisor: it may not have a namespace, as it should */
+    SANDBOX_OWN_IPC = 2,
+    SANDBOX_EMPTY_IPC = 4, /* all that have it cannot use it */
+    SANDBOX_OWN_PIDS = 8,
+};
+
 /* What is in force when the program is executed, as the new process has found it. */
 struct sandbox_state {
     uint64_t scopes;
@@ -55,7 +63,7 @@ struct sandbox_state {
     uint8_t files;             /* enum sandbox_means */
     uint8_t landlock;          /* the kernel's ABI; 0 = not in use */
     uint8_t n_filters;
-    bool shares_ipc; /* with the supervisor: it may not have an IPC namespace, as it should */
+    uint8_t namespaces; /* enum sandbox_namespaces */
 };
 
 /* Whether this process has the capability in force. */

@@ -119,9 +119,12 @@ static void set_up_ipc(struct spawn_child *child)
         r = sandbox_ipc_join(empty);
     else if (child->options->private_ipc && unshare(CLONE_NEWIPC) < 0)
         r = -errno;
-    child->state.shares_ipc = is_not_permitted(r);
-    if (r < 0 && (!child->state.shares_ipc || is_strict(child)))
+    if (r < 0 && (!is_not_permitted(r) || is_strict(child)))
         fail_enforcing(child, SPAWN_IPC, SPAWN_STRICT_IPC, -r);
+    if (child->options->private_ipc)
+        child->state.namespaces |= r < 0   ? SANDBOX_SHARES_IPC
+                                   : empty ? SANDBOX_EMPTY_IPC
+                                           : SANDBOX_OWN_IPC;
 }
 
 static void set_up_scheduling(const struct spawn_child *child)
@@ -435,6 +438,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     child->root = has_root(options) && options->root ? *options->root
                                                      : (struct sandbox_root)SANDBOX_ROOT_NULL;
     child->rules = -1;
+    child->state.namespaces = options->private_pids ? SANDBOX_OWN_PIDS : 0;
     if (child->pids_error != 0)
         fail_enforcing(child, SPAWN_PIDS, SPAWN_STRICT_PIDS, child->pids_error);
     leave_terminal_and_group(child);

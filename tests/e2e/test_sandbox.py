@@ -544,6 +544,19 @@ class Processes(TestCase):
         self.assertEqual(len(namespaces()), 2)
         self.assertEqual(len(namespaces(SystemCallFilter="@system-service")), 3)
 
+    def test_status_shows_the_namespaces_of_processes_and_ipc_that_are_in_force(self):
+        pids, ipc, empty = "a PID namespace of its own", "an IPC namespace of its own", "an empty IPC namespace"
+        strict = {"Profile": "strict", "ReadOnlyPaths": BUILD}
+        for sandbox, shown in (({"PrivatePIDs": "yes"}, {pids}), ({"PrivateIPC": "yes"}, {ipc}), (strict, {pids, empty}),
+                               ({"ProtectProc": "invisible"}, set())):
+            with self.subTest(sandbox=sandbox):
+                s = self.started({"g": ini(ACTOR, Group={"User": "nobody"}, Sandbox=sandbox)})
+                s.do("g", "echo hello")
+                for _ in range(2):
+                    self.assertEqual({pids, ipc, empty} & set(s.worker("g/0")["in_force"].split(", ")), shown)
+                    self.assertTrue(all(part in s.ctl("status", "g/0").stdout for part in shown))
+                    s.crash()
+
     def test_without_keys_a_worker_reaches_others_of_its_user(self):
         answers = self.beside(self.TO_OTHERS)
         self.assertEqual((answers["signal:@"], answers["limits:@"], answers["read:/proc/@/environ"]), ("ok", "ok", "ok"))
