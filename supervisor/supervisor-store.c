@@ -155,6 +155,7 @@ void supervisor_open_store(struct supervisor *supervisor)
     parts->messages.dead_letters.userdata = &parts->durable;
     restore_init(&supervisor->restore, &parts->groups);
     supervisor->restore.done = on_restored;
+    parts->durable.letters_unread = true;
     r = open_store(supervisor);
     parts->durable.incomplete = r < 0;
     if (r < 0)

@@ -185,6 +185,7 @@ void restore_take_letters(struct restore *restore)
     list_for_each (node, &restore->chunk->copies)
         restore_letter(restore, list_entry(node, struct restore_copy, link));
     dead_letters_settle(&restore->context->messages->dead_letters);
+    restore->context->durable->letters_unread = false;
     restore_free_copies(restore->chunk);
 }
 

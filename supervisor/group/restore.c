@@ -405,8 +405,8 @@ void restore_begin(struct restore *restore)
     }
     list_init(&restore->chunk->copies);
     restore->chunk->end = store_next_number(store);
-    restore->chunk->stage = restore->letters_read ? RESTORE_RESULTS : RESTORE_LETTERS;
-    restore->letters_read = true;
+    restore->chunk->stage =
+        restore->context->durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS;
     restore->context->durable->restores = true;
     store_add(store, &restore->task);
 }

@@ -21,7 +21,6 @@ struct restore {
     const struct group_context *context;
     struct store_task task;      /* reads the next chunk */
     struct restore_chunk *chunk; /* what it reads; NULL = nothing is being restored */
-    bool letters_read;
     struct database
         *saved; /* for an upgrade: nothing in it is durable; NULL = the store's is read */
     void (*done)(struct restore *restore); /* read, or failed; NULL = nobody wants to know */

@@ -39,8 +39,9 @@ struct durable_jobs {
     struct ended_attempts attempts;
     struct names_on_disk names;
     struct inherited_jobs inherited;
-    bool restores;   /* rows are being read */
-    bool incomplete; /* rows could not be read: a job that is not found may be on disk */
+    bool restores;       /* rows are being read */
+    bool letters_unread; /* dead letters are still to be read */
+    bool incomplete;     /* rows could not be read: a job that is not found may be on disk */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
      * store_task). A failure also takes back all that was noted since, but not the end.

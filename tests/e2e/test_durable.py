@@ -398,7 +398,7 @@ class Survives(Case):
             s.wait_job(id)
         before = s.ctl_json("dead-letters")["letters"]
         self.restart(s)
-        after = s.until(lambda: s.ctl_json("dead-letters")["letters"])
+        after = s.ctl_json("dead-letters")["letters"]
         self.assertEqual(after, [{**letter, "n_deaths": 0} for letter in before])
         s.call("io.troupe.Actors.Purge", id=before[0]["id"])
         s.until(lambda: len(self.rows(s, "number", "dead")) == 2)
@@ -410,6 +410,84 @@ class Survives(Case):
         self.assertIn(before[2]["job"], jobs)
         self.assertNotIn(before[0]["job"], jobs)
         self.assertNotIn(before[1]["job"], jobs)
+
+    def dead(self, *ids, program=None, **environment):
+        """A supervisor with these dead jobs, and the ids of their dead letters."""
+        s = self.durable(MaxRetries=0)
+        s.command[0] = program or s.command[0]
+        s.environment.update(environment)
+        s.start()
+        for id in ids:
+            s.create("kept", "exit 1", id=id)
+            s.wait_job(id)
+        return s, [letter["id"] for letter in s.ctl_json("dead-letters")["letters"]][::-1]
+
+    def test_D4_calls_for_dead_letters_wait_until_those_on_disk_are_read(self):
+        s, ids = self.dead("a", "b", "c")
+        calls = [("GetDeadLetter", {"id": ids[0]}), ("Requeue", {"id": ids[1], "to": "kept"}), ("Purge", {"id": ids[2]}),
+                 ("ListDeadLetters", {}), ("Purge", {"filter": {}, "dry_run": True}), ("GetDeadLetter", {"id": 1000})]
+        with self.blocked(s):
+            s.crash()
+            s.group("kept")
+            clients = [s.connect() for _ in calls]
+            for client, (method, parameters) in zip(clients, calls):
+                client.send("io.troupe.Actors." + method, parameters)
+            s.group("kept")
+            self.assertEqual(select.select([client.socket for client in clients], [], [], 0)[0], [])
+        got, requeued, purged, listed, counted = (client.reply()[0] for client in clients[:-1])
+        self.assertEqual(got["letter"]["job"], "a")
+        self.assertEqual(requeued["requeued"], 1)
+        self.assertEqual(purged, {"purged": 1})
+        self.assertIn("a", [letter["job"] for letter in listed["letters"]])
+        self.assertGreater(counted["purged"], 0)
+        with self.assertRaises(VarlinkError) as caught:
+            clients[-1].reply()
+        self.assertEqual(caught.exception.name, "NoSuchDeadLetter")
+
+    def test_D4_dead_letters_in_memory_are_listed_while_the_disk_does_not_answer(self):
+        s, _ = self.dead("a")
+        with self.blocked(s):
+            s.crash()
+            s.group("kept")
+            self.assertEqual(s.ctl("dead-letters", "--timeout", "200ms").returncode, 8)
+            s.until(lambda: s.ctl("dead-letters", "--timeout", "200ms").returncode == 0)
+            listed = s.ctl("dead-letters")
+        self.assertIn("those on disk are not shown: the store of durable jobs is being opened", listed.stderr)
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D4_a_call_for_dead_letters_that_are_not_read_yet_ends_when_the_client_goes_or_the_supervisor_stops(self):
+        s, _ = self.dead("a", program=FAULTY_TROUPED, TROUPE_FAULT="settle:1+")  # the stop does not wait for the disk
+        with self.blocked(s):
+            s.crash()
+            s.group("kept")
+            with s.connect() as gone:
+                gone.send("io.troupe.Actors.ListDeadLetters", {})
+            waits = s.connect()
+            waits.send("io.troupe.Actors.ListDeadLetters", {})
+            s.group("kept")
+            s.terminate()
+            self.wait_logged(s, "kept/0 stopped")
+        with self.assertRaises(VarlinkError) as caught:
+            waits.reply()
+        self.assertEqual(caught.exception.name, "Stopping")
+        self.assertEqual(s.wait_end(), 0)
+
+    @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
+    def test_D4_dead_letters_that_could_not_be_read_are_not_said_to_be_none(self):
+        s, ids = self.dead("a", program=FAULTY_TROUPED)
+        s.kill()
+        s.environment["TROUPE_FAULT"] = f"restore:1={errno.ENOMEM}"
+        s.start()
+        why = "the next start reads them again"
+        self.assertIn(why, s.call("io.troupe.Actors.ListDeadLetters")["store_problem"])
+        self.assertIn(why, s.call("io.troupe.Actors.Purge", filter={})["store_problem"])
+        for method in "GetDeadLetter", "Requeue", "Purge":
+            self.assertIn(why, self.refused("StoreFailed", s.call, "io.troupe.Actors." + method, id=ids[0])["problem"])
+        listed = s.ctl("dead-letters")
+        self.assertEqual((listed.returncode, listed.stdout.startswith("None.")), (0, False))
+        self.assertIn("those on disk are not shown", listed.stderr)
+        purged = s.ctl("purge", "--all")
+        self.assertEqual((purged.returncode, "those on disk stay" in purged.stderr), (1, True))
 
 
 class Failures(Case):

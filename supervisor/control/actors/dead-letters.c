@@ -6,11 +6,13 @@
 
 #include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/actors/requeue.h"
+#include "supervisor/control/actors/stored-letters.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/paged-list.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/store/durable-job.h"
 #include <stdlib.h>
 
 /* The cost of changing a letter, relative to looking at one. */
@@ -73,16 +75,28 @@ static bool take_filter(struct request *request, json_t *object, struct dead_let
     return true;
 }
 
-/* NULL = an error has been sent. */
+/* NULL = the call waits for it, or an error has been sent. */
 static struct dead_letter *find_letter(struct request *request, int64_t id)
 {
     struct dead_letter *letter = NULL;
+    const char *problem;
 
     if (id > 0)
         letter = dead_letter_find(&request->context->messages->dead_letters, (uint64_t)id);
-    if (!letter)
+    if (letter || control_await_letters(request))
+        return letter;
+    problem = control_letters_problem(request);
+    if (problem)
+        request_fail_string(request, "StoreFailed", "problem", problem);
+    else
         request_fail_int(request, "NoSuchDeadLetter", "id", id);
-    return letter;
+    return NULL;
+}
+
+static void report_problem(struct request_parts *parts)
+{
+    reply_string_if(request_part_reply(parts), "store_problem",
+                    control_letters_problem(parts->request));
 }
 
 /* ---- ListDeadLetters, GetDeadLetter ---- */
@@ -130,6 +144,7 @@ static void finish_letters(struct control_list *list)
 {
     report_counts(request_part_reply(&list->parts),
                   &list->parts.request->context->messages->dead_letters);
+    report_problem(&list->parts);
 }
 
 static void free_letters(struct control_list *list)
@@ -138,13 +153,22 @@ static void free_letters(struct control_list *list)
     free(letters_of(list));
 }
 
+/* Those of messages can be looked at while the disk does not answer. */
+static bool is_disk_slow(const struct request *request)
+{
+    const struct store *store = request->context->durable->store;
+
+    return store && store_is_slow(store);
+}
+
 static void list_letters(struct request *request)
 {
     const struct letter_parameters *given = request->parameters;
     struct dead_letter_filter filter;
     struct letters *letters;
 
-    if (!take_filter(request, given->filter, &filter))
+    if (!take_filter(request, given->filter, &filter) ||
+        (!is_disk_slow(request) && control_await_letters(request)))
         return;
     letters = request_allocate(request, sizeof(*letters));
     if (!letters)
@@ -244,7 +268,7 @@ static void change_all(struct request *request,
     struct dead_letter_filter filter;
     struct change *change;
 
-    if (!take_filter(request, given->filter, &filter))
+    if (!take_filter(request, given->filter, &filter) || control_await_letters(request))
         return;
     change = request_allocate(request, sizeof(*change));
     if (!change)
@@ -339,6 +363,7 @@ static void finish_requeue(struct request_parts *parts)
     reply_uint(reply, "failed", requeue->n_failed);
     report_dry_run(reply, change_of(parts));
     reply_string_if(reply, "problem", requeue->problem);
+    report_problem(parts);
 }
 
 static void requeue(struct request *request)
@@ -366,6 +391,7 @@ static void finish_purge(struct request_parts *parts)
 
     reply_uint(request_part_reply(parts), "purged", change->n_purged + change->n_counted);
     report_dry_run(request_part_reply(parts), change);
+    report_problem(parts);
 }
 
 static void purge(struct request *request)

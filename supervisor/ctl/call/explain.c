@@ -63,7 +63,7 @@ static const struct explanation explanations[] = {
      "group '{group}' keeps its jobs on disk (Durable=yes), which fails: {problem}",
      .member = "group"},
     {"StoreFailed", .status = EXIT_FAILED,
-     "the job may be on disk, which could not be read: {problem}"},
+     "it may be on disk, which could not be read: {problem}"},
     {"Draining", .status = EXIT_BUSY,
      "group '{group}' is drained and takes no new jobs; 'troupectl resume {group}' ends that"},
     {"JobExists", .status = EXIT_BUSY,

@@ -188,22 +188,36 @@ static void show_requeued(const struct invocation *invocation, const json_t *rep
         terminal_print(&invocation->out, "%s requeued", COUNT(field_count(reply, "requeued")));
 }
 
-static int requeue(struct invocation *invocation, json_t *parameters)
+/* Says what a call that changes dead letters could not change. Returns an exit status. */
+static int show_left(const json_t *reply)
+{
+    const uint64_t n_failed = field_count(reply, "failed");
+
+    if (n_failed > 0)
+        complain("%s could not be sent and stay; the last: %s", COUNT(n_failed),
+                 field_text(reply, "problem"));
+    if (field_has(reply, "store_problem"))
+        complain("those on disk stay: %s", field_text(reply, "store_problem"));
+    return n_failed > 0 || field_has(reply, "store_problem") ? EXIT_FAILED : EXIT_OK;
+}
+
+static int change(struct invocation *invocation, const char *method, json_t *parameters,
+                  output_fn show)
 {
     const bool several = json_object_get(parameters, "filter");
     json_auto_t *reply = NULL;
-    int r;
+    int r = call(invocation, method, parameters, several, &reply);
 
+    if (r == EXIT_OK)
+        r = output_reply(invocation, reply, show);
+    return r == EXIT_OK ? show_left(reply) : r;
+}
+
+static int requeue(struct invocation *invocation, json_t *parameters)
+{
     if (parameters && invocation->options.send_to)
         json_object_set_new(parameters, "to", json_string(invocation->options.send_to));
-    r = call(invocation, CALL_ACTORS "Requeue", parameters, several, &reply);
-    if (r == EXIT_OK)
-        r = output_reply(invocation, reply, show_requeued);
-    if (r != EXIT_OK || field_count(reply, "failed") == 0)
-        return r;
-    complain("%s could not be sent and stay; the last: %s", COUNT(field_count(reply, "failed")),
-             field_text(reply, "problem"));
-    return EXIT_FAILED;
+    return change(invocation, CALL_ACTORS "Requeue", parameters, show_requeued);
 }
 
 static void show_purged(const struct invocation *invocation, const json_t *reply)
@@ -215,7 +229,7 @@ static void show_purged(const struct invocation *invocation, const json_t *reply
 
 static int purge(struct invocation *invocation, json_t *parameters)
 {
-    return call_print(invocation, CALL_ACTORS "Purge", parameters, true, show_purged);
+    return change(invocation, CALL_ACTORS "Purge", parameters, show_purged);
 }
 
 static int requeue_one(struct invocation *invocation, const char *operand)

@@ -2,6 +2,7 @@
 #include "supervisor/ctl/verbs/listing.h"
 
 #include "supervisor/ctl/call/pages.h"
+#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 
@@ -26,7 +27,7 @@ static void show_remarks(const struct invocation *invocation, const struct listi
 {
     const size_t n = json_array_size(json_object_get(reply, listing->array));
 
-    if (n == 0)
+    if (n == 0 && !field_has(reply, "store_problem"))
         terminal_print(&invocation->out, "%s", listing->none);
     if (field_has(reply, "next"))
         terminal_print(&invocation->out, DIM "the first %s; --limit N shows more" PLAIN, COUNT(n));
@@ -46,6 +47,8 @@ int listing_run(struct invocation *invocation, const struct listing *listing, js
         return r;
     if (invocation->options.json)
         return output_json(invocation, reply);
+    if (field_has(reply, "store_problem"))
+        complain("those on disk are not shown: %s", field_text(reply, "store_problem"));
     items = json_object_get(reply, listing->array);
     if (json_array_size(items) > 0)
         show_items(&invocation->out, listing, items);

@@ -52,6 +52,7 @@ export function lettersView(app, recipient = '') {
   const queue = choice('Queue', [['', 'all'], ['dead_letters', 'dead letters'], ['errors', 'errors']]);
   const why = choice('Reason', [['', 'all'], ...REASONS.map(name => [name, reason(name)])]);
   const counts = h('p', {class: 'muted'});
+  const missing = h('p', {class: 'muted'});
   const filter = () => ({queue: queue.select.value, reason: why.select.value, recipient});
   const given = () => Object.fromEntries(Object.entries(filter()).filter(([, value]) => value));
   const refresh = () => list.refresh(true);
@@ -61,6 +62,7 @@ export function lettersView(app, recipient = '') {
       const total = reply.counts.reduce((n, count) => n + count.count, 0);
       setText(counts, total ? `Since the start: ${reply.counts.filter(c => c.count).map(c => `${number(c.count)} ${reason(c.reason)}`).join(', ')}`
         + (reply.evicted ? `; ${number(reply.evicted)} had to make room` : '') : '');
+      setText(missing, reply.store_problem ? `Those on disk are not shown: ${reply.store_problem}` : '');
       return {items: reply.letters, next: reply.next};
     },
     key: letter => letter.id,
@@ -80,7 +82,7 @@ export function lettersView(app, recipient = '') {
   return {
     title: 'Dead letters',
     node: h('div', {}, recipient && h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: link('group', recipient)}, recipient)),
-            h('h1', {}, 'Dead letters'), h('div', {class: 'filters'}, queue.node, why.node, all), counts, h('section', {class: 'card'}, list.node)),
+            h('h1', {}, 'Dead letters'), h('div', {class: 'filters'}, queue.node, why.node, all), counts, missing, h('section', {class: 'card'}, list.node)),
     async tick() {
       show(all, app.mayChange && Object.keys(given()).length > 0);
       await list.refresh();
