@@ -639,6 +639,24 @@ class Life(Case):
         self.assertIn("stream JOBS: not made, as $JS.API.STREAM.MSG.GET.TROUPE does not say", done.stderr)
         self.assertFalse(client.api("STREAM.NAMES")["streams"])
 
+    def test_setup_leaves_a_consumer_alone_that_it_cannot_learn_of(self):
+        server = nats.Server(self).start()
+        s = self.supervisor({})
+        nats.Bridge(self, s, server, "actor", "AckWaitSec=1s\n").setup()
+        server.end()
+        server.configuration = ('authorization { users: [ { user: "troupe", password: "sesame", permissions: '
+                                '{ publish: { deny: "$JS.API.CONSUMER.INFO.>" } } } ] }\n')
+        server.start()
+        client = nats.Client(self, server, user="troupe", **{"pass": "sesame"})
+        with open(s.path("nats.conf"), "w", encoding="utf-8") as file:
+            file.write("[Nats]\nAckWaitSec=2s\n")
+        done = subprocess.run([nats.TROUPE_NATS, "--config", s.path("nats.conf"), "setup", "actor"], capture_output=True, text=True,
+                              env={**os.environ, "NATS_URL": f"nats://troupe:sesame@127.0.0.1:{server.port}"}, timeout=LIMIT)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("consumer actor: ", done.stderr)
+        [consumer] = client.api("CONSUMER.LIST.JOBS")["consumers"]
+        self.assertEqual(consumer["config"]["ack_wait"], 10**9)
+
     def test_a_warning_tells_that_a_consumer_does_not_deliver_for_ever(self):
         s = self.bridged()
         self.assertNotIn("max deliver", s.bridge.log())

@@ -215,8 +215,10 @@ static int add_consumer(jsCtx *js, const struct config *config)
     consumer.MaxDeliver = -1;
     consumer.MaxAckPending = ACK_PENDING_MAX;
     s = js_GetConsumerInfo(&info, js, config->stream, name, NULL, NULL);
-    if (s != NATS_OK)
+    if (s == NATS_NOT_FOUND) /* making one that exists may change it */
         return make_consumer(js, config, &consumer);
+    if (s != NATS_OK)
+        return report("consumer", name, s);
     compare_consumer(&difference, info->Config, &consumer);
     jsConsumerInfo_Destroy(info);
     return report_existing("consumer", name, &difference);
