@@ -481,6 +481,25 @@ class Life(Case):
         self.assertEqual(first.bridge.process.wait(LIMIT), 0)
         self.wait_empty(second)
 
+    def test_N5_a_machine_that_stops_gives_back_what_it_has_no_room_for(self):
+        first = self.bridged(actor(QueueMax=1), "AckWaitSec=60min\n")
+        bell = Bell(first, "bell")
+        first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
+        self.wait_state(first, "JOBS:1", "running")
+        first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, "JOBS:2", "queued")
+        with first.stopped():
+            first.client.store("jobs.actor.any", "pid")
+            first.client.until(lambda: self.consumer(first)["num_ack_pending"] == 3)
+            second = self.bridged(server=first.nats)
+            first.bridge.process.terminate()
+            first.bridge.wait_told("STOPPING=1")
+        pid = second.worker("actor/0")["pid"]
+        self.assertEqual({(number, int(data)) for number, _, data in (self.result(second) for _ in range(2))}, {(2, pid), (3, pid)})
+        bell.ring()
+        self.assertEqual(first.bridge.process.wait(LIMIT), 0)
+        self.wait_empty(second)
+
     def test_N5_what_was_given_back_is_done_when_it_comes_again(self):
         s = self.bridged()
         bell = Bell(s, "bell")

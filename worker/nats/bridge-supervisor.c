@@ -158,6 +158,10 @@ void bridge_on_standing(void *userdata, bool up, const char *cause)
  * the key, and other keys do not wait for that. */
 static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
+    if (bridge->stopping || bridge->standing.down) {
+        bridge_give_back(bridge, flight);
+        return;
+    }
     if (bridge->report.keyed) {
         bridge_give_back_full(bridge, flight, now);
         return;
