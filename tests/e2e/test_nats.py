@@ -585,6 +585,23 @@ class Life(Case):
             first.bridge.end(signal.SIGKILL)
             second.bridge.end()
 
+    def test_N2_a_durable_job_is_not_done_elsewhere_while_its_supervisor_stops(self):
+        first = self.bridged(actor(Durable="yes"), "AckWaitSec=1s\n")
+        bell = Bell(first, "bell")
+        first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
+        self.wait_state(first, "JOBS:1", "running")
+        first.client.store("jobs.actor.any", "pid")
+        self.wait_state(first, "JOBS:2", "queued")
+        second = self.bridged(server=first.nats)
+        first.terminate()
+        first.wait_told("STOPPING=1")
+        first.client.until(lambda: "takes no jobs" in first.bridge.log())
+        ended(first.pidfd, 4)  # it hears of no life for longer than AckWait
+        self.assertEqual(second.client.pending(second.results), [])
+        self.assertEqual(self.consumer(second)["num_redelivered"], 0)
+        bell.ring()
+        first.bridge.end()
+
     def test_a_message_without_a_key_is_refused_as_no_group_takes_it(self):
         s = self.bridged()
         self.assertIn("503", s.client.request("jobs.actor", "echo").headers[""])

@@ -380,13 +380,21 @@ static void on_death(struct bridge *bridge, struct flight *flight, struct troupe
     flight->reports = reports;
 }
 
+/* The next supervisor has the job, and recognises it: it is not for another machine. */
+static void on_left(struct bridge *bridge, struct flight *flight, bool over)
+{
+    tell_in_progress(bridge, flight);
+    if (over)
+        flight_free(&bridge->flights, flight);
+}
+
 static enum inquiry_step on_job(struct bridge *bridge, struct flight *flight,
                                 struct troupe_query *query)
 {
     bridge->waits = (struct waits)WAITS_NULL;
-    if (flight->left) { /* what is on disk stays: it comes again, and is recognised */
+    if (flight->left) { /* its end is not waited for any more */
         if (query)
-            flight_free(&bridge->flights, flight);
+            on_left(bridge, flight, true);
         else
             bridge_give_back(bridge, flight);
         return INQUIRY_OVER;
@@ -425,7 +433,7 @@ enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum 
 {
     struct bridge *bridge = userdata;
 
-    if (flight->state == FLIGHT_DEAD && step == INQUIRY_JOB)
+    if (flight->state == FLIGHT_DEAD && (step == INQUIRY_JOB || step == INQUIRY_LEFT))
         return on_dead_job(bridge, flight, query);
     if (flight->state == FLIGHT_DEAD)
         on_death(bridge, flight, query);
@@ -433,6 +441,10 @@ enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum 
         return INQUIRY_OVER;
     if (step == INQUIRY_JOB)
         return on_job(bridge, flight, query);
+    if (step == INQUIRY_LEFT) {
+        on_left(bridge, flight, bridge->stopping && flight->left);
+        return INQUIRY_OVER;
+    }
     on_wait(bridge, flight, query);
     return INQUIRY_OVER;
 }

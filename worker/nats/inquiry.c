@@ -82,6 +82,15 @@ static void inquiry_tell(struct inquiry *inquiry, struct troupe_query *query)
         inquiry->next = next;
 }
 
+/* The supervisor has answered with an error that says what it has of the job. */
+static void inquiry_end_answer(struct inquiry *inquiry, enum inquiry_step step)
+{
+    inquiry->step = step;
+    inquiry_tell(inquiry, NULL);
+    inquiry->step = INQUIRY_JOB;
+    inquiry->next = INQUIRY_OVER;
+}
+
 /* The answer has come to its end. Returns 0, or -errno. */
 static int inquiry_end_step(struct inquiry *inquiry)
 {
@@ -113,10 +122,8 @@ static int inquiry_go_on(struct inquiry *inquiry)
             inquiry_tell(inquiry, inquiry->query);
             r = 0;
         }
-        if (r == -ESRCH) {
-            inquiry_tell(inquiry, NULL);
-            inquiry->step = INQUIRY_JOB;
-            inquiry->next = INQUIRY_OVER;
+        if (r == -ESRCH || r == -ESHUTDOWN) {
+            inquiry_end_answer(inquiry, r == -ESRCH ? inquiry->step : INQUIRY_LEFT);
             r = 0;
         }
         if (r == 0)

@@ -14,11 +14,13 @@ enum inquiry_step {
     INQUIRY_JOB,    /* a record of type Job */
     INQUIRY_WAITS,  /* records of type Wait */
     INQUIRY_DEATHS, /* records of type Death, newest first */
+    INQUIRY_LEFT,   /* no record: the supervisor stops, and leaves the job on disk */
 };
 
 /*
  * Called with each record of the answer, and except after a Job with NULL at its end; of
- * INQUIRY_JOB, NULL means that the supervisor knows no such job. Returns with a Job what is asked
+ * INQUIRY_JOB, NULL means that the supervisor knows no such job. INQUIRY_LEFT can be the answer to
+ * any question, with NULL. Returns with a Job what is asked
  * next about the flight; otherwise it does not matter. May free the flight.
  */
 typedef enum inquiry_step (*inquiry_fn)(void *userdata, struct flight *flight,
