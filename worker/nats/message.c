@@ -4,6 +4,7 @@
 #include "shared/base/quantity.h"
 #include "shared/protocol/job-options.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 /*
@@ -93,6 +94,38 @@ usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at)
         due = stored_at / NSEC_PER_USEC;
     due = usec_add(due < received_at ? due : received_at, delay);
     return due > received_at ? due : received_at;
+}
+
+/* Adds the bytes and the number of the lines with this name. */
+static natsStatus measure_header(natsMsg *message, const char *name, size_t *size, unsigned *n)
+{
+    const char **values;
+    int n_values = 0;
+    natsStatus s = natsMsgHeader_Values(message, name, &values, &n_values);
+
+    if (s != NATS_OK)
+        return s;
+    for (int i = 0; i < n_values; i++)
+        *size += strlen(name) + strlen(": \r\n") + strlen(values[i]);
+    *n += (unsigned)n_values;
+    free((void *)values);
+    return NATS_OK;
+}
+
+size_t message_headers_size(natsMsg *message, unsigned *ret_n)
+{
+    size_t size = sizeof("NATS/1.0\r\n\r\n");
+    const char **names;
+    int n = 0;
+    natsStatus s = natsMsgHeader_Keys(message, &names, &n);
+
+    *ret_n = 0;
+    if (s != NATS_OK)
+        return s == NATS_NOT_FOUND ? 0 : SIZE_MAX;
+    for (int i = 0; i < n && s == NATS_OK; i++)
+        s = measure_header(message, names[i], &size, ret_n);
+    free((void *)names);
+    return s == NATS_OK ? size : SIZE_MAX;
 }
 
 /* A header that cannot be read must not count as missing. */

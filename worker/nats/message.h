@@ -34,6 +34,10 @@ uint64_t message_deliveries(natsMsg *message);
  * the message, by the clocks of server and machine (since 1970), but not longer after it came. */
 usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at);
 
+/* Returns the bytes of a message's headers on the wire, SIZE_MAX if they cannot be read, and how
+ * many they are. */
+size_t message_headers_size(natsMsg *message, unsigned *ret_n);
+
 /*
  * Fills in what the sender has chosen; texts are borrowed from the message, and `id` stays unset.
  * Returns 0, or MESSAGE_E_BAD with `*ret_problem`, which is static: what is wrong and what is

@@ -120,27 +120,10 @@ static natsStatus set_common(natsMsg *message, const struct config *config,
     return s;
 }
 
-/* Returns the bytes of a message's headers on the wire, SIZE_MAX if they cannot be read. */
-static size_t headers_size(natsMsg *message)
-{
-    size_t size = sizeof("NATS/1.0\r\n\r\n");
-    const char **names, *value;
-    natsStatus s;
-    int n = 0;
-
-    s = natsMsgHeader_Keys(message, &names, &n);
-    if (s != NATS_OK)
-        return s == NATS_NOT_FOUND ? 0 : SIZE_MAX;
-    for (int i = 0; i < n; i++)
-        if (natsMsgHeader_Get(message, names[i], &value) == NATS_OK)
-            size += strlen(names[i]) + strlen(": \r\n") + strlen(value);
-    free((void *)names);
-    return size;
-}
-
 static bool fits(const struct engine *engine, natsMsg *message)
 {
-    const size_t headers = headers_size(message);
+    unsigned n;
+    const size_t headers = message_headers_size(message, &n);
 
     return headers + HEADER_ONCE_SIZE <= HEADERS_MAX &&
            headers + HEADER_ONCE_SIZE + (size_t)natsMsg_GetDataLength(message) <=
@@ -205,6 +188,20 @@ static bool is_senders(const char *name)
            strncasecmp(name, "Nats-", strlen("Nats-")) != 0 && strcasecmp(name, "Status") != 0;
 }
 
+static natsStatus copy_header(natsMsg *to, natsMsg *from, const char *name)
+{
+    const char **values;
+    int n = 0;
+    natsStatus s = natsMsgHeader_Values(from, name, &values, &n);
+
+    if (s != NATS_OK)
+        return s;
+    for (int i = 0; i < n && s == NATS_OK; i++)
+        s = natsMsgHeader_Add(to, name, values[i]);
+    free((void *)values);
+    return s;
+}
+
 static natsStatus copy_headers(natsMsg *to, natsMsg *from)
 {
     const char **names;
@@ -213,12 +210,9 @@ static natsStatus copy_headers(natsMsg *to, natsMsg *from)
 
     if (s != NATS_OK)
         return s == NATS_NOT_FOUND ? NATS_OK : s;
-    for (int i = 0; i < n && s == NATS_OK; i++) {
-        const char *value;
-
-        if (is_senders(names[i]) && natsMsgHeader_Get(from, names[i], &value) == NATS_OK)
-            s = natsMsgHeader_Set(to, names[i], value);
-    }
+    for (int i = 0; i < n && s == NATS_OK; i++)
+        if (is_senders(names[i]))
+            s = copy_header(to, from, names[i]);
     free((void *)names);
     return s;
 }
