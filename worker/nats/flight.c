@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/flight.h"
 
+#include "worker/nats/message.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* What libnats adds to a header that it has read: a hash entry with a copy of the name, and a list
+ * of values. */
+#define HEADER_BYTES 128u
 
 void flights_init(struct flights *flights, struct discard *discard)
 {
@@ -26,9 +31,23 @@ void flights_deinit(struct flights *flights)
     index_deinit(&flights->index);
 }
 
-static size_t bytes_of(const natsMsg *message)
+static size_t bytes_of(natsMsg *message)
 {
-    return (size_t)natsMsg_GetDataLength(message);
+    unsigned n;
+    size_t headers = message_headers_size(message, &n);
+
+    if (headers == SIZE_MAX)
+        headers = UINT16_MAX; /* a stream stores no more */
+    return (size_t)natsMsg_GetDataLength(message) + headers + n * HEADER_BYTES;
+}
+
+/* From now on, the flight has this message. */
+static void set_message(struct flights *flights, struct flight *flight, natsMsg *message)
+{
+    flights->bytes -= flight->bytes;
+    flight->bytes = bytes_of(message);
+    flights->bytes += flight->bytes;
+    flight->message = message;
 }
 
 struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *message, usec_t now)
@@ -37,15 +56,13 @@ struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *m
 
     if (!flight)
         return NULL;
-    *flight = (struct flight){.state = FLIGHT_HELD,
-                              .message = message,
-                              .delivered_at = now,
-                              .result = TROUPE_RESULT_INIT};
+    *flight =
+        (struct flight){.state = FLIGHT_HELD, .delivered_at = now, .result = TROUPE_RESULT_INIT};
     list_init(&flight->link);
     list_init(&flight->beat);
     list_init(&flight->inquiry);
     index_add(&flights->index, &flight->entry, sequence);
-    flights->bytes += bytes_of(message);
+    set_message(flights, flight, message);
     list_push_back(&flights->held, &flight->link);
     flight_beat_again(flights, flight, now);
     flights->n++;
@@ -63,7 +80,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     flights->n_held -= flight->state == FLIGHT_HELD;
     flights->n_done -= flight->state == FLIGHT_DONE;
     flights->n--;
-    flights->bytes -= bytes_of(flight->message);
+    flights->bytes -= flight->bytes;
     troupe_result_release(&flight->result);
     discard_put(flights->discard, flight->message);
     free(flight->problem);
@@ -129,10 +146,8 @@ void flight_doubt(struct flights *flights, struct flight *flight, enum flight_st
 void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg *message,
                         usec_t now)
 {
-    flights->bytes -= bytes_of(flight->message);
-    flights->bytes += bytes_of(message);
     natsMsg_Destroy(flight->message);
-    flight->message = message;
+    set_message(flights, flight, message);
     flight->delivered_at = now;
 }
 

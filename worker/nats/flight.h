@@ -42,6 +42,7 @@ struct flight {
     bool lost;        /* something was confirmed, and is not stored */
     bool left;        /* refused as the supervisor stops; it may be on disk */
     natsMsg *message;
+    size_t bytes; /* of it, in memory */
     struct troupe_result result;
     char *problem; /* why it cannot be a job */
     char *job;     /* what the supervisor knows of a dead job, as JSON */
@@ -54,7 +55,7 @@ struct flights {
     struct list dying, doubted;     /* by `sent_at` */
     struct list done, acknowledged; /* both FLIGHT_DONE; the latter by `turn` */
     unsigned n, n_here, n_held, n_done;
-    size_t bytes;  /* of their messages, without headers */
+    size_t bytes;  /* of their messages, in memory */
     usec_t period; /* between two signs of life to the engine */
     struct discard *discard;
 };
