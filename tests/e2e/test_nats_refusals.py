@@ -32,6 +32,18 @@ class Refusals(Case):
         s.start()
         return bridge
 
+    def test_a_server_over_which_the_consumer_does_not_answer_is_kept_with_tls(self):
+        certificate = nkeys.certificate(self, "IP:127.0.0.1")
+        server = self.server('authorization { users: [ { user: "troupe", password: "sesame", permissions: '
+                             '{ publish: { deny: "$JS.API.CONSUMER.INFO.>" } } } ] }\n', certificate)
+        s = self.supervisor({"actor": actor()}).start()
+        bridge = nats.Bridge(self, s, server, "actor")
+        with open(bridge.config, "w", encoding="utf-8") as file:
+            file.write(f"[Nats]\nURL=tls://troupe:sesame@127.0.0.1:{server.port}\nCAFile={certificate[0]}\nAckWaitSec=1s\n")
+        bridge.start()
+        s.until(lambda: "does not answer over this server; " in bridge.log())
+        self.assertIn("does not answer over this server; asks again there, as TLS is in use", bridge.log())
+
     def test_the_reason_is_told(self):
         mine, other, elsewhere = (nkeys.certificate(self, name) for name in ("IP:127.0.0.1", "IP:127.0.0.1", "DNS:elsewhere"))
         bare, users = self.server(), self.server(USERS)

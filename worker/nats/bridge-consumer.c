@@ -53,8 +53,10 @@ usec_t bridge_serve_silence(struct bridge *bridge, usec_t now)
         return USEC_INFINITY;
     if (now < usec_add(bridge->asked_at, limit))
         return usec_add(bridge->asked_at, limit);
-    log_warning("consumer %s of stream %s does not answer over this server; tries the next one",
-                config_consumer(bridge->config), bridge->config->stream);
+    log_warning("consumer %s of stream %s does not answer over this server; %s",
+                config_consumer(bridge->config), bridge->config->stream,
+                bridge->engine.secure ? "asks again there, as TLS is in use"
+                                      : "tries the next one");
     bridge->asked_at = 0;
     bridge->n_left++;
     engine_leave(&bridge->engine);
