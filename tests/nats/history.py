@@ -13,7 +13,7 @@ its message in the stream.
     result     job end n at                     the cluster has stored a result
     blow       node kind from to hits engine gentle held    something was done to a node until `to`; to servers: until
                                                             there are leaders again that hear all
-    has        job machine at                   the supervisor says that it has it to do
+    has        job machine at                   the supervisor says that it has it to do, and did not have it before that time
     told       job what seq by at               a server has told a machine that it has stored a result, or that it has found it,
                                                 or the like; seq: its number in the stream of results
     left       job where                        what was not finished at the end
@@ -142,8 +142,9 @@ class History:
         return any(blow["engine"] and blow["hits"] and blow["from"] <= at for blow in self.blows)
 
     def lost_by_servers(self):
-        """The numbers of those whose results servers have lost."""
-        return {published["n"] for job in self.jobs.values() if self._was_lost_by_servers(job) for published in job.published}
+        """The numbers of those whose results servers have lost, or whose messages, in whose places they have others."""
+        lost = [job for job in self.jobs.values() if self._was_lost_by_servers(job) or self._was_renumbered(job)]
+        return {published["n"] for job in lost for published in job.published} - self.done
 
     def _was_stored_twice(self, job):
         """Whether a replica has stored one publication several times, at one time by its leader's clock, when servers were hurt: one
@@ -244,7 +245,7 @@ class History:
                 "on several machines": len(moved), "done twice": len(done_twice), "blows": len(self.blows),
                 "messages with another number": sum(self._was_renumbered(job) for job in self.jobs.values()),
                 "results stored twice by servers": sum(len(job.results) > 1 and self._was_stored_twice(job) for job in self.jobs.values()),
-                "results lost by servers": len(self.lost_by_servers()),
+                "jobs lost by servers": len(self.lost_by_servers()),
                 "found lost and published again": sum(any(told["what"] == "missing" for told in job.told) for job in self.jobs.values()),
                 "taken over": len(take_overs), "slowest take-over": f"{max(take_overs, default=0):.2f} s"}
 

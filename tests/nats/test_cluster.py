@@ -345,11 +345,12 @@ class Cluster(TestCase):
         with self.client() as client:
             return client.api(subject, **parameters)
 
-    def look_for(self, left, machines):
-        """Takes from the jobs those that one of these machines has, or that are done."""
+    def look_for(self, left, machines, looked):
+        """Takes from the jobs those that one of these machines has, or that are done. `looked`: when each did not have them yet."""
         for machine in machines:
+            before, looked[machine.name] = looked[machine.name], time.time_ns()
             for job in left & set(machine.jobs()):
-                self.events.append({"type": "has", "job": job, "machine": machine.name, "at": time.time_ns()})
+                self.events.append({"type": "has", "job": job, "machine": machine.name, "at": before})
                 left.remove(job)
         with contextlib.suppress(OSError, EOFError):
             left -= {job for job in left if self.is_stored(job)}
@@ -357,8 +358,9 @@ class Cluster(TestCase):
     def wait_taken_over(self, blow, machines):
         """Until they have all that the machine had; not for ever, as the checker finds what they do not take."""
         left, limit_at = set(blow["held"]), time.monotonic() + LIMIT
+        looked = {machine.name: blow["from"] for machine in machines}
         while left and time.monotonic() < limit_at:
-            self.look_for(left, machines)
+            self.look_for(left, machines, looked)
 
     # ---- blows
 
@@ -385,7 +387,7 @@ class Cluster(TestCase):
         if kind == "crash":
             self.wait_taken_over(blow, self.machines)
         elif not lasting:
-            self.look_for(set(blow["held"]), self.machines)
+            self.look_for(set(blow["held"]), self.machines, {machine.name: blow["from"] for machine in self.machines})
 
     def strike_servers(self, servers, kind, share):
         names, addresses = {server.name for server in servers}, {server.host for server in servers}
@@ -431,8 +433,11 @@ class Cluster(TestCase):
         return client.messages("JOBS"), consumer["num_pending"], consumer["num_ack_pending"]
 
     def missing(self):
-        """The numbers of jobs without a result."""
-        return set(range(N_JOBS)) - {event["n"] for event in self.ask(self.results)}
+        """The numbers of jobs without a result, also under the number in the stream that servers have confirmed."""
+        results = self.ask(self.results)
+        done, stored = {event["n"] for event in results}, {event["job"] for event in results}
+        confirmed = {event["n"] for event in self.events if event["type"] == "published" and event["job"] in stored}
+        return set(range(N_JOBS)) - done - confirmed
 
     def ask_for_one(self, client):
         """What the server answers to a request for a message that is not a machine's."""

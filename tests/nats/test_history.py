@@ -89,6 +89,9 @@ class Checker(unittest.TestCase):
     def test_a_number_that_servers_confirmed_wrongly_after_they_were_hurt_is_theirs(self):
         other = [*self.good()[:3], result(1, 1.3, n=2)]
         self.assertEqual(self.problems(other, blow("s", 1, 1.2, engine=True)), [])
+        self.assertEqual(History([*other, blow("s", 1, 1.2, engine=True)], 2).lost_by_servers(), {1})
+        self.assertEqual(History([*other, result(2, 1.4, n=1), blow("s", 1, 1.2, engine=True)], 2).lost_by_servers(), set())
+        self.assertEqual(History([*other, blow("a", 1, 1.2)], 2).lost_by_servers(), set())
         self.assertEqual(self.problems(other[1:], blow("s", 1, 1.2, engine=True)), [])
         self.found("has the result of another one", other, blow("s", 1.4, 1.5, engine=True))
         self.found("has the result of another one", other, blow("a", 1, 1.2))
