@@ -68,8 +68,10 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
     const usec_t now = clock_realtime();
     struct troupe_job_options options;
     char id[TROUPE_ID_SIZE];
-    int r = message_options(flight->message, &options, ret_problem);
+    int r;
 
+    *ret_problem = MESSAGE_MALFORMED;
+    r = flight->malformed ? MESSAGE_E_BAD : message_options(flight->message, &options, ret_problem);
     if (r != 0)
         return r;
     options.delay_usec = message_due(flight->message, options.delay_usec, now) - now;

@@ -31,21 +31,17 @@ void flights_deinit(struct flights *flights)
     index_deinit(&flights->index);
 }
 
-static size_t bytes_of(natsMsg *message)
+/* From now on, the flight has this message. */
+static void set_message(struct flights *flights, struct flight *flight, natsMsg *message)
 {
     unsigned n;
     size_t headers = message_headers_size(message, &n);
 
-    if (headers == SIZE_MAX)
+    flight->malformed = headers == SIZE_MAX;
+    if (flight->malformed)
         headers = UINT16_MAX; /* a stream stores no more */
-    return (size_t)natsMsg_GetDataLength(message) + headers + n * HEADER_BYTES;
-}
-
-/* From now on, the flight has this message. */
-static void set_message(struct flights *flights, struct flight *flight, natsMsg *message)
-{
     flights->bytes -= flight->bytes;
-    flight->bytes = bytes_of(message);
+    flight->bytes = (size_t)natsMsg_GetDataLength(message) + headers + n * HEADER_BYTES;
     flights->bytes += flight->bytes;
     flight->message = message;
 }

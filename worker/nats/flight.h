@@ -42,7 +42,8 @@ struct flight {
     bool lost;        /* something was confirmed, and is not stored */
     bool left;        /* refused as the supervisor stops; it may be on disk */
     natsMsg *message;
-    size_t bytes; /* of it, in memory */
+    size_t bytes;   /* of it, in memory */
+    bool malformed; /* its headers cannot be read */
     struct troupe_result result;
     char *problem; /* why it cannot be a job */
     char *job;     /* what the supervisor knows of a dead job, as JSON */

@@ -211,7 +211,7 @@ int message_options(natsMsg *message, struct troupe_job_options *ret, const char
 {
     *ret = (struct troupe_job_options)TROUPE_JOB_DEFAULTS;
     ret->keep_result = true;
-    *ret_problem = "the headers are malformed";
+    *ret_problem = MESSAGE_MALFORMED;
     if (!headers_valid(message))
         return MESSAGE_E_BAD;
     *ret_problem = set_key(message, ret);
