@@ -20,8 +20,8 @@ enum inquiry_step {
 /*
  * Called with each record of the answer, and except after a Job with NULL at its end; of
  * INQUIRY_JOB, NULL means that the supervisor knows no such job. INQUIRY_LEFT can be the answer to
- * any question, with NULL. Returns with a Job what is asked
- * next about the flight; otherwise it does not matter. May free the flight.
+ * any question, with NULL. Returns with a Job what is asked next about the flight; otherwise it
+ * does not matter. May free the flight.
  */
 typedef enum inquiry_step (*inquiry_fn)(void *userdata, struct flight *flight,
                                         enum inquiry_step step, struct troupe_query *query);
