@@ -183,10 +183,15 @@ class Load(Chaos):
         n, results, said = [0], [], []
 
         def feed():
-            while not self.over.is_set():
-                print(f"note {self.s.path(group)} {n[0]}", file=process.stdin, flush=True)
-                n[0] += 1
-            process.stdin.close()
+            try:
+                while not self.over.is_set():
+                    print(f"note {self.s.path(group)} {n[0]}", file=process.stdin, flush=True)
+                    n[0] += 1
+                process.stdin.close()
+            except BrokenPipeError:
+                threads[-1].join()
+                print("troupectl map has ended:", process.wait(), said[0][-2000:])
+                raise
 
         threads = [threading.Thread(target=feed), threading.Thread(target=lambda: results.extend(process.stdout)),
                    threading.Thread(target=lambda: said.append(process.stderr.read()))]

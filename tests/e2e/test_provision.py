@@ -209,18 +209,18 @@ class Engine(Case):
 
     @limit(300)
     def test_P3_recycling_rolling_and_resizing_of_cells_at_once_drop_and_double_none(self):
-        s = self.engine(2, Pool={"MaxJobs": 20})
+        s = self.engine(2, Pool={"MaxJobs": 5})
         rolled = []
 
         def change(i):
             if i % 3 == 0:
                 rolled.append(i)
-                self.write(s, 2, Pool={"MaxJobs": 20}, Group={"Environment": f"ROUND={i}"})
+                self.write(s, 2, Pool={"MaxJobs": 5}, Group={"Environment": f"ROUND={i}"})
                 self.assertEqual(s.call("Reload")["changed"], ["provision"])
             elif i % 3 == 1:
                 s.call("Resize", target=f"provision/{'ab'[i % 2]}", size=1 + i % 4)
             else:
-                self.write(s, 2 + i % 2, Pool={"MaxJobs": 20}, Group={"Environment": f"ROUND={rolled[-1]}"})
+                self.write(s, 2 + i % 2, Pool={"MaxJobs": 5}, Group={"Environment": f"ROUND={rolled[-1]}"})
                 s.call("Reload")
         count = self.stream(s, change)
         s.until(lambda: "runs its new program everywhere" in s.log())

@@ -41,7 +41,7 @@ static void set_message(struct flights *flights, struct flight *flight, natsMsg 
     if (flight->malformed)
         headers = UINT16_MAX; /* a stream stores no more */
     flights->bytes -= flight->bytes;
-    flight->bytes = (size_t)natsMsg_GetDataLength(message) + headers + n * HEADER_BYTES;
+    flight->bytes = (size_t)natsMsg_GetDataLength(message) + headers + (size_t)n * HEADER_BYTES;
     flights->bytes += flight->bytes;
     flight->message = message;
 }
