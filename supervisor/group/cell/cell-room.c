@@ -229,6 +229,14 @@ int cell_await_store(struct cell *cell, const struct cell_request *request)
     return CELL_E_WAIT;
 }
 
+/* Whether those who wait have room, and were not called yet: they waited for the store. */
+static bool is_about_to_call(const struct cell *cell)
+{
+    const struct list *node = list_first(&cell->waiting);
+
+    return node && has_room_beside_called(cell, list_entry(node, struct cell_waiter, link)->size);
+}
+
 int cell_find_room(struct cell *cell, const struct cell_request *request)
 {
     struct cell_waiter *waiter = request->waiter;
@@ -248,8 +256,10 @@ int cell_find_room(struct cell *cell, const struct cell_request *request)
         room = cell_room(cell, request->size);
     if (room == ROOM_FREE)
         return 0;
-    if (!waiter || request->wait == 0 || waiter->expired)
+    if (!waiter || waiter->expired)
         return CELL_E_BUSY;
+    if (request->wait == 0) /* perhaps it is called after them */
+        return !called && is_about_to_call(cell) ? cell_await_store(cell, request) : CELL_E_BUSY;
     return cell_wait(cell, request, room, called);
 }
 
