@@ -88,6 +88,23 @@ class Work(Case):
         self.wait_empty(s)
         self.assertEqual(s.client.messages("TROUPE"), 1)
 
+    def test_a_result_that_cannot_be_stored_is_logged_once_while_others_are(self):
+        s = self.bridged()
+        stream = s.client.api("STREAM.INFO.TROUPE")["config"]
+        s.client.api("STREAM.UPDATE.TROUPE", **{**stream, "subjects": ["troupe.result.JOBS.2", "troupe.dead.*.*.*"]})
+        s.client.store("jobs.actor.any", "echo hello")
+        s.client.until(lambda: "cannot be published" in s.bridge.log())
+        s.client.store("jobs.actor.any", "echo other")
+        s.client.until(lambda: s.client.messages(JOBS) == 1)
+        s.client.pending(s.results)
+        for _ in range(3):
+            self.assertEqual(self.result(s)[0], 1)  # again, and in vain
+        log = s.bridge.log()
+        self.assertEqual((log.count("cannot be published"), log.count("published again")), (1, 0))
+        s.client.api("STREAM.UPDATE.TROUPE", **stream)
+        self.wait_empty(s)
+        s.client.until(lambda: "published again" in s.bridge.log())
+
     def test_results_that_nobody_wants_are_not_published(self):
         s = self.bridged(actor(MaxRetries=0), "Results=errors\n")
         s.client.store("jobs.actor.any", "echo unwanted")

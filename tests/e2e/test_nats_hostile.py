@@ -25,6 +25,8 @@ CONSUMER = {"type": API + "consumer_info_response", "config": {"ack_policy": "ex
 SUBSCRIPTIONS = 5
 ENDLESS = 2 << 30
 ROUND_TRIP = 0.5
+BRIEF = 6
+BRIEF_PAUSES = 1.5
 
 
 class Server:
@@ -42,6 +44,7 @@ class Server:
         connection, _ = self.listener.accept()
         connection.settimeout(LIMIT)
         self.test.addCleanup(connection.close)
+        self.end = lambda: connection.shutdown(socket.SHUT_RDWR)
         self.lines = connection.makefile("rb")
         self.test.addCleanup(self.lines.close)
         self.send = connection.sendall
@@ -201,6 +204,18 @@ class Silent(TestCase):
             server.accept()
         self.assertIn("consumer actor of stream JOBS does not answer over this server; tries the next one", bridge.log())
         self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
+
+
+    def test_N6_a_server_that_ends_each_connection_is_tried_with_growing_pauses(self):
+        nats.require()
+        s = self.supervisor({"actor": ini(ACTOR)}).start()
+        server = Server(self)
+        nats.Bridge(self, s, server, "actor").start()
+        began = time.monotonic()
+        for _ in range(BRIEF):
+            server.accept()
+            server.end()
+        self.assertGreater(time.monotonic() - began, BRIEF_PAUSES)
 
 
 class Refusals(TestCase):

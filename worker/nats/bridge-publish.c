@@ -21,6 +21,9 @@
 #define PATIENCE_FACTOR 4
 #define BEHIND_RETRY    (100 * USEC_PER_MSEC)
 
+/* Without a refusal: then results are published again. */
+#define RECOVERY_USEC (2 * PATIENCE_MAX)
+
 /* An answer that takes longer is in doubt. */
 #define LATE_USEC USEC_PER_SEC
 /* Without an answer: the log tells of it. */
@@ -34,8 +37,9 @@
 void bridge_note_unpublished(struct bridge *bridge, const char *problem)
 {
     bridge->metrics.n[METRIC_PUBLISH_FAILURES]++;
-    if (bridge->n_unpublished++ == 0)
+    if (bridge->unpublished_at == 0)
         log_warning("a result cannot be published, and is tried again: %s", problem);
+    bridge->unpublished_at = clock_now();
 }
 
 static int publish(struct bridge *bridge, const struct flight *flight)
@@ -163,12 +167,20 @@ static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t no
     bridge_conclude(bridge, flight);
 }
 
+/* One that can never be stored is refused again and again, while others are stored. */
+static bool has_recovered(const struct bridge *bridge, usec_t now)
+{
+    return bridge->unpublished_at > 0 && (list_empty(&bridge->flights.unconfirmed) ||
+                                          usec_sub(now, bridge->unpublished_at) >= RECOVERY_USEC);
+}
+
 static void on_stored(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    if (bridge->n_unpublished > 0)
-        log_info("results are published again");
-    bridge->n_unpublished = 0;
     on_confirmed(bridge, flight, now);
+    if (!has_recovered(bridge, now))
+        return;
+    log_info("results are published again");
+    bridge->unpublished_at = 0;
 }
 
 /* ---- the stream of results ---- */

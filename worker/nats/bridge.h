@@ -80,11 +80,11 @@ struct bridge {
         uint64_t secret;
         usec_t asked_at;
     } probe;
-    usec_t patience;        /* with answers to what is published */
-    uint64_t n_turns;       /* in which messages were acknowledged */
-    unsigned n_refused;     /* in a row, by the supervisor */
-    unsigned n_unpublished; /* refusals in a row, by the engine */
-    struct rate refusals;   /* of messages that can never be jobs, in the log */
+    usec_t patience;       /* with answers to what is published */
+    uint64_t n_turns;      /* in which messages were acknowledged */
+    unsigned n_refused;    /* in a row, by the supervisor */
+    usec_t unpublished_at; /* by the engine, the last time; 0 = all are published again */
+    struct rate refusals;  /* of messages that can never be jobs, in the log */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it

@@ -9,9 +9,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define RECONNECT_MIN_MS 100
-#define RECONNECT_MAX_MS 30000
-#define FLUSH_USEC       USEC_PER_SEC
+#define RECONNECT_MIN_MS    100
+#define RECONNECT_MAX_MS    30000
+#define RECONNECT_SHIFT_MAX 9u
+/* A connection that ends within this time was in vain: a server may take each, and end it. */
+#define BRIEF_USEC (10 * USEC_PER_SEC)
+#define FLUSH_USEC USEC_PER_SEC
 
 /* What waits for the main loop, and what waits for a socket that is slow. Beyond it messages are
  * dropped, and nothing is sent: each comes again, or is sent again. */
@@ -154,18 +157,31 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
         put_event(engine, ENGINE_DENIED);
 }
 
+/* Counts those in vain before this one. */
+static unsigned count_attempts(struct engine *engine, bool first, usec_t now)
+{
+    if (first && usec_sub(now, engine->attempt_at) >= BRIEF_USEC)
+        engine->n_attempts = 0;
+    else if (engine->n_attempts < RECONNECT_SHIFT_MAX)
+        engine->n_attempts++;
+    return engine->n_attempts;
+}
+
 /* Doubles the pause with each attempt, and takes a random part of it away, so that many clients do
- * not come at once. */
+ * not come at once. `attempts` begins with 1 when a connection is lost. */
 static int64_t reconnect_delay(natsConnection *connection, int attempts, void *userdata)
 {
-    const int shift = attempts < 1 ? 0 : attempts > 9 ? 9 : attempts - 1;
-    int64_t delay = (int64_t)RECONNECT_MIN_MS << shift;
+    struct engine *engine = userdata;
+    const usec_t now = clock_now();
+    int64_t delay = (int64_t)RECONNECT_MIN_MS << count_attempts(engine, attempts <= 1, now);
 
-    if (note_refusal(userdata, connection))
-        put_event(userdata, ENGINE_REFUSED);
+    if (note_refusal(engine, connection))
+        put_event(engine, ENGINE_REFUSED);
     if (delay > RECONNECT_MAX_MS)
         delay = RECONNECT_MAX_MS;
-    return delay - (int64_t)(clock_now() % (usec_t)(delay / 2));
+    delay -= (int64_t)(now % (usec_t)(delay / 2));
+    engine->attempt_at = now + (usec_t)delay * USEC_PER_MSEC;
+    return delay;
 }
 
 /* ---- on the main loop ---- */

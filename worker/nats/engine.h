@@ -76,6 +76,8 @@ struct engine {
     bool has_arrivals; /* something may be in `arrivals` */
     bool has_messages; /* something may be in the subscriptions */
     struct denials denials;
+    usec_t attempt_at;   /* to connect again, the last one; on libnats' thread only, as the next */
+    unsigned n_attempts; /* in vain */
     pthread_mutex_t lock;
     struct list arrivals; /* guarded by `lock`, as what follows */
     unsigned n_arrivals;
