@@ -285,6 +285,28 @@ class Senders(Case):
         self.wait_empty(s)
         self.assertEqual(s.client.messages("TROUPE"), 2)
 
+    def test_N4_a_sender_cannot_have_its_dead_letter_refused(self):
+        s = self.bridged(configuration="InFlight=1\n")
+        s.client.store("jobs.actor.any", "", ["Troupe-Priority: 99", "two lines", "Nats-Expected-Stream: JOBS"])
+        number = s.client.store("jobs.actor.any", "echo hello")
+        self.wait_results(s, {number})
+        self.wait_empty(s)
+        stored = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj="troupe.dead.actor.JOBS.1")["message"]
+        self.assertNotIn(b"Nats-Expected-Stream", base64.b64decode(stored["hdrs"]))
+
+    def test_N2_messages_with_very_many_headers_do_not_keep_others_from_being_told_in_progress(self):
+        s = self.bridged(configuration="AckWaitSec=10s\n")
+        bell = Bell(s, "bell")
+        number = s.client.store("jobs.actor.any", f"wait {bell.path}")
+        self.wait_state(s, f"JOBS:{number}", "running")
+        for n in range(20):
+            names = ["a"] * 13000 if n % 2 else [f"same{n:04}" for n in range(5000)]  # the hash of libnats is that of "same"
+            s.client.store("jobs.actor.any", "", ["Troupe-Priority: 99", *(name + ":1" for name in names)])
+        s.client.until(lambda: s.client.messages("TROUPE") == 40)  # letters and results
+        self.assertEqual(self.consumer(s)["num_redelivered"], 0)
+        bell.ring()
+        self.wait_results(s, {number})
+
     def test_a_key_without_room_does_not_hold_up_other_keys(self):
         for bound, other in ({"Jobs": {"QueueMax": 2}}, "busy"), ({"Pool": {"Cells": "by-key", "CellsMax": 2}}, "other{}"):
             s = self.bridged(ini(ACTOR, Restart=QUICK, **{"Pool": {"Cells": "by-key"}, **bound}), "AckWaitSec=60min\n")

@@ -17,6 +17,8 @@
 
 /* Messages and events in one turn of the loop. */
 #define TURN_MAX 4096u
+/* It ends early after this: libnats may take half a second to read the headers of one message. */
+#define TURN_USEC (20 * USEC_PER_MSEC)
 
 /* Of AckWait: a message that was lost in libnats is back by then. */
 #define GUARD_FACTOR 2
@@ -356,18 +358,26 @@ static void on_arrival(struct bridge *bridge, const struct engine_arrival *what,
     }
 }
 
-usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
+/* Returns whether there may be more. */
+static bool take_some(struct bridge *bridge, usec_t now)
 {
     struct engine_arrival what;
-    unsigned n = 0;
 
-    while (n < TURN_MAX && engine_next(&bridge->engine, &what)) {
+    for (unsigned n = 0; n < TURN_MAX && clock_now() < now + TURN_USEC; n++) {
+        if (!engine_next(&bridge->engine, &what))
+            return false;
         on_arrival(bridge, &what, now);
-        n++;
     }
+    return true;
+}
+
+usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
+{
+    const bool more = take_some(bridge, now);
+
     if (bridge->connected && now >= bridge->ask_at)
         bridge_ask_for_consumer(bridge, now);
-    return n < TURN_MAX ? USEC_INFINITY : now;
+    return more ? now : USEC_INFINITY;
 }
 
 static void beat(struct bridge *bridge, struct flight *flight, usec_t now)

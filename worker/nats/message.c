@@ -22,6 +22,13 @@
 #define DELIVERED_OFFSET (-1)
 #define TIME_OFFSET      2
 
+/* So many names are measured one by one. libnats may have to compare each to all others, as whoever
+ * sends them can have them share a hash. */
+#define NAMES_MAX 2000
+/* What a stream stores at most, bytes; and of the shortest header, ":", a value and LF. */
+#define HEADERS_MAX UINT16_MAX
+#define LINE_MIN    3u
+
 static unsigned count_parts(const char *text)
 {
     unsigned n = 1;
@@ -122,6 +129,11 @@ size_t message_headers_size(natsMsg *message, unsigned *ret_n)
     *ret_n = 0;
     if (s != NATS_OK)
         return s == NATS_NOT_FOUND ? 0 : SIZE_MAX;
+    if (n > NAMES_MAX) {
+        free((void *)names);
+        *ret_n = HEADERS_MAX / LINE_MIN;
+        return HEADERS_MAX;
+    }
     for (int i = 0; i < n && s == NATS_OK; i++)
         s = measure_header(message, names[i], &size, ret_n);
     free((void *)names);

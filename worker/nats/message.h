@@ -37,7 +37,8 @@ usec_t message_due(natsMsg *message, usec_t delay, usec_t received_at);
 #define MESSAGE_MALFORMED "the headers are malformed"
 
 /* Returns the bytes of a message's headers on the wire, SIZE_MAX if they cannot be read, and how
- * many they are. libnats tells that they cannot be read only who reads them first. */
+ * many they are; of very many, as many as there can be at most. libnats tells that they cannot be
+ * read only who reads them first. */
 size_t message_headers_size(natsMsg *message, unsigned *ret_n);
 
 /*

@@ -33,6 +33,10 @@
 
 #define HEADER_MISSING "Troupe-Missing"
 
+/* Of a sender in a dead letter. With many more, libnats takes seconds for a message: each one that
+ * is added is compared to all of the same name, or hash. */
+#define HEADERS_COPIED_MAX 1000
+
 #define SUBJECT_SIZE 256
 #define TOKEN_SIZE   32
 
@@ -188,7 +192,18 @@ static bool is_senders(const char *name)
            strncasecmp(name, "Nats-", strlen("Nats-")) != 0 && strcasecmp(name, "Status") != 0;
 }
 
-static natsStatus copy_header(natsMsg *to, natsMsg *from, const char *name)
+/* libnats takes a line without a colon and the next one for a single name, and would write both:
+ * the second could be any header. */
+static bool is_name(const char *name)
+{
+    for (; *name != '\0'; name++)
+        if ((unsigned char)*name < ' ' || *name == 0x7f)
+            return false;
+    return true;
+}
+
+/* Takes the number of headers off `left`. */
+static natsStatus copy_header(natsMsg *to, natsMsg *from, const char *name, int *left)
 {
     const char **values;
     int n = 0;
@@ -196,6 +211,9 @@ static natsStatus copy_header(natsMsg *to, natsMsg *from, const char *name)
 
     if (s != NATS_OK)
         return s;
+    *left -= n;
+    if (*left < 0)
+        s = NATS_INSUFFICIENT_BUFFER;
     for (int i = 0; i < n && s == NATS_OK; i++)
         s = natsMsgHeader_Add(to, name, values[i]);
     free((void *)values);
@@ -205,14 +223,19 @@ static natsStatus copy_header(natsMsg *to, natsMsg *from, const char *name)
 static natsStatus copy_headers(natsMsg *to, natsMsg *from)
 {
     const char **names;
-    int n = 0;
+    int n = 0, left = HEADERS_COPIED_MAX;
     natsStatus s = natsMsgHeader_Keys(from, &names, &n);
 
     if (s != NATS_OK)
         return s == NATS_NOT_FOUND ? NATS_OK : s;
-    for (int i = 0; i < n && s == NATS_OK; i++)
-        if (is_senders(names[i]))
-            s = copy_header(to, from, names[i]);
+    if (n > left)
+        s = NATS_INSUFFICIENT_BUFFER;
+    for (int i = 0; i < n && s == NATS_OK; i++) {
+        if (!is_name(names[i]))
+            s = NATS_PROTOCOL_ERROR;
+        else if (is_senders(names[i]))
+            s = copy_header(to, from, names[i], &left);
+    }
     free((void *)names);
     return s;
 }

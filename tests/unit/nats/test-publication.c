@@ -14,12 +14,12 @@ static char stream[PUBLICATION_STREAM_SIZE];
 natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
                         const void *data, size_t size)
 {
+    natsMsg *message = NULL;
+
     (void)engine;
-    (void)subject;
     (void)token;
-    (void)data;
-    (void)size;
-    return NULL;
+    ck_assert_int_eq(natsMsg_Create(&message, subject, NULL, data, (int)size), NATS_OK);
+    return message;
 }
 
 int engine_request(struct engine *engine, const char *subject, const char *token, const char *text)
@@ -89,6 +89,69 @@ static int find(const char *text)
     return r;
 }
 
+/* Returns the dead letter of a message that can never be a job, with this sender's header so often.
+ */
+static natsMsg *letter(const char *name, unsigned n)
+{
+    natsMsg *message = answer("hello"), *made;
+
+    for (unsigned i = 0; i < n; i++)
+        ck_assert_int_eq(natsMsgHeader_Add(message, name, "x"), NATS_OK);
+    flight.state = FLIGHT_DEAD;
+    flight.problem = "refused";
+    flight.message = message;
+    made = publication_letter(NULL, &config, &flight);
+    ck_assert_ptr_nonnull(made);
+    ck_assert_mem_eq(natsMsg_GetData(made), "hello", 5);
+    natsMsg_Destroy(message);
+    return made;
+}
+
+/* How often the header is there. */
+static int count(natsMsg *message, const char *name)
+{
+    const char **values = NULL;
+    int n = 0;
+
+    (void)natsMsgHeader_Values(message, name, &values, &n);
+    free((void *)values);
+    return n;
+}
+
+static void check_left_out(const char *name, unsigned n)
+{
+    natsMsg *made = letter(name, n);
+    const char *missing = NULL;
+
+    ck_assert_int_eq(count(made, name), 0);
+    ck_assert_int_eq(natsMsgHeader_Get(made, "Troupe-Missing", &missing), NATS_OK);
+    ck_assert_str_eq(missing, "the sender's headers: too large, or malformed");
+    natsMsg_Destroy(made);
+}
+
+START_TEST(a_dead_letter_has_the_headers_of_the_sender)
+{
+    natsMsg *made = letter("A b", 1000);
+
+    ck_assert_int_eq(count(made, "A b"), 1000);
+    ck_assert_int_eq(count(made, "Troupe-Missing"), 0);
+    natsMsg_Destroy(made);
+}
+END_TEST
+
+START_TEST(a_name_of_two_lines_is_in_no_dead_letter)
+{
+    check_left_out("a\r\nNats-Expected-Stream", 1);
+    check_left_out("a\nTroupe-End", 1);
+}
+END_TEST
+
+START_TEST(very_many_headers_are_in_no_dead_letter)
+{
+    check_left_out("a", 1001);
+}
+END_TEST
+
 START_TEST(what_the_stream_of_results_answers_is_a_confirmation)
 {
     ck_assert_int_eq(confirm("{\"stream\":\"OTHER\",\"seq\":1}"), 0);
@@ -135,6 +198,9 @@ int main(void)
         what_the_stream_of_results_answers_is_a_confirmation,
         what_the_stream_of_jobs_answers_to_its_senders_is_none,
         only_a_message_with_the_subject_of_the_result_is_found,
+        a_dead_letter_has_the_headers_of_the_sender,
+        a_name_of_two_lines_is_in_no_dead_letter,
+        very_many_headers_are_in_no_dead_letter,
     };
 
     return suite_run("publication", set_up, tear_down, tests, ELEMENTS(tests));
