@@ -11,9 +11,6 @@
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
 /* Somebody may change it, or make it anew. */
 #define CONSUMER_CHECK (60 * USEC_PER_SEC)
-/* JSConsumerNotFoundErr, JSStreamNotFoundErr */
-#define ERROR_NO_CONSUMER 10014
-#define ERROR_NO_STREAM   10059
 
 /* Without an answer of the consumer, a server may be cut off from the others: leaves it after
  * AckWait, at least after this, which doubles so often. Leaders are mostly elected in less; then
@@ -99,7 +96,7 @@ static void on_consumer_error(struct bridge *bridge, const json_t *error, usec_t
     const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
     const char *text = json_string_value(json_object_get(error, "description"));
 
-    if (!bridge->consuming || code == ERROR_NO_CONSUMER || code == ERROR_NO_STREAM)
+    if (!bridge->consuming || code == JSConsumerNotFoundErr || code == JSStreamNotFoundErr)
         fail_consumer(bridge, text ? text : "the answer cannot be understood", now);
 }
 

@@ -3,7 +3,6 @@
 
 #include "shared/base/cleanup.h"
 #include "worker/nats/message.h"
-#include "worker/nats/setup.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -21,15 +20,8 @@
 /* With 0: stored only if the subject has no message yet, whenever that came. */
 #define HEADER_ONCE      "Nats-Expected-Last-Subject-Sequence"
 #define HEADER_ONCE_SIZE sizeof(HEADER_ONCE ": 0\r\n")
-/* JSStreamWrongLastSequenceErr: it has one. */
-#define ERROR_NOT_ONCE 10071
-/* JSStreamMessageExceedsMaximumErr, JSStreamHeaderExceedsMaximumErr */
-#define ERROR_SIZE         10054
+/* JSStreamHeaderExceedsMaximumErr, which libnats 3.4 does not name. */
 #define ERROR_HEADERS_SIZE 10097
-
-/* JSNoMessageFoundErr, JSStreamNotFoundErr */
-#define ERROR_NO_MESSAGE 10037
-#define ERROR_NO_STREAM  10059
 
 #define HEADER_MISSING "Troupe-Missing"
 
@@ -390,7 +382,7 @@ int publication_found(const struct config *config, const struct flight *flight, 
     make_subject(subject, config, flight, flight->state == FLIGHT_DEAD);
     if (message)
         r = found && strcmp(found, subject) == 0 ? 0 : PUBLICATION_E_FOREIGN;
-    if (code == ERROR_NO_MESSAGE || code == ERROR_NO_STREAM)
+    if (code == JSNoMessageFoundErr || code == JSStreamNotFoundErr)
         r = PUBLICATION_E_MISSING;
     json_decref(reply);
     return r;
@@ -401,10 +393,11 @@ static int status_of(const json_t *error, char *problem, size_t size)
     const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
     const char *text = json_string_value(json_object_get(error, "description"));
 
-    if (code == ERROR_NOT_ONCE)
+    if (code == JSStreamWrongLastSequenceErr) /* HEADER_ONCE: the subject has a message */
         return PUBLICATION_E_DOUBLE;
     (void)snprintf(problem, size, "%s", text ? text : "refused");
-    return code == ERROR_SIZE || code == ERROR_HEADERS_SIZE ? -EMSGSIZE : -EIO;
+    return code == JSStreamMessageExceedsMaximumErr || code == ERROR_HEADERS_SIZE ? -EMSGSIZE
+                                                                                  : -EIO;
 }
 
 static void note_stream(const char *name, char stream[static PUBLICATION_STREAM_SIZE])
