@@ -8,7 +8,6 @@
 #include "shared/base/utf8.h"
 #include "worker/nats/client.h"
 #include "worker/nats/publication.h"
-#include "worker/nats/setup.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -112,7 +111,7 @@ static natsStatus look(const struct wait *wait, natsMsg **ret)
 {
     jsErrCode code = 0;
     natsStatus s =
-        js_GetLastMsg(ret, wait->client.js, SETUP_RESULTS_STREAM, wait->subject, NULL, &code);
+        js_GetLastMsg(ret, wait->client.js, PUBLICATION_STREAM, wait->subject, NULL, &code);
 
     return found(s, code);
 }

@@ -2,7 +2,6 @@
 #include "worker/nats/bridge-private.h"
 
 #include "shared/base/log.h"
-#include "worker/nats/setup.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +31,7 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     int r;
 
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
-    (void)snprintf(bridge->results, sizeof(bridge->results), "%s", SETUP_RESULTS_STREAM);
+    (void)snprintf(bridge->results, sizeof(bridge->results), "%s", PUBLICATION_STREAM);
     notice_init(&bridge->notice);
     flights_init(&bridge->flights, &bridge->discard);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);

@@ -7,9 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* For the answer to one request. */
-#define WAIT_MS 5000
-
 static int status_of(natsStatus s)
 {
     switch (s) {
@@ -71,7 +68,7 @@ static int open_jetstream(struct client *client, const struct config *config, na
     if (s != NATS_OK && s != NATS_NOT_YET_CONNECTED)
         return fail_connection(config, s, engine_error(s));
     (void)jsOptions_Init(&options);
-    options.Wait = WAIT_MS;
+    options.Wait = CLIENT_WAIT_MS;
     s = natsConnection_JetStream(&client->js, client->connection, &options);
     return s == NATS_OK ? CLIENT_OK : client_fail("JetStream", s);
 }
@@ -102,7 +99,7 @@ int client_open_early(struct client *client, const struct config *config)
     r = open_jetstream(client, config, s);
     if (r != CLIENT_OK)
         return r;
-    s = natsConnection_FlushTimeout(client->connection, WAIT_MS);
+    s = natsConnection_FlushTimeout(client->connection, CLIENT_WAIT_MS);
     if (s == NATS_OK)
         return CLIENT_OK;
     /* A connection that is refused is closed; otherwise libnats goes on trying. */

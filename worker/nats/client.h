@@ -20,6 +20,9 @@ enum client_status {
     CLIENT_TIMEOUT = 8,
 };
 
+/* How long an answer to one request is waited for. */
+#define CLIENT_WAIT_MS 5000
+
 struct client {
     natsOptions *options;
     natsConnection *connection;

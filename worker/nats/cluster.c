@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MS 5000
-
 #define KEY_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 
 #define UP      "up"
@@ -115,7 +113,7 @@ static natsStatus next_entry(kvEntry **ret, kvWatcher *watcher, const char *buck
     bool was_dropped = false;
     natsStatus s;
 
-    while ((s = kvWatcher_Next(ret, watcher, WAIT_MS)) == NATS_NO_RESPONDERS)
+    while ((s = kvWatcher_Next(ret, watcher, CLIENT_WAIT_MS)) == NATS_NO_RESPONDERS)
         was_dropped = true;
     if (was_dropped)
         log_warning("bucket %s: a key without a value is no machine's, and is left out", bucket);
@@ -332,7 +330,7 @@ static natsStatus purge(const struct client *client, const char *bucket, const c
     if (!subject || !stream)
         return NATS_NO_MEMORY;
     (void)jsOptions_Init(&options);
-    options.Wait = WAIT_MS;
+    options.Wait = CLIENT_WAIT_MS;
     options.Stream.Purge.Subject = subject;
     return js_PurgeStream(client->js, stream, &options, NULL);
 }

@@ -4,18 +4,16 @@
 #include "shared/base/log.h"
 #include "worker/nats/engine-connection.h"
 #include "worker/nats/publication.h"
-#include "worker/nats/setup.h"
 #include <errno.h>
 #include <stdio.h>
 
-#define QUESTION_SUBJECT "$JS.API.STREAM.MSG.GET." SETUP_RESULTS_STREAM
-#define PURGE_SUBJECT    "$JS.API.STREAM.PURGE." SETUP_RESULTS_STREAM
-#define WAIT_MS          5000
+#define QUESTION_SUBJECT "$JS.API.STREAM.MSG.GET." PUBLICATION_STREAM
+#define PURGE_SUBJECT    "$JS.API.STREAM.PURGE." PUBLICATION_STREAM
 #define FILTER_SIZE      128
 
 static int refuse(const struct config *config, const char *found, const char *filter)
 {
-    log_error("stream %s: not made, as the stream " SETUP_RESULTS_STREAM
+    log_error("stream %s: not made, as the stream " PUBLICATION_STREAM
               " holds what an earlier stream of this name has left: %s. The new stream would start "
               "at sequence 1, and its jobs would be taken for jobs that are done. Choose another "
               "name (Stream=); or wait until no machine keeps results of the old jobs "
@@ -58,7 +56,7 @@ static int ask(const struct client *client, const struct config *config, const c
 
     (void)snprintf(question, sizeof(question), "{\"seq\":1,\"next_by_subj\":\"%s\"}", filter);
     s = natsConnection_RequestString(&answer, client->connection, QUESTION_SUBJECT, question,
-                                     WAIT_MS);
+                                     CLIENT_WAIT_MS);
     if (s != NATS_OK)
         return fail(config, s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : engine_error(s));
     reply = json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);

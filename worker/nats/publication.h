@@ -14,7 +14,10 @@
 #define PUBLICATION_RESULT_SUBJECT "troupe.result."
 #define PUBLICATION_LETTER_SUBJECT "troupe.dead." /* GROUP.STREAM.SEQUENCE follow */
 
-#define PUBLICATION_STREAM_SIZE 256 /* with the NUL; servers take no longer name */
+/* The stream that stores both, as setup.h makes it. A site may have another one for them. */
+#define PUBLICATION_STREAM "TROUPE"
+
+#define PUBLICATION_STREAM_SIZE 256 /* of any stream's name, with the NUL; servers take no more */
 
 /* What an answer is about: of a result or a letter, and to the publication or to a question; or to
  * a probe. */

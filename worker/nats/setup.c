@@ -245,7 +245,7 @@ static int make_all(const struct client *client, const struct config *config)
     int r = add_jobs(client, config);
 
     if (r == 0)
-        r = add_stream(client->js, config, SETUP_RESULTS_STREAM, results, 2, js_LimitsPolicy);
+        r = add_stream(client->js, config, PUBLICATION_STREAM, results, 2, js_LimitsPolicy);
     if (r == 0)
         r = add_consumer(client->js, config);
     return r == 0 ? add_buckets(client->js, config) : r;

@@ -5,9 +5,6 @@
 
 #include "worker/nats/config.h"
 
-/* The stream of results and dead letters. */
-#define SETUP_RESULTS_STREAM "TROUPE"
-
 /*
  * Makes the stream of jobs, that of results, the consumer of the group, and the buckets of
  * bucket.h; leaves those alone that exist. Waits for the server. Returns 0, or -errno after it has
