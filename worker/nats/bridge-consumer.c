@@ -28,7 +28,8 @@
 /* Of answers about a consumer. */
 #define TYPE "io.nats.jetstream.api.v1.consumer_info_response"
 
-void bridge_note_asked(struct bridge *bridge, usec_t now)
+/* The consumer was asked for something. */
+static void note_asked(struct bridge *bridge, usec_t now)
 {
     if (bridge->asked_at == 0)
         bridge->asked_at = now;
@@ -70,7 +71,16 @@ void bridge_ask_for_consumer(struct bridge *bridge, usec_t now)
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
                    config_consumer(bridge->config));
     (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
-    bridge_note_asked(bridge, now);
+    note_asked(bridge, now);
+}
+
+usec_t bridge_serve_consumer(struct bridge *bridge, usec_t now)
+{
+    if (!bridge->connected)
+        return USEC_INFINITY;
+    if (now >= bridge->ask_at)
+        bridge_ask_for_consumer(bridge, now);
+    return bridge->ask_at;
 }
 
 void bridge_check_consumer_soon(struct bridge *bridge, usec_t now)
@@ -120,7 +130,7 @@ usec_t bridge_ask_for_messages(struct bridge *bridge, uint64_t room, usec_t now)
     const usec_t next = puller_ask(&bridge->puller, room, now);
 
     if (bridge->puller.number != number)
-        bridge_note_asked(bridge, now);
+        note_asked(bridge, now);
     if (bridge->puller.n_in_vain > n_in_vain)
         bridge->ask_at = now;
     return next;

@@ -358,26 +358,16 @@ static void on_arrival(struct bridge *bridge, const struct engine_arrival *what,
     }
 }
 
-/* Returns whether there may be more. */
-static bool take_some(struct bridge *bridge, usec_t now)
+usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
 {
     struct engine_arrival what;
 
     for (unsigned n = 0; n < TURN_MAX && clock_now() < now + TURN_USEC; n++) {
         if (!engine_next(&bridge->engine, &what))
-            return false;
+            return USEC_INFINITY;
         on_arrival(bridge, &what, now);
     }
-    return true;
-}
-
-usec_t bridge_take_messages(struct bridge *bridge, usec_t now)
-{
-    const bool more = take_some(bridge, now);
-
-    if (bridge->connected && now >= bridge->ask_at)
-        bridge_ask_for_consumer(bridge, now);
-    return more ? now : USEC_INFINITY;
+    return now;
 }
 
 static void beat(struct bridge *bridge, struct flight *flight, usec_t now)

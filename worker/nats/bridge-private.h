@@ -23,8 +23,9 @@ void bridge_ask_about_all(struct bridge *bridge);
 /* Logs how many messages could not be jobs besides those that are logged. Returns when to call it
  * again. */
 usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now);
-/* Tries held messages again if it is time, and gives back those that wait too long. */
-void bridge_serve_held(struct bridge *bridge, usec_t now);
+/* Tries held messages again if it is time, and gives back those that wait too long. Returns when to
+ * call it again. */
+usec_t bridge_serve_held(struct bridge *bridge, usec_t now);
 
 /* ---- bridge-engine.c: messages ---- */
 
@@ -50,14 +51,15 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause);
 
 /* Asks the server for it; the answer is for bridge_note_consumer(). */
 void bridge_ask_for_consumer(struct bridge *bridge, usec_t now);
+/* Does that when it is time. Returns when to call it again. */
+usec_t bridge_serve_consumer(struct bridge *bridge, usec_t now);
 /* Has that done within some seconds, as something is odd about it. */
 void bridge_check_consumer_soon(struct bridge *bridge, usec_t now);
 /* An answer to that, or one to a sender of messages, who can have the server answer here. */
 void bridge_note_consumer(struct bridge *bridge, natsMsg *answer, usec_t now);
 /* Nobody is there to answer. */
 void bridge_note_no_consumer(struct bridge *bridge, usec_t now);
-/* The consumer was asked for something, or has answered. */
-void bridge_note_asked(struct bridge *bridge, usec_t now);
+/* The consumer has answered something. */
 void bridge_note_answered(struct bridge *bridge);
 /* Requests for messages may end without any: asks then whether there are some, and nudges a
  * consumer that keeps them. Returns when to call it again. */

@@ -451,12 +451,14 @@ enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum 
     return INQUIRY_OVER;
 }
 
-void bridge_serve_held(struct bridge *bridge, usec_t now)
+usec_t bridge_serve_held(struct bridge *bridge, usec_t now)
 {
     struct list held;
 
-    if (now < bridge->held_at || list_empty(&bridge->flights.held))
-        return;
+    if (list_empty(&bridge->flights.held))
+        return USEC_INFINITY;
+    if (now < bridge->held_at)
+        return bridge->held_at;
     bridge->held_at = now + HELD_RETRY;
     list_init(&held);
     list_swap(&held, &bridge->flights.held);
@@ -471,4 +473,5 @@ void bridge_serve_held(struct bridge *bridge, usec_t now)
         else
             flight_set_state(&bridge->flights, flight, FLIGHT_HELD);
     }
+    return list_empty(&bridge->flights.held) ? USEC_INFINITY : bridge->held_at;
 }

@@ -104,10 +104,11 @@ usec_t bridge_process(struct bridge *bridge)
     next = usec_min(next, standing_process(&bridge->standing, now));
     next = usec_min(next, bridge_beat(bridge, now));
     next = usec_min(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
-    bridge_serve_held(bridge, now);
+    next = usec_min(next, bridge_serve_held(bridge, now));
     next = usec_min(next, bridge_serve_refusals(bridge, now));
     next = usec_min(next, bridge_serve_unconfirmed(bridge, now));
     next = usec_min(next, bridge_ask_for_messages(bridge, room(bridge), now));
+    next = usec_min(next, bridge_serve_consumer(bridge, now));
     next = usec_min(next, bridge_serve_silence(bridge, now));
     next = usec_min(next, tell_metrics(bridge, now));
     next = usec_min(next, notice_serve(&bridge->notice, now));
@@ -115,12 +116,6 @@ usec_t bridge_process(struct bridge *bridge)
         next = usec_min(next, bridge->quiet_until);
     if (bridge->connected)
         next = usec_min(next, report_process(&bridge->report, now));
-    if (!list_empty(&bridge->flights.held))
-        next = usec_min(next, bridge->held_at);
-    if (bridge->connected)
-        next = usec_min(next, bridge->ask_at);
-    if (!list_empty(&bridge->inquiry.waiting) && !bridge->inquiry.query)
-        next = usec_min(next, bridge->inquiry.not_before);
     if (is_done(bridge)) {
         bridge->over = true;
         if (bridge->connected)
