@@ -7,7 +7,7 @@ import unittest
 import nats
 from test_nats import Case, actor
 from test_nats_ctl import ctl
-from troupe import Bell, ini
+from troupe import Bell, ended, ini
 
 
 class Base(Case):
@@ -209,6 +209,35 @@ class Permissions(Base):
     SENDS = ["jobs.>", "$JS.API.STREAM.MSG.GET.TROUPE", "$JS.API.STREAM.MSG.GET.JOBS"]
     LOOKS = [subject.replace("STREAM_", stream) for stream in ("KV_TROUPE_STATE", "KV_TROUPE_MACHINES") for subject in
              ("$JS.API.STREAM.INFO.STREAM_", "$JS.API.CONSUMER.*.STREAM_", "$JS.API.CONSUMER.*.STREAM_.>")] + ["$JS.API.STREAM.NAMES", "$JS.FC.>"]
+
+    SERVES = ["$JS.API.CONSUMER.INFO.JOBS.actor", "$JS.API.CONSUMER.MSG.NEXT.JOBS.actor", "$JS.ACK.JOBS.actor.>",
+              "$JS.API.STREAM.MSG.GET.TROUPE", "troupe.result.JOBS.*", "troupe.dead.actor", "troupe.dead.actor.JOBS.*", "$KV.*.a.actor"]
+
+    def test_N8_who_serves_a_group_need_not_be_allowed_more_than_the_manual_says(self):
+        def user(name, subjects):
+            return f'{{ user: "{name}", password: "sesame", permissions: {{ publish: {json.dumps(subjects)}, subscribe: "_INBOX.>" }} }}'
+        users = f'{{ user: "all", password: "sesame" }}, {user("maker", ["$JS.API.>"])}, {user("bridge", self.SERVES)}'
+        server = nats.Server(self, f'authorization {{ users: [ {users} ] }}\nno_auth_user: "all"\n').start()
+        nats.Bridge(self, self.supervisor({}), server, "actor", "AckWaitSec=1s\n", {
+            "NATS_URL": f"nats://maker:sesame@127.0.0.1:{server.port}"}).setup()
+        s = self.bridged(actor(MaxRetries=0), "Machine=a\n", server)
+        s.bridge.end()
+        s.bridge.environment["NATS_URL"] = f"nats://bridge:sesame@127.0.0.1:{server.port}"
+        s.bridge.start().wait_told("Takes messages")
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho hello")
+        self.wait_state(s, "JOBS:1", "running")
+        ended(s.pidfd, 3)  # it hears of life for longer than AckWait
+        bell.ring()
+        self.assertEqual(self.result(s)[2], "hello")
+        s.client.store("jobs.actor.any", "crash kill")
+        self.assertEqual(s.client.next(s.letters).data, b"crash kill")
+        self.wait_empty(s)
+        self.until_state(s, a="up")
+        self.assertEqual(s.client.messages("TROUPE"), 3)
+        s.bridge.end()
+        self.until_state(s, a="stopped")
+        self.assertNotIn("refuses", s.bridge.log())
 
     def test_N8_who_sends_jobs_and_looks_at_machines_need_not_be_allowed_more_than_the_manual_says(self):
         def user(name, subjects):
