@@ -1039,6 +1039,25 @@ class Engine(Case):
                      "nats.conf:12: URL=: no valid value; allowed: 1 to 16 servers with commas: nats://HOST:PORT or tls://HOST:PORT"):
             self.assertIn(line, bridge.log())
 
+    def test_N8_no_part_of_a_password_that_stands_in_a_wrong_place_is_logged(self):
+        s = self.started({"actor": actor()})
+        for lines, reason in (
+                ("URL=nats://me:sesame,more@127.0.0.1:1", "nats.conf:3: URL=: no valid value; allowed: 1 to 16 servers"),
+                ("URL=nats://me:sesame more@127.0.0.1:1", "nats.conf:3: URL=: no valid value"),
+                ("URL=nats://me:sesame", "nats.conf:3: URL=: no valid value"),
+                ("URL=nats://me:sesame@127.0.0.1:", "nats.conf:3: URL=: no valid value"),
+                ("URL=nats://me:sesame@[::1]:port", "nats.conf:3: URL=: no valid value"),
+                ("URL=nats://127.0.0.1:1,\nnats://me:sesame==@127.0.0.1:1", 'nats.conf:4: no name of a key before the "="'),
+                ("URL nats://me:sesame=@127.0.0.1:1", 'nats.conf:3: no name of a key before the "="'),
+                ("Filter=jobs.other.>\nURL=nats://me:sesame=:@[::1],host,tls://[::1]:1,127.0.0.1", "nats.conf:3: Filter=: no valid value")):
+            with self.subTest(lines=lines):
+                bridge = nats.Bridge(self, s, nats.Server(self), "actor", lines + "\n")
+                done = bridge.run("serve", "actor")
+                self.assertIn(reason, done.stderr)
+                self.assertNotIn("sesame", done.stderr)
+                self.assertEqual("URL=: no" in done.stderr, "URL=: no" in reason)
+                os.unlink(bridge.environment["NOTIFY_SOCKET"])
+
     def test_a_URL_has_a_scheme_of_NATS_or_none(self):
         s, server = self.supervisor({}), nats.Server(self).start()
         bridge = nats.Bridge(self, s, server, "actor")

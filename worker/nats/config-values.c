@@ -15,9 +15,10 @@
 #define NKEY_LENGTH 56u
 
 #define URL_SEPARATORS ", "
+#define PORT_DIGITS    5
 
 /* libnats ignores a scheme that it does not know. */
-static bool is_url(const char *url, size_t length)
+static bool has_valid_scheme(const char *url, size_t length)
 {
     static const char *const schemes[] = {"nats://", "tls://"};
 
@@ -25,6 +26,35 @@ static bool is_url(const char *url, size_t length)
         if (strncasecmp(url, schemes[i], strlen(schemes[i])) == 0)
             return length > strlen(schemes[i]);
     return !memmem(url, length, "://", strlen("://"));
+}
+
+/* What stands after it, as libnats reads it; the URL itself if it does not occur. */
+static const char *after_last(const char *url, const char *end, char c)
+{
+    const char *last = memrchr(url, c, (size_t)(end - url));
+
+    return last ? last + 1 : url;
+}
+
+/* libnats would show one that is none, though it may be a part of a password with a comma. */
+static bool has_valid_port(const char *url, size_t length)
+{
+    const char *end = url + length, *scheme = memmem(url, length, "://", strlen("://"));
+    const char *start = scheme ? scheme + strlen("://") : url;
+    const char *host = after_last(after_last(start, end, '@'), end, ']');
+    const char *port = after_last(host, end, ':');
+
+    if (port == host && *host != ':')
+        return true;
+    for (const char *c = port; c < end; c++)
+        if (*c < '0' || *c > '9')
+            return false;
+    return port < end && end - port <= PORT_DIGITS;
+}
+
+static bool is_url(const char *url, size_t length)
+{
+    return has_valid_scheme(url, length) && has_valid_port(url, length);
 }
 
 bool config_valid_urls(const char *value, const char *group)

@@ -246,6 +246,12 @@ static char *trim(char *text)
     return text;
 }
 
+/* Anything else may be a part of a URL with a password. */
+static bool is_word(const char *name)
+{
+    return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] == '\0';
+}
+
 static int read_line(struct config *config, const char *where, char *line)
 {
     char *value = strchr(line, '=');
@@ -259,6 +265,10 @@ static int read_line(struct config *config, const char *where, char *line)
     }
     *value++ = '\0';
     name = trim(line);
+    if (!is_word(name)) {
+        log_error("%s: no name of a key before the \"=\"", where);
+        return -EINVAL;
+    }
     for (size_t i = 0; i < ELEMENTS(keys); i++)
         if (strcmp(keys[i].name, name) == 0)
             return report_value(where, &keys[i], set(config, &keys[i], trim(value)));
