@@ -755,7 +755,7 @@ class Life(Case):
         self.assertEqual(pids, {n: (s, other)[n % 2 == 0].worker("actor/0")["pid"] for n in range(1, 21)})
         for configuration, problem in (
                 ("", "consumer actor: another consumer of stream JOBS has messages of jobs.actor.>, and must be removed first"),
-                ("Consumer=c\nFilter=jobs.other.>\n", "nats.conf:4: Filter=: no valid value; allowed: jobs.GROUP.KEY, where"),
+                ("Consumer=c\nFilter=jobs.other.>\n", "nats.conf:4: Filter=: no valid value; allowed: jobs.GROUP.KEY with the group of the command, where"),
                 ("Filter=jobs.actor.>.a\n", "nats.conf:3: Filter=: no valid"),
                 ("Filter=jobs.actor.a..b\n", "nats.conf:3: Filter=: no valid"),
                 ("Filter=jobs.actor.a*\n", "nats.conf:3: Filter=: no valid"),
@@ -977,7 +977,8 @@ class Engine(Case):
         self.assertNotIn("can read a secret", bridge.log())
         os.chmod(user.seed_file(), 0o644)
         bridge.start().wait_told("Takes messages")
-        self.assertIn(f"{user.seed_file()}: everybody can read a secret; chmod o= {user.seed_file()}", bridge.log())
+        self.assertIn(f"{user.seed_file()}: everybody can read a secret; leave it to the user of serve: "
+                      f"chown root:troupe-nats {user.seed_file()} && chmod 640 {user.seed_file()}", bridge.log())
         stranger = nkeys.Key(self, nkeys.USER)
         with open(bridge.config, "w", encoding="utf-8") as file:
             file.write(f"[Nats]\nURL={server.url}\nNKey={stranger.public}\nNKeyFile={stranger.seed_file()}\n")
@@ -1033,9 +1034,9 @@ class Engine(Case):
                      "nats.conf:6: Machine=: no valid value; allowed: 1 to 64 characters of A-Z a-z 0-9 _ - and dots between them",
                      "nats.conf:7: Stream=: no valid value; allowed: 1 to 32 characters of A-Z a-z 0-9 _ -, not beginning with -",
                      "nats.conf:8: Consumer=: no valid value; allowed: a name of A-Z a-z 0-9 _ -, not beginning with -",
-                     "nats.conf:9: Filter=: no valid value; allowed: jobs.GROUP.KEY, where parts of KEY may be * and the last part >",
+                     "nats.conf:9: Filter=: no valid value; allowed: jobs.GROUP.KEY with the group of the command, where parts of KEY may be * and the last part >",
                      "nats.conf:10: NKey=: no valid value; allowed: the public key of a user, 56 letters and digits that begin with U",
-                     "/missing: No such file or directory",
+                     "Credentials=/missing: No such file or directory",
                      "nats.conf:12: URL=: no valid value; allowed: 1 to 16 servers with commas: nats://HOST:PORT or tls://HOST:PORT"):
             self.assertIn(line, bridge.log())
 

@@ -230,6 +230,24 @@ class Refusals(Case):
         said = self.refused(4, "NATS refuses the user or the password in URL= or $NATS_URL", "create", "actor", "--cluster", NATS_URL=url)
         self.assertNotIn("other", said)
 
+    def test_what_the_server_forbids_is_told(self):
+        server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame", permissions: '
+                             '{ publish: "other.>" } } ] }\n').start()
+        url = f"nats://troupe:sesame@127.0.0.1:{server.port}"
+        self.refused(4, 'Permissions Violation for Publish to "jobs.actor.any"', "create", "actor", "--cluster", NATS_URL=url)
+        self.refused(4, 'Permissions Violation for Publish to "$JS.API.', "status", "--cluster", NATS_URL=url)
+        done = subprocess.run([nats.TROUPE_NATS, "setup", "actor"], text=True, capture_output=True, timeout=LIMIT,
+                              env={**os.environ, "NATS_URL": url})
+        self.assertIn('Permissions Violation for Publish to "$JS.API.STREAM.', done.stderr)
+        self.assertEqual(done.returncode, 1)
+
+    def test_a_stream_without_room_says_so(self):
+        server = nats.Server(self).start()
+        client = nats.Client(self, server)
+        client.api("STREAM.CREATE.JOBS", name="JOBS", subjects=["jobs.>"], storage="memory", max_msgs=1, discard="new")
+        client.store("jobs.actor.any")
+        self.refused(1, "the job: maximum messages exceeded", "create", "actor", "--nats", server.url)
+
     def test_a_payload_above_the_limit_of_the_server_is_refused(self):
         server = nats.Server(self, "max_payload: 8192\n").start()
         self.refused(2, "8192 bytes with headers (max_payload)", "create", "actor", "-", "--nats", server.url,

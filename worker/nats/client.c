@@ -39,8 +39,24 @@ int client_fail(const char *what, natsStatus s)
         log_error("%s: the server has no JetStream, is electing a leader, or lacks the stream",
                   what);
     else
-        log_error("%s: %s", what, natsStatus_GetText(s));
+        log_error("%s: %s", what, engine_error(s));
     return status_of(s);
+}
+
+bool client_is_denied(const struct client *client)
+{
+    const char *text;
+
+    return natsConnection_GetLastError(client->connection, &text) == NATS_NOT_PERMITTED;
+}
+
+int client_fail_denied(const struct client *client)
+{
+    const char *text = NULL;
+
+    (void)natsConnection_GetLastError(client->connection, &text);
+    log_error("NATS refuses something to this user: %s", text ? text : "");
+    return CLIENT_NOT_PERMITTED;
 }
 
 static int fail_connection(const struct config *config, natsStatus s, const char *text)

@@ -42,5 +42,11 @@ void client_close(struct client *client);
 /* Logs that `what` failed because of `s`, and returns the status for it. */
 int client_fail(const char *what, natsStatus s);
 
+/* Whether the server has said that it forbids this user something. It answers with nothing else, so
+ * the request for that times out. */
+bool client_is_denied(const struct client *client);
+/* Logs what the server forbids, and returns the status for it. */
+int client_fail_denied(const struct client *client);
+
 /* Prints a document in one line. Takes it over; NULL = out of memory. */
 int client_print(json_t *document);

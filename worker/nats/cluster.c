@@ -169,6 +169,8 @@ static int read_bucket(const struct client *client, const char *name, json_t *ma
     if (s == NATS_TIMEOUT)
         s = read_keys(bucket, machines, add);
     kvStore_Destroy(bucket);
+    if (s != NATS_OK && client_is_denied(client))
+        return client_fail_denied(client);
     return s == NATS_OK ? CLIENT_OK : client_fail(name, s);
 }
 

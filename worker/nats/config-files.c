@@ -13,21 +13,28 @@ void config_warn_if_open(const char *path, const char *what)
     struct stat status;
 
     if (path && stat(path, &status) == 0 && (status.st_mode & S_IROTH) != 0)
-        log_warning("%s: everybody can read %s; chmod o= %s", path, what, path);
+        log_warning("%s: everybody can read %s; leave it to the user of serve: "
+                    "chown root:troupe-nats %s && chmod 640 %s",
+                    path, what, path, path);
 }
 
 /* libnats would say that there is no server, or that it refuses the connection. */
 int config_check_files(const struct config *config)
 {
-    const char *paths[] = {config->credentials, config->ca_file, config->certificate_file,
-                           config->key_file, config->nkey_file};
+    const struct {
+        const char *key, *path;
+    } files[] = {{"Credentials", config->credentials},
+                 {"CAFile", config->ca_file},
+                 {"CertificateFile", config->certificate_file},
+                 {"KeyFile", config->key_file},
+                 {"NKeyFile", config->nkey_file}};
     int r = 0;
 
-    for (size_t i = 0; i < ELEMENTS(paths); i++) {
-        if (!paths[i] || access(paths[i], R_OK) == 0)
+    for (size_t i = 0; i < ELEMENTS(files); i++) {
+        if (!files[i].path || access(files[i].path, R_OK) == 0)
             continue;
         r = -errno;
-        log_error("%s: %s", paths[i], strerror(errno));
+        log_error("%s=%s: %s", files[i].key, files[i].path, strerror(errno));
     }
     return r;
 }

@@ -101,7 +101,8 @@ static const struct key keys[] = {
      .offset = offsetof(struct config, filter),
      .kind = KIND_TEXT,
      .valid = config_valid_filter,
-     .allowed = "jobs.GROUP.KEY, where parts of KEY may be * and the last part >"},
+     .allowed = "jobs.GROUP.KEY with the group of the command, where parts of KEY may be * and "
+                "the last part >"},
     {.name = "Machine",
      .offset = offsetof(struct config, machine),
      .kind = KIND_TEXT,

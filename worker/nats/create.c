@@ -121,6 +121,8 @@ static int fail_publish(const struct client *client, const struct create *create
                   natsConnection_GetMaxPayload(client->connection));
         return CLIENT_USAGE;
     }
+    if (client_is_denied(client))
+        return client_fail_denied(client);
     if (s == NATS_TIMEOUT || s == NATS_NO_RESPONDERS)
         log_error("no stream has confirmed the job; \"troupe-nats setup %s\" makes one. It may be "
                   "stored nevertheless: send it again with the same --id",
@@ -140,7 +142,7 @@ static int publish(const struct client *client, const struct create *create, nat
         if (i > 0)
             nats_Sleep(TRIES_WAIT);
         s = js_PublishMsg(&ack, client->js, message, NULL, NULL);
-        if (s != NATS_NO_RESPONDERS && s != NATS_TIMEOUT)
+        if ((s != NATS_NO_RESPONDERS && s != NATS_TIMEOUT) || client_is_denied(client))
             break;
     }
     if (s != NATS_OK)

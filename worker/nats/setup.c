@@ -256,6 +256,8 @@ int setup(const struct config *config)
     struct client client = CLIENT_NULL;
     int r = client_open_early(&client, config) == CLIENT_OK ? make_all(&client, config) : -ENOTCONN;
 
+    if (r < 0 && client.connection && client_is_denied(&client))
+        (void)client_fail_denied(&client);
     client_close(&client);
     return r;
 }
