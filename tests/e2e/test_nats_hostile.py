@@ -22,6 +22,7 @@ from troupe import ACTOR, LIMIT, Bell, TestCase, ini
 INFO = {"server_id": "hostile", "version": "2.10.0", "headers": True, "jetstream": True, "max_payload": 1 << 20, "proto": 1}
 API = "io.nats.jetstream.api.v1."
 CONSUMER = {"type": API + "consumer_info_response", "config": {"ack_policy": "explicit", "ack_wait": 10**10}}
+QUESTION = b"$JS.API.CONSUMER.INFO.JOBS.actor"
 SUBSCRIPTIONS = 5
 ENDLESS = 2 << 30
 ROUND_TRIP = 0.5
@@ -37,11 +38,12 @@ class Server:
         self.listener.settimeout(LIMIT)
         self.url = f"nats://127.0.0.1:{self.listener.getsockname()[1]}"
         test.addCleanup(self.listener.close)
-        self.test, self.subjects, self.published, self.pauses = test, {}, set(), []
+        self.test, self.subjects, self.published, self.replies, self.pauses = test, {}, set(), {}, []
 
     def accept(self):
         self.subjects.clear()
-        connection, _ = self.listener.accept()
+        self.connection, _ = self.listener.accept()
+        connection = self.connection
         connection.settimeout(LIMIT)
         self.test.addCleanup(connection.close)
         self.end = lambda: connection.shutdown(socket.SHUT_RDWR)
@@ -51,6 +53,12 @@ class Server:
         self.send(b"INFO " + json.dumps(INFO).encode() + b"\r\n")
         while len(self.subjects) < SUBSCRIPTIONS:
             self.read()
+
+    def accept_again(self):
+        """Ends the connection, and takes the next one."""
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.published.clear()
+        self.accept()
 
     def refuse(self):
         connection, _ = self.listener.accept()
@@ -63,11 +71,11 @@ class Server:
         """The number of the subscription for messages of a stream."""
         return next(sid for sid, subject in self.subjects.items() if b".m" in subject)
 
-    def answer(self, channel, document):
-        """An answer to a question of troupe-nats, or something that looks like one."""
-        sid, subject = next(item for item in self.subjects.items() if item[1].endswith(channel))
+    def answer(self, document, subject=None):
+        """An answer to the last question about the consumer, or something that looks like one."""
+        sid = next(sid for sid, subscribed in self.subjects.items() if subscribed.endswith(b".c.*"))
         data = json.dumps(document).encode()
-        self.send(b"MSG %s %s %d\r\n%s\r\n" % (subject, sid, len(data), data))
+        self.send(b"MSG %s %s %d\r\n%s\r\n" % (subject or self.replies[QUESTION], sid, len(data), data))
 
     def deliver(self, numbers, data, subject=b"jobs.actor.any", headers=b"NATS/1.0\r\n\r\n"):
         """Messages of a stream that nobody has asked for. Returns how many of them are given back."""
@@ -101,6 +109,7 @@ class Server:
         elif words[0] in (b"PUB", b"HPUB"):
             data = self.lines.read(int(words[-1]) + 2)
             self.published.add(words[1])
+            self.replies[words[1]] = words[2]
             if data.startswith(b"-NAK"):
                 self.pauses.append(json.loads(data[4:].strip() or b'{"delay": 0}')["delay"] / 1e9)
         return words[0]
@@ -140,8 +149,24 @@ class Hostile(HostileCase):
 
     def test_N6_what_the_server_answers_to_a_sender_says_nothing_about_the_consumer(self):
         s, server = self.bridged()
-        server.answer(b".c", {"type": API + "stream_msg_get_response", "error": {"err_code": 10059, "description": "of others"}})
-        server.answer(b".c", CONSUMER)
+        server.read_until(QUESTION)
+        server.answer({"type": API + "stream_msg_get_response", "error": {"err_code": 10059, "description": "of others"}})
+        server.answer(CONSUMER)
+        s.bridge.wait_told("Takes messages")
+        self.assertNotIn("of others", s.bridge.log())
+
+    def test_N2_what_the_server_answers_to_others_about_their_consumer_says_nothing_about_this_one(self):
+        s, server = self.bridged()
+        server.read_until(QUESTION)
+        first = server.replies[QUESTION]
+        server.answer(CONSUMER)
+        s.bridge.wait_told("Takes messages")
+        server.accept_again()
+        server.read_until(QUESTION)
+        inbox = first.rpartition(b".")[0]
+        for seen in first, inbox + b".0", inbox + b".", inbox:
+            server.answer({"type": CONSUMER["type"], "error": {"err_code": 10014, "description": "of others"}}, seen)
+        server.answer(CONSUMER)
         s.bridge.wait_told("Takes messages")
         self.assertNotIn("of others", s.bridge.log())
 
@@ -157,9 +182,9 @@ class Hostile(HostileCase):
 
     def test_what_a_key_has_no_room_for_comes_again_more_slowly_over_a_slow_connection(self):
         s, server = self.bridged("Machine=a\n", ini(ACTOR, Pool={"Cells": "by-key"}, Jobs={"QueueMax": 1}))
-        server.read_until(b"$JS.API.CONSUMER.INFO.JOBS.actor")
+        server.read_until(QUESTION)
         time.sleep(ROUND_TRIP)
-        server.answer(b".c", CONSUMER)
+        server.answer(CONSUMER)
         s.bridge.wait_told("Takes messages")
         server.read_until(b"$KV.TROUPE_STATE.a.actor")  # it knows the group
         begun = time.monotonic()

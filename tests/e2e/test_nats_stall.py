@@ -109,7 +109,7 @@ class Endless(HostileCase):
         for _ in range(3):  # when it starts, and after each request in vain
             server.published.clear()
             server.read_until(b"$JS.API.CONSUMER.INFO.JOBS.actor")
-            server.answer(b".c", {**CONSUMER, "config": {"ack_policy": "explicit", "ack_wait": 10**9}, "num_pending": 7, "num_ack_pending": 3})
+            server.answer({**CONSUMER, "config": {"ack_policy": "explicit", "ack_wait": 10**9}, "num_pending": 7, "num_ack_pending": 3})
         s.bridge.wait_told("The consumer has messages, and delivers none; group actor, stream JOBS")
         self.assertIn("consumer actor of stream JOBS, in which 7 messages wait: The consumer has", s.bridge.log())
         s.until(lambda: 'troupe_nats_stalled{group="actor",stream="JOBS"} 1' in self.text(path))

@@ -4,8 +4,10 @@
 
 #include "shared/base/log.h"
 #include "worker/nats/bridge-private.h"
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define CONSUMER_RETRY (5 * USEC_PER_SEC)
@@ -61,16 +63,26 @@ usec_t bridge_serve_silence(struct bridge *bridge, usec_t now)
     return USEC_INFINITY;
 }
 
+/* Whoever sees where answers go can have the server answer there about another consumer, but does
+ * not see where the next answer goes before it has come. */
+static bool has_secret(const struct bridge *bridge, const char *token)
+{
+    return strtoull(token + strlen(ENGINE_CONSUMER_TOKEN), NULL, 10) == bridge->secret;
+}
+
 void bridge_ask_for_consumer(struct bridge *bridge, usec_t now)
 {
-    char subject[256];
+    char subject[256], token[32];
 
     bridge->ask_at = now + (bridge->consuming ? CONSUMER_CHECK : CONSUMER_RETRY);
-    if (bridge->queried_at == 0)
+    if (bridge->queried_at == 0) {
         bridge->queried_at = now;
+        bridge->secret = bridge_new_secret();
+    }
+    (void)snprintf(token, sizeof(token), ENGINE_CONSUMER_TOKEN "%" PRIu64, bridge->secret);
     (void)snprintf(subject, sizeof(subject), "$JS.API.CONSUMER.INFO.%s.%s", bridge->config->stream,
                    config_consumer(bridge->config));
-    (void)engine_request(&bridge->engine, subject, ENGINE_CONSUMER_TOKEN, "");
+    (void)engine_request(&bridge->engine, subject, token, "");
     note_asked(bridge, now);
 }
 
@@ -223,13 +235,13 @@ static void note_round_trip(struct bridge *bridge, usec_t took)
         bridge->round_trip = took;
 }
 
-void bridge_note_consumer(struct bridge *bridge, natsMsg *answer, usec_t now)
+void bridge_note_consumer(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)
 {
     json_t *reply =
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const char *type = json_string_value(json_object_get(reply, "type"));
 
-    if (bridge->queried_at > 0 && type && strcmp(type, TYPE) == 0) {
+    if (bridge->queried_at > 0 && has_secret(bridge, token) && type && strcmp(type, TYPE) == 0) {
         note_round_trip(bridge, now - bridge->queried_at);
         bridge->queried_at = 0;
         bridge_note_answered(bridge);

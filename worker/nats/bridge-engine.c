@@ -280,7 +280,8 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
 
     switch (what->channel) {
     case ENGINE_CONSUMER:
-        bridge_note_consumer(bridge, what->message, now);
+        if (has_prefix(token, ENGINE_CONSUMER_TOKEN))
+            bridge_note_consumer(bridge, token, what->message, now);
         break;
     case ENGINE_STATE:
         report_note_answer(&bridge->report, what->message);

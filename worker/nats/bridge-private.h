@@ -4,6 +4,7 @@
 /* The interface between the files of the bridge. */
 
 #include "worker/nats/bridge.h"
+#include <sys/random.h>
 
 /* ---- bridge-supervisor.c: jobs ---- */
 
@@ -55,8 +56,8 @@ void bridge_ask_for_consumer(struct bridge *bridge, usec_t now);
 usec_t bridge_serve_consumer(struct bridge *bridge, usec_t now);
 /* Has that done within some seconds, as something is odd about it. */
 void bridge_check_consumer_soon(struct bridge *bridge, usec_t now);
-/* An answer to that, or one to a sender of messages, who can have the server answer here. */
-void bridge_note_consumer(struct bridge *bridge, natsMsg *answer, usec_t now);
+/* An answer to that with this token; or to somebody else, who can have the server answer here. */
+void bridge_note_consumer(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now);
 /* Nobody is there to answer. */
 void bridge_note_no_consumer(struct bridge *bridge, usec_t now);
 /* The consumer has answered something. */
@@ -99,6 +100,15 @@ void bridge_acknowledge(struct bridge *bridge);
 void bridge_note_acknowledged(struct bridge *bridge, const char *token);
 
 /* ---- both sides ---- */
+
+/* Returns a number that nobody can guess, even from earlier ones. */
+static inline uint64_t bridge_new_secret(void)
+{
+    uint64_t secret = clock_now();
+
+    (void)!getrandom(&secret, sizeof(secret), GRND_NONBLOCK); /* fails only early in the boot */
+    return secret;
+}
 
 /* Whether this machine gives all up for now. */
 static inline bool bridge_rests(const struct bridge *bridge)

@@ -7,7 +7,6 @@
  * answer is in doubt that came late or says that the message was there before, and any answer is if
  * nobody confirms the acknowledgement of the job's message. Then the stream is asked. */
 
-#include "shared/base/hash.h"
 #include "shared/base/log.h"
 #include "worker/nats/bridge-private.h"
 #include "worker/nats/publication.h"
@@ -191,12 +190,9 @@ static void on_stored(struct bridge *bridge, struct flight *flight, usec_t now)
 static void probe(struct bridge *bridge, const struct flight *flight, const char *stream,
                   usec_t now)
 {
-    static uint64_t n_probes;
-
     if (*bridge->probe.stream != '\0' && now < bridge->probe.asked_at + ASK_USEC)
         return;
-    n_probes++;
-    bridge->probe.secret = hash_bytes(&n_probes, sizeof(n_probes));
+    bridge->probe.secret = bridge_new_secret();
     bridge->probe.sequence = flight_sequence(flight);
     bridge->probe.asked_at = now;
     (void)snprintf(bridge->probe.stream, sizeof(bridge->probe.stream), "%s", stream);

@@ -68,6 +68,7 @@ struct bridge {
     usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
     usec_t ask_at;      /* about the consumer */
     usec_t queried_at;  /* the first of these questions that has no answer yet; 0 = none */
+    uint64_t secret;    /* their answers have it */
     usec_t round_trip;  /* of such a question, the shortest of this connection; 0 = unknown */
     usec_t asked_at;    /* the first question to the consumer since it has answered; 0 = none */
     unsigned n_left;    /* servers in a row that were left because it did not answer */

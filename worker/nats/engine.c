@@ -260,7 +260,7 @@ static natsStatus engine_subscribe(struct engine *engine)
         engine->subscriptions[i] =
             (struct engine_subscription){engine, (enum engine_channel)i, NULL};
     if (s == NATS_OK)
-        s = subscribe(engine, ENGINE_CONSUMER, ENGINE_CONSUMER_TOKEN);
+        s = subscribe(engine, ENGINE_CONSUMER, ENGINE_CONSUMER_TOKEN "*");
     if (s == NATS_OK)
         s = subscribe(engine, ENGINE_STATE, ENGINE_STATE_TOKEN);
     if (s == NATS_OK)

@@ -34,7 +34,7 @@ enum engine_channel {
 };
 
 /* Tokens. A number follows the last one. */
-#define ENGINE_CONSUMER_TOKEN  "c"
+#define ENGINE_CONSUMER_TOKEN  "c."
 #define ENGINE_STATE_TOKEN     "s"
 #define ENGINE_PUBLISHED_TOKEN "p."
 #define ENGINE_DONE_TOKEN      "a."
