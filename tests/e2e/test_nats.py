@@ -525,6 +525,58 @@ class Life(Case):
         self.assertEqual(first.bridge.process.wait(LIMIT), 0)
         self.wait_empty(second)
 
+    def wait_given_back(self, s):
+        """Until this machine has given a message back; it writes metrics.prom."""
+        def is_written():
+            with contextlib.suppress(FileNotFoundError), open(s.path("metrics.prom"), encoding="ascii") as file:
+                return re.search(r"^troupe_nats_given_back_total.* 1$", file.read(), re.MULTILINE)
+            return False
+        s.until(is_written)
+
+    def withdrawing(self, ack_wait):
+        """A machine that has a job in its queue, and gives it back once its group stops. It writes metrics.prom."""
+        s = self.supervisor({"actor": actor()}).start()
+        s.nats, s.client = (server := nats.Server(self).start()), nats.Client(self, server)
+        s.bridge = nats.Bridge(self, s, server, "actor", f"AckWaitSec={ack_wait}\nMetricsFile={s.path('metrics.prom')}\n").setup().start()
+        s.bridge.wait_told("Takes messages")
+        s.bell = Bell(s, "bell")
+        s.call("Pause", target="actor")
+        s.client.store("jobs.actor.any", f"wait {s.bell.path}\necho first")
+        self.wait_state(s, "JOBS:1", "queued")
+        return s
+
+    def test_N2_what_is_given_back_while_the_engine_is_away_is_not_given_back_later(self):
+        s = self.withdrawing("60min")
+        s.nats.end()
+        s.bridge.wait_told("NATS is away")
+        s.call("Stop", target="actor")
+        self.wait_given_back(s)
+        s.call("Resume", target="actor")
+        s.call("Start", target="actor")
+        s.nats.start()
+        s.bridge.wait_told("Takes messages")
+        s.client = nats.Client(self, s.nats)
+        s.results = s.client.subscribe("troupe.result.JOBS.*")
+        s.bell.ring()
+        s.client.store("jobs.actor.any", "echo second")
+        self.assertEqual(self.result(s)[::2], (2, "second"))
+        self.assertEqual(self.consumer(s)["delivered"]["consumer_seq"], 2)
+
+    def test_N2_a_machine_that_was_frozen_does_not_give_back_what_another_one_has(self):
+        first = self.withdrawing("2s")
+        first.bridge.process.send_signal(signal.SIGSTOP)
+        second = self.bridged(server=first.nats)
+        self.wait_state(second, "JOBS:1", "running")
+        of_first = second.client.subscribe("$JS.ACK.JOBS.actor.1.1.>")
+        second.client.pending(of_first)
+        first.call("Stop", target="actor")
+        first.bridge.process.send_signal(signal.SIGCONT)
+        self.wait_given_back(first)
+        first.bridge.end()
+        self.assertNotIn(b"-NAK", [message.data for message in second.client.pending(of_first)])
+        first.bell.ring()
+        self.assertEqual(self.result(second)[::2], (1, "first"))
+
     def test_N5_what_was_given_back_is_done_when_it_comes_again(self):
         s = self.bridged()
         bell = Bell(s, "bell")

@@ -106,16 +106,19 @@ static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
     engine_acknowledge(&bridge->engine, message, pause > 0 ? text : "-NAK");
 }
 
-static void give_back_after(struct bridge *bridge, natsMsg *message, usec_t pause)
+/* What cannot be said now, or too late, is left to the server: once AckWait is over, it delivers
+ * the message again. libnats would say it when it is connected again. */
+static void hand_over(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
-    bridge->metrics.n[METRIC_GIVEN_BACK]++;
-    deliver_after(bridge, message, pause);
+    if (bridge->connected && flight_is_ours(&bridge->flights, flight, clock_now()))
+        deliver_after(bridge, flight->message, pause);
+    flight_free(&bridge->flights, flight);
 }
 
 void bridge_give_back(struct bridge *bridge, struct flight *flight)
 {
-    give_back_after(bridge, flight->message, pause_of(bridge, flight));
-    flight_free(&bridge->flights, flight);
+    bridge->metrics.n[METRIC_GIVEN_BACK]++;
+    hand_over(bridge, flight, pause_of(bridge, flight));
 }
 
 static usec_t full_space(const struct bridge *bridge)
@@ -129,14 +132,13 @@ void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t 
 {
     bridge->full_at =
         usec_clamp(bridge->full_at + full_space(bridge), now + FULL_MIN, now + GIVE_BACK_MAX);
-    give_back_after(bridge, flight->message, bridge->full_at - now);
-    flight_free(&bridge->flights, flight);
+    bridge->metrics.n[METRIC_GIVEN_BACK]++;
+    hand_over(bridge, flight, bridge->full_at - now);
 }
 
 void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
-    deliver_after(bridge, flight->message, pause);
-    flight_free(&bridge->flights, flight);
+    hand_over(bridge, flight, pause);
 }
 
 /* ---- the connection ---- */
@@ -229,7 +231,8 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
     struct flight *flight;
 
     if (is_full(bridge)) {
-        give_back_after(bridge, message, GIVE_BACK_MAX);
+        bridge->metrics.n[METRIC_GIVEN_BACK]++;
+        deliver_after(bridge, message, GIVE_BACK_MAX);
         discard_put(&bridge->discard, message);
         return;
     }

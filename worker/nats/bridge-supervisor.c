@@ -332,10 +332,13 @@ static bool is_overdue(const struct bridge *bridge, const struct flight *flight,
            usec_sub(clock_realtime(), due_at(flight, query)) >= give_back;
 }
 
-static void tell_in_progress(struct bridge *bridge, const struct flight *flight)
+static void tell_in_progress(struct bridge *bridge, struct flight *flight)
 {
-    if (bridge->connected)
-        engine_acknowledge(&bridge->engine, flight->message, "+WPI");
+    if (!bridge->connected)
+        return;
+    engine_acknowledge(&bridge->engine, flight->message, "+WPI");
+    if (!engine_is_behind(&bridge->engine))
+        flight_heard(&bridge->flights, flight, clock_now());
 }
 
 /* Its end follows, unless a worker has got it. Then, and without room in the ring, the next beat

@@ -10,6 +10,9 @@
  * of values. */
 #define HEADER_BYTES 128u
 
+/* Periods that a message is safe after the engine has heard of it; AckWait is one more. */
+#define SAFE_PERIODS 2u
+
 void flights_init(struct flights *flights, struct discard *discard)
 {
     *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .discard = discard};
@@ -52,8 +55,8 @@ struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *m
 
     if (!flight)
         return NULL;
-    *flight =
-        (struct flight){.state = FLIGHT_HELD, .delivered_at = now, .result = TROUPE_RESULT_INIT};
+    *flight = (struct flight){
+        .state = FLIGHT_HELD, .delivered_at = now, .heard_at = now, .result = TROUPE_RESULT_INIT};
     list_init(&flight->link);
     list_init(&flight->beat);
     list_init(&flight->inquiry);
@@ -144,7 +147,18 @@ void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg 
 {
     natsMsg_Destroy(flight->message);
     set_message(flights, flight, message);
-    flight->delivered_at = now;
+    flight->delivered_at = flight->heard_at = now;
+}
+
+bool flight_is_ours(const struct flights *flights, const struct flight *flight, usec_t now)
+{
+    return usec_sub(now, flight->heard_at) / SAFE_PERIODS <= flights->period;
+}
+
+void flight_heard(const struct flights *flights, struct flight *flight, usec_t now)
+{
+    if (flight_is_ours(flights, flight, now))
+        flight->heard_at = now;
 }
 
 void flights_set_period(struct flights *flights, usec_t period, usec_t now)

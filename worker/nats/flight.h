@@ -27,6 +27,7 @@ struct flight {
     struct list inquiry; /* among those about which the supervisor is to be asked */
     usec_t beat_at;      /* when the engine is to hear of it */
     usec_t delivered_at; /* by the engine, for the last time */
+    usec_t heard_at;     /* when the engine heard of it last, while it was this machine's */
     /* When something about it was published last, put in doubt, or asked for; 0 = before this
      * connection. */
     usec_t sent_at;
@@ -96,6 +97,13 @@ void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg 
 
 /* Applies to those in flight, too: as if it had been so at their last beat. */
 void flights_set_period(struct flights *flights, usec_t period, usec_t now);
+
+/* Whether the message is still this machine's. If the engine has not heard of it for so long that
+ * AckWait may be over soon, another machine may get it, or has it: what is said of this delivery
+ * would count for that one. */
+bool flight_is_ours(const struct flights *flights, const struct flight *flight, usec_t now);
+/* The engine hears of it. */
+void flight_heard(const struct flights *flights, struct flight *flight, usec_t now);
 
 /* Puts it behind all others. */
 void flight_beat_again(struct flights *flights, struct flight *flight, usec_t now);
