@@ -179,6 +179,9 @@ class Machines(Base):
         self.assertEqual(machines["a"]["groups"][0]["up"], 0)
         self.assertEqual(self.shown(s)[0], 1)
 
+    def reports(self, s):
+        return s.client.api("STREAM.INFO.KV_TROUPE_MACHINES")["state"]["last_seq"]
+
     def test_without_the_buckets_the_bridge_says_so_once_and_goes_on(self):
         s = self.machine("a")
         self.until_state(s, a="up")
@@ -189,6 +192,8 @@ class Machines(Base):
         self.assertIn('there is no bucket TROUPE_STATE: "troupe-nats setup" makes it', done.stderr)
         s.client.store("jobs.actor.any", "echo hello")
         self.assertEqual(self.result(s)[2], "hello")
+        first = self.reports(s)
+        s.client.until(lambda: self.reports(s) > first + 1)
         s.bridge.setup()
         self.until_state(s, a="up")
         self.assertEqual(s.bridge.log().count("other machines cannot see this one"), 1)

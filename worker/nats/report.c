@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
+#define BUCKETS 2u
+
 static const char up[] = "{\"state\":\"up\"}";
 static const char stopped[] = "{\"state\":\"stopped\"}";
 
@@ -83,7 +85,7 @@ void report_note_answer(struct report *report, natsMsg *answer)
         log_debug("an answer that is not about the state of this machine");
     else if (!reply || error)
         note_trouble(report, problem ? problem : "the answer cannot be understood");
-    else
+    else if (++report->n_stored == BUCKETS)
         report->in_trouble = false;
     json_decref(reply);
 }
@@ -102,6 +104,7 @@ static void publish(struct report *report)
     json_decref(document);
     if (!text)
         return;
+    report->n_stored = 0;
     put(report, BUCKET_STATE, text);
     put(report, BUCKET_MACHINES, up);
 }

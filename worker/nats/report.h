@@ -19,6 +19,7 @@ struct report {
     json_t *groups;             /* of the answer that is coming; NULL = nothing was asked */
     usec_t next_at;             /* of the next question */
     bool in_trouble;            /* it was logged */
+    unsigned n_stored;          /* of the last report: in so many buckets */
     bool keyed; /* the group of this program has a cell for each key; so far known */
 };
 
