@@ -15,7 +15,7 @@ import unittest
 import nats
 import nkeys
 from test_life import QUICK
-from troupe import ACTOR, LIMIT, Bell, TestCase, ended, ini
+from troupe import ACTOR, LIMIT, Bell, TestCase, VarlinkError, ended, ini
 
 JOBS = "JOBS"
 
@@ -591,6 +591,27 @@ class Life(Case):
         s.bridge.start()
         self.assertEqual([self.result(s)[2] for _ in range(2)], ["first", "second"])
         self.wait_empty(s)
+
+    def test_N3_what_was_given_back_and_has_come_again_is_recognised_though_the_first_result_is_gone(self):
+        s = self.bridged(actor(2, ResultsMax=1), "AckWaitSec=1s\n")
+        started, bell = Bell(s, "started"), Bell(s, "bell")
+        s.call("Pause", target="actor")
+        s.client.store("jobs.actor.any", f"ring {started.path}\nwait {bell.path}\necho done")
+        self.wait_state(s, "JOBS:1", "queued")
+        self.assertEqual(s.bridge.end(), 0)  # gives it back
+        s.call("Resume", target="actor")
+        s.bridge.start()
+        self.wait_state(s, "JOBS:1:1", "running")
+        s.wait_job(s.create("actor", "echo local"))  # its result takes the place of that of the first one
+        with self.assertRaises(VarlinkError):
+            s.job("JOBS:1")
+        s.bridge.end(signal.SIGKILL)
+        delivered = self.consumer(s)["delivered"]["consumer_seq"]
+        s.bridge.start()
+        s.client.until(lambda: self.consumer(s)["delivered"]["consumer_seq"] > delivered)
+        bell.ring(2)
+        self.wait_empty(s)
+        self.assertEqual(os.read(started.fd, 100), b"rung\n")
 
     FAILS = {**QUICK, "StartLimitBurst": 3, "StartLimitIntervalSec": "1h"}
 

@@ -225,6 +225,13 @@ static void on_redelivered(struct bridge *bridge, struct flight *flight, natsMsg
         bridge_conclude_again(bridge, flight, now);
 }
 
+static void begin(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    bridge_seek(flight);
+    if (bridge->flights.n_here < bridge->limit)
+        bridge_submit(bridge, flight, now);
+}
+
 /* Takes over the message. */
 static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, usec_t now)
 {
@@ -241,8 +248,8 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
         natsMsg_Destroy(message); /* it comes again */
     else if (bridge_rests(bridge))
         bridge_give_back(bridge, flight);
-    else if (bridge->flights.n_here < bridge->limit)
-        bridge_submit(bridge, flight, now);
+    else
+        begin(bridge, flight, now);
 }
 
 /* Takes over the message. */

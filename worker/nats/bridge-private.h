@@ -8,6 +8,8 @@
 
 /* ---- bridge-supervisor.c: jobs ---- */
 
+/* Has bridge_submit() look for jobs of earlier deliveries of the message first. */
+void bridge_seek(struct flight *flight);
 /* Submits the job of a message, or asks for its end. */
 void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Takes the ends and refusals of jobs. */

@@ -17,6 +17,9 @@
 /* A job that is due later waits on the server, where it is in nobody's way. */
 #define DELAY_MAX USEC_PER_SEC
 
+/* So many tries of a message that comes again are looked for. */
+#define TRIES_SOUGHT 4u
+
 #define SUBMIT_E_PUT_OFF (MESSAGE_E_BAD + 1)
 
 /* In a second; of the others only how many they are. */
@@ -84,6 +87,16 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
     return troupe_client_submit(
         bridge->client, bridge->group, &options, natsMsg_GetData(flight->message),
         (size_t)natsMsg_GetDataLength(flight->message), flight_sequence(flight));
+}
+
+/* A job that was given back has another id when it comes again. The result of the first one, which
+ * tells that, may be kept no more while the other one is in hand. */
+void bridge_seek(struct flight *flight)
+{
+    const uint64_t n = message_deliveries(flight->message) - 1;
+
+    flight->tries = (unsigned)(n < TRIES_SOUGHT ? n : TRIES_SOUGHT);
+    flight->seeks = flight->wants_wait = flight->recognised = flight->tries > 0;
 }
 
 static int wait_for_end(struct bridge *bridge, struct flight *flight)
@@ -172,6 +185,20 @@ static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
     bridge->limit = bridge->flights.n_here > 0 ? bridge->flights.n_here : 1;
 }
 
+/* It is not here, or not any more. */
+static void on_unknown(struct bridge *bridge, struct flight *flight, usec_t now)
+{
+    if (bridge->stopping) {
+        bridge_give_back(bridge, flight);
+        return;
+    }
+    if (flight->seeks)
+        flight->tries--;
+    flight->seeks = flight->seeks && flight->tries > 0;
+    flight->recognised = flight->seeks;
+    submit_again(bridge, flight, flight->seeks, now);
+}
+
 static void on_refused(struct bridge *bridge, struct flight *flight,
                        const struct troupe_result *result, usec_t now)
 {
@@ -183,11 +210,8 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     case ECONNRESET: /* the supervisor was replaced: what became of it? */
         submit_again(bridge, flight, true, now);
         return;
-    case ESRCH: /* it is not here, or not any more */
-        if (bridge->stopping)
-            bridge_give_back(bridge, flight);
-        else
-            submit_again(bridge, flight, false, now);
+    case ESRCH:
+        on_unknown(bridge, flight, now);
         return;
     case EBUSY:
     case ENOSPC:
@@ -235,6 +259,7 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
 static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
 {
     bridge->held_at = 0;
+    flight->seeks = false;
     if (bridge->limit < bridge->config->in_flight)
         bridge->limit++;
     if (flight->result.end == TROUPE_CANCELLED && flight->result.cause != TROUPE_CAUSE_DEADLINE) {

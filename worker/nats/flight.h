@@ -38,6 +38,7 @@ struct flight {
     uint64_t turn;    /* when that was last */
     bool wants_wait;  /* held: its end is waited for; otherwise it is submitted */
     bool recognised;  /* the job was here already */
+    bool seeks;       /* whether a job of an earlier delivery is here: this try is asked for */
     bool bare;        /* only what identifies it is published: the rest is refused as too large */
     bool doubted;     /* whether what was confirmed is stored is asked */
     bool lost;        /* something was confirmed, and is not stored */
