@@ -241,6 +241,13 @@ class Refusals(Case):
         self.assertIn('Permissions Violation for Publish to "$JS.API.STREAM.', done.stderr)
         self.assertEqual(done.returncode, 1)
 
+    def test_what_the_server_forbids_who_waits_is_told(self):
+        server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame", permissions: '
+                             '{ publish: "other.>" } } ] }\n').start()
+        url = f"nats://troupe:sesame@127.0.0.1:{server.port}"
+        self.refused(8, 'Permissions Violation for Publish to "$JS.API.STREAM.MSG.GET.TROUPE"', "wait", "JOBS:1", "--cluster",
+                     "--timeout", "1s", NATS_URL=url)
+
     def test_a_stream_without_room_says_so(self):
         server = nats.Server(self).start()
         client = nats.Client(self, server)

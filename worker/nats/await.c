@@ -160,9 +160,19 @@ static usec_t rest(const struct wait *wait, usec_t pause)
     return s == NATS_OK ? LOOK_SOON : LOOK_AGAIN;
 }
 
+/* The result may come in spite of it, by the subscription. */
+static void warn_if_denied(const struct wait *wait, bool *was_told)
+{
+    if (*was_told || !client_is_denied(&wait->client))
+        return;
+    client_warn_denied(&wait->client);
+    *was_told = true;
+}
+
 static int wait_for_result(const struct wait *wait)
 {
     usec_t pause = LOOK_AGAIN;
+    bool was_told = false;
 
     for (;;) {
         natsMsg *message = NULL;
@@ -182,6 +192,7 @@ static int wait_for_result(const struct wait *wait)
         }
         if (s != NATS_NOT_FOUND && !is_passing(s))
             return client_fail("the result", s);
+        warn_if_denied(wait, &was_told);
         if (clock_left(wait->deadline) == 0) {
             log_error("job %s has not ended in that time", wait->id);
             return CLIENT_TIMEOUT;

@@ -50,13 +50,23 @@ bool client_is_denied(const struct client *client)
     return natsConnection_GetLastError(client->connection, &text) == NATS_NOT_PERMITTED;
 }
 
-int client_fail_denied(const struct client *client)
+static const char *last_error(const struct client *client)
 {
     const char *text = NULL;
 
     (void)natsConnection_GetLastError(client->connection, &text);
-    log_error("NATS refuses something to this user: %s", text ? text : "");
+    return text ? text : "";
+}
+
+int client_fail_denied(const struct client *client)
+{
+    log_error("NATS refuses something to this user: %s", last_error(client));
     return CLIENT_NOT_PERMITTED;
+}
+
+void client_warn_denied(const struct client *client)
+{
+    log_warning("NATS refuses something to this user: %s", last_error(client));
 }
 
 static int fail_connection(const struct config *config, natsStatus s, const char *text)

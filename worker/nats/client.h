@@ -47,6 +47,8 @@ int client_fail(const char *what, natsStatus s);
 bool client_is_denied(const struct client *client);
 /* Logs what the server forbids, and returns the status for it. */
 int client_fail_denied(const struct client *client);
+/* As a warning, where the request may be answered in another way. */
+void client_warn_denied(const struct client *client);
 
 /* Prints a document in one line. Takes it over; NULL = out of memory. */
 int client_print(json_t *document);
