@@ -84,6 +84,10 @@ void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now)
     flight->sent_at = now;
     if (!bridge->connected)
         return;
+    if (is_wanted(bridge, flight) && engine_is_full(&bridge->engine)) {
+        flight->sent_at = 0; /* as soon as there is room */
+        return;
+    }
     if (flight->first_sent_at == 0)
         flight->first_sent_at = now;
     if (is_wanted(bridge, flight))
@@ -318,6 +322,8 @@ static usec_t publish_again(struct bridge *bridge, usec_t now)
 
         if (flight->sent_at > 0 && flight->sent_at + pause > now)
             return flight->sent_at + pause;
+        if (engine_is_full(&bridge->engine))
+            return now + BEHIND_RETRY;
         if (flight->sent_at > 0)
             bridge->patience = 2 * pause;
         if (flight->sent_at > 0 && usec_sub(now, flight->first_sent_at) >= COMPLAINT_USEC)

@@ -5,12 +5,14 @@
 
 #include <nats/nats.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #define DISCARD_MAX 256u
 
 struct discard {
     natsMsg *messages[DISCARD_MAX];
     unsigned n;
+    size_t bytes; /* of their data */
 };
 
 /* Destroys all that were put. Idempotent. */

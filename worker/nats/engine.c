@@ -435,33 +435,43 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
                : NULL;
 }
 
-/* Whether the server does not take what is sent. */
-static bool is_clogged(const struct engine *engine)
+bool engine_is_full(const struct engine *engine)
 {
-    return engine_is_behind(engine) && natsConnection_Buffered(engine->connection) >= UNSENT_MAX;
+    return natsConnection_Buffered(engine->connection) >= UNSENT_MAX;
+}
+
+/* Without memory, libnats may have taken the beginning of a message only: the server would take
+ * what follows for the rest, and the rest of that for commands. Returns 0 or -errno. */
+static int note_sent(struct engine *engine, natsStatus s)
+{
+    if (s == NATS_NO_MEMORY)
+        transport_end(&engine->transport);
+    return error_of(s);
 }
 
 int engine_publish(struct engine *engine, natsMsg *message)
 {
-    if (is_clogged(engine))
+    if (engine_is_full(engine))
         return -ENOBUFS;
-    return error_of(natsConnection_PublishMsg(engine->connection, message));
+    return note_sent(engine, natsConnection_PublishMsg(engine->connection, message));
 }
 
 int engine_request(struct engine *engine, const char *subject, const char *token, const char *text)
 {
     char reply[128];
 
-    if (is_clogged(engine))
+    if (engine_is_full(engine))
         return -ENOBUFS;
     (void)snprintf(reply, sizeof(reply), "%s.%s", (const char *)engine->inbox, token);
-    return error_of(natsConnection_PublishRequestString(engine->connection, subject, reply, text));
+    return note_sent(engine,
+                     natsConnection_PublishRequestString(engine->connection, subject, reply, text));
 }
 
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text)
 {
-    if (!is_clogged(engine))
-        (void)natsConnection_PublishString(engine->connection, natsMsg_GetReply(message), text);
+    if (!engine_is_full(engine))
+        (void)note_sent(engine, natsConnection_PublishString(engine->connection,
+                                                             natsMsg_GetReply(message), text));
 }
 
 void engine_acknowledge_confirmed(struct engine *engine, natsMsg *message, const char *text,

@@ -110,6 +110,9 @@ static inline bool engine_is_behind(const struct engine *engine)
     return engine->transport.stalled_at > 0;
 }
 
+/* Whether so much waits to be sent that nothing more is taken. */
+bool engine_is_full(const struct engine *engine);
+
 /* Returns true and what has come. The caller destroys the message. */
 bool engine_next(struct engine *engine, struct engine_arrival *ret);
 

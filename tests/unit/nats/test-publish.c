@@ -23,7 +23,8 @@ static int answer;
 static const char *named; /* the stream that it is from */
 static uint64_t number;   /* of what it is about */
 static uint64_t secret;   /* of the last probe */
-static int send_status;   /* of the next publication of more than what identifies it */
+static int send_status;
+static bool is_full; /* of the next publication of more than what identifies it */
 static unsigned n_published, n_asked, n_probed, n_concluded, n_notices;
 
 natsMsg *publication_result(const struct engine *engine, const struct config *from,
@@ -99,6 +100,12 @@ int publication_found(const struct config *from, const struct flight *of, natsMs
     return answer;
 }
 
+bool engine_is_full(const struct engine *engine)
+{
+    (void)engine;
+    return is_full;
+}
+
 int engine_publish(struct engine *engine, natsMsg *what)
 {
     (void)engine;
@@ -147,6 +154,7 @@ static void set_up(void)
     named = bridge.results;
     number = 1;
     answer = send_status = 0;
+    is_full = false;
     n_published = n_asked = n_probed = n_concluded = n_notices = 0;
     flights_init(&bridge.flights, &bridge.discard);
     flight = flight_new(&bridge.flights, 1, message, NOW);
@@ -191,6 +199,21 @@ START_TEST(a_result_that_nobody_confirms_is_published_again_with_pauses_that_dou
         ck_assert_uint_eq(n_published, i + 1);
     }
     ck_assert_uint_eq(pause, PATIENCE_MAX);
+}
+END_TEST
+
+START_TEST(a_result_for_which_there_is_no_room_is_published_once_there_is)
+{
+    is_full = true;
+    bridge_publish_soon(&bridge);
+    ck_assert_uint_gt(bridge_serve_unconfirmed(&bridge, NOW + 1), NOW + 1);
+    bridge_publish(&bridge, flight, NOW + 2);
+    ck_assert_uint_gt(bridge_serve_unconfirmed(&bridge, NOW + 2), NOW + 2);
+    ck_assert_uint_eq(n_published, 1);
+    is_full = false;
+    (void)bridge_serve_unconfirmed(&bridge, NOW + 3);
+    ck_assert_uint_eq(n_published, 2);
+    ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 0);
 }
 END_TEST
 
@@ -437,6 +460,7 @@ int main(void)
     const TTest *const tests[] = {
         a_result_that_is_confirmed_at_once_costs_no_question,
         a_result_that_nobody_confirms_is_published_again_with_pauses_that_double,
+        a_result_for_which_there_is_no_room_is_published_once_there_is,
         a_server_that_takes_longer_gets_more_time,
         a_result_that_was_there_before_is_looked_for,
         a_result_that_is_confirmed_late_is_looked_for,
