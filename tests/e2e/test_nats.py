@@ -800,6 +800,16 @@ class Life(Case):
         s.bridge.start().wait_told("Takes messages")
         self.assertIn("consumer actor of stream JOBS: max deliver is 5, not -1", s.bridge.log())
 
+    def test_a_consumer_that_needs_no_acknowledgement_of_each_message_is_not_used(self):
+        s = self.supervisor({"actor": actor()}).start()
+        server = nats.Server(self).start()
+        client = nats.Client(self, server)
+        client.api("STREAM.CREATE.JOBS", name=JOBS, subjects=["jobs.*.>"], storage="file")
+        client.api("CONSUMER.DURABLE.CREATE.JOBS.actor", stream_name=JOBS, config={"durable_name": "actor", "ack_policy": "all"})
+        bridge = nats.Bridge(self, s, server, "actor").start()
+        bridge.wait_told("Waits for the consumer")
+        self.assertIn('its ack policy is not explicit; "troupe-nats setup" makes it anew once it is deleted', bridge.log())
+
     def test_setup_says_that_a_server_has_no_JetStream(self):
         s = self.supervisor({"actor": actor()})
         server = nats.Server(self, "jetstream: false\n").start()
@@ -883,7 +893,6 @@ class Life(Case):
         s.call("Cancel", id="JOBS:1")
         self.assertEqual(self.result(s)[1]["Troupe-End"], "cancelled")
         self.wait_empty(s)
-
 
     def test_a_durable_job_that_somebody_cancels_is_not_done_again_though_the_supervisor_crashes(self):
         s = self.bridged(actor(Durable="yes"), "AckWaitSec=1s\n")

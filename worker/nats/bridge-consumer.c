@@ -14,14 +14,17 @@
 /* Somebody may change it, or make it anew. */
 #define CONSUMER_CHECK (60 * USEC_PER_SEC)
 
-/* Without an answer of the consumer, a server may be cut off from the others: leaves it after
- * AckWait, at least after this, which doubles so often. Leaders are mostly elected in less; then
- * nothing but a connection is lost. */
+/* What helps if the consumer or its stream is not there. */
+#define REMEDY "\"troupe-nats setup\" makes both"
+
+/* A server over which the consumer does not answer may be cut off from the others. It is left after
+ * AckWait, and not before SILENCE_MIN, as leaders are mostly elected in less. Each time in a row
+ * doubles that, LEFT_MAX times. */
 #define SILENCE_MIN (10 * USEC_PER_SEC)
 #define LEFT_MAX    4u
 
-/* So many requests in vain have nudges follow; after that only one of so many, as messages in hand
- * may all be in good hands. */
+/* Nudges follow the first so many requests in a row that bring nothing, and after that only each
+ * one of so many: workers may have all the messages that are in hand. */
 #define NUDGED_ALWAYS 8u
 
 /* The shortest time between two signs of life of one message. */
@@ -101,13 +104,14 @@ void bridge_check_consumer_soon(struct bridge *bridge, usec_t now)
         bridge->ask_at = now + CONSUMER_RETRY;
 }
 
-static void fail_consumer(struct bridge *bridge, const char *problem, usec_t now)
+static void fail_consumer(struct bridge *bridge, const char *problem, const char *remedy,
+                          usec_t now)
 {
     bridge->consuming = false;
     bridge_check_consumer_soon(bridge, now);
     if (strncmp(bridge->problem, problem, sizeof(bridge->problem) - 1) != 0)
-        log_warning("consumer %s of stream %s: %s; \"troupe-nats setup\" makes both",
-                    config_consumer(bridge->config), bridge->config->stream, problem);
+        log_warning("consumer %s of stream %s: %s; %s", config_consumer(bridge->config),
+                    bridge->config->stream, problem, remedy);
     (void)snprintf(bridge->problem, sizeof(bridge->problem), "%s", problem);
     bridge_tell(bridge);
 }
@@ -119,7 +123,7 @@ static void on_consumer_error(struct bridge *bridge, const json_t *error, usec_t
     const char *text = json_string_value(json_object_get(error, "description"));
 
     if (!bridge->consuming || code == JSConsumerNotFoundErr || code == JSStreamNotFoundErr)
-        fail_consumer(bridge, text ? text : "the answer cannot be understood", now);
+        fail_consumer(bridge, text ? text : "the answer cannot be understood", REMEDY, now);
 }
 
 /* What waits on the server, for room or until it is due, is delivered again and again. */
@@ -214,7 +218,8 @@ static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
     if (!config || wait <= 0) {
         on_consumer_error(bridge, json_object_get(reply, "error"), now);
     } else if (!policy || strcmp(policy, "explicit") != 0) {
-        fail_consumer(bridge, "its ack policy is not explicit", now);
+        fail_consumer(bridge, "its ack policy is not explicit",
+                      "\"troupe-nats setup\" makes it anew once it is deleted", now);
     } else {
         if (!bridge->consuming) {
             puller_reset(&bridge->puller);
@@ -253,5 +258,5 @@ void bridge_note_consumer(struct bridge *bridge, const char *token, natsMsg *ans
 void bridge_note_no_consumer(struct bridge *bridge, usec_t now)
 {
     if (!bridge->consuming)
-        fail_consumer(bridge, ENGINE_NO_JETSTREAM, now);
+        fail_consumer(bridge, ENGINE_NO_JETSTREAM, REMEDY, now);
 }
