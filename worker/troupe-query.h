@@ -29,7 +29,7 @@ extern "C" {
 struct troupe_query;
 
 /* Connects, with the errors of troupe_client_connect(). The caller frees the query with
- * troupe_query_free(). */
+ * troupe_query_free(), which does nothing with NULL. */
 int troupe_query_new(struct troupe_query **ret, const char *socket_path);
 void troupe_query_free(struct troupe_query *query);
 

@@ -326,7 +326,7 @@ struct troupe_result {
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 
-/* Disconnects. Jobs go on, but their results are lost to this client. */
+/* Disconnects. Jobs go on, but their results are lost to this client. Does nothing with NULL. */
 void troupe_client_free(struct troupe_client *client);
 
 /* Finds a group. The reference is valid until the group is removed, also for later connections.

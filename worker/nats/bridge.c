@@ -53,8 +53,7 @@ void bridge_deinit(struct bridge *bridge)
         metrics_remove(&bridge->metrics); /* otherwise its age alerts */
     report_deinit(&bridge->report);
     notice_deinit(&bridge->notice);
-    if (bridge->client)
-        troupe_client_free(bridge->client);
+    troupe_client_free(bridge->client);
     engine_deinit(&bridge->engine);
 }
 

@@ -15,8 +15,7 @@ void inquiry_init(struct inquiry *inquiry, struct flights *flights, const char *
 
 static void inquiry_disconnect(struct inquiry *inquiry)
 {
-    if (inquiry->query)
-        troupe_query_free(inquiry->query);
+    troupe_query_free(inquiry->query);
     inquiry->query = NULL;
 }
 

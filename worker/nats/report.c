@@ -27,8 +27,7 @@ static void forget_answer(struct report *report)
 static void disconnect(struct report *report)
 {
     forget_answer(report);
-    if (report->query)
-        troupe_query_free(report->query);
+    troupe_query_free(report->query);
     report->query = NULL;
 }
 

@@ -24,8 +24,7 @@ void standing_init(struct standing *standing, const char *group, standing_fn cha
 
 static void disconnect(struct troupe_query **query)
 {
-    if (*query)
-        troupe_query_free(*query);
+    troupe_query_free(*query);
     *query = NULL;
 }
 
