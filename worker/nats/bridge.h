@@ -4,9 +4,9 @@
 /*
  * Takes messages of a stream to a group's workers, and their results back.
  *
- * One loop owns everything. It waits for three descriptors: the supervisor's answers to jobs
- * (libtroupe's rings), its answers about jobs (libtroupe's queries), and the queue into which
- * libnats' threads put what the engine sends. A message goes this way:
+ * One loop owns everything. It waits for what the supervisor says of jobs (libtroupe's rings), for
+ * its answers about jobs, the group and the machine (libtroupe's queries), and for the engine,
+ * which is what all files here call NATS with JetStream. A message goes this way:
  *
  *     fetched → submitted as job STREAM:SEQUENCE → ended, and kept by the supervisor
  *             → result stored by the engine → acknowledged → that confirmed

@@ -30,10 +30,10 @@ struct config {
     const char *group;  /* borrowed */
     uint64_t in_flight;
     uint64_t results;  /* enum config_results */
-    uint64_t replicas; /* for `setup`, as is the next */
-    usec_t ack_wait;
-    usec_t state;     /* between two reports about this machine */
-    usec_t give_back; /* how long a job may wait here before its first attempt; 0 = any time */
+    uint64_t replicas; /* for `setup` */
+    usec_t ack_wait;   /* the same; and how long a server may be silent */
+    usec_t state;      /* between two reports about this machine */
+    usec_t give_back;  /* how long a job may wait here before its first attempt; 0 = any time */
 };
 
 /* clang-format off */

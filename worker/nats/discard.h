@@ -15,11 +15,11 @@ struct discard {
     size_t bytes; /* of their data */
 };
 
-/* Destroys all that were put. Idempotent. */
-void discard_empty(struct discard *discard);
-
-/* Takes over the message, which may be NULL, until then. */
+/* Takes over the message, which may be NULL. */
 void discard_put(struct discard *discard, natsMsg *message);
 
-/* The same as discard_empty() if they are many, or if there is nothing else to do. */
+/* Destroys all that were put. */
+void discard_empty(struct discard *discard);
+
+/* Does so if they are many, or if there is nothing else to do. */
 void discard_serve(struct discard *discard, bool idle);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Tells the service manager, by the protocol of sd_notify(3), which would wait for a manager that
- * does not read, and all messages with it. What it cannot take yet is sent later. */
+/* Tells the service manager how this program is, by the protocol of sd_notify(3). That function
+ * would block the loop while the manager does not read; here, what it cannot take is sent later. */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>
