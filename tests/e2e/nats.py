@@ -177,6 +177,11 @@ class Client:
         self._line()
         return list(self.queues[sid])
 
+    def clear(self, sid):
+        """Forgets what has come until a round trip has ended."""
+        self.pending(sid)
+        self.queues[sid].clear()
+
     def publish(self, subject, data=b"", headers=None, reply=""):
         """Headers that are a list are sent as they are, as lines."""
         data = data.encode() if isinstance(data, str) else data

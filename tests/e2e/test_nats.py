@@ -96,7 +96,7 @@ class Work(Case):
         s.client.until(lambda: "cannot be published" in s.bridge.log())
         s.client.store("jobs.actor.any", "echo other")
         s.client.until(lambda: s.client.messages(JOBS) == 1)
-        s.client.pending(s.results)
+        s.client.clear(s.results)
         for _ in range(3):
             self.assertEqual(self.result(s)[0], 1)  # again, and in vain
         log = s.bridge.log()
@@ -319,12 +319,49 @@ class Crashes(Case):
             s.client.store("jobs.actor.any", f"wait {bell.path}\nnote {s.path('notes')} 0")
             self.wait_state(s, "JOBS:1", "running")
             s.bridge.end(signal.SIGKILL)
-            s.bridge.start().wait_told("Takes messages")
-            s.client.until(lambda: self.consumer(s)["num_redelivered"] > 0)
+            s.client.api("CONSUMER.DELETE.JOBS.actor")
+            s.bridge.setup().start()
+            s.client.until(lambda: self.consumer(s)["delivered"]["consumer_seq"] > 0)
             bell.ring()
             self.done_once(s, 1)
             s.bridge.end()
             s.stop()
+
+    def running(self, configuration, *lines, group=None):
+        """A job that runs until a bell rings; the acknowledgements of its message are heard."""
+        s = self.bridged(group, configuration)
+        s.acks = s.client.subscribe("$JS.ACK.>")
+        s.bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", "\n".join((f"wait {s.bell.path}", *lines)))
+        self.wait_state(s, "JOBS:1", "running")
+        return s
+
+    def kill_bridge(self, s):
+        """Starts it again. Returns once it has said that the job is in progress."""
+        s.bridge.end(signal.SIGKILL)
+        s.client.api("INFO")
+        s.client.clear(s.acks)
+        s.bridge.start()
+        self.assertEqual(s.client.next(s.acks).data, b"+WPI")
+
+    def test_N2_what_a_killed_bridge_had_stays_here_while_its_worker_lives(self):
+        s = self.running("AckWaitSec=4s\n", "pid")
+        self.kill_bridge(s)
+        second = self.bridged(server=s.nats)
+        ended(s.pidfd, 10)  # more than twice AckWait
+        self.assertEqual(second.call("List")["jobs"], [])
+        s.bell.ring()
+        self.assertEqual(int(self.result(s)[2]), s.worker("actor/0")["pid"])
+        self.wait_empty(s)
+        self.assertEqual(self.consumer(s)["delivered"]["consumer_seq"], 1)
+
+    def test_N4_what_a_killed_bridge_had_and_is_dead_has_a_letter_with_its_message(self):
+        s = self.running("AckWaitSec=1s\n", "crash kill", group=actor(MaxRetries=0))
+        self.kill_bridge(s)
+        s.bell.ring()
+        self.assertIn(b"crash kill", s.client.next(s.letters).data)
+        self.assertEqual(self.result(s)[1]["Troupe-End"], "dead")
+        self.wait_empty(s)
 
     def test_N3_a_result_that_was_kept_is_published_later(self):
         s = self.bridged(configuration="AckWaitSec=1s\n")
@@ -606,10 +643,9 @@ class Life(Case):
         with self.assertRaises(VarlinkError):
             s.job("JOBS:1")
         s.bridge.end(signal.SIGKILL)
-        delivered = self.consumer(s)["delivered"]["consumer_seq"]
+        bell.ring()
+        s.wait_job("JOBS:1:1")
         s.bridge.start()
-        s.client.until(lambda: self.consumer(s)["delivered"]["consumer_seq"] > delivered)
-        bell.ring(2)
         self.wait_empty(s)
         self.assertEqual(os.read(started.fd, 100), b"rung\n")
 

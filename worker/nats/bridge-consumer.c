@@ -224,6 +224,7 @@ static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
         if (!bridge->consuming) {
             puller_reset(&bridge->puller);
             warn_of_max_deliver(bridge, config);
+            bridge_ask_about_all(bridge); /* the last that the server has heard may be long ago */
         }
         bridge->consuming = true;
         *bridge->problem = '\0';

@@ -21,14 +21,21 @@ enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum 
                                     struct troupe_query *query);
 /* As standing_fn. */
 void bridge_on_standing(void *userdata, bool up, const char *cause);
-/* Asks the supervisor about all jobs that it has. */
+/* Asks the supervisor about all jobs that it has; the engine hears of those in progress. */
 void bridge_ask_about_all(struct bridge *bridge);
+/* Gives back what the supervisor has no room for. */
+void bridge_give_back_held(struct bridge *bridge);
 /* Logs how many messages could not be jobs besides those that are logged. Returns when to call it
  * again. */
 usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now);
 /* Tries held messages again if it is time, and gives back those that wait too long. Returns when to
  * call it again. */
 usec_t bridge_serve_held(struct bridge *bridge, usec_t now);
+
+/* ---- bridge-adopt.c ---- */
+
+/* Puts jobs that the supervisor has of an earlier run into flight. Waits for its answers. */
+void bridge_adopt(struct bridge *bridge);
 
 /* ---- bridge-engine.c: messages ---- */
 

@@ -20,7 +20,7 @@
 /* So many tries of a message that comes again are looked for. */
 #define TRIES_SOUGHT 4u
 
-#define SUBMIT_E_PUT_OFF (MESSAGE_E_BAD + 1)
+#define SUBMIT_E_OVER (MESSAGE_E_BAD + 1)
 
 /* In a second; of the others only how many they are. */
 #define REFUSALS_LOGGED 5u
@@ -64,7 +64,7 @@ static void refuse(struct bridge *bridge, struct flight *flight, const char *pro
     bridge_publish(bridge, flight, now);
 }
 
-/* Returns what troupe_client_submit() or message_options() does, or SUBMIT_E_PUT_OFF: the flight is
+/* Returns what troupe_client_submit() or message_options() does, or SUBMIT_E_OVER: the flight is
  * over. */
 static int submit(struct bridge *bridge, struct flight *flight, const char **ret_problem)
 {
@@ -73,6 +73,10 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
     char id[TROUPE_ID_SIZE];
     int r;
 
+    if (flight->adopted) { /* what is to be done, only its message says */
+        bridge_give_back(bridge, flight);
+        return SUBMIT_E_OVER;
+    }
     *ret_problem = MESSAGE_MALFORMED;
     r = flight->malformed ? MESSAGE_E_BAD : message_options(flight->message, &options, ret_problem);
     if (r != 0)
@@ -80,7 +84,7 @@ static int submit(struct bridge *bridge, struct flight *flight, const char **ret
     options.delay_usec = message_due(flight->message, options.delay_usec, now) - now;
     if (options.delay_usec > DELAY_MAX) {
         bridge_put_off(bridge, flight, options.delay_usec);
-        return SUBMIT_E_PUT_OFF;
+        return SUBMIT_E_OVER;
     }
     flight_id(flight, bridge->config->stream, id);
     options.id = id;
@@ -112,7 +116,7 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now)
     const char *problem = "the job cannot be submitted: malformed, or too large";
     int r = flight->wants_wait ? wait_for_end(bridge, flight) : submit(bridge, flight, &problem);
 
-    if (r == SUBMIT_E_PUT_OFF)
+    if (r == SUBMIT_E_OVER)
         return;
     if (r == 0)
         flight_set_state(&bridge->flights, flight, FLIGHT_HERE);
@@ -140,14 +144,18 @@ static void give_up(struct bridge *bridge, struct flight *flight,
 
 void bridge_ask_about_all(struct bridge *bridge)
 {
-    list_for_each_safe (node, &bridge->flights.beats) {
+    list_for_each (node, &bridge->flights.beats) {
         struct flight *flight = list_entry(node, struct flight, beat);
 
-        if (flight->state == FLIGHT_HELD)
-            bridge_give_back(bridge, flight);
-        else if (flight->state == FLIGHT_HERE)
+        if (flight->state == FLIGHT_HERE)
             inquiry_ask(&bridge->inquiry, flight);
     }
+}
+
+void bridge_give_back_held(struct bridge *bridge)
+{
+    list_for_each_safe (node, &bridge->flights.held)
+        bridge_give_back(bridge, list_entry(node, struct flight, link));
 }
 
 void bridge_on_standing(void *userdata, bool up, const char *cause)
@@ -164,6 +172,7 @@ void bridge_on_standing(void *userdata, bool up, const char *cause)
         if (bridge->n_refused++ == 0)
             log_warning("group %s takes no jobs: %s; messages are given back",
                         bridge->config->group, cause);
+        bridge_give_back_held(bridge);
         bridge_ask_about_all(bridge);
     }
     bridge_tell(bridge);
@@ -270,6 +279,10 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
     bridge->quiet_until = 0;
     if (flight->result.cause == TROUPE_CAUSE_PAYLOAD_LOST) {
         submit_anew(bridge, flight, now);
+        return;
+    }
+    if (flight->result.end == TROUPE_DEAD && flight->adopted) { /* its letter is to have that */
+        bridge_give_back(bridge, flight);
         return;
     }
     if (flight->result.end == TROUPE_DEAD) {

@@ -40,7 +40,11 @@ int bridge_init(struct bridge *bridge, const struct config *config)
     puller_init(&bridge->puller, &bridge->engine, config);
     report_init(&bridge->report, &bridge->engine, config);
     r = engine_init(&bridge->engine, config);
-    return r == 0 ? attach(bridge) : r;
+    if (r == 0)
+        r = attach(bridge);
+    if (r == 0)
+        bridge_adopt(bridge);
+    return r;
 }
 
 void bridge_deinit(struct bridge *bridge)
@@ -137,5 +141,6 @@ void bridge_stop(struct bridge *bridge)
     bridge->stopping = true;
     bridge_listen(bridge);
     notice_stopping(&bridge->notice, "Gives back what has not begun, waits for the rest");
+    bridge_give_back_held(bridge);
     bridge_ask_about_all(bridge);
 }

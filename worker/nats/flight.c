@@ -147,6 +147,7 @@ void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg 
 {
     natsMsg_Destroy(flight->message);
     set_message(flights, flight, message);
+    flight->adopted = false;
     flight->delivered_at = flight->heard_at = now;
 }
 

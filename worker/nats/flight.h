@@ -43,6 +43,7 @@ struct flight {
     bool doubted;     /* whether what was confirmed is stored is asked */
     bool lost;        /* something was confirmed, and is not stored */
     bool left;        /* refused as the supervisor stops; it may be on disk */
+    bool adopted;     /* the message is a stand-in for one that an earlier run has got */
     natsMsg *message;
     size_t bytes;   /* of it, in memory */
     bool malformed; /* its headers cannot be read */

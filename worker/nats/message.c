@@ -4,6 +4,8 @@
 #include "shared/base/quantity.h"
 #include "shared/protocol/job-options.h"
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -83,6 +85,21 @@ int message_sequence(natsMsg *message, const char *stream, const char *consumer,
     if (!skip_name(skip_name(find_part(message, STREAM_OFFSET), stream), consumer))
         return -EBADMSG;
     return read_part(message, 0, ret);
+}
+
+/* Servers look up what is acknowledged by its sequence (consumer.go, processAckMsg and
+ * progressUpdate). No delivery has this number, so floors do not move by it. */
+#define STAND_IN_FORMAT ACK_PREFIX "%s.%s.1.%" PRIu64 ".2147483647.0.0"
+
+natsMsg *message_stand_in(const char *stream, const char *consumer, uint64_t sequence)
+{
+    natsMsg *message = NULL;
+    char reply[512];
+
+    (void)snprintf(reply, sizeof(reply), STAND_IN_FORMAT, stream, consumer, sequence);
+    return natsMsg_Create(&message, MESSAGE_SUBJECT MESSAGE_KEY_ANY, reply, NULL, 0) == NATS_OK
+               ? message
+               : NULL;
 }
 
 uint64_t message_deliveries(natsMsg *message)

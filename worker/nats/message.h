@@ -27,6 +27,10 @@ enum {
  * consumer has delivered: who knows where messages come can have another one deliver there. */
 int message_sequence(natsMsg *message, const char *stream, const char *consumer, uint64_t *ret);
 
+/* Makes an empty message by which one can be acknowledged that was delivered before; it cannot be
+ * given back: then it is delivered again after AckWait. Returns NULL without memory. */
+natsMsg *message_stand_in(const char *stream, const char *consumer, uint64_t sequence);
+
 /* How often the message has been delivered, this time included; 1 if that cannot be told. */
 uint64_t message_deliveries(natsMsg *message);
 
