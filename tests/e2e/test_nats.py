@@ -518,6 +518,20 @@ class Life(Case):
             first.bridge.end(signal.SIGKILL)
             second.bridge.end()
 
+    def test_N2_what_a_frozen_machine_had_and_another_has_done_is_not_done_again(self):
+        first = self.bridged(configuration="AckWaitSec=2s\n")
+        second = self.bridged(server=first.nats)
+        first.bridge.process.send_signal(signal.SIGSTOP)
+        numbers = {second.client.store("jobs.actor.any", "pid") for _ in range(8)}
+        self.wait_results(second, numbers)
+        self.wait_empty(second)
+        self.assertGreater(self.consumer(second)["delivered"]["consumer_seq"], len(numbers))  # the first machine had some
+        second.bridge.end()
+        first.bridge.process.send_signal(signal.SIGCONT)
+        number = first.client.store("jobs.actor.any", "pid")
+        self.wait_results(first, {number})
+        self.assertEqual([job["id"] for job in first.call("List", ended=True)["jobs"]], [f"JOBS:{number}"])
+
     def test_N5_a_job_that_waits_too_long_is_given_back(self):
         first = self.bridged(configuration="AckWaitSec=1s\nGiveBackSec=1s\n")
         first.call("Pause", target="actor")

@@ -92,6 +92,19 @@ static usec_t tell_metrics(struct bridge *bridge, usec_t now)
     return metrics_serve(&bridge->metrics, now);
 }
 
+/* While this program did not run, servers may have given to other machines what waits to be read.
+ */
+static void forget_arrivals(struct bridge *bridge, usec_t now)
+{
+    const usec_t periods = usec_sub(now, bridge->turned_at) / FLIGHT_SAFE_PERIODS;
+
+    bridge->turned_at = now;
+    if (periods <= bridge->flights.period || !bridge->connected || bridge->deaf)
+        return;
+    engine_listen(&bridge->engine);
+    puller_reset(&bridge->puller);
+}
+
 usec_t bridge_process(struct bridge *bridge)
 {
     const usec_t now = clock_now();
@@ -100,6 +113,7 @@ usec_t bridge_process(struct bridge *bridge)
 
     if (bridge->quiet_until > 0 && now >= bridge->quiet_until)
         bridge->quiet_until = 0;
+    forget_arrivals(bridge, now);
     bridge_listen(bridge);
     next = bridge_take_messages(bridge, now);
     next = usec_min(next, bridge_serve_guard(bridge, now));

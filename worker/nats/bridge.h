@@ -63,6 +63,7 @@ struct bridge {
     bool over;          /* nothing is left to do, or possible */
     int status;         /* then: 0, or -errno */
     bool deaf;          /* the engine was told that no messages are wanted */
+    usec_t turned_at;   /* when bridge_process() was called last */
     usec_t full_at;     /* when the last comes again that was given back for want of room */
     usec_t guard_until; /* messages may look like answers; 0 = none has come */
     usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */

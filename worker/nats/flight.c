@@ -10,9 +10,6 @@
  * of values. */
 #define HEADER_BYTES 128u
 
-/* Periods that a message is safe after the engine has heard of it; AckWait is one more. */
-#define SAFE_PERIODS 2u
-
 void flights_init(struct flights *flights, struct discard *discard)
 {
     *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .discard = discard};
@@ -153,7 +150,7 @@ void flight_redelivered(struct flights *flights, struct flight *flight, natsMsg 
 
 bool flight_is_ours(const struct flights *flights, const struct flight *flight, usec_t now)
 {
-    return usec_sub(now, flight->heard_at) / SAFE_PERIODS <= flights->period;
+    return usec_sub(now, flight->heard_at) / FLIGHT_SAFE_PERIODS <= flights->period;
 }
 
 void flight_heard(const struct flights *flights, struct flight *flight, usec_t now)

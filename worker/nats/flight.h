@@ -53,6 +53,9 @@ struct flight {
     char *reports; /* JSON objects with commas: how its workers died, the last first */
 };
 
+/* Periods that a message is safe after the engine has heard of it; AckWait is one more. */
+#define FLIGHT_SAFE_PERIODS 2u
+
 struct flights {
     struct index index;
     struct list held, unconfirmed, beats;
