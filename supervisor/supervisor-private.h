@@ -52,6 +52,7 @@ struct supervisor {
     struct spawner_client socket_client; /* for `socket` */
     struct holding socket;               /* the control socket */
     char *runtime_directory;
+    char *socket_variable;
     bool ready;
     bool reported; /* the keeper knows that this supervisor serves */
     struct upgrade upgrade;

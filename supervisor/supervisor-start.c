@@ -354,6 +354,20 @@ static int refuse_problem(const struct supervisor *supervisor)
     return control->config_problem && alone ? -EINVAL : 0;
 }
 
+/* Services that are clients find this supervisor, also if it is not the only one. */
+static int name_socket(struct supervisor *supervisor)
+{
+    const char *path = supervisor->options->socket_path, *slash = strrchr(path, '/');
+
+    if (asprintf(&supervisor->socket_variable, "TROUPE_SOCKET=%s/%s", supervisor->runtime_directory,
+                 slash ? slash + 1 : path) < 0) {
+        supervisor->socket_variable = NULL;
+        return failed("use the control socket's path", -ENOMEM);
+    }
+    supervisor->parts.process.socket = supervisor->socket_variable;
+    return 0;
+}
+
 int supervisor_open(struct supervisor *supervisor)
 {
     int r = supervisor_load_config(supervisor);
@@ -368,6 +382,8 @@ int supervisor_open(struct supervisor *supervisor)
         r = open_loop(supervisor);
     if (r == 0)
         r = open_parts(supervisor);
+    if (r == 0)
+        r = name_socket(supervisor);
     if (r == 0)
         r = collect_held(&supervisor->parts);
     if (r == 0)

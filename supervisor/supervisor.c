@@ -223,6 +223,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     config_free(supervisor->config);
     journal_deinit(&supervisor->journal);
     free(supervisor->runtime_directory);
+    free(supervisor->socket_variable);
     free(supervisor);
     return NULL;
 }

@@ -45,14 +45,16 @@ static bool is_set(const char *const *environment, const char *variable)
 }
 
 /* Makes a vector, owned by the caller, of borrowed strings: the supervisor's variables, then the
- * configured ones, then the user's. The first of a name counts. */
-static int process_environment(const struct process_options *options, const char ***ret)
+ * configured ones, then the user's, then defaults. The first of a name counts. */
+static int process_environment(const struct process_context *context,
+                               const struct process_options *options, const char ***ret)
 {
     const struct config_strings *configured = &options->config->environment;
     const char *const *own = options->environment, *const *user = options->user_environment;
+    const char *socket = options->config->type == CONFIG_ACTOR ? NULL : context->socket;
     const size_t n_own = count(own);
     const char **environment =
-        calloc(n_own + configured->n + count(user) + 2, sizeof(*environment));
+        calloc(n_own + configured->n + count(user) + 3, sizeof(*environment));
     size_t n = n_own;
 
     if (!environment)
@@ -67,6 +69,8 @@ static int process_environment(const struct process_options *options, const char
             environment[n++] = user[i];
     if (!is_set(environment, PATH_VARIABLE))
         environment[n++] = PATH_VARIABLE;
+    if (socket && !is_set(environment, socket))
+        environment[n++] = socket;
     *ret = environment;
     return 0;
 }
@@ -105,7 +109,7 @@ static int process_request(struct process *process, const struct process_options
     struct spawn_rlimit limits[3];
     _cleanup_free_ const char **environment = NULL;
     size_t n_fds = 2;
-    int r = process_environment(options, &environment);
+    int r = process_environment(process->context, options, &environment);
 
     if (r < 0)
         return r;

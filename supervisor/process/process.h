@@ -48,6 +48,7 @@ struct process_context {
     struct limited_log *log;     /* NULL = output is not limited */
     struct cgroup_tree *cgroups; /* NULL = process groups only */
     struct journal *journal;     /* where output goes; NULL = standard error */
+    const char *socket;          /* a default variable of services; NULL = none */
     struct rlimit nofile;        /* given to processes whose group sets none; 0 = the present one */
 };
 

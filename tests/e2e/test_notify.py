@@ -18,6 +18,27 @@ signal.pause()
 """
 
 
+CLIENT = """
+import os, signal, socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.sendto(b"READY=1\\nSTATUS=" + os.environ["TROUPE_SOCKET"].encode(), os.environ["NOTIFY_SOCKET"])
+signal.pause()
+"""
+
+
+class Clients(TestCase):
+    def test_a_service_knows_the_socket_of_its_supervisor_unless_it_is_given_another(self):
+        s = self.supervisor()
+        script = s.write("client.py", CLIENT)
+        for name, environment in ("own", {}), ("other", {"Environment": "TROUPE_SOCKET=/no/such"}):
+            s.write(name + ".group", ini(f"/usr/bin/python3 {script}", Group={"Type": "notify", **environment}))
+        s.command[s.command.index(s.socket_path)] = os.path.relpath(s.socket_path)
+        s.start()
+        s.wait_worker("own/0", "idle")
+        s.wait_worker("other/0", "idle")
+        self.assertEqual([s.worker(name).get("status") for name in ("own/0", "other/0")], [os.path.realpath(s.socket_path), "/no/such"])
+
+
 class Notifications(TestCase):
     def speaker(self, who):
         s = self.supervisor()
