@@ -76,16 +76,29 @@ static natsStatus set_number(natsMsg *message, const char *name, int64_t number)
     return natsMsgHeader_Set(message, name, text);
 }
 
+/* Servers act on a header only if the first place where its name occurs is its own (client.go,
+ * getHeader), and libnats writes headers in the order of a hash. Returns where a text, before the
+ * header, would hide one that publications have; NULL = nowhere. */
+static char *find_hiding(const char *text)
+{
+    char *found = strstr(text, HEADER_ID);
+
+    return found ? found : strstr(text, HEADER_ONCE);
+}
+
 /* A header is one line. */
 static natsStatus set_text(natsMsg *message, const char *name, const char *text)
 {
     _cleanup_free_ char *line = strdup(text);
+    char *found;
 
     if (!line)
         return NATS_NO_MEMORY;
     for (char *c = line; *c != '\0'; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
+    while ((found = find_hiding(line)))
+        found[strlen("Nats")] = '_';
     return natsMsgHeader_Set(message, name, line);
 }
 
@@ -204,10 +217,12 @@ static natsStatus copy_header(natsMsg *to, natsMsg *from, const char *name, int 
     if (s != NATS_OK)
         return s;
     *left -= n;
-    if (*left < 0)
+    if (find_hiding(name))
+        s = NATS_PROTOCOL_ERROR;
+    else if (*left < 0)
         s = NATS_INSUFFICIENT_BUFFER;
     for (int i = 0; i < n && s == NATS_OK; i++)
-        s = natsMsgHeader_Add(to, name, values[i]);
+        s = find_hiding(values[i]) ? NATS_PROTOCOL_ERROR : natsMsgHeader_Add(to, name, values[i]);
     free((void *)values);
     return s;
 }
@@ -286,7 +301,7 @@ static natsStatus set_letter(natsMsg *message, const struct config *config,
     if (s == NATS_OK)
         s = set_common(message, config, flight, ":dead");
     if (s == NATS_OK)
-        s = natsMsgHeader_Set(message, "Troupe-Subject", natsMsg_GetSubject(flight->message));
+        s = set_text(message, "Troupe-Subject", natsMsg_GetSubject(flight->message));
     if (s == NATS_OK && parts & PART_JOB && flight->job)
         s = set_deaths(message, flight, parts & PART_REPORTS);
     if (s != NATS_OK || !letters[letter].missing)

@@ -91,12 +91,12 @@ static int find(const char *text)
 
 /* Returns the dead letter of a message that can never be a job, with this sender's header so often.
  */
-static natsMsg *letter(const char *name, unsigned n)
+static natsMsg *letter(const char *name, const char *value, unsigned n)
 {
     natsMsg *message = answer("hello"), *made;
 
     for (unsigned i = 0; i < n; i++)
-        ck_assert_int_eq(natsMsgHeader_Add(message, name, "x"), NATS_OK);
+        ck_assert_int_eq(natsMsgHeader_Add(message, name, value), NATS_OK);
     flight.state = FLIGHT_DEAD;
     flight.problem = "refused";
     flight.message = message;
@@ -118,9 +118,9 @@ static int count(natsMsg *message, const char *name)
     return n;
 }
 
-static void check_left_out(const char *name, unsigned n)
+static void check_left_out(const char *name, const char *value, unsigned n)
 {
-    natsMsg *made = letter(name, n);
+    natsMsg *made = letter(name, value, n);
     const char *missing = NULL;
 
     ck_assert_int_eq(count(made, name), 0);
@@ -131,7 +131,7 @@ static void check_left_out(const char *name, unsigned n)
 
 START_TEST(a_dead_letter_has_the_headers_of_the_sender)
 {
-    natsMsg *made = letter("A b", 1000);
+    natsMsg *made = letter("A b", "x", 1000);
 
     ck_assert_int_eq(count(made, "A b"), 1000);
     ck_assert_int_eq(count(made, "Troupe-Missing"), 0);
@@ -141,14 +141,59 @@ END_TEST
 
 START_TEST(a_name_of_two_lines_is_in_no_dead_letter)
 {
-    check_left_out("a\r\nNats-Expected-Stream", 1);
-    check_left_out("a\nTroupe-End", 1);
+    check_left_out("a\r\nNats-Expected-Stream", "x", 1);
+    check_left_out("a\nTroupe-End", "x", 1);
 }
 END_TEST
 
 START_TEST(very_many_headers_are_in_no_dead_letter)
 {
-    check_left_out("a", 1001);
+    check_left_out("a", "x", 1001);
+}
+END_TEST
+
+static void check_value(natsMsg *message, const char *name, const char *expected)
+{
+    const char *value = NULL;
+
+    ck_assert_int_eq(natsMsgHeader_Get(message, name, &value), NATS_OK);
+    ck_assert_str_eq(value, expected);
+}
+
+START_TEST(no_header_of_a_sender_hides_those_that_have_a_letter_stored_once)
+{
+    natsMsg *made = letter("Nats-Msg-Id", "x", 1); /* it has been sent with one */
+
+    ck_assert_int_eq(count(made, "Troupe-Missing"), 0);
+    natsMsg_Destroy(made);
+    check_left_out("X-Nats-Msg-Id", "x", 1);
+    check_left_out("Nats", "a Nats-Msg-Id", 1);
+    check_left_out("a", "Nats-Expected-Last-Subject-Sequence: 1", 1);
+}
+END_TEST
+
+START_TEST(no_text_hides_the_headers_that_have_a_publication_stored_once)
+{
+    static char job[] = "{\"key\":\"Nats-Msg-Id\"}";
+    static char reason[] = "Nats-Expected-Last-Subject-Sequence Nats-Msg-Id,Nats-Msg-Id Nats-";
+    static const char shown[] = "Nats_Expected-Last-Subject-Sequence Nats_Msg-Id,Nats_Msg-Id Nats-";
+    natsMsg *message = NULL, *made;
+
+    ck_assert_int_eq(natsMsg_Create(&message, "jobs.echo.Nats-Msg-Id", NULL, NULL, 0), NATS_OK);
+    flight.result.reason = reason;
+    made = publication_result(NULL, &config, &flight);
+    check_value(made, "Troupe-Reason", shown);
+    check_value(made, "Nats-Msg-Id", "JOBS:7");
+    natsMsg_Destroy(made);
+    flight.state = FLIGHT_DEAD;
+    flight.message = message;
+    flight.job = job;
+    made = publication_letter(NULL, &config, &flight);
+    check_value(made, "Troupe-Reason", shown);
+    check_value(made, "Troupe-Subject", "jobs.echo.Nats_Msg-Id");
+    check_value(made, "Troupe-Deaths", "{\"key\":\"Nats_Msg-Id\"}");
+    natsMsg_Destroy(made);
+    natsMsg_Destroy(message);
 }
 END_TEST
 
@@ -201,6 +246,8 @@ int main(void)
         a_dead_letter_has_the_headers_of_the_sender,
         a_name_of_two_lines_is_in_no_dead_letter,
         very_many_headers_are_in_no_dead_letter,
+        no_header_of_a_sender_hides_those_that_have_a_letter_stored_once,
+        no_text_hides_the_headers_that_have_a_publication_stored_once,
     };
 
     return suite_run("publication", set_up, tear_down, tests, ELEMENTS(tests));
