@@ -68,6 +68,21 @@ class Server:
             self.test.assertIn(b"PING\r\n", iter(lines.readline, b""))
             connection.sendall(b"-ERR 'Authorization Violation'\r\n")
 
+    def answer_all(self, data):
+        """Serves one connection, to its end: each request is answered so."""
+        connection, _ = self.listener.accept()
+        with connection, connection.makefile("rb") as lines, contextlib.suppress(ConnectionResetError):
+            connection.sendall(b"INFO " + json.dumps(INFO).encode() + b"\r\n")
+            for line in lines:
+                verb, *words = line.split()
+                if verb == b"PING":
+                    connection.sendall(b"PONG\r\n")
+                elif verb == b"SUB":
+                    sid = words[-1]
+                elif verb == b"PUB":
+                    lines.read(int(words[-1]) + 2)
+                    connection.sendall(b"MSG %s %s %d\r\n%s\r\n" % (words[1], sid, len(data), data))
+
     def messages(self):
         """The number of the subscription for messages of a stream."""
         return next(sid for sid, subject in self.subjects.items() if b".m" in subject)
@@ -245,18 +260,34 @@ class Silent(TestCase):
 
 
 class Refusals(TestCase):
-    def test_N8_who_is_refused_once_tries_again(self):
+    def server(self):
         nats.require()
         server = Server(self)
         with open(os.path.join(tempfile.mkdtemp(prefix="troupe-nats-"), "nats.conf"), "w", encoding="ascii") as file:
             file.write(f"[Nats]\nURL={server.url}\n")
         self.addCleanup(shutil.rmtree, os.path.dirname(file.name))
+        server.config = file.name
+        return server
+
+    def troupe_nats(self, server, *arguments):
+        return subprocess.Popen([nats.TROUPE_NATS, "--config", server.config, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE, text=True)
+
+    def test_N8_who_is_refused_once_tries_again(self):
+        server = self.server()
         for verb in "create", "serve":
-            with subprocess.Popen([nats.TROUPE_NATS, "--config", file.name, verb, "actor"], stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+            with self.troupe_nats(server, verb, "actor") as process:
                 for _ in range(2):
                     server.refuse()
                 self.assertIn("NATS wants a user", process.communicate(timeout=LIMIT)[1])
+
+    def test_an_answer_that_does_not_tell_how_a_stream_is_ends_nobody_by_a_signal(self):
+        server = self.server()
+        for verb, what, status in (["setup", "actor"], "stream JOBS", 1), (["cluster"], "TROUPE_MACHINES", 3):
+            with self.troupe_nats(server, *verb) as process:
+                server.answer_all(b"{}")
+                self.assertIn(f"{what}: Protocol Error", process.communicate(timeout=LIMIT)[1])
+                self.assertEqual(process.returncode, status)
 
 
 class Senders(Case):

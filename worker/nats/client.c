@@ -43,6 +43,17 @@ int client_fail(const char *what, natsStatus s)
     return status_of(s);
 }
 
+natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name)
+{
+    natsStatus s = js_GetStreamInfo(ret, js, name, NULL, NULL);
+
+    if (s != NATS_OK || (*ret)->Config)
+        return s;
+    jsStreamInfo_Destroy(*ret);
+    *ret = NULL;
+    return NATS_PROTOCOL_ERROR;
+}
+
 bool client_is_denied(const struct client *client)
 {
     const char *text;

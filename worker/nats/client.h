@@ -42,6 +42,9 @@ void client_close(struct client *client);
 /* Logs that `what` failed because of `s`, and returns the status for it. */
 int client_fail(const char *what, natsStatus s);
 
+/* Asks for a stream, whose configuration is there then: libnats takes any answer. */
+natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name);
+
 /* Whether the server has said that it forbids this user something. It answers with nothing else, so
  * the request for that times out. */
 bool client_is_denied(const struct client *client);

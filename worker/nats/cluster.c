@@ -153,11 +153,24 @@ static natsStatus read_keys(kvStore *bucket, json_t *machines, entry_fn add)
     return s;
 }
 
+/* libnats ends by a signal if an answer lacks what client_stream() looks for. */
+static natsStatus open_bucket(kvStore **ret, jsCtx *js, const char *name)
+{
+    char stream[64];
+    jsStreamInfo *info = NULL;
+    natsStatus s;
+
+    (void)snprintf(stream, sizeof(stream), BUCKET_STREAM "%s", name);
+    s = client_stream(&info, js, stream);
+    jsStreamInfo_Destroy(info);
+    return s == NATS_OK ? js_KeyValue(ret, js, name) : s;
+}
+
 static int read_bucket(const struct client *client, const char *name, json_t *machines,
                        entry_fn add)
 {
     kvStore *bucket = NULL;
-    natsStatus s = js_KeyValue(&bucket, client->js, name);
+    natsStatus s = open_bucket(&bucket, client->js, name);
 
     if (s == NATS_NOT_FOUND) {
         log_error("there is no bucket %s: \"troupe-nats setup\" makes it", name);

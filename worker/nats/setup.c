@@ -93,7 +93,7 @@ static int add(jsCtx *js, const char *what, const char *name, jsStreamConfig *wa
 {
     struct difference difference = DIFFERENCE_NULL;
     jsStreamInfo *info = NULL;
-    natsStatus s = js_GetStreamInfo(&info, js, wanted->Name, NULL, NULL);
+    natsStatus s = client_stream(&info, js, wanted->Name);
 
     if (s == NATS_NOT_FOUND)
         return report_made(what, name, make(js, wanted));
@@ -231,7 +231,7 @@ static int add_jobs(const struct client *client, const struct config *config)
     /* What has no key is refused: no group takes it. */
     const char *subjects[] = {MESSAGE_SUBJECT "*.>"};
     jsStreamInfo *info = NULL;
-    natsStatus s = js_GetStreamInfo(&info, client->js, config->stream, NULL, NULL);
+    natsStatus s = client_stream(&info, client->js, config->stream);
     int r = s == NATS_NOT_FOUND ? leftovers_check(client, config) : 0;
 
     jsStreamInfo_Destroy(info);
