@@ -76,20 +76,22 @@ static bool waits(const struct call_listener *listener, uint64_t id)
     return ioctl(listener->fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-/* Returns the caller's process, or 0: `tid` may be one of its other threads. */
-static pid_t kill_caller(const struct call_listener *listener, uint64_t id, pid_t tid)
+/* Fills in the caller's process; 0 = it is not killed. `tid` may be one of its other threads. */
+static void kill_caller(const struct call_listener *listener, uint64_t id, pid_t tid,
+                        struct forbidden_call *call)
 {
     struct procfs_signals signals;
     _cleanup_close_ int pidfd = -1;
 
     if (procfs_signals(tid, SIGSYS, &signals) < 0)
-        return 0;
+        return;
     pidfd = (int)syscall(SYS_pidfd_open, signals.process, 0);
     if (pidfd < 0 || !waits(listener, id))
-        return 0;
+        return;
     if (syscall(SYS_pidfd_send_signal, pidfd, signals.ends ? SIGSYS : SIGKILL, NULL, 0) < 0)
-        return 0;
-    return signals.process;
+        return;
+    call->pid = signals.process;
+    call->inner = signals.inner;
 }
 
 /* 0 = the call is made. */
@@ -116,7 +118,7 @@ static void handle(struct call_listener *listener, const struct seccomp_notif *n
     }
     few = rate_take(&listener->rate, loop_now(listener->loop), CALLS_MAX, NULL);
     call_describe(&notification->data, call.text);
-    call.pid = kill_caller(listener, notification->id, (pid_t)notification->pid);
+    kill_caller(listener, notification->id, (pid_t)notification->pid, &call);
     if (call.pid == 0 && !waits(listener, notification->id))
         return; /* it has ended meanwhile */
     listener->forbidden(listener, &call, call.pid == 0 || !few);

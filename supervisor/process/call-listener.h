@@ -24,6 +24,7 @@ struct seccomp_notif;
 /* A forbidden call. */
 struct forbidden_call {
     pid_t pid;                /* of the process; 0 = none yet */
+    pid_t inner;              /* the same, in its own PID namespace */
     char text[CALL_TEXT_MAX]; /* "system call ptrace(16, …) is not allowed (SystemCallFilter=)" */
 };
 

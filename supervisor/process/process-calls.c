@@ -81,7 +81,10 @@ void process_listen(struct process *process, int fd)
 
 const char *process_forbidden_call(const struct process *process, pid_t pid)
 {
-    return pid > 0 && process->forbidden.pid == pid ? process->forbidden.text : NULL;
+    const struct forbidden_call *call = &process->forbidden;
+
+    /* A worker with a PID namespace of its own reports numbers of that. */
+    return pid > 0 && (call->pid == pid || call->inner == pid) ? call->text : NULL;
 }
 
 /* Returns the number of bytes, -EMFILE if a listener was lost, or -errno. `*ret_fd` is -1 without a

@@ -62,13 +62,14 @@ static unsigned long long status_number(const char *text, const char *name, int 
     return at ? strtoull(at + strlen(name), NULL, base) : missing;
 }
 
-/* Signals without a handler do not end process 1 of a PID namespace. */
-static bool is_first_of_namespace(const char *text)
+/* Returns what is last in the line: what the process itself sees; 0 = unknown. */
+static pid_t inner_number(const char *text)
 {
-    const char *line = strstr(text, "\nNSpid:");
-    const size_t n = line ? strcspn(line + 1, "\n") : 0;
+    const char *line = strstr(text, "\nNStgid:"), *end = line ? strchr(line + 1, '\n') : NULL;
 
-    return n > 2 && strncmp(line + 1 + n - 2, "\t1", 2) == 0;
+    while (end && end > line && end[-1] != '\t')
+        end--;
+    return end ? (pid_t)strtol(end, NULL, 10) : 0;
 }
 
 int procfs_signals(pid_t thread, int signal, struct procfs_signals *ret)
@@ -82,9 +83,11 @@ int procfs_signals(pid_t thread, int signal, struct procfs_signals *ret)
         return (int)n;
     *ret = (struct procfs_signals){
         .process = (pid_t)status_number(text, "\nTgid:\t", 10, 0),
-        .ends = status_number(text, "\nThreads:\t", 10, 0) == 1 &&
-                status_number(text, "\nTracerPid:\t", 10, 1) == 0 && !is_first_of_namespace(text),
+        .inner = inner_number(text),
     };
+    /* Signals without a handler do not end process 1 of a PID namespace. */
+    ret->ends = status_number(text, "\nThreads:\t", 10, 0) == 1 &&
+                status_number(text, "\nTracerPid:\t", 10, 1) == 0 && ret->inner != 1;
     for (size_t i = 0; i < ELEMENTS(sets); i++)
         if (status_number(text, sets[i], 16, bit) & bit)
             ret->ends = false;

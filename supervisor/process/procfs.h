@@ -21,6 +21,7 @@ int procfs_stat(pid_t pid, struct procfs_stat *ret);
 
 struct procfs_signals {
     pid_t process; /* of the thread */
+    pid_t inner;   /* the same, as its own PID namespace numbers it */
     /* The signal ends the process: it is not blocked, ignored or caught, no other thread can take
      * it, no tracer can withhold it, and it is not process 1 of a PID namespace. */
     bool ends;

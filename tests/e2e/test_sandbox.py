@@ -667,6 +667,13 @@ class Processes(TestCase):
                 self.assertIn("exited with status 143", s.deaths(group)[0]["detail"])
                 s.wait_worker(group + "/0", "idle")
 
+    def test_I3_the_forbidden_call_of_a_command_is_named(self):
+        s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/sh -c '/bin/true; exec mkdir /no/such/directory'", Jobs={"MaxRetries": 0},
+                                   Sandbox={"PrivatePIDs": "yes", "SystemCallFilter": "~mkdir mkdirat"},
+                                   Resources={"LimitCORE": 0})})
+        self.assertEqual([attempt["cause"] for attempt in s.do("g")["attempts"]], ["system_call"])
+        self.assertRegex(s.deaths("g")[0]["detail"], ForbiddenCalls.MKDIR)
+
     def test_I3_a_forbidden_call_ends_the_first_process(self):
         s = self.started({"g": ini("/bin/mkdir /no/such/directory", Group={"Type": "service"}, Restart={"Restart": "no"},
                                    Sandbox={"PrivatePIDs": "yes", "SystemCallFilter": "~mkdir mkdirat"},
