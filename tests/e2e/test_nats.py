@@ -344,6 +344,23 @@ class Crashes(Case):
         s.bridge.start()
         self.assertEqual(s.client.next(s.acks).data, b"+WPI")
 
+    def test_N2_what_a_killed_bridge_had_stays_here_though_InFlight_is_less_now(self):
+        s = self.bridged(actor(2), "AckWaitSec=60min\n")
+        bell = Bell(s, "bell")
+        for number in 1, 2:
+            s.client.store("jobs.actor.any", f"wait {bell.path}\necho hello")
+            self.wait_state(s, f"JOBS:{number}", "running")
+        s.bridge.end(signal.SIGKILL)
+        with open(s.bridge.config, "a", encoding="utf-8") as file:
+            file.write("InFlight=1\n")
+        s.bridge.start()
+        s.client.until(lambda: "goes on with" in s.bridge.log())
+        bell.ring(2)
+        self.wait_results(s, [1, 2])
+        s.client.store("jobs.actor.any", "echo third")
+        self.wait_results(s, [3])
+        self.wait_empty(s)
+
     def test_N2_what_a_killed_bridge_had_stays_here_while_its_worker_lives(self):
         s = self.running("AckWaitSec=4s\n", "pid")
         self.kill_bridge(s)
@@ -362,6 +379,8 @@ class Crashes(Case):
         self.assertIn(b"crash kill", s.client.next(s.letters).data)
         self.assertEqual(self.result(s)[1]["Troupe-End"], "dead")
         self.wait_empty(s)
+        # Another machine might have it by then.
+        self.assertNotIn(b"-NAK", [message.data for message in s.client.pending(s.acks)])
 
     def test_N3_a_result_that_was_kept_is_published_later(self):
         s = self.bridged(configuration="AckWaitSec=1s\n")

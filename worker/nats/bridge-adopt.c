@@ -62,7 +62,7 @@ static int adopt_all(struct bridge *bridge, struct troupe_query *jobs, usec_t no
     int r = troupe_query_jobs(jobs, bridge->config->group, 0);
 
     while (r == 0 && (r = troupe_query_next(jobs, ANSWER_USEC)) == 1) {
-        if (bridge->flights.n >= bridge->config->in_flight)
+        if (bridge->flights.n >= CONFIG_IN_FLIGHT_MAX) /* InFlight= may be smaller than it was */
             return 0;
         adopt(bridge, jobs, now);
         r = 0;

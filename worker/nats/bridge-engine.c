@@ -107,10 +107,12 @@ static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
 }
 
 /* What cannot be said now, or too late, is left to the server: once AckWait is over, it delivers
- * the message again. libnats would say it when it is connected again. */
+ * the message again. libnats would say it when it is connected again. When the server has heard of
+ * an adopted one is not known. */
 static void hand_over(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
-    if (bridge->connected && flight_is_ours(&bridge->flights, flight, clock_now()))
+    if (bridge->connected && !flight->adopted &&
+        flight_is_ours(&bridge->flights, flight, clock_now()))
         deliver_after(bridge, flight->message, pause);
     flight_free(&bridge->flights, flight);
 }

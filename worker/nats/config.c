@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define IN_FLIGHT_MAX 65536u
-#define REPLICAS_MAX  5u
+#define REPLICAS_MAX 5u
 
 enum kind {
     KIND_TEXT,
@@ -119,7 +118,7 @@ static const struct key keys[] = {
      .offset = offsetof(struct config, in_flight),
      .kind = KIND_NUMBER,
      .min = 1,
-     .max = IN_FLIGHT_MAX,
+     .max = CONFIG_IN_FLIGHT_MAX,
      .fallback = "64",
      .allowed = "a number from 1 to 65536"},
     {.name = "Results",

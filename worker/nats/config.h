@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONFIG_FILE "/etc/troupe/nats.conf"
+#define CONFIG_FILE          "/etc/troupe/nats.conf"
+#define CONFIG_IN_FLIGHT_MAX 65536u
 
 /* What is published of jobs that have ended. Dead letters are in any case. */
 enum config_results {
