@@ -230,6 +230,20 @@ class Refusals(Case):
         said = self.refused(4, "NATS refuses the user or the password in URL= or $NATS_URL", "create", "actor", "--cluster", NATS_URL=url)
         self.assertNotIn("other", said)
 
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare") and shutil.which("setpriv"), "needs root, unshare and setpriv")
+    def test_who_may_not_read_the_file_is_told_what_else_names_the_servers(self):
+        file = "mount -t tmpfs none /etc && mkdir -m 755 /etc/troupe && install -m 640 /dev/null /etc/troupe/nats.conf && "
+        shell = ["unshare", "--mount", "sh", "-c", file + 'exec setpriv --reuid 65534 --regid 65534 --clear-groups "$@"', "sh"]
+        for arguments in ("create", "actor"), ("wait", "JOBS:1"), ("status",):
+            command = [*shell, TROUPECTL, *arguments, "--cluster"]
+            environment = {name: value for name, value in os.environ.items() if not name.startswith("NATS_")}
+            done = subprocess.run(command, text=True, capture_output=True, timeout=LIMIT, env=environment)
+            self.assertIn("/etc/troupe/nats.conf: Permission denied; set $NATS_URL to the servers", done.stderr)
+            self.assertEqual(done.returncode, 4)
+            done = subprocess.run(command, text=True, capture_output=True, timeout=LIMIT,
+                                  env={**environment, "NATS_URL": f"nats://127.0.0.1:{nats.free_port()}"})
+            self.assertEqual(done.returncode, 3, done.stderr)
+
     def test_what_the_server_forbids_is_told(self):
         server = nats.Server(self, 'authorization { users: [ { user: "troupe", password: "sesame", permissions: '
                              '{ publish: "other.>" } } ] }\n').start()

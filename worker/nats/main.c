@@ -6,6 +6,7 @@
 #include "shared/base/standard.h"
 #include "worker/nats/await.h"
 #include "worker/nats/bridge.h"
+#include "worker/nats/client.h"
 #include "worker/nats/cluster.h"
 #include "worker/nats/options.h"
 #include "worker/nats/setup.h"
@@ -114,16 +115,27 @@ static int serve(const struct config *config)
     return r;
 }
 
-/* NULL = the default, which others may be forbidden to read: for those who only send jobs, the
+static bool needs_file(const struct options *options)
+{
+    return options->verb == OPTIONS_SERVE || options->verb == OPTIONS_SETUP;
+}
+
+/* Others may be forbidden to read the default. For those who only send jobs, or look, the
  * environment says all that is needed. */
-static const char *config_path(const struct options *options)
+static int load(struct config *config, const struct options *options)
 {
     const char *path = options->config ? options->config : getenv("TROUPE_NATS_CONFIG");
 
-    if (!path && options->verb != OPTIONS_SERVE && options->verb != OPTIONS_SETUP &&
-        getenv("NATS_URL") && access(CONFIG_FILE, R_OK) < 0 && errno == EACCES)
-        return "/dev/null";
-    return path;
+    if (!path && !needs_file(options) && access(CONFIG_FILE, R_OK) < 0 && errno == EACCES) {
+        if (!getenv("NATS_URL")) {
+            log_error(CONFIG_FILE ": %s; set $NATS_URL to the servers, and $NATS_CREDS to a file "
+                                  "of credentials if they want one",
+                      strerror(EACCES));
+            return -EACCES;
+        }
+        path = "/dev/null";
+    }
+    return config_load(config, path, options->group);
 }
 
 /* Returns an exit status. */
@@ -149,7 +161,7 @@ static int run_verb(const struct options *options, const struct config *config)
 int main(int argc, char *argv[])
 {
     struct options options;
-    struct config config;
+    struct config config = CONFIG_NULL;
     int r;
 
     (void)standard_open();
@@ -157,8 +169,11 @@ int main(int argc, char *argv[])
     r = options_parse(&options, argc, argv);
     if (r != 0)
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : OPTIONS_STATUS;
-    r = config_load(&config, config_path(&options), options.group);
-    r = r == 0 ? run_verb(&options, &config) : EXIT_FAILURE;
+    r = load(&config, &options);
+    if (r == 0)
+        r = run_verb(&options, &config);
+    else
+        r = r == -EACCES && !needs_file(&options) ? CLIENT_NOT_PERMITTED : EXIT_FAILURE;
     config_deinit(&config);
     return r;
 }
