@@ -29,6 +29,8 @@ ENDLESS = 2 << 30
 ROUND_TRIP = 0.5
 BRIEF = 6
 BRIEF_PAUSES = 1.5
+UNAVAILABLE = {"type": CONSUMER["type"], "error": {"code": 503, "err_code": 10008, "description": "JetStream system temporarily unavailable"}}
+QUESTIONS = 12
 
 
 class Server:
@@ -235,19 +237,39 @@ class Hostile(HostileCase):
 
 
 class Silent(TestCase):
-    def test_N6_a_server_over_which_the_consumer_does_not_answer_is_left_for_the_next_one(self):
+    def bridged(self):
+        """Two servers, the first of which the bridge has connected to."""
         nats.require()
         s = self.supervisor({"actor": ini(ACTOR)}).start()
         servers = [Server(self), Server(self)]
         both = types.SimpleNamespace(url=",".join(server.url for server in servers))
-        bridge = nats.Bridge(self, s, both, "actor", "AckWaitSec=1s\n").start()
+        s.bridge = nats.Bridge(self, s, both, "actor", "AckWaitSec=1s\n").start()
         [listener], _, _ = select.select([server.listener for server in servers], [], [], LIMIT)
         servers.sort(key=lambda server: server.listener is not listener)
-        for server in servers:
-            server.accept()
-        self.assertIn("consumer actor of stream JOBS does not answer over this server; tries the next one", bridge.log())
+        servers[0].accept()
+        return s, *servers
+
+    def test_N6_a_server_over_which_the_consumer_does_not_answer_is_left_for_the_next_one(self):
+        s, _, second = self.bridged()
+        second.accept()
+        self.assertIn("consumer actor of stream JOBS does not answer over this server; tries the next one", s.bridge.log())
         self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
 
+    def test_N6_a_server_that_says_it_does_not_reach_the_consumer_is_left_for_the_next_one(self):
+        s, first, second = self.bridged()
+        first.read_until(QUESTION)
+        first.answer(CONSUMER)
+        with contextlib.suppress(AssertionError):  # it closes the connection
+            for _ in range(QUESTIONS):
+                first.published.clear()
+                first.read_until(QUESTION)
+                first.answer(UNAVAILABLE)
+        self.assertIn("consumer actor of stream JOBS does not answer over this server; tries the next one", s.bridge.log())
+        second.accept()
+        second.read_until(QUESTION)
+        second.answer(UNAVAILABLE)
+        s.bridge.wait_told("Waits for the consumer")
+        self.assertIn("temporarily unavailable; too few servers are up or reach each other, or they elect a leader", s.bridge.log())
 
     def test_N6_a_server_that_ends_each_connection_is_tried_with_growing_pauses(self):
         nats.require()

@@ -17,6 +17,10 @@
 /* What helps if the consumer or its stream is not there. */
 #define REMEDY "\"troupe-nats setup\" makes both"
 
+/* A server says so by itself while its servers have no leader, or while it is cut off from them. */
+#define STATUS_UNAVAILABLE 503
+#define REMEDY_UNAVAILABLE "too few servers are up or reach each other, or they elect a leader"
+
 /* A server over which the consumer does not answer may be cut off from the others. It is left after
  * AckWait, and not before SILENCE_MIN, as leaders are mostly elected in less. Each time in a row
  * doubles that, LEFT_MAX times. */
@@ -116,14 +120,24 @@ static void fail_consumer(struct bridge *bridge, const char *problem, const char
     bridge_tell(bridge);
 }
 
-/* While servers elect a leader, errors say nothing about a consumer that was there. */
-static void on_consumer_error(struct bridge *bridge, const json_t *error, usec_t now)
+/* Whether the server answers for the consumer, which it does not reach. */
+static bool is_unavailable(const json_t *reply)
 {
+    const json_t *error = json_object_get(reply, "error");
+
+    return json_integer_value(json_object_get(error, "code")) == STATUS_UNAVAILABLE;
+}
+
+/* While servers elect a leader, errors say nothing about a consumer that was there. */
+static void on_consumer_error(struct bridge *bridge, const json_t *reply, usec_t now)
+{
+    const json_t *error = json_object_get(reply, "error");
     const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
     const char *text = json_string_value(json_object_get(error, "description"));
 
     if (!bridge->consuming || code == JSConsumerNotFoundErr || code == JSStreamNotFoundErr)
-        fail_consumer(bridge, text ? text : "the answer cannot be understood", REMEDY, now);
+        fail_consumer(bridge, text ? text : "the answer cannot be understood",
+                      is_unavailable(reply) ? REMEDY_UNAVAILABLE : REMEDY, now);
 }
 
 /* What waits on the server, for room or until it is due, is delivered again and again. */
@@ -216,7 +230,7 @@ static void on_consumer(struct bridge *bridge, const json_t *reply, usec_t now)
     const char *policy = json_string_value(json_object_get(config, "ack_policy"));
 
     if (!config || wait <= 0) {
-        on_consumer_error(bridge, json_object_get(reply, "error"), now);
+        on_consumer_error(bridge, reply, now);
     } else if (!policy || strcmp(policy, "explicit") != 0) {
         fail_consumer(bridge, "its ack policy is not explicit",
                       "\"troupe-nats setup\" makes it anew once it is deleted", now);
@@ -250,7 +264,8 @@ void bridge_note_consumer(struct bridge *bridge, const char *token, natsMsg *ans
     if (bridge->queried_at > 0 && has_secret(bridge, token) && type && strcmp(type, TYPE) == 0) {
         note_round_trip(bridge, now - bridge->queried_at);
         bridge->queried_at = 0;
-        bridge_note_answered(bridge);
+        if (!is_unavailable(reply))
+            bridge_note_answered(bridge);
         on_consumer(bridge, reply, now);
     }
     json_decref(reply);
