@@ -1024,6 +1024,9 @@ class Engine(Case):
         s.bridge.wait_told("NATS is away")
         bell.ring()
         s.wait_job("JOBS:1")
+        server = f"127.0.0.1:{s.nats.port}"
+        s.bridge.wait_told(f"NATS is away, which was last at {server}, connects again; 1 result waits; group actor")
+        self.assertIn(f"the connection to NATS at {server} is lost", s.bridge.log())
         self.assertEqual(s.do("actor", "echo local")["state"], "succeeded")
         s.nats.start()
         s.bridge.wait_told("Takes messages")

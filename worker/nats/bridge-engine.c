@@ -48,11 +48,18 @@ static void tell_status(struct bridge *bridge, const char *text)
 
 static void tell_away(struct bridge *bridge)
 {
-    char refusal[ENGINE_SENTENCE_SIZE], text[ENGINE_SENTENCE_SIZE + 16];
+    char refusal[ENGINE_SENTENCE_SIZE], text[ENGINE_SENTENCE_SIZE + ENGINE_SERVER_SIZE + 64];
+    const uint64_t n = bridge_unpublished(bridge);
+    int length;
 
     engine_refusal(&bridge->engine, refusal);
-    (void)snprintf(text, sizeof(text), "%s, connects again",
-                   *refusal != '\0' ? refusal : "NATS is away");
+    length = snprintf(text, sizeof(text), "%s%s%s, connects again",
+                      *refusal != '\0' ? refusal : "NATS is away",
+                      *bridge->server != '\0' ? ", which was last at " : "", bridge->server);
+    if (n > 0)
+        (void)snprintf(text + length, sizeof(text) - (size_t)length, "; %" PRIu64 " %s", n,
+                       n == 1 ? "result waits" : "results wait");
+    bridge->n_told = n;
     tell_status(bridge, text);
 }
 
@@ -153,7 +160,8 @@ static void on_connected(struct bridge *bridge, usec_t now)
     puller_reset(&bridge->puller);
     report_wake(&bridge->report);
     bridge_publish_soon(bridge);
-    log_info("connected to NATS");
+    engine_server(&bridge->engine, bridge->server);
+    log_info("connected to NATS%s%s", *bridge->server != '\0' ? " at " : "", bridge->server);
     tell_status(bridge, "Connected to NATS");
     bridge_ask_for_consumer(bridge, now);
 }
@@ -161,7 +169,8 @@ static void on_connected(struct bridge *bridge, usec_t now)
 static void on_disconnected(struct bridge *bridge)
 {
     if (bridge->connected)
-        log_warning("the connection to NATS is lost; local groups are not affected");
+        log_warning("the connection to NATS%s%s is lost; local groups are not affected",
+                    *bridge->server != '\0' ? " at " : "", bridge->server);
     bridge->connected = bridge->consuming = false;
     bridge->asked_at = 0;
     report_sleep(&bridge->report);

@@ -132,3 +132,5 @@ void bridge_listen(struct bridge *bridge);
 void bridge_quieten(struct bridge *bridge, usec_t now);
 /* Says in the service's status what is going on. */
 void bridge_tell(struct bridge *bridge);
+/* How many jobs have ended and are not stored by the engine yet. */
+uint64_t bridge_unpublished(const struct bridge *bridge);

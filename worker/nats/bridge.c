@@ -79,6 +79,13 @@ static bool is_done(const struct bridge *bridge)
                                 (!bridge->connected && bridge->flights.n_here == 0));
 }
 
+uint64_t bridge_unpublished(const struct bridge *bridge)
+{
+    const struct flights *flights = &bridge->flights;
+
+    return flights->n - flights->n_here - flights->n_held - flights->n_done;
+}
+
 static usec_t tell_metrics(struct bridge *bridge, usec_t now)
 {
     const struct flights *flights = &bridge->flights;
@@ -88,7 +95,9 @@ static usec_t tell_metrics(struct bridge *bridge, usec_t now)
     n[METRIC_TAKING] = bridge->consuming && !bridge_rests(bridge);
     n[METRIC_STALLED] = bridge->stall != NULL;
     n[METRIC_IN_FLIGHT] = flights->n - flights->n_done;
-    n[METRIC_UNPUBLISHED] = flights->n - flights->n_here - flights->n_held - flights->n_done;
+    n[METRIC_UNPUBLISHED] = bridge_unpublished(bridge);
+    if (!bridge->connected && n[METRIC_UNPUBLISHED] != bridge->n_told)
+        bridge_tell(bridge);
     return metrics_serve(&bridge->metrics, now);
 }
 

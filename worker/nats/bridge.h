@@ -55,8 +55,10 @@ struct bridge {
     struct waits waits; /* of the flight that the inquiry is about */
     uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
     bool connected;     /* to the engine */
-    bool consuming;     /* the consumer is there, and its AckWait known */
-    char problem[128];  /* with it, that was logged last */
+    char server[ENGINE_SERVER_SIZE]; /* it is, or was last; "" = unknown */
+    uint64_t n_told;                 /* bridge_unpublished() in the status while it is away */
+    bool consuming;                  /* the consumer is there, and its AckWait known */
+    char problem[128];               /* with it, that was logged last */
     const char *stall;  /* why it delivers nothing though it has messages; NULL = it does not */
     bool suspected;     /* of that, since the last answer about it */
     bool stopping;      /* takes nothing new, and gives back what has not begun */

@@ -515,6 +515,25 @@ void engine_flush(struct engine *engine)
         (void)natsConnection_FlushTimeout(engine->connection, FLUSH_USEC / USEC_PER_MSEC);
 }
 
+/* A URL may hold a password, and one that a server has named may hold anything. */
+void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SIZE])
+{
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                  "0123456789.:-_[]";
+    char url[512];
+    const char *host;
+
+    *ret = '\0';
+    if (natsConnection_GetConnectedUrl(engine->connection, url, sizeof(url)) != NATS_OK)
+        return;
+    host = strrchr(url, '@');
+    if (!host)
+        host = strrchr(url, '/');
+    host = host ? host + 1 : url;
+    if (host[strspn(host, allowed)] == '\0' && strlen(host) < ENGINE_SERVER_SIZE)
+        strcpy(ret, host);
+}
+
 size_t engine_max_payload(const struct engine *engine)
 {
     const int64_t max = natsConnection_GetMaxPayload(engine->connection);

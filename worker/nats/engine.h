@@ -23,6 +23,8 @@
 
 #define ENGINE_FDS 2
 
+#define ENGINE_SERVER_SIZE 80u
+
 enum engine_channel {
     ENGINE_CONSUMER,  /* answers about the consumer */
     ENGINE_STATE,     /* answers about what report.h has put */
@@ -159,6 +161,9 @@ void engine_leave(struct engine *engine);
 /* Waits, at most for a second, until all that was sent is with the server. Nothing can be sent or
  * received afterwards. */
 void engine_flush(struct engine *engine);
+
+/* The host and the port of the server to which it is connected; "" = unknown. */
+void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SIZE]);
 
 /* The largest message that the server takes, bytes. */
 size_t engine_max_payload(const struct engine *engine);
