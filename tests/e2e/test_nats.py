@@ -15,7 +15,7 @@ import unittest
 import nats
 import nkeys
 from test_life import QUICK
-from troupe import ACTOR, LIMIT, Bell, TestCase, VarlinkError, ended, ini
+from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, VarlinkError, ended, helper, ini
 
 JOBS = "JOBS"
 
@@ -683,6 +683,27 @@ class Life(Case):
         self.assertEqual(os.read(started.fd, 100), b"rung\n")
 
     FAILS = {**QUICK, "StartLimitBurst": 3, "StartLimitIntervalSec": "1h"}
+
+    @unittest.skipIf(SANITIZED, "needs a library before all others")
+    def test_what_has_come_again_is_done_though_the_store_of_other_groups_has_failed(self):
+        s = self.supervisor({"actor": actor(), "kept": actor(Durable="yes")})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
+        s.start()
+        server = nats.Server(self).start()
+        s.client = nats.Client(self, server)
+        s.results, taken = s.client.subscribe("troupe.result.JOBS.*"), s.client.subscribe("taken")
+        bridge = nats.Bridge(self, s, server, "actor").setup()
+        s.client.store("jobs.actor.any", "echo hello")
+        s.client.publish("$JS.API.CONSUMER.MSG.NEXT.JOBS.actor", reply="taken")
+        s.client.publish(s.client.next(taken).reply, "-NAK")
+        with open(s.path("fails"), "w", encoding="ascii"):
+            pass
+        with self.assertRaises(VarlinkError):
+            s.create("kept", "echo")
+        bridge.start()
+        self.assertEqual(self.result(s)[2], "hello")
+        self.assertNotIn("takes no jobs", bridge.log())
 
     def fail_group(self, s):
         """Kills the worker until its group has failed."""

@@ -222,6 +222,12 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
     case ESRCH:
         on_unknown(bridge, flight, now);
         return;
+    case EIO: /* the store has failed: if the job can be in it, a submission is refused as well */
+        if (flight->wants_wait)
+            on_unknown(bridge, flight, now);
+        else
+            give_up(bridge, flight, result, now);
+        return;
     case EBUSY:
     case ENOSPC:
     case ENOMEM:
