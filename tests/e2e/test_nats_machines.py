@@ -244,6 +244,33 @@ class Permissions(Base):
         self.until_state(s, a="stopped")
         self.assertNotIn("refuses", s.bridge.log())
 
+    def test_N8_who_sends_from_an_account_of_its_own_has_answers_sent_nowhere_else(self):
+        server = nats.Server(self, """
+            accounts {
+                TROUPE: { jetstream: enabled, users: [ { user: "troupe", password: "sesame" } ],
+                          exports: [ { service: "jobs.actor.>" }, { stream: "troupe.result.JOBS.*" } ] }
+                SENDERS: { users: [ { user: "sender", password: "sesame" } ],
+                           imports: [ { service: { account: TROUPE, subject: "jobs.actor.>" } },
+                                      { stream: { account: TROUPE, subject: "troupe.result.JOBS.*" } } ] }
+            }
+            no_auth_user: "troupe"
+            """).start()
+        s = self.bridged(server=server)
+        url = f"nats://sender:sesame@127.0.0.1:{server.port}"
+        sender = nats.Client(self, server, user="sender", **{"pass": "sesame"})
+        results = sender.subscribe("troupe.result.JOBS.*")
+        self.assertEqual(ctl("create", "actor", "--data", "echo hello", "--cluster", NATS_URL=url).stdout, "JOBS:1\n")
+        self.assertEqual(sender.next(results).data, b"hello")
+        other = s.client.store("jobs.other.any")
+        for subject in ("$JS.API.STREAM.PURGE.JOBS", "$JS.API.STREAM.PURGE.TROUPE", "$JS.API.STREAM.MSG.DELETE.TROUPE",
+                        "troupe.result.JOBS.99", "jobs.other.any"):
+            sender.publish("jobs.actor.any", "echo hello", reply=subject)
+            while sender.next(results).data != b"hello":  # in its own account, it hears the answer as well
+                pass
+        s.client.until(lambda: s.client.messages("JOBS") == 1)  # that of the other group
+        self.assertEqual(s.client.api("STREAM.MSG.GET.JOBS", seq=other)["message"]["subject"], "jobs.other.any")
+        self.assertEqual(s.client.messages("TROUPE"), 6)
+
     def test_N8_who_sends_jobs_and_looks_at_machines_need_not_be_allowed_more_than_the_manual_says(self):
         def user(name, subjects):
             return (f'{{ user: "{name}", password: "sesame", permissions: {{ publish: {json.dumps(subjects)}, '
