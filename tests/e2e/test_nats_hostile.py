@@ -375,6 +375,19 @@ class Senders(Case):
         stored = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj="troupe.dead.actor.JOBS.1")["message"]
         self.assertNotIn(b"Nats-Expected-Stream", base64.b64decode(stored["hdrs"]))
 
+    def test_N1_what_the_server_answers_to_a_sender_in_the_place_of_a_result_is_replaced_by_it(self):
+        s = self.bridged(actor(MaxRetries=0))
+        s.client.publish("jobs.actor.any", "echo first", reply="troupe.result.JOBS.2")
+        s.client.publish("jobs.actor.any", "echo second", reply="troupe.dead.actor.JOBS.3")
+        s.client.until(lambda: s.client.messages("TROUPE") >= 4)  # with the results of both, if the second one does not count
+        s.client.store("jobs.actor.any", "crash kill")
+        self.wait_empty(s)
+        for subject, data in ("troupe.result.JOBS.2", b"second"), ("troupe.dead.actor.JOBS.3", b"crash kill"):
+            message = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj=subject)["message"]
+            self.assertEqual(base64.b64decode(message["data"]), data)
+        waited = s.bridge.run("wait", "JOBS:2")
+        self.assertEqual(json.loads(waited.stdout)["job"]["state"], "succeeded")
+
     def test_N4_no_header_and_no_reason_hides_those_that_have_a_publication_stored_once(self):
         s = self.bridged()
         names = "Nats-Msg-Id", "Nats-Expected-Last-Subject-Sequence"  # a server looks only at the first place where one occurs

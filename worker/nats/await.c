@@ -86,11 +86,10 @@ static int print(const struct wait *wait, natsMsg *message)
 
     if (!missing && !result)
         return client_fail("the result", NATS_NO_MEMORY);
-    return client_print(
-        json_pack("{s:{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:s*}}", "job", "id", wait->id, "state",
-                  end ? end : "unknown", "attempt", number(message, "Troupe-Attempts"), "code",
-                  number(message, "Troupe-Code"), "reason", header(message, "Troupe-Reason"),
-                  "result", result, "missing", missing));
+    return client_print(json_pack(
+        "{s:{s:s, s:s, s:o*, s:o*, s:s*, s:o*, s:s*}}", "job", "id", wait->id, "state", end,
+        "attempt", number(message, "Troupe-Attempts"), "code", number(message, "Troupe-Code"),
+        "reason", header(message, "Troupe-Reason"), "result", result, "missing", missing));
 }
 
 /* ---- the wait ---- */
@@ -106,14 +105,19 @@ static natsStatus found(natsStatus s, jsErrCode code)
     return code == JSStreamNotFoundErr ? NATS_NOT_FOUND : s;
 }
 
-/* Asks the stream of results. Returns NATS_NOT_FOUND if it has none. */
+/* Asks the stream of results. Returns NATS_NOT_FOUND if it has none: what does not say how the job
+ * has ended is none, and is replaced once it has. */
 static natsStatus look(const struct wait *wait, natsMsg **ret)
 {
     jsErrCode code = 0;
     natsStatus s =
         js_GetLastMsg(ret, wait->client.js, PUBLICATION_STREAM, wait->subject, NULL, &code);
 
-    return found(s, code);
+    if (s != NATS_OK || header(*ret, "Troupe-End"))
+        return found(s, code);
+    natsMsg_Destroy(*ret);
+    *ret = NULL;
+    return NATS_NOT_FOUND;
 }
 
 /* Its message leaves the stream of jobs only after its result was stored. */

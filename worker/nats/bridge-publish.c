@@ -137,10 +137,12 @@ static usec_t serve_doubted(struct bridge *bridge, usec_t now)
 }
 
 /* A server that remembers the id of what is lost would not store it. */
-static void publish_lost(struct bridge *bridge, struct flight *flight, usec_t now)
+static void publish_lost(struct bridge *bridge, struct flight *flight, uint64_t other, usec_t now)
 {
-    bridge_note_unpublished(bridge, "the server has confirmed it and does not have it");
+    bridge_note_unpublished(bridge, other > 0 ? "something else is stored in its place"
+                                              : "the server has confirmed it and does not have it");
     flight->lost = true;
+    flight->other = other;
     flight->first_sent_at = 0;
     bridge_publish(bridge, flight, now);
 }
@@ -164,6 +166,7 @@ static void on_confirmed(struct bridge *bridge, struct flight *flight, usec_t no
         flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
         flight->first_sent_at = 0;
         flight->lost = false;
+        flight->other = 0;
         bridge_publish(bridge, flight, now);
         return;
     }
@@ -211,10 +214,12 @@ static bool is_in_hand(const struct flight *flight)
 static void on_probed(struct bridge *bridge, uint64_t secret, natsMsg *answer, usec_t now)
 {
     struct flight *flight = flight_find(&bridge->flights, bridge->probe.sequence);
+    uint64_t other;
 
     if (*bridge->probe.stream == '\0' || secret != bridge->probe.secret)
         return;
-    if (flight && is_in_hand(flight) && publication_found(bridge->config, flight, answer) == 0) {
+    if (flight && is_in_hand(flight) &&
+        publication_found(bridge->config, flight, answer, &other) == 0) {
         strcpy(bridge->results, bridge->probe.stream);
         bridge->results_known = true;
         on_stored(bridge, flight, now);
@@ -269,12 +274,13 @@ static void on_published(struct bridge *bridge, struct flight *flight, natsMsg *
 
 static void on_asked(struct bridge *bridge, struct flight *flight, natsMsg *answer, usec_t now)
 {
-    const int r = publication_found(bridge->config, flight, answer);
+    uint64_t other = 0;
+    const int r = publication_found(bridge->config, flight, answer, &other);
 
     if (r == 0)
         on_stored(bridge, flight, now);
-    else if (r == PUBLICATION_E_MISSING)
-        publish_lost(bridge, flight, now);
+    else if (r == PUBLICATION_E_MISSING || r == PUBLICATION_E_OTHER)
+        publish_lost(bridge, flight, other, now);
 }
 
 void bridge_note_confirmation(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now)

@@ -42,6 +42,7 @@ struct flight {
     bool bare;        /* only what identifies it is published: the rest is refused as too large */
     bool doubted;     /* whether what was confirmed is stored is asked */
     bool lost;        /* something was confirmed, and is not stored */
+    uint64_t other;   /* the sequence of what is stored in its place; 0 = nothing is */
     bool left;        /* refused as the supervisor stops; it may be on disk */
     bool adopted;     /* the message is a stand-in for one that an earlier run has got */
     natsMsg *message;

@@ -17,9 +17,9 @@
 
 /* A message with this id is stored once within the stream's time for doubles. */
 #define HEADER_ID "Nats-Msg-Id"
-/* With 0: stored only if the subject has no message yet, whenever that came. */
+/* Stored only if this is the last message of the subject, whenever that came; 0 = it has none. */
 #define HEADER_ONCE      "Nats-Expected-Last-Subject-Sequence"
-#define HEADER_ONCE_SIZE sizeof(HEADER_ONCE ": 0\r\n")
+#define HEADER_ONCE_SIZE sizeof(HEADER_ONCE ": 18446744073709551615\r\n")
 /* JSStreamHeaderExceedsMaximumErr, which libnats 3.4 does not name. */
 #define ERROR_HEADERS_SIZE 10097
 
@@ -102,6 +102,11 @@ static natsStatus set_text(natsMsg *message, const char *name, const char *text)
     return natsMsgHeader_Set(message, name, line);
 }
 
+static natsStatus set_once(natsMsg *message, const struct flight *flight)
+{
+    return set_number(message, HEADER_ONCE, (int64_t)flight->other);
+}
+
 static const char *reason_of(const struct flight *flight)
 {
     return flight->problem ? flight->problem : flight->result.reason;
@@ -165,7 +170,7 @@ static natsMsg *make_result(const struct engine *engine, const struct config *co
         return NULL;
     s = set_common(message, config, flight, "");
     if (s == NATS_OK)
-        s = natsMsgHeader_Set(message, HEADER_ONCE, "0");
+        s = set_once(message, flight);
     if (s == NATS_OK)
         s = set_number(message, "Troupe-Code", result->code);
     if (s == NATS_OK)
@@ -337,7 +342,7 @@ natsMsg *publication_letter(const struct engine *engine, const struct config *co
     make_subject(subject, config, flight, true);
     make_token(token, flight_sequence(flight), PUBLICATION_LETTER);
     message = make_letter(engine, config, flight, subject, token);
-    if (message && natsMsgHeader_Set(message, HEADER_ONCE, "0") != NATS_OK) {
+    if (message && set_once(message, flight) != NATS_OK) {
         natsMsg_Destroy(message);
         return NULL;
     }
@@ -383,7 +388,17 @@ int publication_probe(struct engine *engine, const struct config *config, const 
     return ask(engine, config, stream, flight, token);
 }
 
-int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer)
+/* Senders can have the server's answer to what they send stored anywhere: it has no headers. */
+static int judge_message(const json_t *message, uint64_t *ret_other)
+{
+    if (json_object_get(message, "hdrs"))
+        return 0;
+    *ret_other = (uint64_t)json_integer_value(json_object_get(message, "seq"));
+    return PUBLICATION_E_OTHER;
+}
+
+int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer,
+                      uint64_t *ret_other)
 {
     json_t *reply =
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
@@ -396,7 +411,8 @@ int publication_found(const struct config *config, const struct flight *flight, 
 
     make_subject(subject, config, flight, flight->state == FLIGHT_DEAD);
     if (message)
-        r = found && strcmp(found, subject) == 0 ? 0 : PUBLICATION_E_FOREIGN;
+        r = found && strcmp(found, subject) == 0 ? judge_message(message, ret_other)
+                                                 : PUBLICATION_E_FOREIGN;
     if (code == JSNoMessageFoundErr || code == JSStreamNotFoundErr)
         r = PUBLICATION_E_MISSING;
     json_decref(reply);

@@ -53,6 +53,7 @@ enum {
     PUBLICATION_E_DOUBLE,  /* it was stored before */
     PUBLICATION_E_MISSING, /* it is not stored */
     PUBLICATION_E_FOREIGN, /* the answer is about something else */
+    PUBLICATION_E_OTHER,   /* something else is stored in its place */
 };
 
 /* Returns the number of the flight that an answer with this token, which begins with
@@ -70,5 +71,7 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
 int publication_confirm(const struct config *config, natsMsg *answer,
                         char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size);
 /* The answer to a question: 0 if the stream has what the state of the flight has it publish,
- * PUBLICATION_E_MISSING, PUBLICATION_E_FOREIGN, or -EIO if it does not tell. */
-int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer);
+ * PUBLICATION_E_MISSING, PUBLICATION_E_FOREIGN, PUBLICATION_E_OTHER with its sequence, or -EIO if
+ * it does not tell. */
+int publication_found(const struct config *config, const struct flight *flight, natsMsg *answer,
+                      uint64_t *ret_other);

@@ -10,6 +10,7 @@
 static struct config config;
 static struct flight flight;
 static char stream[PUBLICATION_STREAM_SIZE];
+static uint64_t other;
 
 natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
                         const void *data, size_t size)
@@ -83,7 +84,7 @@ static int confirm(const char *text)
 static int find(const char *text)
 {
     natsMsg *message = answer(text);
-    int r = publication_found(&config, &flight, message);
+    int r = publication_found(&config, &flight, message, &other);
 
     natsMsg_Destroy(message);
     return r;
@@ -224,16 +225,31 @@ END_TEST
 
 START_TEST(only_a_message_with_the_subject_of_the_result_is_found)
 {
-    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\"}}"), 0);
+    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\",\"hdrs\":\"\"}}"), 0);
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.8\"}}"),
                      PUBLICATION_E_FOREIGN);
     ck_assert_int_eq(find("{\"message\":{}}"), PUBLICATION_E_FOREIGN);
     ck_assert_int_eq(find("{\"error\":{\"err_code\":10037}}"), PUBLICATION_E_MISSING);
     ck_assert_int_eq(find("{\"error\":{\"err_code\":10008}}"), -EIO);
     flight.state = FLIGHT_DEAD;
-    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.dead.echo.JOBS.7\"}}"), 0);
+    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.dead.echo.JOBS.7\",\"hdrs\":\"\"}}"),
+                     0);
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\"}}"),
                      PUBLICATION_E_FOREIGN);
+}
+END_TEST
+
+START_TEST(what_has_no_headers_is_replaced)
+{
+    natsMsg *made;
+
+    ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\",\"seq\":12}}"),
+                     PUBLICATION_E_OTHER);
+    flight.other = other;
+    flight.result.reason = "";
+    made = publication_result(NULL, &config, &flight);
+    check_value(made, "Nats-Expected-Last-Subject-Sequence", "12");
+    natsMsg_Destroy(made);
 }
 END_TEST
 
@@ -248,6 +264,7 @@ int main(void)
         very_many_headers_are_in_no_dead_letter,
         no_header_of_a_sender_hides_those_that_have_a_letter_stored_once,
         no_text_hides_the_headers_that_have_a_publication_stored_once,
+        what_has_no_headers_is_replaced,
     };
 
     return suite_run("publication", set_up, tear_down, tests, ELEMENTS(tests));

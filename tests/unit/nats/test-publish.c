@@ -92,8 +92,10 @@ int publication_confirm(const struct config *from, natsMsg *what,
     return answer;
 }
 
-int publication_found(const struct config *from, const struct flight *of, natsMsg *what)
+int publication_found(const struct config *from, const struct flight *of, natsMsg *what,
+                      uint64_t *ret_other)
 {
+    (void)ret_other;
     (void)from;
     (void)of;
     (void)what;
