@@ -53,6 +53,16 @@ class Why(TestCase):
         self.assertEqual(s.ctl("why", "nobody").returncode, 5)
         self.assertEqual(s.ctl("why", "actor/7").returncode, 5)
 
+    def test_M7_a_service_that_is_up_says_what_it_waits_for(self):
+        speak = "import os, signal, socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(" \
+                "b'READY=1\\nSTATUS=waits for the mains', os.environ['NOTIFY_SOCKET']); signal.pause()"
+        s = self.supervisor()
+        s.write("web.group", ini(f"/usr/bin/python3 {s.write('speak.py', speak)}", Group={"Type": "notify"}))
+        s.start()
+        s.until(lambda: s.worker("web/0").get("status"))
+        for target in "web", "web/0":
+            self.assertEqual(s.ctl("why", target).stdout, "nothing: it is up\nweb/0 says: waits for the mains\n")
+
     def test_M7_paused(self):
         s = self.started({"actor": actor(), "mail": actor(Pool={"Cells": "by-key"})})
         s.call("Pause", target="actor")
