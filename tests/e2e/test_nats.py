@@ -83,8 +83,10 @@ class Work(Case):
         number = s.client.store("jobs.actor.any", "echo hello")
         self.assertEqual(self.result(s)[0], number)  # published, and nobody stores it
         s.client.until(lambda: "cannot be published" in s.bridge.log())
+        s.bridge.wait_told("results are not stored, see the log; group actor")
         self.assertEqual(s.client.messages(JOBS), 1)
         s.bridge.setup()
+        s.bridge.wait_told("Takes messages from NATS; group actor")
         self.wait_empty(s)
         self.assertEqual(s.client.messages("TROUPE"), 1)
 

@@ -73,6 +73,8 @@ void bridge_tell(struct bridge *bridge)
         tell_status(bridge, "Gives messages back, as the group takes no jobs");
     else if (bridge->stall)
         tell_status(bridge, bridge->stall);
+    else if (bridge->unpublished_at > 0 && bridge_unpublished(bridge) > 0)
+        tell_status(bridge, "Takes messages from NATS, but results are not stored, see the log");
     else
         tell_status(bridge, "Takes messages from NATS");
 }

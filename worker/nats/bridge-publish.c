@@ -35,10 +35,14 @@
 
 void bridge_note_unpublished(struct bridge *bridge, const char *problem)
 {
+    const bool first = bridge->unpublished_at == 0;
+
     bridge->metrics.n[METRIC_PUBLISH_FAILURES]++;
-    if (bridge->unpublished_at == 0)
-        log_warning("a result cannot be published, and is tried again: %s", problem);
     bridge->unpublished_at = clock_now();
+    if (!first)
+        return;
+    log_warning("a result cannot be published, and is tried again: %s", problem);
+    bridge_tell(bridge);
 }
 
 static int publish(struct bridge *bridge, const struct flight *flight)
@@ -187,6 +191,7 @@ static void on_stored(struct bridge *bridge, struct flight *flight, usec_t now)
         return;
     log_info("results are published again");
     bridge->unpublished_at = 0;
+    bridge_tell(bridge);
 }
 
 /* ---- the stream of results ---- */

@@ -124,7 +124,8 @@ static int fail_publish(const struct client *client, const struct create *create
     if (client_is_denied(client))
         return client_fail_denied(client);
     if (s == NATS_TIMEOUT || s == NATS_NO_RESPONDERS)
-        log_error("no stream has confirmed the job; \"troupe-nats setup %s\" makes one. It may be "
+        log_error("no stream has confirmed the job: too few servers are up, or they elect a "
+                  "leader, or there is no stream (\"troupe-nats setup %s\" makes one). It may be "
                   "stored nevertheless: send it again with the same --id",
                   create->group);
     else

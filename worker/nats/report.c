@@ -51,8 +51,8 @@ void report_sleep(struct report *report)
 static void note_trouble(struct report *report, const char *problem)
 {
     if (!report->in_trouble)
-        log_warning("other machines cannot see this one: %s; \"troupe-nats setup\" makes the "
-                    "buckets " BUCKET_STATE " and " BUCKET_MACHINES,
+        log_warning("other machines cannot see this one: %s; if the buckets " BUCKET_STATE
+                    " and " BUCKET_MACHINES " are not there, \"troupe-nats setup\" makes them",
                     problem);
     report->in_trouble = true;
 }
@@ -91,7 +91,7 @@ void report_note_answer(struct report *report, natsMsg *answer)
 
 void report_note_unanswered(struct report *report)
 {
-    note_trouble(report, "there is no bucket for its state");
+    note_trouble(report, "no bucket takes its state");
 }
 
 static void publish(struct report *report)
