@@ -244,17 +244,35 @@ class Permissions(Base):
         self.until_state(s, a="stopped")
         self.assertNotIn("refuses", s.bridge.log())
 
-    def test_N8_who_sends_from_an_account_of_its_own_has_answers_sent_nowhere_else(self):
-        server = nats.Server(self, """
-            accounts {
-                TROUPE: { jetstream: enabled, users: [ { user: "troupe", password: "sesame" } ],
-                          exports: [ { service: "jobs.actor.>" }, { stream: "troupe.result.JOBS.*" } ] }
-                SENDERS: { users: [ { user: "sender", password: "sesame" } ],
-                           imports: [ { service: { account: TROUPE, subject: "jobs.actor.>" } },
-                                      { stream: { account: TROUPE, subject: "troupe.result.JOBS.*" } } ] }
-            }
+    def with_accounts(self, *senders):
+        """A server as the manual shows it, with an account for each sender."""
+        imports = """[ { service: { account: TROUPE, subject: "jobs.actor.>" } },
+                       { stream: { account: TROUPE, subject: "troupe.result.JOBS.*" } } ]"""
+        accounts = "".join(f'{name.upper()}: {{ users: [ {{ user: "{name}", password: "sesame" }} ], imports: {imports} }}\n' for name in senders)
+        return nats.Server(self, f"""
+            accounts {{
+                TROUPE: {{ jetstream: enabled, users: [ {{ user: "troupe", password: "sesame" }} ],
+                          exports: [ {{ service: "jobs.actor.>" }}, {{ stream: "troupe.result.JOBS.*" }} ] }}
+                {accounts}
+            }}
             no_auth_user: "troupe"
             """).start()
+
+    def test_N8_who_sends_from_another_account_neither_hears_jobs_nor_forges_results(self):
+        server = self.with_accounts("sender", "stranger")
+        s = self.bridged(server=server)
+        sender, stranger = (nats.Client(self, server, user=name, **{"pass": "sesame"}) for name in ("sender", "stranger"))
+        results, jobs = sender.subscribe("troupe.result.JOBS.*"), stranger.subscribe("jobs.>")
+        sender.pending(results)
+        stranger.publish("troupe.result.JOBS.1", b"forged", {"Troupe-End": "succeeded"})
+        self.assertEqual(stranger.pending(jobs), [])
+        self.assertEqual(sender.store("jobs.actor.any", "echo hello"), 1)
+        self.assertEqual(sender.next(results).data, b"hello")
+        self.assertEqual(stranger.pending(jobs), [])
+        self.wait_empty(s)
+
+    def test_N8_who_sends_from_an_account_of_its_own_has_answers_sent_nowhere_else(self):
+        server = self.with_accounts("sender")
         s = self.bridged(server=server)
         url = f"nats://sender:sesame@127.0.0.1:{server.port}"
         sender = nats.Client(self, server, user="sender", **{"pass": "sesame"})
