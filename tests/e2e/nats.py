@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import time
@@ -44,8 +45,8 @@ def free_port():
 class Server:
     """nats-server. Keeps its port and its files when it is started again."""
 
-    def __init__(self, test, configuration="", host="127.0.0.1", wrapper=()):
-        self.test, self.host, self.wrapper = test, host, wrapper
+    def __init__(self, test, configuration="", host="127.0.0.1", wrapper=(), certificate=None):
+        self.test, self.host, self.wrapper, self.certificate = test, host, wrapper, certificate
         self.directory = tempfile.mkdtemp(prefix="troupe-nats-")
         self.port = free_port()
         self.configuration = configuration
@@ -106,8 +107,10 @@ class Client:
         self.numbers = itertools.count(1)
         self.queues = collections.defaultdict(collections.deque)
         self.inbox = f"_INBOX.test{os.getpid()}.{id(self)}"
-        test.addCleanup(self.socket.close)
+        test.addCleanup(lambda: self.socket.close())
         self._line()
+        if server.certificate:
+            self.socket = ssl.create_default_context(cafile=server.certificate).wrap_socket(self.socket, server_hostname=server.host)
         self._send("CONNECT " + json.dumps({"verbose": False, "headers": True, "no_responders": True, **identity}))
         self.sid = self.subscribe(self.inbox + ".*")
 

@@ -539,9 +539,9 @@ class Life(Case):
             first.bridge.end(signal.SIGKILL)
             second.bridge.end()
 
-    def test_N2_what_a_frozen_machine_had_and_another_has_done_is_not_done_again(self):
-        first = self.bridged(configuration="AckWaitSec=2s\n")
-        second = self.bridged(server=first.nats)
+    def freeze_until_done_elsewhere(self, server=None, configuration=""):
+        first = self.bridged(configuration="AckWaitSec=2s\n" + configuration, server=server)
+        second = self.bridged(configuration=configuration, server=first.nats)
         first.bridge.process.send_signal(signal.SIGSTOP)
         numbers = {second.client.store("jobs.actor.any", "pid") for _ in range(8)}
         self.wait_results(second, numbers)
@@ -552,6 +552,15 @@ class Life(Case):
         number = first.client.store("jobs.actor.any", "pid")
         self.wait_results(first, {number})
         self.assertEqual([job["id"] for job in first.call("List", ended=True)["jobs"]], [f"JOBS:{number}"])
+
+    def test_N2_what_a_frozen_machine_had_and_another_has_done_is_not_done_again(self):
+        self.freeze_until_done_elsewhere()
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl is missing")
+    def test_N2_what_a_frozen_machine_had_and_another_has_done_is_not_done_again_with_TLS(self):
+        certificate, key = nkeys.certificate(self)
+        server = nats.Server(self, f'tls {{ cert_file: "{certificate}", key_file: "{key}" }}\n', certificate=certificate).start()
+        self.freeze_until_done_elsewhere(server, f"CAFile={certificate}\n")
 
     def test_N5_a_job_that_waits_too_long_is_given_back(self):
         first = self.bridged(configuration="AckWaitSec=1s\nGiveBackSec=1s\n")

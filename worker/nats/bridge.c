@@ -110,7 +110,7 @@ static void forget_arrivals(struct bridge *bridge, usec_t now)
     bridge->turned_at = now;
     if (periods <= bridge->flights.period || !bridge->connected || bridge->deaf)
         return;
-    engine_listen(&bridge->engine);
+    engine_forget(&bridge->engine);
     puller_reset(&bridge->puller);
 }
 

@@ -494,6 +494,43 @@ void engine_listen(struct engine *engine)
         log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
+/* Takes what libnats' threads have brought from streams. */
+static void take_messages(struct engine *engine, struct list *ret)
+{
+    pthread_mutex_lock(&engine->lock);
+    list_for_each_safe (node, &engine->arrivals) {
+        const struct engine_arrival *what = &list_entry(node, struct arrival, link)->what;
+
+        if (what->event != ENGINE_MESSAGE || what->channel < ENGINE_MESSAGES)
+            continue;
+        engine->n_arrivals--;
+        engine->arrivals_bytes -= bytes_of(what->message);
+        list_unlink(node);
+        list_push_back(ret, node);
+    }
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void engine_forget(struct engine *engine)
+{
+    struct list messages, *node;
+
+    for (int i = ENGINE_MESSAGES; i <= ENGINE_GUARDED; i++) {
+        natsSubscription_Destroy(engine->subscriptions[i].subscription);
+        engine->subscriptions[i].subscription = NULL;
+    }
+    list_init(&messages);
+    take_messages(engine, &messages);
+    while ((node = list_first(&messages))) {
+        struct arrival *arrival = list_entry(node, struct arrival, link);
+
+        list_unlink(node);
+        natsMsg_Destroy(arrival->what.message);
+        free(arrival);
+    }
+    engine_listen(engine);
+}
+
 void engine_guard(struct engine *engine, bool guarded)
 {
     if (engine->secure || engine->guarded == guarded)

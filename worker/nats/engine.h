@@ -148,6 +148,8 @@ static inline const char *engine_messages(const struct engine *engine)
 void engine_drain(struct engine *engine);
 /* They are wanted again. What was asked for before does not count any more. */
 void engine_listen(struct engine *engine);
+/* The same; those that are on their way, or have come and were not taken, do not come any more. */
+void engine_forget(struct engine *engine);
 
 /* Without TLS, libnats (3.4 to 3.9) destroys a message of a stream that its sender has made look
  * like the answer that nobody is there, and reports that instead: ENGINE_UNANSWERED on
