@@ -439,6 +439,14 @@ static void note_stream(const char *name, char stream[static PUBLICATION_STREAM_
     strcpy(stream, valid ? name : "");
 }
 
+/* Answers of the engine's API have a type, those to what is published have none. */
+static bool is_foreign(const struct config *config, const json_t *reply)
+{
+    const char *stream = json_string_value(json_object_get(reply, "stream"));
+
+    return json_object_get(reply, "type") || (stream && strcmp(stream, config->stream) == 0);
+}
+
 int publication_confirm(const struct config *config, natsMsg *answer,
                         char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size)
 {
@@ -448,7 +456,7 @@ int publication_confirm(const struct config *config, natsMsg *answer,
     const char *name = json_string_value(json_object_get(reply, "stream"));
     int r = 0;
 
-    if (name && strcmp(name, config->stream) == 0) {
+    if (is_foreign(config, reply)) {
         json_decref(reply);
         return PUBLICATION_E_FOREIGN;
     }

@@ -66,8 +66,9 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind);
  */
 
 /* Returns 0 if the answer says that it is stored, or PUBLICATION_E_DOUBLE; PUBLICATION_E_FOREIGN if
- * it comes from the stream of jobs; with `problem` filled in -EMSGSIZE if it is too large for the
- * stream, or -EIO. `stream` is the one that the answer names, "" if it names none. */
+ * it comes from the stream of jobs, or answers a question; with `problem` filled in -EMSGSIZE if it
+ * is too large for the stream, or -EIO. `stream` is the one that the answer names, "" if it names
+ * none. */
 int publication_confirm(const struct config *config, natsMsg *answer,
                         char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size);
 /* The answer to a question: 0 if the stream has what the state of the flight has it publish,

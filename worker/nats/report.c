@@ -72,15 +72,23 @@ static void put(struct report *report, const char *bucket, const char *text)
         note_trouble(report, "it has too many groups for one message");
 }
 
+/* As in publication.c: senders can have the engine answer here, too. */
+static bool is_foreign(const json_t *reply)
+{
+    const char *stream = json_string_value(json_object_get(reply, "stream"));
+
+    return json_object_get(reply, "type") ||
+           (stream && strncmp(stream, BUCKET_STREAM, strlen(BUCKET_STREAM)) != 0);
+}
+
 void report_note_answer(struct report *report, natsMsg *answer)
 {
     json_t *reply =
         json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
     const json_t *error = json_object_get(reply, "error");
     const char *problem = json_string_value(json_object_get(error, "description"));
-    const char *stream = json_string_value(json_object_get(reply, "stream"));
 
-    if (stream && strncmp(stream, BUCKET_STREAM, strlen(BUCKET_STREAM)) != 0)
+    if (is_foreign(reply))
         log_debug("an answer that is not about the state of this machine");
     else if (!reply || error)
         note_trouble(report, problem ? problem : "the answer cannot be understood");

@@ -217,6 +217,9 @@ END_TEST
 START_TEST(what_the_stream_of_jobs_answers_to_its_senders_is_none)
 {
     ck_assert_int_eq(confirm("{\"stream\":\"JOBS\",\"seq\":1}"), PUBLICATION_E_FOREIGN);
+    ck_assert_int_eq(confirm("{\"type\":\"io.nats.jetstream.api.v1.stream_msg_get_response\","
+                             "\"error\":{\"err_code\":10037}}"),
+                     PUBLICATION_E_FOREIGN);
     ck_assert_int_eq(confirm("{\"stream\":\"JOBS\",\"seq\":0,\"error\":{\"err_code\":10054}}"),
                      PUBLICATION_E_FOREIGN);
     ck_assert_str_eq(stream, "TROUPE");
