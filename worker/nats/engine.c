@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/engine.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "worker/nats/engine-options.h"
 #include <errno.h>
@@ -16,66 +15,14 @@
 #define BRIEF_USEC (10 * USEC_PER_SEC)
 #define FLUSH_USEC USEC_PER_SEC
 
-/* What waits for the main loop, and what waits for a socket that is slow. Beyond it messages are
- * dropped, and nothing is sent: each comes again, or is sent again. */
-#define ARRIVALS_MAX       65536u
-#define ARRIVALS_BYTES_MAX ((size_t)64 << 20)
-#define UNSENT_MAX         (64 << 20)
-
-struct arrival {
-    struct list link;
-    struct engine_arrival what;
-};
+/* What waits for a socket that is slow. Beyond it nothing is sent: it is sent again. */
+#define UNSENT_MAX (64 << 20)
 
 /* ---- on libnats' threads ---- */
 
-static size_t bytes_of(const natsMsg *message)
-{
-    return message ? (size_t)natsMsg_GetDataLength(message) : 0;
-}
-
-/* With the lock held. */
-static bool is_full(const struct engine *engine)
-{
-    return engine->n_arrivals >= ARRIVALS_MAX || engine->arrivals_bytes >= ARRIVALS_BYTES_MAX;
-}
-
-/* Returns false if there is no room for it; otherwise takes it over. */
-static bool add_arrival(struct engine *engine, struct arrival *arrival)
-{
-    bool first, full;
-
-    pthread_mutex_lock(&engine->lock);
-    first = list_empty(&engine->arrivals);
-    full = arrival->what.event >= ENGINE_MESSAGE && is_full(engine);
-    if (!full) {
-        list_push_back(&engine->arrivals, &arrival->link);
-        engine->n_arrivals++;
-        engine->arrivals_bytes += bytes_of(arrival->what.message);
-    }
-    pthread_mutex_unlock(&engine->lock);
-    if (first) /* engine_next() is called until there are no more */
-        (void)eventfd_write(engine->fd, 1);
-    return !full;
-}
-
-static void engine_put(struct engine *engine, struct engine_arrival what)
-{
-    struct arrival *arrival = malloc(sizeof(*arrival));
-
-    if (arrival) {
-        *arrival = (struct arrival){.what = what};
-        if (add_arrival(engine, arrival))
-            return;
-        free(arrival);
-    }
-    /* A message comes again; what is lost of a connection shows in the next request. */
-    natsMsg_Destroy(what.message);
-}
-
 static void put_event(struct engine *engine, enum engine_event event)
 {
-    engine_put(engine, (struct engine_arrival){.event = event});
+    engine_arrivals_put(&engine->arrivals, (struct engine_arrival){.event = event});
 }
 
 /* The subject of a message of a stream is its own. */
@@ -97,7 +44,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
         natsMsg_Destroy(message);
         what = (struct engine_arrival){ENGINE_UNANSWERED, s->channel, NULL};
     }
-    engine_put(s->engine, what);
+    engine_arrivals_put(&s->engine->arrivals, what);
 }
 
 /* Returns whether it is another one than before. */
@@ -274,15 +221,14 @@ int engine_init(struct engine *engine, const struct config *config)
 {
     char sentence[ENGINE_SENTENCE_SIZE];
     natsStatus s;
+    int r;
 
-    *engine = (struct engine){.config = config,
-                              .fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                              .lock = PTHREAD_MUTEX_INITIALIZER,
-                              .denials = DENIALS_NULL};
-    list_init(&engine->arrivals);
-    transport_init(&engine->transport, engine->fd);
-    if (engine->fd < 0)
-        return -errno;
+    *engine = (struct engine){
+        .config = config, .lock = PTHREAD_MUTEX_INITIALIZER, .denials = DENIALS_NULL};
+    r = engine_arrivals_init(&engine->arrivals);
+    transport_init(&engine->transport, engine->arrivals.fd);
+    if (r < 0)
+        return r;
     s = engine_configure(engine);
     if (s == NATS_OK)
         s = engine_connect_early(&engine->connection, engine->options, on_connected, engine);
@@ -297,27 +243,6 @@ int engine_init(struct engine *engine, const struct config *config)
     engine_explain(sentence, config, s, engine_error(s));
     log_error("%s", sentence);
     return -EIO;
-}
-
-static bool take_arrival(struct engine *engine, struct engine_arrival *ret)
-{
-    struct arrival *arrival = NULL;
-    struct list *node;
-
-    pthread_mutex_lock(&engine->lock);
-    node = list_first(&engine->arrivals);
-    if (node) {
-        arrival = list_entry(node, struct arrival, link);
-        list_unlink(node);
-        engine->n_arrivals--;
-        engine->arrivals_bytes -= bytes_of(arrival->what.message);
-    }
-    pthread_mutex_unlock(&engine->lock);
-    if (!arrival)
-        return false;
-    *ret = arrival->what;
-    free(arrival);
-    return true;
 }
 
 static bool take_message(const struct engine_subscription *from, struct engine_arrival *ret)
@@ -346,19 +271,19 @@ void engine_deinit(struct engine *engine)
     natsConnection_Destroy(engine->connection);
     natsOptions_Destroy(engine->options);
     natsInbox_Destroy(engine->inbox);
-    while (take_arrival(engine, &what))
+    while (engine_arrivals_take(&engine->arrivals, &what))
         natsMsg_Destroy(what.message);
     /* From then on no callback runs, and no message can be destroyed: one that a last callback has
      * brought is left to the end of the process. */
     nats_CloseAndWait((int64_t)(FLUSH_USEC / USEC_PER_MSEC));
-    while (take_arrival(engine, &what))
+    while (engine_arrivals_take(&engine->arrivals, &what))
         continue;
-    engine->fd = close_fd(engine->fd);
+    engine_arrivals_deinit(&engine->arrivals);
 }
 
 void engine_poll(struct engine *engine, struct pollfd fds[static ENGINE_FDS])
 {
-    fds[0] = (struct pollfd){.fd = engine->fd, .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = engine->arrivals.fd, .events = POLLIN};
     fds[1] = transport_poll(&engine->transport);
 }
 
@@ -373,7 +298,7 @@ void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE
 {
     eventfd_t ignored;
 
-    if (fds[0].revents != 0 && eventfd_read(engine->fd, &ignored) == 0)
+    if (fds[0].revents != 0 && eventfd_read(engine->arrivals.fd, &ignored) == 0)
         engine->has_arrivals = true;
     if (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) {
         natsConnection_ProcessReadEvent(engine->connection);
@@ -383,7 +308,7 @@ void engine_receive(struct engine *engine, const struct pollfd fds[static ENGINE
 
 bool engine_next(struct engine *engine, struct engine_arrival *ret)
 {
-    if (engine->has_arrivals && take_arrival(engine, ret))
+    if (engine->has_arrivals && engine_arrivals_take(&engine->arrivals, ret))
         return true;
     engine->has_arrivals = false;
     for (size_t i = 0; engine->has_messages && i < _ENGINE_CHANNEL_N; i++)
@@ -494,40 +419,13 @@ void engine_listen(struct engine *engine)
         log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }
 
-/* Takes what libnats' threads have brought from streams. */
-static void take_messages(struct engine *engine, struct list *ret)
-{
-    pthread_mutex_lock(&engine->lock);
-    list_for_each_safe (node, &engine->arrivals) {
-        const struct engine_arrival *what = &list_entry(node, struct arrival, link)->what;
-
-        if (what->event != ENGINE_MESSAGE || what->channel < ENGINE_MESSAGES)
-            continue;
-        engine->n_arrivals--;
-        engine->arrivals_bytes -= bytes_of(what->message);
-        list_unlink(node);
-        list_push_back(ret, node);
-    }
-    pthread_mutex_unlock(&engine->lock);
-}
-
 void engine_forget(struct engine *engine)
 {
-    struct list messages, *node;
-
     for (int i = ENGINE_MESSAGES; i <= ENGINE_GUARDED; i++) {
         natsSubscription_Destroy(engine->subscriptions[i].subscription);
         engine->subscriptions[i].subscription = NULL;
     }
-    list_init(&messages);
-    take_messages(engine, &messages);
-    while ((node = list_first(&messages))) {
-        struct arrival *arrival = list_entry(node, struct arrival, link);
-
-        list_unlink(node);
-        natsMsg_Destroy(arrival->what.message);
-        free(arrival);
-    }
+    engine_arrivals_forget(&engine->arrivals);
     engine_listen(engine);
 }
 

@@ -11,9 +11,9 @@
  * a stream is engine_messages(); they come with the subjects that they were published to.
  */
 
-#include "shared/base/list.h"
 #include "worker/nats/config.h"
 #include "worker/nats/denial.h"
+#include "worker/nats/engine-arrivals.h"
 #include "worker/nats/engine-connection.h"
 #include "worker/nats/transport.h"
 #include <nats/nats.h>
@@ -25,37 +25,11 @@
 
 #define ENGINE_SERVER_SIZE 80u
 
-enum engine_channel {
-    ENGINE_CONSUMER,  /* answers about the consumer */
-    ENGINE_STATE,     /* answers about what report.h has put */
-    ENGINE_PUBLISHED, /* confirmations of publication.h */
-    ENGINE_DONE,      /* confirmations of acknowledgements */
-    ENGINE_MESSAGES,  /* messages of the stream, and why none come */
-    ENGINE_GUARDED,   /* the same while guarded, and always with TLS */
-    _ENGINE_CHANNEL_N,
-};
-
 /* Tokens. A number follows the last one. */
 #define ENGINE_CONSUMER_TOKEN  "c."
 #define ENGINE_STATE_TOKEN     "s"
 #define ENGINE_PUBLISHED_TOKEN "p."
 #define ENGINE_DONE_TOKEN      "a."
-
-enum engine_event {
-    ENGINE_CONNECTED,    /* also again, after it was lost */
-    ENGINE_DISCONNECTED, /* libnats tries to connect again */
-    ENGINE_REFUSED,      /* engine_refusal() has changed while it tries */
-    ENGINE_CLOSED,       /* it has given up because of engine_refusal() */
-    ENGINE_DENIED,       /* `denials` has something new */
-    ENGINE_MESSAGE,      /* on a channel */
-    ENGINE_UNANSWERED,   /* nobody is there for a request of this channel */
-};
-
-struct engine_arrival {
-    enum engine_event event;
-    enum engine_channel channel; /* of the last two events */
-    natsMsg *message;            /* NULL unless ENGINE_MESSAGE */
-};
 
 struct engine_subscription {
     struct engine *engine;
@@ -72,19 +46,16 @@ struct engine {
     char prefix[24];     /* of tokens of requests for messages */
     unsigned n_prefixes; /* another one whenever messages are wanted again */
     bool guarded;        /* see engine_guard() */
-    int fd;
-    bool secure; /* libnats' threads read and write the socket, and bring what comes */
+    bool secure;         /* libnats' threads read and write the socket, and bring what comes */
     struct transport transport;
-    bool has_arrivals; /* something may be in `arrivals` */
+    struct engine_arrivals arrivals;
+    bool has_arrivals; /* something may be in them */
     bool has_messages; /* something may be in the subscriptions */
     struct denials denials;
     usec_t attempt_at;   /* to connect again, the last one; on libnats' thread only, as the next */
     unsigned n_attempts; /* in vain */
     pthread_mutex_t lock;
-    struct list arrivals; /* guarded by `lock`, as what follows */
-    unsigned n_arrivals;
-    size_t arrivals_bytes;
-    char refusal[ENGINE_SENTENCE_SIZE];
+    char refusal[ENGINE_SENTENCE_SIZE]; /* guarded by it */
 };
 
 /* Why nobody is there for a request. */
