@@ -140,11 +140,23 @@ static usec_t serve_doubted(struct bridge *bridge, usec_t now)
     return USEC_INFINITY;
 }
 
+/* Senders can bring that about at will, and it is replaced: the log tells of some. */
+static void note_other(struct bridge *bridge, const struct flight *flight, usec_t now)
+{
+    bridge->metrics.n[METRIC_PUBLISH_FAILURES]++;
+    if (rate_take(&bridge->others, now, 1, NULL))
+        log_warning("message %llu of stream %s: something else is stored in the place of its "
+                    "result or dead letter, which is published again",
+                    (unsigned long long)flight_sequence(flight), bridge->config->stream);
+}
+
 /* A server that remembers the id of what is lost would not store it. */
 static void publish_lost(struct bridge *bridge, struct flight *flight, uint64_t other, usec_t now)
 {
-    bridge_note_unpublished(bridge, other > 0 ? "something else is stored in its place"
-                                              : "the server has confirmed it and does not have it");
+    if (other > 0)
+        note_other(bridge, flight, now);
+    else
+        bridge_note_unpublished(bridge, "the server has confirmed it and does not have it");
     flight->lost = true;
     flight->other = other;
     flight->first_sent_at = 0;

@@ -89,6 +89,7 @@ struct bridge {
     unsigned n_refused;    /* in a row, by the supervisor */
     usec_t unpublished_at; /* by the engine, the last time; 0 = all are published again */
     struct rate refusals;  /* of messages that can never be jobs, in the log */
+    struct rate others;    /* of what is stored in the place of results, in the log */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it

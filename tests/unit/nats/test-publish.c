@@ -22,6 +22,7 @@ static enum publication_kind kind; /* of the answer */
 static int answer;
 static const char *named; /* the stream that it is from */
 static uint64_t number;   /* of what it is about */
+static uint64_t other;    /* the sequence of what is stored in its place */
 static uint64_t secret;   /* of the last probe */
 static int send_status;
 static bool is_full; /* of the next publication of more than what identifies it */
@@ -100,7 +101,7 @@ int publication_confirm(const struct config *from, natsMsg *what,
 int publication_found(const struct config *from, const struct flight *of, natsMsg *what,
                       uint64_t *ret_other)
 {
-    (void)ret_other;
+    *ret_other = other;
     (void)from;
     (void)of;
     (void)what;
@@ -160,6 +161,7 @@ static void set_up(void)
     kind = 0;
     named = bridge.results;
     number = 1;
+    other = 0;
     answer = send_status = 0;
     is_full = false;
     n_published = n_asked = n_probed = n_concluded = n_notices = 0;
@@ -272,6 +274,18 @@ START_TEST(a_result_that_is_not_found_is_published_again)
     ck_assert(flight->lost);
     answered(0, 0, NOW + ASK);
     ck_assert_uint_eq(n_concluded, 1);
+}
+END_TEST
+
+START_TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_trouble)
+{
+    check_doubt(PUBLICATION_E_DOUBLE, NOW);
+    other = 5;
+    answered(PUBLICATION_QUESTION, PUBLICATION_E_OTHER, NOW + ASK);
+    ck_assert_uint_eq(n_published, 2);
+    ck_assert_uint_eq(flight->other, other);
+    ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 1);
+    ck_assert_uint_eq(bridge.unpublished_at, 0);
 }
 END_TEST
 
@@ -472,6 +486,7 @@ int main(void)
         a_result_that_was_there_before_is_looked_for,
         a_result_that_is_confirmed_late_is_looked_for,
         a_result_that_is_not_found_is_published_again,
+        what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_trouble,
         a_question_that_is_not_answered_is_asked_again,
         a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once,
         without_a_result_there_is_nothing_to_doubt,
