@@ -4,7 +4,6 @@
 /* The interface between the files of the bridge. */
 
 #include "worker/nats/bridge.h"
-#include <sys/random.h>
 
 /* ---- bridge-supervisor.c: jobs ---- */
 
@@ -16,9 +15,6 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now);
 void bridge_take_results(struct bridge *bridge, usec_t now);
 /* The connection to the supervisor is over, because of `error`: nothing is possible any more. */
 void bridge_lose_supervisor(struct bridge *bridge, int error);
-/* As inquiry_fn. */
-enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_step step,
-                                    struct troupe_query *query);
 /* As standing_fn. */
 void bridge_on_standing(void *userdata, bool up, const char *cause);
 /* Asks the supervisor about all jobs that it has; the engine hears of those in progress. */
@@ -31,6 +27,12 @@ usec_t bridge_serve_refusals(struct bridge *bridge, usec_t now);
 /* Tries held messages again if it is time, and gives back those that wait too long. Returns when to
  * call it again. */
 usec_t bridge_serve_held(struct bridge *bridge, usec_t now);
+
+/* ---- bridge-inquiry.c ---- */
+
+/* As inquiry_fn. */
+enum inquiry_step bridge_on_inquiry(void *userdata, struct flight *flight, enum inquiry_step step,
+                                    struct troupe_query *query);
 
 /* ---- bridge-adopt.c ---- */
 
@@ -111,14 +113,7 @@ void bridge_note_acknowledged(struct bridge *bridge, const char *token);
 /* ---- both sides ---- */
 
 /* Returns a number that nobody can guess, even from earlier ones. */
-static inline uint64_t bridge_new_secret(void)
-{
-    uint64_t secret = clock_now();
-
-    (void)!getrandom(&secret, sizeof(secret), GRND_NONBLOCK); /* fails only early in the boot */
-    return secret;
-}
-
+uint64_t bridge_new_secret(void);
 /* Whether this machine gives all up for now. */
 static inline bool bridge_rests(const struct bridge *bridge)
 {

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 static int attach(struct bridge *bridge)
 {
@@ -77,6 +78,14 @@ static bool is_done(const struct bridge *bridge)
 {
     return bridge->stopping && (bridge->flights.n == bridge->flights.n_done ||
                                 (!bridge->connected && bridge->flights.n_here == 0));
+}
+
+uint64_t bridge_new_secret(void)
+{
+    uint64_t secret = clock_now();
+
+    (void)!getrandom(&secret, sizeof(secret), GRND_NONBLOCK); /* fails only early in the boot */
+    return secret;
 }
 
 uint64_t bridge_unpublished(const struct bridge *bridge)

@@ -52,6 +52,13 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *fr
     return NULL;
 }
 
+uint64_t bridge_new_secret(void)
+{
+    static uint64_t n = 1000;
+
+    return ++n;
+}
+
 void bridge_tell(struct bridge *of)
 {
     (void)of;
