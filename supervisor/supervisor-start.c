@@ -364,7 +364,7 @@ static int name_socket(struct supervisor *supervisor)
         supervisor->socket_variable = NULL;
         return failed("use the control socket's path", -ENOMEM);
     }
-    supervisor->parts.process.socket = supervisor->socket_variable;
+    supervisor->parts.process.socket_variable = supervisor->socket_variable;
     return 0;
 }
 

@@ -51,7 +51,7 @@ static int process_environment(const struct process_context *context,
 {
     const struct config_strings *configured = &options->config->environment;
     const char *const *own = options->environment, *const *user = options->user_environment;
-    const char *socket = options->config->type == CONFIG_ACTOR ? NULL : context->socket;
+    const char *socket = options->config->type == CONFIG_ACTOR ? NULL : context->socket_variable;
     const size_t n_own = count(own);
     const char **environment =
         calloc(n_own + configured->n + count(user) + 3, sizeof(*environment));

@@ -48,7 +48,7 @@ struct process_context {
     struct limited_log *log;     /* NULL = output is not limited */
     struct cgroup_tree *cgroups; /* NULL = process groups only */
     struct journal *journal;     /* where output goes; NULL = standard error */
-    const char *socket;          /* a default variable of services; NULL = none */
+    const char *socket_variable; /* "TROUPE_SOCKET=PATH", of services; NULL = none */
     struct rlimit nofile;        /* given to processes whose group sets none; 0 = the present one */
 };
 
@@ -196,7 +196,8 @@ void process_kill_all(struct process *process);
  * whose limit it was; false without cgroups. */
 bool process_take_oom_kill(struct process *process);
 
-/* Returns the forbidden call for which the process `pid`, of this worker, was killed; else NULL. */
+/* Returns the forbidden call for which the process `pid`, of this worker, was killed, or NULL. The
+ * number may be that of the worker's own PID namespace. */
 const char *process_forbidden_call(const struct process *process, pid_t pid);
 
 /* Copies its output after `since`, a mark of capture_position(), as capture_tail() does, but

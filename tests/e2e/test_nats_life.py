@@ -17,6 +17,15 @@ from troupe import ACTOR, LIMIT, SANITIZED, Bell, VarlinkError, ended, helper, i
 
 
 class Life(Case):
+    def one_behind_another(self, s, payload):
+        """A job that runs until the bell rings that is returned, and one with this payload that waits for it."""
+        bell = Bell(s, "bell")
+        s.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
+        self.wait_state(s, "JOBS:1", "running")
+        s.client.store("jobs.actor.any", payload)
+        self.wait_state(s, "JOBS:2", "queued")
+        return bell
+
     def test_N2_a_message_is_not_delivered_again_while_its_worker_lives(self):
         s = self.bridged(configuration="AckWaitSec=4s\n")
         bell = Bell(s, "bell")
@@ -99,11 +108,7 @@ class Life(Case):
 
     def test_N5_a_machine_that_stops_gives_back_what_has_not_begun(self):
         first = self.bridged()
-        bell = Bell(first, "bell")
-        first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
-        self.wait_state(first, "JOBS:1", "running")
-        first.client.store("jobs.actor.any", "pid")
-        self.wait_state(first, "JOBS:2", "queued")
+        bell = self.one_behind_another(first, "pid")
         second = self.bridged(server=first.nats)
         first.bridge.process.terminate()
         number, _, pid = self.result(second)
@@ -115,11 +120,7 @@ class Life(Case):
 
     def test_N5_a_machine_that_stops_gives_back_what_it_has_no_room_for(self):
         first = self.bridged(actor(QueueMax=1), "AckWaitSec=60min\n")
-        bell = Bell(first, "bell")
-        first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
-        self.wait_state(first, "JOBS:1", "running")
-        first.client.store("jobs.actor.any", "pid")
-        self.wait_state(first, "JOBS:2", "queued")
+        bell = self.one_behind_another(first, "pid")
         with first.stopped():
             first.client.store("jobs.actor.any", "pid")
             first.client.until(lambda: self.consumer(first)["num_ack_pending"] == 3)
@@ -186,11 +187,7 @@ class Life(Case):
 
     def test_N5_what_was_given_back_is_done_when_it_comes_again(self):
         s = self.bridged()
-        bell = Bell(s, "bell")
-        s.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
-        self.wait_state(s, "JOBS:1", "running")
-        s.client.store("jobs.actor.any", "echo second")
-        self.wait_state(s, "JOBS:2", "queued")
+        bell = self.one_behind_another(s, "echo second")
         s.bridge.process.terminate()
         s.wait_job("JOBS:2")  # cancelled
         bell.ring()
@@ -312,11 +309,7 @@ class Life(Case):
 
     def test_N2_a_durable_job_is_not_done_elsewhere_while_its_supervisor_stops(self):
         first = self.bridged(actor(Durable="yes"), "AckWaitSec=1s\n")
-        bell = Bell(first, "bell")
-        first.client.store("jobs.actor.any", f"wait {bell.path}\necho first")
-        self.wait_state(first, "JOBS:1", "running")
-        first.client.store("jobs.actor.any", "pid")
-        self.wait_state(first, "JOBS:2", "queued")
+        bell = self.one_behind_another(first, "pid")
         second = self.bridged(server=first.nats)
         first.terminate()
         first.wait_told("STOPPING=1")

@@ -42,7 +42,8 @@ void client_close(struct client *client);
 /* Logs that `what` failed because of `s`, and returns the status for it. */
 int client_fail(const char *what, natsStatus s);
 
-/* Asks for a stream, whose configuration is there then: libnats takes any answer. */
+/* Asks for a stream. Returns what libnats does, or NATS_PROTOCOL_ERROR if the answer does not tell
+ * its configuration, which libnats takes. The caller destroys `*ret`, which is NULL on error. */
 natsStatus client_stream(jsStreamInfo **ret, jsCtx *js, const char *name);
 
 /* Whether the server has said that it forbids this user something. It answers with nothing else, so

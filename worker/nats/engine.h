@@ -25,7 +25,7 @@
 
 #define ENGINE_SERVER_SIZE 80u
 
-/* Tokens. A number follows the last one. */
+/* Tokens. A number follows those with a dot, in the third behind a letter of publication.c. */
 #define ENGINE_CONSUMER_TOKEN  "c."
 #define ENGINE_STATE_TOKEN     "s"
 #define ENGINE_PUBLISHED_TOKEN "p."

@@ -45,6 +45,7 @@ START_TEST(what_a_signal_does_is_told_by_any_thread_of_the_process)
 
     ck_assert_int_eq(procfs_signals(getpid(), SIGSYS, &signals), 0);
     ck_assert_int_eq(signals.process, getpid());
+    ck_assert_int_eq(signals.inner, getpid());
     ck_assert(signals.ends);
     ck_assert_ptr_ne(signal(SIGSYS, SIG_IGN), SIG_ERR);
     ck_assert_int_eq(procfs_signals(getpid(), SIGSYS, &signals), 0);
