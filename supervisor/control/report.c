@@ -7,6 +7,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/restoring.h"
 #include "supervisor/pool/slot/slot.h"
+#include <stdio.h>
 #include <string.h>
 
 const char *report_state(const struct control_context *context)
@@ -47,15 +48,10 @@ static void report_messages(struct reply *reply, const struct death *death)
 }
 
 /* The worker's published state, its output, and its command. */
-static void report_contents(struct reply *reply, const struct request *request,
-                            const struct death *death)
+static void report_contents(struct reply *reply, const struct death *death)
 {
     bool details = reply->size < REPORT_DETAIL_MAX;
 
-    if (!access_death(request, death)) {
-        reply_bool(reply, "restricted", true);
-        return;
-    }
     reply_string_if(reply, "command", death->command);
     if (details && death->state_size > 0)
         reply_payload(reply, "state", death->state, death->state_size);
@@ -63,10 +59,20 @@ static void report_contents(struct reply *reply, const struct request *request,
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
 }
 
+/* How the worker ended, followed by its own words if the client may read them. */
+static void report_detail(struct reply *reply, const struct death *death, bool open)
+{
+    char text[2 * DEATH_DETAIL_MAX + 2];
+
+    (void)snprintf(text, sizeof(text), "%s: %s", death->detail, death->reason);
+    reply_string(reply, "detail", open && death->reason[0] ? text : death->detail);
+}
+
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death)
 {
     const struct rusage *usage = &death->exit.usage;
+    const bool open = access_death(request, death);
     char buffer[16];
 
     reply_object(reply, key);
@@ -75,7 +81,7 @@ void report_death(struct reply *reply, const char *key, const struct request *re
     reply_int(reply, "pid", death->pid);
     reply_uint(reply, "at", death->at);
     reply_string(reply, "cause", death_cause_to_string(death->cause));
-    reply_string(reply, "detail", death->detail);
+    report_detail(reply, death, open);
     if (death->exit.signalled)
         reply_string(reply, "signal", death_signal_name(death->exit.code, buffer));
     else if (!death->exit.unknown)
@@ -91,7 +97,10 @@ void report_death(struct reply *reply, const char *key, const struct request *re
         reply_uint(reply, "attempt", death->attempt);
     }
     report_messages(reply, death);
-    report_contents(reply, request, death);
+    if (open)
+        report_contents(reply, death);
+    else
+        reply_bool(reply, "restricted", true);
     reply_end_object(reply);
 }
 

@@ -113,6 +113,7 @@ static void put_fields(struct saved_writer *row, const struct death *death)
     saved_put_bytes(row, death->state, death->state_size);
     saved_put_number(row, death->stderr_size > 0 && !death->stderr_text);
     saved_put_bytes(row, death->stderr_text, death->stderr_text ? death->stderr_size : 0);
+    saved_put_text(row, death->reason);
 }
 
 /* Returns whether all fields are intact, and there was memory for them. */
@@ -142,6 +143,7 @@ static bool get_fields(struct saved_reader *row, struct death *death)
     death->stderr_text = copy_bytes(row, &death->stderr_size, &ok);
     if (lacks_output)
         death->stderr_size = 1; /* as a report whose output found no memory */
+    saved_get_text(row, death->reason, sizeof(death->reason));
     return ok && !row->damaged && death->state_size <= MEMORY_STATE_MAX;
 }
 

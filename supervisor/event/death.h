@@ -56,7 +56,9 @@ struct death {
     pid_t pid;
     usec_t at; /* realtime */
     enum death_cause cause;
-    char detail[DEATH_DETAIL_MAX]; /* "killed by SIGSEGV (core dumped)", "exited with status 3" … */
+    /* The supervisor's words: "killed by SIGSEGV (core dumped)", "exited with status 3" … */
+    char detail[DEATH_DETAIL_MAX];
+    char reason[DEATH_DETAIL_MAX]; /* contents: why it ended itself, in its words; empty if none */
     struct spawn_exit exit;
     usec_t uptime;
     uint64_t jobs_done;

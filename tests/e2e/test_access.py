@@ -8,7 +8,8 @@ import re
 import socket
 import unittest
 
-from troupe import ACTOR, TOP, Bell, TestCase, Varlink, VarlinkError, helper, ini
+from troupe import ACTOR, TOP, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
+from web_client import Web
 
 SECRET = "SECRET"
 SUBMITTER, READER, STRANGER = 2002, 2003, 65534
@@ -67,8 +68,16 @@ class Contents(TestCase):
             "secret": ini(ACTOR, Pool={"Size": 2}, Jobs={"MaxRetries": 0}, Resources={"LimitCORE": 0}),
             "owned": ini("/bin/sh -c 'echo SECRET output; exec sleep infinity'",
                          Group={"Type": "service", "User": "nobody"}),
+            "speaking": ini(f"/bin/sh -c 'systemd-notify --status={SECRET}-status; exec sleep infinity'", Group={"Type": "service"}),
+            "talking": ini(helper("workers/messenger"), Group={"Environment": "MESSENGER_LOG=/dev/null"}, Restart={"MinSec": "1ms"}),
         }, conf=conf)
         s = self.s
+        for kind in "do.error", "do.refuse":  # the words of a handler
+            s.call("io.troupe.Actors.Tell", to="talking/0", type=kind, payload=text(f"{SECRET} verdict"))
+        s.until(lambda: len(s.call("io.troupe.Actors.ListDeadLetters", filter={"recipient": "talking"})["letters"]) == 2)
+        s.until(lambda: s.call("io.troupe.Actors.Tell", to="talking/0", type="do.leave", payload=text(f"{SECRET} goodbye")) == {}
+                and s.deaths("talking"))
+        s.until(lambda: s.worker("speaking/0").get("status"))
         started, go = Bell(s, "started"), Bell(s, "go")
         self.kept = s.create("secret", f"{SECRET}\necho {SECRET} result")
         s.wait_job(self.kept)
@@ -245,6 +254,54 @@ class Contents(TestCase):
                              {kept, dead})
             self.assertTrue(s.job(self.kept)["restricted"])
         s.call("io.troupe.Actors.Requeue", filter={"job": dead})
+
+    def test_a_stranger_reads_no_contents_with_troupectl_or_on_the_page(self):
+        s = self.begin()
+        letter = str(self.letters[0])
+        verbs = (("status",), ("status", "secret", "talking", "speaking", "owned"), ("status", "secret/0"), ("status", "talking/0"),
+                 ("status", "speaking/0"), ("events",), ("jobs", "--ended"), ("deaths",), ("metrics",), ("info",), ("timers",),
+                 ("actors",), ("exchanges",), ("exchanges", "show", "x"), ("dead-letters",), ("errors",), ("errors", "show", letter),
+                 ("dead-letters", "show", letter), ("logs", "secret"), ("logs", self.dead),
+                 *((verb, target) for verb in ("why", "job") for target in (self.kept, self.dead, self.erred, self.live)),
+                 *(("why", target) for target in ("secret", "secret/0", "talking", "talking/0", "speaking", "speaking/0")))
+        shown = lambda uid, *options: {verb for verb in verbs for process in [s.ctl(*options, *verb, user=uid)]
+                                       if SECRET in process.stdout + process.stderr}
+        self.assertEqual(shown(READER), set())
+        self.assertEqual(shown(READER, "--json"), set())
+        self.assertGreater(len(shown(0)), len(verbs) / 3)
+        paths = ("/api/info", "/api/status", *(f"/api/status?target={name}" for name in ("secret", "talking", "speaking", "secret/0")),
+                 "/api/deaths", "/api/past-events", "/api/jobs?ended=true", "/api/dead-letters", "/metrics", "/api/log?target=secret",
+                 *(f"/api/job?id={id}" for id in (self.kept, self.dead, self.erred, self.live)),
+                 *(f"/api/dead-letter?id={id}" for id in self.letters))
+        for uid, expected in (READER, 0), (0, len(paths) / 2):
+            web = Web(self, s.socket_path, user=uid)
+            seen = [path for path in paths if SECRET.encode() in web.ask(path)[2]]
+            self.assertTrue(len(seen) >= expected if expected else not seen, seen)
+
+    def test_events_that_come_while_a_stranger_watches_have_no_contents(self):
+        s = self.begin()
+        seen = []
+        with user(READER):
+            watch = s.connect()
+        watch.send("Watch", {"replay": True}, more=True)
+        seen += watch.reply()[0]["events"]
+        last = max(event["id"] for event in s.call("Watch")["events"])
+        while seen[-1]["id"] < last:
+            seen += watch.reply()[0]["events"]
+        del seen[:]
+        s.call("io.troupe.Actors.Tell", to="talking/0", type="do.error", payload=text(SECRET))
+        s.wait_job(s.create("secret", f"state {SECRET}\ncrash abort"))
+        s.call("io.troupe.Actors.Tell", to="talking/0", type="do.leave", payload=text(SECRET))
+        while not {"letter.error", "worker.left", "job.dead"} <= {event["type"] for event in seen}:
+            seen += watch.reply()[0]["events"]
+        self.assertNotIn(SECRET, json.dumps(seen))
+
+    def test_the_words_of_a_worker_that_left_are_contents_also_after_an_upgrade(self):
+        s = self.begin()
+        s.ctl("upgrade", check=True)
+        self.assertIn(f"ended itself: {SECRET} goodbye", json.dumps(s.deaths("talking")))
+        with user(READER):
+            self.assertEqual(s.deaths("talking")[0]["detail"], "ended itself")
 
     def test_troupectl_says_what_it_may_not_show(self):
         s = self.begin()

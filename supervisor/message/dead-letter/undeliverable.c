@@ -21,7 +21,8 @@ static void announce(struct message_context *context, const struct envelope *env
                      const char *recipient, const struct undeliverable *why)
 {
     const bool error = dead_letter_queue_of(why->reason) == DEAD_ERRORS;
-    char message[512];
+    const size_t size = share_owner_size(recipient);
+    char message[512], group[DEATH_WORKER_MAX];
 
     if (!rate_take(&context->announced, loop_now(context->loop), ANNOUNCED_MAX, NULL))
         return;
@@ -29,10 +30,13 @@ static void announce(struct message_context *context, const struct envelope *env
                    (unsigned long long)envelope->id, recipient, (int)envelope->topic.type_size,
                    envelope->topic.type, dead_letter_reason_to_string(why->reason),
                    why->text ? ": " : "", why->text ? why->text : "");
+    (void)snprintf(group, sizeof(group), "%.*s", (int)size, recipient);
     event_emit(context->events, (struct event){
                                     .level = error ? LOG_LEVEL_ERROR : LOG_LEVEL_DEBUG,
                                     .type = error ? "letter.error" : "letter.dead",
+                                    .group = why->quotes && *recipient != '@' ? group : NULL,
                                     .message = message,
+                                    .quotes = why->quotes,
                                 });
 }
 

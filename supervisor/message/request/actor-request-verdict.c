@@ -89,6 +89,7 @@ int actor_request_on_verdict(struct actor *actor, const struct ring_record *reco
         .error = erred ? error_of(said.code) : ENOSYS,
         .code = said.code,
         .text = text[0] != '\0' ? text : NULL,
+        .quotes = text[0] != '\0',
     };
     actor_self(actor)->counters.dead++;
     undeliverable_end(actor->context, envelope, actor_self(actor), &why);

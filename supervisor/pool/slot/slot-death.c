@@ -27,6 +27,12 @@ static enum death_cause slot_cause_of_death(struct slot *slot)
     return how->signalled ? DEATH_SIGNAL : DEATH_EXIT;
 }
 
+static void slot_quote_reason(const struct slot *slot, struct death *death)
+{
+    (void)snprintf(death->detail, sizeof(death->detail), "ended itself");
+    (void)snprintf(death->reason, sizeof(death->reason), "%s", slot->worker.leave_reason);
+}
+
 static void slot_write_report(struct slot *slot, struct death *death)
 {
     death->pid = slot->worker.process.pid;
@@ -40,8 +46,7 @@ static void slot_write_report(struct slot *slot, struct death *death)
         (void)snprintf(death->detail, sizeof(death->detail), "broke the protocol: %s",
                        slot->worker.violation);
     if (death->cause == DEATH_STOP && slot->worker.leave_reason)
-        (void)snprintf(death->detail, sizeof(death->detail), "ended itself: %s",
-                       slot->worker.leave_reason);
+        slot_quote_reason(slot, death);
     slot_report_messages(slot, death);
 }
 

@@ -174,7 +174,7 @@ static int slot_on_leave(struct slot *slot, const struct ring_record *record)
         memcpy(reason, leave.reason, leave.reason_size);
     (void)utf8_escape(text, sizeof(text), reason, leave.reason_size);
     slot_keep_text(&slot->worker.leave_reason, text);
-    slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left"},
+    slot_tell(slot, (struct event){.level = LOG_LEVEL_INFO, .type = "worker.left", .quotes = true},
               "ends itself: %s", text);
     if (!slot_is_up(slot)) { /* about to be reaped */
         slot_set_kill_reason(slot, DEATH_STOP);
