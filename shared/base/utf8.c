@@ -79,6 +79,14 @@ bool utf8_is_text(const void *data, size_t size)
     return true;
 }
 
+size_t utf8_whole(const void *data, size_t size)
+{
+    for (size_t cut = 0; cut < 4 && cut < size; cut++)
+        if (utf8_is_text(data, size - cut))
+            return size - cut;
+    return size;
+}
+
 size_t utf8_put(char to[4], uint32_t code)
 {
     const size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;

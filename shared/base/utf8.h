@@ -24,5 +24,9 @@ size_t utf8_escape(char *buffer, size_t buffer_size, const char *data, size_t si
 /* Returns whether the text is valid UTF-8 without NUL; true for an empty one. */
 bool utf8_is_text(const void *data, size_t size);
 
+/* Returns how many of `size` bytes, which end before the text does, to show: without a character
+ * that was cut in two. All of them if they are not text. */
+size_t utf8_whole(const void *data, size_t size);
+
 /* Writes a code point below U+110000. Returns its length, 1 to 4 bytes. */
 size_t utf8_put(char to[4], uint32_t code);

@@ -5,23 +5,29 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
 #include "supervisor/config/keys/keys.h"
+#include "supervisor/config/sandbox/profile.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 
+/* The profile, and the keys that differ from what it stands for. */
 static void write_keys(FILE *file, const struct config_group *config,
                        const struct config_group *defaults)
 {
     const char *separator = "";
 
+    if (config->profile != CONFIG_PROFILE_NONE) {
+        fprintf(file, "Profile=%s", profile_name(config->profile));
+        separator = ", ";
+    }
     for (size_t i = 0; i < CONFIG_GROUP_SCHEMA.n_keys; i++) {
         const struct config_key *key = &CONFIG_GROUP_SCHEMA.keys[i];
 
         if (strcmp(key->section, "Sandbox") != 0 || !config_key_is_set(key, config, defaults))
             continue;
-        fprintf(file, "%s%s=", separator, key->name);
+        fprintf(file, "%s%s", separator, key->name);
         separator = ", ";
     }
 }
@@ -55,7 +61,8 @@ void report_sandbox(struct reply *reply, const struct group *group)
 
     if (!is_confined(group->config) || config_defaults(&defaults, group->name) < 0)
         return;
-    file = open_memstream(&keys, &size);
+    defaults->profile = group->config->profile;
+    file = profile_apply(defaults) < 0 ? NULL : open_memstream(&keys, &size);
     if (file) {
         write_keys(file, group->config, defaults);
         if (fclose(file) == 0)

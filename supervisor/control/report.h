@@ -14,6 +14,7 @@
 struct request;
 struct cell;
 struct control_context;
+struct dead_letter;
 struct death;
 struct event;
 struct group;
@@ -24,6 +25,8 @@ struct slot;
 #define REPORT_DETAIL_MAX ((size_t)2 << 20)
 /* The limit for a reply about one job, whose result may nearly fill it. */
 #define REPORT_SINGLE_MAX (((size_t)4 << 20) - 65536)
+/* Of "payload_start", in bytes. */
+#define REPORT_EXCERPT_MAX 60
 
 /*
  * Each function writes one object as the member `key` or, without one, as an element. An object
@@ -52,6 +55,9 @@ void report_event(struct reply *reply, const struct request *request, const stru
 /* `limit`: REPORT_DETAIL_MAX or REPORT_SINGLE_MAX. */
 void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit);
+/* A job that is only known as a dead letter, as report_job() would have it. */
+void report_dead_job(struct reply *reply, const char *key, const struct request *request,
+                     const struct dead_letter *letter);
 
 /*
  * Writes a Payload if the reply stays within `limit`. Returns 0, -EMSGSIZE (nothing is written), or

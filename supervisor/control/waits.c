@@ -224,6 +224,16 @@ static void add_ending(struct reply *reply, const struct slot *slot)
                               .text = ending_text(slot->worker.kill_reason)});
 }
 
+/* A job without a time limit may run for ever. */
+static void add_begun(struct reply *reply, const struct job *job, const char *worker)
+{
+    char id[PROTOCOL_ID_TEXT];
+
+    add_cause(reply, "running", worker);
+    if (job->timeout == USEC_INFINITY && !job_cancel_requested(job))
+        add_cause(reply, "unlimited", job_format_id(job, id));
+}
+
 static void add_running(struct reply *reply, const struct job *job)
 {
     const char *worker = job->slot ? job->slot->name : job->cell->name;
@@ -232,8 +242,10 @@ static void add_running(struct reply *reply, const struct job *job)
         add_cause(reply, "cancelling", worker);
     if (job->slot && job->slot->state == LIFECYCLE_KILLING)
         add_ending(reply, job->slot);
+    else if (job->started)
+        add_begun(reply, job, worker);
     else
-        add_cause(reply, job->started ? "running" : "handed_over", worker);
+        add_cause(reply, "handed_over", worker);
 }
 
 static void add_queued(struct reply *reply, const struct job *job)

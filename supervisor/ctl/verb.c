@@ -15,8 +15,9 @@ const struct verb verb_table[] = {
         .name = "status", .operands = "[TARGET...]", .operands_max = ANY_NUMBER,
         .summary = "The state of groups and workers, problems first (the default verb)",
         .details =
-            "Without TARGET: the supervisor and every group. Healthy workers of large\n"
-            "groups are folded into one line. With TARGET the exit status is 0 when all of\n"
+            "Without TARGET: the supervisor and a table of all groups; with --all everything\n"
+            "about each. With TARGET everything about it; healthy workers of large groups are\n"
+            "folded into one line. With TARGET the exit status is 0 when all of\n"
             "them are up (groups running or paused, workers idle or busy), 1 when one is\n"
             "not, 5 when one does not exist.\n"
             "With --cluster or --nats: all machines that have troupe-nats, in one table; TARGET\n"

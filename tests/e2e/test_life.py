@@ -387,7 +387,7 @@ class Starts(TestCase):
         s = self.started({"actor": actor(Group={"User": "nobody", "WorkingDirectory": directory})})
         s.wait_worker("actor/0", "backoff")
         self.assertEqual(s.worker("actor/0")["status"], "could not be started: chdir: Permission denied")
-        self.assertIn("could not be started: chdir: Permission denied", s.ctl("status").stdout)
+        self.assertIn("could not be started: chdir: Permission denied", s.ctl("status", "actor").stdout)
         os.chmod(directory, 0o755)
         s.wait_worker("actor/0", "idle")
         self.assertNotIn("status", s.worker("actor/0"))

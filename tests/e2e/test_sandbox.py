@@ -51,8 +51,8 @@ class Probes(TestCase):
             writable_code="EPERM", code_after_writing="EPERM", mount="EPERM", trace_me="EPERM", set_clock="EPERM",
             reboot="EPERM", load_module="EPERM", swap_off="EPERM", bpf="EPERM", perf_event="EPERM", chroot="EPERM",
             gain_privileges="EPERM")
-        self.assertEqual(s.group("g")["sandbox"], ", ".join(key + "=" for key in WHOLE))
-        self.assertIn("Sandbox: NoNewPrivileges=, UMask=", s.ctl("status", "g").stdout)
+        self.assertEqual(s.group("g")["sandbox"], ", ".join(WHOLE))
+        self.assertIn("Sandbox: NoNewPrivileges, UMask", s.ctl("status", "g").stdout)
 
     def test_without_keys_nothing_is_forbidden(self):
         s = self.started({"g": probe()})
@@ -405,7 +405,7 @@ class Files(TestCase):
         self.assertEqual(results(s.do("g")), {
             "create:/usr": "EROFS", "create:/tmp": "ok", "mount": "EPERM", "user-namespace": "ok", "inet-socket": "ok",
             "child": "ok"})
-        self.assertIn("Profile=, NoNewPrivileges=, UMask=, SystemCallFilter=", s.group("g")["sandbox"])
+        self.assertEqual(s.group("g")["sandbox"], "Profile=basic, UMask, RestrictNamespaces")
 
     def test_a_group_has_a_network_of_its_own(self):
         with socket.socket(socket.AF_UNIX) as listener:
@@ -516,7 +516,7 @@ class Files(TestCase):
                                                                    "PrivateTmp": "yes"})})
         self.assertEqual(s.do("g", "echo hello")["result"], text("hello"))
         self.assertEqual(len(s.do("g", "blob 300000")["result"]["data"]), 400000)
-        self.assertEqual(s.group("g")["sandbox"], "ProtectSystem=, ProtectHome=, PrivateTmp=")
+        self.assertEqual(s.group("g")["sandbox"], "ProtectSystem, ProtectHome, PrivateTmp")
         self.assertEqual(mounts(), before)
 
 
@@ -616,7 +616,7 @@ class Processes(TestCase):
         with open(f"/proc/{pid}/status", encoding="ascii") as file:
             self.assertIn(f"NSpid:\t{pid}\t1\n", file.read())
         s.until(lambda: "signs of life" in s.worker("service/0").get("status", ""))
-        self.assertEqual(s.group("g")["sandbox"], "PrivatePIDs=")
+        self.assertEqual(s.group("g")["sandbox"], "PrivatePIDs")
 
     def test_I6_all_processes_of_a_namespace_end_with_the_worker(self):
         command = f"{TROUPE_EXEC} -- /bin/sh -c 'setsid sleep 1000 </dev/null >/dev/null 2>&1 & exec sleep 1000'"

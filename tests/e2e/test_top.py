@@ -209,7 +209,7 @@ class Top(TestCase):
         screen.wait(r"^\+ alpha +running +3/3")
 
     def test_M4_a_thousand_workers_are_scrolled_through(self):
-        # A program that is missing: they have no processes.
+        # A program that is missing: they have no processes, and come first.
         s = self.started({"many": ini("/nonexistent", Pool={"Size": 1000}), "more": actor(1)})
         screen = self.top(s)
         screen.press(" ")
@@ -245,12 +245,12 @@ class Top(TestCase):
         screen.wait(lambda _: [{"target": "many"}] in relay.wanted(before))
 
     def test_M4_a_refresh_is_one_request_whatever_is_open(self):
-        # A program that is missing: they have no processes.
+        # A program that is missing: they have no processes, and come first.
         s = self.started({name: ini("/nonexistent", Pool={"Size": 334}) for name in ("one", "other", "third")} |
                          {"alpha": ini(ACTOR, Resources={"LimitCORE": 0}, Jobs={"MaxRetries": 0})})
         relay = Relay(s)
         screen = self.top(s, path=relay.path, rows=700)
-        screen.press(*["down"] * 3, " ", "up", " ", "up", " ", "R")
+        screen.press(*["down"] * 2, " ", "up", " ", "up", " ", "R")
         screen.wait(r"^- third .*\n +third/0 ")
         screen.wait("sorted by JOBS/S")
         before = len(relay.calls)

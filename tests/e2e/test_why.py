@@ -49,7 +49,7 @@ class Why(TestCase):
         s.create("actor", "echo", id="done")
         s.wait_job("done")
         self.assertEqual(self.causes(s, job="done"), [])
-        self.assertEqual(self.said, "nothing: the job has ended (succeeded)\n")
+        self.assertEqual(self.said, "● done: succeeded\n")
         self.assertEqual(s.ctl("why", "nobody").returncode, 5)
         self.assertEqual(s.ctl("why", "actor/7").returncode, 5)
 
@@ -191,7 +191,8 @@ class Why(TestCase):
         os.unlink(os.path.join(s.config, "actor.group"))
         s.call("Reload")
         self.assertEqual(self.causes(s, "actor")[0], ("removed", "actor"))
-        self.assertEqual(self.causes(s, job=job), [("running", "actor/0")])
+        self.assertEqual(self.causes(s, job=job), [("running", "actor/0"), ("unlimited", job)])
+        self.assertIn(f"it has no time limit (TimeoutSec=): 'troupectl cancel {job}' ends it\n", self.said)
 
     def test_M7_limits(self):
         s = self.started({"mail": actor(Pool={"Cells": "by-key", "CellsMax": 1}),

@@ -59,12 +59,23 @@ static int apply(struct config_group *group, const struct line *lines, size_t n)
     for (size_t i = 0; r == 0 && i < n; i++) {
         const char *reason;
 
-        if (!config_draft_given(group->draft, lines[i].key))
+        if (!group->draft || !config_draft_given(group->draft, lines[i].key))
             r = config_key_assign(config_schema_find(&CONFIG_GROUP_SCHEMA, lines[i].key), group,
                                   lines[i].value, &reason);
         assert(r <= 0);
     }
     return r;
+}
+
+const char *profile_name(enum config_profile profile)
+{
+    static const char *const names[] = {
+        [CONFIG_PROFILE_NONE] = "none",
+        [CONFIG_PROFILE_BASIC] = "basic",
+        [CONFIG_PROFILE_STRICT] = "strict",
+    };
+
+    return names[profile];
 }
 
 int profile_apply(struct config_group *group)

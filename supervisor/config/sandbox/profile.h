@@ -5,5 +5,9 @@
 
 #include "supervisor/config/config-group.h"
 
-/* Sets the keys of the group's profile that no file has given. Returns 0 or -ENOMEM. */
+/* The value of Profile=; static. */
+const char *profile_name(enum config_profile profile);
+
+/* Sets the keys of the group's profile that no file has given. A group without a draft has been
+ * given none. Returns 0 or -ENOMEM. */
 int profile_apply(struct config_group *group);

@@ -3,6 +3,7 @@
 /* io.troupe.Jobs: creates, watches, shows and cancels jobs. */
 
 #include "shared/base/fault.h"
+#include "supervisor/control/actors/stored-letters.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/jobs/job-search.h"
@@ -13,6 +14,8 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/job-lookup.h"
 #include "supervisor/job/job-waiter.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 
@@ -135,12 +138,39 @@ static void fail_search(struct request *request, int error)
                             job_lookup_problem(request->context->groups));
 }
 
-/* Returns NULL if an error has been sent, or the call will be executed again. */
-static struct job *find_job(struct request *request)
+/* A job that has died and is not kept has left a dead letter. Returns NULL if an error has been
+ * sent, or the call will be executed again. */
+static const struct dead_letter *find_dead_job(struct request *request, int error)
+{
+    const struct id_parameters *given = request->parameters;
+    const struct dead_letter *letter = NULL;
+    char id[PROTOCOL_ID_TEXT];
+    struct protocol_id parsed;
+
+    if (protocol_id_parse(&parsed, given->id) == 0)
+        letter = dead_letter_of_job(&request->context->messages->dead_letters,
+                                    protocol_id_format(&parsed, id));
+    if (!letter && !control_await_letters(request))
+        fail_search(request, error);
+    return letter;
+}
+
+static void get_dead(struct request *request, int error)
+{
+    const struct dead_letter *letter = find_dead_job(request, error);
+
+    if (!letter)
+        return;
+    report_dead_job(request_begin(request), "job", request, letter);
+    request_end(request);
+}
+
+/* Returns NULL if it has been answered, or the call will be executed again. */
+static struct job *find_job(struct request *request, void (*missing)(struct request *, int))
 {
     const struct id_parameters *given = request->parameters;
 
-    return control_find_job(request, given->id, fail_search);
+    return control_find_job(request, given->id, missing);
 }
 
 static void await_end(struct request *request, struct job *job, bool every_change)
@@ -159,7 +189,7 @@ static void await_end(struct request *request, struct job *job, bool every_chang
 
 static void get(struct request *request)
 {
-    struct job *job = find_job(request);
+    struct job *job = find_job(request, get_dead);
 
     if (!job)
         return;
@@ -173,7 +203,7 @@ static void get(struct request *request)
 
 static void wait_job(struct request *request)
 {
-    struct job *job = find_job(request);
+    struct job *job = find_job(request, get_dead);
 
     if (!job)
         return;
@@ -183,9 +213,22 @@ static void wait_job(struct request *request)
         await_end(request, job, false);
 }
 
+static void explain_dead(struct request *request, int error)
+{
+    struct reply *reply;
+
+    if (!find_dead_job(request, error))
+        return;
+    reply = request_begin(request);
+    reply_string(reply, "state", job_state_to_string(JOB_DEAD));
+    reply_array(reply, "waits");
+    reply_end_array(reply);
+    request_end(request);
+}
+
 static void explain(struct request *request)
 {
-    const struct job *job = find_job(request);
+    const struct job *job = find_job(request, explain_dead);
     struct reply *reply;
 
     if (!job)
@@ -196,13 +239,13 @@ static void explain(struct request *request)
     request_end(request);
 }
 
-static void refuse_cancel(struct request *request, const struct job *job)
+static void refuse_cancel(struct request *request, enum job_state state)
 {
     const struct id_parameters *given = request->parameters;
     struct reply *reply = request_begin_error(request, "AlreadyEnded");
 
     reply_string(reply, "id", given->id);
-    reply_string(reply, "state", job_state_to_string(job->state));
+    reply_string(reply, "state", job_state_to_string(state));
     request_end(request);
 }
 
@@ -219,7 +262,7 @@ static void on_cancelled(struct job_waiter *waiter, struct job *job)
     if (job->refusal != 0)
         control_refuse_job(waiter->owner, job);
     else if (job_ended(job) && job->state != JOB_CANCELLED)
-        refuse_cancel(waiter->owner, job);
+        refuse_cancel(waiter->owner, job->state);
     else if (waiter->cookie != 0)
         refuse_second_cancel(waiter->owner);
     else
@@ -243,15 +286,21 @@ static void await_cancel(struct request *request, struct job *job, bool again)
     durable_job_await(job, waiter);
 }
 
+static void cancel_dead(struct request *request, int error)
+{
+    if (find_dead_job(request, error))
+        refuse_cancel(request, JOB_DEAD);
+}
+
 static void cancel(struct request *request)
 {
-    struct job *job = find_job(request);
+    struct job *job = find_job(request, cancel_dead);
 
     if (!job)
         return;
     switch (cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, request->connection->peer.uid)) {
     case CELL_CANCEL_E_ENDED:
-        refuse_cancel(request, job);
+        refuse_cancel(request, job->state);
         break;
     case CELL_CANCEL_E_ALREADY:
         refuse_second_cancel(request);

@@ -4,15 +4,21 @@
 
 #include "supervisor/control/report.h"
 
+#include "shared/base/utf8.h"
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/job/queue.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
+#include "supervisor/message/message-context.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/varlink/request.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 int report_payload(struct reply *reply, const char *key, const struct payload *payload,
                    size_t limit)
@@ -69,9 +75,8 @@ static const char *report_published(struct reply *reply, const struct control_co
         if (slot_has_published(job->slot, job) &&
             slot_read_state(job->slot, page, &size) == -EAGAIN)
             return "published: the worker was writing its state page";
-        if (size == 0)
-            return "published: its worker has published nothing yet";
-        reply_payload(reply, "published", page, size);
+        if (size > 0)
+            reply_payload(reply, "published", page, size);
         return NULL;
     }
     death = find_death(context, job);
@@ -126,6 +131,26 @@ static void report_result(struct reply *reply, const struct job *job, size_t lim
         snprintf(missing, size, "result: %s", strerror(-r));
 }
 
+/* The beginning of what the job is about, while the job has it. */
+static void report_excerpt(struct reply *reply, const struct payload *payload)
+{
+    char start[REPORT_EXCERPT_MAX];
+    const void *data = payload_data(payload);
+    size_t size = payload->size < sizeof(start) ? (size_t)payload->size : sizeof(start);
+
+    if (size == 0)
+        return;
+    if (!data) {
+        if (pread(payload->fd, start, size, 0) != (ssize_t)size)
+            return;
+        data = start;
+    }
+    if (size < payload->size)
+        size = utf8_whole(data, size);
+    reply_payload(reply, "payload_start", data, size);
+    reply_uint(reply, "payload_bytes", payload->size);
+}
+
 /* Reason, published state, result, and which of these could not be shown. */
 static void report_contents(struct reply *reply, const struct control_context *context,
                             const struct job *job, size_t limit)
@@ -135,12 +160,24 @@ static void report_contents(struct reply *reply, const struct control_context *c
     size_t used;
 
     reply_string_if(reply, "reason", job->reason);
+    if (!job_ended(job))
+        report_excerpt(reply, &job->payload);
     published = report_published(reply, context, job, limit);
     report_result(reply, job, limit, missing, sizeof(missing));
     used = strlen(missing);
     if (published)
         snprintf(missing + used, sizeof(missing) - used, "%s%s", used > 0 ? "; " : "", published);
     reply_string_if(reply, "missing", missing);
+}
+
+static void report_dead_letter_number(struct reply *reply, const struct request *request,
+                                      const char *id)
+{
+    const struct dead_letter *letter =
+        dead_letter_of_job(&request->context->messages->dead_letters, id);
+
+    if (letter)
+        reply_uint(reply, "dead_letter", letter->id);
 }
 
 void report_job(struct reply *reply, const char *key, const struct request *request,
@@ -167,6 +204,8 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     reply_bool(reply, "cancel_requested", job_cancel_requested(job));
     if (job->cause != PROTOCOL_CAUSE_NONE && job_ended(job))
         reply_string(reply, "cause", protocol_cause_name(job->cause));
+    if (job->state == JOB_DEAD)
+        report_dead_letter_number(reply, request, id);
     if (job->moved)
         reply_bool(reply, "moved", true);
     report_attempts(reply, job, open, limit);
@@ -176,5 +215,63 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
         report_contents(reply, request->context, job, limit);
     else
         reply_bool(reply, "restricted", true);
+    reply_end_object(reply);
+}
+
+/* The attempts that are known: those in which a worker died. */
+static void report_letter_attempts(struct reply *reply, const struct dead_letter *letter)
+{
+    reply_array(reply, "attempts");
+    for (size_t i = 0; i < letter->n_deaths; i++) {
+        const struct death *death = letter->deaths[i];
+
+        reply_object(reply, NULL);
+        reply_uint(reply, "number", death->attempt);
+        reply_string(reply, "worker", death->worker);
+        reply_uint(reply, "at", death->at);
+        reply_string(reply, "cause", death_cause_to_string(death->cause));
+        reply_string(reply, "detail", death->detail);
+        reply_end_object(reply);
+    }
+    reply_end_array(reply);
+}
+
+void report_dead_job(struct reply *reply, const char *key, const struct request *request,
+                     const struct dead_letter *letter)
+{
+    const struct group *group = registry_group_of(request->context->registry, letter->recipient);
+    const struct job_options *asked = &letter->options;
+    uint64_t max_attempts = letter->attempts; /* they are used up */
+
+    if (asked->max_retries != PROTOCOL_DEFAULT_RETRIES)
+        max_attempts = (uint64_t)asked->max_retries + 1;
+    else if (group)
+        max_attempts = (uint64_t)group->config->max_retries + 1;
+    reply_object(reply, key);
+    reply_string(reply, "id", letter->job);
+    reply_string(reply, "group", group ? group->name : letter->recipient);
+    if (letter->topic.key_size > 0)
+        reply_text(reply, "key", letter->topic.key, letter->topic.key_size);
+    reply_string(reply, "state", job_state_to_string(JOB_DEAD));
+    reply_uint(reply, "attempt", letter->attempts);
+    reply_uint(reply, "failed_attempts", letter->attempts);
+    reply_uint(reply, "max_attempts", max_attempts);
+    reply_uint(reply, "priority",
+               asked->priority != PROTOCOL_DEFAULT_PRIORITY ? asked->priority
+                                                            : QUEUE_PRIORITY_DEFAULT);
+    reply_uint(reply, "created_at", letter->sent_at);
+    reply_uint(reply, "ended_at", letter->at);
+    if (letter->n_deaths > 0)
+        reply_string(reply, "worker", letter->deaths[letter->n_deaths - 1]->worker);
+    reply_bool(reply, "cancel_requested", false);
+    reply_string(reply, "cause", protocol_cause_name(PROTOCOL_CAUSE_ATTEMPTS));
+    reply_uint(reply, "dead_letter", letter->id);
+    report_letter_attempts(reply, letter);
+    if (access_letter(request, letter)) {
+        reply_string_if(reply, "reason", letter->text);
+        report_excerpt(reply, &letter->payload);
+    } else {
+        reply_bool(reply, "restricted", true);
+    }
     reply_end_object(reply);
 }

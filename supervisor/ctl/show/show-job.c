@@ -113,6 +113,33 @@ static void show_attempts(const struct terminal *terminal, const json_t *attempt
     list_print(terminal, "            ", columns, attempts, now);
 }
 
+/* The beginning of the payload, in a line. */
+static void show_start(const struct terminal *terminal, const json_t *job)
+{
+    const json_t *start = json_object_get(job, "payload_start");
+    const uint64_t size = field_count(job, "payload_bytes");
+    const char *text = field_text(start, "data");
+
+    if (!start)
+        return;
+    if (field_is(start, "encoding", "utf8"))
+        terminal_print(terminal, "   Payload: %s: %s%s", BYTES(size), SAFE_LINE(text),
+                       strlen(text) < size ? " …" : "");
+    else
+        terminal_print(terminal, "   Payload: %s, no text", BYTES(size));
+}
+
+static void show_letter_line(const struct terminal *terminal, const char *label, const json_t *job)
+{
+    const long long number = (long long)field_int(job, "dead_letter");
+
+    if (number > 0)
+        terminal_print(terminal,
+                       "%sdead letter %lld: 'troupectl dead-letters show %lld', 'troupectl retry "
+                       "%lld'",
+                       label, number, number, number);
+}
+
 void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
 {
     show_state_line(terminal, "", job, now);
@@ -124,12 +151,23 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
                    (long long)field_int(job, "failed_attempts"),
                    (long long)field_int(job, "max_attempts"));
     show_times(terminal, job, now);
+    if (field_has(job, "key"))
+        terminal_print(terminal, "       Key: %s", SAFE(field_text(job, "key")));
+    terminal_print(terminal, "  Priority: %s", COUNT(field_count(job, "priority")));
     show_attempts(terminal, json_object_get(job, "attempts"), now);
+    show_start(terminal, job);
     show_payload(terminal, "    Result: ", job, "result");
     show_payload(terminal, " Published: ", job, "published");
     show_restricted(terminal, "    Result: ", job);
     if (field_has(job, "missing"))
-        terminal_print(terminal, " Published: not readable: %s", SAFE(field_text(job, "missing")));
+        terminal_print(terminal, "   Missing: %s", SAFE(field_text(job, "missing")));
+    show_letter_line(terminal, "    Letter: ", job);
+}
+
+void show_job_end(const struct terminal *terminal, const json_t *job, usec_t now)
+{
+    show_state_line(terminal, "", job, now);
+    show_letter_line(terminal, "", job);
 }
 
 static void add_state(struct table *table, const json_t *job, const char *member)

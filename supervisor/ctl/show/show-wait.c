@@ -71,6 +71,8 @@ static const struct {
     {"running", .sentence = "nothing: {target} works on it"},
     {"ending", .sentence = "{target}, which has it, is being ended: {text}"},
     {"handed_over", .sentence = "{target} has it and has not begun it yet"},
+    {"unlimited",
+     .sentence = "it has no time limit (TimeoutSec=): 'troupectl cancel {target}' ends it"},
     {"delayed", .sentence = "it was to begin {until} at the earliest"},
     {"retry", .sentence = "its last attempt failed, and the next begins {until}",
      .plural = "{count} attempts failed, and the next begins {until}"},

@@ -11,6 +11,9 @@
 /* Shows a group, problems first. Healthy workers are summarised unless `all` is set. */
 void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all);
 
+/* Shows all groups as a table, in their order. */
+void show_groups(const struct terminal *terminal, const json_t *groups, usec_t now);
+
 /* Shows one cell like a group; and all cells as a table, cells in trouble and busy cells first. */
 void show_cell(const struct terminal *terminal, const json_t *group, const json_t *cell, usec_t now,
                bool all);
@@ -30,6 +33,8 @@ void show_event(const struct terminal *terminal, const json_t *event);
 void show_job(const struct terminal *terminal, const json_t *job, usec_t now);
 void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now);
 void show_job_state(const struct terminal *terminal, const json_t *job, usec_t now);
+/* What became of an ended job, and of a dead one where to find it, in lines. */
+void show_job_end(const struct terminal *terminal, const json_t *job, usec_t now);
 
 #define SHOW_STATE_SIZE 64
 /* Write a dot, or `text`, in the colour of the state of a job, group or worker. Return `buffer`. */

@@ -18,7 +18,7 @@ void list_print(const struct terminal *terminal, const char *indent,
     for (size_t k = 0; k < n; k++) {
         table.right[k] = columns[k].right;
         if (columns[0].title)
-            table_add(&table, BOLD "%s" PLAIN, columns[k].title);
+            table_add(&table, *columns[k].title ? BOLD "%s" PLAIN : "%s", columns[k].title);
     }
     for (size_t i = 0; i < json_array_size(items); i++)
         for (size_t k = 0; k < n; k++)

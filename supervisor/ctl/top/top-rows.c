@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/top/top-rows.h"
 
+#include "shared/base/cleanup.h"
+
 #include "supervisor/ctl/text/field.h"
 #include <errno.h>
 #include <stdio.h>
@@ -71,6 +73,17 @@ static double known_rate(const json_t *object)
 
 /* ---- sorting ---- */
 
+static bool is_in_trouble(const struct top_row *row)
+{
+    static const char *const states[] = {"failed", "failing", "degraded", "backoff", "killing"};
+
+    for (size_t i = 0; i < ELEMENTS(states); i++)
+        if (strcmp(row->state, states[i]) == 0)
+            return true;
+    return false;
+}
+
+/* Sorted by name, rows in trouble come first. */
 static double key_of(const struct top_row *row, enum top_sort sort)
 {
     switch (sort) {
@@ -89,7 +102,7 @@ static double key_of(const struct top_row *row, enum top_sort sort)
     case TOP_BY_MEMORY:
         return (double)row->memory;
     default:
-        return 0;
+        return is_in_trouble(row);
     }
 }
 
@@ -308,7 +321,8 @@ static void fill_group(const struct build *build, struct top_row *row, const jso
     row->queued = known(group, "queued");
     row->running = known(group, "running");
     row->oldest = known(group, "oldest_usec");
-    row->deaths = sum_of(json_object_get(group, "deaths"), "stop");
+    row->deaths =
+        sum_of(json_object_get(group, "deaths"), "stop") + field_int(group, "command_deaths");
     if (!ended)
         return;
     row->rate = top_source_rate(build->source, row->address, sum_of(ended, NULL));

@@ -4,12 +4,12 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/input.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/joined.h"
+#include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <inttypes.h>
@@ -155,10 +155,34 @@ static void show_letter(const struct invocation *invocation, const json_t *reply
     }
 }
 
+/* The parameters for one letter, given by its number or by the id of its job. */
+static int letter_parameters(struct invocation *invocation, const char *operand, json_t **ret)
+{
+    json_auto_t *reply = NULL;
+    const json_t *job;
+    int64_t id;
+    int r;
+
+    if (value_number(operand, 1, INT64_MAX, &id) == 0) {
+        *ret = json_pack("{s:I}", "id", (json_int_t)id);
+        return EXIT_OK;
+    }
+    r = call(invocation, CALL_JOBS "Get", json_pack("{s:s}", "id", operand), false, &reply);
+    if (r != EXIT_OK)
+        return r;
+    job = json_object_get(reply, "job");
+    if (!field_has(job, "dead_letter")) {
+        complain("job '%s' is no dead letter: it is %s", operand, field_text(job, "state"));
+        return EXIT_NOT_FOUND;
+    }
+    *ret = json_pack("{s:I}", "id", (json_int_t)field_int(job, "dead_letter"));
+    return EXIT_OK;
+}
+
 static int show_one(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r = input_id(invocation, operand, &parameters);
+    int r = letter_parameters(invocation, operand, &parameters);
 
     if (r != EXIT_OK)
         return r;
@@ -235,7 +259,7 @@ static int purge(struct invocation *invocation, json_t *parameters)
 static int requeue_one(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r = input_id(invocation, operand, &parameters);
+    int r = letter_parameters(invocation, operand, &parameters);
 
     return r == EXIT_OK ? requeue(invocation, parameters) : r;
 }
@@ -243,7 +267,7 @@ static int requeue_one(struct invocation *invocation, const char *operand)
 static int purge_one(struct invocation *invocation, const char *operand)
 {
     json_t *parameters;
-    int r = input_id(invocation, operand, &parameters);
+    int r = letter_parameters(invocation, operand, &parameters);
 
     return r == EXIT_OK ? purge(invocation, parameters) : r;
 }

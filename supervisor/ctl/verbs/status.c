@@ -95,15 +95,31 @@ static void show_troubles(const struct terminal *terminal, const json_t *groups)
         terminal_print(terminal, "  Trouble: " RED "%s" PLAIN, text.text);
 }
 
-static void show_ranked(const struct invocation *invocation, const json_t *groups, size_t wanted)
+/* The groups in trouble first. */
+static json_t *rank_groups(const json_t *groups)
 {
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const json_t *group = json_array_get(groups, i);
+    json_t *ranked = json_array();
 
-        if (rank(group) != wanted)
-            continue;
+    for (size_t wanted = 0; wanted <= ELEMENTS(troubles); wanted++)
+        for (size_t i = 0; i < json_array_size(groups); i++)
+            if (rank(json_array_get(groups, i)) == wanted)
+                json_array_append(ranked, json_array_get(groups, i));
+    return ranked;
+}
+
+static void show_all_groups(const struct invocation *invocation, const json_t *groups)
+{
+    json_auto_t *ranked = rank_groups(groups);
+    const usec_t now = clock_realtime();
+
+    if (!invocation->options.all) {
         putchar('\n');
-        show_group(&invocation->out, group, clock_realtime(), invocation->options.all);
+        show_groups(&invocation->out, ranked, now);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(ranked); i++) {
+        putchar('\n');
+        show_group(&invocation->out, json_array_get(ranked, i), now, true);
     }
 }
 
@@ -124,9 +140,9 @@ static int status_of_all(struct invocation *invocation)
     }
     show_supervisor(invocation, info, clock_realtime());
     show_troubles(&invocation->out, groups);
-    for (size_t i = 0; i <= ELEMENTS(troubles); i++)
-        show_ranked(invocation, groups, i);
-    if (json_array_size(groups) == 0 && !field_has(info, "config_problem"))
+    if (json_array_size(groups) > 0)
+        show_all_groups(invocation, groups);
+    else if (!field_has(info, "config_problem"))
         terminal_print(&invocation->out, "\nNo groups are configured (/etc/troupe/NAME.group).");
     return status_of_groups(info, groups);
 }
@@ -164,8 +180,8 @@ static bool show_part(const struct invocation *invocation, const json_t *group, 
     return group_is_up(cell);
 }
 
-static int show_groups(const struct invocation *invocation, const json_t *groups,
-                       const char *target)
+static int show_targets(const struct invocation *invocation, const json_t *groups,
+                        const char *target)
 {
     int status = EXIT_OK;
 
@@ -197,7 +213,7 @@ static int status_of_targets(struct invocation *invocation, json_t *all_groups)
         if (r == EXIT_OK) {
             if (i > 0 && !invocation->options.json)
                 putchar('\n');
-            r = show_groups(invocation, json_object_get(reply, "groups"), target);
+            r = show_targets(invocation, json_object_get(reply, "groups"), target);
             if (json_array_extend(all_groups, json_object_get(reply, "groups")) < 0)
                 return call_no_memory();
         }

@@ -8,7 +8,11 @@
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/status-parts.h"
 #include "supervisor/ctl/command/invocation.h"
+#include "supervisor/ctl/show/cells.h"
+#include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show-wait.h"
+#include "supervisor/ctl/show/show-why.h"
+#include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
@@ -23,18 +27,50 @@ static void show_waits(const struct invocation *invocation, const json_t *reply)
         show_wait(stdout, json_array_get(waits, i));
     if (json_array_size(waits) > 0)
         return;
-    if (*state == '\0')
-        terminal_print(&invocation->out, "nothing: it is up");
-    else if (strcmp(state, "queued") == 0)
+    if (strcmp(state, "queued") == 0)
         terminal_print(&invocation->out, "nothing: the job is about to begin");
-    else
-        terminal_print(&invocation->out, "nothing: the job has ended (%s)", SAFE(state));
+}
+
+/* What became of a job that has ended. */
+static int show_end(struct invocation *invocation, const char *id)
+{
+    json_auto_t *reply = NULL;
+    int r = call(invocation, CALL_JOBS "Get", json_pack("{s:s}", "id", id), false, &reply);
+
+    if (r == EXIT_OK)
+        show_job_end(&invocation->out, json_object_get(reply, "job"), clock_realtime());
+    return r;
+}
+
+static bool has_ended(const json_t *reply)
+{
+    return json_array_size(json_object_get(reply, "waits")) == 0 && field_has(reply, "state") &&
+           !field_is(reply, "state", "queued");
 }
 
 /* Whether a target waits for nothing. */
 static bool is_up(const json_t *reply)
 {
     return json_array_size(json_object_get(reply, "waits")) == 0 && !field_has(reply, "state");
+}
+
+/* A group or cell that waits for nothing may still be in trouble. */
+static void show_trouble(const struct invocation *invocation, const json_t *group)
+{
+    const usec_t now = clock_realtime();
+    struct joined why = JOINED_NULL;
+    struct pool_view pool;
+
+    if (pool_init(&pool, group, now) < 0)
+        return;
+    show_why(&why, group, &pool, now);
+    if (*why.text)
+        terminal_print(&invocation->out, "%s is %s: %s", SAFE(field_text(group, "name")),
+                       SAFE(show_group_state(group)), why.text);
+    else
+        terminal_print(&invocation->out, "nothing: it is up");
+    (void)show_last(&invocation->out, group, &pool, now);
+    pool_deinit(&pool);
 }
 
 static void show_said(const struct invocation *invocation, const json_t *group)
@@ -50,7 +86,7 @@ static void show_said(const struct invocation *invocation, const json_t *group)
     }
 }
 
-/* A service that is up may wait for something that only it knows. */
+/* What is wrong with a target that is up; a service may wait for something that only it knows. */
 static int ask_workers(struct invocation *invocation, const char *target)
 {
     json_auto_t *status = NULL;
@@ -58,8 +94,16 @@ static int ask_workers(struct invocation *invocation, const char *target)
     int r = parts_of_status(invocation, target, &status);
 
     groups = json_object_get(status, "groups");
-    for (size_t i = 0; i < json_array_size(groups); i++)
-        show_said(invocation, json_array_get(groups, i));
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const json_t *group = json_array_get(groups, i);
+        json_auto_t *whole = cells_merge(group);
+
+        if (strchr(target, '/'))
+            terminal_print(&invocation->out, "nothing: it is up");
+        else
+            show_trouble(invocation, whole);
+        show_said(invocation, group);
+    }
     return r;
 }
 
@@ -86,6 +130,8 @@ static int ask_why(struct invocation *invocation, const char *name)
                     : output_reply(invocation, reply.parameters, show_waits);
     if (r == EXIT_OK && !invocation->options.json && is_up(reply.parameters))
         r = ask_workers(invocation, name);
+    if (r == EXIT_OK && !invocation->options.json && has_ended(reply.parameters))
+        r = show_end(invocation, name);
     varlink_reply_deinit(&reply);
     return r;
 }

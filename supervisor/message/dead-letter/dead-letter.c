@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/dead-letter/dead-letter.h"
 
+#include "shared/base/hash.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -179,6 +180,8 @@ void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter)
 {
     unlink_blob(letter);
     index_remove(&letters->by_id, &letter->by_id);
+    if (letter->job)
+        index_remove(&letters->by_job, &letter->by_job);
     list_cursors_pass(&letters->cursors, &letter->link);
     list_unlink(&letter->link);
     list_unlink(&letter->share_link);
@@ -201,6 +204,7 @@ void dead_letters_deinit(struct dead_letters *letters)
     dead_letters_settle(letters);
     shares_deinit(&letters->shares);
     index_deinit(&letters->by_id);
+    index_deinit(&letters->by_job);
     index_deinit(&letters->unread_by_id);
 }
 
@@ -279,6 +283,8 @@ void dead_letter_put(struct dead_letters *letters, struct dead_letter *letter)
 {
     link_in_order(letters, letter);
     index_add(&letters->by_id, &letter->by_id, letter->id);
+    if (letter->job)
+        index_add(&letters->by_job, &letter->by_job, hash_bytes(letter->job, strlen(letter->job)));
     share_add(letter->share, dead_letter_queue_of(letter->reason), 1);
     share_add(letter->share, DEAD_SHARE_MEMORY, letter->memory);
     link_blob(letter);
@@ -290,6 +296,20 @@ struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_
     struct index_entry *entry = index_find(&letters->by_id, id);
 
     return entry ? letter_of(entry, by_id) : NULL;
+}
+
+struct dead_letter *dead_letter_of_job(const struct dead_letters *letters, const char *job)
+{
+    struct index_entry *entry = index_find(&letters->by_job, hash_bytes(job, strlen(job)));
+    struct dead_letter *last = NULL;
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct dead_letter *letter = letter_of(entry, by_job);
+
+        if (strcmp(letter->job, job) == 0 && (!last || letter->id > last->id))
+            last = letter;
+    }
+    return last;
 }
 
 /* Copies a small blob, as a descriptor costs more than its bytes. On failure it stays a blob. */

@@ -92,9 +92,9 @@ struct dead_letter {
     int64_t row;                  /* on disk, of a durable job; 0 = none */
     struct share *share;
     struct list share_link, blob_link; /* in its share */
-    struct index_entry by_id;
-    uint64_t id; /* counts from 1 */
-    usec_t at;   /* realtime */
+    struct index_entry by_id, by_job;  /* by_job: by a hash of `job`, if there is one */
+    uint64_t id;                       /* counts from 1 */
+    usec_t at;                         /* realtime */
     enum dead_letter_reason reason;
     char *sender, *recipient, *job, *text; /* NULL = none */
     struct job_options options;            /* for DEAD_JOB */
@@ -117,7 +117,7 @@ struct dead_letter {
 struct dead_letters {
     struct list rings[_DEAD_N_QUEUES];
     struct list cursors; /* struct list_cursor.link, in the rings */
-    struct index by_id;
+    struct index by_id, by_job;
     struct list unread; /* struct dead_letter.link: inherited, their payloads are still on disk */
     struct index unread_by_id;
     struct shares shares;
@@ -172,6 +172,8 @@ void dead_letters_settle(struct dead_letters *letters);
 
 /* NULL = there is none. */
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);
+/* The last letter of the job with this id (in text); NULL = there is none. */
+struct dead_letter *dead_letter_of_job(const struct dead_letters *letters, const char *job);
 
 /* Takes one out: the caller owns it until dead_letter_free() or dead_letter_put(). */
 void dead_letter_take(struct dead_letters *letters, struct dead_letter *letter);
