@@ -70,13 +70,18 @@ bool keeper_reap_one(void)
     return spawn_reap(pid, &how) == 0;
 }
 
-/* Helpers that a living worker has detached stay: they are in its process group. */
+/* Helpers that a living worker has detached stay: they are in its session, which no process of
+ * another worker can join. A contained worker leads a process group only; processes of other
+ * contained workers may join that, and end with their own cgroup. */
 static bool is_kept(pid_t pid)
 {
     if (keeper.ending)
         return false;
-    return pid == keeper.supervisor || pid == keeper.next || children_find(keeper.children, pid) ||
-           children_find(keeper.children, getpgid(pid));
+    if (pid == keeper.supervisor || pid == keeper.next || children_find(keeper.children, pid) ||
+        children_find(keeper.children, getsid(pid)))
+        return true;
+    const struct child *leader = children_find(keeper.children, getpgid(pid));
+    return leader && leader->contained;
 }
 
 /* A child that is not reaped keeps its pid, so the signal hits no other process. */
@@ -92,7 +97,11 @@ static void end_orphan(pid_t pid)
  * another search. */
 void keeper_end_orphans(void)
 {
-    keeper.orphans_at = USEC_INFINITY;
-    keeper.orphans_left = false;
-    orphans_each(end_orphan);
+    if (keeper.orphans_at != USEC_INFINITY && clock_now() >= keeper.orphans_at) {
+        keeper.orphans_at = USEC_INFINITY;
+        keeper.orphans_left = false;
+        keeper.orphans_searched = orphans_begin();
+    }
+    if (keeper.orphans_searched)
+        keeper.orphans_searched = orphans_next(end_orphan);
 }

@@ -32,22 +32,23 @@ struct keeper {
     struct supervisor_process process;
     int channel; /* -1 = the supervisor has closed it */
     int signals;
-    pid_t supervisor;  /* 0 = none runs */
-    bool ready;        /* a supervisor has been ready once */
-    bool stopping;     /* was asked to; a crash is the end, too */
-    pid_t stopper;     /* the process that asked; 0 = not known */
-    bool ending;       /* everything is killed */
-    int status;        /* of the supervisor; once `ending` */
-    usec_t restart_at; /* when to start the next supervisor; USEC_INFINITY = not */
-    usec_t alive_at;   /* when to serve the watchdog next, while no supervisor does */
-    usec_t end_by;     /* when to give up waiting for the rest; once `ending` */
-    bool deaths_due;   /* there may be children to reap */
-    usec_t orphans_at; /* when to search for orphans; USEC_INFINITY = no need */
-    bool orphans_left; /* the last search killed some; their children become orphans in turn */
-    bool reply_waits;  /* `reply` could not be sent yet */
-    bool reply_later;  /* after ENOBUFS: poll() does not report when to send again */
-    int reply_fd;      /* the pidfd sent with `reply`, or -1 */
-    bool handing_over; /* HELD messages are due, from `next_held` on */
+    pid_t supervisor;      /* 0 = none runs */
+    bool ready;            /* a supervisor has been ready once */
+    bool stopping;         /* was asked to; a crash is the end, too */
+    pid_t stopper;         /* the process that asked; 0 = not known */
+    bool ending;           /* everything is killed */
+    int status;            /* of the supervisor; once `ending` */
+    usec_t restart_at;     /* when to start the next supervisor; USEC_INFINITY = not */
+    usec_t alive_at;       /* when to serve the watchdog next, while no supervisor does */
+    usec_t end_by;         /* when to give up waiting for the rest; once `ending` */
+    bool deaths_due;       /* there may be children to reap */
+    usec_t orphans_at;     /* when to search for orphans; USEC_INFINITY = no need */
+    bool orphans_searched; /* a search is under way */
+    bool orphans_left;     /* the last search killed some; their children become orphans in turn */
+    bool reply_waits;      /* `reply` could not be sent yet */
+    bool reply_later;      /* after ENOBUFS: poll() does not report when to send again */
+    int reply_fd;          /* the pidfd sent with `reply`, or -1 */
+    bool handing_over;     /* HELD messages are due, from `next_held` on */
     uint32_t next_held;
     struct crashes crashes;
     pid_t next; /* of the new program, which an upgrade has started in advance; 0 = none runs */
@@ -85,7 +86,7 @@ bool keeper_take_request(void);
 
 /* Plans a search for orphans. */
 void keeper_expect_orphans(void);
-/* Kills those that are found. */
+/* Begins the search when it is due, and goes on with it: kills some of those that are found. */
 void keeper_end_orphans(void);
 /* Returns how a process ended that is not held; `unknown` if that is forgotten. */
 struct spawn_exit keeper_end_of(uint64_t id);

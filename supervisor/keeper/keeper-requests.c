@@ -134,7 +134,7 @@ static void on_spawn(int lost)
         r = spawn(&keeper.spawn.options, &result);
     if (r == 0) {
         children_add(keeper.children, result.pid, keeper.spawn.id,
-                     keeper.spawn.options.cgroup_fd >= 0 || keeper.spawn.options.private_pids);
+                     spawn_is_contained(&keeper.spawn.options));
         starting_add(&keeper.starting, &keeper.spawn.options, result.pid, &keeper.request);
     }
     message_close_fds(&keeper.request);

@@ -20,6 +20,8 @@
 
 /* Bounds the requests per turn, so that signals and deaths are handled in between. */
 #define REQUESTS_PER_TURN 16
+/* Likewise: any worker can leave thousands of orphans that end. */
+#define DEATHS_PER_TURN 64
 /* The pause before a reply is sent again when the kernel had no memory for it. */
 #define REPLY_RETRY_MS 10
 
@@ -108,6 +110,8 @@ static int timeout_ms(void)
 {
     usec_t at = keeper.ending ? keeper.end_by : keeper_restart_due();
     int retry = retry_ms();
+    if (keeper.orphans_searched || (keeper.deaths_due && !keeper.reply_waits))
+        return 0;
     if (keeper.orphans_at < at)
         at = keeper.orphans_at;
     if (keeper.roots.due < at)
@@ -156,14 +160,13 @@ static void run_turn(void)
 {
     wait_for_something();
     keeper_hand_over();
-    while (keeper.deaths_due && !keeper.reply_waits)
+    for (int i = 0; i < DEATHS_PER_TURN && keeper.deaths_due && !keeper.reply_waits; i++)
         keeper.deaths_due = keeper_reap_one();
     keeper_restart_supervisor();
     for (int i = 0; i < REQUESTS_PER_TURN && keeper.channel >= 0 && !keeper.reply_waits; i++)
         if (!keeper_take_request())
             break;
-    if (keeper.orphans_at != USEC_INFINITY && clock_now() >= keeper.orphans_at)
-        keeper_end_orphans();
+    keeper_end_orphans();
 }
 
 /* Returns whether no child is left, or none that can be ended. */
@@ -246,7 +249,8 @@ static int become_keeper(void)
         return supervisor_process_cannot_start("the thread that closes descriptors");
     }
     orphans_open();
-    orphans_each(keep_earlier_child);
+    for (bool more = orphans_begin(); more;)
+        more = orphans_next(keep_earlier_child);
     return keeper_start_supervisor();
 }
 

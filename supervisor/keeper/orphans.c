@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 static int list_fd = -1;
+static pid_t cut; /* the beginning of a number in which the last read has ended */
 
 void orphans_open(void)
 {
@@ -19,22 +20,25 @@ void orphans_close(void)
     list_fd = close_fd(list_fd);
 }
 
-/* The file has numbers, each followed by a space. A read may end within a number. */
-void orphans_each(void (*fn)(pid_t pid))
+bool orphans_begin(void)
+{
+    cut = 0;
+    return list_fd >= 0 && lseek(list_fd, 0, SEEK_SET) == 0;
+}
+
+/* The file has numbers, each followed by a space. */
+bool orphans_next(void (*fn)(pid_t pid))
 {
     char text[4096];
-    pid_t pid = 0;
-    if (list_fd < 0 || lseek(list_fd, 0, SEEK_SET) < 0)
-        return;
-    for (ssize_t n; (n = read(list_fd, text, sizeof(text))) > 0;) {
-        for (ssize_t i = 0; i < n; i++) {
-            if (text[i] >= '0' && text[i] <= '9') {
-                pid = pid * 10 + (text[i] - '0');
-                continue;
-            }
-            if (pid > 0)
-                fn(pid);
-            pid = 0;
+    const ssize_t n = read(list_fd, text, sizeof(text));
+    for (ssize_t i = 0; i < n; i++) {
+        if (text[i] >= '0' && text[i] <= '9') {
+            cut = cut * 10 + (text[i] - '0');
+            continue;
         }
+        if (cut > 0)
+            fn(cut);
+        cut = 0;
     }
+    return n > 0;
 }

@@ -39,8 +39,7 @@ static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step
 
 /*
  * Leaves the terminal without setsid(): with autogroups each session is a scheduling group of
- * its own, so Nice= would not weigh workers against each other, and a start would take 0.1 ms
- * longer.
+ * its own, and a start would take longer.
  */
 static int leave_terminal(void)
 {
@@ -50,11 +49,22 @@ static int leave_terminal(void)
     return terminal >= 0 ? ioctl(terminal, TIOCNOTTY) : 0;
 }
 
-/* Leaves the terminal, and leads a process group by which the keeper can kill it. */
+static bool leads_session(const struct spawn_child *child)
+{
+    return !spawn_is_contained(child->options);
+}
+
+/* Leaves the terminal, and leads a process group by which the keeper can kill it. A process that
+ * nothing else contains leads a session: setpgid(2) does not move a process into a group of another
+ * session, so the session of an orphan tells whose it is. */
 static void leave_terminal_and_group(const struct spawn_child *child)
 {
-    if ((!child->no_terminal && leave_terminal() < 0) ||
-        (setpgid(0, 0) < 0 && getpgrp() != getpid()))
+    int r;
+    if (leads_session(child))
+        r = setsid();
+    else
+        r = !child->no_terminal ? leave_terminal() : 0;
+    if (r < 0 || (setpgid(0, 0) < 0 && getpgrp() != getpid()))
         fail(child, SPAWN_TERMINAL, errno);
 }
 
@@ -66,14 +76,14 @@ static int write_file(int directory, const char *name, const char *text)
 
 /* The /proc files of a process that is not dumpable belong to root. Without privileges the child
  * is therefore dumpable during the write. By now it has none of the keeper's descriptors. */
-static int adjust_oom_score(int value)
+static int write_own(const char *path, int value)
 {
     char text[16];
     (void)snprintf(text, sizeof(text), "%d", value);
-    int error = write_file(AT_FDCWD, "/proc/self/oom_score_adj", text);
+    int error = write_file(AT_FDCWD, path, text);
     if (error != EACCES || prctl(PR_GET_DUMPABLE) == 1 || prctl(PR_SET_DUMPABLE, 1) < 0)
         return error;
-    error = write_file(AT_FDCWD, "/proc/self/oom_score_adj", text);
+    error = write_file(AT_FDCWD, path, text);
     (void)prctl(PR_SET_DUMPABLE, 0);
     return error;
 }
@@ -130,11 +140,17 @@ static void set_up_ipc(struct spawn_child *child)
 static void set_up_scheduling(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
-    int error = options->set_oom_score_adjust ? adjust_oom_score(options->oom_score_adjust) : 0;
+    int error = options->set_oom_score_adjust
+                    ? write_own("/proc/self/oom_score_adj", options->oom_score_adjust)
+                    : 0;
     if (error != 0)
         fail(child, SPAWN_OOM_SCORE, error);
     if (options->set_nice && setpriority(PRIO_PROCESS, 0, options->nice) < 0)
         fail(child, SPAWN_NICE, errno);
+    /* With autogroups a nice value counts within a session only, and sessions have one of their
+     * own. Best effort: the file may be missing or refuse. */
+    if (options->set_nice && leads_session(child))
+        (void)write_own("/proc/self/autogroup", options->nice);
 }
 
 static int move_up(const struct spawn_child *child, int fd, int lowest)
