@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@
 #include <unistd.h>
 
 #define EXIT_USAGE 2
+
+/* After the keeper's death: ending what workers have left takes less. */
+#define END_SEC 5
 
 enum option_code {
     OPTION_CONFIG = 256,
@@ -177,6 +181,17 @@ static int take_ends(struct supervisor_options *options)
     return -1;
 }
 
+static pid_t keeper;
+
+/* The loop hears of the keeper's death by the channel; this is for a loop that hangs. */
+static void on_keeper_death(int signal_number)
+{
+    if (getppid() == keeper)
+        return;
+    (void)signal(signal_number, SIG_DFL);
+    (void)alarm(END_SEC);
+}
+
 static void confine(const struct supervisor_options *options)
 {
     const int r = options->unconfined ? 0 : confinement_apply();
@@ -208,6 +223,8 @@ int main(int argc, char **argv)
     log_init("trouped", options.log_level);
     if (options.check)
         return supervisor_check(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    keeper = options.keeper;
+    (void)signal(KEEPER_DEATH_SIGNAL, on_keeper_death);
     confine(&options);
     /* A worker of the same user could otherwise trace us, or write our memory. */
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

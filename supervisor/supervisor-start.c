@@ -317,6 +317,8 @@ static int collect_held(struct parts *parts)
     struct held_table *held = &parts->process.held;
     int r = held_collect(held, &parts->process.spawner, HELD_TIMEOUT);
 
+    if (r == -EPIPE)
+        process_context_end_with_keeper(&parts->process);
     if (r == 0)
         r = process_context_adopt(&parts->process);
     if (r < 0)

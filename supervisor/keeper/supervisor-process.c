@@ -74,7 +74,7 @@ static _Noreturn void run(const struct supervisor_process *process, int channel,
 {
     const struct keeper_ends ends = {.channel = channel, .notify_fd = process->notify_fd};
     (void)setsid();
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != keeper)
+    if (prctl(PR_SET_PDEATHSIG, KEEPER_DEATH_SIGNAL, 0, 0, 0) < 0 || getppid() != keeper)
         _exit(EXIT_FAILURE);
     unblock_signals();
     if (descriptors.rlim_max > 0)

@@ -54,15 +54,17 @@ static int process_environment(const struct process_context *context,
     const char *socket = options->config->type == CONFIG_ACTOR ? NULL : context->socket_variable;
     const size_t n_own = count(own);
     const char **environment =
-        calloc(n_own + configured->n + count(user) + 3, sizeof(*environment));
+        calloc(n_own + configured->n + count(user) + 4, sizeof(*environment));
     size_t n = n_own;
 
     if (!environment)
         return -ENOMEM;
     for (size_t i = 0; i < n_own; i++)
         environment[i] = own[i];
+    if (context->main_variable[0] != '\0')
+        environment[n++] = context->main_variable;
     for (size_t i = 0; i < configured->n; i++)
-        if (!is_set(own, configured->strings[i]))
+        if (!is_set(environment, configured->strings[i]))
             environment[n++] = configured->strings[i];
     for (size_t i = 0; user && user[i]; i++)
         if (!is_set(own, user[i]) && !strings_has(configured, user[i]))

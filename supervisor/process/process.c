@@ -12,12 +12,15 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/event/output-log.h"
 #include "supervisor/process/journal.h"
+#include "supervisor/process/procfs.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 /* ---- output ---- */
 
@@ -113,8 +116,9 @@ static void process_on_line(void *userdata, const char *line)
 
 /*
  * Once the pidfd reports the death, the keeper soon reaps the process, unless a descendant traces
- * it. So all remaining processes are killed repeatedly, with growing pauses; after a second the
- * process counts as reaped.
+ * it. So all remaining processes are killed repeatedly, with growing pauses; after a second a
+ * traced process counts as reaped. If none traces it, the keeper does not run, and will report the
+ * end once it does.
  */
 #define OVERDUE_FIRST (15 * USEC_PER_MSEC)
 #define OVERDUE_MAX   6
@@ -125,14 +129,25 @@ static void process_queue_reap(struct process *process)
     task_queue(&process->reap);
 }
 
+static void process_tell_unreaped(const struct process *process)
+{
+    log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->subject.worker}),
+              "%s: process %d is dead, but the main process, which has to reap it, does not run",
+              process->subject.worker, (int)process->pid);
+}
+
 static void process_on_overdue(struct timer *timer, usec_t now)
 {
     struct process *process = list_entry(timer, struct process, overdue);
-    usec_t delay = OVERDUE_FIRST << ++process->n_overdue;
+    const bool last = process->n_overdue >= OVERDUE_MAX - 1;
+    const usec_t delay = OVERDUE_FIRST << (last ? OVERDUE_MAX : ++process->n_overdue);
 
     process_kill_all(process);
-    spawner_kill(&process->context->spawner, &process->client, process->pid);
-    if (process->n_overdue < OVERDUE_MAX &&
+    if (!last)
+        spawner_kill(&process->context->spawner, &process->client, process->pid);
+    if (last && process->n_overdue++ == OVERDUE_MAX - 1 && !procfs_is_traced(process->pid))
+        process_tell_unreaped(process);
+    if ((!last || !procfs_is_traced(process->pid)) &&
         timer_arm(loop_timers(process->context->loop), timer, usec_add(now, delay)) == 0)
         return;
     log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->subject.worker}),
@@ -295,13 +310,56 @@ static const struct spawner_handler PROCESS_SPAWNER = {
     .exited = process_on_reaped,
 };
 
+/* ---- the keeper's end ---- */
+
+/* Kills the process of each client. Returns the number of their pids. */
+static size_t process_end_all(struct process_context *context, pid_t *pids)
+{
+    const struct handle_table *clients = &context->spawner.clients;
+    struct spawner_client *client;
+    size_t cursor = 0, n = 0;
+
+    while ((client = handle_table_next(clients, &cursor))) {
+        if (client->handler != &PROCESS_SPAWNER)
+            continue;
+        struct process *process = list_entry(client, struct process, client);
+
+        process_kill_all(process);
+        if (process->pid > 0 && pids)
+            pids[n++] = process->pid;
+    }
+    return n;
+}
+
+_Noreturn void process_context_end_with_keeper(struct process_context *context)
+{
+    pid_t *pids = calloc(context->spawner.clients.n_entries + 1, sizeof(*pids));
+    const size_t n = process_end_all(context, pids);
+
+    log_error("the main process was killed: all that it ran is ended");
+    survivors_kill(context->main_variable, pids, n);
+    if (context->cgroups)
+        cgroup_tree_deinit(context->cgroups);
+    _exit(EXIT_FAILURE);
+}
+
+static void process_on_keeper_lost(struct spawner *spawner)
+{
+    process_context_end_with_keeper(list_entry(spawner, struct process_context, spawner));
+}
+
 int process_context_init(struct process_context *context, struct loop *loop, int channel)
 {
+    int r;
+
     context->loop = loop;
     work_queue_init(&context->reaps, loop);
     context->reaps.prompt = true;
     work_queue_init(&context->outputs, loop);
-    return spawner_init(&context->spawner, loop, channel);
+    survivors_variable(getppid(), context->main_variable);
+    r = spawner_init(&context->spawner, loop, channel);
+    context->spawner.keeper_lost = process_on_keeper_lost;
+    return r;
 }
 
 void process_context_deinit(struct process_context *context)

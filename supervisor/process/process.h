@@ -24,6 +24,7 @@
 #include "supervisor/process/holding.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/spawner.h"
+#include "supervisor/process/survivors.h"
 #include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -45,17 +46,23 @@ struct process_context {
     struct work_queue reaps;   /* receives output lines */
     struct work_queue outputs; /* reads output */
     struct event_bus *events;
-    struct limited_log *log;     /* NULL = output is not limited */
-    struct cgroup_tree *cgroups; /* NULL = process groups only */
-    struct journal *journal;     /* where output goes; NULL = standard error */
-    const char *socket_variable; /* "TROUPE_SOCKET=PATH", of services; NULL = none */
-    struct rlimit nofile;        /* given to processes whose group sets none; 0 = the present one */
+    struct limited_log *log;                    /* NULL = output is not limited */
+    struct cgroup_tree *cgroups;                /* NULL = process groups only */
+    struct journal *journal;                    /* where output goes; NULL = standard error */
+    const char *socket_variable;                /* "TROUPE_SOCKET=PATH", of services; NULL = none */
+    char main_variable[SURVIVORS_VARIABLE_MAX]; /* of all workers */
+    struct rlimit nofile; /* given to processes whose group sets none; 0 = the present one */
 };
 
 /* Takes over `channel`, to the keeper, even on error; -1 = none: every start fails. The caller
  * sets the other members. Returns 0 or -errno. */
 int process_context_init(struct process_context *context, struct loop *loop, int channel);
 void process_context_deinit(struct process_context *context); /* harmless on a zeroed struct */
+
+/* The keeper is dead: kills all processes and what they have started, removes their cgroups, and
+ * ends this process. An orderly end could meanwhile remove the control socket of another trouped,
+ * which may have been started already. */
+_Noreturn void process_context_end_with_keeper(struct process_context *context);
 
 /* Takes over the kept states of the last supervisor, or begins without any, after held_collect().
  * Returns 0 or -errno. */

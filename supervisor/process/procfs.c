@@ -34,7 +34,8 @@ static ssize_t read_file(pid_t pid, const char *name, char *buffer, size_t size)
 int procfs_stat(pid_t pid, struct procfs_stat *ret)
 {
     char text[1024], state;
-    int parent, group;
+    int parent, group, session;
+    unsigned long long started;
     const char *at;
     unsigned flags;
     ssize_t n = read_file(pid, "stat", text, sizeof(text));
@@ -43,11 +44,16 @@ int procfs_stat(pid_t pid, struct procfs_stat *ret)
         return (int)n;
     /* The name may contain any character, including brackets and blanks. */
     at = strrchr(text, ')');
-    if (!at || sscanf(at, ") %c %d %d %*d %*d %*d %u", &state, &parent, &group, &flags) != 4)
+    if (!at || sscanf(at,
+                      ") %c %d %d %d %*d %*d %u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d "
+                      "%llu",
+                      &state, &parent, &group, &session, &flags, &started) != 6)
         return -EBADMSG;
     *ret = (struct procfs_stat){
         .parent = parent,
         .group = group,
+        .session = session,
+        .started = started,
         .exiting = state == 'Z' || state == 'X' || (flags & PF_EXITING) != 0,
     };
     return 0;
@@ -60,6 +66,14 @@ static unsigned long long status_number(const char *text, const char *name, int 
     const char *at = strstr(text, name);
 
     return at ? strtoull(at + strlen(name), NULL, base) : missing;
+}
+
+bool procfs_is_traced(pid_t pid)
+{
+    char text[4096];
+    const ssize_t n = read_file(pid, "status", text, sizeof(text));
+
+    return n < 0 ? n != -ESRCH : status_number(text, "\nTracerPid:\t", 10, 1) != 0;
 }
 
 /* Returns what is last in the line: what the process itself sees; 0 = unknown. */

@@ -12,12 +12,16 @@
 #define PROCFS_CGROUP_SIZE 4096
 
 struct procfs_stat {
-    pid_t parent, group;
-    bool exiting; /* the main thread is exiting, or a zombie */
+    pid_t parent, group, session;
+    unsigned long long started; /* clock ticks since the boot */
+    bool exiting;               /* the main thread is exiting, or a zombie */
 };
 
 /* Returns 0, -ESRCH without such a process, or -errno. */
 int procfs_stat(pid_t pid, struct procfs_stat *ret);
+
+/* Returns whether another process traces it; true if unknown, false if there is no such process. */
+bool procfs_is_traced(pid_t pid);
 
 struct procfs_signals {
     pid_t process; /* of the thread */

@@ -249,14 +249,6 @@ static void on_exited(struct spawner *spawner)
     client->handler->exited(client, &exited.how);
 }
 
-/* The keeper is dead, and the kernel kills this process next. An orderly end could meanwhile remove
- * the control socket of another trouped, which may have been started already. */
-static _Noreturn void end_with_keeper(void)
-{
-    log_error("the keeper has closed its channel");
-    _exit(EXIT_FAILURE);
-}
-
 static void spawner_on_ready(void *userdata, uint32_t events)
 {
     struct spawner *spawner = userdata;
@@ -265,7 +257,7 @@ static void spawner_on_ready(void *userdata, uint32_t events)
     for (int i = 0; i < REPLIES_PER_TURN; i++) {
         int r = message_receive(spawner->fd, &incoming);
         if (r == -EPIPE)
-            end_with_keeper();
+            spawner->keeper_lost(spawner);
         if (r < 0 && r != -EMFILE)
             return;
         switch (message_take_kind(&incoming)) {

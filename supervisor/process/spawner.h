@@ -4,8 +4,7 @@
 /*
  * The supervisor's end of the channel to the keeper (keeper/message.h): requests processes, and
  * reports their start and end. It never blocks: messages wait here while the channel is full, and
- * starts are held while many requests are unanswered. When the keeper closes the channel, the
- * process ends at once.
+ * starts are held while many requests are unanswered.
  */
 
 #include "shared/base/handle-table.h"
@@ -37,6 +36,7 @@ struct spawner_client {
 
 struct spawner {
     struct loop *loop;
+    void (*keeper_lost)(struct spawner *spawner); /* the channel is closed; does not return */
     int fd;
     struct loop_watch watch;
     struct list waiting;         /* messages that could not be sent yet */

@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import struct
+import sys
 import tempfile
 import termios
 import time
@@ -245,6 +246,19 @@ class Traced(TestCase):
         s.stop()
 
 
+    def test_how_a_worker_has_ended_is_known_once_a_paused_main_process_goes_on(self):
+        s = self.started({"actor": actor()})
+        s.process.send_signal(signal.SIGSTOP)
+        try:
+            os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
+            s.until(lambda: "the main process, which has to reap it, does not run" in s.log())
+        finally:
+            s.process.send_signal(signal.SIGCONT)
+        s.wait_for(lambda: s.worker("actor/0")["generation"] == 2)
+        [death] = s.deaths()
+        self.assertEqual(death["signal"], "SIGKILL")
+
+
 @unittest.skipUnless(os.path.exists("/proc/self/task/%d/children" % os.getpid()), "no list of children in this kernel")
 class Orphans(TestCase):
     def deserting(self, s, name, count=100):
@@ -301,8 +315,37 @@ class Orphans(TestCase):
         for fd in fds:
             self.assertTrue(ended(fd, 0), "something is left when the main process has ended")
 
+    def test_no_process_hides_in_the_process_group_of_another_worker(self):
+        hide = ("import os, sys\n"
+                "group, file = int(open(sys.argv[1]).read()), sys.argv[2]\n"
+                "reading, writing = os.pipe()\n"
+                "if os.fork() == 0:\n"
+                "    try: os.setpgid(0, group)\n"
+                "    except OSError: pass\n"
+                "    print(os.getpid(), file=open(file, 'w'))\n"
+                "    os.close(writing)\n"
+                "    os.execvp('sleep', ['sleep', '10000'])\n"
+                "os.close(writing)\n"
+                "os.read(reading, 1)\n")
+        s = self.started({"honest": service("/bin/sleep infinity")})
+        group = s.write("honest.pid", f"{s.worker('honest/0')['pid']}\n")
+        file, program = s.path("hidden"), s.write("hide.py", hide)
+        s.write("bad.group", service(f"{sys.executable} {program} {group} {file}", Restart={"Restart": "no"}))
+        s.call("Reload")
+        self.assertTrue(all(ended(fd, LIMIT) for fd in self.pidfds(s, file, 1)))
+        self.assertEqual(s.worker("honest/0")["generation"], 1)
+
+    def test_many_orphans_of_a_dead_worker_are_reaped(self):
+        s = self.supervisor({"actor": actor()})
+        path = self.deserting(s, "deserter", 400)
+        s.start()
+        self.pidfds(s, path, 400)
+        os.kill(s.worker("deserter/0")["pid"], signal.SIGKILL)
+        self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
+        s.until(lambda: len(s.children()) == 1)
+
     def test_nothing_outlives_the_main_process(self):
-        for how in "stop", "supervisor aborted":
+        for how in "stop", "supervisor aborted", "main process killed":
             with self.subTest(how=how):
                 s = self.supervisor({"actor": actor()})
                 path = self.deserting(s, "deserter")
@@ -310,6 +353,8 @@ class Orphans(TestCase):
                 fds = self.pidfds(s, path) + [os.pidfd_open(s.worker("actor/0")["pid"])]
                 if how == "stop":
                     s.stop()
+                elif how == "main process killed":
+                    s.kill()
                 else:
                     s.process.send_signal(signal.SIGABRT)
                     self.assertEqual(s.wait_end(), 1)

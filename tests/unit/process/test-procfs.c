@@ -18,6 +18,9 @@ START_TEST(a_process_that_lives_is_told_with_its_kin)
     ck_assert_int_eq(procfs_stat(getpid(), &stat), 0);
     ck_assert_int_eq(stat.parent, getppid());
     ck_assert_int_eq(stat.group, getpgrp());
+    ck_assert_int_eq(stat.session, getsid(0));
+    ck_assert_uint_gt(stat.started, 0);
+    ck_assert(!procfs_is_traced(getpid()));
     ck_assert(!stat.exiting);
 }
 END_TEST

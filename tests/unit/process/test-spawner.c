@@ -131,8 +131,15 @@ START_TEST(a_request_waits_while_the_user_has_too_many_descriptors_under_way)
 }
 END_TEST
 
-START_TEST(the_end_of_the_keeper_ends_this_process_at_once)
+static void on_keeper_lost(struct spawner *lost)
 {
+    ck_assert_ptr_eq(lost, &spawner);
+    _exit(EXIT_FAILURE);
+}
+
+START_TEST(the_end_of_the_keeper_is_reported_at_once)
+{
+    spawner.keeper_lost = on_keeper_lost;
     close(channel);
     (void)loop_run(loop);
     _exit(EXIT_SUCCESS); /* not reached */
@@ -146,7 +153,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, who_waits_for_room_hears_that_its_request_is_lost);
     tcase_add_test(tcase, a_request_waits_while_the_user_has_too_many_descriptors_under_way);
-    tcase_add_exit_test(tcase, the_end_of_the_keeper_ends_this_process_at_once, EXIT_FAILURE);
+    tcase_add_exit_test(tcase, the_end_of_the_keeper_is_reported_at_once, EXIT_FAILURE);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
