@@ -46,9 +46,11 @@ void sender_look_up(struct sender *ret, const struct signalfd_siginfo *info)
 
 bool sender_is_supervisor(const struct sender *sender)
 {
+    /* 0: this is the first process of a PID namespace, in which all processes outside are 0. */
     const pid_t own = getppid();
 
-    return sender->pid > 0 && (sender->pid == own || sender->parent == own);
+    return !sender->by_kernel &&
+           (sender->pid == own || (sender->pid > 0 && own > 0 && sender->parent == own));
 }
 
 char *sender_describe(const struct sender *sender, char *text, size_t size)
