@@ -5,9 +5,14 @@
 #include "supervisor/keeper/message.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PROGRAM "trouped-supervisor"
@@ -27,9 +32,65 @@ static void find_program(struct program *program)
     strcpy(program->path, TROUPE_LIBEXECDIR "/" PROGRAM);
 }
 
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+/* Linux before 6.3 does not know MFD_EXEC. */
+static int make_memory(void)
+{
+    const int fd = (int)syscall(SYS_memfd_create, PROGRAM, MFD_CLOEXEC | MFD_EXEC);
+    return fd < 0 ? (int)syscall(SYS_memfd_create, PROGRAM, MFD_CLOEXEC) : fd;
+}
+
+/* Its interpreter would have to read a script. */
+static bool is_script(int fd)
+{
+    char begin[2];
+    return pread(fd, begin, sizeof(begin), 0) == (ssize_t)sizeof(begin) && begin[0] == '#' &&
+           begin[1] == '!';
+}
+
+static bool copy(int from, int to)
+{
+    struct stat status;
+    ssize_t n = 1;
+    off_t at = 0;
+    if (fstat(from, &status) < 0)
+        return false;
+    while (at < status.st_size && n > 0)
+        n = sendfile(to, from, &at, (size_t)(status.st_size - at));
+    return at == status.st_size && fchmod(to, S_IXUSR | S_IXGRP | S_IXOTH) == 0;
+}
+
+/* The kernel executes no file that is open for writing. */
+static int reopen(int fd)
+{
+    char path[32];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    return open(path, O_PATH | O_CLOEXEC);
+}
+
+/*
+ * Workers of the same user may read and write the memory of a process, unless it executes a file
+ * that its user must not read: see would_dump() in Linux. PR_SET_DUMPABLE comes too late, as a
+ * worker may wait for the next supervisor to be started. Returns a copy without that right, or -1.
+ */
+static int hide(const struct program *program)
+{
+    _cleanup_close_ int from = open(program->path, O_RDONLY | O_CLOEXEC), to = -1;
+    if (from < 0 || is_script(from))
+        return -1;
+    to = make_memory();
+    return to >= 0 && copy(from, to) ? reopen(to) : -1;
+}
+
 static int open_program(const struct program *program)
 {
-    int fd = open(program->path, O_PATH | O_CLOEXEC);
+    /* Root reads everything, and its workers have another user or every right anyway. */
+    int fd = geteuid() == 0 ? -1 : hide(program);
+    if (fd < 0)
+        fd = open(program->path, O_PATH | O_CLOEXEC);
     if (fd >= 0)
         return fd;
     fd = -errno;
@@ -51,8 +112,10 @@ static int run(const struct keeper_program *keeper, const struct keeper_ends *en
     if (keep_open(ends->channel) == 0 && keep_open(ends->notify_fd) == 0 &&
         setenv(KEEPER_VARIABLE, text, 1) == 0) {
         (void)execveat(program->fd, "", program->argv, environ, AT_EMPTY_PATH);
-        /* Its interpreter finds a script by the path only. */
-        if (errno == ENOENT)
+        /* Its interpreter finds a script by the path only; a policy may forbid memory
+         * (memfd_noexec).
+         */
+        if (errno == ENOENT || errno == EACCES)
             (void)execv(program->path, program->argv);
     }
     log_error("%s: %s", program->path, strerror(errno));
