@@ -18,13 +18,10 @@
 void reload_log_problems(const struct config_problems *problems)
 {
     for (size_t i = 0; i < problems->n_problems; i++) {
-        const struct config_problem *problem = &problems->problems[i];
-        const struct log_fields fields = LOG_FIELDS({"MESSAGE_ID", EVENT_ID_BAD_CONFIG});
-        if (problem->line > 0)
-            log_write(LOG_LEVEL_ERROR, fields, "%s:%u: %s", problem->path, problem->line,
-                      problem->text);
-        else
-            log_write(LOG_LEVEL_ERROR, fields, "%s: %s", problem->path, problem->text);
+        char text[CONFIG_PROBLEM_MAX];
+
+        config_problem_print(text, sizeof(text), &problems->problems[i]);
+        log_write(LOG_LEVEL_ERROR, LOG_FIELDS({"MESSAGE_ID", EVENT_ID_BAD_CONFIG}), "%s", text);
     }
 }
 
@@ -42,6 +39,7 @@ static void warn_unmet(const struct parts *parts, const struct config_group *con
 
 static int reload_add_group(struct parts *parts, struct config_group *config)
 {
+    struct config_group *next;
     struct group *group;
     int r;
 
@@ -51,9 +49,10 @@ static int reload_add_group(struct parts *parts, struct config_group *config)
         config_group_free(config);
         return r;
     }
+    next = TAKE_PTR(config->next);
     r = registry_add(&parts->registry, group);
-    if (r == 0 && config->fault)
-        r = group_fault_begin(group, NULL);
+    if (r == 0 && (config->fault || next))
+        r = group_fault_begin(group, next);
     if (r < 0)
         group_free(group);
     else
@@ -146,10 +145,29 @@ static int reload_change_group(struct group *group, struct config_group *config)
     return 0;
 }
 
+static bool is_of_other_kind(const struct group *group, const struct config_group *config)
+{
+    return group->config->type != config->type || group->config->cells != config->cells;
+}
+
+/* A group whose files could not be read makes way for what they really describe: it has no worker,
+ * and its durable jobs are on disk. */
+static struct group *make_way(struct parts *parts, struct group *group,
+                              const struct config_group *config)
+{
+    if (!group || !group->config->unread || !is_of_other_kind(group, config))
+        return group;
+    group_close(group, "its files could not be read before");
+    if (group->counts.n[JOBS_LIVE] > 0)
+        return group;
+    registry_remove(&parts->registry, group);
+    return group_free(group);
+}
+
 static int reload_take_group(struct parts *parts, struct config_group *config,
                              struct reload_changes *changes)
 {
-    struct group *group = registry_find(&parts->registry, config->name);
+    struct group *group = make_way(parts, registry_find(&parts->registry, config->name), config);
     int r;
 
     if (!group) {
@@ -192,7 +210,7 @@ static int reload_check_kinds(struct parts *parts, const struct config *config,
     for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
         const struct config_group *wanted = config->groups[i];
         const struct group *group = registry_find(&parts->registry, wanted->name);
-        const char *changed = !group                                  ? NULL
+        const char *changed = !group || group->config->unread         ? NULL
                               : group->config->type != wanted->type   ? "Type"
                               : group->config->cells != wanted->cells ? "Cells"
                                                                       : NULL;

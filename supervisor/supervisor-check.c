@@ -38,17 +38,20 @@ static int check_store(const struct config *config)
     return r;
 }
 
+/* A mistake in the files of a group keeps back no more than that group. */
 static int check_config(const char *directory, struct config **ret)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     int r = config_read(ret, directory, &problems);
 
-    if (r == CONFIG_E_INVALID)
-        reload_log_problems(&problems);
-    else if (r < 0)
+    reload_log_problems(&problems);
+    if (r < 0)
         log_error("%s: cannot read the configuration: %s", directory, strerror(-r));
+    for (size_t i = 0; r > 0 && i < problems.n_problems; i++)
+        if (!config_group_of_problem(*ret, directory, &problems.problems[i]))
+            r = -EINVAL;
     config_problems_deinit(&problems);
-    return r == CONFIG_E_INVALID ? -EINVAL : r;
+    return r < 0 ? r : 0;
 }
 
 int supervisor_check(const struct supervisor_options *options)

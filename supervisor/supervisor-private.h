@@ -21,9 +21,6 @@
 
 #define supervisor_of(pointer, member) list_entry(pointer, struct supervisor, member)
 
-/* Of the text that clients get. */
-#define CONFIG_PROBLEM_MAX (PATH_MAX + 1024)
-
 struct saved_file;
 
 /* Checks the new program, and makes way for it. */
@@ -66,8 +63,10 @@ struct supervisor {
     struct loop_deferred reload; /* begins the first one */
     struct config *loaded;       /* by the one under way, which waits for `lookup` */
     struct lookup lookup;
-    struct reload_call hangup; /* SIGHUP's */
-    bool hangup_again;         /* another SIGHUP came meanwhile */
+    struct reload_call hangup;       /* SIGHUP's */
+    bool hangup_again;               /* another SIGHUP came meanwhile */
+    struct config_problems problems; /* of the start, until supervisor_settle_config() */
+    int config_error;                /* -errno: it could not be read at the start */
     char config_problem[CONFIG_PROBLEM_MAX];
     struct timer config_timer; /* reads the configuration again while it has a problem */
     usec_t config_delay;
@@ -83,9 +82,16 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender);
 
 /* ---- supervisor-reload.c ---- */
 
-/* Reads it for the first time. Returns 0, also if it has a problem: then that is logged, control
- * knows it, and the defaults are in force; or -ENOMEM. */
+/* Reads it for the first time. Returns 0, also if it has problems, which are logged; or -ENOMEM. */
 int supervisor_load_config(struct supervisor *supervisor);
+/* Decides what those mean, once it is known what the last supervisor has left. Returns 0, also if
+ * no group can be started: then control knows why, and the defaults are in force; or -ENOMEM. */
+int supervisor_settle_config(struct supervisor *supervisor);
+/* Whether groups can be started with a configuration that has these problems: those with a mistake
+ * in their own files are kept back, or go on with what those said before. Returns 0,
+ * CONFIG_E_INVALID (control knows why, and `problems` has the reason), or -ENOMEM. */
+int supervisor_admit_config(struct supervisor *supervisor, struct config *config,
+                            struct config_problems *problems, bool allow_empty);
 
 /* Has the settings of troupe.conf take effect. */
 void supervisor_apply_daemon(struct supervisor *supervisor);
@@ -100,9 +106,8 @@ void supervisor_end_reload(struct supervisor *supervisor);
 
 /* ---- supervisor-unconfigured.c ---- */
 
-/* Notes why the configuration cannot be used: the first problem, or -errno. */
-void supervisor_note_problem(struct supervisor *supervisor, const struct config_problems *problems,
-                             int r);
+/* Notes that the configuration cannot be read: -errno. */
+void supervisor_note_error(struct supervisor *supervisor, int r);
 /* Serves the control socket, and leaves what runs untouched, until the configuration is valid. */
 void supervisor_await_config(struct supervisor *supervisor);
 /* Starts the groups: the configuration is valid. `call` lists them. Takes over `config`. If not all

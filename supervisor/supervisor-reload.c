@@ -5,17 +5,94 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/control/control.h"
+#include "supervisor/process/kept-text.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
 #include <string.h>
+
+static bool is_of_daemon(const struct config_problem *problem, const char *directory)
+{
+    return config_problem_is_of(problem, directory, "troupe", ".conf");
+}
 
 /* Faults of groups are events of their own. */
 static void log_faults_of_daemon(const char *directory, const struct config_problems *faults)
 {
     for (size_t i = 0; i < faults->n_problems; i++)
-        if (config_problem_is_of(&faults->problems[i], directory, "troupe", ".conf"))
+        if (is_of_daemon(&faults->problems[i], directory))
             log_error("%s:%u: %s", faults->problems[i].path, faults->problems[i].line,
                       faults->problems[i].text);
+}
+
+/* ---- at a start ---- */
+
+/* Has groups with a mistake in their files go on with what those said before, if that is known.
+ * Returns 0 or -ENOMEM. */
+static int recall(const struct kept_states *kept, struct config *config)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < config->n_groups; i++) {
+        _cleanup_free_ char *text = NULL;
+        struct config_group *before = NULL;
+        size_t size;
+
+        if (!config->groups[i]->unread)
+            continue;
+        r = kept_text_read(kept, config->groups[i]->name, &text, &size);
+        if (r == 0)
+            r = config_recall_group(config->groups[i], text, size, &before);
+        if (before)
+            config->groups[i] = before;
+    }
+    return r < 0 ? r : 0;
+}
+
+/* Whether the mistake is of a group that status shows, and whose workers go on. */
+static bool is_kept_back(const struct supervisor *supervisor, const struct config *config,
+                         const struct config_problem *problem)
+{
+    const struct config_group *group =
+        config_group_of_problem(config, supervisor->options->config_directory, problem);
+
+    return group && (group->next || !held_has_group(&supervisor->parts.process.held, group->name));
+}
+
+/* Returns the first problem for which no group can be started. At a first start nothing runs that
+ * could be lost, so only troupe.conf counts. */
+static const struct config_problem *find_obstacle(const struct supervisor *supervisor,
+                                                  const struct config *config,
+                                                  const struct config_problems *problems)
+{
+    const bool first = supervisor->parts.control.predecessors.first;
+
+    for (size_t i = 0; i < problems->n_problems; i++) {
+        const struct config_problem *problem = &problems->problems[i];
+
+        if (first ? is_of_daemon(problem, supervisor->options->config_directory)
+                  : !is_kept_back(supervisor, config, problem))
+            return problem;
+    }
+    return NULL;
+}
+
+int supervisor_admit_config(struct supervisor *supervisor, struct config *config,
+                            struct config_problems *problems, bool allow_empty)
+{
+    const struct config_problem *obstacle;
+    int r = recall(&supervisor->parts.process.kept, config);
+
+    if (r == 0 && !allow_empty)
+        r = reload_check_held(&supervisor->parts, supervisor->options->config_directory, config,
+                              problems);
+    if (r < 0)
+        return r;
+    obstacle = find_obstacle(supervisor, config, problems);
+    if (!obstacle)
+        return 0;
+    config_problem_print(supervisor->config_problem, CONFIG_PROBLEM_MAX, obstacle);
+    supervisor->parts.control.config_problem = supervisor->config_problem;
+    return CONFIG_E_INVALID;
 }
 
 static int resolve(struct supervisor *supervisor)
@@ -61,23 +138,40 @@ void supervisor_apply_daemon(struct supervisor *supervisor)
 int supervisor_load_config(struct supervisor *supervisor)
 {
     const char *directory = supervisor->options->config_directory;
-    struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    int r = config_read(&supervisor->config, directory, &problems);
+    int r = config_read(&supervisor->config, directory, &supervisor->problems);
 
-    if (r == CONFIG_E_INVALID)
-        reload_log_problems(&problems);
-    else if (r == 0)
-        r = resolve(supervisor);
-    if (r < 0)
+    reload_log_problems(&supervisor->problems);
+    if (r < 0) {
         log_error("%s: cannot read the configuration: %s", directory, strerror(-r));
-    if (r != 0) {
-        supervisor_note_problem(supervisor, &problems, r);
-        config_free(TAKE_PTR(supervisor->config));
+        supervisor->config_error = r;
         r = config_empty(&supervisor->config);
     }
-    config_problems_deinit(&problems);
-    if (r == 0)
+    if (r >= 0)
         take_daemon(supervisor);
+    return r < 0 ? r : 0;
+}
+
+int supervisor_settle_config(struct supervisor *supervisor)
+{
+    const size_t n = supervisor->problems.n_problems;
+    int r;
+
+    if (supervisor->config_error < 0) {
+        supervisor_note_error(supervisor, supervisor->config_error);
+        return 0;
+    }
+    r = supervisor_admit_config(supervisor, supervisor->config, &supervisor->problems, false);
+    if (r == CONFIG_E_INVALID) {
+        if (n == 0)
+            reload_log_problems(&supervisor->problems);
+        config_free(TAKE_PTR(supervisor->config));
+        r = config_empty(&supervisor->config);
+    } else if (r == 0) {
+        r = resolve(supervisor);
+    }
+    config_problems_deinit(&supervisor->problems);
+    if (r == 0)
+        supervisor_apply_daemon(supervisor);
     return r;
 }
 
@@ -158,6 +252,17 @@ static bool may_begin(const struct control_context *control)
            (control->state == CONTROL_STARTING && control->config_problem);
 }
 
+/* Reads it as at a start. Returns as reload_read(). */
+static int read_late(struct supervisor *supervisor, struct reload_call *call)
+{
+    int r =
+        config_read(&supervisor->loaded, supervisor->options->config_directory, &call->problems);
+
+    return r < 0 ? r
+                 : supervisor_admit_config(supervisor, supervisor->loaded, &call->problems,
+                                           call->allow_empty);
+}
+
 static void begin(struct loop_deferred *deferred)
 {
     struct supervisor *supervisor = supervisor_of(deferred, reload);
@@ -167,13 +272,12 @@ static void begin(struct loop_deferred *deferred)
 
     if (!call || !may_begin(&parts->control))
         return;
-    /* What is left out would end with its workers. */
-    if (parts->control.config_problem)
-        call->partial = false;
     notify_reloading(&supervisor->notify, loop_now(parts->loop));
     parts->control.state = CONTROL_RELOADING;
     lookup_init(&supervisor->lookup, parts->loop, on_lookup_done);
-    r = reload_read(parts, supervisor->options->config_directory, call, &supervisor->loaded);
+    r = parts->control.config_problem
+            ? read_late(supervisor, call)
+            : reload_read(parts, supervisor->options->config_directory, call, &supervisor->loaded);
     if (r != 0) {
         finish(supervisor, r);
         return;

@@ -330,30 +330,15 @@ static int collect_held(struct parts *parts)
     return resume_wake(parts);
 }
 
-/* An empty directory would end what the last supervisor has left. */
-static int note_emptied(struct supervisor *supervisor)
-{
-    struct config_problems problems = CONFIG_PROBLEMS_NULL;
-    int r = 0;
-
-    if (!supervisor->parts.control.config_problem)
-        r = reload_check_held(&supervisor->parts, supervisor->options->config_directory,
-                              supervisor->config, &problems);
-    if (r == CONFIG_E_INVALID) {
-        reload_log_problems(&problems);
-        supervisor_note_problem(supervisor, &problems, r);
-    }
-    config_problems_deinit(&problems);
-    return r < 0 ? r : 0;
-}
-
-/* A first start fails. So does an upgrade: the old program may understand the configuration. */
+/* A first start without a directory fails. So does an upgrade: the old program may understand the
+ * configuration. */
 static int refuse_problem(const struct supervisor *supervisor)
 {
     const struct control_context *control = &supervisor->parts.control;
-    const bool alone = control->predecessors.first || control->predecessors.upgrading;
 
-    return control->config_problem && alone ? -EINVAL : 0;
+    if (control->config_problem && control->predecessors.upgrading)
+        return -EINVAL;
+    return control->predecessors.first ? supervisor->config_error : 0;
 }
 
 /* Services that are clients find this supervisor, also if it is not the only one. */
@@ -389,7 +374,7 @@ int supervisor_open(struct supervisor *supervisor)
     if (r == 0)
         r = collect_held(&supervisor->parts);
     if (r == 0)
-        r = note_emptied(supervisor);
+        r = supervisor_settle_config(supervisor);
     if (r == 0)
         r = refuse_problem(supervisor);
     if (r == 0)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The configuration has a problem when the supervisor starts after a crash. What its predecessor
- * ran is not touched before that is solved: the supervisor serves the control socket, which says
- * what is wrong, and starts late, at a reload or when it finds the configuration valid. */
+/* When the supervisor starts, troupe.conf has a mistake, or, after a crash, something else without
+ * which workers would end. What its predecessor ran is not touched before that is solved: the
+ * supervisor serves the control socket, which says what is wrong, and starts late, at a reload or
+ * when it finds the configuration valid. */
 
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
@@ -16,27 +17,20 @@
 #define RETRY_FIRST USEC_PER_SEC
 #define RETRY_MAX   (30 * USEC_PER_SEC)
 
-void supervisor_note_problem(struct supervisor *supervisor, const struct config_problems *problems,
-                             int r)
+void supervisor_note_error(struct supervisor *supervisor, int r)
 {
-    char *text = supervisor->config_problem;
-    const struct config_problem *first = problems->problems;
-
-    if (r < 0)
-        (void)snprintf(text, CONFIG_PROBLEM_MAX, "%s: %s", supervisor->options->config_directory,
-                       strerror(-r));
-    else if (first->line > 0)
-        (void)snprintf(text, CONFIG_PROBLEM_MAX, "%s:%u: %s", first->path, first->line,
-                       first->text);
-    else
-        (void)snprintf(text, CONFIG_PROBLEM_MAX, "%s: %s", first->path, first->text);
-    supervisor->parts.control.config_problem = text;
+    (void)snprintf(supervisor->config_problem, CONFIG_PROBLEM_MAX, "%s: %s",
+                   supervisor->options->config_directory, strerror(-r));
+    supervisor->parts.control.config_problem = supervisor->config_problem;
 }
 
 static void tell_status(struct supervisor *supervisor)
 {
-    notify_status(&supervisor->notify, loop_now(loop_of(supervisor)),
-                  "cannot go on after a crash, workers run on: %s", supervisor->config_problem);
+    const bool first = supervisor->parts.control.predecessors.first;
+
+    notify_status(&supervisor->notify, loop_now(loop_of(supervisor)), "%s: %s",
+                  first ? "no group is started" : "cannot go on after a crash, workers run on",
+                  supervisor->config_problem);
 }
 
 static void arm(struct supervisor *supervisor)
@@ -63,13 +57,12 @@ static void on_retry(struct timer *timer, usec_t now)
         supervisor->parts.control.state != CONTROL_STARTING)
         return;
     r = config_read(&config, supervisor->options->config_directory, &problems);
-    if (r == 0)
-        r = reload_check_held(&supervisor->parts, supervisor->options->config_directory, config,
-                              &problems);
-    if (r != 0) {
-        supervisor_note_problem(supervisor, &problems, r);
+    if (r < 0)
+        supervisor_note_error(supervisor, r);
+    else
+        r = supervisor_admit_config(supervisor, config, &problems, false);
+    if (r != 0)
         tell_status(supervisor);
-    }
     config_free(config);
     config_problems_deinit(&problems);
     arm(supervisor);
@@ -79,9 +72,14 @@ static void on_retry(struct timer *timer, usec_t now)
 
 void supervisor_await_config(struct supervisor *supervisor)
 {
-    log_error("no group can be taken over before the configuration is valid; workers and services "
-              "run on");
+    if (supervisor->parts.control.predecessors.first)
+        log_error("no group is started before the configuration is valid");
+    else
+        log_error("no group can be taken over before the configuration is valid; workers and "
+                  "services run on");
     tell_status(supervisor);
+    /* Otherwise the service manager would end it, and nobody could ask it what is wrong. */
+    notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
     timer_init(&supervisor->config_timer, on_retry);
     supervisor->config_delay = RETRY_FIRST;
     /* A reload ends safe mode, so somebody has to ask for it. */

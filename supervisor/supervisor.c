@@ -221,6 +221,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     loop_free(parts->loop);
     cgroup_tree_deinit(&supervisor->cgroups);
     config_free(supervisor->config);
+    config_problems_deinit(&supervisor->problems);
     journal_deinit(&supervisor->journal);
     free(supervisor->runtime_directory);
     free(supervisor->socket_variable);

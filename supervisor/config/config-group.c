@@ -22,6 +22,7 @@ struct config_group *config_group_free(struct config_group *group)
         return NULL;
     config_schema_clear(&CONFIG_GROUP_SCHEMA, group);
     config_draft_free(group->draft);
+    config_group_free(group->next);
     sandbox_free(group->sandbox);
     files_free(group->sandbox_files);
     namespace_free(group->network);

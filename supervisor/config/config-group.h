@@ -229,7 +229,10 @@ struct config_group {
     config_strv user_environment; /* HOME and the like, of `user` */
     uint32_t process_digest;      /* what processes are started with; 0 = not resolved */
     char *fault;                  /* why it cannot be started; NULL = it can */
-    struct config_draft *draft;   /* where its keys were given; owned; NULL = in no file */
+    bool unread; /* `fault` is a mistake in its files: only some of their keys are known */
+    struct config_group *next;  /* unread: the mistaken files; the rest is what they said before;
+                                   owned; NULL = this is what they say */
+    struct config_draft *draft; /* where its keys were given; owned; NULL = in no file */
 };
 
 /*

@@ -86,6 +86,65 @@ int config_read_group(const char *path, struct config_problems *problems, struct
     return r;
 }
 
+/* A group of which only some keys are known. Returns 0 or -ENOMEM. */
+static int mark_unread(struct config_group *group, const struct config_problem *problem)
+{
+    char text[CONFIG_PROBLEM_MAX];
+
+    config_problem_print(text, sizeof(text), problem);
+    free(group->fault);
+    group->fault = strdup(text);
+    group->unread = true;
+    return group->fault ? 0 : -ENOMEM;
+}
+
+int config_read_group_alone(const char *path, struct config_group **ret)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    int r = config_read_group(path, &problems, ret);
+
+    if (r == 0 && *ret)
+        r = config_check_after_beside(*ret);
+    if (r == 0 && *ret)
+        r = config_check_oom_beside(*ret);
+    if (r == 0 && *ret && problems.n_problems > 0)
+        r = mark_unread(*ret, problems.problems);
+    if (*ret)
+        (*ret)->draft->problems = NULL;
+    if (r < 0)
+        *ret = config_group_free(*ret);
+    config_problems_deinit(&problems);
+    return r;
+}
+
+int config_recall_group(struct config_group *unread, const char *text, size_t size,
+                        struct config_group **ret)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config_group *group;
+    int r = config_defaults(&group, unread->name);
+
+    *ret = NULL;
+    if (r < 0)
+        return r;
+    group->path = strdup(unread->path);
+    group->draft = config_draft_new(&CONFIG_GROUP_SCHEMA, group, &problems);
+    r = group->path && group->draft ? config_draft_parse(group->draft, group->path, text, size)
+                                    : -ENOMEM;
+    if (r == 0)
+        r = config_check_group(group);
+    if (group->draft)
+        group->draft->problems = NULL;
+    if (r == 0 && problems.n_problems == 0) {
+        group->next = unread;
+        *ret = group;
+    } else {
+        config_group_free(group);
+    }
+    config_problems_deinit(&problems);
+    return r;
+}
+
 static int load_group(void *userdata, const char *path)
 {
     struct loader *loader = userdata;
@@ -216,35 +275,46 @@ bool config_problem_is_of(const struct config_problem *problem, const char *dire
     return *path == '\0' || strncmp(path, ".d/", 3) == 0 || strcmp(path, ".d") == 0;
 }
 
-static bool has_problem(const struct loader *loader, const char *name, const char *suffix)
+const struct config_group *config_group_of_problem(const struct config *config,
+                                                   const char *directory,
+                                                   const struct config_problem *problem)
+{
+    for (size_t i = 0; i < config->n_groups; i++)
+        if (config_problem_is_of(problem, directory, config->groups[i]->name, CONFIG_GROUP_SUFFIX))
+            return config->groups[i];
+    return NULL;
+}
+
+static const struct config_problem *first_problem(const struct loader *loader, const char *name,
+                                                  const char *suffix)
 {
     for (size_t i = 0; i < loader->problems->n_problems; i++)
         if (config_problem_is_of(&loader->problems->problems[i], loader->directory, name, suffix))
-            return true;
-    return false;
+            return &loader->problems->problems[i];
+    return NULL;
 }
 
-/* Removes the groups and exchanges that have a problem. */
-static void drop_broken(const struct loader *loader)
+/* Marks the groups that have a problem, and removes the exchanges. Returns 0 or -ENOMEM. */
+static int set_aside_broken(const struct loader *loader)
 {
     struct config *config = loader->config;
+    const struct config_problem *problem;
     size_t n = 0;
+    int r = 0;
 
-    for (size_t i = 0; i < config->n_groups; i++) {
-        if (has_problem(loader, config->groups[i]->name, CONFIG_GROUP_SUFFIX))
-            config_group_free(config->groups[i]);
-        else
-            config->groups[n++] = config->groups[i];
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
+        problem = first_problem(loader, config->groups[i]->name, CONFIG_GROUP_SUFFIX);
+        if (problem)
+            r = mark_unread(config->groups[i], problem);
     }
-    config->n_groups = n;
-    n = 0;
     for (size_t i = 0; i < config->n_exchanges; i++) {
-        if (has_problem(loader, config->exchanges[i]->name, CONFIG_EXCHANGE_SUFFIX))
+        if (first_problem(loader, config->exchanges[i]->name, CONFIG_EXCHANGE_SUFFIX))
             config_exchange_free(config->exchanges[i]);
         else
             config->exchanges[n++] = config->exchanges[i];
     }
     config->n_exchanges = n;
+    return r;
 }
 
 /* As config_read(), but keeps also what has a problem. */
@@ -273,8 +343,10 @@ int config_read(struct config **ret, const char *directory, struct config_proble
     struct loader loader = {.problems = problems, .directory = directory};
     int r = read_all(&loader);
 
-    if (r == CONFIG_E_INVALID)
-        drop_broken(&loader);
+    if (r == CONFIG_E_INVALID && set_aside_broken(&loader) < 0) {
+        config_free(loader.config);
+        return -ENOMEM;
+    }
     if (r >= 0)
         *ret = loader.config;
     return r;

@@ -92,6 +92,14 @@ int config_problem_add(struct config_problems *problems, const char *path, unsig
     return r;
 }
 
+void config_problem_print(char *buffer, size_t size, const struct config_problem *problem)
+{
+    if (problem->line > 0)
+        (void)snprintf(buffer, size, "%s:%u: %s", problem->path, problem->line, problem->text);
+    else
+        (void)snprintf(buffer, size, "%s: %s", problem->path, problem->text);
+}
+
 int config_problems_move(struct config_problems *to, struct config_problems *from)
 {
     if (from->n_problems == 0)

@@ -9,6 +9,7 @@
 #include "shared/base/clock.h"
 #include "shared/protocol/exchange-kind.h"
 #include "supervisor/config/config-group.h"
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -78,18 +79,40 @@ enum {
 
 /*
  * Reads a directory: troupe.conf (may be missing), NAME.group, NAME.group.d/?*.conf (in the order
- * of their names), NAME.exchange. Returns 0; CONFIG_E_INVALID with at least one problem, and
- * without the groups and exchanges that have one in `*ret`; or -errno. config_resolve() completes
- * `*ret`.
+ * of their names), NAME.exchange. Returns 0; CONFIG_E_INVALID with at least one problem: then
+ * groups that have one are `unread` in `*ret`, and exchanges that have one are missing; or -errno.
+ * config_resolve() completes `*ret`.
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
+
+/*
+ * Reads a group's files again, and checks them against those beside them. Returns 0 with `*ret`,
+ * which is `unread` if they have a mistake, or -errno.
+ */
+int config_read_group_alone(const char *path, struct config_group **ret);
+
+/*
+ * Makes the group that `text` describes, of config_draft.text. Returns 0 with `*ret`, which owns
+ * `unread` as its `next`; 0 without, if this version does not understand the text; or -ENOMEM.
+ */
+int config_recall_group(struct config_group *unread, const char *text, size_t size,
+                        struct config_group **ret);
 
 /* A configuration without groups, with the defaults of troupe.conf. Returns 0 or -ENOMEM. */
 int config_empty(struct config **ret);
 
+#define CONFIG_PROBLEM_MAX (PATH_MAX + 1024)
+/* Writes "FILE:LINE: TEXT", cut to fit. */
+void config_problem_print(char *buffer, size_t size, const struct config_problem *problem);
+
 /* Whether a problem is one of that file or of its drop-ins. */
 bool config_problem_is_of(const struct config_problem *problem, const char *directory,
                           const char *name, const char *suffix);
+
+/* Returns the group in whose files the problem is, or NULL. */
+const struct config_group *config_group_of_problem(const struct config *config,
+                                                   const char *directory,
+                                                   const struct config_problem *problem);
 
 /*
  * Reads and resolves it, blocking, as strictly as `troupectl verify`: a missing program, user or

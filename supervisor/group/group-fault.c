@@ -37,8 +37,41 @@ static struct config_group *config_of(const struct group_fault *fault)
 static void tell_fault(const struct group_fault *fault)
 {
     group_tell(fault->group, LOG_LEVEL_ERROR, "group.cannot-start", "%s: %s",
-               fault->next ? "goes on with the configuration of before" : "cannot start",
+               group_is_blocked(fault->group) ? "cannot start"
+                                              : "goes on with the configuration of before",
                config_of(fault)->fault);
+}
+
+/* A group keeps the cells and the kind of workers that it has. */
+static void refuse_other_kind(const struct group *group, struct config_group *config)
+{
+    if (config->unread ||
+        (config->type == group->config->type && config->cells == group->config->cells))
+        return;
+    free(config->fault);
+    config->fault = strdup("Type= or Cells= has changed: run troupectl reload");
+    config->unread = true;
+}
+
+/* Reads files again that had a mistake. Whatever they say now is used once it can be. */
+static void read_again(struct group_fault *fault)
+{
+    const struct config_group *before = config_of(fault);
+    struct config_group *config = NULL;
+
+    if (!before->unread || config_read_group_alone(before->path, &config) < 0 || !config)
+        return;
+    refuse_other_kind(fault->group, config);
+    fault->asked = fault->asked || !config->unread || strcmp(config->fault, before->fault) != 0;
+    config_group_free(fault->next);
+    fault->next = config;
+}
+
+/* Adds the names that the next try needs. Returns 0 or -ENOMEM. */
+static int begin_try(struct group_fault *fault, struct names *names)
+{
+    read_again(fault);
+    return config_want_group_names(config_of(fault), names);
 }
 
 static void try_again(struct group_fault *fault);
@@ -46,7 +79,7 @@ static void end_try(struct group_fault *fault, const struct names *names);
 
 static int want_names(struct fault_place *place, struct names *names)
 {
-    return config_want_group_names(config_of(list_entry(place, struct group_fault, place)), names);
+    return begin_try(list_entry(place, struct group_fault, place), names);
 }
 
 /* A name of another may have taken all the time: then it is not known what this one's would say. */
@@ -98,6 +131,7 @@ static void on_mended(struct group_fault *fault)
 {
     struct config_group *next = TAKE_PTR(fault->next);
     struct group *group = fault->group;
+    const bool blocked = group_is_blocked(group);
     int r;
 
     group_tell(group, LOG_LEVEL_NOTICE, "group.mended", "has what was missing");
@@ -110,6 +144,8 @@ static void on_mended(struct group_fault *fault)
     if (r < 0) {
         log_error("%s: cannot take its new configuration: %s", group->name, strerror(-r));
         config_group_free(next);
+    } else if (blocked) {
+        group_fault_unblock(group);
     }
 }
 
@@ -118,20 +154,20 @@ static void end_try(struct group_fault *fault, const struct names *names)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config_group *config = config_of(fault);
-    _cleanup_free_ char *before = TAKE_PTR(config->fault);
+    _cleanup_free_ char *before = config->unread ? NULL : TAKE_PTR(config->fault);
     bool asked = fault->asked, same;
     int r = config_resolve_group(config, names, &problems);
 
     config_problems_deinit(&problems);
     lookup_deinit(&fault->lookup);
     fault->tried = fault->asked = false;
-    if (r < 0)
+    if (r < 0 && before)
         config->fault = TAKE_PTR(before);
     if (!config->fault) {
         on_mended(fault);
         return;
     }
-    same = before && strcmp(before, config->fault) == 0;
+    same = config->unread || (before && strcmp(before, config->fault) == 0);
     if (asked || (r == 0 && !same))
         tell_fault(fault);
     wait_for_next_try(fault);
@@ -151,7 +187,7 @@ static void try_again(struct group_fault *fault)
 
     fault->tried = true;
     lookup_init(&fault->lookup, fault->group->context->loop, on_lookup_done);
-    r = config_want_group_names(config_of(fault), &fault->lookup.names);
+    r = begin_try(fault, &fault->lookup.names);
     if (r == 0)
         r = lookup_start(&fault->lookup);
     if (r != 0)

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * A fault of a configuration on this machine: its program, user, directory or environment file is
- * missing. It blocks a new group: no worker is started, and jobs wait. A running group keeps its
- * old configuration. The new one is tried again, at growing intervals and on request, until it
- * works.
+ * A fault of a configuration: its program, user, directory or environment file is missing on this
+ * machine, or its files have a mistake (config_group.unread). It blocks a new group: no worker is
+ * started, and jobs wait. A running group keeps its old configuration. The new one is tried again,
+ * at growing intervals and on request, until it works; files with a mistake are read again.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ int group_fault_begin(struct group *group, struct config_group *next);
 /* Ends it, if there is one, and drops the new configuration. */
 void group_fault_end(struct group *group);
 
-/* Returns what is missing, or NULL. */
+/* Returns the fault, or NULL. */
 const char *group_fault_text(const struct group *group);
 
 /* Whether its workers cannot be started. */

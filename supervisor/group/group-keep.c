@@ -3,6 +3,7 @@
 /* Keeps what was asked of a group for the next supervisor, and continues from what the last one
  * kept. */
 
+#include "supervisor/config/keys/draft.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/pool/slot/slot.h"
@@ -33,6 +34,15 @@ void group_keep(struct group *group)
     record->stopped = !group->wanted && !group->pending;
     record->paused = group_stays_paused(group);
     record->draining = group->draining;
+}
+
+void group_keep_config(struct group *group)
+{
+    const struct config_draft *draft = group->config->draft;
+
+    if (draft && draft->text && !group->config->unread)
+        kept_text_set(&group->text, &group->context->pools->process->kept, group->name, draft->text,
+                      draft->text_size);
 }
 
 void group_open_kept(struct group *group)

@@ -71,6 +71,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
                             config->results_memory_max);
     cell_table_init(&group->cells);
     group_open_kept(group);
+    group_keep_config(group);
     group->pools.blobs = blob_share_new(&context->jobs->blobs);
     r = group->pools.blobs ? 0 : -ENOMEM;
     if (r == 0)
@@ -104,6 +105,7 @@ struct group *group_free(struct group *group)
     cell_table_deinit(&group->cells);
     group_fault_end(group);
     kept_state_free(&group->context->pools->process->kept, group->kept);
+    kept_text_deinit(&group->text, &group->context->pools->process->kept);
     (void)blob_share_unref(group->pools.blobs);
     config_group_free(group->config);
     free(group->name);
@@ -284,6 +286,7 @@ void group_reopen(struct group *group)
 static void group_adopt(struct group *group, struct config_group *config)
 {
     group->config = config;
+    group_keep_config(group);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
     group_each_cell (cell, group) {

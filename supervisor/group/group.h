@@ -13,6 +13,7 @@
 #include "supervisor/group/order.h"
 #include "supervisor/job/job-id-log.h"
 #include "supervisor/job/kept-results.h"
+#include "supervisor/process/kept-text.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,6 +50,7 @@ struct group {
     struct list down_link;     /* in the registry, at shutdown */
     struct group_fault *fault; /* NULL = none */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
+    struct kept_text text;     /* what its files said, likewise */
     bool resumes;              /* `kept` is the last supervisor's */
     bool wanted;               /* new slots are started */
     bool pending;              /* starts once the groups of its After= have come up */

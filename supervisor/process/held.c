@@ -118,6 +118,18 @@ const struct held *held_next(const struct held_table *table, enum holding_kind k
     return NULL;
 }
 
+bool held_has_group(const struct held_table *table, const char *group)
+{
+    static const enum holding_kind kinds[] = {HOLDING_WORKER, HOLDING_SERVICE};
+    const size_t size = strlen(group);
+
+    for (size_t i = 0; i < ELEMENTS(kinds); i++)
+        for (const struct held *held = NULL; (held = held_next(table, kinds[i], held));)
+            if (strncmp(held->name, group, size) == 0 && held->name[size] == '/')
+                return true;
+    return false;
+}
+
 struct held *held_take_any(struct held_table *table, enum holding_kind kind)
 {
     list_for_each (node, &table->waiting) {

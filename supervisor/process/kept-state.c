@@ -150,7 +150,7 @@ void kept_states_deinit(struct kept_states *states)
     states->fd = close_fd(states->fd);
 }
 
-static struct kept_state *find_earlier(struct kept_states *states, const char *name)
+struct kept_state *kept_state_find(const struct kept_states *states, const char *name)
 {
     struct index_entry *entry = index_find(&states->earlier, key_of(name));
 
@@ -159,7 +159,6 @@ static struct kept_state *find_earlier(struct kept_states *states, const char *n
         struct kept_state *state = state_at(states, index);
 
         if (strcmp(state->name, name) == 0) {
-            take_out(states, index);
             state->index = index;
             return state;
         }
@@ -199,8 +198,9 @@ struct kept_state *kept_state_open(struct kept_states *states, const char *name,
     *ret_found = false;
     if (!states->memory || strlen(name) > KEPT_NAME_MAX)
         return NULL;
-    state = find_earlier(states, name);
+    state = kept_state_find(states, name);
     if (state) {
+        take_out(states, state->index);
         *ret_found = true;
         return state;
     }

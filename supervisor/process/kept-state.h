@@ -69,6 +69,8 @@ void kept_states_deinit(struct kept_states *states);
 /* Returns the last supervisor's state of this name, with `*ret_found` set, or a zeroed one. NULL if
  * there is no room or address space, or the name is too long. A name must be open once only. */
 struct kept_state *kept_state_open(struct kept_states *states, const char *name, bool *ret_found);
+/* Returns the last supervisor's state of this name, which stays to be opened; NULL = none. */
+struct kept_state *kept_state_find(const struct kept_states *states, const char *name);
 /* Forgets a state. NULL allowed. */
 void kept_state_free(struct kept_states *states, struct kept_state *state);
 /* Forgets the last supervisor's states that were not opened. */

@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, ini, text
+from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, VarlinkError, ini, text
 
 
 class Faults(TestCase):
@@ -135,6 +135,91 @@ class Starts(Faults):
         self.assert_blocked("keyed", self.program)
         self.install()
         self.assertEqual(self.s.wait_job(job)["result"], text("mine"))
+
+
+class Mistakes(Faults):
+    """A file that cannot be understood is a fault of its group, too."""
+
+    WRONG = ini(ACTOR, Group={"Sise": "3"})
+    FAULT = r"typo\.group:\d+: unknown key 'Sise'"
+
+    def assert_kept_back(self, group="typo"):
+        state, told = self.state(group)
+        self.assertEqual(state, "failed")
+        self.assertRegex(told, self.FAULT)
+
+    def test_a_mistake_in_a_file_stops_its_own_group_alone(self):
+        self.s.write("typo.group", self.WRONG)
+        self.s.write("odd.exchange", "[Exchange]\nType=nonsense\n")
+        self.s.start()
+        self.assert_works("good")
+        self.assert_kept_back()
+        status = self.s.ctl("status", "typo")
+        self.assertEqual(status.returncode, 1)
+        self.assertRegex(status.stdout, rf"^! typo: cannot start – .*{self.FAULT}")
+        self.assertIn("odd.exchange:2", self.s.log())
+        # Whether it would be durable is not known.
+        self.assertIn("its file has a mistake", self.s.ctl("do", "typo").stderr)
+        with self.assertRaisesRegex(VarlinkError, "NotConfigured"):
+            self.s.create("typo", "echo")
+
+    def test_a_file_that_is_mended_is_read_at_a_reload_and_at_a_start(self):
+        for verb in ("reload",), ("start", "typo", "--wait"):
+            with self.subTest(verb=verb):
+                s = self.s = self.supervisor({"good": ini(ACTOR), "typo": self.WRONG})
+                s.start()
+                s.write("typo.group", ini(ACTOR))
+                s.ctl(*verb, check=True)
+                s.wait_event("worker.ready", "typo")
+                self.assert_works("typo")
+
+    def test_a_file_that_is_mended_is_found(self):
+        self.s.write("typo.group", self.WRONG)
+        self.s.start()
+        self.s.write("typo.group", ini(ACTOR, Pool={"Size": 2}))
+        self.s.wait_event("group.mended", "typo")
+        self.assertEqual(self.s.do("typo", "echo")["state"], "succeeded")
+        self.assertEqual(len(self.s.group("typo")["workers"]), 2)
+
+    def test_a_mended_file_may_describe_another_kind_of_group(self):
+        self.s.write("typo.group", "[Group]\nExecStart=/bin/sleep 1000\nType=servise\n")
+        self.s.write("keyed.group", ini(ACTOR, Pool={"Cells": "by-kay"}))
+        self.s.start()
+        self.s.write("typo.group", "[Group]\nExecStart=/bin/sleep 1000\nType=service\n")
+        self.s.write("keyed.group", ini(ACTOR, Pool={"Cells": "by-key"}))
+        self.s.ctl("reload", check=True)
+        self.s.wait_for(lambda: self.state("typo") == ("running", None))
+        self.assertEqual(self.s.do("keyed", "echo", key="a")["state"], "succeeded")
+
+    def test_a_reload_leaves_a_mistake_of_the_start_alone(self):
+        self.s.write("typo.group", self.WRONG)
+        self.s.start()
+        self.refused("BadConfiguration", self.s.call, "Reload")
+        self.s.write("new.group", ini(ACTOR))
+        self.assertEqual(self.s.call("Reload", partial=True)["added"], ["new"])
+        self.assert_kept_back()
+
+    def test_after_a_crash_a_group_with_a_mistake_goes_on_with_what_its_files_said_before(self):
+        s = self.s
+        s.write("typo.group", ini(ACTOR, Pool={"Size": 2}, Group={"Environment": "OLD=1"}))
+        s.write("typo.group.d/more.conf", "[Group]\nEnvironment=MORE=2\n")
+        s.start()
+        workers = s.children()
+        s.write("typo.group", self.WRONG)
+        for _ in range(2):
+            s.crash()
+            s.until(lambda: s.call("GetInfo")["state"] == "running")
+            s.wait_for(lambda: self.state("typo")[0] == "degraded")
+            self.assertRegex(self.state("typo")[1], self.FAULT)
+            self.assertEqual(s.children(), workers)
+        pid = s.worker("typo/0")["pid"]
+        os.kill(pid, signal.SIGKILL)
+        s.wait_for(lambda: s.worker("typo/0").get("pid", pid) != pid)
+        self.assertEqual([s.do("typo", f"environment {n}")["result"] for n in ("OLD", "MORE")], [text("1"), text("2")])
+        s.write("typo.group", ini(ACTOR, Group={"Environment": "OLD=3"}))
+        s.ctl("reload", check=True)
+        s.wait_for(lambda: self.state("typo") == ("running", None))
+        self.assertEqual(s.do("typo", "environment OLD")["result"], text("3"))
 
 
 class Reloads(Faults):

@@ -494,21 +494,30 @@ class Restart(TestCase):
         os.kill(s.supervisor_pid, signal.SIGKILL)
         self.assertEqual(s.wait_end(), 1)
 
-    def test_a_configuration_with_a_mistake_ends_the_first_start(self):
-        wrong = "[Nonsense]\n"
-        s = self.supervisor(conf=wrong)
-        s.spawn()
-        self.assertEqual(s.wait_end(), 1)
-        self.assertNotIn("signal", s.log())
+    def test_a_mistake_in_troupe_conf_is_told_over_the_socket_and_all_starts_once_it_is_mended(self):
+        s = self.supervisor({"actor": actor()}, conf="[Nonsense]\n")
+        s.start()
+        s.wait_told("READY=1")
+        self.assertIn("troupe.conf:1: unknown section", s.call("GetInfo")["config_problem"])
+        for verb in ("status",), ("start", "actor"):
+            told = s.ctl(*verb)
+            self.assertEqual(told.returncode, 1)
+            self.assertIn("troupe.conf:1", told.stdout + told.stderr)
+        s.write("troupe.conf", "")
+        s.ctl("reload", check=True)
+        self.assert_goes_on(s, s.children(), restarts=0)
 
     def unconfigured(self, **options):
         """A supervisor that has crashed while the configuration has a mistake, and its workers."""
         s = self.started({"actor": actor(2), "daemon": service("/bin/sleep infinity")}, **options)
         workers = s.children()
-        s.write("bad.group", "[Group]\nNonsense=1\nExecStart=/bin/true\n")
+        s.write("troupe.conf", "[Nonsense]\n")
         s.crash()
         self.wait_logged(s, "no group can be taken over before the configuration is valid")
         return s, workers
+
+    def mend(self, s):
+        os.unlink(os.path.join(s.config, "troupe.conf"))
 
     def assert_goes_on(self, s, workers, restarts=1):
         s.until(lambda: s.call("GetInfo")["state"] == "running")
@@ -519,18 +528,18 @@ class Restart(TestCase):
 
     def test_after_a_crash_a_mistake_in_the_configuration_is_told_over_the_socket(self):
         s, workers = self.unconfigured()
-        self.assertIn("bad.group:2", s.call("GetInfo")["config_problem"])
+        self.assertIn("troupe.conf:", s.call("GetInfo")["config_problem"])
         status = s.ctl("status")
         self.assertEqual(status.returncode, 1)
-        self.assertIn("bad.group:2", status.stdout)
+        self.assertIn("troupe.conf:", status.stdout)
         refused = s.ctl("start", "actor")
         self.assertEqual(refused.returncode, 1)
-        self.assertIn("bad.group:2", refused.stderr)
+        self.assertIn("troupe.conf:", refused.stderr)
         for partial in False, True:
             with self.assertRaisesRegex(VarlinkError, "BadConfiguration"):
                 s.call("Reload", partial=partial)
         self.assertEqual(s.children(), workers)
-        os.unlink(os.path.join(s.config, "bad.group"))
+        self.mend(s)
         self.assertEqual(s.call("Reload")["added"], ["actor", "daemon"])
         self.assert_goes_on(s, workers)
 
@@ -542,7 +551,7 @@ class Restart(TestCase):
             fault.write_text(f"groups:1={errno.ENOMEM}", encoding="ascii")
             s.crash()
             s.until(lambda: "config_problem" in s.call("GetInfo"))
-            os.unlink(os.path.join(s.config, "bad.group"))
+            self.mend(s)
             self.assertNotEqual(s.ctl("reload").returncode, 0)
             self.wait_logged(s, "cannot take over all groups: Cannot allocate memory; starting again")
             s.until(lambda: s.ctl("reload").returncode == 0)  # out of safe mode
@@ -550,7 +559,7 @@ class Restart(TestCase):
 
     def test_after_a_crash_a_corrected_configuration_is_found_without_a_reload(self):
         s, workers = self.unconfigured()
-        os.unlink(os.path.join(s.config, "bad.group"))
+        self.mend(s)
         self.assert_goes_on(s, workers)
 
     def test_after_a_crash_SIGHUP_reads_the_corrected_configuration(self):
@@ -559,7 +568,7 @@ class Restart(TestCase):
         s.process.send_signal(signal.SIGHUP)
         self.wait_logged(s, "cannot read the configuration: No such file")
         os.rename(s.path("gone"), s.config)
-        os.unlink(os.path.join(s.config, "bad.group"))
+        self.mend(s)
         s.process.send_signal(signal.SIGHUP)
         self.assert_goes_on(s, workers)
 
@@ -569,7 +578,7 @@ class Restart(TestCase):
         os.kill(workers[0], signal.SIGKILL)
         self.assertTrue(ended(fd, LIMIT))
         os.close(fd)
-        os.unlink(os.path.join(s.config, "bad.group"))
+        self.mend(s)
         s.call("Reload")
         s.until(lambda: len(s.children()) == 3 and s.call("GetInfo")["state"] == "running")
         self.assertEqual(len(set(s.children()) & set(workers)), 2)

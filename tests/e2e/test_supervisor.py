@@ -295,14 +295,9 @@ class Limits(TestCase):
 
 
 class Configurations(TestCase):
-    def fails(self, groups, conf=""):
-        s = self.supervisor(groups, conf=conf)
-        s.spawn()
-        self.assertNotEqual(s.wait_end(), 0)
-        return s.log()
-
     def test_all_problems_are_told_with_file_line_and_what_is_allowed(self):
-        log = self.fails({"a": f"[Group]\nExecStart={ACTOR}\n[Pool]\nSise=3\n", "b": "[Group]\nExecStart=relative/path\n"})
+        s = self.started({"a": f"[Group]\nExecStart={ACTOR}\n[Pool]\nSise=3\n", "b": "[Group]\nExecStart=relative/path\n"})
+        log = s.log()
         self.assertRegex(log, r"a\.group:4.*Sise.*Size")
         self.assertRegex(log, r"b\.group:2.*relative/path")
 

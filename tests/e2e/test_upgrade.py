@@ -413,10 +413,22 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         os.unlink(s.path("trouped-supervisor"))
         self.refused(s, "trouped-supervisor: exec: No such file or directory")
 
-    def test_a_configuration_with_problems_keeps_an_upgrade_from_happening(self):
+    def test_a_mistake_in_troupe_conf_keeps_an_upgrade_from_happening(self):
         s = self.installed({"actor": actor()})
-        s.write("bad.group", "[Group]\nNonsense=1\n")
-        self.refused(s, "bad.group:2")
+        s.write("troupe.conf", "[Nonsense]\n")
+        self.refused(s, "troupe.conf:1")
+
+    def test_D10_a_group_with_a_mistake_in_its_file_goes_on_with_what_it_said_before(self):
+        s = self.installed({"actor": actor(2), "other": actor()})
+        s.ctl("pause", "actor", check=True)
+        job = s.create("actor", "echo a")
+        workers = s.children()
+        s.write("actor.group", actor(1) + "Sise=3\n")
+        s.ctl("upgrade", check=True)
+        self.assertEqual(s.children(), workers)
+        s.ctl("resume", "actor", check=True)
+        self.assertEqual(s.wait_job(job)["result"], text("a"))
+        self.assertRegex(s.group("actor")["fault"], r"actor\.group:\d+: unknown key 'Sise'")
 
     def test_D14_a_program_that_is_older_than_the_store_is_found_before_the_upgrade(self):
         s = self.supervisor({"kept": actor(1, Jobs={"Durable": "yes"})})

@@ -329,8 +329,8 @@ int config_resolve_group(struct config_group *group, const struct names *names,
     struct config_problems own = CONFIG_PROBLEMS_NULL;
     int r;
 
-    if (!group->draft || !group->draft->paths)
-        return 0; /* its file could not be read, which is a problem already */
+    if (group->unread || !group->draft || !group->draft->paths)
+        return 0; /* its files have a mistake, which is told already */
     group->draft->problems = &own;
     r = resolve_group(group->draft, group, names);
     group->draft->problems = NULL;
@@ -377,9 +377,12 @@ static int resolve_daemon(struct config *config, const struct names *names,
 
 int config_want_group_names(const struct config_group *group, struct names *names)
 {
-    int r = names_want(names, NAMES_USER, group->user);
     bool optional;
+    int r;
 
+    if (group->unread)
+        return 0;
+    r = names_want(names, NAMES_USER, group->user);
     if (r == 0)
         r = names_want(names, NAMES_GROUP, group->group_name);
     if (r == 0)

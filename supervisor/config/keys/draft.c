@@ -31,6 +31,7 @@ struct config_draft *config_draft_free(struct config_draft *draft)
     if (!draft)
         return NULL;
     free(draft->origins);
+    free(draft->text);
     strv_free(draft->paths);
     free(draft);
     return NULL;
@@ -106,6 +107,27 @@ static int unknown_key(struct config_draft *draft, const struct unitfile_assignm
                               "%s; it belongs in [%s]", what, elsewhere->section);
 }
 
+/* Returns 0 or -ENOMEM. */
+static int note_assignment(struct config_draft *draft, const struct unitfile_assignment *assignment)
+{
+    const size_t size = strlen(assignment->section) + strlen(assignment->key) +
+                        strlen(assignment->value) + strlen("[]\n=\n");
+    const size_t needed = draft->text_size + size + 1;
+    char *text = draft->text;
+
+    if (needed > draft->text_allocated) {
+        text = realloc(text, 2 * needed);
+        if (!text)
+            return -ENOMEM;
+        draft->text = text;
+        draft->text_allocated = 2 * needed;
+    }
+    (void)snprintf(text + draft->text_size, size + 1, "[%s]\n%s=%s\n", assignment->section,
+                   assignment->key, assignment->value);
+    draft->text_size += size;
+    return 0;
+}
+
 static int on_assignment(void *userdata, const struct unitfile_assignment *assignment)
 {
     struct config_draft *draft = userdata;
@@ -119,7 +141,9 @@ static int on_assignment(void *userdata, const struct unitfile_assignment *assig
     draft->origins[key - draft->schema->keys] = *assignment->value
                                                     ? (struct config_origin){path, assignment->line}
                                                     : (struct config_origin){0};
-    r = config_key_assign(key, draft->object, assignment->value, &reason);
+    r = note_assignment(draft, assignment);
+    if (r == 0)
+        r = config_key_assign(key, draft->object, assignment->value, &reason);
     if (r != CONFIG_KEY_E_INVALID)
         return r;
     return config_problem_add(draft->problems, path, assignment->line, "%s=%.80s: %s; allowed: %s",

@@ -19,6 +19,8 @@ struct config_draft {
     struct config_problems *problems; /* borrowed; valid while the object is read or checked */
     struct config_origin *origins;    /* one per key */
     config_strv paths; /* of the files read, the main one first; NULL = none could be read */
+    char *text;        /* all assignments, as one file would have them; NULL = there is none */
+    size_t text_size, text_allocated;
 };
 
 /* `object` has its defaults already. Returns NULL when out of memory. */

@@ -96,6 +96,9 @@ static void refuse(struct request *request, const struct group *group,
         control_report_cells(reply, group);
     } else if (r == CELL_E_TOO_LARGE) {
         reply_string(reply, "problem", refusal->text);
+    } else if (r == CELL_E_BAD_FILE) {
+        reply_string(reply, "group", group->name);
+        reply_string(reply, "problem", group_fault_text(group));
     } else if (r == CELL_E_EXISTS) {
         reply_string(reply, "id", wanted->name);
     } else if (r == CELL_E_DRAINING) {

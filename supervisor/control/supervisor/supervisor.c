@@ -59,13 +59,9 @@ static void report_problems(struct reply *reply, const char *key,
 {
     reply_array(reply, key);
     for (size_t i = 0; i < problems->n_problems; i++) {
-        const struct config_problem *problem = &problems->problems[i];
-        char line[1024 + PATH_MAX];
+        char line[CONFIG_PROBLEM_MAX];
 
-        if (problem->line > 0)
-            snprintf(line, sizeof(line), "%s:%u: %s", problem->path, problem->line, problem->text);
-        else
-            snprintf(line, sizeof(line), "%s: %s", problem->path, problem->text);
+        config_problem_print(line, sizeof(line), &problems->problems[i]);
         reply_string(reply, NULL, line);
     }
     reply_end_array(reply);

@@ -29,6 +29,7 @@ static const struct refusal {
     {-ENOSPC, EXIT_BUSY, "no cell for another key (CellsMax=), or its disk is full (Durable=yes)"},
     {-EIO, EXIT_FAILED, "its jobs cannot be written to disk (Durable=yes): see troupectl status"},
     {-EHOSTDOWN, EXIT_BUSY, "it is drained and takes no new jobs until it is resumed"},
+    {-EBADMSG, EXIT_FAILED, "its file has a mistake: see troupectl status"},
     {-ESHUTDOWN, EXIT_BUSY, "the supervisor is stopping"},
     {-EUSERS, EXIT_BUSY, NULL},
     {-ENOENT, EXIT_NOT_FOUND, "the group no longer exists"},

@@ -47,8 +47,8 @@ static const struct explanation explanations[] = {
     {"BadConfiguration", .status = EXIT_INVALID,
      "problems in the configuration: {problems:length}; nothing was changed"},
     {"NotConfigured", .status = EXIT_FAILED,
-     "the supervisor has crashed, and its configuration has a problem: {problem}; workers run on, "
-     "and the rest waits until it is correct"},
+     "the configuration has a problem: {problem}; what runs goes on, and the rest waits until it is "
+     "solved"},
     {"NotUpgraded", .status = EXIT_FAILED, "nothing has changed: {reason}"},
     {"NotAnActor", .status = EXIT_FAILED,
      "group '{group}' is a plain service (Type=service): it has no queue and takes no jobs"},

@@ -76,7 +76,7 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
     if (field_has(info, "config_problem"))
         terminal_print(&invocation->out,
                        "  Trouble: " RED "the configuration has a problem" PLAIN
-                       " since the supervisor has crashed; workers run on: %s",
+                       ", no group is supervised before it is solved: %s",
                        SAFE(field_text(info, "config_problem")));
 }
 

@@ -78,6 +78,7 @@ enum {
     CELL_E_STORE_FAILED, /* Durable=yes: the store does not work: see store_problem() */
     CELL_E_LEFT,         /* a durable job that was accepted, and stays on disk for the next start */
     CELL_E_UNREAD,       /* the same, and is about to be read from disk again */
+    CELL_E_BAD_FILE,     /* whether it would be durable is not known: see group_fault_text() */
 };
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/kept-state.h"
+#include "supervisor/process/kept-text.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -156,6 +157,54 @@ START_TEST(output_that_is_not_written_occupies_no_memory)
 }
 END_TEST
 
+static void expect_text(const char *expected, size_t size)
+{
+    char *text;
+    size_t n;
+    ck_assert_int_eq(kept_text_read(&second, "a", &text, &n), 0);
+    ck_assert_uint_eq(n, size);
+    ck_assert_mem_eq(text, expected, size);
+    free(text);
+}
+
+START_TEST(a_text_of_any_length_is_found_by_the_next_supervisor)
+{
+    static const size_t sizes[] = {0, 1, 327, 328, 329, 328 + 344, 328 + 345, KEPT_TEXT_MAX};
+    static char bytes[KEPT_TEXT_MAX + 1];
+    struct kept_text text = {0};
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)('a' + i % 26);
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        kept_text_set(&text, &first, "a", bytes, sizes[_i ? 7 - i : i]);
+        int held = fcntl(first.fd, F_DUPFD_CLOEXEC, 3);
+        memset(&second, 0, sizeof(second));
+        ck_assert_int_eq(kept_states_adopt(&second, held), 0);
+        expect_text(bytes, sizes[_i ? 7 - i : i]);
+        kept_states_deinit(&second);
+    }
+    kept_text_deinit(&text, &first);
+}
+END_TEST
+
+START_TEST(a_text_that_is_torn_too_long_or_forgotten_is_not_found)
+{
+    static char bytes[KEPT_TEXT_MAX + 1];
+    struct kept_text text = {0};
+    char *found;
+    size_t size;
+    kept_text_set(&text, &first, "a", "hello", 5);
+    if (_i == 0)
+        text.states[0]->data[KEPT_DATA_MAX - 328] = 'j';
+    else if (_i == 1)
+        kept_text_set(&text, &first, "a", bytes, sizeof(bytes));
+    else
+        kept_text_deinit(&text, &first);
+    crash_and_adopt();
+    ck_assert_int_eq(kept_text_read(&second, "a", &found, &size), KEPT_TEXT_E_NONE);
+    free(text.states);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("kept-state");
@@ -169,6 +218,8 @@ int main(void)
     tcase_add_test(tcase, without_memory_or_with_a_long_name_there_is_no_state);
     tcase_add_test(tcase, memory_of_another_size_or_version_is_refused);
     tcase_add_test(tcase, output_that_is_not_written_occupies_no_memory);
+    tcase_add_loop_test(tcase, a_text_of_any_length_is_found_by_the_next_supervisor, 0, 2);
+    tcase_add_loop_test(tcase, a_text_that_is_torn_too_long_or_forgotten_is_not_found, 0, 3);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

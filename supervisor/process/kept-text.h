@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * A text of any length in the states of kept-state.h, such as what a group's files said. It is read
+ * as it was written, or not at all: its head has a digest.
+ */
+
+#include "supervisor/process/kept-state.h"
+
+#define KEPT_TEXT_MAX ((size_t)64 << 10) /* bytes; a longer text is not kept */
+
+/* Embedded in the owner; zeroed = none. */
+struct kept_text {
+    struct kept_state **states;
+    size_t n;
+};
+
+/* Replaces the text; without room or memory, none is kept. Its states are named NAME:0, NAME:1 and
+ * so on. */
+void kept_text_set(struct kept_text *text, struct kept_states *states, const char *name,
+                   const char *bytes, size_t size);
+/* Forgets it, unless the next supervisor is to find it (kept_states.for_next). Idempotent. */
+void kept_text_deinit(struct kept_text *text, struct kept_states *states);
+
+enum {
+    _KEPT_TEXT_E_SUCCESS,
+    KEPT_TEXT_E_NONE,
+};
+/* Reads what the last supervisor kept, before kept_text_set(). Returns 0 with `*ret`, owned by the
+ * caller, and NUL-terminated; KEPT_TEXT_E_NONE; or -ENOMEM. */
+int kept_text_read(const struct kept_states *states, const char *name, char **ret,
+                   size_t *ret_size);
