@@ -15,6 +15,11 @@ struct reply *control_list_item(struct control_list *list)
     return request_part_reply(&list->parts);
 }
 
+void control_list_fail(struct control_list *list, int error)
+{
+    request_part_reply(&list->parts)->error = error;
+}
+
 static bool write_page(struct request_parts *parts)
 {
     struct control_list *list = list_of(parts);
@@ -23,7 +28,7 @@ static bool write_page(struct request_parts *parts)
         if (list->left == 0 || request_part_reply(parts)->size >= PAGE_BYTES)
             return true;
         list->complete = !list->step(list);
-    } while (!list->complete && !request_part_full(parts, 1));
+    } while (!list->complete && !parts->waits && !request_part_full(parts, 1));
     return list->complete;
 }
 

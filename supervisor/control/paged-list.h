@@ -35,7 +35,7 @@ struct control_list {
     bool complete;
     /*
      * Moves `cursor` past one candidate, and writes it with control_list_item() if it matches.
-     * Returns false at the end.
+     * Returns false at the end. Sets parts.waits if it has to wait for the next one.
      */
     bool (*step)(struct control_list *list);
     /*
@@ -50,6 +50,9 @@ struct control_list {
 /* Replies to the request; takes over `list`. `array` is the key of the items, static. */
 void control_list(struct request *request, struct control_list *list, const char *array,
                   const struct control_page *page);
+
+/* From control_list.step: the call fails. */
+void control_list_fail(struct control_list *list, int error);
 
 /* The reply to write one item to, from control_list.step. */
 struct reply *control_list_item(struct control_list *list);

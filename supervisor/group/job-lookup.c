@@ -98,6 +98,7 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
     load->owner = lookup;
     load->by_id = true;
     load->id = *id;
+    load->task.query = true;
     load->task.done = on_loaded;
     lookup->load = load;
     lookup->context = context;
@@ -108,7 +109,7 @@ int job_lookup_begin(struct job_lookup *lookup, const struct group_context *cont
 void job_lookup_end(struct job_lookup *lookup)
 {
     if (lookup->load)
-        lookup->load->owner = NULL;
+        job_load_leave(lookup->load, lookup->context->durable->store);
     lookup->load = NULL;
 }
 

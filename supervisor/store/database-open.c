@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* For another program that holds a lock for a while: jobs wait for it rather than being refused. */
-#define BUSY_MSEC 60000
 /* Who asks waits for it. */
 #define CHECK_BUSY_MSEC 5000
 #define MODE_FILE       0600
@@ -76,7 +74,7 @@ static int connect(struct database *database, const char *path, const char *vfs)
 
     if (r < 0)
         return r;
-    (void)sqlite3_busy_timeout(database->handle, BUSY_MSEC);
+    (void)sqlite3_busy_timeout(database->handle, DATABASE_BUSY_MSEC);
     /* The store makes its checkpoints itself, and not within a commit. */
     (void)sqlite3_wal_autocheckpoint(database->handle, 0);
     database->log_pages = 0;

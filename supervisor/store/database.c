@@ -128,6 +128,14 @@ void database_begin(struct database *database)
     (void)database_step(database, database_query(database, "BEGIN IMMEDIATE"));
 }
 
+int database_try_begin(struct database *database)
+{
+    (void)sqlite3_busy_timeout(database->handle, 0);
+    database_begin(database);
+    (void)sqlite3_busy_timeout(database->handle, DATABASE_BUSY_MSEC);
+    return database->error;
+}
+
 int database_commit(struct database *database)
 {
     int r = database->error;

@@ -18,6 +18,8 @@
 #include <sys/types.h>
 
 #define DATABASE_QUERIES_MAX 40
+/* For another program that holds a lock for a while: jobs wait for it rather than being refused. */
+#define DATABASE_BUSY_MSEC 60000
 #define DATABASE_PROBLEM_MAX (PATH_MAX + 256)
 
 /* A prepared statement, found by the address of its text. */
@@ -98,6 +100,9 @@ int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
 void database_close(struct database *database, bool leave_log);
 
 void database_begin(struct database *database);
+/* Like database_begin(), but does not wait for another program that holds the lock for writing:
+ * returns the first error of the transaction, -EBUSY for that, or 0. */
+int database_try_begin(struct database *database);
 /* Returns 0, or the first error since database_begin(): the caller rolls back then, and closes the
  * database unless the error is -ENOSPC. */
 int database_commit(struct database *database);

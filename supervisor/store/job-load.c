@@ -119,6 +119,14 @@ struct job_load *job_load_new(size_t n)
     return load;
 }
 
+void job_load_leave(struct job_load *load, struct store *store)
+{
+    if (store_cancel(store, &load->task))
+        (void)job_load_free(load);
+    else
+        load->owner = NULL;
+}
+
 struct job_load *job_load_free(struct job_load *load)
 {
     if (load)

@@ -28,6 +28,7 @@ struct store_worker {
     int pages_copied;    /* in the log, at the last checkpoint */
     unsigned n_failures; /* openings that failed in a row */
     usec_t retry_at;     /* monotonic: when to open it, or to make the reserve, again */
+    usec_t locked_since; /* monotonic: another program holds the lock for writing; 0 = no */
     char reserve[PATH_MAX + 16];
     bool reserved;              /* the reserve is there */
     usec_t measured_at;         /* monotonic: when the sizes in the statistics were read */
@@ -61,6 +62,7 @@ struct store {
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* of the thread */
     struct list queue;   /* for the thread */
+    struct list queries; /* likewise; one that is linked has not been taken */
     uint64_t handed;     /* the last batch in or through the queue */
     uint64_t taken;      /* the last batch that the thread has taken */
     struct list finished;

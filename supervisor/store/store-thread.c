@@ -22,6 +22,10 @@
 /* The tasks of a transaction while the disk is full: a small one may still have space. */
 #define FULL_TASKS 64
 
+/* How often it is tried whether another program still holds the lock for writing, and how long. */
+#define LOCKED_RETRY (10 * USEC_PER_MSEC)
+#define LOCKED_MAX   (DATABASE_BUSY_MSEC * USEC_PER_MSEC)
+
 /* Doubles the time until the database is opened again so often. */
 #define DOUBLINGS_MAX 6
 
@@ -69,6 +73,14 @@ static void set_state(struct store_worker *worker, enum store_state state)
 static void note_writing(struct store_worker *worker, usec_t since)
 {
     atomic_store_explicit(&store_of(worker)->writing_since, since, memory_order_relaxed);
+}
+
+/* No task waits for the lock any more. */
+static void forget_lock(struct store_worker *worker)
+{
+    if (worker->locked_since > 0)
+        note_writing(worker, 0);
+    worker->locked_since = 0;
 }
 
 /* Only this thread changes the state. */
@@ -181,6 +193,7 @@ static void fail(struct store_worker *worker, int error)
     const bool for_good = error == -EUCLEAN || error == -ENOTSUP;
 
     stop_backup(worker, -EIO, worker->database.problem);
+    forget_lock(worker);
     database_close(&worker->database, true);
     retry_later(worker);
     set_state(worker, for_good ? STORE_UNUSABLE : STORE_FAILED);
@@ -264,6 +277,19 @@ static void open_database(struct store_worker *worker)
 
 /* ---- transactions ---- */
 
+/* Returns false while another program holds the lock for writing: queries go on meanwhile. After
+ * LOCKED_MAX, that is an error of the transaction. */
+static bool begin(struct store_worker *worker)
+{
+    const usec_t now = clock_now(), since = worker->locked_since > 0 ? worker->locked_since : now;
+    bool waits;
+
+    note_writing(worker, since);
+    waits = database_try_begin(&worker->database) == -EBUSY;
+    worker->locked_since = waits && usec_sub(now, since) < LOCKED_MAX ? since : 0;
+    return worker->locked_since == 0;
+}
+
 /* Applies the first tasks and moves them to `applied`, then commits. Returns 0 or -errno. */
 static int apply(struct store_worker *worker, struct list *applied)
 {
@@ -273,8 +299,6 @@ static int apply(struct store_worker *worker, struct list *applied)
     usec_t until, began;
     int r;
 
-    note_writing(worker, clock_now());
-    database_begin(database);
     until = clock_now() + TRANSACTION_USEC;
     while (database->error == 0 && (node = list_first(&worker->tasks)) && n_left-- > 0 &&
            clock_now() < until) {
@@ -309,8 +333,11 @@ static bool on_failure(struct store_worker *worker, int error)
 static bool commit(struct store_worker *worker)
 {
     struct list applied = LIST_INIT(applied);
-    const int r = apply(worker, &applied);
+    int r;
 
+    if (!begin(worker))
+        return false;
+    r = apply(worker, &applied);
     if (r == 0) {
         worker->n_failures = 0;
         finish(worker, &applied);
@@ -345,6 +372,76 @@ static bool checkpoint(struct store_worker *worker)
     return r == 0 || on_failure(worker, r);
 }
 
+/* ---- queries ---- */
+
+static struct store_task *take_query(struct store *store)
+{
+    struct list *node;
+
+    pthread_mutex_lock(&store->mutex);
+    node = list_first(&store->queries);
+    if (node) {
+        list_unlink(node);
+        task_of(node)->taken = true;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return node ? task_of(node) : NULL;
+}
+
+static void finish_query(struct store_worker *worker, struct store_task *query, int error)
+{
+    struct list finished = LIST_INIT(finished);
+
+    query->error = error;
+    list_push_back(&finished, &query->link);
+    finish(worker, &finished);
+}
+
+/* Without memory, or a lock that another program holds for all, only the query fails. */
+static bool is_damage(int error)
+{
+    return error < 0 && error != -ENOMEM && error != -EBUSY;
+}
+
+/* After damage, it is answered once the store is open again. */
+static void ask_again(struct store_worker *worker, struct store_task *query)
+{
+    struct store *store = store_of(worker);
+
+    (void)on_failure(worker, worker->database.error);
+    pthread_mutex_lock(&store->mutex);
+    query->taken = false;
+    list_push_front(&store->queries, &query->link);
+    pthread_mutex_unlock(&store->mutex);
+}
+
+static bool may_answer(struct store_worker *worker)
+{
+    return is_usable(worker) || state_of(worker) == STORE_UNUSABLE;
+}
+
+/* Answers the first query, outside of a transaction. */
+static void answer(struct store_worker *worker)
+{
+    struct database *database = &worker->database;
+    struct store_task *query = may_answer(worker) ? take_query(store_of(worker)) : NULL;
+    int r;
+
+    if (!query)
+        return;
+    if (!is_usable(worker)) {
+        finish_query(worker, query, -EUCLEAN);
+        return;
+    }
+    database->error = 0;
+    r = query->apply(query, database);
+    side_files_forget(database);
+    if (is_damage(database->error))
+        ask_again(worker, query);
+    else
+        finish_query(worker, query, r);
+}
+
 /* ---- the thread ---- */
 
 static bool may_retry(struct store_worker *worker)
@@ -357,28 +454,48 @@ static bool asks_for_backup(const struct store *store)
     return store->backup && !store->backup_finished;
 }
 
+/* When to try again what has failed; USEC_INFINITY = never. */
+static usec_t retry_time(struct store_worker *worker)
+{
+    if (worker->locked_since > 0)
+        return clock_now() + LOCKED_RETRY;
+    return may_retry(worker) ? worker->retry_at : USEC_INFINITY;
+}
+
+/* While another program holds the lock, tasks stay in the queue: they can be taken back. */
+static bool has_work(struct store *store)
+{
+    const bool locked = store->worker.locked_since > 0;
+
+    return (!locked && (!list_empty(&store->queue) || store->stopping)) ||
+           (!list_empty(&store->queries) && may_answer(&store->worker)) || asks_for_backup(store);
+}
+
 /* Waits for tasks, for a backup, for the time to retry, or for the end. */
 static void wait_for_work(struct store *store)
 {
-    struct store_worker *worker = &store->worker;
-    struct timespec until = usec_to_timespec(worker->retry_at);
+    const usec_t retry_at = retry_time(&store->worker);
+    const struct timespec until = usec_to_timespec(retry_at);
     int r = 0;
 
-    while (list_empty(&store->queue) && !asks_for_backup(store) && !store->stopping && r == 0)
-        r = may_retry(worker) ? pthread_cond_timedwait(&store->wake, &store->mutex, &until)
-                              : pthread_cond_wait(&store->wake, &store->mutex);
+    while (!has_work(store) && r == 0)
+        r = retry_at != USEC_INFINITY ? pthread_cond_timedwait(&store->wake, &store->mutex, &until)
+                                      : pthread_cond_wait(&store->wake, &store->mutex);
 }
 
 /* Takes all tasks that wait. Returns false at the end, when there are none. */
 static bool take(struct store *store)
 {
-    bool goes_on;
+    bool goes_on, locked;
 
     pthread_mutex_lock(&store->mutex);
     wait_for_work(store);
-    goes_on = !store->stopping || !list_empty(&store->queue);
-    list_append(&store->worker.tasks, &store->queue);
-    store->taken = store->handed;
+    locked = store->worker.locked_since > 0;
+    goes_on = !store->stopping || !list_empty(&store->queue) || locked;
+    if (!locked) {
+        list_append(&store->worker.tasks, &store->queue);
+        store->taken = store->handed;
+    }
     store->worker.asked = asks_for_backup(store) ? store->backup : NULL;
     pthread_mutex_unlock(&store->mutex);
     return goes_on;
@@ -403,9 +520,12 @@ void *store_run(void *userdata)
     while (take(store)) {
         retry(worker);
         refuse(worker);
+        if (list_empty(&worker->tasks))
+            forget_lock(worker);
         while (is_usable(worker) && !list_empty(&worker->tasks) && commit(worker) &&
                checkpoint(worker))
-            ;
+            answer(worker);
+        answer(worker);
         back_up(worker);
     }
     stop_backup(worker, -ECANCELED, "the supervisor stops");

@@ -98,9 +98,22 @@ static bool hold(struct store *store, struct store_task *task)
     return true;
 }
 
+static void add_query(struct store *store, struct store_task *task)
+{
+    task->taken = false;
+    pthread_mutex_lock(&store->mutex);
+    list_push_back(&store->queries, &task->link);
+    pthread_cond_signal(&store->wake);
+    pthread_mutex_unlock(&store->mutex);
+}
+
 void store_add(struct store *store, struct store_task *task)
 {
     store->n_waiting++;
+    if (task->query) {
+        add_query(store, task);
+        return;
+    }
     if (task->urgency == STORE_HELD && hold(store, task))
         return;
     make_pending(store, task);
@@ -108,10 +121,27 @@ void store_add(struct store *store, struct store_task *task)
         loop_defer(store->loop, &store->handover);
 }
 
+/* While the thread has a query, or has finished it, done() follows. */
+static bool cancel_query(struct store *store, struct store_task *task)
+{
+    bool waits;
+
+    pthread_mutex_lock(&store->mutex);
+    waits = !task->taken;
+    if (waits)
+        list_unlink(&task->link);
+    pthread_mutex_unlock(&store->mutex);
+    if (waits)
+        store->n_waiting--;
+    return waits;
+}
+
 bool store_cancel(struct store *store, struct store_task *task)
 {
     bool waits;
 
+    if (task->query)
+        return cancel_query(store, task);
     if (task->batch == HELD) {
         list_unlink(&task->link);
         task->batch = 0;
@@ -259,6 +289,7 @@ int store_new(struct store **ret, struct loop *loop, const struct store_options 
     configure_sqlite();
     list_init(&store->pending);
     list_init(&store->held);
+    list_init(&store->queries);
     list_init(&store->queue);
     list_init(&store->finished);
     loop_deferred_init(&store->handover, on_handover);
@@ -295,6 +326,16 @@ static void cancel_pending(struct store *store)
     }
 }
 
+/* Their clients are told why they end. */
+static void cancel_queries(struct store *store)
+{
+    list_for_each (node, &store->queries) {
+        task_of(node)->error = -ECANCELED;
+        task_of(node)->taken = true;
+    }
+    list_append(&store->finished, &store->queries);
+}
+
 void store_leave_log(struct store *store)
 {
     store->leaves_log = true;
@@ -307,10 +348,12 @@ struct store *store_free(struct store *store)
     release(store, USEC_INFINITY);
     hand_over(store);
     pthread_mutex_lock(&store->mutex);
+    cancel_queries(store);
     store->stopping = true;
     pthread_cond_signal(&store->wake);
     pthread_mutex_unlock(&store->mutex);
     (void)pthread_join(store->thread, NULL);
+    cancel_queries(store);
     if (store->backup)
         store->backup->done(store->backup);
     call_done(store, &store->finished);

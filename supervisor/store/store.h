@@ -9,7 +9,8 @@
  * The queue to the thread has no bound of its own, and adding to it never fails: an end must not be
  * refused. A task is embedded in what it concerns, and a job has one, into which all of its changes
  * are merged; the removal of a kept result or a dead letter is one more. So what is in memory
- * bounds the queue: QueueMax=, ResultsMax= and the like bound that.
+ * bounds the queue: QueueMax=, ResultsMax= and the like bound that. A query leaves with the client
+ * that it is for.
  */
 
 #include "shared/base/clock.h"
@@ -35,21 +36,28 @@ enum store_urgency {
 /*
  * A change or a read, embedded in what it concerns. From store_add() until done(), or until
  * store_cancel() returns true, it belongs to the store, and what apply() uses must not change.
- * Tasks are applied in the order in which they were added; later ones overtake those that are held.
+ * Tasks are applied in the order in which they were added; later ones overtake those that are held,
+ * and changes overtake queries.
  */
 struct store_task {
     struct list link;
-    uint64_t batch; /* private to the store, as is `error` */
+    uint64_t batch; /* private to the store, as are `error` and `taken` */
     int error;
+    bool taken; /* a query that the thread has, or has finished */
     /* Refused while the store is not open: -ENOSPC, -EIO. Other tasks wait until it is open again:
      * they must not get lost. */
     bool addition;
+    /* Only reads, for a client that may have gone before it is its turn. Queries have a queue of
+     * their own: the thread answers one between two transactions, outside of both. So a query sees
+     * what is committed, and never stands before a change; apply() should take about as long as a
+     * sync. store_free() ends it by -ECANCELED. */
+    bool query;
     /* How long it may wait before it is handed to the thread. */
     enum store_urgency urgency;
     usec_t held_until; /* private to the store */
-    /* Runs in the thread, within a transaction; touches the task, and what belongs to it, only. May
-     * run more than once until it is committed. Returns what done() gets: 0, a positive result, or
-     * an error of the database as it is. */
+    /* Runs in the thread, within a transaction unless it is a query; touches the task, and what
+     * belongs to it, only. May run more than once until it is committed. Returns what done() gets:
+     * 0, a positive result, or an error of the database as it is. */
     int (*apply)(struct store_task *task, struct database *database);
     /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
      *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may

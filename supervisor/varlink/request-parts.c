@@ -123,7 +123,7 @@ static void on_sent(struct request *request)
 {
     struct request_parts *parts = request->state;
 
-    if (may_go_on(parts))
+    if (!parts->waits && may_go_on(parts))
         task_queue(&parts->task);
 }
 

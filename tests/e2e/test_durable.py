@@ -6,6 +6,7 @@ import json
 import os
 import select
 import signal
+import socket
 import sqlite3
 import subprocess
 import time
@@ -60,6 +61,38 @@ class Case(TestCase):
         """Kills everything, and starts it again on the same state."""
         s.kill()
         s.start()
+
+
+class Reading(Case):
+    @staticmethod
+    def waiting(s):
+        """Tasks of the store."""
+        return s.call("GetMetrics")["store"]["waiting"]
+
+    def test_the_list_of_jobs_does_not_wait_for_another_programs_lock(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        for number in range(300):
+            s.create("kept", "echo", id=f"job-{number}")
+        with self.blocked(s), Varlink(s.socket_path) as sender:
+            sender.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": "late"}})
+            s.until(lambda: self.waiting(s) > 0)
+            listed = s.call("io.troupe.Jobs.List", group="kept")["jobs"]
+            self.assertEqual({job["id"] for job in listed}, {f"job-{number}" for number in range(300)})
+
+    def test_a_list_without_its_client_leaves_the_store(self):
+        s = self.durable().start()
+        s.call("Pause", target="kept")
+        for number in range(1000):
+            s.create("kept", "echo", id=f"job-{number}")
+        for _ in range(2000):
+            with contextlib.suppress(BlockingIOError), socket.socket(socket.AF_UNIX) as client:
+                client.setblocking(False)
+                client.connect(s.socket_path)
+                client.sendall(b'{"method":"io.troupe.Jobs.List","parameters":{"limit":1000}}\0')
+        # The queries that were given up stand before nothing.
+        self.assertEqual(s.create("kept", "echo", id="last"), "last")
+        self.assertLessEqual(self.waiting(s), 2)
 
 
 class Damaged(Case):

@@ -60,7 +60,7 @@ static void drop(struct request *request)
     struct wait *wait = request->state;
 
     wait->request = NULL;
-    if (!wait->added)
+    if (!wait->added || store_cancel(request->context->durable->store, &wait->task))
         free(wait);
 }
 

@@ -22,8 +22,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* Rows that are read at a time, and dealt with in one turn. */
-#define ROWS_MAX 128
 /* Cancellations that are being written at a time. */
 #define WRITING_MAX 1024
 /* The cost of cancelling a job, relative to looking at one. */
@@ -193,7 +191,7 @@ static void on_rows(struct store_task *task, int result)
 /* Returns whether they come. */
 static bool read_rows(struct cancel_all *all)
 {
-    struct job_load *load = job_load_new(ROWS_MAX);
+    struct job_load *load = job_load_new(JOB_LOAD_QUERY_MAX);
 
     if (!load) {
         note_failure(all, -ENOMEM);
@@ -203,6 +201,7 @@ static bool read_rows(struct cancel_all *all)
     load->lists = true;
     load->after = all->row;
     load->owner = all;
+    load->task.query = true;
     load->task.done = on_rows;
     all->rows = load;
     store_add(all->parts.request->context->durable->store, &load->task);
@@ -271,7 +270,7 @@ static void free_all(struct request_parts *parts)
     struct cancel_all *all = cancel_all_of(parts);
 
     if (all->rows)
-        all->rows->owner = NULL;
+        job_load_leave(all->rows, parts->request->context->durable->store);
     list_for_each_safe (node, &all->writing)
         job_waiter_free(parts->request->context->jobs,
                         list_entry(node, struct job_waiter, owner_link));

@@ -30,12 +30,19 @@ struct jobs_parameters {
 struct jobs {
     struct control_list list;
     struct job_filter filter;
-    bool on_disk;          /* durable jobs are listed from disk */
-    struct job_load *rows; /* the next of them; NULL = the list has come to the others */
+    bool on_disk;             /* durable jobs are listed from disk */
+    struct job_load *reading; /* the store has them; NULL = it has none */
+    struct job_load *rows;    /* the next of them; NULL = none have been read */
     size_t next_row;
+    size_t rows_left; /* that this page may still read */
 };
 
 #define jobs_of(pointer) list_entry(pointer, struct jobs, list)
+
+static struct store *store_of(const struct control_list *list)
+{
+    return list->parts.request->context->groups->durable->store;
+}
 
 static void list_job(struct control_list *list, const struct job *job)
 {
@@ -53,21 +60,69 @@ static void list_row(struct control_list *list, const struct job_row *row)
         list_job(list, job);
 }
 
-static bool step_row(struct control_list *list)
+static void on_rows(struct store_task *task, int result)
+{
+    struct job_load *load = job_load_of(task);
+    struct jobs *jobs = load->owner;
+
+    if (!jobs) {
+        job_load_free(load);
+        return;
+    }
+    jobs->reading = NULL;
+    jobs->rows = load;
+    jobs->next_row = 0;
+    if (result == -ECANCELED) /* what waits is told why it ends */
+        return;
+    if (result < 0) {
+        /* The store has failed: what is in memory follows. */
+        jobs->on_disk = jobs->list.cursor != 0;
+        jobs->list.cursor = IN_MEMORY;
+    }
+    request_parts_resume(&jobs->list.parts);
+}
+
+/* Reads the rows after the cursor, as many as the page may have, in pieces. */
+static void read_rows(struct control_list *list)
 {
     struct jobs *jobs = jobs_of(list);
+    const size_t max = JOB_LOAD_QUERY_MAX;
+    struct job_load *load = job_load_new(jobs->rows_left < max ? jobs->rows_left : max);
 
-    if (jobs->next_row < jobs->rows->n_read) {
-        const struct job_row *row = &jobs->rows->entries[jobs->next_row++].job->row;
+    jobs->rows = job_load_free(jobs->rows);
+    if (!load) {
+        control_list_fail(list, -ENOMEM);
+        return;
+    }
+    jobs->rows_left -= load->n;
+    load->lists = true;
+    load->ended = (jobs->filter.states & 1u << JOB_SUCCEEDED) != 0;
+    load->after = (int64_t)list->cursor;
+    load->owner = jobs;
+    load->task.query = true;
+    load->task.done = on_rows;
+    jobs->reading = load;
+    list->parts.waits = true;
+    store_add(store_of(list), &load->task);
+}
+
+static void step_row(struct control_list *list)
+{
+    struct jobs *jobs = jobs_of(list);
+    const struct job_load *rows = jobs->rows;
+
+    if (rows && jobs->next_row < rows->n_read) {
+        const struct job_row *row = &rows->entries[jobs->next_row++].job->row;
 
         list->cursor = (uint64_t)row->number;
         list_row(list, row);
-    } else if (jobs->rows->n_read == jobs->rows->n) {
+    } else if (rows && rows->n_read < rows->n) {
+        list->cursor = IN_MEMORY;
+    } else if (jobs->rows_left == 0) {
         list->left = 0; /* the next page continues on disk */
     } else {
-        list->cursor = IN_MEMORY;
+        read_rows(list);
     }
-    return true;
 }
 
 static bool step(struct control_list *list)
@@ -77,8 +132,10 @@ static bool step(struct control_list *list)
     const struct job *job;
     uint64_t index;
 
-    if (jobs->rows && !(list->cursor & IN_MEMORY))
-        return step_row(list);
+    if (jobs->on_disk && !(list->cursor & IN_MEMORY)) {
+        step_row(list);
+        return true;
+    }
     index = list->cursor & ~IN_MEMORY;
     if (index >= context->jobs->handles.n_entries)
         return false;
@@ -102,8 +159,12 @@ static void finish(struct control_list *list)
 
 static void free_jobs(struct control_list *list)
 {
-    job_load_free(jobs_of(list)->rows);
-    free(jobs_of(list));
+    struct jobs *jobs = jobs_of(list);
+
+    if (jobs->reading)
+        job_load_leave(jobs->reading, store_of(list));
+    job_load_free(jobs->rows);
+    free(jobs);
 }
 
 /* The wanted states as bits. */
@@ -124,62 +185,6 @@ static bool is_on_disk(const struct request *request, const struct jobs *jobs)
            job_filter_can_read(request->context->groups);
 }
 
-static void begin_list(struct request *request, struct jobs *jobs)
-{
-    const struct jobs_parameters *given = request->parameters;
-
-    control_list(request, &jobs->list, "jobs", &given->page);
-}
-
-static void on_rows(struct store_task *task, int result)
-{
-    struct job_load *load = job_load_of(task);
-    struct request *request = load->owner;
-    struct jobs *jobs;
-
-    if (!request) { /* the client has gone */
-        job_load_free(load);
-        return;
-    }
-    jobs = request->state;
-    request->state = NULL;
-    request->drop = NULL;
-    if (result < 0) {
-        load->n = 0; /* the store has failed */
-        load->n_read = 0;
-    }
-    begin_list(request, jobs);
-}
-
-static void drop_rows(struct request *request)
-{
-    struct jobs *jobs = request->state;
-
-    jobs->rows->owner = NULL;
-    free(jobs);
-}
-
-/* Reads as many rows as the page may have. Returns false when out of memory. */
-static bool read_rows(struct request *request, struct jobs *jobs)
-{
-    const struct jobs_parameters *given = request->parameters;
-    struct job_load *load =
-        job_load_new(given->page.limit.set ? (size_t)given->page.limit.value : CONTROL_PAGE_MAX);
-
-    if (!load)
-        return false;
-    load->lists = true;
-    load->ended = (jobs->filter.states & 1u << JOB_SUCCEEDED) != 0;
-    load->after = given->page.cursor.set ? given->page.cursor.value : 0;
-    load->owner = request;
-    load->task.done = on_rows;
-    jobs->rows = load;
-    request->state = jobs;
-    request->drop = drop_rows;
-    store_add(request->context->groups->durable->store, &load->task);
-    return true;
-}
-
 static void list_jobs(struct request *request)
 {
     const struct jobs_parameters *given = request->parameters;
@@ -196,12 +201,8 @@ static void list_jobs(struct request *request)
     if (!jobs)
         return;
     *jobs = wanted;
-    if (wanted.on_disk && !(given->page.cursor.value & (int64_t)IN_MEMORY)) {
-        if (read_rows(request, jobs))
-            return;
-        jobs->on_disk = false;
-    }
-    begin_list(request, jobs);
+    jobs->rows_left = given->page.limit.set ? (size_t)given->page.limit.value : CONTROL_PAGE_MAX;
+    control_list(request, &jobs->list, "jobs", &given->page);
 }
 
 /* The words of `state` are in the order of enum job_state. */

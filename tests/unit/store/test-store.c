@@ -6,6 +6,8 @@
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
+#include <semaphore.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -250,6 +252,94 @@ START_TEST(work_without_the_loop_waits_for_nothing_that_is_held)
 }
 END_TEST
 
+static sem_t entered, leave;
+
+/* Keeps the thread until `leave`. */
+static int apply_slow_query(struct store_task *task, struct database *database)
+{
+    (void)task;
+    (void)database;
+    (void)sem_post(&entered);
+    (void)sem_wait(&leave);
+    return 0;
+}
+
+/* The thread is in a query when this returns. */
+static void begin_slow_query(struct change *slow)
+{
+    ck_assert_int_eq(sem_init(&entered, 0, 0), 0);
+    ck_assert_int_eq(sem_init(&leave, 0, 0), 0);
+    *slow = change(0, apply_slow_query);
+    slow->task.query = true;
+    add(slow);
+    ck_assert_int_eq(sem_wait(&entered), 0);
+}
+
+START_TEST(changes_overtake_queries)
+{
+    struct change slow, queries[20], late = change(1, apply_add);
+
+    run_until(STORE_OPEN);
+    begin_slow_query(&slow);
+    for (unsigned i = 0; i < 20; i++) {
+        queries[i] = change(1, apply_fetch);
+        queries[i].task.query = true;
+        add(&queries[i]);
+    }
+    add(&late);
+    store_work(store, 0); /* hands the change over */
+    (void)sem_post(&leave);
+    run_until_done();
+    ck_assert_uint_eq(slow.order, 1);
+    ck_assert_uint_eq(late.order, 2);
+    for (unsigned i = 0; i < 20; i++)
+        ck_assert_int_eq(queries[i].result, 0);
+}
+END_TEST
+
+START_TEST(a_query_leaves_with_its_client)
+{
+    struct change slow, query = change(1, apply_fetch);
+
+    run_until(STORE_OPEN);
+    query.task.query = true;
+    begin_slow_query(&slow);
+    add(&query);
+    ck_assert(store_cancel(store, &query.task));
+    ck_assert(!store_cancel(store, &slow.task));
+    n_left--;
+    (void)sem_post(&leave);
+    run_until_done();
+    ck_assert(!store_cancel(store, &slow.task));
+    ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
+    ck_assert_int_eq(query.result, 1000);
+}
+END_TEST
+
+START_TEST(queries_do_not_wait_for_the_lock_of_another_program)
+{
+    struct change write = change(2, apply_add), query = change(1, apply_fetch);
+    sqlite3 *other;
+
+    query.task.query = true;
+    run_until(STORE_OPEN);
+    ck_assert_int_eq(sqlite3_open(scratch.path, &other), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
+    store_add(store, &write.task);
+    while (!store_is_writing(store))
+        store_work(store, USEC_PER_MSEC);
+    add(&query);
+    run_until_done();
+    ck_assert_int_eq(query.result, JOB_ROWS_E_MISSING);
+    ck_assert_int_eq(write.result, 1000);
+    n_left++; /* the change */
+    ck_assert_int_eq(sqlite3_exec(other, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
+    ck_assert_int_eq(sqlite3_close(other), SQLITE_OK);
+    run_until_done();
+    ck_assert_int_eq(write.result, 0);
+}
+END_TEST
+
 START_TEST(the_end_writes_what_waits)
 {
     struct change lazy = change(1, apply_add), other = change(2, apply_add);
@@ -419,6 +509,9 @@ int main(void)
         others_overtake_a_task_that_is_held,
         a_task_that_is_held_can_be_taken_back,
         work_without_the_loop_waits_for_nothing_that_is_held,
+        changes_overtake_queries,
+        a_query_leaves_with_its_client,
+        queries_do_not_wait_for_the_lock_of_another_program,
         the_end_writes_what_waits,
         numbers_are_never_used_again,
         only_the_owner_may_read_the_files,
