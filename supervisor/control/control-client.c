@@ -15,6 +15,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Clients beyond ClientsMax= that get an error reply; further ones are closed at once. */
 #define REFUSED_MAX 64
@@ -105,9 +106,8 @@ static void on_message(struct connection *connection, const char *text, size_t s
         attachment_drop_holding(request->attachment);
     if (!request_start(request, text, size) || !find(request))
         return;
-    if (client->refused) {
-        request_fail_int(request, "TooManyClients", "maximum",
-                         (int64_t)client->control->context->config->clients_max);
+    if (client->refused_at > 0) {
+        request_fail_int(request, "TooManyClients", "maximum", (int64_t)client->refused_at);
         connection_finish(connection);
         return;
     }
@@ -149,7 +149,7 @@ void client_free(struct client *client)
     attachment_free(client->request.attachment);
     connection_deinit(&client->connection);
     list_unlink(&client->link);
-    if (client->refused)
+    if (client->refused_at > 0)
         control->n_refused--;
     else
         control->n_clients--;
@@ -212,13 +212,46 @@ static const struct connection_handler handler = {
 
 /*
  * The last eighth of ClientsMax= is reserved for clients that may change things: readers cannot
- * lock them out.
+ * lock them out. The last eighth of theirs is reserved for root and the supervisor's user.
  */
-static bool is_one_too_many(const struct control *control, bool may_change)
+static unsigned places_of_all(const struct control *control, bool may_change)
 {
     const unsigned max = control->context->config->clients_max;
 
-    return control->n_clients >= (may_change ? max : max - max / 8);
+    return may_change ? max : max - max / 8;
+}
+
+static unsigned places_of_user(const struct control *control, const struct account *account)
+{
+    const unsigned max = control->context->config->clients_max;
+
+    if (!account->may_change)
+        return (places_of_all(control, false) + 1) / 2;
+    return account->uid == 0 || account->uid == geteuid() ? max : max - max / 8;
+}
+
+/* Closes a connection of the user who has the most. Returns false if none may be closed. */
+static bool make_room(const struct account *account)
+{
+    struct list *place = account_find_place(account);
+    struct connection *connection = place ? list_entry(place, struct connection, place) : NULL;
+
+    if (!connection)
+        return false;
+    on_cut_off(connection, "its user has the most connections, and another user needs one");
+    connection_close(connection);
+    return true;
+}
+
+/* Returns the number that a further client of the user would exceed; 0 = there is a place. */
+static unsigned find_bound(const struct control *control, const struct account *account)
+{
+    const unsigned all = places_of_all(control, account->may_change);
+    const unsigned own = places_of_user(control, account);
+
+    if (account->n_places >= own)
+        return own;
+    return control->n_clients < all || make_room(account) ? 0 : all;
 }
 
 int client_new(struct control *control, int fd)
@@ -231,8 +264,9 @@ int client_new(struct control *control, int fd)
                                          .idle_max = config->client_idle,
                                          .request_max = config->client_request,
                                          .handler = &handler};
+    struct account *account;
     struct client *client;
-    bool refused;
+    unsigned refused_at;
     int r;
 
     r = peer_init(&peer, fd);
@@ -246,11 +280,16 @@ int client_new(struct control *control, int fd)
     if (!options.may_change && control->context->fds_for_all > 0 &&
         fd >= control->context->fds_for_all)
         return -EMFILE;
-    refused = is_one_too_many(control, options.may_change);
-    if (refused && control->n_refused >= REFUSED_MAX)
+    account = account_get(&control->accounts, peer.uid, options.may_change);
+    if (!account)
+        return -ENOMEM;
+    refused_at = find_bound(control, account);
+    account_put(account);
+    if (refused_at > 0 && control->n_refused >= REFUSED_MAX)
         return -EUSERS;
-    if (refused)
+    if (refused_at > 0)
         options.idle_max = CONNECTION_LINGER;
+    options.counts = refused_at == 0;
     client = calloc(1, sizeof(*client));
     if (!client)
         return -ENOMEM;
@@ -260,12 +299,12 @@ int client_new(struct control *control, int fd)
         return r;
     }
     client->control = control;
-    client->refused = refused;
+    client->refused_at = refused_at;
     task_init(&client->farewell, &control->work, leave);
     request_init(&client->request, control->context, control, &client->connection,
                  control->context->log);
     list_push_back(&control->clients, &client->link);
-    if (refused)
+    if (refused_at > 0)
         control->n_refused++;
     else
         control->n_clients++;
@@ -284,7 +323,7 @@ int client_adopt(struct control *control, struct held *held)
         return r;
     }
     client = client_of(control->clients.prev, link);
-    if (client->refused) {
+    if (client->refused_at > 0) {
         held_discard(held);
         r = -EUSERS;
     } else

@@ -17,7 +17,7 @@ struct client {
     struct connection connection;
     struct request request;
     struct task farewell; /* reads what the client sent before it left */
-    bool refused;         /* above ClientsMax=: its first call fails with TooManyClients */
+    unsigned refused_at;  /* the number that it exceeds: its first call fails; 0 = none */
 };
 
 struct control {

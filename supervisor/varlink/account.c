@@ -51,6 +51,8 @@ struct account *account_get(struct accounts *accounts, uid_t uid, bool may_chang
         account->accounts = accounts;
         account->uid = uid;
         account->may_change = may_change;
+        list_init(&account->places[false]);
+        list_init(&account->places[true]);
         list_push_back(&accounts->users, &account->link);
     }
     account->references++;
@@ -113,6 +115,46 @@ void account_free(struct account *account, enum account_kind kind, char **data, 
 {
     free(TAKE_PTR(*data));
     (void)charge(account, kind, allocated, 0);
+}
+
+void account_enter(struct account *account, struct list *place, bool at_work)
+{
+    list_push_back(&account->places[at_work], place);
+    account->n_places++;
+}
+
+void account_leave(struct account *account, struct list *place)
+{
+    if (!list_linked(place))
+        return;
+    list_unlink(place);
+    account->n_places--;
+}
+
+void account_set_at_work(struct account *account, struct list *place, bool at_work)
+{
+    if (!list_linked(place))
+        return;
+    list_unlink(place);
+    list_push_back(&account->places[at_work], place);
+}
+
+struct list *account_find_place(const struct account *account)
+{
+    struct account *most = NULL;
+    struct list *place;
+
+    list_for_each (node, &account->accounts->users) {
+        struct account *other = list_entry(node, struct account, link);
+
+        if ((!other->may_change || account->may_change) &&
+            other->n_places > account->n_places + 1 && (!most || other->n_places > most->n_places))
+            most = other;
+    }
+    if (!most)
+        return NULL;
+    place = list_first(&most->places[false]);
+    return place || most->may_change ? place : list_first(&most->places[true]);
 }
 
 void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held)

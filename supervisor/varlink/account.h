@@ -37,6 +37,9 @@ struct account {
     bool may_change;
     size_t held[_ACCOUNT_N_KINDS];
     struct blob_share *blobs; /* that payloads of its attached clients count in */
+    struct list
+        places[2]; /* [at work]; of its connections, those that have been so longest first */
+    unsigned n_places;
 };
 
 void accounts_init(struct accounts *accounts, struct blob_quota *blobs);
@@ -51,6 +54,18 @@ struct account *account_put(struct account *account);
 int account_realloc(struct account *account, enum account_kind kind, char **data, size_t *allocated,
                     size_t size);
 void account_free(struct account *account, enum account_kind kind, char **data, size_t *allocated);
+
+/* A connection's place among those of its user. It belongs to the connection, which leaves before
+ * it ends. `at_work`: it loses its place only when no idle one is there. */
+void account_enter(struct account *account, struct list *place, bool at_work);
+void account_leave(struct account *account, struct list *place);
+/* When it begins or ends work: goes to the end of the others. */
+void account_set_at_work(struct account *account, struct list *place, bool at_work);
+
+/* The place that has to go so that a connection of `account` gets one: of the user with the most,
+ * if that has at least two more than `account`. Clients that may change things lose none to others,
+ * and none that is at work. NULL = there is no such place. */
+struct list *account_find_place(const struct account *account);
 
 /* Moves bytes to another account of the same user, without regard to the bounds. */
 void account_move(struct account *from, struct account *to, enum account_kind kind, size_t held);

@@ -201,6 +201,12 @@ static void drop_message(struct connection *connection, size_t size)
         free_in(connection);
 }
 
+static void set_busy(struct connection *connection, bool busy)
+{
+    connection->busy = busy;
+    account_set_at_work(connection->account, &connection->place, busy || connection->attached);
+}
+
 static void deliver(struct task *task)
 {
     struct connection *connection = list_entry(task, struct connection, task);
@@ -229,7 +235,7 @@ static void take_message(struct connection *connection)
         connection->handler->too_large(connection);
         connection_finish(connection);
     } else if (size != SIZE_MAX) {
-        connection->busy = true;
+        set_busy(connection, true);
         task_run(&connection->task);
     } else if (connection->eof && connection_unread(connection) == 0) {
         connection_close(connection); /* an incomplete message is dropped */
@@ -307,6 +313,7 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
                                       .idle_max = options->idle_max,
                                       .request_max = options->request_max,
                                       .active_at = loop_now(loop)};
+    list_init(&connection->place);
     task_init(&connection->task, options->work, deliver);
     loop_deferred_init(&connection->again, again);
     loop_deferred_init(&connection->closing, closed);
@@ -319,6 +326,8 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
         connection_deinit(connection);
         return r;
     }
+    if (options->counts)
+        account_enter(account, &connection->place, false);
     connection->peer = *peer;
     *peer = (struct peer)PEER_NULL;
     return 0;
@@ -348,6 +357,7 @@ void connection_deinit(struct connection *connection)
     loop_undefer(&connection->closing);
     timer_disarm(loop_timers(connection->loop), &connection->timer);
     connection_drop_fds(connection);
+    account_leave(connection->account, &connection->place);
     peer_deinit(&connection->peer);
     free_in(connection);
     connection_free_out(connection);
@@ -360,8 +370,19 @@ void connection_move(struct connection *connection, struct account *account)
 {
     account_move(connection->account, account, ACCOUNT_REQUESTS, connection->in_allocated);
     account_move(connection->account, account, ACCOUNT_ANSWERS, connection->out_allocated);
+    if (list_linked(&connection->place)) {
+        account_leave(connection->account, &connection->place);
+        account_enter(account, &connection->place, connection->busy || connection->attached);
+    }
     (void)account_put(connection->account);
     connection->account = account;
+}
+
+void connection_attach(struct connection *connection)
+{
+    connection->attached = true;
+    connection->idle_max = USEC_INFINITY;
+    account_set_at_work(connection->account, &connection->place, true);
 }
 
 size_t connection_input_max(const struct connection *connection)
@@ -371,7 +392,7 @@ size_t connection_input_max(const struct connection *connection)
 
 void connection_next(struct connection *connection)
 {
-    connection->busy = false;
+    set_busy(connection, false);
     connection->active_at = loop_now(connection->loop);
     if (!connection->dead)
         connection_update(connection);
@@ -398,6 +419,7 @@ void connection_close(struct connection *connection)
     if (connection->dead)
         return;
     connection->dead = true;
+    account_leave(connection->account, &connection->place);
     loop_unwatch(connection->loop, &connection->watch);
     loop_defer(connection->loop, &connection->closing);
 }

@@ -298,9 +298,33 @@ class Permissions(TestCase):
 
     def test_strangers_cannot_lock_out_who_may_change_something(self):
         self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nClientsMax=16\n")
-        self.assertEqual(self.crowd_of_nobody(40), 14)
+        self.assertEqual(self.crowd_of_nobody(40), 7)
         self.assertEqual(self.s.do("actor", "echo in")["result"], text("in"))
         self.s.call("Pause", target="actor")
+
+    def test_a_user_has_half_of_the_places_and_the_idle_ones_of_who_has_most_go_first(self):
+        self.s = self.started({"actor": ini(ACTOR)}, conf="[Supervisor]\nClientsMax=16\n")
+        crowd = [self.connect_as(65534) for _ in range(7)]
+        for connection in crowd:
+            connection.call("GetInfo")
+        crowd[0].send("Watch", {"replay": True}, more=True)
+        crowd[0].receive()
+        for connection in [self.connect_as(65533) for _ in range(6)]:
+            connection.call("GetInfo")
+        one_more = self.connect_as(65534)
+        with self.assertRaises(VarlinkError) as raised:
+            one_more.call("GetInfo")
+        self.assertEqual((raised.exception.name, raised.exception.parameters), ("TooManyClients", {"maximum": 7}))
+        self.assertEqual(self.connect_as(65532).call("GetInfo")["clients"], 14)
+        # All places are taken: one of the first user's goes, but not the one that is at work.
+        self.assertEqual(self.connect_as(65531).call("GetInfo")["state"], "running")
+        with self.assertRaises((EOFError, ConnectionError)):
+            crowd[1].call("GetInfo")
+        for connection in crowd[2:]:
+            connection.call("GetInfo")
+        self.s.call("Pause", target="actor")
+        while "paused" not in json.dumps(crowd[0].receive()):
+            pass
 
     def test_a_stranger_may_look_and_change_nothing(self):
         self.s = self.started({"actor": ini(ACTOR)})

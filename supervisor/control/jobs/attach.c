@@ -73,7 +73,7 @@ int control_adopt_attachment(struct request *request, struct held *held)
     if (r < 0)
         return r;
     attachment_set_may_change(request->attachment, request->connection->account->may_change);
-    request->connection->idle_max = USEC_INFINITY;
+    connection_attach(request->connection);
     return 0;
 }
 
@@ -106,7 +106,7 @@ static void attach(struct request *request)
     if (r < 0)
         request->attachment = attachment_free(request->attachment);
     else
-        request->connection->idle_max = USEC_INFINITY; /* from now on the client uses its rings */
+        connection_attach(request->connection);
 }
 
 static const struct varlink_parameter attach_table[] = {

@@ -96,7 +96,8 @@ static const struct explanation explanations[] = {
     {"Restarting", .status = EXIT_BUSY, "the supervisor is restarting: try again"},
     {"Stopping", .status = EXIT_BUSY, "the supervisor is stopping and accepts nothing new"},
     {"TooManyClients", .status = EXIT_BUSY,
-     "the supervisor accepts no further client: {maximum:count} is its limit (ClientsMax=)"},
+     "the supervisor accepts no further client of this user: {maximum:count} is the limit "
+     "(ClientsMax=)"},
     {"BadVersion", .status = EXIT_FAILED,
      "the supervisor has version {supported} of the memory layout, this program {version}: "
      "install both from the same release"},
