@@ -5,6 +5,7 @@
 #include "worker/exec/leftovers.h"
 #include "worker/exec/spawn-command.h"
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -12,20 +13,21 @@
 
 /* How often the cancel flag is checked: it is in shared memory, which cannot be polled. */
 #define TICK (50 * USEC_PER_MSEC)
-/* Bounds the reads that empty a pipe after the command's end: other processes may still write to
- * it. */
-#define DRAIN_READS 64
-#define READ_SIZE   65536
 /* Bounds the killing of what a command has left behind. */
 #define LEFTOVERS_LIMIT (2 * USEC_PER_SEC)
+/* Bounds the wait for the rest of the output, after everything that could write it was killed. */
+#define REST_LIMIT (5 * USEC_PER_SEC)
+/* Pauses between attempts to start a command that cannot be started for now. */
+#define PAUSE_MIN (10 * USEC_PER_MSEC)
+#define PAUSE_MAX USEC_PER_SEC
 
 struct run {
     const struct command_options *options;
     struct spawned spawned;
     struct command_end *end;
     size_t output_capacity;
-    size_t input_at;
-    sigset_t mask; /* the mask before take_signals() */
+    int start_error; /* why it cannot be started for now */
+    sigset_t mask;   /* the mask before take_signals() */
     int signal_fd;
     usec_t started_at;
     usec_t kill_at; /* when SIGKILL follows */
@@ -105,21 +107,7 @@ static void read_signal(struct run *run, usec_t now)
     stop(run, COMMAND_TERMINATED, now);
 }
 
-/* ---- its pipes ---- */
-
-static void feed(struct run *run)
-{
-    const char *from = (const char *)run->options->input + run->input_at;
-    ssize_t n = write(run->spawned.input, from, run->options->input_size - run->input_at);
-
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return;
-    if (n > 0)
-        run->input_at += (size_t)n;
-    /* The command may close its input early. */
-    if (n < 0 || run->input_at == run->options->input_size)
-        run->spawned.input = close_fd(run->spawned.input);
-}
+/* ---- its output ---- */
 
 static int keep_output(struct run *run, const char *data, size_t size, usec_t now)
 {
@@ -178,37 +166,61 @@ static void pass_error(struct run *run, const char *data, size_t size)
     }
 }
 
-/* Reads once from a pipe of the command, and closes it at its end. Returns 1 if there was data,
- * 0, or -errno. */
-static int read_pipe(struct run *run, int *fd, usec_t now)
+static int handle_message(struct run *run, const struct reader_message *message, usec_t now)
 {
-    static char buffer[READ_SIZE];
-    ssize_t n;
-    int r = 0;
-
-    if (*fd < 0)
-        return 0;
-    n = read(*fd, buffer, sizeof(buffer));
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
-        return 0;
-    if (n <= 0) {
-        *fd = close_fd(*fd);
-        return 0;
-    }
-    if (fd == &run->spawned.error)
-        pass_error(run, buffer, (size_t)n);
-    else
-        r = keep_output(run, buffer, (size_t)n, now);
-    return r < 0 ? r : 1;
+    if (message->tag == READER_OUTPUT)
+        return keep_output(run, message->data, message->size, now);
+    if (message->tag == READER_ERROR)
+        pass_error(run, message->data, message->size);
+    return 0;
 }
 
-static int drain(struct run *run, int *fd)
+/* Takes one message of the reader. */
+static int take_output(struct run *run, usec_t now)
 {
-    int r = 1;
+    struct reader_message message;
+    const int r = reader_receive(run->options->reader, &message);
 
-    for (int i = 0; i < DRAIN_READS && r > 0; i++)
-        r = read_pipe(run, fd, clock_now());
-    return r < 0 ? r : 0;
+    if (r < 0) {
+        stop(run, COMMAND_UNREAD, now);
+        (void)reader_end(run->options->reader, LEFTOVERS_LIMIT);
+    }
+    return r > 0 ? handle_message(run, &message, now) : 0;
+}
+
+/* Waits for the answer to reader_finish(). Returns whether it came. */
+static bool take_rest(struct run *run)
+{
+    const usec_t until = usec_add(clock_now(), REST_LIMIT);
+    const struct reader *reader = run->options->reader;
+    struct reader_message message;
+    int r = reader_finish(reader);
+
+    while (r >= 0) {
+        struct pollfd poller = {.fd = reader->fd, .events = POLLIN};
+        const usec_t now = clock_now();
+        const struct timespec limit = usec_to_timespec(usec_sub(until, now));
+
+        r = reader_receive(reader, &message);
+        if (r > 0 && message.tag == READER_DONE)
+            return true;
+        if (r > 0)
+            r = handle_message(run, &message, now);
+        else if (r == 0 && (now >= until || ppoll(&poller, 1, &limit, NULL) == 0))
+            break;
+    }
+    return false;
+}
+
+/* Gives a reader up that hangs: somebody that has not been killed holds a lock of its pipes. */
+static void finish_output(struct run *run)
+{
+    if (run->options->reader->pid == 0 || take_rest(run))
+        return;
+    if (run->end->stop == COMMAND_NOT_STOPPED)
+        run->end->stop = COMMAND_UNREAD;
+    if (!reader_end(run->options->reader, LEFTOVERS_LIMIT))
+        run->end->leftovers = true;
 }
 
 /* ---- its life ---- */
@@ -217,8 +229,6 @@ enum {
     POLL_EXIT,
     POLL_SIGNAL,
     POLL_OUTPUT,
-    POLL_ERROR,
-    POLL_INPUT,
     N_POLL
 };
 
@@ -228,9 +238,7 @@ static int turn(struct run *run, usec_t timeout, bool *ret_ended)
     struct pollfd pollers[N_POLL] = {
         [POLL_EXIT] = {.fd = run->spawned.pidfd, .events = POLLIN},
         [POLL_SIGNAL] = {.fd = run->signal_fd, .events = POLLIN},
-        [POLL_OUTPUT] = {.fd = run->spawned.output, .events = POLLIN},
-        [POLL_ERROR] = {.fd = run->spawned.error, .events = POLLIN},
-        [POLL_INPUT] = {.fd = run->spawned.input, .events = POLLOUT},
+        [POLL_OUTPUT] = {.fd = run->options->reader->fd, .events = POLLIN},
     };
     struct timespec limit = usec_to_timespec(timeout);
     usec_t now;
@@ -241,19 +249,28 @@ static int turn(struct run *run, usec_t timeout, bool *ret_ended)
     now = clock_now();
     if (pollers[POLL_SIGNAL].revents)
         read_signal(run, now);
-    if (pollers[POLL_INPUT].revents)
-        feed(run);
-    if (pollers[POLL_ERROR].revents)
-        r = read_pipe(run, &run->spawned.error, now);
-    if (r >= 0 && pollers[POLL_OUTPUT].revents)
-        r = read_pipe(run, &run->spawned.output, now);
+    if (pollers[POLL_OUTPUT].revents)
+        r = take_output(run, now);
     *ret_ended = pollers[POLL_EXIT].revents != 0;
-    return r < 0 ? r : 0;
+    return r;
+}
+
+/* Lets the caller stop it. */
+static void tick(struct run *run, usec_t now)
+{
+    const struct command_options *options = run->options;
+    const struct command_progress progress = {
+        .pid = run->spawned.pid,
+        .start_error = run->start_error,
+        .output_size = run->end->output_size,
+    };
+
+    if (options->tick && options->tick(options->userdata, &progress))
+        stop(run, COMMAND_CANCELLED, now);
 }
 
 static int watch(struct run *run)
 {
-    const struct command_options *options = run->options;
     usec_t tick_at = 0;
     bool ended = false;
     int r = 0;
@@ -262,9 +279,7 @@ static int watch(struct run *run)
         usec_t now = clock_now();
 
         if (now >= tick_at) {
-            if (options->tick &&
-                options->tick(options->userdata, run->spawned.pid, run->end->output_size))
-                stop(run, COMMAND_CANCELLED, now);
+            tick(run, now);
             leftovers_reap(run->spawned.pid);
             tick_at = usec_add(now, TICK);
         }
@@ -286,16 +301,17 @@ static void await_end(const struct run *run)
 /* Kills the rest of the group, collects the leader's status, and ends what has left the group. */
 static int reap(struct run *run)
 {
+    const pid_t reader = run->options->reader->pid;
     siginfo_t info = {0};
 
     signal_group(run, SIGKILL);
     run->end->pid = run->spawned.pid;
     run->end->uptime = usec_sub(clock_now(), run->started_at);
     await_end(run);
-    if (!leftovers_untrace(run->spawned.pid, LEFTOVERS_LIMIT)) {
+    if (!leftovers_untrace(run->spawned.pid, reader, LEFTOVERS_LIMIT)) {
         if (run->end->stop == COMMAND_NOT_STOPPED)
             run->end->stop = COMMAND_TRACED;
-        run->end->leftovers = !leftovers_end(LEFTOVERS_LIMIT);
+        run->end->leftovers = !leftovers_end(reader, LEFTOVERS_LIMIT);
         return 0;
     }
     /* The C library's waitid() does not return the usage. */
@@ -305,22 +321,88 @@ static int reap(struct run *run)
     run->end->signalled = info.si_code != CLD_EXITED;
     run->end->core_dumped = info.si_code == CLD_DUMPED;
     run->end->code = info.si_status;
-    run->end->leftovers = !leftovers_end(LEFTOVERS_LIMIT);
+    run->end->leftovers = !leftovers_end(reader, LEFTOVERS_LIMIT);
     return 0;
 }
 
 static int live(struct run *run)
 {
-    int r, reaped;
+    const int r = watch(run), reaped = reap(run);
 
-    r = watch(run);
-    reaped = reap(run);
-    if (r == 0)
-        r = reaped;
-    if (r == 0)
-        r = drain(run, &run->spawned.output);
-    if (r == 0)
-        r = drain(run, &run->spawned.error);
+    finish_output(run);
+    return r < 0 ? r : reaped;
+}
+
+/* ---- its start ---- */
+
+/* Another attempt may succeed without anybody's help: the program is being written, or there are
+ * too many processes or open files, or there is too little memory. */
+static bool may_pass(int error)
+{
+    return error == -ETXTBSY || error == -EAGAIN || error == -ENOMEM || error == -EMFILE ||
+           error == -ENFILE;
+}
+
+static int start(struct run *run)
+{
+    const struct command_options *options = run->options;
+    const struct spawn_command command = {
+        .path = options->path,
+        .argv = options->argv,
+        .mask = &run->mask,
+        .input = options->input,
+        .input_size = options->input_size,
+    };
+    struct spawn_command attempt = command;
+    int r = reader_start(options->reader);
+
+    if (r < 0)
+        return r;
+    attempt.reader = options->reader->fd;
+    /* Taken before the start: a short command may have ended when spawn_command() returns. */
+    run->started_at = clock_now();
+    r = spawn_command(&run->spawned, &attempt);
+    if (r < 0)
+        finish_output(run);
+    return r;
+}
+
+/* Returns 0 when the pause is over. */
+static int rest(struct run *run, usec_t pause)
+{
+    const usec_t until = usec_add(clock_now(), pause);
+    int r = 0;
+
+    while (r == 0 && run->end->stop == COMMAND_NOT_STOPPED) {
+        const usec_t now = clock_now();
+        bool unused;
+
+        tick(run, now);
+        if (now >= until)
+            break;
+        r = turn(run, usec_min(TICK, usec_sub(until, now)), &unused);
+    }
+    return r;
+}
+
+/* Starts the command as soon as that is possible. Returns 0 also if it was stopped before. */
+static int start_in_time(struct run *run)
+{
+    usec_t pause = PAUSE_MIN;
+    int r = start(run);
+
+    while (may_pass(r) && run->end->stop == COMMAND_NOT_STOPPED) {
+        if (run->start_error != r)
+            fprintf(stderr, "troupe-exec: cannot run %s now: %s; trying again\n",
+                    run->options->path, strerror(-r));
+        run->start_error = r;
+        r = rest(run, pause);
+        if (r < 0 || run->end->stop != COMMAND_NOT_STOPPED)
+            return r;
+        pause = usec_min(2 * pause, PAUSE_MAX);
+        r = start(run);
+    }
+    run->start_error = r;
     return r;
 }
 
@@ -332,14 +414,12 @@ int command_run(const struct command_options *options, struct command_end *ret)
 
     if (r < 0)
         return r;
-    /* Taken before the start: a short command may have ended when spawn_command() returns. */
-    run.started_at = clock_now();
-    r = spawn_command(&run.spawned, options->path, options->argv, &run.mask,
-                      options->input_size > 0);
-    if (r == 0) {
+    r = start_in_time(&run);
+    if (r == 0 && run.spawned.pid > 0) {
         r = live(&run);
         spawned_deinit(&run.spawned);
     }
+    end.start_error = run.start_error;
     give_signals_back(&run);
     if (r < 0) {
         command_end_deinit(&end);

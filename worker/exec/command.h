@@ -3,11 +3,14 @@
 
 /*
  * Runs a command in a process group of its own: feeds it, collects its output, ends and reaps
- * it. When command_run() returns, its group has been killed, as has what left the group if
- * leftovers_begin() was called, and no zombie or descriptor remains; unless `leftovers` is set.
+ * it. A command that cannot be started for now, as while its program is being replaced, is started
+ * as soon as that is possible. When command_run() returns, its group has been killed, as has what
+ * left the group if leftovers_begin() was called, and no zombie or descriptor remains; unless
+ * `leftovers` is set.
  */
 
 #include "shared/base/clock.h"
+#include "worker/exec/reader.h"
 #include "worker/exec/sender.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,6 +25,13 @@ enum command_stop {
     COMMAND_TERMINATED, /* this process got SIGTERM, SIGINT or SIGHUP */
     COMMAND_OVERFLOW,   /* output above `max_output` */
     COMMAND_TRACED,     /* it has ended, but another process keeps its status */
+    COMMAND_UNREAD,     /* the reader has ended or hangs, so that output is lost */
+};
+
+struct command_progress {
+    int pid;         /* -1 = it has not been started */
+    int start_error; /* -errno: why it cannot be started for now, if it has not been */
+    size_t output_size;
 };
 
 struct command_options {
@@ -29,10 +39,11 @@ struct command_options {
     char *const *argv;
     const void *input; /* standard input; NULL = /dev/null */
     size_t input_size;
+    struct reader *reader; /* of its output; started if need be, and kept for the next command */
     size_t max_output;
     usec_t kill_after; /* between SIGTERM and SIGKILL */
-    /* Called about twenty times a second while the command runs. Returns true to end it. */
-    bool (*tick)(void *userdata, int pid, size_t output_size);
+    /* Called about twenty times a second until the command has ended. Returns true to end it. */
+    bool (*tick)(void *userdata, const struct command_progress *progress);
     void *userdata;
 };
 
@@ -43,7 +54,8 @@ struct command_end {
     bool signalled;       /* a signal ended the command */
     int code;             /* exit status or signal */
     bool core_dumped;
-    int pid; /* the command's */
+    int start_error; /* -errno: it was stopped before it could be started; nothing below counts */
+    int pid;         /* the command's */
     usec_t uptime;
     struct rusage usage;
     bool leftovers; /* processes that it has left behind may be alive */
@@ -58,9 +70,9 @@ struct command_end {
 /* clang-format on */
 
 /*
- * Returns 0 once the command was started, however it ended; the caller then calls
- * command_end_deinit(). Returns -errno if it could not be started: from execve(2), or out of
- * processes, descriptors or memory. The caller ignores SIGPIPE. Not reentrant.
+ * Returns 0 once the command was started, however it ended, or was stopped before; the caller then
+ * calls command_end_deinit(). Returns -errno if it cannot be started. The caller ignores SIGPIPE.
+ * Not reentrant.
  */
 int command_run(const struct command_options *options, struct command_end *ret);
 void command_end_deinit(struct command_end *end);

@@ -27,13 +27,13 @@ int leftovers_begin(void)
 }
 
 /* Peeks first, so that the command keeps its status. It may hide others until the next time. */
-void leftovers_reap(pid_t spare)
+void leftovers_reap(pid_t command)
 {
     for (;;) {
         siginfo_t info = {0};
 
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0 ||
-            info.si_pid == spare)
+            info.si_pid == command)
             return;
         (void)waitid(P_PID, (id_t)info.si_pid, &info, WEXITED | WNOHANG);
     }
@@ -87,7 +87,7 @@ static void kill_one(struct look *look, pid_t pid)
 
 /* The numbers of the children, each followed by a space. This process forks in one thread, and
  * inherits in the same. */
-static struct look kill_all(void)
+static struct look kill_all(pid_t spare)
 {
     char path[64], text[4096];
     struct look look = {0};
@@ -103,7 +103,7 @@ static struct look kill_all(void)
                 pid = pid * 10 + (text[i] - '0');
                 continue;
             }
-            if (pid > 0)
+            if (pid > 0 && pid != spare)
                 kill_one(&look, pid);
             pid = 0;
         }
@@ -129,7 +129,7 @@ static bool is_reapable(pid_t pid)
     return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid != 0;
 }
 
-bool leftovers_untrace(pid_t command, usec_t limit)
+bool leftovers_untrace(pid_t command, pid_t spare, usec_t limit)
 {
     const usec_t until = usec_add(clock_now(), limit);
     const struct timespec pause = usec_to_timespec(RETRY);
@@ -137,7 +137,7 @@ bool leftovers_untrace(pid_t command, usec_t limit)
     while (!is_reapable(command)) {
         if (clock_now() >= until)
             return false;
-        (void)kill_all();
+        (void)kill_all(spare);
         leftovers_reap(command);
         if (!is_reapable(command))
             (void)nanosleep(&pause, NULL);
@@ -145,7 +145,7 @@ bool leftovers_untrace(pid_t command, usec_t limit)
     return true;
 }
 
-bool leftovers_end(usec_t limit)
+bool leftovers_end(pid_t spare, usec_t limit)
 {
     const usec_t until = usec_add(clock_now(), limit);
     bool any_alive = true;
@@ -157,7 +157,7 @@ bool leftovers_end(usec_t limit)
         /* One that was reaped may have left children since the last look. */
         if (n == 0 && !any_alive)
             return true;
-        look = kill_all();
+        look = kill_all(spare);
         any_alive = look.alive != 0;
         if (!look.known || now >= until)
             return false;

@@ -4,7 +4,8 @@
 /*
  * Processes that a job's command leaves behind: those that left its group, by setsid(2) or as
  * daemons do. They become children of this process when they lose their parent, and end with the
- * job.
+ * job. `spare` is a child that wait(2) overlooks, see reader.h, and is left alone; 0 = there is
+ * none.
  */
 
 #include "shared/base/clock.h"
@@ -14,15 +15,15 @@
 /* From now on this process inherits the orphans among its descendants. Returns 0 or -errno. */
 int leftovers_begin(void);
 
-/* Reaps those that have ended, while the command `spare` is running: a long job may have many. */
-void leftovers_reap(pid_t spare);
+/* Reaps those that have ended, but for `command`, which is running: a long job may have many. */
+void leftovers_reap(pid_t command);
 
 /*
  * Waits until the command, which has ended, can be reaped: not before its tracer ends, which may be
  * a process that it has left behind. Kills these. Returns false after `limit`, when another process
  * traces it.
  */
-bool leftovers_untrace(pid_t command, usec_t limit);
+bool leftovers_untrace(pid_t command, pid_t spare, usec_t limit);
 
 /*
  * Kills and reaps all children, and theirs as they are inherited. The command itself has been
@@ -30,4 +31,4 @@ bool leftovers_untrace(pid_t command, usec_t limit);
  * they can be killed, or if one may not be killed. One that another process traces may remain as a
  * zombie.
  */
-bool leftovers_end(usec_t limit);
+bool leftovers_end(pid_t spare, usec_t limit);

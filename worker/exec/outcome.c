@@ -64,6 +64,10 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     else if (end->stop == COMMAND_TRACED)
         length = (size_t)snprintf(text, size,
                                   "ended in an unknown way, because another process traces it");
+    else if (end->stop == COMMAND_UNREAD)
+        length = (size_t)snprintf(text, size,
+                                  "ended, but its output is lost: its reader was killed, or "
+                                  "another process holds a lock of its pipes");
     else if (end->stop == COMMAND_TERMINATED)
         length = (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s, %s",
                                   sigabbrev_np(end->signal),
@@ -72,6 +76,9 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
         length = describe_signal(end, text, size);
     else
         length = (size_t)snprintf(text, size, "exited with status %d", end->code);
+    if (end->start_error < 0 && length < size)
+        length += (size_t)snprintf(text + length, size - length, ", before it could be started: %s",
+                                   strerror(-end->start_error));
     if (length < size)
         append_tail(end, text + length, size - length);
     return text;
@@ -98,6 +105,9 @@ int outcome_end_job(struct troupe_job *job, const struct command_end *end,
         break;
     case COMMAND_TRACED:
         code = ECHILD;
+        break;
+    case COMMAND_UNREAD:
+        code = EIO;
         break;
     case COMMAND_TERMINATED:
         code = EINTR;
@@ -152,13 +162,18 @@ int outcome_end_unstarted(struct troupe_job *job, const char *program, int error
 {
     char text[TEXT_SIZE];
 
+    const bool final = error == -EINVAL || error == -E2BIG || error == -EFBIG;
+
     if (error == -EINVAL)
         snprintf(text, sizeof(text), "the payload or key has a NUL byte and cannot be an argument");
     else if (error == -E2BIG)
         snprintf(text, sizeof(text), "the payload is too long for an argument");
+    else if (error == -EFBIG)
+        snprintf(text, sizeof(text),
+                 "the payload is above the limit on the size of files (RLIMIT_FSIZE)");
     else
         snprintf(text, sizeof(text), "cannot run %s: %s", program, strerror(-error));
-    if (error == -EINVAL || error == -E2BIG)
+    if (final)
         return troupe_job_reject(job, -error, text, strlen(text));
     return troupe_job_retry(job, -error, text);
 }

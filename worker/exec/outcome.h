@@ -19,6 +19,7 @@ struct outcome_policy {
  *   any other               retried, the status as code: "exited with status 3: last words"
  *   death by signal         retried, 128 + signal as code: "killed by SIGSEGV (core dumped): …"
  *   too much output         retried, EFBIG as code
+ *   lost output             retried, EIO as code
  *   cancelled               cancelled
  *   this process is to end  retried, EINTR as code
  *
@@ -35,8 +36,8 @@ int outcome_end_job(struct troupe_job *job, const struct command_end *end,
 int outcome_report_crash(struct troupe_job *job, const struct command_end *end, char *const *argv);
 
 /*
- * Ends the job of a command that could not be started: rejected after -E2BIG and -EINVAL, which
- * another attempt would not help, otherwise retried. Returns what the troupe_job_*() function
+ * Ends the job of a command that could not be started: rejected after -E2BIG, -EFBIG and -EINVAL,
+ * which another attempt would not help, otherwise retried. Returns what the troupe_job_*() function
  * returned.
  */
 int outcome_end_unstarted(struct troupe_job *job, const char *program, int error);

@@ -11,27 +11,31 @@
 
 struct watcher {
     struct troupe_job *job;
-    size_t output_size;
-    bool told;
+    struct command_progress told;
 };
 
-/* Publishes the command's pid and output size, or sends a heartbeat. Returns whether the job is
- * cancelled. */
-static bool tick(void *userdata, int pid, size_t output_size)
+/* Publishes the command's pid and output size or why it has not been started, or sends a heartbeat.
+ * Returns whether the job is cancelled. */
+static bool tick(void *userdata, const struct command_progress *progress)
 {
     struct watcher *watcher = userdata;
     struct troupe_worker *worker = troupe_job_worker(watcher->job);
+    const struct command_progress *told = &watcher->told;
+    char state[256];
+    int size;
 
-    if (!watcher->told || output_size != watcher->output_size) {
-        char state[64];
-        int size =
-            snprintf(state, sizeof(state), "{\"pid\":%d,\"output_bytes\":%zu}", pid, output_size);
-
+    if (progress->pid > 0)
+        size = snprintf(state, sizeof(state), "{\"pid\":%d,\"output_bytes\":%zu}", progress->pid,
+                        progress->output_size);
+    else
+        size = snprintf(state, sizeof(state), "{\"waiting\":\"it cannot be started now: %s\"}",
+                        strerror(-progress->start_error));
+    if (progress->pid != told->pid || progress->start_error != told->start_error ||
+        progress->output_size != told->output_size)
         (void)troupe_worker_publish_state(worker, state, (size_t)size);
-        watcher->told = true;
-        watcher->output_size = output_size;
-    } else
+    else
         troupe_worker_heartbeat(worker);
+    watcher->told = *progress;
     return troupe_job_is_cancelled(watcher->job);
 }
 
@@ -79,6 +83,7 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     struct command_options options = {
         .path = context->path,
         .argv = argv,
+        .reader = context->reader,
         .max_output = context->options.max_output,
         .kill_after = context->options.kill_after,
         .tick = tick,

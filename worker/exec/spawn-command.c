@@ -2,41 +2,45 @@
 #include "worker/exec/spawn-command.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/ring/memory.h"
+#include "worker/exec/reader.h"
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 struct child {
-    const char *path;
-    char *const *argv;
-    const sigset_t *mask;
-    int input, output, error; /* the child's ends */
-    int report;               /* carries -errno of a failed exec; a successful one closes it */
+    const struct spawn_command *command;
+    int input;
+    int report; /* carries -errno of a failed exec; a successful one closes it */
     pid_t parent;
 };
 
 static void close_child_ends(struct child *child)
 {
     child->input = close_fd(child->input);
-    child->output = close_fd(child->output);
-    child->error = close_fd(child->error);
     child->report = close_fd(child->report);
 }
 
 /* Runs in the child: system calls only. */
 static int prepare(const struct child *child)
 {
+    int r;
+
     /* First, because the child must not outlive the worker. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return -errno;
     if (getppid() != child->parent)
         return -ECHILD;
-    if (setpgid(0, 0) < 0 || dup2(child->input, STDIN_FILENO) < 0 ||
-        dup2(child->output, STDOUT_FILENO) < 0 || dup2(child->error, STDERR_FILENO) < 0)
+    if (setpgid(0, 0) < 0 || dup2(child->input, STDIN_FILENO) < 0)
         return -errno;
+    r = reader_attach(child->command->reader);
+    if (r < 0)
+        return r;
     /* exec preserves ignored signals. */
-    if (signal(SIGPIPE, SIG_DFL) == SIG_ERR || sigprocmask(SIG_SETMASK, child->mask, NULL) < 0)
+    if (signal(SIGPIPE, SIG_DFL) == SIG_ERR ||
+        sigprocmask(SIG_SETMASK, child->command->mask, NULL) < 0)
         return -errno;
     return 0;
 }
@@ -46,7 +50,7 @@ static _Noreturn void become(const struct child *child)
     int r = prepare(child);
 
     if (r == 0) {
-        execve(child->path, child->argv, environ);
+        execve(child->command->path, child->command->argv, environ);
         r = -errno;
     }
     if (write(child->report, &r, sizeof(r)) < 0)
@@ -54,32 +58,45 @@ static _Noreturn void become(const struct child *child)
     _exit(127);
 }
 
-/* Opens a close-on-exec pipe; this process's end does not block. */
-static int open_pipe(int *ret_read, int *ret_write, bool ours_is_read)
+static int write_all(int fd, const char *data, size_t size)
 {
-    int ends[2];
+    for (size_t at = 0; at < size;) {
+        ssize_t n = pwrite(fd, data + at, size - at, (off_t)at);
 
-    if (pipe2(ends, O_CLOEXEC) < 0)
-        return -errno;
-    *ret_read = ends[0];
-    *ret_write = ends[1];
-    return fcntl(ends[ours_is_read ? 0 : 1], F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        if (n > 0)
+            at += (size_t)n;
+    }
+    return 0;
 }
 
-static int open_all(struct spawned *spawned, struct child *child, int *report, bool feed)
+/* No pipe: a command can lock one, and its writer with it. The command can open /dev/stdin, and
+ * cannot change what is in it. */
+static int make_input(const void *data, size_t size, int *ret)
 {
-    int r = open_pipe(report, &child->report, false);
+    _cleanup_close_ int fd = memory_new_fd("input", size);
+    char path[32];
+    int r = fd < 0 ? fd : write_all(fd, data, size);
 
-    if (r == 0)
-        r = open_pipe(&spawned->output, &child->output, true);
-    if (r == 0)
-        r = open_pipe(&spawned->error, &child->error, true);
+    if (r == 0 && fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
+        r = -errno;
     if (r < 0)
         return r;
-    if (feed)
-        return open_pipe(&child->input, &spawned->input, false);
-    child->input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    return child->input < 0 ? -errno : 0;
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    *ret = open(path, O_RDONLY | O_CLOEXEC);
+    /* Without /proc, it is open for writing, which the seals forbid. */
+    if (*ret < 0)
+        *ret = TAKE_FD(fd);
+    return 0;
+}
+
+static int open_input(const struct spawn_command *command, int *ret)
+{
+    if (command->input_size > 0)
+        return make_input(command->input, command->input_size, ret);
+    *ret = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    return *ret < 0 ? -errno : 0;
 }
 
 /* Returns the child's -errno; 0 when exec closed the pipe. */
@@ -120,24 +137,22 @@ static int start(struct spawned *spawned, struct child *child, int report)
     return r;
 }
 
-int spawn_command(struct spawned *ret, const char *path, char *const *argv, const sigset_t *mask,
-                  bool feed)
+int spawn_command(struct spawned *ret, const struct spawn_command *command)
 {
     _cleanup_(close_child_ends)
-    struct child child = {.path = path,
-                          .argv = argv,
-                          .mask = mask,
-                          .input = -1,
-                          .output = -1,
-                          .error = -1,
-                          .report = -1};
+    struct child child = {.command = command, .input = -1, .report = -1};
     struct spawned spawned = SPAWNED_NULL;
     _cleanup_close_ int report = -1;
-    int r;
+    int ends[2], r;
 
-    r = open_all(&spawned, &child, &report, feed);
-    if (r == 0)
-        r = start(&spawned, &child, report);
+    r = open_input(command, &child.input);
+    if (r < 0)
+        return r;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    report = ends[0];
+    child.report = ends[1];
+    r = start(&spawned, &child, report);
     if (r < 0) {
         spawned_deinit(&spawned);
         return r;
@@ -149,8 +164,5 @@ int spawn_command(struct spawned *ret, const char *path, char *const *argv, cons
 void spawned_deinit(struct spawned *spawned)
 {
     close_fd(spawned->pidfd);
-    close_fd(spawned->input);
-    close_fd(spawned->output);
-    close_fd(spawned->error);
     *spawned = (struct spawned)SPAWNED_NULL;
 }

@@ -4,24 +4,30 @@
 /* Starts the process of a command. */
 
 #include <signal.h>
-#include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
+
+struct spawn_command {
+    const char *path;
+    char *const *argv;
+    const sigset_t *mask; /* its signal mask */
+    const void *input;    /* standard input */
+    size_t input_size;    /* 0 = /dev/null */
+    int reader;           /* of its output, see reader.h */
+};
 
 struct spawned {
     pid_t pid; /* also its process group */
     int pidfd;
-    int input; /* this process's pipe ends, non-blocking; -1 = /dev/null */
-    int output, error;
 };
 
 /* clang-format off */
-#define SPAWNED_NULL {.pid = -1, .pidfd = -1, .input = -1, .output = -1, .error = -1}
+#define SPAWNED_NULL {.pid = -1, .pidfd = -1}
 /* clang-format on */
 
-/* The command inherits the environment. `mask`: its signal mask. `feed`: its standard input is a
- * pipe. Returns 0 or -errno, of execve(2) as well. */
-int spawn_command(struct spawned *ret, const char *path, char *const *argv, const sigset_t *mask,
-                  bool feed);
+/* The command inherits the environment. Returns 0 or -errno, of execve(2) as well. -EFBIG: the
+ * input is above RLIMIT_FSIZE. Even if it fails, the reader may have got pipes. */
+int spawn_command(struct spawned *ret, const struct spawn_command *command);
 
-/* Closes the descriptors. The caller reaps the process. */
+/* Closes the descriptor. The caller reaps the process. */
 void spawned_deinit(struct spawned *spawned);

@@ -5,6 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
 #include "worker/exec/leftovers.h"
+#include "worker/exec/reader.h"
 #include "worker/exec/run.h"
 #include "worker/exec/template.h"
 #include <linux/magic.h>
@@ -84,7 +85,8 @@ static void end_by_signals(void)
 
 int main(int argc, char *argv[])
 {
-    struct run_context context = {.path = NULL};
+    struct reader reader = READER_NULL;
+    struct run_context context = {.reader = &reader};
     int r;
 
     (void)standard_open();
@@ -96,11 +98,15 @@ int main(int argc, char *argv[])
     end_by_signals();
     /* Commands are of the same user, and must not reach the jobs of others in this memory. */
     (void)prctl(PR_SET_DUMPABLE, 0);
+    /* Before there is anything that a copy of this process would keep, such as payloads. If it
+     * fails, the first job tries again. */
+    (void)reader_start(&reader);
     /* Where that fails, they end with the worker. */
     (void)leftovers_begin();
     r = find_program(&context);
     if (r == 0)
         r = work(&context);
+    (void)reader_end(&reader, 0);
     free(context.path);
     return r;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -179,10 +180,12 @@ END_TEST
 /* ---- command ---- */
 
 static struct command_end end;
+static struct reader reader = READER_NULL;
 
 static void run_with(struct command_options options, const char *script)
 {
     signal(SIGPIPE, SIG_IGN);
+    options.reader = &reader;
     options.path = "/bin/sh";
     options.argv = ARGV("sh", "-c", (char *)(uintptr_t)script);
     if (options.max_output == 0)
@@ -298,11 +301,10 @@ START_TEST(test_too_much_output_ends_the_command)
 END_TEST
 
 /* Says "go on" until the command has shown that it is up. */
-static bool stop_after_output(void *userdata, int pid, size_t output_size)
+static bool stop_after_output(void *userdata, const struct command_progress *progress)
 {
     (void)userdata;
-    (void)pid;
-    return output_size > 0;
+    return progress->output_size > 0;
 }
 
 START_TEST(test_cancelled_command_is_asked_first)
@@ -403,7 +405,7 @@ START_TEST(test_processes_that_trace_each_other_end)
 {
     ck_assert_int_eq(leftovers_begin(), 0);
     fork_and_await(trace_a_child);
-    ck_assert(leftovers_end(USEC_INFINITY));
+    ck_assert(leftovers_end(0, USEC_INFINITY));
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
     ck_assert_int_eq(errno, ECHILD);
 }
@@ -411,7 +413,7 @@ END_TEST
 
 static pid_t tracer;
 
-/* Begins to trace the command, which waits for its input until then. */
+/* Begins to trace the command, which waits until then. */
 static void trace_command(pid_t command)
 {
     int fds[2];
@@ -431,25 +433,25 @@ static void trace_command(pid_t command)
     close(fds[1]);
 }
 
-static bool trace_as_a_child(void *unused, int command, size_t size)
+static bool trace_as_a_child(void *unused, const struct command_progress *progress)
 {
-    (void)unused, (void)size;
+    (void)unused;
     if (tracer == 0)
-        trace_command(command);
+        trace_command(progress->pid);
     return false;
 }
 
 /* Nobody's descendant here. */
-static bool trace_as_a_stranger(void *unused, int command, size_t size)
+static bool trace_as_a_stranger(void *unused, const struct command_progress *progress)
 {
     int fds[2];
 
-    (void)unused, (void)size;
+    (void)unused;
     if (tracer > 0)
         return false;
     ck_assert_int_eq(pipe(fds), 0);
     if (fork() == 0) {
-        trace_command(command);
+        trace_command(progress->pid);
         _exit(write(fds[1], &tracer, sizeof(tracer)) != sizeof(tracer));
     }
     ck_assert_int_eq(read(fds[0], &tracer, sizeof(tracer)), sizeof(tracer));
@@ -458,11 +460,12 @@ static bool trace_as_a_stranger(void *unused, int command, size_t size)
     return false;
 }
 
-static void run_traced(bool (*tick)(void *unused, int command, size_t size))
+static void run_traced(bool (*tick)(void *unused, const struct command_progress *progress))
 {
     tracer = 0;
-    run_with((struct command_options){.tick = tick, .input = "\n", .input_size = 1},
-             "read x; exit 3");
+    run_with((struct command_options){.tick = tick},
+             "t=0; while [ $t = 0 ]; do while read k v; do [ $k = TracerPid: ] && t=$v; done "
+             "</proc/$$/status; done; exit 3");
 }
 
 START_TEST(test_a_command_that_one_of_its_own_traces_ends_with_that)
@@ -504,7 +507,7 @@ START_TEST(test_a_chain_of_forks_does_not_hold_up_the_end)
     ck_assert_int_eq(leftovers_begin(), 0);
     fork_and_await(run_away);
     /* Which of the two it is, is a matter of luck. */
-    if (leftovers_end(100 * USEC_PER_MSEC)) {
+    if (leftovers_end(0, 100 * USEC_PER_MSEC)) {
         ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
         ck_assert_int_eq(errno, ECHILD);
     }
@@ -608,12 +611,226 @@ END_TEST
 
 START_TEST(test_program_that_cannot_be_executed_is_an_error)
 {
-    struct command_options options = {.path = "/nonexistent", .argv = ARGV("x")};
+    struct command_options options = {.path = "/nonexistent", .argv = ARGV("x"), .reader = &reader};
 
     ck_assert_int_eq(command_run(&options, &end), -ENOENT);
     options.path = "/etc/passwd";
     ck_assert_int_eq(command_run(&options, &end), -EACCES);
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+}
+END_TEST
+
+/* Locks the pipe of its output, as long as it lives. */
+#define LOCKS_ITS_PIPE                                                                             \
+    "import ctypes, os, socket\n"                                                                  \
+    "a, b = socket.socketpair()\n"                                                                 \
+    "os.write(1, b'up')\n"                                                                         \
+    "ctypes.CDLL(None).splice(a.fileno(), None, 1, None, 4096, 0)\n"
+
+START_TEST(test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept)
+{
+    struct command_options options = {.path = "/usr/bin/python3",
+                                      .argv = ARGV("python3", "-c", LOCKS_ITS_PIPE),
+                                      .reader = &reader,
+                                      .max_output = 100,
+                                      .tick = stop_after_output};
+
+    ck_assert_int_eq(command_run(&options, &end), 0);
+    ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
+    ck_assert_uint_eq(end.output_size, 2);
+    ck_assert(!end.leftovers);
+    command_end_deinit(&end);
+    run("echo next");
+    ck_assert_mem_eq(end.output, "next", 4);
+    command_end_deinit(&end);
+}
+END_TEST
+
+/* Waits until the descriptor is no pipe any more. */
+static void await_no_pipe(const char *path)
+{
+    const struct timespec pause = {.tv_nsec = 1000000};
+    struct stat status;
+
+    while (stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
+        nanosleep(&pause, NULL);
+}
+
+/* Has a stranger lock the pipe once the command has closed it: it is no descendant of that. */
+static bool lock_from_outside(void *unused, const struct command_progress *progress)
+{
+    char path[64];
+    int fds[2];
+
+    (void)unused;
+    if (tracer > 0 || progress->output_size == 0)
+        return false;
+    snprintf(path, sizeof(path), "/proc/%d/fd/1", progress->pid);
+    ck_assert_int_eq(pipe(fds), 0);
+    if (fork() == 0) {
+        tracer = fork();
+        if (tracer == 0) {
+            int ends[2], pipe_fd = open(path, O_WRONLY);
+
+            alarm(60); /* in case the test fails */
+            await_no_pipe(path);
+            if (setsid() > 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0)
+                (void)splice(ends[0], NULL, pipe_fd, NULL, 4096, 0);
+            _exit(0);
+        }
+        _exit(write(fds[1], &tracer, sizeof(tracer)) != sizeof(tracer));
+    }
+    ck_assert_int_eq(read(fds[0], &tracer, sizeof(tracer)), sizeof(tracer));
+    close(fds[0]);
+    close(fds[1]);
+    return false;
+}
+
+START_TEST(test_output_that_a_lock_withholds_is_a_failure)
+{
+    tracer = 0;
+    run_with((struct command_options){.tick = lock_from_outside},
+             "echo up; sleep 0.5; exec >/dev/null; sleep 0.5");
+    ck_assert_int_eq(end.stop, COMMAND_UNREAD);
+    ck_assert(end.leftovers);
+    ck_assert_int_eq(kill(tracer, SIGKILL), 0);
+    expect_description("ended, but its output is lost: its reader was killed, or another process "
+                       "holds a lock of its pipes");
+}
+END_TEST
+
+/* Kills the reader once the command is up. */
+static bool kill_reader(void *unused, const struct command_progress *progress)
+{
+    (void)unused;
+    if (progress->output_size > 0 && reader.pid > 0)
+        kill(reader.pid, SIGKILL);
+    return false;
+}
+
+START_TEST(test_a_command_whose_reader_was_killed_is_ended_and_the_next_one_has_another)
+{
+    run_with((struct command_options){.tick = kill_reader},
+             "echo up; while :; do sleep 0.01; done");
+    ck_assert_int_eq(end.stop, COMMAND_UNREAD);
+    ck_assert(!end.leftovers);
+    command_end_deinit(&end);
+    run("echo next; echo word >&2; exit 1");
+    ck_assert_mem_eq(end.output, "next", 4);
+    expect_description("exited with status 1: word");
+    ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+}
+END_TEST
+
+START_TEST(test_a_reader_ends_with_its_process)
+{
+    siginfo_t info;
+    int fds[2], status;
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(fds), 0);
+    ck_assert_int_eq(leftovers_begin(), 0); /* its reader becomes a child of this one */
+    if (fork() == 0) {
+        pid = reader_start(&reader) == 0 ? reader.pid : 0;
+        _exit(write(fds[1], &pid, sizeof(pid)) != sizeof(pid));
+    }
+    ck_assert_int_eq(read(fds[0], &pid, sizeof(pid)), sizeof(pid));
+    ck_assert_int_gt(pid, 0);
+    ck_assert_int_gt(wait(&status), 0);
+    ck_assert_int_gt(wait(&status), 0);
+    ck_assert_int_eq(waitid(P_ALL, 0, &info, WEXITED), -1);
+}
+END_TEST
+
+START_TEST(test_standard_streams_can_be_opened_by_name)
+{
+    run_with((struct command_options){.input = "in", .input_size = 2},
+             "read x </dev/stdin; cat /dev/stdin >/dev/stdout; echo error >/dev/stderr; exit 1");
+    ck_assert_uint_eq(end.output_size, 2);
+    ck_assert_mem_eq(end.output, "in", 2);
+    expect_description("exited with status 1: error");
+}
+END_TEST
+
+START_TEST(test_input_cannot_be_written_to)
+{
+    run_with((struct command_options){.input = "in", .input_size = 2},
+             "echo x >>/proc/self/fd/0; echo x >/proc/self/fd/0; cat");
+    ck_assert_uint_eq(end.output_size, 2);
+    ck_assert_mem_eq(end.output, "in", 2);
+    command_end_deinit(&end);
+}
+END_TEST
+
+static int written = -1;
+
+/* Lets go of the program that is being written. */
+static bool finish_writing(void *unused, const struct command_progress *progress)
+{
+    (void)unused;
+    if (progress->pid < 0 && progress->start_error == -ETXTBSY)
+        written = close_fd(written);
+    return false;
+}
+
+/* Runs a copy of "true", which is open for writing. */
+static void run_busy(bool (*tick)(void *unused, const struct command_progress *progress))
+{
+    char path[] = "/tmp/test-exec-XXXXXX";
+    struct command_options options = {
+        .path = path, .argv = ARGV("x"), .reader = &reader, .tick = tick};
+    int program = open("/bin/true", O_RDONLY);
+
+    written = mkostemp(path, O_CLOEXEC);
+    ck_assert_int_ge(written, 0);
+    while (sendfile(written, program, NULL, 1 << 20) > 0)
+        ;
+    ck_assert_int_eq(fchmod(written, 0700), 0);
+    close(program);
+    ck_assert_int_eq(command_run(&options, &end), 0);
+    unlink(path);
+}
+
+START_TEST(test_a_command_that_is_being_replaced_is_started_as_soon_as_that_is_over)
+{
+    run_busy(finish_writing);
+    ck_assert_int_eq(written, -1);
+    ck_assert_int_eq(end.start_error, 0);
+    expect_description("exited with status 0");
+}
+END_TEST
+
+static bool cancel_unstarted(void *unused, const struct command_progress *progress)
+{
+    (void)unused;
+    return progress->pid < 0;
+}
+
+START_TEST(test_a_command_that_cannot_be_started_yet_can_be_cancelled)
+{
+    run_busy(cancel_unstarted);
+    ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
+    ck_assert_int_eq(end.start_error, -ETXTBSY);
+    ck_assert_int_eq(end.pid, 0);
+}
+END_TEST
+
+static bool terminate_unstarted(void *unused, const struct command_progress *progress)
+{
+    (void)unused;
+    if (progress->pid < 0)
+        kill(getpid(), SIGTERM);
+    return false;
+}
+
+START_TEST(test_why_a_command_was_never_started_is_told)
+{
+    char text[256];
+
+    run_busy(terminate_unstarted);
+    ck_assert_int_eq(end.stop, COMMAND_TERMINATED);
+    outcome_describe(&end, text, sizeof(text));
+    ck_assert_ptr_nonnull(strstr(text, ", before it could be started: Text file busy"));
 }
 END_TEST
 
@@ -630,7 +847,7 @@ static unsigned count_descriptors(void)
 
 START_TEST(test_no_descriptor_and_no_child_is_left)
 {
-    struct command_options missing = {.path = "/nonexistent", .argv = ARGV("x")};
+    struct command_options missing = {.path = "/nonexistent", .argv = ARGV("x"), .reader = &reader};
     unsigned before = count_descriptors();
 
     for (int i = 0; i < 20; i++) {
@@ -638,15 +855,16 @@ START_TEST(test_no_descriptor_and_no_child_is_left)
         command_end_deinit(&end);
         ck_assert_int_eq(command_run(&missing, &end), -ENOENT);
     }
+    ck_assert(reader_end(&reader, USEC_INFINITY));
     ck_assert_uint_eq(count_descriptors(), before);
-    ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
+    ck_assert_int_eq(waitpid(-1, NULL, (int)__WALL), -1);
     ck_assert_int_eq(errno, ECHILD);
 }
 END_TEST
 
 /* ---- as a worker ---- */
 
-static struct run_context context;
+static struct run_context context = {.reader = &reader};
 static struct fake fake;
 
 static int run_worker(void)
@@ -837,6 +1055,7 @@ static Suite *suite(void)
           *command = tcase_create("command"), *worker = tcase_create("as a worker");
 
     tcase_add_checked_fixture(command, silence, NULL);
+    tcase_set_timeout(command, 60);
     tcase_add_checked_fixture(worker, silence, NULL);
     tcase_add_test(template, test_placeholders_are_replaced_wherever_they_stand);
     tcase_add_test(template, test_other_braces_stay_as_they_are);
@@ -868,6 +1087,17 @@ static Suite *suite(void)
     tcase_add_test(command, test_senders_are_told_as_far_as_they_are_known);
     tcase_add_test(command, test_command_runs_in_a_group_of_its_own_with_clean_signals);
     tcase_add_test(command, test_program_that_cannot_be_executed_is_an_error);
+    tcase_add_test(command, test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept);
+    tcase_add_test(command, test_output_that_a_lock_withholds_is_a_failure);
+    tcase_add_test(command,
+                   test_a_command_whose_reader_was_killed_is_ended_and_the_next_one_has_another);
+    tcase_add_test(command, test_a_reader_ends_with_its_process);
+    tcase_add_test(command, test_standard_streams_can_be_opened_by_name);
+    tcase_add_test(command, test_input_cannot_be_written_to);
+    tcase_add_test(command,
+                   test_a_command_that_is_being_replaced_is_started_as_soon_as_that_is_over);
+    tcase_add_test(command, test_a_command_that_cannot_be_started_yet_can_be_cancelled);
+    tcase_add_test(command, test_why_a_command_was_never_started_is_told);
     tcase_add_test(command, test_no_descriptor_and_no_child_is_left);
     tcase_add_test(worker, test_payload_is_input_and_output_is_result);
     tcase_add_test(worker, test_payload_as_argument_is_not_input);

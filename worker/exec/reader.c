@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "worker/exec/reader.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/close-from.h"
+#include "shared/base/scm.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+/* The size of a pipe. */
+#define READ_SIZE 65536
+/* Bounds the reads that empty a pipe after the command's end: other processes may still write to
+ * it. */
+#define DRAIN_READS 64
+/* How often to look whether a killed reader has ended. */
+#define RETRY USEC_PER_MSEC
+
+/* The requests. That to begin comes with the ends to read, of standard output and error. */
+#define BEGIN  'b'
+#define FINISH 'f'
+
+/* A message: its tag, then data. */
+static char buffer[1 + READ_SIZE];
+
+/* ---- in the reader ---- */
+
+enum {
+    SOCKET,
+    OUTPUT,
+    ERROR,
+    N_FDS
+};
+
+static const char tags[N_FDS] = {[OUTPUT] = READER_OUTPUT, [ERROR] = READER_ERROR};
+
+struct reading {
+    struct pollfd fds[N_FDS]; /* -1 = closed */
+};
+
+/* Waits until there is room: this is what stops a command that writes faster than this is read. */
+static void send_message(const struct reading *reading, char tag, size_t size)
+{
+    buffer[0] = tag;
+    while (send(reading->fds[SOCKET].fd, buffer, 1 + size, MSG_NOSIGNAL) < 0)
+        if (errno != EINTR)
+            _exit(EXIT_FAILURE);
+}
+
+/* Reads once, and closes the pipe at its end. Returns whether there was data. */
+static bool forward(struct reading *reading, int which)
+{
+    struct pollfd *from = &reading->fds[which];
+    ssize_t n = from->fd < 0 ? 0 : read(from->fd, buffer + 1, READ_SIZE);
+
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return false;
+    if (n > 0)
+        send_message(reading, tags[which], (size_t)n);
+    else
+        from->fd = close_fd(from->fd);
+    return n > 0;
+}
+
+static void finish(struct reading *reading)
+{
+    for (int which = OUTPUT; which < N_FDS; which++) {
+        for (int i = 0; i < DRAIN_READS && forward(reading, which); i++)
+            ;
+        reading->fds[which].fd = close_fd(reading->fds[which].fd);
+    }
+    send_message(reading, READER_DONE, 0);
+}
+
+static void drop(int fd)
+{
+    close_fd(fd);
+}
+
+static void handle_request(struct reading *reading)
+{
+    union scm_control control;
+    int pipes[2] = {-1, -1};
+    char request;
+    struct iovec part = {.iov_base = &request, .iov_len = sizeof(request)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t n = scm_receive(reading->fds[SOCKET].fd, &message, MSG_CMSG_CLOEXEC);
+
+    if (n < 0 && errno == EINTR)
+        return;
+    if (n <= 0)
+        _exit(EXIT_SUCCESS);
+    (void)scm_take(&message, pipes, ELEMENTS(pipes), drop);
+    if (request == FINISH) {
+        finish(reading);
+        return;
+    }
+    reading->fds[OUTPUT].fd = pipes[0];
+    reading->fds[ERROR].fd = pipes[1];
+}
+
+static _Noreturn void serve(int fd)
+{
+    struct reading reading = {.fds = {[SOCKET] = {.fd = fd, .events = POLLIN},
+                                      [OUTPUT] = {.fd = -1, .events = POLLIN},
+                                      [ERROR] = {.fd = -1, .events = POLLIN}}};
+
+    for (;;) {
+        if (poll(reading.fds, N_FDS, -1) < 0)
+            continue;
+        if (reading.fds[ERROR].revents)
+            (void)forward(&reading, ERROR);
+        if (reading.fds[OUTPUT].revents)
+            (void)forward(&reading, OUTPUT);
+        if (reading.fds[SOCKET].revents)
+            handle_request(&reading);
+    }
+}
+
+/* Signals to the process group are for the process that this one serves. It keeps nothing open
+ * whose end others wait for. */
+static _Noreturn void become_reader(int fd, pid_t parent)
+{
+    sigset_t all;
+
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+        _exit(EXIT_FAILURE);
+    (void)prctl(PR_SET_NAME, "exec-reader");
+    sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    if (dup2(fd, STDIN_FILENO) < 0)
+        _exit(EXIT_FAILURE);
+    close_from(STDIN_FILENO + 1);
+    serve(STDIN_FILENO);
+}
+
+/* ---- in the process of a command ---- */
+
+static int give(int fd, const int *pipes)
+{
+    union scm_control control;
+    char request = BEGIN;
+    struct iovec part = {.iov_base = &request, .iov_len = sizeof(request)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    scm_attach(&message, &control, pipes, 2);
+    return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
+}
+
+int reader_attach(int fd)
+{
+    int output[2], error[2], r;
+
+    if (pipe2(output, O_CLOEXEC) < 0 || pipe2(error, O_CLOEXEC) < 0 ||
+        fcntl(output[0], F_SETFL, O_NONBLOCK) < 0 || fcntl(error[0], F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    r = give(fd, (const int[]){output[0], error[0]});
+    if (r < 0)
+        return r;
+    return dup2(output[1], STDOUT_FILENO) < 0 || dup2(error[1], STDERR_FILENO) < 0 ? -errno : 0;
+}
+
+/* ---- in this process ---- */
+
+int reader_start(struct reader *reader)
+{
+    const pid_t parent = getpid();
+    int ends[2];
+    pid_t pid;
+
+    if (reader->pid > 0)
+        return 0;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return -errno;
+    /* Without a signal at its end: wait(2) overlooks such children. */
+    pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+    if (pid == 0)
+        become_reader(ends[1], parent);
+    close_fd(ends[1]);
+    if (pid < 0) {
+        close_fd(ends[0]);
+        return -errno;
+    }
+    *reader = (struct reader){.pid = pid, .fd = ends[0]};
+    return 0;
+}
+
+int reader_finish(const struct reader *reader)
+{
+    const char request = FINISH;
+
+    return send(reader->fd, &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno
+                                                                                        : 0;
+}
+
+int reader_receive(const struct reader *reader, struct reader_message *ret)
+{
+    ssize_t n = recv(reader->fd, buffer, sizeof(buffer), MSG_DONTWAIT);
+
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    if (n == 0)
+        return -EPIPE;
+    *ret = (struct reader_message){
+        .tag = (enum reader_tag)buffer[0], .data = buffer + 1, .size = (size_t)n - 1};
+    return 1;
+}
+
+bool reader_end(struct reader *reader, usec_t limit)
+{
+    const usec_t until = usec_add(clock_now(), limit);
+    const struct timespec pause = usec_to_timespec(RETRY);
+    pid_t ended;
+
+    if (reader->pid <= 0)
+        return true;
+    close_fd(reader->fd);
+    (void)kill(reader->pid, SIGKILL);
+    while ((ended = waitpid(reader->pid, NULL, (int)__WCLONE | WNOHANG)) == 0 &&
+           clock_now() < until)
+        (void)nanosleep(&pause, NULL);
+    *reader = (struct reader)READER_NULL;
+    return ended != 0;
+}
