@@ -4,6 +4,8 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
 #include "shared/protocol/payload-wire.h"
+#include "shared/protocol/sentence.h"
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,15 +32,39 @@ static void reply_deinit(struct reply *reply)
     reply->n_fds = 0;
 }
 
+/* Fills in the address of a socket. A path that is too long for that leads by way of its directory,
+ * which `*ret_directory` keeps open. */
+static int make_address(const char *path, struct sockaddr_un *ret, int *ret_directory)
+{
+    const char *name = strrchr(path, '/');
+    _cleanup_free_ char *directory = NULL;
+
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) < sizeof(ret->sun_path)) {
+        memcpy(ret->sun_path, path, strlen(path));
+        return 0;
+    }
+    directory = name ? strndup(path, (size_t)(name + 1 - path)) : NULL;
+    if (!directory)
+        return name ? -ENOMEM : -ENAMETOOLONG;
+    *ret_directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (*ret_directory < 0)
+        return -errno;
+    return snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d%s", *ret_directory,
+                    name) < (int)sizeof(ret->sun_path)
+               ? 0
+               : -ENAMETOOLONG;
+}
+
 static int open_socket(const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct timeval timeout = {.tv_sec = TIMEOUT_SEC};
-    _cleanup_close_ int fd = -1;
+    _cleanup_close_ int fd = -1, directory = -1;
+    struct sockaddr_un address;
+    int r = make_address(path, &address, &directory);
 
-    if (strlen(path) >= sizeof(address.sun_path))
-        return -ENAMETOOLONG;
-    memcpy(address.sun_path, path, strlen(path));
+    if (r < 0)
+        return r;
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
         setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
@@ -115,23 +141,17 @@ static int receive_reply(int socket, struct reply *reply)
     return 0;
 }
 
-int connection_error(const char *text, size_t size)
+/* Returns the -errno of the error in the reply; -EPROTO if there is none that is known. */
+static int reply_error(struct reply *reply)
 {
-    static const struct {
-        const char *name;
-        int error;
-    } errors[] = {
-        {".NotPermitted\"", -EPERM},  {".TooManyClients\"", -EUSERS},
-        {".Stopping\"", -ESHUTDOWN},  {".Internal\"", -ENOMEM},
-        {".BadOption\"", -EINVAL},    {".InvalidParameter\"", -EINVAL},
-        {".NoSuchJob\"", -ESRCH},     {".TooSlow\"", -EPIPE},
-        {".Restarting\"", -ERESTART}, {".NoSuch", -ENOENT}, /* after the exact name */
-    };
+    static const char KEY[] = "\"error\":\"";
+    char *error = strstr(reply->text, KEY);
 
-    for (size_t i = 0; i < ELEMENTS(errors); i++)
-        if (memmem(text, size, errors[i].name, strlen(errors[i].name)))
-            return errors[i].error;
-    return -EPROTO;
+    if (!error)
+        return -EPROTO;
+    error += sizeof(KEY) - 1;
+    error[strcspn(error, "\"")] = '\0';
+    return sentence_error(error);
 }
 
 static void take_descriptors(struct connection *connection, struct reply *reply)
@@ -160,11 +180,16 @@ static void take_address(struct connection *connection, const struct reply *repl
         memcpy(connection->address, value, size);
 }
 
-int connection_socket(const char *path)
+const char *connection_path(const char *path)
 {
     if (!path)
         path = secure_getenv("TROUPE_SOCKET");
-    return open_socket(path && *path ? path : DEFAULT_PATH);
+    return path && *path ? path : DEFAULT_PATH;
+}
+
+int connection_socket(const char *path)
+{
+    return open_socket(connection_path(path));
 }
 
 int connection_open(struct connection *ret, const char *path)
@@ -185,7 +210,7 @@ int connection_open(struct connection *ret, const char *path)
     if (r < 0)
         return r == -EPIPE ? -ECONNRESET : r;
     if (reply.n_fds != DESCRIPTORS_MAX - 1 && reply.n_fds != DESCRIPTORS_MAX) {
-        r = connection_error(reply.text, reply.size);
+        r = reply_error(&reply);
         return r == -ENOMEM ? -EAGAIN : r; /* the supervisor's memory, not ours */
     }
     take_descriptors(&connection, &reply);

@@ -24,15 +24,15 @@ struct connection {
 #define CONNECTION_NULL {.socket = -1, .control = -1, .fds = CHANNEL_FDS_NULL}
 /* clang-format on */
 
+/* Returns `path`, or what stands for NULL: $TROUPE_SOCKET, else the default. */
+const char *connection_path(const char *path);
+
 /* Connects to `path`, NULL: $TROUPE_SOCKET, else the default. Returns a socket, or -errno as
  * troupe_client_connect(). */
 int connection_socket(const char *path);
 
 /* Sends all of `text`. Returns 0, -ETIMEDOUT, or another -errno of send(2). */
 int connection_send(int socket, const char *text, size_t size);
-
-/* Returns the -errno for the Varlink error whose name is in `text`; -EPROTO if it is unknown. */
-int connection_error(const char *text, size_t size);
 
 /* Connects, and waits for the answer. Returns 0 or -errno as troupe_client_connect(). */
 int connection_open(struct connection *ret, const char *path);

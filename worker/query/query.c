@@ -5,6 +5,7 @@
 #include "worker/troupe-query.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/protocol/sentence.h"
 #include "worker/client/connect.h"
 #include "worker/public.h"
 #include "worker/query/json-reader.h"
@@ -25,11 +26,14 @@ struct troupe_query {
     const char *record; /* in the current message */
     struct text *texts; /* returned by troupe_query_text() */
     bool over;
-    bool asked;         /* an answer is to come */
-    const char *method; /* of the current query; NULL = none */
-    const char *member; /* of the answer: an array of records, or a record */
-    char *parameters;   /* without braces and cursor */
+    bool asked; /* an answer is to come */
+    bool begun; /* a query has not come to its end */
+    char *method;
+    char *member;     /* of the answer: an array of records, or a record; "" = the answer itself */
+    char *parameters; /* without braces and cursor */
+    bool single;      /* the answer is one record */
     bool stream;
+    char *reason; /* of the last error; NULL = none */
 };
 
 _public_ int troupe_query_new(struct troupe_query **ret, const char *socket_path)
@@ -65,7 +69,10 @@ _public_ void troupe_query_free(struct troupe_query *query)
         return;
     drop_texts(query);
     wire_deinit(&query->wire);
+    free(query->method);
+    free(query->member);
     free(query->parameters);
+    free(query->reason);
     free(query);
 }
 
@@ -92,20 +99,24 @@ static int ask(struct troupe_query *query, int64_t cursor)
     return query->over ? -EPIPE : 0;
 }
 
+/* Takes `parameters` over. */
 static int begin(struct troupe_query *query, const char *method, const char *member,
                  char *parameters, bool stream)
 {
-    if (!parameters)
-        return -ENOMEM;
-    if (query->method || query->over) {
+    if (query->begun || query->over || !parameters) {
         free(parameters);
-        return query->over ? -EPIPE : -EBUSY;
+        return query->over ? -EPIPE : query->begun ? -EBUSY : -ENOMEM;
     }
     free(query->parameters);
+    free(query->method);
+    free(query->member);
     query->parameters = parameters;
-    query->method = method;
-    query->member = member;
+    query->method = strdup(method);
+    query->member = strdup(member);
     query->stream = stream;
+    if (!query->method || !query->member)
+        return -ENOMEM;
+    query->begun = true;
     return ask(query, 0);
 }
 
@@ -172,6 +183,18 @@ _public_ int troupe_query_events(struct troupe_query *query, const char *target,
                  one_text("target", target, flags ? "\"jobs\":true" : ""), true);
 }
 
+_public_ int troupe_query_call(struct troupe_query *query, const char *method, const char *member,
+                               const char *parameters, unsigned flags)
+{
+    size_t size = parameters ? strlen(parameters) : 0;
+
+    if (flags & ~TROUPE_QUERY_MORE || method[strcspn(method, "\"\\")] != '\0' ||
+        (parameters && (size < 2 || parameters[0] != '{' || parameters[size - 1] != '}')))
+        return -EINVAL;
+    return begin(query, method, member ? member : "",
+                 parameters ? strndup(parameters + 1, size - 2) : strdup(""), flags);
+}
+
 _public_ int troupe_query_waits(struct troupe_query *query, const char *target)
 {
     return begin(query, "io.troupe.Supervisor.Explain", "waits",
@@ -201,27 +224,111 @@ static void drop_message(struct troupe_query *query)
 
 static void end_query(struct troupe_query *query)
 {
-    query->method = NULL;
+    query->begun = false;
     query->asked = false;
 }
+
+/* ---- errors ---- */
+
+static bool has(const void *parameters, const char *member)
+{
+    return json_reader_member(parameters, member) != NULL;
+}
+
+/* Returns a JSON string without its quotes and escapes, or NULL. The caller frees it. */
+static char *text_of(const char *value)
+{
+    const char *end = value && *value == '"' ? json_reader_skip(value) : NULL;
+    char *text = end ? malloc((size_t)(end - value)) : NULL;
+
+    if (text && json_reader_string(value, text) < 0) {
+        free(text);
+        text = NULL;
+    }
+    return text;
+}
+
+static uint64_t count_elements(const char *array)
+{
+    uint64_t n = 0;
+
+    for (const char *at = json_reader_first(array); at; at = json_reader_next(at))
+        n++;
+    return n;
+}
+
+static void write_member(FILE *file, const void *parameters, const char *name, const char *format)
+{
+    const char *value = json_reader_member(parameters, name);
+    _cleanup_free_ char *text = text_of(value);
+    int64_t number;
+
+    if (value && strcmp(format, "length") == 0)
+        fprintf(file, "%" PRIu64, count_elements(value));
+    else if (text)
+        fputs(text, file);
+    else if (value && json_reader_number(value, &number) == 0)
+        fprintf(file, "%" PRId64 "%s", number, strcmp(format, "bytes") == 0 ? " bytes" : "");
+}
+
+static void write_reason(FILE *file, const char *error, const char *parameters)
+{
+    const struct sentence *sentence = sentence_find(error, has, parameters);
+    _cleanup_free_ char *nearest = text_of(json_reader_member(parameters, "nearest"));
+
+    if (!sentence) {
+        fputs("the supervisor refused: ", file);
+        sentence_write_name(file, error);
+        return;
+    }
+    sentence_write(file, sentence, write_member, parameters);
+    if (nearest && *nearest)
+        fprintf(file, "; did you mean '%s'?", nearest);
+    else
+        fputs(sentence->hint ? sentence->hint : "", file);
+}
+
+/* Keeps the reason of an error reply. Returns its -errno. */
+static int refused(struct troupe_query *query, const char *error, const char *parameters)
+{
+    _cleanup_free_ char *name = text_of(error);
+    size_t size;
+    FILE *file;
+
+    end_query(query);
+    if (!name)
+        return -EPROTO;
+    file = open_memstream(&query->reason, &size);
+    if (file) {
+        write_reason(file, name, parameters ? parameters : "{}");
+        (void)fclose(file);
+    }
+    return sentence_error(name);
+}
+
+_public_ const char *troupe_query_reason(const struct troupe_query *query)
+{
+    return query->reason ? query->reason : "";
+}
+
+/* ---- records ---- */
 
 /* Goes to the first record of a new message. Returns 1, 0 if there is none, or -errno. */
 static int open_message(struct troupe_query *query)
 {
     const char *error = json_reader_member(query->wire.buffer, "error");
     const char *parameters = json_reader_member(query->wire.buffer, "parameters");
-    const char *records = parameters ? json_reader_member(parameters, query->member) : NULL;
+    const char *records = parameters;
 
     query->asked = query->stream;
-    if (error) {
-        const char *end = json_reader_skip(error);
-
-        end_query(query);
-        return end ? connection_error(error, (size_t)(end - error)) : -EPROTO;
-    }
+    if (error)
+        return refused(query, error, parameters);
+    if (records && *query->member)
+        records = json_reader_member(records, query->member);
     if (!records)
         return -EPROTO;
-    query->record = *records == '[' ? json_reader_first(records) : records;
+    query->single = *records != '[';
+    query->record = query->single ? records : json_reader_first(records);
     return query->record ? 1 : 0;
 }
 
@@ -245,7 +352,7 @@ static int advance(struct troupe_query *query)
 {
     int r = 0;
 
-    if (query->record && !query->stream && strcmp(query->member, "job") == 0)
+    if (query->record && query->single)
         query->record = NULL; /* the only one */
     else if (query->record)
         query->record = json_reader_next(query->record);
@@ -287,9 +394,11 @@ _public_ int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec
     int r;
 
     drop_texts(query);
+    free(query->reason);
+    query->reason = NULL;
     if (query->over)
         return -EPIPE;
-    if (!query->method)
+    if (!query->begun)
         return 0;
     r = next(query, timeout_usec);
     if (r == -EPIPE || r == -EPROTO)

@@ -18,49 +18,41 @@
 /* Longer answers are cut. */
 #define ANSWER_MAX ((size_t)64 << 10)
 
-static const struct refusal {
-    int error;
-    int status;
-    const char *text; /* NULL = that of errno */
-} refusals[] = {
-    {-ECONNRESET, EXIT_UNKNOWN, "the supervisor that had it is gone"},
-    {-EBUSY, EXIT_BUSY, "its queue is full (QueueMax=, QueueMemoryMax=)"},
-    {-EEXIST, EXIT_BUSY, "a job with this id exists: it is live, or its result is still kept"},
-    {-ENOSPC, EXIT_BUSY, "no cell for another key (CellsMax=), or its disk is full (Durable=yes)"},
-    {-EIO, EXIT_FAILED, "its jobs cannot be written to disk (Durable=yes): see troupectl status"},
-    {-EHOSTDOWN, EXIT_BUSY, "it is drained and takes no new jobs until it is resumed"},
-    {-EBADMSG, EXIT_FAILED, "its file has a mistake: see troupectl status"},
-    {-ESHUTDOWN, EXIT_BUSY, "the supervisor is stopping"},
-    {-EUSERS, EXIT_BUSY, NULL},
-    {-ENOENT, EXIT_NOT_FOUND, "the group no longer exists"},
-    {-EINVAL, EXIT_USAGE, "the id, the key or an option is missing or malformed"},
-    {-EMSGSIZE, EXIT_USAGE, "the payload is too large"},
-    {-EPERM, EXIT_NOT_PERMITTED, "creating jobs needs root, the supervisor's user or AdminGroup="},
-    {-EACCES, EXIT_NOT_PERMITTED, NULL},
-    {-EOPNOTSUPP, EXIT_FAILED,
-     "it is a plain service (Type=service), which has no queue and takes no jobs"},
-    {0, EXIT_FAILED, NULL},
-};
+#define SENTENCE_SIZE 2048
 
-static const struct refusal *find_refusal(int error)
+static int status_of(int error)
 {
-    const struct refusal *refusal = refusals;
-
-    while (refusal->error != error && refusal->error != 0)
-        refusal++;
-    return refusal;
+    switch (error) {
+    case -ECONNRESET:
+        return EXIT_UNKNOWN;
+    case -EBUSY:
+    case -EEXIST:
+    case -ENOSPC:
+    case -EHOSTDOWN:
+    case -ESHUTDOWN:
+    case -EUSERS:
+        return EXIT_BUSY;
+    case -ENOENT:
+        return EXIT_NOT_FOUND;
+    case -EINVAL:
+    case -EMSGSIZE:
+        return EXIT_USAGE;
+    case -EPERM:
+    case -EACCES:
+        return EXIT_NOT_PERMITTED;
+    case -EPIPE:
+        return EXIT_UNREACHABLE;
+    default:
+        return EXIT_FAILED;
+    }
 }
 
 int explain_refused(const char *group, int error, const char *reason)
 {
-    const struct refusal *refusal = find_refusal(error);
+    char text[SENTENCE_SIZE];
 
-    if (error == -EPIPE)
-        return explain_broken(error);
-    complain("group '%s' refused the job: %s%s%s%s", group,
-             refusal->text ? refusal->text : strerror(-error), *reason ? " (" : "", reason,
-             *reason ? ")" : "");
-    return refusal->status;
+    complain("%s", troupe_explain_refused(error, group, reason, text, sizeof(text)));
+    return status_of(error);
 }
 
 int explain_unknown(const char *where, const char *id)
@@ -71,9 +63,7 @@ int explain_unknown(const char *where, const char *id)
 
 int explain_status(const struct troupe_result *result)
 {
-    if (result->error == -EPIPE)
-        return EXIT_UNREACHABLE;
-    return result->error < 0 ? find_refusal(result->error)->status : EXIT_FAILED;
+    return result->error < 0 ? status_of(result->error) : EXIT_FAILED;
 }
 
 static const char *end_phrase(enum troupe_end end)

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/protocol/sentence.h"
+
+#include "shared/base/cleanup.h"
+#include <errno.h>
+#include <string.h>
+
+/* clang-format off */
+static const struct sentence SENTENCES[] = {
+    {"NoSuchTarget", .error = -ENOENT,
+     "there is no group, cell or worker '{target}'", "; 'troupectl status' lists them"},
+    {"NoSuchGroup", .error = -ENOENT,
+     "there is no group '{group}'", "; 'troupectl status' lists them"},
+    {"NoSuchJob", .error = -ESRCH,
+     "there is no job '{id}': it never existed, or its result is no longer kept",
+     "; 'troupectl dead-letters' lists dead jobs"},
+    {"NoSuchActor", .error = -ENOENT,
+     "'{name}' is no actor: {reason}", .member = "reason"},
+    {"NoSuchActor", .error = -ENOENT,
+     "there is no actor '{name}'", "; 'troupectl actors' lists them"},
+    {"NoSuchExchange", .error = -ENOENT,
+     "there is no exchange '{name}'", "; 'troupectl exchanges' lists them"},
+    {"NoSuchTimer", .error = -ENOENT,
+     "there is no timer {id}", "; 'troupectl timers' lists them"},
+    {"NoSuchDeadLetter", .error = -ENOENT,
+     "there is no dead letter {id}",
+     "; 'troupectl dead-letters' and 'troupectl errors' list them"},
+    {"NotPermitted", .error = -EPERM, "not permitted: this needs {needed}"},
+    {"BadSize", .error = -EINVAL,
+     "a pool of {size} workers is not possible; allowed: {minimum} to {maximum}"},
+    {"BadId", .error = -EINVAL, "'{id}' cannot be a job's id; allowed: {allowed}"},
+    {"BadOption", .error = -EINVAL, "'{option}' is missing or wrong; allowed: {allowed}"},
+    {"BadPayload", .error = -EINVAL, "the supervisor refused the payload: {problem}"},
+    {"BadConfiguration", .error = -EBADMSG,
+     "problems in the configuration: {problems:length}; nothing was changed"},
+    {"NotConfigured", .error = -EIO,
+     "the configuration has a problem: {problem}; what runs goes on, and the rest waits until it is "
+     "solved"},
+    {"NotUpgraded", .error = -ECANCELED, "nothing has changed: {reason}"},
+    {"NotAnActor", .error = -EOPNOTSUPP,
+     "group '{group}' is a plain service (Type=service): it has no queue and takes no jobs"},
+    {"Busy", .error = -EBUSY,
+     "the queue of group '{group}' is full: {queued:count} of {maximum:count} jobs "
+     "(QueueMax=, QueueMemoryMax=)"},
+    {"TooManyCells", .error = -ENOSPC,
+     "group '{group}' has no cell for another key: {maximum:count} is its limit (CellsMax=)"},
+    {"StoreFull", .error = -ENOSPC,
+     "group '{group}' keeps its jobs on disk (Durable=yes), which is full: {problem}"},
+    {"StoreFailed", .error = -EIO,
+     "group '{group}' keeps its jobs on disk (Durable=yes), which fails: {problem}",
+     .member = "group"},
+    {"StoreFailed", .error = -EIO,
+     "it may be on disk, which could not be read: {problem}"},
+    {"Draining", .error = -EHOSTDOWN,
+     "group '{group}' is drained and takes no new jobs; 'troupectl resume {group}' ends that"},
+    {"JobExists", .error = -EEXIST,
+     "a job '{id}' exists: it is live, or its result is still kept"},
+    {"NameExists", .error = -EEXIST,
+     "the name '{name}' is in use: groups, exchanges and actors share one name space"},
+    {"TooMany", .error = -EUSERS, "there are too many {what} already"},
+    {"CancelAlreadyRequested", .error = -EALREADY,
+     "cancellation of job '{id}' has already been requested"},
+    {"AlreadyEnded", .error = -ESTALE, "job '{id}' has already ended: {state}"},
+    {"NoStore", .error = -ENODATA,
+     "there is nothing to back up: no group has Durable=yes"},
+    {"BackupRunning", .error = -EBUSY, "another backup is being made"},
+    {"BackupFailed", .error = -EIO, "the backup has failed: {reason}"},
+    {"NotReached", .error = -ECANCELED,
+     "{target} will not get there: {state}",
+     "; see 'troupectl status' and 'troupectl deaths'"},
+    {"MailboxFull", .error = -EBUSY,
+     "the mailbox of '{name}' is full (MailboxMax=, MailboxMemoryMax=): "
+     "the message is a dead letter"},
+    {"NoMatch", .error = -EHOSTUNREACH,
+     "exchange '{exchange}' has no subscription for this: the message is a dead letter"},
+    {"TimedOut", .error = -ETIMEDOUT, "nobody replied in time (--timeout)"},
+    {"Failed", .error = -ECANCELED, "no reply will come: {reason}"},
+    {"Declared", .error = -EOPNOTSUPP,
+     "exchange '{name}' is declared by a file: remove {name}.exchange and run 'troupectl reload'"},
+    {"NotRequeued", .error = -ECANCELED,
+     "dead letter {id} cannot be sent again and stays: {problem}"},
+
+    {"Restarting", .error = -ERESTART, "the supervisor is restarting: try again"},
+    {"Stopping", .error = -ESHUTDOWN, "the supervisor is stopping and accepts nothing new"},
+    {"TooManyClients", .error = -EUSERS,
+     "the supervisor accepts no further client of this user: {maximum:count} is the limit "
+     "(ClientsMax=)"},
+    {"BadVersion", .error = -EPROTO,
+     "the supervisor has version {supported} of the memory layout, this program {version}: "
+     "install both from the same release"},
+    {"AlreadyAttached", .error = -EISCONN, "this connection already has its shared memory"},
+    {"TooLarge", .error = -EMSGSIZE,
+     "the request or its answer is larger than {maximum:bytes}: ask for less at a time"},
+    {"TooSlow", .error = -EPIPE,
+     "the supervisor closed the connection: more than {maximum:bytes} of answers were not read"},
+    {"Internal", .error = -ENOMEM, "the supervisor lacks what it needs for this: {message}"},
+
+    /* org.varlink.service. Methods refuse bad values with errors of their own. */
+    {"InvalidParameter", .error = -EINVAL,
+     "the supervisor does not accept '{parameter}' here: has it another version than this program?"},
+    {"MethodNotFound", .error = -EPROTO,
+     "the program at the socket does not know '{method}': is it trouped, of this version?"},
+    {"MethodNotImplemented", .error = -EPROTO,
+     "the program at the socket does not know '{method}': is it trouped, of this version?"},
+    {"InterfaceNotFound", .error = -EPROTO,
+     "the program at the socket does not know '{interface}': is it trouped, of this version?"},
+    {"PermissionDenied", .error = -EACCES,
+     "not permitted by the program at the socket"},
+    {"ExpectedMore", .error = -EPROTO,
+     "the supervisor answers this only with \"more\": has it another version than this program?"},
+};
+/* clang-format on */
+
+static const char *last_part(const char *error)
+{
+    const char *dot = strrchr(error, '.');
+
+    return dot ? dot + 1 : error;
+}
+
+const struct sentence *sentence_find(const char *error, sentence_has_fn has, const void *parameters)
+{
+    const char *name = last_part(error);
+
+    if (strncmp(error, "io.troupe.", 10) != 0 && strncmp(error, "org.varlink.service.", 20) != 0)
+        return NULL;
+    for (size_t i = 0; i < ELEMENTS(SENTENCES); i++) {
+        const struct sentence *sentence = &SENTENCES[i];
+
+        if (strcmp(name, sentence->name) == 0 &&
+            (!sentence->member || has(parameters, sentence->member)))
+            return sentence;
+    }
+    return NULL;
+}
+
+static bool has_all(const void *parameters, const char *member)
+{
+    (void)parameters;
+    (void)member;
+    return true;
+}
+
+int sentence_error(const char *error)
+{
+    const struct sentence *sentence = sentence_find(error, has_all, NULL);
+
+    return sentence ? sentence->error : -EPROTO;
+}
+
+void sentence_write(FILE *file, const struct sentence *sentence, sentence_put_fn put,
+                    const void *parameters)
+{
+    const char *text = sentence->text;
+
+    while (*text != '\0') {
+        const size_t plain = strcspn(text, "{");
+        char name[32], format[8] = "";
+
+        fwrite(text, 1, plain, file);
+        text += plain;
+        if (sscanf(text, "{%31[a-z_]:%7[a-z]", name, format) < 1)
+            break;
+        put(file, parameters, name, format);
+        text = strchr(text, '}') + 1;
+    }
+}
+
+void sentence_write_name(FILE *file, const char *error)
+{
+    const char *name = last_part(error);
+
+    for (const char *at = name; *at != '\0'; at++) {
+        const bool upper = *at >= 'A' && *at <= 'Z';
+
+        if (upper && at > name)
+            fputc(' ', file);
+        fputc(upper ? *at - 'A' + 'a' : *at, file);
+    }
+}

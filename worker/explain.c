@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Sentences about what the calls of a client return. */
+
+#include "shared/base/cleanup.h"
+#include "worker/client/connect.h"
+#include "worker/public.h"
+#include "worker/troupe.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define IS_IT_RUNNING "; is trouped running? See 'systemctl status trouped'"
+
+static const struct reason {
+    int error;
+    const char *text;
+    const char *rest; /* follows after the path of the socket; NULL = neither */
+} connect_reasons[] = {
+    {-ENOENT, "no supervisor at ", ": there is no such socket" IS_IT_RUNNING},
+    {-ECONNREFUSED, "no supervisor at ", ": nothing listens there" IS_IT_RUNNING},
+    {-EACCES, "not permitted to open ", ": see the mode of the socket and of its directory"},
+    {-EPERM, "not permitted: creating jobs needs root, the supervisor's user or AdminGroup=", NULL},
+    {-EUSERS, "the supervisor accepts no further client (ClientsMax=)", NULL},
+    {-EAGAIN, "the supervisor is short of memory or descriptors (LimitNOFILE=), try again", NULL},
+    {-ERESTART, "the supervisor is restarting, try again", NULL},
+    {-ECONNRESET, "the supervisor closed the connection, or is gone", NULL},
+    {-ESHUTDOWN, "the supervisor is stopping and accepts nothing new", NULL},
+    {-EPROTO, "the program at ", " is not trouped, or has another version"},
+    {0, "cannot connect to ", ""},
+};
+
+_public_ const char *troupe_explain_connect(int error, const char *socket_path, char *text,
+                                            size_t size)
+{
+    const struct reason *reason = connect_reasons;
+
+    while (reason->error != error && reason->error != 0)
+        reason++;
+    (void)snprintf(text, size, "%s%s%s%s%s", reason->text,
+                   reason->rest ? connection_path(socket_path) : "",
+                   reason->rest ? reason->rest : "", reason->error == 0 ? ": " : "",
+                   reason->error == 0 ? strerror(-error) : "");
+    return text;
+}
+
+static const struct {
+    int error;
+    const char *text;
+} refusals[] = {
+    {-EBUSY, "its queue is full (QueueMax=, QueueMemoryMax=)"},
+    {-EEXIST, "a job with this id exists: it is live, or its result is still kept"},
+    {-ENOSPC, "no cell for another key (CellsMax=), or its disk is full (Durable=yes)"},
+    {-EIO, "its jobs cannot be written to disk (Durable=yes): see troupectl status"},
+    {-EHOSTDOWN, "it is drained and takes no new jobs until it is resumed"},
+    {-EBADMSG, "its file has a mistake: see troupectl status"},
+    {-ESHUTDOWN, "the supervisor is stopping"},
+    {-ENOENT, "the group no longer exists"},
+    {-EINVAL, "the id, the key or an option is missing or malformed"},
+    {-EMSGSIZE, "the payload is too large"},
+    {-EPERM, "creating jobs needs root, the supervisor's user or AdminGroup="},
+    {-EOPNOTSUPP, "it is a plain service (Type=service), which has no queue and takes no jobs"},
+};
+
+_public_ const char *troupe_explain_refused(int error, const char *group, const char *reason,
+                                            char *text, size_t size)
+{
+    const char *why = strerror(-error), *more = reason ? reason : "";
+
+    if (error == -EPIPE)
+        return troupe_explain_connect(-ECONNRESET, NULL, text, size);
+    if (error == -ECONNRESET) {
+        (void)snprintf(text, size,
+                       "what became of the job is not known: the supervisor that had it is gone");
+        return text;
+    }
+    for (size_t i = 0; i < ELEMENTS(refusals); i++)
+        if (refusals[i].error == error)
+            why = refusals[i].text;
+    (void)snprintf(text, size, "group '%s' refused the job: %s%s%s%s", group, why,
+                   *more ? " (" : "", more, *more ? ")" : "");
+    return text;
+}
