@@ -290,7 +290,7 @@ class Extension(troupe_python.TestCase):
         self.do("echo")  # the worker is ready: no event follows
         from troupe import _troupe
         query = _troupe.Query(self.supervisor_.socket_path)
-        query.events("low")
+        query.call("io.troupe.Supervisor.Watch", "events", '{"target": "low"}', True)
         seen = []
         signal.signal(signal.SIGALRM, lambda *_: seen.append(True))
         signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)

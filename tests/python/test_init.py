@@ -85,7 +85,7 @@ class Programs(Files):
 
     def test_the_examples_of_the_manual_run(self):
         examples = self.examples()
-        for name in ("digest.py", "digest.group", "client.py", "loop.py", "desk.py", "ask.py"):
+        for name in ("digest.py", "digest.group", "client.py", "loop.py", "threads.py", "desk.py", "ask.py"):
             with open(self.path(name), "w", encoding="utf-8") as file:
                 file.write(examples[name].replace("/srv", self.directory.name))
         with open(self.path("desk.group"), "w", encoding="utf-8") as file:
@@ -97,7 +97,7 @@ class Programs(Files):
         server.call("Reload")
         server.until(lambda: server.group("desk")["state"] == "running")
         server.wait_worker("desk/0", "idle")
-        for name, expected in (("client.py", "2cf24dba"), ("loop.py", "2cf24dba"), ("ask.py", "hello you")):
+        for name, expected in (("client.py", "2cf24dba"), ("loop.py", "2cf24dba"), ("threads.py", "ca978112"), ("ask.py", "hello you")):
             ended = subprocess.run([sys.executable, self.path(name)], text=True, capture_output=True, timeout=e2e.LIMIT,
                                    env={**os.environ, **ENVIRONMENT, "TROUPE_SOCKET": server.socket_path})
             self.assertEqual((ended.returncode, ended.stderr), (0, ""), name)

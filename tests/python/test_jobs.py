@@ -283,6 +283,113 @@ class Clients(Jobs):
             if event["type"] == kind:
                 return
 
+    def said(self, error, call, *arguments, **options):
+        with self.assertRaises(error) as caught:
+            call(*arguments, **options)
+        return caught.exception.strerror
+
+    def troupectl(self, *words):
+        ended = subprocess.run([os.path.join(e2e.BUILD, "troupectl"), "--socket", self.server.socket_path, *words],
+                               stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+        return ended.stderr.removeprefix("troupectl: ").rstrip("\n")
+
+    def with_a_service(self):
+        self.server = self.started({"words": group("jobs.py", Jobs=JOBS), "svc": e2e.ini("sleep 1000", Group={"Type": "service"})})
+        return self.connected()
+
+    def test_errors_have_the_sentences_of_the_command_line(self):
+        import troupe
+        client = self.with_a_service()
+        self.assertEqual(self.said(FileNotFoundError, client.do, "wrods"), self.troupectl("do", "wrods", "--data", "x"))
+        self.assertIn("did you mean 'words'?", self.said(FileNotFoundError, client.create, "wrods"))
+        self.assertEqual(self.said(OSError, client.do, "svc"), self.troupectl("do", "svc", "--data", "x"))
+        self.assertEqual(self.said(ProcessLookupError, client.job, "none"), self.troupectl("job", "none"))
+        self.assertEqual(self.said(ProcessLookupError, client.wait, "none"), self.troupectl("job", "none"))
+        self.assertEqual(self.said(ProcessLookupError, client.cancel, "none"), self.troupectl("cancel", "none"))
+        self.assertIn("there is no actor 'nobody'", self.said(FileNotFoundError, client.tell, "nobody", "x"))
+        self.assertIn("'words' is in use", self.said(FileExistsError, client.register, "words"))
+        client.create("words", "x", id="twin", delay=3600)
+        for call in client.create, client.do:
+            self.assertIn("group 'words' refused the job: a job with this id exists: it is live, or its result is still kept",
+                          self.said(FileExistsError, call, "words", "x", id="twin"))
+        path = self.server.socket_path + ".missing"
+        self.assertIn(f"no supervisor at {path}: there is no such socket", self.said(FileNotFoundError, troupe.Client, path))
+        self.server.stop()
+        self.assertIn("the supervisor that had it is gone", self.said(ConnectionResetError, client.do, "words"))
+        self.assertIn("the supervisor closed the connection", self.said(BrokenPipeError, client.do, "words"))
+
+    def test_the_error_of_a_signal_handler_stays_as_it_is(self):
+        self.started_with("slow", Jobs={**JOBS, "QueueMax": 1})
+        client = self.connected()
+        for _ in range(2):
+            client.create("slow", "", wait=10)
+            self.wait_published("slow/0")
+        self.interrupt(TimeoutError(110, "mine"), lambda: troupe_python.waits(client._client))
+        self.assertEqual(self.said(TimeoutError, client.create, "slow", "", wait=1000), "mine")
+
+    def test_dead_letters_are_filtered_and_sent_again(self):
+        import troupe
+        self.started_with("fail", "echo", Jobs={**JOBS, "MaxRetries": 0})
+        client = self.connected()
+        for key in "a", "b":
+            with self.assertRaises(troupe.Dead):
+                client.do("fail", key, key=key)
+        [letter] = client.dead_letters("fail", key="b")
+        self.assertEqual(list(client.dead_letters("fail", cause="oom")), [])
+        answer = client.requeue(letter["id"], to="echo")
+        self.assertEqual((answer["requeued"], client.wait(answer["job"]).data), (1, b"b"))
+        self.assertEqual(client.requeue(to="echo", recipient="fail")["requeued"], 1)
+        self.assertEqual(list(client.dead_letters()), [])
+        with self.assertRaises(ValueError):
+            client.requeue()
+        self.assertEqual(self.said(FileNotFoundError, client.requeue, 4711), self.troupectl("dead-letters", "requeue", "4711"))
+        self.assertIn("'reason'", self.said(OSError, lambda: list(client.dead_letters(reason="none"))))
+
+    def test_groups_pause_and_jobs_are_filtered(self):
+        self.started_with("echo")
+        client = self.connected()
+        client.pause_jobs("echo")
+        id = client.create("echo", "later")
+        self.assertEqual([job["id"] for job in client.jobs("echo", state="queued")], [id])
+        self.assertEqual(list(client.jobs("echo", state="running")), [])
+        client.resume_jobs("echo")
+        self.assertEqual(client.wait(id).data, b"later")
+        self.assertEqual(client.call("Supervisor.GetInfo")["state"], "running")
+
+    def test_results_may_be_kept(self):
+        self.started_with("echo")
+        client = self.connected()
+        self.assertEqual(client.do("echo", "x", id="kept", keep_result=True).data, b"x")
+        self.assertEqual(client.wait("kept").data, b"x")
+
+    def test_a_pool_lends_clients_to_threads(self):
+        import troupe
+        self.started_with("echo")
+        seen, lent = [], set()
+        with troupe.ClientPool(self.server.socket_path, size=3) as pool:
+            def work(number):
+                with pool.client() as client:
+                    lent.add(id(client))
+                    seen.append(int(client.do("echo", str(number)).data))
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(20)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(sorted(seen), list(range(20)))
+            self.assertLessEqual(len(lent), 3)
+            with pool.client() as client:
+                client.close()
+            work(20)
+
+    def test_help_lists_the_options(self):
+        import troupe
+        import typing
+        for name in typing.get_type_hints(troupe.Options):
+            self.assertRegex(troupe.Options.__doc__, rf"(?m)^    {name} ")
+        for call in troupe.Client.do, troupe.Client.create:
+            self.assertIn("troupe.Options", call.__doc__)
+
     def test_wait_gives_up_in_time(self):
         self.started_with("slow")
         client = self.connected()
@@ -444,6 +551,60 @@ class Asyncio(Jobs):
             with self.assertRaises(OSError):
                 await task
         self.run_with(main)
+
+    def test_an_exception_in_a_callback_is_reported_and_results_arrive(self):
+        from troupe import aio
+        self.started_with("echo", "slow")
+        reported = []
+
+        async def main():
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context["exception"]))
+            async with aio.Client(self.server.socket_path) as client:
+                errors = [ValueError("once"), OSError(5, "mine")]
+
+                def fail():
+                    if errors:
+                        raise errors.pop(0)
+                client.on_silence(0.02, fail)
+                task = asyncio.create_task(client.do("slow", "x"))
+                while len(reported) < 2:
+                    await asyncio.sleep(0.01)
+                task.cancel()
+                return (await asyncio.wait_for(client.do("echo", "on"), e2e.LIMIT)).data
+        self.assertEqual(asyncio.run(main()), b"on")
+        self.assertEqual([str(error) for error in reported], ["once", "[Errno 5] mine"])
+
+    def test_a_client_may_be_closed_after_its_loop(self):
+        from troupe import aio
+        self.started_with("echo")
+
+        async def main():
+            client = aio.Client(self.server.socket_path)
+            await client.do("echo", "x")
+            return client
+        client = asyncio.run(main())
+        client.close()
+        client.close()
+
+    def test_errors_have_the_sentences_of_the_other_client(self):
+        from troupe import aio
+        self.started_with("echo")
+
+        async def main():
+            async with aio.Client(self.server.socket_path) as client:
+                said = []
+                for wanted in (client.do("ehco"), client.job("none"), client.wait("none"), client.do("echo", id="no id")):
+                    try:
+                        await wanted
+                    except OSError as error:
+                        said.append(error.strerror)
+                await client.pause_jobs("echo")
+                return said
+        said = asyncio.run(main())
+        self.assertEqual(said[0], "there is no group, cell or worker 'ehco'; did you mean 'echo'?")
+        self.assertEqual(said[1], said[2])
+        self.assertIn("there is no job 'none'", said[1])
+        self.assertIn("group 'echo' refused the job: the id, the key or an option", said[3])
 
     def test_an_idle_client_takes_no_time(self):
         self.started_with("echo")

@@ -114,7 +114,7 @@ static PyObject *group(struct client *self, PyObject *args)
     uint64_t found;
 
     if (!PyArg_ParseTuple(args, "s:group", &name) || !begin(self) ||
-        end(self, troupe_client_group(self->client, name, &found), name) < 0)
+        end(self, troupe_client_group(self->client, name, &found), NULL) < 0)
         return NULL;
     return PyLong_FromUnsignedLongLong(found);
 }
@@ -355,16 +355,28 @@ static PyObject *cancel(struct client *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-static PyObject *abandon(struct client *self, PyObject *args)
+/* Does not wait, so it keeps the GIL. */
+static PyObject *send_id(struct client *self, PyObject *id,
+                         int (*request)(struct troupe_client *, const char *))
 {
-    const char *id;
+    const char *text = PyUnicode_AsUTF8AndSize(id, NULL);
     int r;
 
-    if (!PyArg_ParseTuple(args, "s:abandon", &id) || !gate_enter(&self->gate))
+    if (!text || !gate_enter(&self->gate))
         return NULL;
-    r = troupe_client_abandon(self->client, id);
+    r = request(self->client, text);
     gate_leave(&self->gate);
     return failure_none(r);
+}
+
+static PyObject *abandon(struct client *self, PyObject *id)
+{
+    return send_id(self, id, troupe_client_abandon);
+}
+
+static PyObject *withdraw(struct client *self, PyObject *id)
+{
+    return send_id(self, id, troupe_client_withdraw);
 }
 
 static PyObject *client_wait(struct client *self, PyObject *args)
@@ -432,7 +444,7 @@ static PyObject *wake(struct client *self, PyObject *unused)
 
 #define OPTIONS                                                                                    \
     "*, id=None, key=None, max_retries=-1, timeout=None, backoff_min=None, backoff_max=None, "     \
-    "priority=-1, delay=0, at=0, wait=0, deadline=0)"
+    "priority=-1, delay=0, at=0, wait=0, deadline=0, keep_result=False)"
 
 static PyMethodDef METHODS[] = {
     {"actor", METHOD(get_actor), METH_NOARGS, "actor(): the client as an actor."},
@@ -455,8 +467,10 @@ static PyMethodDef METHODS[] = {
      "await_idle(fd, ms): waits until no collect() that may wait has begun for so long: True; or "
      "until `fd` is readable or a signal comes: False. Any thread."},
     {"cancel", METHOD(cancel), METH_VARARGS, "cancel(id): requests the cancellation of a job."},
-    {"abandon", METHOD(abandon), METH_VARARGS,
+    {"abandon", METHOD(abandon), METH_O,
      "abandon(id): the same without waiting for the answer. BlockingIOError: the ring is full."},
+    {"withdraw", METHOD(withdraw), METH_O,
+     "withdraw(id): the same, only if no worker has the job then."},
     {"wait", METHOD(client_wait), METH_VARARGS,
      "wait(id, cookie): next() returns the end of any job."},
     {"fd", METHOD(fd), METH_NOARGS, "fd(): a descriptor that is readable when to process."},

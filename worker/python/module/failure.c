@@ -5,6 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *words_of(int error)
+{
+    return error == -EPIPE || error == -ECONNRESET
+               ? "the supervisor closed the connection, or is gone"
+               : strerror(-error);
+}
+
 PyObject *failure_raise(int error, const char *reason)
 {
     PyObject *value;
@@ -13,7 +20,7 @@ PyObject *failure_raise(int error, const char *reason)
         return PyErr_NoMemory();
     /* OSError chooses the subclass by the number. */
     value = PyObject_CallFunction(PyExc_OSError, "iN", -error,
-                                  text_new(reason && *reason ? reason : strerror(-error)));
+                                  text_new(reason && *reason ? reason : words_of(error)));
     if (value)
         PyErr_SetObject((PyObject *)Py_TYPE(value), value);
     Py_XDECREF(value);

@@ -10,13 +10,28 @@
 #include "worker/python/module/message.h"
 #include "worker/python/module/query.h"
 #include "worker/python/module/result.h"
+#include "worker/python/module/text.h"
 #include "worker/python/module/worker.h"
+
+#define SENTENCE_SIZE 2048
 
 static PyObject *version(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
     return PyUnicode_FromString(troupe_version());
+}
+
+static PyObject *explain_refused(PyObject *module, PyObject *args)
+{
+    const char *group, *reason;
+    char text[SENTENCE_SIZE];
+    int error;
+
+    (void)module;
+    if (!PyArg_ParseTuple(args, "iss:explain_refused", &error, &group, &reason))
+        return NULL;
+    return text_new(troupe_explain_refused(-error, group, reason, text, sizeof(text)));
 }
 
 /* A process is one worker, and threads of one interpreter own its objects. */
@@ -40,6 +55,8 @@ static int execute(PyObject *module)
 
 static PyMethodDef METHODS[] = {
     {"version", version, METH_NOARGS, "version(): of libtroupe."},
+    {"explain_refused", explain_refused, METH_VARARGS,
+     "explain_refused(errno, group, reason): why a group refused a job, as a sentence."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -43,62 +43,21 @@ static void query_dealloc(struct query *self)
     Py_DECREF((PyObject *)cls);
 }
 
-static PyObject *end(struct query *self, int r)
+static PyObject *call(struct query *self, PyObject *args, PyObject *kwargs)
 {
-    return gate_end(&self->gate, r, NULL) < 0 ? NULL : Py_NewRef(Py_None);
-}
+    static char *names[] = {"method", "member", "parameters", "more", NULL};
+    const char *method, *member, *parameters;
+    int more = 0;
 
-static bool begin(struct query *self)
-{
-    return gate_begin(&self->gate);
-}
-
-static PyObject *job(struct query *self, PyObject *args)
-{
-    const char *id;
-
-    if (!PyArg_ParseTuple(args, "s:job", &id) || !begin(self))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "szs|p:call", names, &method, &member,
+                                     &parameters, &more) ||
+        !gate_begin(&self->gate) ||
+        gate_end(&self->gate,
+                 troupe_query_call(self->query, method, member, parameters,
+                                   more ? TROUPE_QUERY_MORE : 0),
+                 NULL) < 0)
         return NULL;
-    return end(self, troupe_query_job(self->query, id));
-}
-
-static PyObject *jobs(struct query *self, PyObject *args)
-{
-    const char *group;
-    int ended = 0;
-
-    if (!PyArg_ParseTuple(args, "z|p:jobs", &group, &ended) || !begin(self))
-        return NULL;
-    return end(self, troupe_query_jobs(self->query, group, ended ? TROUPE_QUERY_ENDED : 0));
-}
-
-static PyObject *dead_letters(struct query *self, PyObject *args)
-{
-    const char *recipient;
-
-    if (!PyArg_ParseTuple(args, "z:dead_letters", &recipient) || !begin(self))
-        return NULL;
-    return end(self, troupe_query_dead_letters(self->query, recipient));
-}
-
-static PyObject *deaths(struct query *self, PyObject *args)
-{
-    const char *target, *job = NULL;
-
-    if (!PyArg_ParseTuple(args, "z|z:deaths", &target, &job) || !begin(self))
-        return NULL;
-    return end(self, troupe_query_deaths(self->query, target, job));
-}
-
-static PyObject *events(struct query *self, PyObject *args)
-{
-    const char *target;
-    int with_jobs = 0;
-
-    if (!PyArg_ParseTuple(args, "z|p:events", &target, &with_jobs) || !begin(self))
-        return NULL;
-    return end(self,
-               troupe_query_events(self->query, target, with_jobs ? TROUPE_QUERY_JOB_EVENTS : 0));
+    Py_RETURN_NONE;
 }
 
 static PyObject *next(struct query *self, PyObject *args)
@@ -112,7 +71,7 @@ static PyObject *next(struct query *self, PyObject *args)
         return NULL;
     end_at = moment_end(timeout);
     do {
-        if (!begin(self))
+        if (!gate_begin(&self->gate))
             return NULL;
         r = troupe_query_next(self->query, moment_left(end_at));
         gate_lock(&self->gate);
@@ -120,8 +79,10 @@ static PyObject *next(struct query *self, PyObject *args)
     } while (r == -EINTR && PyErr_CheckSignals() == 0);
     if (PyErr_Occurred())
         return NULL;
-    if (r <= 0)
-        return failure_none(r);
+    if (r < 0)
+        return failure_raise(r, troupe_query_reason(self->query));
+    if (r == 0)
+        Py_RETURN_NONE;
     json = troupe_query_json(self->query, &size);
     return PyBytes_FromStringAndSize(json, (Py_ssize_t)size);
 }
@@ -133,13 +94,9 @@ static PyObject *fd(struct query *self, PyObject *unused)
 }
 
 static PyMethodDef METHODS[] = {
-    {"job", METHOD(job), METH_VARARGS, "job(id): begins a query for one job."},
-    {"jobs", METHOD(jobs), METH_VARARGS, "jobs(group, ended=False): begins one for jobs."},
-    {"dead_letters", METHOD(dead_letters), METH_VARARGS,
-     "dead_letters(recipient): begins one for dead letters."},
-    {"deaths", METHOD(deaths), METH_VARARGS,
-     "deaths(target, job=None): begins one for the deaths of workers."},
-    {"events", METHOD(events), METH_VARARGS, "events(target, jobs=False): begins one for events."},
+    {"call", METHOD(call), METH_VARARGS | METH_KEYWORDS,
+     "call(method, member, parameters, more=False): calls a method of the socket with a JSON "
+     "object; next() returns what that member of the answer holds, or (None) the answer."},
     {"next", METHOD(next), METH_VARARGS,
      "next(timeout=None): the next record as JSON; None after the last one. BlockingIOError: "
      "nothing within that time."},

@@ -20,8 +20,8 @@ int submission_cookie(PyObject *number, uint64_t *ret)
 
 #define OPTIONS                                                                                    \
     "id", "key", "max_retries", "timeout", "backoff_min", "backoff_max", "priority", "delay",      \
-        "at", "wait", "deadline", NULL
-#define FORMAT "|$zz*LO&O&O&iO&O&O&O&"
+        "at", "wait", "deadline", "keep_result", NULL
+#define FORMAT "|$zz*LO&O&O&iO&O&O&O&p"
 
 int submission_parse(struct submission *submission, PyObject *args, PyObject *kwargs,
                      bool with_cookie)
@@ -30,14 +30,14 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
                 *without[] = {"group", "data", OPTIONS};
     struct troupe_job_options *options = &submission->options;
     long long max_retries = -1;
-    int r;
+    int keep_result = 0, r;
 
 #define TARGETS                                                                                    \
     &options->id, &submission->key, &max_retries, moment_or_zero, &options->timeout_usec,          \
         moment_or_zero, &options->backoff_min_usec, moment_or_zero, &options->backoff_max_usec,    \
         &options->priority, moment_or_zero, &options->delay_usec, moment_or_zero,                  \
         &options->at_usec, moment_or_zero, &options->wait_usec, moment_or_zero,                    \
-        &options->deadline_usec
+        &options->deadline_usec, &keep_result
 
     *submission = (struct submission){.options = TROUPE_JOB_DEFAULTS};
     r = with_cookie
@@ -49,6 +49,7 @@ int submission_parse(struct submission *submission, PyObject *args, PyObject *kw
     if (!r)
         return -1;
     options->max_retries = max_retries;
+    options->keep_result = keep_result;
     options->key = submission->key.buf;
     options->key_size = (size_t)submission->key.len;
     return 0;

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from troupe._troupe import Result, version
 from troupe.actor import Actor, Message, Pending, Reply, on
-from troupe.client import Client
+from troupe.client import Client, ClientPool
 from troupe.data import Options
 from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject, Rejected
 from troupe.job import Job, job, run
@@ -23,7 +23,7 @@ from troupe.job import Job, job, run
 if TYPE_CHECKING:
     from troupe.executor import Executor, WorkerDied
 
-__all__ = ["Actor", "Cancelled", "Client", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError", "Message",
+__all__ = ["Actor", "Cancelled", "Client", "ClientPool", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError", "Message",
            "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "WorkerDied", "job", "on", "run", "version"]
 __version__ = version()
 

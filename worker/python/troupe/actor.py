@@ -2,9 +2,11 @@
 """Messages: sending them, and actors that handle them by their type."""
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from troupe import _troupe
@@ -131,6 +133,15 @@ class Pending:
         self._future.drop()
 
 
+@contextlib.contextmanager
+def unique(name: str) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        raise FileExistsError(errno.EEXIST, f"the name '{name}' is in use: groups, exchanges and actors share one name "
+                              "space") from None
+
+
 class Messages(ABC):
     """What workers and clients can do with messages."""
 
@@ -140,7 +151,12 @@ class Messages(ABC):
 
     def find(self, to: Target) -> int:
         """The reference of an actor, valid for good. FileNotFoundError: there is none."""
-        return to if isinstance(to, int) else self._low().lookup(to)
+        if isinstance(to, int):
+            return to
+        try:
+            return self._low().lookup(to)
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, f"there is no actor '{to}'; 'troupectl actors' lists them") from None
 
     @property
     def address(self) -> str:
@@ -153,7 +169,8 @@ class Messages(ABC):
 
     def register(self, name: str) -> None:
         """Gives the actor one more name. FileExistsError: it is taken."""
-        self._low().register(name)
+        with unique(name):
+            self._low().register(name)
 
     def deregister(self, name: str) -> bool:
         """Takes such a name away. Returns whether the actor had it."""
@@ -190,7 +207,8 @@ class Messages(ABC):
 
     def new_exchange(self, name: str, kind: Kind) -> int:
         """Makes an exchange, which outlives its maker. Returns its reference. FileExistsError: the name is taken."""
-        return self._low().exchange_new(name, kind)
+        with unique(name):
+            return self._low().exchange_new(name, kind)
 
     def delete_exchange(self, exchange: Target) -> None:
         """Workers may delete only what they made, or their predecessors."""

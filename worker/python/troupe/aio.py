@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import errno
 import itertools
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Coroutine, Iterable
 from types import TracebackType
-from typing import Unpack
+from typing import Any, Unpack
 
 from troupe import _troupe
 from troupe._troupe import Result
 from troupe.actor import Messages, Reply, Target
-from troupe.client import Ids, Record
+from troupe.client import Ids, find_group
 from troupe.data import Buffer, Options, encode
-from troupe.errors import checked
+from troupe.errors import checked, is_own, refused
+from troupe.questions import Questions, Record, explained
 
 
-class Client(Messages):
+class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Record]]):
     """
-    A connection to the supervisor, for one event loop. Connecting and what is not awaited, except tell(), wait for the
+    A connection to the supervisor, for one event loop; jobs take the options that troupe.Options lists. Connecting and what is not awaited, except tell(), wait for the
     supervisor's answer, as long as a round trip; and longer while a job that is given `wait` waits for room.
     """
 
@@ -61,8 +63,10 @@ class Client(Messages):
             self._client.close()
 
     def _lose(self, error: OSError) -> None:
-        self._loop.remove_reader(self._fd)
-        self._fd = -1
+        fd, self._fd = self._fd, -1
+        if self._loop.is_closed():  # nobody awaits anything any more
+            return
+        self._loop.remove_reader(fd)
         if self._timer:
             self._timer.cancel()
         for future in self._open.values():
@@ -92,12 +96,24 @@ class Client(Messages):
                     self._end(result)
                 self._cancel_unsent()
         except OSError as error:
-            self._lose(error)
-            return
+            if is_own(error):
+                self._lose(error)
+                return
+            self._report(error)
+        except Exception as error:  # pylint: disable=broad-except
+            self._report(error)
+        except BaseException:
+            self._plan()
+            raise
         if self._timer:
             self._timer.cancel()
         when = self._client.timeout()
         self._timer = self._loop.call_at(when, self._turn) if when is not None else None
+
+    def _report(self, error: Exception) -> None:
+        """Of a callback, such as on_silence() has: the loop goes on, and looks again for what came meanwhile."""
+        self._loop.call_exception_handler({"message": "exception in a callback of a troupe client", "exception": error})
+        self._plan()
 
     def _end(self, result: Result) -> None:
         self._moved.set()
@@ -107,7 +123,7 @@ class Client(Messages):
 
     def _group(self, name: str) -> int:
         if name not in self._groups:
-            self._groups[name] = self._client.group(name)
+            self._groups[name] = find_group(self._client, self._path, name)
             self._plan()
         return self._groups[name]
 
@@ -127,21 +143,26 @@ class Client(Messages):
             pass
 
     async def do(self, group: str, data: object = None, **options: Unpack[Options]) -> Result:
-        """Does a job. Raises JobError if it does not succeed. Cancelling the task cancels the job."""
+        """
+        Does a job. Raises JobError if it does not succeed. Cancelling the task cancels the job. Options: troupe.Options.
+        """
         id = options.get("id") or self._ids.next()
         given = options.copy()
         given["id"] = id
         cookie, future = self._future()
         sent = False
         try:
+            reference = self._group(group)
             while not sent:
                 try:
-                    self._client.submit(self._group(group), encode(data), cookie, **given)
+                    self._client.submit(reference, encode(data), cookie, **given)
                     sent = True
                 except BlockingIOError:
                     await self._room()
+                except OSError as error:
+                    raise refused(error.errno, group) from None
             self._plan()
-            return checked(await future)
+            return checked(await future, group)
         except asyncio.CancelledError:
             if sent and not (future.done() and not future.cancelled()):
                 self._give_up(id, bool(options.get("wait")))
@@ -231,51 +252,37 @@ class Client(Messages):
                 except BlockingIOError:
                     await self._room()
             self._plan()
-            return checked(await future)
+            result = await future
         finally:
             self._open.pop(cookie, None)
+        if result.error == errno.ESRCH:
+            raise explained(ProcessLookupError(errno.ESRCH, f"job {id}"), self._path, "Jobs.Get", id=id)
+        return checked(result)
 
     def create(self, group: str, data: object = None, **options: Unpack[Options]) -> str:
-        """Returns the id of a new job when it is accepted."""
+        """Returns the id of a new job when it is accepted. Options: troupe.Options."""
         if options.get("wait"):
             raise ValueError("create() must not wait for room: use do()")
         self._plan()
-        return self._client.create(self._group(group), encode(data), **options)
+        reference = self._group(group)
+        try:
+            return self._client.create(reference, encode(data), **options)
+        except OSError as error:
+            raise (refused(error.errno, group) if is_own(error) else error) from None
 
     def cancel(self, id: str) -> None:
         """Requests the cancellation of a job. ProcessLookupError: it has ended, or there is none."""
         self._plan()
-        self._client.cancel(id)
+        try:
+            self._client.cancel(id)
+        except OSError as error:
+            raise (explained(error, self._path, "Jobs.Cancel", id=id) if is_own(error) else error) from None
 
-    async def job(self, id: str) -> Record:
-        """A job with its state: a record of type Job in troupe-varlink(7)."""
-        query = _troupe.Query(self._path)
-        query.job(id)
+    def _many(self, query: _troupe.Query) -> AsyncIterator[Record]:
+        return records(query)
+
+    async def _one(self, query: _troupe.Query) -> Record:
         return await anext(records(query))
-
-    def jobs(self, group: str | None = None, *, ended: bool = False) -> AsyncIterator[Record]:
-        """Live jobs of a group, a cell, or all; also those that have ended and whose results are kept."""
-        query = _troupe.Query(self._path)
-        query.jobs(group, ended)
-        return records(query)
-
-    def dead_letters(self, recipient: str | None = None) -> AsyncIterator[Record]:
-        """Jobs and messages that were not handled, the newest first."""
-        query = _troupe.Query(self._path)
-        query.dead_letters(recipient)
-        return records(query)
-
-    def deaths(self, target: str | None = None, *, job: str | None = None) -> AsyncIterator[Record]:
-        """How workers of a group, a cell, or all died, the newest first; with `job` only those that had it in hand."""
-        query = _troupe.Query(self._path)
-        query.deaths(target, job)
-        return records(query)
-
-    def watch(self, target: str | None = None, *, jobs: bool = False) -> AsyncIterator[Record]:
-        """Events of a group, a cell, a worker, or all as they happen; also those of every job."""
-        query = _troupe.Query(self._path)
-        query.events(target, jobs)
-        return records(query)
 
 
 async def readable(fd: int) -> None:

@@ -2,22 +2,26 @@
 """A client whose calls wait."""
 from __future__ import annotations
 
+import contextlib
+import errno
 import itertools
 import json
+import os
 import secrets
+import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any, Unpack
+from typing import Unpack
 
 from troupe import _troupe
 from troupe._troupe import Result
 from troupe.actor import Messages
 from troupe.data import Buffer, Options, encode
-from troupe.errors import checked
-
-Record = dict[str, Any]
+from troupe.errors import checked, is_own, refused
+from troupe.questions import Questions, Record, explained
 
 
 class Ids:
@@ -31,8 +35,21 @@ class Ids:
         return f"{self.prefix}-{next(self.numbers)}"
 
 
-class Client(Messages):
-    """A connection to the supervisor, for one thread at a time."""
+def find_group(client: _troupe.Client, path: str | None, name: str) -> int:
+    try:
+        return client.group(name)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.EOPNOTSUPP):
+            raise
+        missing = error.errno == errno.ENOENT
+        raise (explained(error, path, "Supervisor.GetStatus", target=name) if missing else refused(error.errno, name)) from None
+
+
+class Client(Messages, Questions[Iterator[Record], Record]):
+    """
+    A connection to the supervisor, for one thread at a time; a ClientPool has some for several. Jobs take the options that
+    troupe.Options lists. Calls raise OSError with the sentence that troupectl prints.
+    """
 
     def __init__(self, socket_path: str | None = None) -> None:
         self._path = socket_path
@@ -58,30 +75,42 @@ class Client(Messages):
 
     def _group(self, name: str) -> int:
         if name not in self._groups:
-            self._groups[name] = self._client.group(name)
+            self._groups[name] = find_group(self._client, self._path, name)
         return self._groups[name]
 
+    def is_connected(self) -> bool:
+        """Whether calls can succeed: it is open, belongs to this process, and its supervisor has not gone."""
+        try:
+            while self._client.process():
+                self._receive(0)
+        except (OSError, RuntimeError):
+            return False
+        return True
+
     def create(self, group: str, data: object = None, **options: Unpack[Options]) -> str:
-        """Returns the id of a new job when it is accepted. An exception meanwhile cancels it."""
+        """Returns the id of a new job when it is accepted. An exception meanwhile cancels it. Options: troupe.Options."""
         given = options.copy()
         given["id"] = id = options.get("id") or self._ids.next()
+        reference = self._group(group)
         try:
-            return self._client.create(self._group(group), encode(data), **given)
-        except OSError:
-            raise
+            return self._client.create(reference, encode(data), **given)
+        except OSError as error:
+            raise (refused(error.errno, group) if is_own(error) else error) from None
         except BaseException:
             self._give_up(id, True)
             raise
 
     def do(self, group: str, data: object = None, **options: Unpack[Options]) -> Result:
-        """Does a job. Raises JobError if it does not succeed. An exception meanwhile cancels it."""
-        cookie, id = self._submit(self._group(group), encode(data), options)
+        """
+        Does a job. Raises JobError if it does not succeed. An exception meanwhile cancels it. Options: troupe.Options.
+        """
+        cookie, id = self._submit(group, encode(data), options)
         try:
             result = self._end(cookie)
         except BaseException:
             self._abandon(cookie, id, options)
             raise
-        return checked(result)
+        return checked(result, group)
 
     def _abandon(self, cookie: int, id: str, options: Options) -> None:
         """Cancels a job whose end nobody wants to know any more."""
@@ -107,26 +136,35 @@ class Client(Messages):
         """
         if options.get("id") is not None:
             raise ValueError("each job of map() has an id of its own")
-        reference, source = self._group(group), iter(items)
+        source = iter(items)
         open_jobs: deque[tuple[int, str]] = deque()  # cookies and ids
         try:
             while True:
                 for item in itertools.islice(source, max(1, window) - len(open_jobs)):
-                    open_jobs.append(self._submit(reference, encode(item), options))
+                    open_jobs.append(self._submit(group, encode(item), options))
                 if not open_jobs:
                     return
                 result = self._end(open_jobs[0][0])
                 open_jobs.popleft()
-                yield checked(result)
+                yield checked(result, group)
         finally:
             for cookie, id in open_jobs:
                 self._abandon(cookie, id, options)
 
-    def _submit(self, group: int, data: Buffer, options: Options) -> tuple[int, str]:
+    def _submit(self, group: str, data: Buffer, options: Options) -> tuple[int, str]:
+        reference = self._group(group)
         cookie, id = next(self._cookies), options.get("id") or self._ids.next()
         given = options.copy()
         given["id"] = id
-        self._send(lambda: self._client.submit(group, data, cookie, **given))
+
+        def submit() -> None:
+            try:
+                self._client.submit(reference, data, cookie, **given)
+            except BlockingIOError:
+                raise
+            except OSError as error:
+                raise refused(error.errno, group) from None
+        self._send(submit)
         return cookie, id
 
     def _send(self, request: Callable[[], None]) -> None:
@@ -164,45 +202,83 @@ class Client(Messages):
             if not self._ended.pop(cookie, None):
                 self._unwanted.add(cookie)
             raise
-        return checked(self._ended.pop(cookie))
+        result = self._ended.pop(cookie)
+        if result.error == errno.ESRCH:
+            raise explained(ProcessLookupError(errno.ESRCH, f"job {id}"), self._path, "Jobs.Get", id=id)
+        return checked(result)
 
     def cancel(self, id: str) -> None:
         """Requests the cancellation of a job. ProcessLookupError: it has ended, or there is none."""
-        self._client.cancel(id)
+        try:
+            self._client.cancel(id)
+        except OSError as error:
+            raise (explained(error, self._path, "Jobs.Cancel", id=id) if is_own(error) else error) from None
 
-    # What the supervisor knows comes by a connection of its own.
+    def _many(self, query: _troupe.Query) -> Iterator[Record]:
+        return records(query)
 
-    def job(self, id: str) -> Record:
-        """A job with its state: a record of type Job in troupe-varlink(7)."""
-        query = _troupe.Query(self._path)
-        query.job(id)
+    def _one(self, query: _troupe.Query) -> Record:
         return next(records(query))
-
-    def jobs(self, group: str | None = None, *, ended: bool = False) -> Iterator[Record]:
-        """Live jobs of a group, a cell, or all; also those that have ended and whose results are kept."""
-        query = _troupe.Query(self._path)
-        query.jobs(group, ended)
-        return records(query)
-
-    def dead_letters(self, recipient: str | None = None) -> Iterator[Record]:
-        """Jobs and messages that were not handled, the newest first."""
-        query = _troupe.Query(self._path)
-        query.dead_letters(recipient)
-        return records(query)
-
-    def deaths(self, target: str | None = None, *, job: str | None = None) -> Iterator[Record]:
-        """How workers of a group, a cell, or all died, the newest first; with `job` only those that had it in hand."""
-        query = _troupe.Query(self._path)
-        query.deaths(target, job)
-        return records(query)
-
-    def watch(self, target: str | None = None, *, jobs: bool = False) -> Iterator[Record]:
-        """Events of a group, a cell, a worker, or all as they happen; also those of every job."""
-        query = _troupe.Query(self._path)
-        query.events(target, jobs)
-        return records(query)
 
 
 def records(query: _troupe.Query) -> Iterator[Record]:
     while (text := query.next()) is not None:
         yield json.loads(text)
+
+
+class ClientPool:
+    """
+    Clients for threads, as each client is for one thread at a time:
+
+        pool = troupe.ClientPool()
+
+        def work(word: str) -> bytes:
+            with pool.client() as client:
+                return client.do("digest", word).data
+
+    Connects when a client is wanted and none is idle. One that has lost its connection is not lent again. With `size`, at
+    most so many are lent at once, and threads wait for one. In a child of fork() the pool is empty.
+    """
+
+    def __init__(self, socket_path: str | None = None, *, size: int | None = None) -> None:
+        self._path = socket_path
+        self._places = threading.Semaphore(sys.maxsize if size is None else size)
+        self._idle: list[Client] = []
+        self._pid = os.getpid()
+
+    @contextlib.contextmanager
+    def client(self) -> Iterator[Client]:
+        """Lends a client to this thread until the end of the `with` block."""
+        with self._places:
+            client = self._take()
+            try:
+                yield client
+            finally:
+                if client.is_connected():
+                    self._idle.append(client)
+                else:
+                    client.close()
+
+    def _take(self) -> Client:
+        if self._pid != os.getpid():
+            self._idle, self._pid = [], os.getpid()
+        while self._idle:
+            try:
+                client = self._idle.pop()
+            except IndexError:
+                break  # another thread has taken it
+            if client.is_connected():
+                return client
+            client.close()
+        return Client(self._path)
+
+    def close(self) -> None:
+        """Disconnects the clients that are idle."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def __enter__(self) -> ClientPool:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()

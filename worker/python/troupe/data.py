@@ -10,7 +10,23 @@ Buffer = bytes | bytearray | memoryview
 
 
 class Options(TypedDict, total=False):
-    """Of a job, as in troupe_job_options of troupe(3). Times are seconds."""
+    """
+    Options of a job, of which none is needed; without one, the group's configuration decides. Times are seconds. None is as
+    good as nothing.
+
+    id             its name, instead of one that is made; FileExistsError if a job that lives, or whose result is kept, has it
+    key            the routing key, at most 255 bytes; it chooses the cell in a group with Cells=by-key
+    max_retries    attempts after the first one
+    timeout        for each attempt; math.inf: as long as it likes
+    backoff_min    the pause before the second attempt
+    backoff_max    the longest pause
+    priority       0 (first) to 63 (last) within its queue; 32 if not given
+    delay          how long to wait before it starts
+    at             the earliest start instead, in seconds since 1970
+    wait           how long to wait for room in a full queue; math.inf: until there is some; OSError EBUSY: there was none
+    deadline       cancels the job if it has not ended after so long, all waits and attempts included
+    keep_result    with do() and map(): also keep the result for ResultTTLSec=, as create() does
+    """
 
     id: str | None
     key: str | Buffer | None
@@ -23,6 +39,7 @@ class Options(TypedDict, total=False):
     at: float | None
     wait: float | None
     deadline: float | None
+    keep_result: bool
 
 
 class Content(ABC):

@@ -2,6 +2,7 @@
 """What goes wrong with jobs. Errors of the connection are OSError, with its subclasses and numbers."""
 from __future__ import annotations
 
+from troupe import _troupe
 from troupe._troupe import Result
 
 
@@ -45,10 +46,20 @@ class JobCancelled(JobError):
 ENDS: dict[str, type[JobError]] = {"rejected": Rejected, "cancelled": JobCancelled, "dead": Dead}
 
 
-def checked(result: Result) -> Result:
+def is_own(error: BaseException) -> bool:
+    """Of an exception of the extension, where it is caught: whether its call has failed, rather than a callback in it."""
+    return error.__traceback__ is not None and error.__traceback__.tb_next is None
+
+
+def refused(error: int, group: str, reason: str = "") -> OSError:
+    """The error of a group that has refused a job, with the sentence that troupectl prints."""
+    return OSError(error, _troupe.explain_refused(error, group, reason))
+
+
+def checked(result: Result, group: str | None = None) -> Result:
     """The result of a job that succeeded; raises what its end was else."""
     if result.error:
-        raise OSError(result.error, result.reason)
+        raise refused(result.error, group, result.reason) if group else OSError(result.error, result.reason)
     if result.end in ENDS:
         raise ENDS[result.end](result)
     return result

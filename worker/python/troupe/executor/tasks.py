@@ -3,7 +3,6 @@
 import copyreg
 import importlib
 import io
-import json
 import pickle
 import sys
 import traceback
@@ -12,7 +11,8 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
-from troupe._troupe import Query
+from troupe.client import records
+from troupe.questions import ask
 
 PROTOCOL = 5
 # Codes of rejected jobs: what the task raised, or why no task can run in this worker.
@@ -39,12 +39,7 @@ class WorkerDied(BrokenProcessPool):
     def deaths(self) -> list[Any]:
         """What the supervisor knows of the deaths of these processes, the newest first: records of type Death in
         troupe-varlink(7), with pid, signal, standard error and use of resources. OSError: the supervisor has ended."""
-        query = Query(self._socket)
-        query.deaths(None, self._job)
-        reports = []
-        while (text := query.next()) is not None:
-            reports.append(json.loads(text))
-        return reports
+        return list(records(ask(self._socket, "Supervisor.ListDeaths", "deaths", False, {"job": self._job})))
 
     def __str__(self) -> str:
         return f"the worker process ended: {self.reason}" + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""What clients ask over the control socket, with a connection for each question."""
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import Any, Generic, TypeVar
+
+from troupe import _troupe
+
+Record = dict[str, Any]
+Many = TypeVar("Many")
+One = TypeVar("One")
+
+
+def ask(path: str | None, method: str, member: str | None, more: bool, parameters: Record) -> _troupe.Query:
+    query = _troupe.Query(path)
+    given = {name: value for name, value in parameters.items() if value is not None}
+    query.call("io.troupe." + method, member, json.dumps(given), more)
+    return query
+
+
+def explained(error: OSError, path: str | None, method: str, **parameters: Any) -> OSError:
+    """The error with what the supervisor answers to the same question over the socket, which is what troupectl prints."""
+    try:
+        ask(path, method, None, False, parameters).next()
+    except OSError as told:
+        return OSError(error.errno, told.strerror)
+    return error
+
+
+class Questions(ABC, Generic[Many, One]):
+    """What clients ask. Records are those of troupe-varlink(7), which also lists methods, parameters and filters."""
+
+    _path: str | None
+
+    @abstractmethod
+    def _many(self, query: _troupe.Query) -> Many:
+        """All records of the answer."""
+
+    @abstractmethod
+    def _one(self, query: _troupe.Query) -> One:
+        """The only record."""
+
+    def call(self, method: str, **parameters: Any) -> One:
+        """
+        Calls any method of troupe-varlink(7), such as "Supervisor.GetInfo", and returns its answer. Parameters that are None
+        are left out.
+        """
+        return self._one(ask(self._path, method, None, False, parameters))
+
+    def job(self, id: str) -> One:
+        """A job with its state: a record of type Job. ProcessLookupError: there is none."""
+        return self._one(ask(self._path, "Jobs.Get", "job", False, {"id": id}))
+
+    def jobs(self, group: str | None = None, *, state: str | None = None, ended: bool = False) -> Many:
+        """
+        Live jobs of a group, a cell, or all: records of type Job. `state`: only those in that state, such as "queued";
+        `ended`: also those that have ended and whose results are kept.
+        """
+        return self._many(ask(self._path, "Jobs.List", "jobs", False, {"group": group, "state": state, "ended": ended}))
+
+    def dead_letters(self, recipient: str | None = None, **filter: Any) -> Many:
+        """
+        Jobs and messages that were not handled, the newest first: records of type DeadLetter. `filter`: the other members
+        of the type Filter, such as cause="oom" or since_at=1767225600000000.
+        """
+        given = {"recipient": recipient, **filter}
+        return self._many(ask(self._path, "Actors.ListDeadLetters", "letters", False,
+                              {"filter": {name: value for name, value in given.items() if value is not None}}))
+
+    def requeue(self, letter: int | None = None, *, to: str | None = None, **filter: Any) -> One:
+        """
+        Sends a dead letter again, or with a filter, as of dead_letters(), all that match: to their recipients or another one.
+        Returns the answer of Actors.Requeue: `requeued` and `failed` count, `job` is the new id of a single job.
+        """
+        if (letter is None) == (not filter):
+            raise ValueError("requeue() takes either a dead letter's id or a filter")
+        return self._one(ask(self._path, "Actors.Requeue", None, False, {"id": letter, "to": to, "filter": filter or None}))
+
+    def pause_jobs(self, target: str) -> One:
+        """Has a group or a cell hand out no jobs until resume_jobs(). They are accepted and queued."""
+        return self.call("Supervisor.Pause", target=target)
+
+    def resume_jobs(self, target: str) -> One:
+        """Has a group or a cell hand out jobs again, also one that is drained."""
+        return self.call("Supervisor.Resume", target=target)
+
+    def deaths(self, target: str | None = None, *, job: str | None = None) -> Many:
+        """
+        How workers of a group, a cell, or all died, the newest first: records of type Death; with `job` only those that had
+        it in hand.
+        """
+        return self._many(ask(self._path, "Supervisor.ListDeaths", "deaths", False, {"target": target, "job": job}))
+
+    def watch(self, target: str | None = None, *, jobs: bool = False, replay: bool = False) -> Many:
+        """
+        Events of a group, a cell, a worker, or all as they happen: records of type Event. `jobs`: also those of every job;
+        `replay`: first those that are kept.
+        """
+        return self._many(ask(self._path, "Supervisor.Watch", "events", True,
+                              {"target": target, "jobs": jobs or None, "replay": replay or None}))
