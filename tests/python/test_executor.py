@@ -157,6 +157,49 @@ class Documented(TestCase):
         self.assertEqual(output, "BrokenProcessPool the executor cannot go on: not today ValueError\n"
                          "the executor cannot go on: not today\n")
 
+    def test_a_worker_that_ends_before_it_is_ready_breaks_the_executor(self):
+        self.assertEqual(self.program("""
+            def kill():
+                os.kill(os.getpid(), signal.SIGKILL)
+
+            def leave():
+                os._exit(3)
+
+            main:
+                for initializer in kill, leave:
+                    with Executor(2, initializer=initializer) as executor:
+                        print(executor.submit(abs, 1).exception())
+                executor = Executor(1, initializer=kill)
+                futures = [executor.submit(abs, 1) for _ in range(9)]
+                executor.shutdown(cancel_futures=True)
+                print({type(future.exception()).__name__ for future in futures if not future.cancelled()})
+            """), "the executor cannot go on: a worker process ended before it was ready: killed by SIGKILL\n"
+            "the executor cannot go on: a worker process ended before it was ready: exited with status 3\n"
+            "{'BrokenProcessPool'}\n")
+
+    def test_a_main_module_that_ends_its_process_breaks_the_executor(self):
+        self.assertEqual(self.program("""
+            if __name__ == "__mp_main__":
+                os._exit(4)
+
+            main:
+                with Executor(1) as executor:
+                    print(executor.submit(abs, 1).exception())
+            """), "the executor cannot go on: a worker process ended before it was ready: exited with status 4\n")
+
+    def test_an_initializer_may_end_the_process_now_and_then(self):
+        self.program("""
+            def every_other(path):
+                if os.path.exists(path):
+                    os.unlink(path)
+                    os._exit(1)
+                open(path, "w").close()
+
+            main:
+                with Executor(1, initializer=every_other, initargs=("turn",), max_tasks_per_child=1) as executor:
+                    assert list(executor.map(abs, range(5))) == list(range(5))
+            """)
+
     def test_a_worker_does_so_many_tasks_and_not_one_more(self):
         self.assertEqual(self.program("""
             def pid_of(_):
@@ -187,6 +230,7 @@ class Documented(TestCase):
                 refused(TypeError, max_tasks_per_child=1.5)
                 refused(TypeError, initializer=3)
                 refused(ValueError, retries=-1)
+                refused(ValueError, timeout=0)
                 refused(ValueError, socket="/run/x")
                 refused(ValueError, group="x", max_tasks_per_child=1)
                 Executor(mp_context=multiprocessing.get_context("forkserver"))
@@ -215,6 +259,159 @@ class Documented(TestCase):
                 else:
                     raise AssertionError
             """)
+
+    def test_what_no_worker_has_can_be_cancelled_after_a_burst(self):
+        self.assertEqual(self.program("""
+            def wait_for(path):
+                until(lambda: os.path.exists(path), path)
+
+            main:
+                with Executor(2) as executor:
+                    for _ in executor.map(abs, range(20000)):
+                        pass
+                    futures = [executor.submit(wait_for, "sign") for _ in range(300)]
+                    until(lambda: sum(future.running() for future in futures) > 200, "a wide window")
+                    cancelled = [future for future in futures if future.cancel()]
+                    heard = []
+                    for future in cancelled:
+                        future.add_done_callback(heard.append)
+                    print(290 <= len(cancelled) <= 298, all(future.cancelled() for future in cancelled), heard == cancelled)
+                    open("sign", "w").close()
+                    concurrent.futures.wait(futures)
+                    print({future.result() for future in futures if not future.cancelled()})
+                    print(executor.submit(abs, -1).result())
+            """), "True True True\n{None}\n1\n")
+
+    def test_shutdown_cancels_what_no_worker_has_after_a_burst(self):
+        self.assertEqual(self.program("""
+            def wait_for(path):
+                until(lambda: os.path.exists(path), path)
+
+            main:
+                executor = Executor(2)
+                for _ in executor.map(abs, range(20000)):
+                    pass
+                futures = [executor.submit(wait_for, "sign") for _ in range(300)]
+                until(lambda: sum(future.running() for future in futures) > 200, "a wide window")
+                executor.shutdown(wait=False, cancel_futures=True)
+                print(sum(future.cancelled() for future in futures) >= 290)
+                open("sign", "w").close()
+                executor.shutdown()
+                print(all(future.done() for future in futures))
+            """), "True\nTrue\n")
+
+    def test_tasks_may_have_time_outs(self):
+        self.assertEqual(self.program("""
+            main:
+                from troupe import TaskTimeout
+                with Executor(2, timeout=0.2) as executor:
+                    error = executor.submit(time.sleep, 1000).exception()
+                    print(isinstance(error, TaskTimeout), isinstance(error, TimeoutError), isinstance(error, WorkerDied))
+                    print(executor.submit_within(None, time.sleep, 0.5).exception())
+                with Executor(1) as executor:
+                    print(type(executor.submit_within(0.2, time.sleep, 1000).exception()).__name__)
+                    print(executor.submit(time.sleep, 0.5).exception())
+            """), "True True True\nNone\nTaskTimeout\nNone\n")
+
+    def test_workers_can_be_terminated_or_killed(self):
+        self.assertEqual(self.program("""
+            def stay(path):
+                signal.signal(signal.SIGTERM, lambda *_: (open(path, "w").close(), os._exit(0)))
+                open(path + ".begun", "w").close()
+                time.sleep(1000)
+
+            main:
+                for way in "terminate_workers", "kill_workers":
+                    executor = Executor(1)
+                    futures = [executor.submit(stay, way) for _ in range(20)]
+                    until(lambda: os.path.exists(way + ".begun"), "a start")
+                    getattr(executor, way)()
+                    first, *others = [future.cancelled() or type(future.exception()).__name__ for future in futures]
+                    print(first, set(others))
+                    executor.shutdown()
+                    print(os.path.exists(way))
+                    try:
+                        executor.submit(abs, 1)
+                    except RuntimeError as error:
+                        print("submit() is refused")
+            """), "BrokenProcessPool {True}\nTrue\nsubmit() is refused\n"
+                  "BrokenProcessPool {True}\nFalse\nsubmit() is refused\n")
+
+    def test_sys_exit_in_callbacks_and_pickles_ends_nothing(self):
+        self.assertEqual(self.program("""
+            class Leaving:
+                def __reduce__(self):
+                    sys.exit("pickled")
+
+            main:
+                logging.disable()
+                with Executor(1) as executor:
+                    heard = []
+                    task = executor.submit(time.sleep, 0.2)
+                    task.add_done_callback(lambda _: sys.exit("called"))
+                    task.add_done_callback(heard.append)
+                    task.result()
+                    until(lambda: heard == [task], "the second callback")
+                    print(repr(executor.submit(id, Leaving()).exception()))
+                    print(executor.submit(abs, -1).result())
+            """), "SystemExit('pickled')\n1\n")
+
+    def test_exceptions_that_cannot_be_unpickled_keep_their_text(self):
+        self.assertEqual(self.program("""
+            class Picky(Exception):
+                def __init__(self, code, text):
+                    super().__init__(f"{text} ({code})")
+
+            def picky():
+                raise Picky(7, "told")
+
+            main:
+                with Executor(1) as executor:
+                    error = executor.submit(picky).exception()
+                    print(type(error).__name__, "Picky: told (7)" in str(error), "in picky" in str(error))
+            """), "RuntimeError True True\n")
+
+    def test_workers_know_their_parent(self):
+        self.assertEqual(self.program("""
+            def parent():
+                found = multiprocessing.parent_process()
+                return found.name, found.pid, found.is_alive()
+
+            main:
+                with Executor(1) as executor:
+                    print(executor.submit(parent).result() == ("MainProcess", os.getpid(), True))
+            """), "True\n")
+
+    def test_a_death_tells_where_python_was(self):
+        self.assertEqual(self.program("""
+            def crash():
+                signal.raise_signal(signal.SIGSEGV)
+
+            main:
+                with Executor(1) as executor:
+                    [death] = executor.submit(crash).exception().deaths()
+                    print(death["signal"], "Segmentation fault" in death["stderr"], "in crash" in death["stderr"])
+            """), "SIGSEGV True True\n")
+
+    def test_a_supervisor_that_does_not_start_is_told(self):
+        silent = os.path.join(self.directory, "bin")
+        os.mkdir(silent)
+        with open(os.path.join(silent, "trouped"), "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o755)
+            file.write("#!/bin/sh\nexit 3\n")
+        self.assertEqual(self.program("""
+            main:
+                with Executor(1) as executor:
+                    print(executor.submit(abs, 1).exception())
+            """, env={"PATH": silent + ":" + self.path()}),
+            "the executor cannot go on: the supervisor has not started: trouped has ended: exit status 3\n")
+        self.assertRegex(self.program("""
+            main:
+                from troupe.executor import inherited
+                inherited.directory = "/nonexistent"
+                with Executor(1) as executor:
+                    print(executor.submit(abs, 1).exception())
+            """), "has not started: .*No such file or directory: '/nonexistent/")
 
     def test_asyncio_awaits_tasks(self):
         self.assertEqual(self.program("""
@@ -597,11 +794,11 @@ class Threads(TestCase):
                 dispatcher = executor._dispatcher
                 place, close = dispatcher.place, dispatcher.place.close
 
-                def late():
+                def late(kill):
                     other = threading.Thread(target=dispatcher.call_back, args=(lambda: called.append(True),))
                     other.start()
                     other.join()
-                    close()
+                    close(kill)
 
                 place.close = late
                 executor.shutdown()
@@ -889,6 +1086,24 @@ class Ends(TestCase):
                 print(nested(3))
             """), "3\n")
 
+    def test_the_temporary_directory_may_have_a_long_path(self):
+        long = os.path.join(self.temporary, "a" * 100, "b" * 100)
+        os.makedirs(long)
+        self.assertEqual(self.program("""
+            def nested(depth):
+                if depth == 0:
+                    return 0
+                with Executor(1) as executor:
+                    return 1 + executor.submit(nested, depth - 1).result()
+
+            main:
+                print(nested(2))
+                with Executor(1) as executor:
+                    print(len(executor.submit(os.abort).exception().deaths()))
+                os.removedirs(os.environ["TMPDIR"])
+                os.mkdir(os.path.dirname(os.path.dirname(os.environ["TMPDIR"])))
+            """, env={"TMPDIR": long}), "2\n1\n")
+
     def test_a_worker_that_dies_takes_its_executor_along(self):
         self.program("""
             def leave():
@@ -912,7 +1127,26 @@ class Shared(troupe_python.TestCase, TestCase):
         python = [f"{name}={value}" for name, value in troupe_python.ENVIRONMENT.items()]
         self.shared = self.started({"tasks": troupe_python.e2e.ini(
             f"{sys.executable} -m troupe.executor.worker", Group={"Environment": python}, Pool={"Size": 2},
-            Jobs={"MaxRetries": 0})})
+            Jobs={"MaxRetries": 0}), "single": troupe_python.e2e.ini(
+                f"{sys.executable} -m troupe.executor.worker", Group={"Environment": python})})
+
+    def test_a_worker_remembers_some_programs_only(self):
+        self.assertEqual(self.program("""
+            def note(path):
+                with open(path, "a") as file:
+                    file.write("x")
+
+            main:
+                def entered(number):
+                    with Executor(group="single", socket=os.environ["TROUPE"], initializer=note,
+                                  initargs=(os.path.abspath(str(number)),)) as executor:
+                        executor.submit(abs, 1).result()
+                    return len(read(str(number)))
+
+                from troupe.executor.worker import PROGRAMS_MAX
+                print([entered(number) for number in range(PROGRAMS_MAX)] == [1] * PROGRAMS_MAX, entered(0))
+                print(entered("new"), entered(0), entered(1))
+            """, env={"TROUPE": self.shared.socket_path}), "True 1\n1 1 2\n")
 
     def test_a_death_tells_what_the_process_wrote(self):
         self.assertEqual(self.program("""
@@ -922,8 +1156,9 @@ class Shared(troupe_python.TestCase, TestCase):
 
             main:
                 with Executor(group="tasks", socket=os.environ["TROUPE"]) as executor:
-                    print(executor.submit(crash).exception().deaths()[0]["stderr"], end="")
-            """, env={"TROUPE": self.shared.socket_path}), "last words\n")
+                    said = executor.submit(crash).exception().deaths()[0]["stderr"]
+                    print(said.startswith("last words\\n"), "in crash" in said)
+            """, env={"TROUPE": self.shared.socket_path}), "True True\n")
 
     def test_a_process_that_is_killed_costs_its_task_alone_or_is_tried_again_by_choice(self):
         self.assertEqual(self.program("""

@@ -21,16 +21,16 @@ from troupe.errors import Cancelled, Dead, Error, JobCancelled, JobError, Reject
 from troupe.job import Job, job, run
 
 if TYPE_CHECKING:
-    from troupe.executor import Executor, WorkerDied
+    from troupe.executor import Executor, TaskTimeout, WorkerDied
 
 __all__ = ["Actor", "Cancelled", "Client", "ClientPool", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError", "Message",
-           "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "WorkerDied", "job", "on", "run", "version"]
+           "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "TaskTimeout", "WorkerDied", "job", "on", "run", "version"]
 __version__ = version()
 
 
 def __getattr__(name: str) -> object:
     """The executor needs multiprocessing, which takes time to import."""
-    if name in ("Executor", "WorkerDied"):
+    if name in ("Executor", "TaskTimeout", "WorkerDied"):
         from troupe import executor
         return getattr(executor, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

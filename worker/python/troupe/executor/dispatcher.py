@@ -12,16 +12,18 @@ import collections
 import contextlib
 import os
 import select
+import signal
 import threading
 import time
 import weakref
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from troupe._troupe import Client, Result
+from troupe._troupe import Client, Query, Result
 from troupe.executor import ends
 from troupe.executor.bell import Bell
 from troupe.executor.future import PATIENCE, Future
+from troupe.executor.starts import Starts
 from troupe.executor.traffic import Task, Traffic
 
 FULL_MS = 10  # until the next try when the ring is full
@@ -34,10 +36,15 @@ dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 class Place(Protocol):
     """Where the workers are."""
     socket: str | None  # of the supervisor, once it is connected
+    name: str  # of the group
 
     def start(self) -> None: ...
     def connect(self) -> tuple[Client, int]: ...
-    def close(self) -> None: ...
+    def watch(self) -> Query | None:
+        """Events of workers that are this executor's own."""
+    def workers(self) -> list[int]:
+        """The pids of these."""
+    def close(self, kill: bool = False) -> None: ...
     def abandon(self) -> None:
         """In a child of fork(), instead of close()."""
 
@@ -56,6 +63,8 @@ class Dispatcher:
         self.visited = 0.0  # when a thread last came for results
         self.looking = False  # the background thread looks whether threads come, and sees to a client that is not armed
         self.closing = False
+        self.killing = False
+        self.taking_back = 0  # threads
         self.bell: Bell | None = None
         self.broken: BaseException | None = None
         self.thread: threading.Thread | None = None
@@ -116,11 +125,39 @@ class Dispatcher:
         self.ring()
 
     def cancel(self) -> None:
-        """What has not been sent, nor would have been if workers had been there."""
+        """All but what workers have, or would have if they had been there."""
         traffic = self.traffic
-        for _, future, _, _ in list(traffic.waiting)[max(traffic.window - traffic.flying(), 0):]:
+        for _, future, _, _ in list(traffic.waiting)[max(traffic.window_min - traffic.flying(), 0):]:
             future.cancel()
+        self.take_back([future for _, future, _, _ in list(traffic.running.values())[traffic.window_min:]])
         self.ring()
+
+    def take_back(self, futures: list[Future]) -> None:
+        """Withdraws the tasks that no worker has."""
+        def use(client: Client) -> bool:
+            self.traffic.take_back(client, self.place.name, futures)
+            return self.exchange(client)
+
+        if not futures or self.client is None:
+            return
+        self.taking_back += 1
+        try:
+            self.turn(use)
+        finally:
+            self.taking_back -= 1
+
+    def end_workers(self, number: signal.Signals) -> None:
+        """Sends it to the workers. What they have fails, and all else is cancelled."""
+        self.close()
+        self.killing = number == signal.SIGKILL
+        for _, future, _, _ in list(self.traffic.waiting):
+            future.cancel()
+        if self.client is not None:
+            self.take_back([future for _, future, _, _ in list(self.traffic.running.values())])
+            for pid in self.place.workers():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, number)
+        self.fail(RuntimeError(f"its workers were ended by {number.name}"))
 
     def join(self) -> None:
         if self.thread is not None:
@@ -153,7 +190,7 @@ class Dispatcher:
 
     def attend_while(self, future: Future, deadline: float | None) -> None:
         came = True
-        while came and not future.is_over() and not self.attended and (deadline is None or time.monotonic() < deadline):
+        while came and not future.is_over() and not self.attended and not self.taking_back and (deadline is None or time.monotonic() < deadline):
             with self.using:
                 try:
                     self.attended = True
@@ -226,11 +263,14 @@ class Dispatcher:
         _, future, _, tired = task
         if ends.is_tired(result, tired) and self.begin_again(task):
             return
-        value, error = ends.outcome(result, self.place.socket)
-        if error is not None and ends.is_unfit(result):
-            self.fail(error)
+        if ends.is_withdrawn(result):
+            future.withdraw()
         else:
-            future.end(value, error)
+            value, error = ends.outcome(result, self.place.socket)
+            if error is not None and ends.is_unfit(result):
+                self.fail(error)
+            else:
+                future.end(value, error)
         running.pop(result.cookie, None)
         if (self.closing or self.broken is not None) and not running:
             self.ring()  # the background thread, which may wait for this alone
@@ -281,12 +321,13 @@ class Dispatcher:
             self.over = True
             self.call_all()
         finally:
-            self.place.close()
+            self.place.close(self.killing)
 
     def attend_all(self, client: Client, bell: Bell) -> None:
         both = select.poll()
         both.register(client.fd(), select.POLLIN)
         both.register(bell.ear, select.POLLIN)
+        starts = Starts(self.place.watch, both)
         self.client = client
         try:
             self.turn(self.exchange)
@@ -300,6 +341,8 @@ class Dispatcher:
                     self.looking = True
                 elif idle or not self.looking:
                     self.turn(self.exchange)
+                if reason := starts.look():
+                    raise RuntimeError(f"a worker process ended before it was ready: {reason}")
                 self.call_all()
         finally:
             with self.using:

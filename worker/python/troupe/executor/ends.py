@@ -7,9 +7,10 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 from troupe._troupe import Result
-from troupe.executor.tasks import TIRED, UNFIT, WorkerDied, loads
+from troupe.executor.tasks import TIRED, UNFIT, TaskTimeout, WorkerDied, load_exception, loads
 
 # A task that several workers in a row were given when they had done their last one counts as tried. It has not begun.
+TIMEOUT_REASON = "ran out of time"
 TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
 
 
@@ -27,6 +28,11 @@ def is_tired(result: Result, before: int) -> bool:
 def is_unfit(result: Result) -> bool:
     """Whether no task can run."""
     return result.end == "rejected" and result.code == UNFIT
+
+
+def is_withdrawn(result: Result) -> bool:
+    """Whether no worker has had the task when the executor took it back."""
+    return result.end == "cancelled" and result.cause == "withdrawn"
 
 
 def outcome(result: Result, socket: str | None) -> tuple[Any, BaseException | None]:
@@ -56,6 +62,6 @@ def value_or_error(result: Result, socket: str | None) -> tuple[Any, BaseExcepti
     if result.error not in (0, errno.ECONNRESET):
         return None, OSError(result.error, result.reason or os.strerror(result.error))
     if result.error or result.end in ("dead", "cancelled"):
-        return None, WorkerDied(result.reason, result.attempts, result.id, socket)
-    value = loads(result.data)
-    return (None, value) if result.end == "rejected" else (value, None)
+        died = TaskTimeout if TIMEOUT_REASON in result.reason else WorkerDied
+        return None, died(result.reason, result.attempts, result.id, socket)
+    return (None, load_exception(result.data)) if result.end == "rejected" else (loads(result.data), None)

@@ -5,6 +5,7 @@ import functools
 import itertools
 import multiprocessing
 import os
+import signal
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.context import BaseContext
@@ -38,6 +39,11 @@ def flatten(results: Iterator[list[T]]) -> Iterator[T]:
             yield chunk.pop()
 
 
+def check_timeout(timeout: float | None) -> None:
+    if timeout is not None and not timeout > 0:
+        raise ValueError("a time-out must be greater than 0")
+
+
 class Group:
     """Of a trouped that runs whether or not there are executors."""
 
@@ -48,10 +54,19 @@ class Group:
         client = Client(self.socket)
         return client, client.group(self.name)
 
+    def watch(self) -> None:
+        """Its workers are not this program's: a task whose worker dies before it is ready goes to another one."""
+
+    def workers(self) -> list[int]:
+        return []
+
     def start(self) -> None:
         pass
 
-    close = abandon = start
+    abandon = start
+
+    def close(self, kill: bool = False) -> None:
+        pass
 
 
 class Executor(concurrent.futures.Executor):
@@ -63,12 +78,17 @@ class Executor(concurrent.futures.Executor):
     `python3 -m troupe.executor.worker`; the group says how many workers there are, and `max_tasks_per_child` is its MaxJobs=.
 
     Workers are fresh interpreters, so `mp_context` is one of the start methods "spawn" and "forkserver".
+
+    `timeout` is that of each task in seconds, once a worker has begun it: then its process is ended, and the future raises
+    TaskTimeout, which is a WorkerDied and a TimeoutError. submit_within() has one for a single task.
+
+    An initializer or a main module that ends its process breaks the executor: all futures raise BrokenProcessPool.
     """
 
     def __init__(self, max_workers: int | None = None, mp_context: BaseContext | None = None,
                  initializer: Callable[..., object] | None = None, initargs: tuple[Any, ...] = (), *,
-                 max_tasks_per_child: int | None = None, retries: int = 0, group: str | None = None,
-                 socket: str | None = None) -> None:
+                 max_tasks_per_child: int | None = None, retries: int = 0, timeout: float | None = None,
+                 group: str | None = None, socket: str | None = None) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
@@ -79,6 +99,7 @@ class Executor(concurrent.futures.Executor):
             raise ValueError("max_tasks_per_child must be >= 1")
         if retries < 0:
             raise ValueError("retries must be >= 0")
+        check_timeout(timeout)
         if mp_context is not None and mp_context.get_start_method() == "fork":
             raise ValueError('workers are fresh interpreters, never copies of this process: use the start method "spawn"')
         if socket is not None and group is None:
@@ -87,6 +108,7 @@ class Executor(concurrent.futures.Executor):
             raise ValueError("set MaxJobs= of the group instead of max_tasks_per_child")
         self._mp_context = mp_context or multiprocessing.get_context("spawn")
         self._max_workers = max_workers or len(os.sched_getaffinity(0))
+        self._timeout = timeout
         self._program = b""
         if group is None:
             place: Place = Supervisor(self._max_workers, initializer, initargs, max_tasks_per_child or 0)
@@ -101,13 +123,24 @@ class Executor(concurrent.futures.Executor):
         return self._dispatcher.broken
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> "concurrent.futures.Future[T]":
+        return self._submit(self._timeout, fn, args, kwargs)
+
+    def submit_within(self, timeout: float | None, fn: Callable[P, T], /, *args: P.args,
+                      **kwargs: P.kwargs) -> "concurrent.futures.Future[T]":
+        """As submit(), with a time-out for this task alone. None: it may take as long as it likes."""
+        check_timeout(timeout)
+        return self._submit(timeout, fn, args, kwargs)
+
+    def _submit(self, timeout: float | None, *call: Any) -> Future:
         dispatcher = self._dispatcher
-        future = Future(dispatcher)
+        future = Future(dispatcher, timeout)
         try:
-            packed = pack_call((fn, args, kwargs))
+            packed = pack_call(call)
             if self._program:
                 packed = dumps((self._program, packed))
-        except Exception as error:  # pylint: disable=broad-except
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # pylint: disable=broad-except  # sys.exit(), too
             dispatcher.refuse(future, error)
         else:
             dispatcher.submit(future, packed)
@@ -129,3 +162,17 @@ class Executor(concurrent.futures.Executor):
             self._dispatcher.cancel()
         if wait:
             self._dispatcher.join()
+
+    def terminate_workers(self) -> None:
+        """Ends the workers with SIGTERM and shuts down without waiting: what they have fails with BrokenProcessPool, and
+        all else is cancelled. As in Python 3.14."""
+        self._end_workers(signal.SIGTERM)
+
+    def kill_workers(self) -> None:
+        """The same with SIGKILL."""
+        self._end_workers(signal.SIGKILL)
+
+    def _end_workers(self, number: signal.Signals) -> None:
+        if self._program:
+            raise RuntimeError("the workers of a group are not this executor's: see 'troupectl restart'")
+        self._dispatcher.end_workers(number)

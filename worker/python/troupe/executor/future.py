@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The futures of an executor."""
 import concurrent.futures
+import logging
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
+LOGGER = logging.getLogger("concurrent.futures")
 PATIENCE = 0.001  # seconds for which a thread that waits for a result does the work of the background thread
 
 
@@ -18,6 +20,9 @@ class Owner(Protocol):
     def call_back(self, callback: Callable[[], object]) -> None:
         """Has the background thread call it."""
 
+    def take_back(self, futures: "list[Future]") -> None:
+        """Ends those that no worker has with withdraw()."""
+
 
 class Future(concurrent.futures.Future[Any]):
     """Waits like any other, and for a moment works for its executor itself."""
@@ -28,9 +33,9 @@ class Future(concurrent.futures.Future[Any]):
     _exception: BaseException | None
     _done_callbacks: list[Callable[[Any], object]]
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: Owner, timeout: float | None = None) -> None:
         super().__init__()
-        self.owner = owner
+        self.owner, self.timeout = owner, timeout
 
     def is_over(self) -> bool:
         """As done(), without the lock: only for those who look again."""
@@ -44,6 +49,20 @@ class Future(concurrent.futures.Future[Any]):
             elif self._state == "CANCELLED":
                 return self.set_running_or_notify_cancel()
             return self._state == "RUNNING"
+
+    def cancel(self) -> bool:
+        """Also takes back what the supervisor has queued, so only a task that a worker has cannot be cancelled."""
+        if not super().cancel() and not self.is_over():
+            self.owner.take_back([self])
+        return self.cancelled()
+
+    def withdraw(self) -> None:
+        """Cancels a task that was taken, and has not begun. Idempotent."""
+        with self._condition:
+            if self._state == "RUNNING":
+                self._state = "PENDING"
+        if super().cancel():
+            self.take()
 
     def end(self, value: Any, error: BaseException | None = None) -> None:
         """Idempotent: the first end counts. One that Ctrl-C stops is to be called again."""
@@ -68,6 +87,14 @@ class Future(concurrent.futures.Future[Any]):
         if not self._done_callbacks:
             return
         if self.cancelled():
-            super()._invoke_callbacks()  # type: ignore[misc]
+            self.call_each()
         else:
-            self.owner.call_back(super()._invoke_callbacks)  # type: ignore[misc]
+            self.owner.call_back(self.call_each)
+
+    def call_each(self) -> None:
+        """Not even sys.exit() in one of them keeps the others from being called."""
+        for callback in self._done_callbacks:
+            try:
+                callback(self)
+            except BaseException:  # pylint: disable=broad-except
+                LOGGER.exception("exception calling callback for %r", self)

@@ -3,8 +3,9 @@
 
     guardian.py DIRECTORY      standard input: a socket to that program
 
-The program sends descriptors, the first of which is a file with "command" and "files" as JSON; in these @directory@ is that of the answer, which
-is the path of a directory where they have been written and `socket` accepts connections. Whoever connects to
+The program sends descriptors, the first of which is a file with "command" and "files" as JSON; in these @directory@ is
+that of the answer, which is the path of a directory where they have been written and `socket` accepts connections; or
+what is wrong, after NO. Whoever connects to
 its socket `descriptors` gets the other descriptors. The end of the program, or of the connection, ends everything.
 If trouped ends first, the connection ends with the last that it has said.
 """
@@ -17,15 +18,22 @@ import signal
 import socket
 import sys
 import tempfile
+from typing import Any
 
 DESCRIPTORS_MAX = 253  # the kernel's SCM_MAX_FD
 LISTEN_FD = 3  # sd_listen_fds(3)
 WORDS_MAX = 4096  # of the log
 AGAIN_MS = 20
+NO = b"\0"  # before what is wrong, instead of a path
 
 
 def read_all(fd: int) -> bytes:
     return os.pread(fd, os.fstat(fd).st_size, 0)
+
+
+def near(directory: int, name: str) -> str:
+    """A path to a socket that is short enough for its address, whatever the path of the directory is."""
+    return f"/proc/self/fd/{directory}/{name}"
 
 
 def listen(path: str) -> socket.socket:
@@ -57,7 +65,7 @@ def start(command: list[str], listener: socket.socket, log: int) -> int:
 
 
 def serve(program: socket.socket, doorway: socket.socket, daemon: int, log: int, descriptors: list[int]) -> bool:
-    """Returns at the end of the program or of trouped: whether that was asked for."""
+    """Returns at the end of the program or of trouped: whether workers may finish what they are doing."""
     words = b""
     poll = select.poll()
     for fd in (program.fileno(), doorway.fileno(), daemon, log):
@@ -72,10 +80,17 @@ def serve(program: socket.socket, doorway: socket.socket, daemon: int, log: int,
         elif program.fileno() in ready:
             return read_wish(program)
         elif daemon in ready:
-            program.sendall(words)
+            program.sendall(words or f"trouped has ended: {end_of(daemon)}".encode())
             return False
         else:
             give(doorway, descriptors)
+
+
+def end_of(daemon: int) -> str:
+    """How a child that has ended did so. It stays a child."""
+    ended = os.waitid(os.P_PIDFD, daemon, os.WEXITED | os.WNOWAIT)
+    assert ended is not None
+    return f"exit status {ended.si_status}" if ended.si_code == os.CLD_EXITED else f"signal {ended.si_status}"
 
 
 def read_wish(program: socket.socket) -> bool:
@@ -102,6 +117,21 @@ def stop(pid: int, daemon: int, gently: bool) -> None:
     os.waitpid(pid, 0)
 
 
+def run(program: socket.socket, wanted: dict[str, Any], directory: str, descriptors: list[int]) -> None:
+    for name, text in wanted["files"].items():
+        with open(os.path.join(directory, name), "w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(text.replace("@directory@", directory))
+    inside = os.open(directory, os.O_PATH)
+    doorway = listen(near(inside, "descriptors"))
+    with listen(near(inside, "socket")) as listener:
+        log, said = os.pipe()
+        pid = start([*wanted["command"], "--config", directory], listener, said)
+        os.close(said)
+    daemon = os.pidfd_open(pid)
+    program.sendall(os.fsencode(directory))
+    stop(pid, daemon, serve(program, doorway, daemon, log, descriptors))
+
+
 def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -112,22 +142,15 @@ def main() -> None:
     for fd in received:
         os.set_inheritable(fd, False)
     setup, *descriptors = received
-    wanted = json.loads(read_all(setup))
-    directory = tempfile.mkdtemp(prefix="troupe-", dir=sys.argv[1] or None)
     try:
-        for name, text in wanted["files"].items():
-            with open(os.path.join(directory, name), "w", encoding="utf-8", errors="surrogateescape") as file:
-                file.write(text.replace("@directory@", directory))
-        doorway = listen(os.path.join(directory, "descriptors"))
-        with listen(os.path.join(directory, "socket")) as listener:
-            log, said = os.pipe()
-            pid = start([*wanted["command"], "--config", directory], listener, said)
-            os.close(said)
-        daemon = os.pidfd_open(pid)
-        program.sendall(os.fsencode(directory))
-        stop(pid, daemon, serve(program, doorway, daemon, log, descriptors))
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        directory = tempfile.mkdtemp(prefix="troupe-", dir=sys.argv[1] or None)
+        try:
+            run(program, json.loads(read_all(setup)), directory, descriptors)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            program.sendall(NO + str(error).encode(errors="replace"))
 
 
 if __name__ == "__main__":

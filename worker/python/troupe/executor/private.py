@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A supervisor of one executor's own, which ends with the program however that ends."""
+import contextlib
 import json
 import os
 import shutil
@@ -10,9 +11,10 @@ from collections.abc import Callable
 from multiprocessing import resource_tracker
 from typing import Any
 
-from troupe._troupe import Client
+from troupe._troupe import Client, Query
 from troupe.executor import guardian, inherited
 from troupe.executor.program import pack_program
+from troupe.questions import ask
 
 GROUP = "tasks"
 PATH_MAX = 4096
@@ -91,7 +93,7 @@ class Supervisor:
     def __init__(self, size: int, initializer: Callable[..., object] | None, initargs: tuple[Any, ...],
                  max_tasks: int) -> None:
         self.size, self.program, self.command = size, (initializer, initargs, max_tasks), [find_trouped(), "--log-level", "error"]
-        self.directory = ""
+        self.name, self.directory = GROUP, ""
         self.socket: str | None = None
 
     def start(self) -> None:
@@ -118,21 +120,35 @@ class Supervisor:
                                                           max_jobs=int(self.program[2] == 1))}}
 
     def connect(self) -> tuple[Client, int]:
+        said = self.lifeline.recv(PATH_MAX)
+        if not said or said.startswith(guardian.NO):
+            raise RuntimeError("the supervisor has not started: " +
+                               (said[1:].decode(errors="replace") or "the process that was to start it has ended"))
+        self.directory = os.fsdecode(said)
+        self.socket = os.path.join(self.directory, "socket")
         try:
-            self.directory = os.fsdecode(self.lifeline.recv(PATH_MAX))
-            self.socket = os.path.join(self.directory, "socket")
             client = Client(self.socket)
             return client, client.group(GROUP)
         except OSError as error:
             words = self.lifeline.recv(guardian.WORDS_MAX).decode(errors="replace").strip()
-            raise RuntimeError(f"the supervisor has not started: {words}") from error
+            raise RuntimeError(f"the supervisor has not started: {words or error.strerror}") from error
 
-    def close(self) -> None:
+    def watch(self) -> Query:
+        """Events of the workers, from the first one on."""
+        assert self.socket is not None
+        return ask(self.socket, "Supervisor.Watch", "events", True, {"target": GROUP, "replay": True})
+
+    def workers(self) -> list[int]:
+        """The pids of those that live."""
+        assert self.socket is not None
+        text = ask(self.socket, "Supervisor.GetStatus", "groups", False, {"target": GROUP}).next()
+        return [worker["pid"] for worker in json.loads(text or b"{}")["workers"] if worker.get("pid")]
+
+    def close(self, kill: bool = False) -> None:
         """Returns when nothing of it is left."""
-        try:
-            self.lifeline.send(b"\0")
-        except OSError:
-            pass  # it has ended before
+        if not kill:
+            with contextlib.suppress(OSError):  # it has ended before
+                self.lifeline.send(b"\0")
         self.lifeline.close()
         self.process.wait()
         if self.directory:

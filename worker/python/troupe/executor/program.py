@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What a worker has to know of the program whose tasks it does."""
+import os
 from collections.abc import Callable
 from multiprocessing import process, spawn
 from typing import Any
@@ -11,7 +12,8 @@ def pack_program(initializer: Callable[..., object] | None, initargs: tuple[Any,
     """The initializer is a pickle of its own: it is unpickled once the worker has the program's modules. Without
     `max_tasks` for workers of other programs, too, which learn no secret and stay where they are."""
     preparation = spawn.get_preparation_data("worker")
+    preparation["parent"] = (process.current_process().name, os.getpid())
     preparation["authkey"] = bytes(process.current_process().authkey)
-    for key in ["name"] if max_tasks is not None else ["name", "authkey", "dir"]:
+    for key in ["name"] if max_tasks is not None else ["name", "authkey", "dir", "parent"]:
         del preparation[key]
     return dumps((preparation, max_tasks or 0, pack_call((initializer, initargs))))

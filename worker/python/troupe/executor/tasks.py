@@ -38,11 +38,16 @@ class WorkerDied(BrokenProcessPool):
 
     def deaths(self) -> list[Any]:
         """What the supervisor knows of the deaths of these processes, the newest first: records of type Death in
-        troupe-varlink(7), with pid, signal, standard error and use of resources. OSError: the supervisor has ended."""
+        troupe-varlink(7), with pid, signal, standard error, where faulthandler tells where Python was, and use of
+        resources. OSError: the supervisor has ended."""
         return list(records(ask(self._socket, "Supervisor.ListDeaths", "deaths", False, {"job": self._job})))
 
     def __str__(self) -> str:
         return f"the worker process ended: {self.reason}" + (f" ({self.attempts} attempts)" if self.attempts > 1 else "")
+
+
+class TaskTimeout(WorkerDied, TimeoutError):
+    """The task took longer than its time-out, so its process was ended."""
 
 
 def by_value(value: object, error: Exception) -> bytes:
@@ -86,10 +91,19 @@ def pack_call(call: tuple[Any, ...]) -> bytes:
 
 
 def pack_exception(error: BaseException) -> bytes:
-    """With its traceback as the text of its cause, as ProcessPoolExecutor has it."""
+    """With its traceback as the text of its cause, as ProcessPoolExecutor has it; and as text, if that pickle is unfit."""
+    text = "".join(traceback.format_exception(error))
     try:
-        return dumps(with_traceback(error, error.__traceback__))
+        packed = dumps(with_traceback(error, error.__traceback__))
     except BaseException as unfit:  # pylint: disable=broad-except
-        text = "".join(traceback.format_exception(error))
-        told = RuntimeError(f"an exception that cannot be pickled ({unfit!r}):\n{text}")
-        return dumps(with_traceback(told, None))
+        packed = dumps(RuntimeError(f"an exception that cannot be pickled ({unfit!r}):\n{text}"))
+    return dumps((packed, text))
+
+
+def load_exception(packed: bytes) -> BaseException:
+    inner, text = loads(packed)
+    try:
+        error: BaseException = loads(inner)
+    except Exception as unfit:  # pylint: disable=broad-except
+        return RuntimeError(f"an exception that cannot be unpickled ({unfit!r}):\n{text}")
+    return error

@@ -3,10 +3,13 @@
 import collections
 import itertools
 
+from collections.abc import Iterable
+
 from troupe._troupe import Client, Result
+from troupe.client import Ids
 from troupe.executor.future import Future
 
-WINDOW_MAX = 1024  # tasks given to the supervisor, which the executor can no longer cancel
+WINDOW_MAX = 1024  # tasks given to the supervisor
 RETRY_SEC = 0.001
 
 Task = tuple[int, Future, bytes, int]  # cookie, its end, pickle, how often workers were tired of it
@@ -18,6 +21,7 @@ class Traffic:
     def __init__(self, size: int, retries: int) -> None:
         self.retries = retries
         self.cookies = itertools.count(1)
+        self.prefix = Ids().prefix + "-"  # of the ids of jobs, before the cookie
         self.group = 0
         self.waiting: collections.deque[Task] = collections.deque()
         self.running: dict[int, Task] = {}
@@ -55,8 +59,8 @@ class Traffic:
         return True
 
     def adapt(self, taken: int) -> None:
-        """So many tasks are sent ahead that workers need not wait for this program, and no more: they run when it wants
-        to cancel them."""
+        """So many tasks are sent ahead that workers need not wait for this program, and no more: taking them back costs a
+        round trip."""
         if self.waiting:
             if self.flying() == 0:
                 self.window = min(2 * self.window, WINDOW_MAX)
@@ -68,6 +72,22 @@ class Traffic:
         while client.process():
             self.receive(client, 0)
         self.armed = True
+
+    def take_back(self, client: Client, group: str, futures: Iterable[Future]) -> None:
+        """Has the supervisor return those tasks that no worker has. Their ends have arrived when this returns."""
+        wanted = set(map(id, futures))
+        for cookie, future, _, _ in list(self.running.values()):
+            if id(future) in wanted:
+                self.withdraw(client, self.prefix + str(cookie))
+        client.group(group)  # the answer comes after those ends
+        self.receive(client, 0)
+
+    def withdraw(self, client: Client, job: str) -> None:
+        while True:
+            try:
+                return client.withdraw(job)
+            except BlockingIOError:
+                client.collect(self.arrived.append, len(self.running), RETRY_SEC)
 
     def send(self, client: Client) -> None:
         """What fits."""
@@ -85,7 +105,8 @@ class Traffic:
             if cookie not in running and future.take():
                 running[cookie] = task
                 try:
-                    client.submit(self.group, packed, cookie, max_retries=self.retries, wait=None, backoff_min=RETRY_SEC)
+                    client.submit(self.group, packed, cookie, id=self.prefix + str(cookie), max_retries=self.retries,
+                                  timeout=future.timeout, wait=None, backoff_min=RETRY_SEC)
                 except BlockingIOError:
                     del running[cookie]
                     return

@@ -4,7 +4,10 @@
 As the command of a group of a running trouped it takes tasks from any executor; each brings along what its program
 needs. With a directory as argument it belongs to the one executor whose private supervisor lives there.
 """
+import collections
 import contextlib
+import faulthandler
+import hashlib
 import logging
 import mmap
 import os
@@ -16,7 +19,10 @@ from typing import Any
 
 from troupe._troupe import Job, Worker
 from troupe.executor import inherited
+from troupe.executor.guardian import near
 from troupe.executor.tasks import RAISED, TIRED, UNFIT, dumps, loads, pack_exception
+
+PROGRAMS_MAX = 8
 
 
 class Program:
@@ -39,6 +45,8 @@ class Program:
 
     def enter(self, packed: Any) -> None:
         preparation, self.max_tasks, initializer = loads(packed)
+        if "parent" in preparation:
+            adopt(*preparation.pop("parent"))
         current = process.current_process()
         current._inheriting = True  # type: ignore[attr-defined]
         try:
@@ -48,6 +56,11 @@ class Program:
             del current._inheriting  # type: ignore[attr-defined]
         if function is not None:
             function(*arguments)
+
+
+def adopt(name: str, pid: int) -> None:
+    """Has multiprocessing.parent_process() return the program, as in its own children."""
+    process._parent_process = process._ParentProcess(name, pid, os.pidfd_open(pid))  # type: ignore[attr-defined]
 
 
 def perform(job: Job, packed: Any) -> None:
@@ -61,17 +74,21 @@ def perform(job: Job, packed: Any) -> None:
 
 
 def shared() -> Callable[[Job], None]:
-    """For tasks of many programs. Each program is entered once, in each worker."""
-    programs: dict[bytes, Program] = {}
+    """For tasks of many programs. Each worker remembers the last ones that it has entered, and enters others anew."""
+    programs: collections.OrderedDict[bytes, Program] = collections.OrderedDict()
     current: Program | None = None
 
     def handle(job: Job) -> None:
         nonlocal current
         packed, call = loads(job.payload)
-        program = programs.get(packed)
+        digest = hashlib.sha256(packed).digest()
+        program = programs.get(digest)
         if program is None:
-            program = programs[packed] = Program(packed)
+            if len(programs) == PROGRAMS_MAX:
+                programs.popitem(last=False)
+            program = programs[digest] = Program(packed)
         elif program is not current:
+            programs.move_to_end(digest)
             program.resume()
         current = program
         if program.problem:
@@ -85,6 +102,7 @@ def shared() -> Callable[[Job], None]:
 def private(directory: str) -> tuple[Callable[[Job], None], int]:
     """For one program, which is entered before the first task. Also returns after how many tasks to end."""
     standard_output, standard_error, program_file, tracker, *others = receive(directory)
+    faulthandler.enable(os.dup(2))  # of the supervisor: for the report of this process's death
     for fd, standard in ((standard_output, 1), (standard_error, 2)):
         os.dup2(fd, standard)
         os.close(fd)
@@ -105,8 +123,10 @@ def private(directory: str) -> tuple[Callable[[Job], None], int]:
 
 
 def receive(directory: str) -> list[int]:
+    inside = os.open(directory, os.O_PATH)
     with socket.socket(socket.AF_UNIX) as doorway:
-        doorway.connect(os.path.join(directory, "descriptors"))
+        doorway.connect(near(inside, "descriptors"))
+        os.close(inside)
         _, descriptors, _, _ = socket.recv_fds(doorway, 1, inherited.DESCRIPTORS_MAX)
     for fd in descriptors:
         os.set_inheritable(fd, False)
@@ -115,6 +135,7 @@ def receive(directory: str) -> list[int]:
 
 def main(arguments: list[str]) -> None:
     worker = Worker()
+    faulthandler.enable()
     handle, max_tasks = private(arguments[0]) if arguments else (shared(), 0)
     process.current_process().name = worker.name
     if max_tasks == 0:

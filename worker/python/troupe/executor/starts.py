@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""Notices that workers end before they are ready, which would otherwise look like tasks that take long."""
+import json
+import select
+from collections.abc import Callable
+
+from troupe._troupe import Query
+
+FAILURES_MAX = 10  # so many in a row, once workers have been ready: somebody may have killed a few
+
+
+class Starts:
+    """Reads what the supervisor tells of workers. Used by the background thread alone."""
+
+    def __init__(self, watch: Callable[[], Query | None], poll: select.poll) -> None:
+        self.watch, self.poll = watch, poll
+        self.came_up = False
+        self.begin()
+
+    def begin(self) -> None:
+        self.query = self.watch()
+        if self.query is not None:
+            self.poll.register(self.query.fd(), select.POLLIN)
+        self.ready: dict[str, int] = {}  # the last generation that was, by worker
+        self.failures = 0
+
+    def look(self) -> str | None:
+        """Reads what has come. Returns why no worker gets ready, if that is so."""
+        while self.query is not None:
+            try:
+                text = self.query.next(0)
+            except BlockingIOError:
+                return None
+            except OSError:  # read too late, or the supervisor has crashed
+                self.poll.unregister(self.query.fd())
+                self.begin()
+                return None
+            if text is not None and self.fails(event := json.loads(text)):
+                return str(event.get("death", {}).get("detail") or event.get("message"))
+        return None
+
+    def fails(self, event: dict[str, object]) -> bool:
+        worker, generation = str(event.get("worker")), event.get("generation", 0)
+        assert isinstance(generation, int)
+        if event["type"] in ("worker.ready", "worker.adopted"):
+            self.ready[worker] = generation
+            self.failures, self.came_up = 0, True
+        elif event["type"] == "worker.spawn-failed" or (
+                event["type"] == "worker.died" and self.ready.get(worker, -1) < generation):
+            self.failures += 1
+        return self.failures > (FAILURES_MAX if self.came_up else 0)
