@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/scm.h"
 
+#include "shared/base/fault.h"
+#include "shared/base/uapi.h"
 #include <errno.h>
 #include <string.h>
 
@@ -46,4 +48,45 @@ size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int f
         }
     }
     return n;
+}
+
+/* A receive drops an out-of-band byte at the head of the stream, with its descriptors, while a look
+ * passes over it. In line, both find it. */
+static void receive_in_line(int fd)
+{
+    (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int));
+}
+
+bool scm_refuse(int fd)
+{
+    if (fault_inject("passrights") == 0 &&
+        setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSRIGHTS, &(int){0}, sizeof(int)) == 0)
+        return true;
+    receive_in_line(fd);
+    return false;
+}
+
+bool scm_refuses(int fd)
+{
+    int passes = 1;
+    socklen_t size = sizeof(passes);
+
+    if (getsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSRIGHTS, &passes, &size) == 0 && passes == 0)
+        return true;
+    receive_in_line(fd);
+    return false;
+}
+
+int scm_look(int fd, void *buffer, size_t *size)
+{
+    struct iovec vector = {.iov_base = buffer, .iov_len = *size};
+    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+    ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_PEEK);
+
+    if (n < 0)
+        return -errno;
+    if (message.msg_flags & MSG_CTRUNC)
+        return SCM_E_DESCRIPTORS;
+    *size = (size_t)n;
+    return 0;
 }

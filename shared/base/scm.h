@@ -3,6 +3,7 @@
 
 /* Descriptors in the messages of Unix sockets (SCM_RIGHTS). */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -26,3 +27,28 @@ ssize_t scm_receive(int fd, struct msghdr *message, int flags);
 /* Takes the first `max` descriptors of a received message into `fds`, and passes the others to
  * `drop`. Returns how many there were. */
 size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int fd));
+
+/*
+ * Sockets that a stranger can write to. Each message may carry descriptors, and whoever receives
+ * it without room for them, or closes the socket with the message in it, closes them: that may wait
+ * for as long as the sender likes (a pipe whose lock is held). Since Linux 6.16 a socket can refuse
+ * them (SO_PASSRIGHTS). For others, look before you receive.
+ */
+
+enum {
+    _SCM_E_SUCCESS,
+    SCM_E_DESCRIPTORS,
+};
+
+/* From now on nobody can send descriptors to the socket, or to sockets accepted from it. False on
+ * older kernels. */
+bool scm_refuse(int fd);
+
+/* Whether an accepted or inherited socket has refused descriptors from its beginning. If not, this
+ * prepares it for scm_look(). */
+bool scm_refuses(int fd);
+
+/* Copies the next bytes of a stream socket, which stay in it, to `buffer`: at most `*size`, which
+ * becomes their number, 0 at the end of the stream. Receiving as many closes no descriptor. Does
+ * not wait. Returns 0, SCM_E_DESCRIPTORS if there are any with these bytes, or -errno. */
+int scm_look(int fd, void *buffer, size_t *size);

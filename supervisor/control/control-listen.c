@@ -7,7 +7,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
-#include "supervisor/loop/passrights.h"
+#include "shared/base/scm.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -126,7 +126,7 @@ static int bind_path(const char *path, const struct sockaddr_un *address)
     fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    (void)passrights_refuse(fd);
+    (void)scm_refuse(fd);
     r = clear_path(path, address);
     if (r < 0)
         return r;

@@ -5,10 +5,10 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
+#include "shared/base/scm.h"
 #include "supervisor/control/control-client.h"
 #include "supervisor/event/limited-log.h"
 #include "supervisor/job/job.h"
-#include "supervisor/loop/passrights.h"
 #include "supervisor/process/held.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -103,7 +103,7 @@ int control_new(struct control **ret, struct control_context *context, int liste
     control = calloc(1, sizeof(*control));
     if (!control)
         return -ENOMEM;
-    (void)passrights_refuse(listen_fd);
+    (void)scm_refuse(listen_fd);
     control->context = context;
     control->fd = listen_fd;
     list_init(&control->clients);

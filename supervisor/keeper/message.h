@@ -38,7 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 5
+#define MESSAGE_VERSION 6
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
 #define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 4 + _SANDBOX_ROOT_N_FDS)

@@ -2,20 +2,19 @@
 #include "supervisor/process/capture.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
+#include "shared/base/scm.h"
 #include "shared/base/utf8.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/uio.h>
+#include <sys/socket.h>
 
 /* Bounds what is read from one worker per turn, and after its death. */
-#define READ_TURN   8192
-#define READ_FINISH ((size_t)256 * 1024)
-/* What a pipe holds: what was written before the cut is read. */
-#define READ_CUT ((size_t)64 * 1024)
+#define READ_TURN 8192
+/* More than a socket holds by default: all that was written before. */
+#define READ_ALL ((size_t)256 * 1024)
 
 /* Marks bytes that a read() has not overwritten. Not part of UTF-8. */
 #define UNREAD '\xff'
@@ -60,9 +59,9 @@ static void report_suppressed(struct capture *capture)
     (void)snprintf(line, sizeof(line), "… %llu lines suppressed",
                    (unsigned long long)capture->n_suppressed);
     capture->n_suppressed = 0;
-    capture->sums_up = true;
+    capture->is_ours = true;
     capture->fn(capture->userdata, line);
-    capture->sums_up = false;
+    capture->is_ours = false;
 }
 
 /* Counts a line against the limit. First reports the lines suppressed in the previous interval. */
@@ -196,7 +195,8 @@ static void stop_reading(struct capture *capture)
         task_cancel(&capture->reading);
         loop_unwatch(capture->loop, &capture->watch);
     }
-    capture->fd = close_fd(capture->fd);
+    if (capture->fd >= 0)
+        loop_close(capture->loop, TAKE_FD(capture->fd));
 }
 
 /* Reads `size` bytes, which are there, into the tail. They are marked before, so that the next
@@ -206,33 +206,51 @@ static ssize_t read_into_tail(struct capture *capture, size_t size)
     struct capture_memory *memory = capture->memory;
     const size_t at = capture->end % CAPTURE_TAIL_MAX;
     const size_t first = size < CAPTURE_TAIL_MAX - at ? size : CAPTURE_TAIL_MAX - at;
-    const struct iovec parts[] = {{memory->tail + at, first}, {memory->tail, size - first}};
+    struct iovec parts[] = {{memory->tail + at, first}, {memory->tail, size - first}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = ELEMENTS(parts)};
     ssize_t n;
     for (size_t i = 0; i < ELEMENTS(parts); i++)
         memset(parts[i].iov_base, UNREAD, parts[i].iov_len);
     atomic_store_explicit(&memory->reading_to, capture->end + size, memory_order_release);
-    n = readv(capture->fd, parts, ELEMENTS(parts));
+    n = recvmsg(capture->fd, &message, MSG_DONTWAIT);
     FAULT_POINT("capture.read");
     if (n > 0)
         set_end(capture, capture->end + (size_t)n);
     return n;
 }
 
-/* Reads up to `max` bytes, as read(2). */
+static void refuse_descriptors(struct capture *capture)
+{
+    stop_reading(capture);
+    capture->is_ours = true;
+    capture->fn(capture->userdata, "descriptors were sent with the output: it is no longer read");
+    capture->is_ours = false;
+}
+
+/* Reads up to `max` bytes, as recv(2). */
 static ssize_t read_some(struct capture *capture, size_t max)
 {
     char buffer[CAPTURE_TAIL_MAX];
-    int unread = 0;
+    size_t size = max;
+    int unread = 0, r = 0;
     ssize_t n;
+    if (!capture->refuses)
+        r = scm_look(capture->fd, buffer, &size);
+    if (r == SCM_E_DESCRIPTORS)
+        refuse_descriptors(capture);
+    if (r != 0) {
+        errno = r < 0 ? -r : EAGAIN;
+        return -1;
+    }
     if (capture->memory && ioctl(capture->fd, FIONREAD, &unread) == 0 && unread > 0)
-        return read_into_tail(capture, (size_t)unread < max ? (size_t)unread : max);
-    n = read(capture->fd, buffer, max);
+        return read_into_tail(capture, (size_t)unread < size ? (size_t)unread : size);
+    n = recv(capture->fd, buffer, size, MSG_DONTWAIT);
     if (n > 0 && capture->memory)
         tail_write(capture, buffer, (size_t)n);
     return n;
 }
 
-/* Reads up to `max` bytes or somewhat more, and closes the pipe at its end. */
+/* Reads up to `max` bytes or somewhat more, and closes the socket at its end. */
 static void read_up_to(struct capture *capture, size_t max, usec_t now)
 {
     for (size_t total = 0; total < max && capture->fd >= 0;) {
@@ -307,22 +325,25 @@ static int read_from(struct capture *capture, int fd)
 {
     stop_reading(capture);
     int r = loop_watch_fd(capture->loop, &capture->watch, fd, POLLIN, capture_on_ready, capture);
-    if (r == 0)
-        capture->fd = fd;
-    return r;
+    if (r < 0)
+        return r;
+    capture->fd = fd;
+    capture->refuses = scm_refuses(fd);
+    return 0;
 }
 
 int capture_open(struct capture *capture, int *ret_write_fd)
 {
     int fds[2];
-    int r = fault_inject("pipe");
+    int r = fault_inject("socket");
     if (r < 0)
         return r;
-    if (pipe2(fds, O_CLOEXEC) < 0)
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
         return -errno;
     _cleanup_close_ int read_fd = fds[0], write_fd = fds[1];
-    /* The read end only: the worker's writes block, as programs expect of their output. */
-    if (fcntl(read_fd, F_SETFL, O_NONBLOCK) < 0)
+    (void)scm_refuse(read_fd);
+    /* A program that reads its standard output finds its end. */
+    if (shutdown(read_fd, SHUT_WR) < 0)
         return -errno;
     r = read_from(capture, read_fd);
     if (r < 0)
@@ -367,7 +388,7 @@ static usec_t now_of(const struct capture *capture)
 
 void capture_catch_up(struct capture *capture)
 {
-    read_up_to(capture, READ_FINISH, now_of(capture));
+    read_up_to(capture, READ_ALL, now_of(capture));
 }
 
 static void deliver_rest(struct capture *capture, usec_t now)
@@ -380,14 +401,14 @@ void capture_cut(struct capture *capture)
 {
     const usec_t now = now_of(capture);
 
-    read_up_to(capture, READ_CUT, now);
+    read_up_to(capture, READ_ALL, now);
     deliver_rest(capture, now);
 }
 
 void capture_finish(struct capture *capture)
 {
     usec_t now = now_of(capture);
-    read_up_to(capture, READ_FINISH, now);
+    read_up_to(capture, READ_ALL, now);
     if (capture->fd >= 0)
         stop_reading(capture);
     deliver_rest(capture, now);

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Captures a worker's standard output and error: one pipe, read in bounded pieces, at most once per
- * turn. The last CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a
+ * Captures a worker's standard output and error: one stream socket, read in bounded pieces, at most
+ * once per turn. Not a pipe: splice(2) lets a worker hold a pipe's lock, and reading, FIONREAD and
+ * the last close of that pipe then wait, which no signal ends. The last CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a
  * callback, at most as many as capture_set_limit() allows; one line sums up the rest.
  *
- * A worker that writes faster than the supervisor reads blocks on its own full pipe. The output is
+ * A worker that writes faster than the supervisor reads blocks on its own full socket. The output is
  * kept in memory that the caller provides. If that memory outlives the supervisor, the next one
  * continues where this one stopped: it loses no line, and repeats at most the one that was being
  * delivered.
@@ -27,13 +28,14 @@
 /* The default limit. */
 #define CAPTURE_BURST    200
 #define CAPTURE_INTERVAL USEC_PER_SEC
-/* Without a limit: the lines of one turn of the loop. A full pipe can hold 32,768 of them. */
+/* Without a limit: the lines of one turn of the loop. A full socket can hold thousands of them. */
 #define CAPTURE_TURN_LINES 1000
 
 /*
  * `line` is NUL-terminated, without newline; control characters and bytes that are not UTF-8 are
  * written as \xNN. It is valid during the call. Empty lines are skipped. The callback may call
- * capture_deinit(), but must not free the struct.
+ * capture_deinit(), but must not free the struct. A socket that descriptors were sent to is no
+ * longer read; one line says so.
  */
 typedef void (*capture_line_fn)(void *userdata, const char *line);
 
@@ -50,7 +52,8 @@ struct capture {
     struct loop *loop;
     struct loop_watch watch;
     struct task reading; /* queued when other workers have used up the time of this turn */
-    int fd;              /* read end; -1 = closed */
+    int fd;              /* our end; -1 = closed */
+    bool refuses;        /* the kernel lets nobody send descriptors to it */
     struct capture_memory *memory; /* borrowed; NULL = output is discarded */
     size_t end;      /* bytes read in total; the position in the circular tail is the remainder */
     size_t line;     /* `end` at the beginning of the first line that is not delivered */
@@ -59,7 +62,7 @@ struct capture {
     usec_t window_start;
     unsigned n_window;     /* lines delivered within this interval */
     uint64_t n_suppressed; /* lines not delivered and not yet reported */
-    bool sums_up;          /* the line being delivered is the summary of others */
+    bool is_ours;          /* the line being delivered is about the output, not part of it */
     struct timer summary;
     capture_line_fn fn;
     void *userdata;
@@ -82,20 +85,20 @@ void capture_init(struct capture *capture, struct work_queue *work, struct captu
 void capture_set_limit(struct capture *capture, usec_t interval, unsigned burst);
 
 /*
- * Creates and watches the pipe for a new process, and forgets the output of the last.
+ * Creates and watches the socket for a new process, and forgets the output of the last.
  * `*ret_write_fd` (close-on-exec) is the caller's: it becomes 1 and 2 of the process. Returns 0 or
  * -errno.
  */
 int capture_open(struct capture *capture, int *ret_write_fd);
 
 /*
- * Continues the last supervisor's capture: takes over the read end, and delivers the output in the
+ * Continues the last supervisor's capture: takes over our end, and delivers the output in the
  * memory that was not delivered yet. Takes over `fd` only on success. Returns 0 or -errno.
  */
 int capture_adopt(struct capture *capture, int fd);
 
 /*
- * Ends the capture after the worker's death: reads the rest of the pipe (bounded, since a
+ * Ends the capture after the worker's death: reads the rest of the output (bounded, since a
  * descendant may hold the other end), delivers the last line and the summary, and closes. The tail
  * stays.
  */
@@ -114,7 +117,7 @@ bool capture_has_output(const struct capture *capture);
  * capture_tail(). Costs a system call after the first output. */
 size_t capture_position(const struct capture *capture);
 
-/* Reads the pipe now (bounded), without waiting for the loop. */
+/* Reads the socket now (bounded), without waiting for the loop. */
 void capture_catch_up(struct capture *capture);
 
 /* The same, and delivers what follows the last complete line as a line, too: what is written from

@@ -194,7 +194,7 @@ static int process_launch(struct process *process, const struct process_options 
     r = process_prepare_cgroup(process, options);
     if (r < 0)
         return r;
-    *ret_step = "output pipe";
+    *ret_step = "output socket";
     r = capture_open(&process->output, &output);
     if (r == 0)
         r = process_open_report(process, options->config, &report);

@@ -92,7 +92,7 @@ static void process_on_line(void *userdata, const char *line)
     struct process_job job;
 
     /* What was suppressed may have been written for several jobs. */
-    if (!process->output.sums_up && process->handler && process->handler->job &&
+    if (!process->output.is_ours && process->handler && process->handler->job &&
         process->handler->job(process, &job))
         output.job = job.id;
     process_take_level(process, &output);

@@ -3,7 +3,7 @@
 #include "supervisor/varlink/connection.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/loop/passrights.h"
+#include "shared/base/scm.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -132,35 +132,25 @@ static void free_in(struct connection *connection)
     account_free(connection->account, ACCOUNT_REQUESTS, &connection->in, &connection->in_allocated);
 }
 
-/* A recv() without room for descriptors would close them at once, which may block. This one only
- * peeks: it finds out whether there are any, and takes neither them nor the bytes. */
-static ssize_t look_for_descriptors(struct connection *connection, void *buffer, size_t size)
-{
-    struct iovec vector = {.iov_base = buffer, .iov_len = size};
-    struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
-    ssize_t n = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_PEEK);
-
-    if (n >= 0 && (message.msg_flags & MSG_CTRUNC)) {
-        connection->handler->cut_off(connection, "it sent descriptors");
-        connection_close(connection);
-    }
-    return n;
-}
-
 /* The number of bytes. Notes the end of the stream, and a broken connection. */
 static size_t receive(struct connection *connection, void *buffer, size_t size)
 {
-    ssize_t n = (ssize_t)size;
+    ssize_t n = -1;
+    int r = connection->takes_no_descriptors ? 0 : scm_look(connection->fd, buffer, &size);
 
-    if (!connection->takes_no_descriptors)
-        n = look_for_descriptors(connection, buffer, size);
-    if (n > 0 && !connection->dead)
-        n = recv(connection->fd, buffer, (size_t)n, MSG_DONTWAIT);
-    if (n > 0 && !connection->dead)
+    if (r == SCM_E_DESCRIPTORS) {
+        connection->handler->cut_off(connection, "it sent descriptors");
+        connection_close(connection);
+        return 0;
+    }
+    errno = -r;
+    if (r == 0)
+        n = size > 0 ? recv(connection->fd, buffer, size, MSG_DONTWAIT) : 0;
+    if (n > 0)
         return (size_t)n;
     if (n == 0)
         connection->eof = true;
-    else if (n < 0 && errno != EAGAIN && errno != EINTR)
+    else if (errno != EAGAIN && errno != EINTR)
         connection_close(connection);
     return 0;
 }
@@ -309,7 +299,7 @@ int connection_init(struct connection *connection, int fd, struct peer *peer,
                                       .handler = options->handler,
                                       .fd = fd,
                                       .watch = LOOP_WATCH_NULL,
-                                      .takes_no_descriptors = passrights_refused(fd),
+                                      .takes_no_descriptors = scm_refuses(fd),
                                       .idle_max = options->idle_max,
                                       .request_max = options->request_max,
                                       .active_at = loop_now(loop)};

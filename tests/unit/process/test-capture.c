@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
+#include "shared/base/uapi.h"
 #include "shared/base/utf8.h"
 #include "supervisor/process/capture.h"
 #include <check.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -202,7 +206,7 @@ static void on_line_stop(void *userdata, const char *line)
         loop_stop(loop);
 }
 
-START_TEST(the_pipe_is_read_by_the_loop)
+START_TEST(the_output_is_read_by_the_loop)
 {
     int fd;
     capture.fn = on_line_stop;
@@ -221,7 +225,7 @@ static void on_stop_timer(struct timer *timer, usec_t now)
     loop_stop(loop);
 }
 
-START_TEST(the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish)
+START_TEST(the_end_of_the_output_closes_it_and_the_rest_comes_with_finish)
 {
     struct timer timer;
     int fd;
@@ -238,7 +242,7 @@ START_TEST(the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish)
 }
 END_TEST
 
-START_TEST(finish_reads_what_is_left_though_others_hold_the_pipe)
+START_TEST(finish_reads_what_is_left_though_others_hold_the_socket)
 {
     char tail[CAPTURE_TAIL_MAX + 1];
     int fd;
@@ -273,6 +277,8 @@ END_TEST
 static int crash(struct capture_memory *kept)
 {
     int held = fcntl(capture.fd, F_DUPFD_CLOEXEC, 3); /* the keeper's */
+    loop_unwatch(loop, &capture.watch);
+    capture.fd = close_fd(capture.fd);
     capture_deinit(&capture);
     capture_init(&capture, &work, kept, on_line_stop, &capture);
     return held;
@@ -346,6 +352,55 @@ START_TEST(a_cut_reads_what_was_written_and_ends_the_line)
     capture_cut(&capture);
     ck_assert_str_eq(lines[2], "two");
     close_fd(fd);
+}
+END_TEST
+
+static int send_with(int socket, const char *text, int fd, int flags)
+{
+    struct iovec part = {.iov_base = (void *)(uintptr_t)text, .iov_len = strlen(text)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    union scm_control control;
+    scm_attach(&message, &control, &fd, 1);
+    return sendmsg(socket, &message, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+START_TEST(nobody_can_send_descriptors_with_the_output)
+{
+    int fd;
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    if (capture.refuses)
+        ck_assert_int_eq(send_with(fd, "x\n", fd, 0), -EPERM);
+    ck_assert_int_eq(write(fd, "two\n", 4), 4);
+    capture_catch_up(&capture);
+    ck_assert_str_eq(lines[n_lines - 1], "two");
+    close_fd(fd);
+}
+END_TEST
+
+/* As without SO_PASSRIGHTS. Nobody else has the pipe whose end is sent: whoever drops the message
+ * closes that, and the reader sees it. */
+START_TEST(output_with_descriptors_is_no_longer_read_and_drops_none)
+{
+    const int flags = _i ? MSG_OOB : 0;
+    int fd, ends[2];
+    ck_assert_int_eq(capture_open(&capture, &fd), 0);
+    (void)setsockopt(capture.fd, SOL_SOCKET, TROUPE_SO_PASSRIGHTS, &(int){1}, sizeof(int));
+    capture.refuses = scm_refuses(capture.fd);
+    ck_assert(!capture.refuses);
+    ck_assert_int_eq(pipe2(ends, O_NONBLOCK), 0);
+    ck_assert_int_eq(write(fd, "one\n", 4), 4);
+    capture_catch_up(&capture);
+    ck_assert_str_eq(lines[0], "one");
+    ck_assert_int_eq(send_with(fd, "x", ends[1], flags), 0);
+    close_fd(ends[1]);
+    ck_assert_int_eq(write(fd, "two\n", 4), 4);
+    capture_catch_up(&capture);
+    ck_assert_int_eq(capture.fd, -1);
+    ck_assert_int_eq((int)read(ends[0], &fd, 1), -1); /* the write end is open */
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert_uint_eq(n_lines, 2);
+    ck_assert_ptr_nonnull(strstr(lines[1], "no longer read"));
+    close_fd(ends[0]);
 }
 END_TEST
 
@@ -446,7 +501,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("capture");
-    TCase *plain = tcase_create("lines"), *looped = tcase_create("pipe");
+    TCase *plain = tcase_create("lines"), *looped = tcase_create("socket");
     tcase_add_checked_fixture(plain, set_up, tear_down);
     tcase_add_test(plain, lines_are_put_together_from_pieces);
     tcase_add_test(plain, a_line_without_end_is_delivered_in_bounded_pieces);
@@ -461,12 +516,14 @@ int main(void)
     tcase_add_test(plain, the_callback_may_tear_it_down);
     suite_add_tcase(suite, plain);
     tcase_add_checked_fixture(looped, set_up_loop, tear_down);
-    tcase_add_test(looped, the_pipe_is_read_by_the_loop);
-    tcase_add_test(looped, the_end_of_the_pipe_closes_it_and_the_rest_comes_with_finish);
-    tcase_add_test(looped, finish_reads_what_is_left_though_others_hold_the_pipe);
+    tcase_add_test(looped, the_output_is_read_by_the_loop);
+    tcase_add_test(looped, the_end_of_the_output_closes_it_and_the_rest_comes_with_finish);
+    tcase_add_test(looped, finish_reads_what_is_left_though_others_hold_the_socket);
     tcase_add_test(looped, the_summary_of_a_flood_comes_by_itself);
     tcase_add_test(looped, captures_share_the_time_of_a_turn);
     tcase_add_test(looped, a_cut_reads_what_was_written_and_ends_the_line);
+    tcase_add_test(looped, nobody_can_send_descriptors_with_the_output);
+    tcase_add_loop_test(looped, output_with_descriptors_is_no_longer_read_and_drops_none, 0, 2);
     tcase_add_test(looped, the_next_supervisor_goes_on_within_a_line);
     tcase_add_test(looped, lines_that_were_read_and_not_delivered_come_in_the_next_supervisor);
     tcase_add_test(looped, what_was_read_when_the_supervisor_died_comes_in_the_next_one);
