@@ -8,6 +8,7 @@
 #include "supervisor/confinement.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade/leave.h"
 #include <errno.h>
@@ -215,6 +216,8 @@ int main(int argc, char **argv)
     /* Never for the keeper, which passes its own arguments on. */
     if (argc == 2 && strcmp(argv[1], NAMES_ARGUMENT) == 0 && !getenv(KEEPER_VARIABLE))
         return names_serve();
+    if (argc == 2 && strcmp(argv[1], TAKER_ARGUMENT) == 0 && !getenv(KEEPER_VARIABLE))
+        return taker_run();
     r = parse(&options, argc, argv);
     if (r < 0)
         r = take_ends(&options);

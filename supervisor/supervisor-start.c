@@ -11,6 +11,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/reload-exchange.h"
 #include "supervisor/supervisor-private.h"
@@ -51,13 +52,15 @@ static void raise_descriptor_limit(struct parts *parts)
     close_fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n - 1));
 }
 
-static int start_closer(void)
+/* What may wait is not done in the loop. */
+static int start_helpers(void)
 {
     int r = closer_start();
 
     if (r < 0)
-        log_error("cannot start the thread that closes descriptors: %s", strerror(-r));
-    return r;
+        return failed("start the thread that closes descriptors", r);
+    r = taker_start();
+    return r < 0 ? failed("start the processes that take descriptors", r) : 0;
 }
 
 static int open_loop(struct supervisor *supervisor)
@@ -361,7 +364,7 @@ int supervisor_open(struct supervisor *supervisor)
 
     if (r == 0) {
         raise_descriptor_limit(&supervisor->parts);
-        r = start_closer();
+        r = start_helpers();
     }
     if (r == 0)
         r = open_runtime_directory(supervisor);

@@ -3,6 +3,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/supervisor-private.h"
 #include <errno.h>
@@ -219,6 +220,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
     if (parts->loop)
         alarms_deinit(&parts->alarms);
     loop_free(parts->loop);
+    taker_stop();
     cgroup_tree_deinit(&supervisor->cgroups);
     config_free(supervisor->config);
     config_problems_deinit(&supervisor->problems);

@@ -3,6 +3,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/closer.h"
 #include "supervisor/channel/endpoint-private.h"
+#include "supervisor/loop/taker.h"
 #include <errno.h>
 
 /* Copying this many bytes takes some tens of microseconds. */
@@ -12,11 +13,16 @@
  * old serial. As many of these are dropped. */
 static int endpoint_receive(struct endpoint *endpoint, uint64_t serial, int *ret_fd)
 {
+    uint64_t received;
     int r;
 
-    do
-        r = payload_receive_fd(endpoint->control, serial, closer_close, ret_fd);
-    while (r == -EPROTO && endpoint->blobs_left > 0 && endpoint->blobs_left--);
+    do {
+        r = taker_receive(endpoint->control, &received, ret_fd);
+        if (r == 0 && received != serial) {
+            closer_close(*ret_fd);
+            r = -EPROTO;
+        }
+    } while (r == -EPROTO && endpoint->blobs_left > 0 && endpoint->blobs_left--);
     endpoint->blobs_left += r == -ENOMEM;
     return r;
 }

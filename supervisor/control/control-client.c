@@ -4,17 +4,18 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
-#include "shared/base/closer.h"
 #include "shared/base/log.h"
 #include "supervisor/client/attachment.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/target.h"
 #include "supervisor/event/limited-log.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/process/held.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* Clients beyond ClientsMax= that get an error reply; further ones are closed at once. */
@@ -318,7 +319,8 @@ int client_adopt(struct control *control, struct held *held)
     int r = fd < 0 ? -EPROTO : client_new(control, fd);
 
     if (r < 0) {
-        (void)closer_close_passed(fd);
+        (void)shutdown(fd, SHUT_RDWR);
+        taker_close_socket(fd);
         held_discard(held);
         return r;
     }

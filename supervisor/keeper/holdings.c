@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/holdings.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include <errno.h>
 #include <string.h>
 
@@ -119,7 +118,7 @@ static void drop_content(struct holdings *holdings, struct holding *holding)
     struct holdings_content content;
     read_content(holdings, holding, &content);
     for (size_t i = 0; i < holding->n_fds; i++)
-        (void)closer_close_passed(content.fds[i]);
+        (void)close_fd(content.fds[i]);
     holdings->n_fds -= holding->n_fds;
     if (holding->pid == 0)
         holdings->n_client_fds -= holding->n_fds;
@@ -186,7 +185,7 @@ int holdings_replace_fd(struct holdings *holdings, uint64_t id, int fd)
     int former;
     memcpy(&former, first, sizeof(former));
     memcpy(first, &fd, sizeof(fd));
-    (void)closer_close_passed(former);
+    (void)close_fd(former);
     return 0;
 }
 

@@ -190,7 +190,7 @@ static void take_last_requests(void)
     keeper.handing_over = false;
     while (keeper.channel >= 0 && keeper_take_request())
         ;
-    keeper.channel = closer_close_passed(keeper.channel); /* a closed peer keeps poll() awake */
+    keeper.channel = close_fd(keeper.channel); /* a closed peer keeps poll() awake */
 }
 
 /* If a stop was requested meanwhile, the next supervisor does that, or the old program if that one

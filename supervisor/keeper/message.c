@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/message.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "shared/base/scm.h"
 #include "supervisor/keeper/message-private.h"
 #include <errno.h>
@@ -213,6 +212,6 @@ int message_receive(int fd, struct message *message)
 void message_close_fds(struct message *message)
 {
     for (size_t i = 0; i < message->n_fds; i++)
-        (void)closer_close_passed(message->fds[i]);
+        (void)close_fd(message->fds[i]);
     message->n_fds = 0;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/starting.h"
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include <fcntl.h>
 #include <string.h>
 
@@ -55,7 +54,7 @@ void starting_add(struct starting *starting, const struct spawn_options *options
 static void close_fds(struct starting_process *process)
 {
     for (size_t i = 0; i < process->n_fds; i++)
-        (void)closer_close_passed(process->fds[i]);
+        (void)close_fd(process->fds[i]);
     process->pid = 0;
     process->n_fds = 0;
 }

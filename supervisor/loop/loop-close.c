@@ -2,8 +2,8 @@
 
 /* Closes descriptors and unmaps memory that the ring may still use. */
 
-#include "shared/base/closer.h"
 #include "supervisor/loop/loop-private.h"
+#include "supervisor/loop/taker.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -13,7 +13,7 @@ static void release(const struct loop_leftover *leftover)
     if (leftover->start)
         (void)munmap(leftover->start, leftover->size);
     else
-        closer_close_socket(leftover->fd);
+        taker_close_socket(leftover->fd);
 }
 
 static void keep(struct loop *loop, const struct loop_leftover *leftover)

@@ -2,14 +2,15 @@
 #include "supervisor/process/held.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
 #include "shared/base/fault.h"
 #include "shared/base/hash.h"
 #include "shared/base/log.h"
+#include "supervisor/loop/taker.h"
 #include "supervisor/process/holding-bytes.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 
 static struct held *held_of(struct spawner_client *client)
 {
@@ -21,11 +22,18 @@ static uint64_t key_of(enum holding_kind kind, const char *name)
     return hash_bytes(name, strlen(name)) ^ kind;
 }
 
+/* A process that is not adopted may have filled its sockets. */
+static void drop_fd(int fd)
+{
+    (void)shutdown(fd, SHUT_RDWR);
+    taker_close_socket(fd);
+}
+
 static void close_fds(struct held *held)
 {
     held->pidfd = close_fd(held->pidfd);
     for (size_t i = 0; i < held->n_fds; i++)
-        held->fds[i] = closer_close_passed(held->fds[i]);
+        drop_fd(TAKE_FD(held->fds[i]));
 }
 
 static void held_free(struct held *held)

@@ -2,8 +2,9 @@
 #include "supervisor/process/notify-server.h"
 
 #include "shared/base/cleanup.h"
-#include "shared/base/closer.h"
+#include "shared/base/log.h"
 #include "shared/base/uapi.h"
+#include "supervisor/loop/taker.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -13,7 +14,6 @@
 #include <sys/un.h>
 
 #define MESSAGE_MAX 4096
-#define SCM_MAX_FDS 253 /* the kernel's limit per datagram */
 /* More than the kernel queues in one socket by default (net.unix.max_dgram_qlen). */
 #define CATCH_UP_MAX 1024
 
@@ -64,8 +64,6 @@ static void take_pidfd(struct sender *sender, const struct cmsghdr *control)
     sender->pidfd = pidfd < 0 ? -1 : pidfd;
 }
 
-/* Returns the sender, and closes descriptors: systemd-notify sends a pipe with BARRIER=1 and waits
- * until everybody has closed it. */
 static struct sender take_control(struct msghdr *header)
 {
     struct sender sender = SENDER_NULL;
@@ -76,41 +74,74 @@ static struct sender take_control(struct msghdr *header)
             memcpy(&sender.is, CMSG_DATA(c), sizeof(sender.is));
         if (c->cmsg_type == TROUPE_SCM_PIDFD && c->cmsg_len == CMSG_LEN(sizeof(int)))
             take_pidfd(&sender, c);
-        if (c->cmsg_type != SCM_RIGHTS)
-            continue;
-        for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
-            int fd;
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
-            closer_close(fd);
-        }
     }
     return sender;
 }
 
-/* The next datagram as text in `buffer` (MESSAGE_MAX + 1 bytes); its length or -errno. */
-static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
+/* Reads the next datagram as text into `buffer` (MESSAGE_MAX + 1 bytes). Sets `*ret_cut` if there
+ * was more control data than `room`. Returns its length or -errno. */
+static ssize_t read_one(int fd, int flags, size_t room, char *buffer, struct sender *ret_sender,
+                        bool *ret_cut)
 {
     union {
         struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int)) +
-                   CMSG_SPACE(sizeof(int) * SCM_MAX_FDS)];
+        char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
     } control;
     struct iovec piece = {.iov_base = buffer, .iov_len = MESSAGE_MAX};
     struct msghdr header = {
         .msg_iov = &piece,
         .msg_iovlen = 1,
         .msg_control = &control,
-        .msg_controllen = sizeof(control),
+        .msg_controllen = room,
     };
-    ssize_t n = recvmsg(fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    ssize_t n = recvmsg(fd, &header, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (n < 0)
         return -errno;
     *ret_sender = take_control(&header);
+    *ret_cut = header.msg_flags & MSG_CTRUNC;
     /* A truncated message might be misread. */
     if (header.msg_flags & MSG_TRUNC)
         n = 0;
     buffer[n] = '\0';
     return n;
+}
+
+static void pass_pidfd(int fd, int passes)
+{
+    (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &passes, sizeof(passes));
+}
+
+/*
+ * Reads the next datagram. systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
+ * closed it, so the socket cannot refuse descriptors. A look with room for the credentials alone
+ * shows whether there are any; the taker then receives them.
+ */
+static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
+{
+    const size_t room = CMSG_SPACE(sizeof(struct ucred));
+    bool has_descriptors, ignored;
+    ssize_t n;
+    int r;
+
+    pass_pidfd(fd, 0);
+    n = read_one(fd, MSG_PEEK, room, buffer, ret_sender, &has_descriptors);
+    pass_pidfd(fd, 1);
+    if (n < 0)
+        return n;
+    if (!has_descriptors)
+        return read_one(fd, 0, room + CMSG_SPACE(sizeof(int)), buffer, ret_sender, &ignored);
+    r = taker_discard(fd);
+    return r < 0 ? r : n;
+}
+
+/* The next datagram would be found again and again. */
+static void stop_reading(struct notify_server *server, int r)
+{
+    if (r == -EAGAIN || r == -EINTR)
+        return;
+    (void)loop_watch_events(server->loop, &server->watch, 0);
+    log_warning("%s: notifications are no longer read, as their descriptors cannot be closed: %s",
+                server->path, strerror(-r));
 }
 
 /* Handles the next datagram, if its sender is allowed. False if there is none. */
@@ -121,8 +152,10 @@ static bool notify_server_read(struct notify_server *server)
     struct sender sender = SENDER_NULL;
     char buffer[MESSAGE_MAX + 1];
     ssize_t n = receive(server->fd, buffer, &sender);
-    if (n < 0)
+    if (n < 0) {
+        stop_reading(server, (int)n);
         return false;
+    }
     if (n == 0 || sender.is.pid <= 0)
         return true;
     if (sender.is.uid != 0 && sender.is.uid != getuid() && sender.is.uid != server->owner)

@@ -46,7 +46,7 @@ struct notify_server {
 /*
  * Binds `path`, which is removed first, with mode 0600 and the given owner ((uid_t)-1 = the
  * supervisor's user). Datagrams of other users except root are ignored, descriptors in datagrams
- * closed. `fn` may deinit the server. 0, -ENAMETOOLONG, or -errno.
+ * closed by the taker; if that is impossible, nothing more is read. `fn` may deinit the server. 0, -ENAMETOOLONG, or -errno.
  */
 int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
                        uid_t owner, notify_server_fn fn, void *userdata);

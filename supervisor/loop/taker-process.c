@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The taker: holds nothing but what it was asked to take. It answers before it closes anything, and
+ * may then wait for as long as a stranger likes. */
+
+#include "shared/base/cleanup.h"
+#include "shared/base/scm.h"
+#include "supervisor/loop/taker-request.h"
+#include "supervisor/loop/taker.h"
+#include <fcntl.h>
+#include <string.h>
+
+#define SUPERVISOR STDIN_FILENO
+
+/* A message with everything that it carries: there is room for all descriptors, as the kernel would
+ * close the others before the answer. */
+struct taken {
+    ssize_t size; /* of the message, cut to `bytes`; -errno */
+    int flags;
+    bool has_control;
+    uint64_t bytes;
+    size_t n_fds;
+    int fds[SCM_FDS_MAX];
+};
+
+static void drop(int fd)
+{
+    (void)close(fd);
+}
+
+static void take(int socket, struct taken *ret)
+{
+    union {
+        union scm_control fds;
+        char bytes[sizeof(union scm_control) + CMSG_SPACE(sizeof(struct ucred)) +
+                   CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {.iov_base = &ret->bytes, .iov_len = sizeof(ret->bytes)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+
+    ret->n_fds = 0;
+    ret->size = scm_receive(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (ret->size < 0) {
+        ret->size = -errno;
+        return;
+    }
+    ret->flags = message.msg_flags;
+    ret->has_control = message.msg_controllen > 0;
+    ret->n_fds = scm_take(&message, ret->fds, SCM_FDS_MAX, drop);
+}
+
+static void close_taken(const struct taken *taken)
+{
+    for (size_t i = 0; i < taken->n_fds && i < SCM_FDS_MAX; i++)
+        drop(taken->fds[i]);
+}
+
+/* Only files in memory have seals. fcntl(2) answers that without the file's file system. */
+static bool is_memfd(int fd)
+{
+    return fcntl(fd, F_GET_SEALS) >= 0;
+}
+
+static int check(const struct taken *taken)
+{
+    if (taken->size < 0)
+        return taken->size == -EINTR || taken->size == -ENOMEM ? (int)taken->size : -EPROTO;
+    /* There was room for all: if none arrived, descriptors are short. */
+    if (taken->n_fds == 0 && (taken->flags & MSG_CTRUNC))
+        return -EMFILE;
+    if (taken->n_fds != 1 || taken->size != sizeof(taken->bytes) ||
+        (taken->flags & (MSG_TRUNC | MSG_CTRUNC)) || !is_memfd(taken->fds[0]))
+        return -EPROTO;
+    return 0;
+}
+
+static void answer(const struct taker_answer *answer, const int *fd)
+{
+    struct iovec part = {.iov_base = (void *)(uintptr_t)answer, .iov_len = sizeof(*answer)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    union scm_control control;
+
+    if (fd)
+        scm_attach(&message, &control, fd, 1);
+    if (sendmsg(SUPERVISOR, &message, MSG_NOSIGNAL) < 0)
+        _exit(0); /* it has given this process up */
+}
+
+static void receive(int socket, bool wanted)
+{
+    struct taker_answer result = {0};
+    struct taken taken;
+
+    take(socket, &taken);
+    if (wanted)
+        result.result = check(&taken);
+    else if (taken.size < 0)
+        result.result = (int32_t)taken.size;
+    result.is_done = taken.n_fds == 0 || (wanted && result.result == 0);
+    result.serial = taken.bytes;
+    answer(&result, wanted && result.result == 0 ? taken.fds : NULL);
+    close_taken(&taken);
+    if (!result.is_done)
+        answer(&(struct taker_answer){.is_done = true}, NULL);
+}
+
+int taker_drop_message(int socket)
+{
+    struct taken taken;
+
+    take(socket, &taken);
+    close_taken(&taken);
+    return taken.size < 0 ? (int)taken.size : 0;
+}
+
+static bool is_stream(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+void taker_drain(int socket)
+{
+    const bool stream = is_stream(socket);
+    struct taken taken;
+
+    /* So that a message without bytes does not look like the end. */
+    if (!stream)
+        (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
+    do {
+        take(socket, &taken);
+        close_taken(&taken);
+    } while (taken.size > 0 || taken.size == -EINTR ||
+             (taken.size == 0 && !stream && taken.has_control));
+}
+
+static bool next_request(struct taker_request *ret, int *ret_fd)
+{
+    union scm_control control;
+    struct iovec part = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+    ssize_t n;
+
+    do
+        n = recvmsg(SUPERVISOR, &message, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    *ret_fd = -1;
+    return n == (ssize_t)sizeof(*ret) && scm_take(&message, ret_fd, 1, drop) == 1;
+}
+
+int taker_run(void)
+{
+    struct taker_request request;
+    int fd;
+
+    while (next_request(&request, &fd)) {
+        if (request.kind != TAKER_DRAIN) {
+            receive(fd, request.kind == TAKER_RECEIVE);
+            (void)close(fd); /* the supervisor has it, too */
+            continue;
+        }
+        taker_drain(fd);
+        (void)close(fd);
+        answer(&(struct taker_answer){.is_done = true}, NULL);
+    }
+    return 0;
+}

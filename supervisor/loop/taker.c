@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The supervisor's side of the takers. taker-process.c is the other one. */
+
+#include "supervisor/loop/taker.h"
+
+#include "shared/base/cleanup.h"
+#include "shared/base/clock.h"
+#include "shared/base/log.h"
+#include "shared/base/scm.h"
+#include "shared/protocol/payload-wire.h"
+#include "supervisor/loop/taker-request.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+/* A close that takes longer occupies its taker for good. */
+#define STUCK (5 * USEC_PER_SEC)
+/* The taker answers without waiting for anybody: this is for a machine that is very busy. */
+#define ANSWER_MSEC 3000
+/* Takers that were given up and have not ended. */
+#define SPENT_MAX 64
+
+/* By what they are asked for: one that may be stuck must not keep the others from answering. */
+enum role {
+    ROLE_RECEIVE, /* payloads */
+    ROLE_DISCARD, /* notifications with descriptors */
+    ROLE_DRAIN,   /* asynchronous */
+    N_ROLES,
+};
+
+struct taker {
+    int fd, pidfd;
+    uint64_t pending; /* requests whose descriptors are not all closed */
+    usec_t since;     /* when the first of them was made, or the last one was done */
+};
+
+static struct {
+    bool started;
+    struct taker takers[N_ROLES];
+    struct {
+        int fd; /* at its end when the process has ended */
+    } spent[SPENT_MAX];
+    unsigned n_spent;
+} state;
+
+extern char **environ;
+
+static int spawn(int socket, pid_t *ret)
+{
+    char *const argv[] = {(char[]){"trouped-taker"}, (char[]){TAKER_ARGUMENT}, NULL};
+    _cleanup_close_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    char program[32];
+    sigset_t none;
+    int r;
+
+    if (self < 0)
+        return -errno;
+    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", self);
+    sigemptyset(&none);
+    (void)posix_spawnattr_init(&attributes);
+    (void)posix_spawnattr_setsigmask(&attributes, &none);
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawn_file_actions_init(&actions);
+    r = posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
+    if (r == 0)
+        r = posix_spawn(ret, program, &actions, &attributes, argv, environ);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attributes);
+    return -r;
+}
+
+static int start(struct taker *taker)
+{
+    _cleanup_close_ int ours = -1, theirs = -1;
+    int fds[2], r;
+    pid_t pid;
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
+        return -errno;
+    ours = fds[0];
+    theirs = fds[1];
+    r = spawn(theirs, &pid);
+    if (r < 0)
+        return r;
+    *taker = (struct taker){.fd = TAKE_FD(ours), .pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
+    return 0;
+}
+
+/* Forgets those that have ended meanwhile. */
+static void look_at_spent(void)
+{
+    char byte;
+
+    for (unsigned i = 0; i < state.n_spent;) {
+        if (recv(state.spent[i].fd, &byte, 1, MSG_DONTWAIT) != 0) {
+            i += errno == EAGAIN;
+            continue;
+        }
+        close_fd(state.spent[i].fd);
+        state.spent[i] = state.spent[--state.n_spent];
+    }
+}
+
+/* Nobody waits for its end. */
+static void give_up(struct taker *taker)
+{
+    if (taker->fd < 0)
+        return;
+    if (taker->pidfd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, taker->pidfd, SIGKILL, NULL, 0);
+    taker->pidfd = close_fd(taker->pidfd);
+    (void)shutdown(taker->fd, SHUT_WR);
+    state.spent[state.n_spent++].fd = TAKE_FD(taker->fd);
+}
+
+static int replace(struct taker *taker)
+{
+    int r;
+
+    look_at_spent();
+    if (state.n_spent == SPENT_MAX)
+        return -EMFILE;
+    give_up(taker);
+    r = start(taker);
+    if (r < 0)
+        log_error("cannot start a process that takes descriptors: %s", strerror(-r));
+    return r;
+}
+
+/* Takes the reports of what is closed. */
+static void look_at(struct taker *taker)
+{
+    struct taker_answer answer;
+
+    while (taker->fd >= 0 && taker->pending > 0 &&
+           recv(taker->fd, &answer, sizeof(answer), MSG_DONTWAIT) == (ssize_t)sizeof(answer)) {
+        taker->pending -= answer.is_done;
+        taker->since = clock_now();
+    }
+}
+
+static int send_request(struct taker *taker, enum taker_kind kind, int fd)
+{
+    const struct taker_request request = {.kind = kind};
+    struct iovec part = {.iov_base = (void *)(uintptr_t)&request, .iov_len = sizeof(request)};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    union scm_control control;
+
+    scm_attach(&message, &control, &fd, 1);
+    if (sendmsg(taker->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+        return -errno;
+    if (taker->pending++ == 0)
+        taker->since = clock_now();
+    return 0;
+}
+
+/* Asks one that has nothing left to close, which another one takes the place of. */
+static int ask(enum role role, enum taker_kind kind, int fd)
+{
+    struct taker *taker = &state.takers[role];
+    int r = -EPIPE;
+
+    look_at(taker);
+    if (taker->fd >= 0 && taker->pending == 0)
+        r = send_request(taker, kind, fd);
+    if (r == -EPIPE || r == -ECONNRESET) {
+        r = replace(taker);
+        if (r == 0)
+            r = send_request(taker, kind, fd);
+    }
+    return r;
+}
+
+/* Returns the answer's result, or -EMFILE without an answer. */
+static int await_answer(enum role role, struct taker_answer *ret, int *ret_fd)
+{
+    struct taker *taker = &state.takers[role];
+    struct pollfd poller = {.fd = taker->fd, .events = POLLIN};
+    struct iovec part = {.iov_base = ret, .iov_len = sizeof(*ret)};
+    union scm_control control;
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof(control)};
+
+    *ret_fd = -1;
+    if (poll(&poller, 1, ANSWER_MSEC) <= 0 ||
+        recvmsg(taker->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof(*ret)) {
+        (void)replace(taker);
+        return -EMFILE;
+    }
+    taker->pending -= ret->is_done;
+    (void)scm_take(&message, ret_fd, 1, payload_drop_fd);
+    if (ret->result == 0 && message.msg_flags & MSG_CTRUNC)
+        return -EMFILE;
+    return ret->result;
+}
+
+int taker_receive(int socket, uint64_t *ret_serial, int *ret_fd)
+{
+    struct taker_answer answer;
+    int r;
+
+    if (!state.started)
+        return payload_receive_any(socket, ret_serial, payload_drop_fd, ret_fd);
+    r = ask(ROLE_RECEIVE, TAKER_RECEIVE, socket);
+    if (r == 0)
+        r = await_answer(ROLE_RECEIVE, &answer, ret_fd);
+    else if (r != -ENOMEM)
+        r = r == -ETOOMANYREFS ? -EPROTO : -EMFILE;
+    if (r == 0)
+        *ret_serial = answer.serial;
+    return r;
+}
+
+int taker_discard(int socket)
+{
+    struct taker_answer answer;
+    int fd, r;
+
+    if (!state.started)
+        return taker_drop_message(socket);
+    r = ask(ROLE_DISCARD, TAKER_DISCARD, socket);
+    return r == 0 ? await_answer(ROLE_DISCARD, &answer, &fd) : r;
+}
+
+/* Hands the socket over, so that the close here is not the last one. */
+static int drain_there(int fd)
+{
+    struct taker *taker = &state.takers[ROLE_DRAIN];
+    int r;
+
+    look_at(taker);
+    if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK) {
+        log_warning("a descriptor from a worker or client does not close; "
+                    "another process closes what follows");
+        (void)replace(taker);
+    }
+    r = taker->fd < 0 ? -EPIPE : send_request(taker, TAKER_DRAIN, fd);
+    if (r == -EPIPE || r == -ECONNRESET) {
+        r = replace(taker);
+        if (r == 0)
+            r = send_request(taker, TAKER_DRAIN, fd);
+    }
+    return r;
+}
+
+static bool is_stream(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
+}
+
+/* A message without bytes looks like the end, but for its sender's credentials. */
+static bool is_empty(int fd)
+{
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(sizeof(struct ucred))];
+    } control;
+    char byte;
+    struct iovec part = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+
+    if (!is_stream(fd)) {
+        if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
+            return true; /* no socket */
+        message.msg_control = &control;
+        message.msg_controllen = sizeof(control);
+    }
+    return scm_receive(fd, &message, MSG_PEEK | MSG_DONTWAIT) <= 0 && message.msg_controllen == 0;
+}
+
+void taker_close_socket(int fd)
+{
+    if (fd < 0)
+        return;
+    if (is_empty(fd))
+        (void)close_fd(fd);
+    else if (!state.started) {
+        taker_drain(fd);
+        (void)close_fd(fd);
+    } else if (drain_there(fd) == 0)
+        (void)close_fd(fd);
+    /* Otherwise it leaks rather than block the loop. */
+}
+
+int taker_start(void)
+{
+    int r = 0;
+
+    for (size_t i = 0; i < N_ROLES; i++)
+        state.takers[i] = (struct taker){.fd = -1, .pidfd = -1};
+    for (size_t i = 0; i < N_ROLES && r == 0; i++)
+        if (i != ROLE_DISCARD) /* started when it is needed, which is rare */
+            r = start(&state.takers[i]);
+    state.started = r == 0;
+    return r;
+}
+
+void taker_stop(void)
+{
+    for (size_t i = 0; i < N_ROLES && state.started; i++) {
+        state.takers[i].fd = close_fd(state.takers[i].fd);
+        state.takers[i].pidfd = close_fd(state.takers[i].pidfd);
+    }
+    state.started = false;
+}

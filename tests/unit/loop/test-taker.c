@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
+#include "shared/protocol/payload-wire.h"
+#include "supervisor/loop/taker.h"
+#include <check.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void start_if(int wanted)
+{
+    if (wanted)
+        ck_assert_int_eq(taker_start(), 0);
+}
+
+static void send_fd(int socket, const void *data, size_t size, int fd)
+{
+    union {
+        struct cmsghdr header;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control = {.header = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS}};
+    struct iovec piece = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
+    const struct msghdr message = {.msg_iov = &piece,
+                                   .msg_iovlen = 1,
+                                   .msg_control = &control,
+                                   .msg_controllen = sizeof(control)};
+
+    memcpy(CMSG_DATA(&control.header), &fd, sizeof(fd));
+    ck_assert_int_eq(sendmsg(socket, &message, 0), (int)size);
+}
+
+/* The keeper holds it too, and may close it last. */
+START_TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket)
+{
+    int sockets[2], pipes[2], held;
+    struct pollfd end;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    start_if(_i);
+    held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
+    send_fd(sockets[1], "x", 1, pipes[1]);
+    send_fd(sockets[1], "", 0, pipes[1]);
+    send_fd(sockets[1], "xx", 2, pipes[1]);
+    close_fd(pipes[1]);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    taker_close_socket(sockets[0]);
+    end = (struct pollfd){.fd = pipes[0]};
+    ck_assert_int_eq(poll(&end, 1, -1), 1);
+    ck_assert_int_eq(end.revents, POLLHUP);
+    close_fd(held);
+    close_fd(sockets[1]);
+    close_fd(pipes[0]);
+}
+END_TEST
+
+static _Atomic unsigned n_received;
+
+/* Replaces the C library's, and counts. */
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+    atomic_fetch_add(&n_received, 1);
+    return syscall(SYS_recvmsg, fd, message, flags);
+}
+
+/* The end of a socket looks like messages without bytes, of which there may be hundreds. */
+START_TEST(the_end_of_a_socket_is_read_once)
+{
+    enum {
+        MESSAGES = 3
+    };
+    int sockets[2], held;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+    held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
+    for (int i = 0; i < MESSAGES; i++)
+        ck_assert_int_eq(send(sockets[1], "", 0, 0), 0);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    taker_close_socket(sockets[0]);
+    ck_assert_int_lt(fcntl(sockets[0], F_GETFD), 0);
+    ck_assert_uint_eq(n_received, MESSAGES + 2); /* and the first look */
+    close_fd(held);
+    close_fd(sockets[1]);
+}
+END_TEST
+
+/* A stream has no messages without bytes. */
+START_TEST(a_stream_is_emptied_to_its_end)
+{
+    static const char bytes[10000];
+    int sockets[2], pipes[2], held;
+    struct pollfd end;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    start_if(_i);
+    held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
+    ck_assert_int_eq(send(sockets[1], bytes, sizeof(bytes), 0), (int)sizeof(bytes));
+    send_fd(sockets[1], "x", 1, pipes[1]);
+    close_fd(pipes[1]);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    taker_close_socket(sockets[0]);
+    end = (struct pollfd){.fd = pipes[0]};
+    ck_assert_int_eq(poll(&end, 1, -1), 1);
+    ck_assert_int_eq(end.revents, POLLHUP);
+    close_fd(held);
+    close_fd(sockets[1]);
+    close_fd(pipes[0]);
+}
+END_TEST
+
+static void send_serial(int socket, uint64_t serial, int fd)
+{
+    ck_assert_int_eq(payload_send_fd(socket, fd, serial), 0);
+}
+
+static void send_memfd(int socket, uint64_t serial)
+{
+    _cleanup_close_ int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    ck_assert_int_ge(fd, 0);
+    send_serial(socket, serial, fd);
+}
+
+static void receive_memfd(int socket, uint64_t serial)
+{
+    uint64_t received;
+    int fd;
+
+    ck_assert_int_eq(taker_receive(socket, &received, &fd), 0);
+    ck_assert_uint_eq(received, serial);
+    ck_assert_int_ge(fcntl(fd, F_GET_SEALS), 0);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    close_fd(fd);
+}
+
+static void make_sockets(int sockets[2])
+{
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
+}
+
+START_TEST(memfds_are_received_in_order)
+{
+    int sockets[2];
+
+    make_sockets(sockets);
+    start_if(_i);
+    for (uint64_t i = 1; i < 4; i++)
+        send_memfd(sockets[1], i);
+    for (uint64_t i = 1; i < 4; i++)
+        receive_memfd(sockets[0], i);
+    taker_stop();
+}
+END_TEST
+
+START_TEST(another_descriptor_is_refused_and_closed)
+{
+    uint64_t serial;
+    int sockets[2], pipes[2], fd;
+    struct pollfd end;
+
+    make_sockets(sockets);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    start_if(1);
+    send_serial(sockets[1], 1, pipes[1]);
+    send_memfd(sockets[1], 2);
+    close_fd(pipes[1]);
+    ck_assert_int_eq(taker_receive(sockets[0], &serial, &fd), -EPROTO);
+    end = (struct pollfd){.fd = pipes[0]};
+    ck_assert_int_eq(poll(&end, 1, -1), 1);
+    ck_assert_int_eq(end.revents, POLLHUP);
+    receive_memfd(sockets[0], 2);
+    ck_assert_int_eq(taker_receive(sockets[0], &serial, &fd), -EPROTO); /* nothing there */
+    taker_stop();
+}
+END_TEST
+
+static int lock[2], locked[2];
+
+/* splice(2) from an empty socket waits with the pipe locked. */
+static void *hold_lock(void *unused)
+{
+    (void)splice(lock[0], NULL, locked[1], NULL, 4096, 0);
+    return unused;
+}
+
+/* Makes a pipe whose last close waits, and leaves its read end to the caller. */
+static pthread_t lock_pipe(void)
+{
+    pthread_t thread;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, lock), 0);
+    ck_assert_int_eq(pipe2(locked, O_CLOEXEC), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, hold_lock, NULL), 0);
+    /* FIONREAD waits for the lock, so look at the thread from outside: it needs no time to get
+     * there, and if it has not, nothing waits, and the test shows less. */
+    (void)poll(NULL, 0, 100);
+    return thread;
+}
+
+static void unlock_pipe(pthread_t thread)
+{
+    ck_assert_int_eq((int)write(lock[1], "x", 1), 1);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    close_fd(locked[1]);
+}
+
+START_TEST(a_close_that_waits_keeps_nobody)
+{
+    uint64_t serial;
+    int sockets[2], held, fd;
+    pthread_t thread;
+
+    make_sockets(sockets);
+    start_if(1);
+    thread = lock_pipe();
+    send_serial(sockets[1], 1, locked[0]);
+    close_fd(locked[0]);
+    send_memfd(sockets[1], 2);
+    ck_assert_int_eq(taker_receive(sockets[0], &serial, &fd), -EPROTO);
+    receive_memfd(sockets[0], 2);
+    unlock_pipe(thread);
+
+    thread = lock_pipe();
+    send_serial(sockets[1], 3, locked[0]);
+    send_memfd(sockets[1], 4);
+    close_fd(locked[0]);
+    ck_assert_int_eq(taker_discard(sockets[0]), 0);
+    ck_assert_int_eq(taker_discard(sockets[0]), 0);
+    ck_assert_int_eq(taker_discard(sockets[0]), -EAGAIN);
+    unlock_pipe(thread);
+
+    thread = lock_pipe();
+    send_serial(sockets[1], 5, locked[0]);
+    close_fd(locked[0]);
+    held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    taker_close_socket(sockets[0]);
+    ck_assert_int_lt(fcntl(sockets[0], F_GETFD), 0);
+    close_fd(held); /* the taker has it, too */
+    taker_stop();
+    unlock_pipe(thread);
+}
+END_TEST
+
+START_TEST(a_taker_that_was_killed_is_replaced)
+{
+    int sockets[2];
+    siginfo_t ended;
+
+    make_sockets(sockets);
+    start_if(1);
+    send_memfd(sockets[1], 1);
+    receive_memfd(sockets[0], 1);
+    (void)signal(SIGTERM, SIG_IGN);
+    ck_assert_int_eq(kill(0, SIGTERM), 0); /* all processes of this test */
+    ck_assert_int_eq(waitid(P_ALL, 0, &ended, WEXITED), 0);
+    ck_assert_int_eq(waitid(P_ALL, 0, &ended, WEXITED), 0);
+    send_memfd(sockets[1], 2);
+    receive_memfd(sockets[0], 2);
+    taker_stop();
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+    Suite *suite = suite_create("taker");
+    TCase *tcase = tcase_create("taker");
+    SRunner *runner;
+    int failed;
+
+    if (argc == 2 && strcmp(argv[1], TAKER_ARGUMENT) == 0)
+        return taker_run();
+    tcase_add_loop_test(tcase, what_a_socket_was_sent_is_closed_though_another_holds_the_socket, 0,
+                        2);
+    tcase_add_test(tcase, the_end_of_a_socket_is_read_once);
+    tcase_add_loop_test(tcase, a_stream_is_emptied_to_its_end, 0, 2);
+    tcase_add_loop_test(tcase, memfds_are_received_in_order, 0, 2);
+    tcase_add_test(tcase, another_descriptor_is_refused_and_closed);
+    tcase_add_test(tcase, a_close_that_waits_keeps_nobody);
+    tcase_add_test(tcase, a_taker_that_was_killed_is_replaced);
+    tcase_set_timeout(tcase, 60);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
