@@ -128,7 +128,9 @@ static int add(struct parts *parts, const struct config_exchange *wanted,
     if (r != 0)
         return r < 0 ? r : -EEXIST;
     actor_exchange(actor)->declared = true;
-    r = strv_append(&changes->added, wanted->name);
+    r = exchange_actor_permit(actor, wanted->may_subscribe.strings);
+    if (r == 0)
+        r = strv_append(&changes->added, wanted->name);
     return r < 0 ? r : describe(actor_exchange(actor), wanted);
 }
 
@@ -139,13 +141,16 @@ static int update(struct actor *actor, const struct config_exchange *wanted,
     const char *before = exchange->description ? exchange->description : "";
     const bool other_kind = exchange->kind != wanted->type;
     const bool other_text = strcmp(before, wanted->description ? wanted->description : "") != 0;
+    const bool others = !strv_equal(exchange->admitted, wanted->may_subscribe.strings);
     int r = 0;
 
-    if (exchange->declared && !other_kind && !other_text)
+    if (exchange->declared && !other_kind && !other_text && !others)
         return 0;
+    if (others || !exchange->declared)
+        r = exchange_actor_permit(actor, wanted->may_subscribe.strings);
     exchange->declared = true;
     exchange_actor_disown(actor);
-    if (other_kind)
+    if (r == 0 && other_kind)
         r = exchange_change(exchange, wanted->type);
     if (r == 0)
         r = describe(exchange, wanted);

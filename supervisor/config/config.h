@@ -40,7 +40,8 @@ struct config_exchange {
     char *name; /* the file's name without ".exchange": as of a group, without '@' */
     char *path;
     char *description;
-    enum exchange_kind type; /* Type= */
+    enum exchange_kind type;             /* Type= */
+    struct config_strings may_subscribe; /* MaySubscribe=: names of groups */
 };
 
 struct config_draft;

@@ -280,7 +280,9 @@ class Log(ActorsTestCase):
 
 class Exchanges(ActorsTestCase):
     def exchange(self, kind):
-        self.assertNotEqual(self.do("a", f"exchange x {kind}"), "")
+        kinds = "single", "typed-single", "typed-multi", "routing-key", "pattern"
+        self.s.write("x.exchange", f"[Exchange]\nType={kinds[kind]}\nMaySubscribe=a b c\n")
+        self.s.call("Reload")
 
     def sends(self, type, key="-"):
         """The actors that get a message of this type."""
@@ -467,6 +469,70 @@ class Crashes(ActorsTestCase):
         self.do("a", "burst b/0 8000 number")
         bell.ring()
         self.assertEqual(self.wait_log("b", 8002), ["calling - ", "called - x"] + [f"number - {i}" for i in range(8000)])
+
+
+class ExchangesAcrossGroups(ActorsTestCase):
+    """Who may subscribe to an exchange, and so read its messages."""
+
+    def subscribers(self, exchange):
+        return [s["actor"] for s in self.call("ListSubscriptions", exchange=exchange)["subscriptions"]]
+
+    def declare(self, **keys):
+        self.s.write("post.exchange", "[Exchange]\nType=single\n" + "".join(f"{key}={value}\n" for key, value in keys.items()))
+        self.s.call("Reload")
+
+    def test_C9_a_worker_of_another_group_does_not_get_the_messages_of_the_first_one(self):
+        self.declare()
+        self.assertEqual(self.do("a", "subscribe post '' -"), "0")
+        self.assertEqual(self.do("b", "subscribe post '' -"), "error EPERM")
+        self.assertEqual(self.subscribers("post"), ["a/0"])
+
+    def test_C9_an_exchange_that_a_worker_made_is_for_its_group(self):
+        self.do("a", "exchange own 0")
+        self.assertEqual(self.do("b", "subscribe own '' -"), "error EPERM")
+        self.assertEqual(self.do("a", "subscribe own '' -"), "0")
+
+    def test_C9_that_outlives_an_upgrade(self):
+        self.declare()
+        self.do("a", "subscribe post '' -")
+        self.do("a", "exchange own 0")
+        self.s.ctl("upgrade", check=True)
+        for exchange in "post", "own":
+            self.assertEqual(self.do("b", f"subscribe {exchange} '' -"), "error EPERM")
+
+    def test_C9_the_file_says_which_groups_may_subscribe_and_a_replacement_is_told(self):
+        self.declare(MaySubscribe="a b")
+        self.do("a", "subscribe post '' -")
+        self.assertEqual(self.do("c", "subscribe post '' -"), "error EPERM")
+        self.assertEqual(self.do("b", "subscribe post '' -"), "0")
+        event = self.s.wait_event("exchange.replaced", "a")
+        self.assertEqual(event["message"], "exchange post: the subscription of a/0 is replaced by b/0")
+
+    def test_C9_a_reload_ends_the_subscriptions_of_groups_that_may_not_subscribe_any_more(self):
+        self.declare(MaySubscribe="b")
+        self.do("b", "subscribe post '' -")
+        self.declare(MaySubscribe="c")
+        self.assertEqual(self.subscribers("post"), [])
+        self.assertEqual(self.do("b", "subscribe post '' -"), "error EPERM")
+        self.do("c", "subscribe post '' -")
+        self.declare()
+        self.assertEqual(self.do("b", "subscribe post '' -"), "error EPERM")
+
+    def test_C9_a_group_that_is_gone_has_no_exchange(self):
+        self.declare()
+        self.do("b", "subscribe post '' -")
+        os.unlink(os.path.join(self.s.config, "b.group"))
+        self.s.call("Reload")
+        self.s.wait_event("group.removed", count=1)
+        self.s.until(lambda: self.do("a", "subscribe post '' -") == "0")
+        self.assertEqual(self.subscribers("post"), ["a/0"])
+
+    def test_C9_the_administrator_subscribes_any_actor(self):
+        self.declare()
+        self.do("a", "subscribe post '' -")
+        self.call("Subscribe", exchange="post", actor="b/0")
+        self.assertEqual(self.subscribers("post"), ["b/0"])
+        self.s.wait_event("exchange.replaced", "a")
 
 
 if __name__ == "__main__":

@@ -238,6 +238,8 @@ static const struct config_key DAEMON_KEYS[] = {
 /* Their types are those of enum exchange_kind. */
 static const struct config_key EXCHANGE_KEYS[] = {
     {IN_EXCHANGE("Description", TEXT, description), DEFAULT(""), .allowed = "any text"},
+    {IN_EXCHANGE("MaySubscribe", GROUPS, may_subscribe),
+     .allowed = "names of groups, separated by spaces"},
     {IN_EXCHANGE("Type", CHOICE, type), DEFAULT("typed-multi"),
      .allowed = "single, typed-single, typed-multi, routing-key, pattern"},
 };

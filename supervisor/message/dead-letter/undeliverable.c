@@ -9,9 +9,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* Events per second, so that a flood of dead letters leaves room for other events. */
-#define ANNOUNCED_MAX 50u
-
 static const char *text_of(const struct undeliverable *why)
 {
     return why->text ? why->text : dead_letter_reason_to_string(why->reason);
@@ -24,7 +21,7 @@ static void announce(struct message_context *context, const struct envelope *env
     const size_t size = share_owner_size(recipient);
     char message[512], group[DEATH_WORKER_MAX];
 
-    if (!rate_take(&context->announced, loop_now(context->loop), ANNOUNCED_MAX, NULL))
+    if (!rate_take(&context->announced, loop_now(context->loop), UNDELIVERABLE_ANNOUNCED_MAX, NULL))
         return;
     (void)snprintf(message, sizeof(message), "message %llu for %s, type '%.*s': %s%s%s",
                    (unsigned long long)envelope->id, recipient, (int)envelope->topic.type_size,

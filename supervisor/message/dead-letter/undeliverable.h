@@ -12,6 +12,9 @@
 struct actor;
 struct message_context;
 
+/* Bounds the events about messages per second, so that a flood of them leaves room for others. */
+#define UNDELIVERABLE_ANNOUNCED_MAX 50u
+
 struct undeliverable {
     enum dead_letter_reason reason;
     int error;                   /* errno for the asker */

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/exchange/exchange-actor.h"
-#include "supervisor/message/actor-end.h"
 
+#include "shared/base/cleanup.h"
+#include "shared/base/rate.h"
+#include "shared/base/share.h"
+#include "supervisor/config/syntax/strv.h"
+#include "supervisor/event/event.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/dead-letter/undeliverable.h"
@@ -147,7 +152,97 @@ static void free_exchange(struct actor *actor)
 
 static void on_rerouted(void *userdata)
 {
-    actor_unblock_routed(userdata);
+    const struct actor *actor = userdata;
+
+    actor_unblock_routed(actor->context);
+}
+
+/* ---- who may subscribe ---- */
+
+static bool is_of(const char *group, const struct actor *actor)
+{
+    const size_t size = share_owner_size(actor->name);
+
+    return strlen(group) == size && strncmp(group, actor->name, size) == 0;
+}
+
+/* A group that is gone has no claim. */
+static bool is_free(const struct actor *actor)
+{
+    const struct exchange *exchange = actor_exchange(actor);
+
+    return !exchange->group || !actor_by_address(actor->context, exchange->group);
+}
+
+static int claim(struct exchange *exchange, const struct actor *actor)
+{
+    char *group = strndup(actor->name, share_owner_size(actor->name));
+
+    if (!group)
+        return -ENOMEM;
+    free(exchange->group);
+    exchange->group = group;
+    return 0;
+}
+
+int exchange_actor_admit(struct actor *actor, const struct actor *subscriber)
+{
+    struct exchange *exchange = actor_exchange(actor);
+
+    if (actor_is(subscriber, ACTOR_CLIENT) ||
+        (exchange->group && is_of(exchange->group, subscriber)))
+        return 0;
+    for (char **name = exchange->admitted; name && *name; name++)
+        if (is_of(*name, subscriber))
+            return 0;
+    if (exchange->admitted || !is_free(actor))
+        return EXCHANGE_ACTOR_E_FOREIGN;
+    return claim(exchange, subscriber);
+}
+
+static bool keeps(void *userdata, uint64_t reference)
+{
+    struct actor *actor = userdata;
+    const struct actor *subscriber = actor_get(actor->context, reference);
+
+    return subscriber && exchange_actor_admit(actor, subscriber) == 0;
+}
+
+int exchange_actor_permit(struct actor *actor, char *const *groups)
+{
+    struct exchange *exchange = actor_exchange(actor);
+    config_strv copy = NULL;
+
+    if (groups && strv_copy(&copy, groups) < 0)
+        return -ENOMEM;
+    strv_free(exchange->admitted);
+    exchange->admitted = copy;
+    free(TAKE_PTR(exchange->group));
+    exchange_retain(exchange, keeps);
+    return 0;
+}
+
+/* Announces a replacement across groups: within a group, they are nothing special. */
+static void on_replaced(void *userdata, uint64_t former, uint64_t successor)
+{
+    const struct actor *actor = userdata, *old = actor_get(actor->context, former),
+                       *new = actor_get(actor->context, successor);
+    struct message_context *context = actor->context;
+    char group[DEATH_WORKER_MAX], message[512];
+
+    if (!old || !new)
+        return;
+    (void)snprintf(group, sizeof(group), "%.*s", (int)share_owner_size(old->name), old->name);
+    if (is_of(group, new) ||
+        !rate_take(&context->announced, loop_now(context->loop), UNDELIVERABLE_ANNOUNCED_MAX, NULL))
+        return;
+    (void)snprintf(message, sizeof(message),
+                   "exchange %s: the subscription of %s is replaced by %s", actor->name, old->name,
+                   new->name);
+    event_emit(context->events, (struct event){.level = LOG_LEVEL_NOTICE,
+                                               .type = "exchange.replaced",
+                                               .group = *group == '@' ? NULL : group,
+                                               .message = message});
 }
 
 static uint64_t left(uint64_t max, uint64_t used)
@@ -198,7 +293,7 @@ static int make(struct actor **ret, struct message_context *context, const char 
         return -ENOMEM;
     exchange_init(exchange, kind);
     exchange->rerouted = on_rerouted;
-    exchange->userdata = context;
+    exchange->replaced = on_replaced;
     r = actor_new(
         &actor, context,
         &(struct actor_options){
@@ -207,6 +302,7 @@ static int make(struct actor **ret, struct message_context *context, const char 
         free(exchange);
         return r;
     }
+    exchange->userdata = actor;
     context->n_exchanges++;
     r = actor_register(actor, name);
     if (r != 0) {
@@ -245,6 +341,9 @@ int exchange_actor_make(struct actor **ret, struct actor *creator, const char *n
         return r;
     actor_exchange(*ret)->creator = creator->reference;
     list_push_back(&creator->made, &(*ret)->made_link);
+    /* Best effort: without memory, the first subscriber's group has it. */
+    if (!actor_is(creator, ACTOR_CLIENT))
+        (void)claim(actor_exchange(*ret), creator);
     return 0;
 }
 

@@ -6,6 +6,11 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/exchange/exchange.h"
 
+enum {
+    _EXCHANGE_ACTOR_E_SUCCESS,
+    EXCHANGE_ACTOR_E_FOREIGN, /* another group's: MaySubscribe= does not name it */
+};
+
 /* Any actor may make exchanges, and they outlive it. */
 #define EXCHANGES_MAX           10000u
 #define EXCHANGES_PER_ACTOR_MAX 256u
@@ -24,5 +29,16 @@ int exchange_actor_declare(struct actor **ret, struct message_context *context, 
  */
 int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
                         enum exchange_kind kind);
+
+/*
+ * Admits an actor that wants to subscribe by itself. Clients may, and workers of the groups that
+ * MaySubscribe= names; without that, of the group of the worker that made the exchange, else of the
+ * first subscriber. Returns 0, EXCHANGE_ACTOR_E_FOREIGN for a worker of another group, or -ENOMEM.
+ */
+int exchange_actor_admit(struct actor *exchange, const struct actor *subscriber);
+/* Changes the groups that may subscribe (NULL = none is named), which are copied, and ends the
+ * subscriptions of all others. Returns 0 or -ENOMEM with nothing changed. */
+int exchange_actor_permit(struct actor *exchange, char *const *groups);
+
 /* Ends the ties to its creator. */
 void exchange_actor_disown(struct actor *actor);

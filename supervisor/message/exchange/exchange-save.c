@@ -8,6 +8,7 @@
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
 #include <errno.h>
+#include <string.h>
 
 /* ---- saving ---- */
 
@@ -19,6 +20,7 @@ static int save_exchange(const struct actor *actor, struct saver *saver)
     saved_put_text(&row, actor->name);
     saved_put_number(&row, exchange->kind);
     saved_put_number(&row, exchange->creator);
+    saved_put_text(&row, exchange->group);
     return saved_add(saver, EXCHANGE_ROW, &row, NULL);
 }
 
@@ -62,15 +64,18 @@ int exchanges_save(const struct message_context *context, struct saver *saver)
 
 /* One whose maker is gone stays, as it does when its maker ends. */
 static int make(struct message_context *context, const char *name, enum exchange_kind kind,
-                uint64_t creator)
+                uint64_t creator, const char *group)
 {
     struct actor *maker = actor_get(context, creator), *actor;
     int r = maker ? exchange_actor_make(&actor, maker, name, kind)
                   : exchange_actor_new(&actor, context, name, kind);
 
-    if (r == 0)
-        actor_exchange(actor)->creator = creator;
-    return r;
+    if (r != 0)
+        return r;
+    actor_exchange(actor)->creator = creator;
+    if (!actor_exchange(actor)->group && group)
+        actor_exchange(actor)->group = strdup(group);
+    return 0;
 }
 
 int exchange_restore_row(struct message_context *context, struct saved_reader *row)
@@ -78,17 +83,19 @@ int exchange_restore_row(struct message_context *context, struct saved_reader *r
     char name[PROTOCOL_ACTOR_NAME_MAX + 1];
     enum exchange_kind kind;
     const struct actor *other;
+    const char *group;
     uint64_t creator;
 
     saved_get_text(row, name, sizeof(name));
     kind = (enum exchange_kind)saved_get_below(row, _EXCHANGE_N_KINDS - 1);
     creator = saved_get_number(row);
+    group = saved_get_string(row);
     if (row->damaged)
         return -EBADMSG;
     other = actor_by_name(context, name);
     if (other && actor_exchange(other) && actor_exchange(other)->declared)
         return 0;
-    switch (make(context, name, kind, creator)) {
+    switch (make(context, name, kind, creator, group)) {
     case 0:
         return 0;
     case ACTOR_E_EXISTS:
@@ -115,6 +122,8 @@ int subscription_restore_row(struct message_context *context, struct saved_reade
         return -EBADMSG;
     if (!exchange || !subscriber)
         return 0; /* it has ended with one of them */
+    /* The first one's group has the exchange again. What was allowed stays. */
+    (void)exchange_actor_admit(exchange, subscriber);
     r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic);
     return r == EXCHANGE_E_FULL ? -ENOSPC : r;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/exchange/exchange.h"
 
+#include "shared/base/cleanup.h"
+#include "supervisor/config/syntax/strv.h"
 #include "supervisor/message/exchange/exchange-private.h"
 #include <errno.h>
 #include <search.h>
@@ -120,6 +122,16 @@ static void subscription_place(struct exchange_subscription *subscription,
     reroute(exchange);
 }
 
+static void tell_replaced(const struct exchange_subscription *subscription,
+                          const struct exchange_subscription *replaced)
+{
+    const struct exchange *exchange = subscription->exchange;
+
+    if (exchange->replaced && replaced->subscriber != subscription->subscriber)
+        exchange->replaced(exchange->userdata, replaced->subscriber->actor,
+                           subscription->subscriber->actor);
+}
+
 static int subscription_insert(struct exchange_subscription *subscription,
                                struct exchange_subscription *replaced)
 {
@@ -134,8 +146,10 @@ static int subscription_insert(struct exchange_subscription *subscription,
     else if (replaced)
         tdelete(replaced, &exchange->owned, compare_owned);
     subscription_place(subscription, replaced);
-    if (replaced)
+    if (replaced) {
+        tell_replaced(subscription, replaced);
         subscription_free(replaced);
+    }
     return 0;
 }
 
@@ -217,13 +231,25 @@ void exchange_forget(struct exchange_subscriber *subscriber)
         subscription_end(list_entry(node, struct exchange_subscription, actor_link));
 }
 
+void exchange_retain(struct exchange *exchange, bool (*keeps)(void *userdata, uint64_t actor))
+{
+    list_for_each_safe (node, &exchange->subscriptions) {
+        struct exchange_subscription *subscription =
+            list_entry(node, struct exchange_subscription, link);
+
+        if (!keeps(exchange->userdata, subscription->subscriber->actor))
+            subscription_end(subscription);
+    }
+}
+
 void exchange_deinit(struct exchange *exchange)
 {
     list_cursors_end(&exchange->cursors);
     list_for_each_safe (node, &exchange->subscriptions)
         subscription_end(list_entry(node, struct exchange_subscription, link));
-    free(exchange->description);
-    exchange->description = NULL;
+    free(TAKE_PTR(exchange->description));
+    free(TAKE_PTR(exchange->group));
+    exchange->admitted = strv_free(exchange->admitted);
 }
 
 int exchange_describe(struct exchange *exchange, const char *description)

@@ -52,6 +52,11 @@ struct exchange {
     char *description; /* for lists; NULL = none; owned */
     bool declared;     /* by a .exchange file; false: created at run time */
     uint64_t creator;  /* the actor that made it; 0 = none */
+    char **admitted; /* groups that may subscribe, of MaySubscribe=; NULL = `group` alone; owned */
+    char *group;     /* that of the creator, else of the first subscriber; NULL = none; owned */
+    /* A subscription has taken the place of another actor's. Not called by exchange_change(); may
+     * be NULL. */
+    void (*replaced)(void *userdata, uint64_t former, uint64_t successor);
     /* Messages may have another recipient now. Not called for kinds that copy; may be NULL. */
     void (*rerouted)(void *userdata);
     void *userdata;
@@ -108,6 +113,10 @@ int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *su
  * was none. */
 bool exchange_unsubscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
                           const struct topic *topic);
+
+/* Ends the subscriptions of all actors for which `keeps`, called with the exchange's userdata, is
+ * false. */
+void exchange_retain(struct exchange *exchange, bool (*keeps)(void *userdata, uint64_t actor));
 
 /* Ends all subscriptions of an actor. */
 void exchange_forget(struct exchange_subscriber *subscriber);

@@ -18,13 +18,27 @@ static struct exchange *find(const struct actor *actor, uint64_t reference)
     return found ? actor_exchange(found) : NULL;
 }
 
+static struct actor_answer subscribe(struct actor *exchange, struct actor *subscriber,
+                                     const struct topic *topic)
+{
+    int r = exchange_actor_admit(exchange, subscriber);
+
+    if (r == EXCHANGE_ACTOR_E_FOREIGN)
+        return ANSWER_REFUSE(EPERM, "the exchange is for other groups: MaySubscribe= of its file "
+                                    "does not name this one");
+    if (r == 0)
+        r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, topic);
+    if (r == EXCHANGE_E_FULL)
+        return ANSWER_REFUSE(EBUSY, "the exchange has too many subscriptions");
+    return r < 0 ? ANSWER_ERROR(r) : ANSWER_VALUE(1);
+}
+
 struct actor_answer actor_request_on_subscription(struct actor *actor,
                                                   const struct actor_request *request)
 {
     struct exchange *exchange = find(actor, request->subscription.exchange);
     struct exchange_subscriber *subscriber = &actor_self(actor)->subscriptions;
     const struct topic *topic = &request->subscription.topic;
-    int r;
 
     if (!topic_type_valid(topic->type, topic->type_size))
         return ANSWER_REFUSE(EINVAL, "malformed type: at most 128 characters of A-Z a-z 0-9 . _ -");
@@ -32,10 +46,8 @@ struct actor_answer actor_request_on_subscription(struct actor *actor,
         return ANSWER_REFUSE(ENOENT, "no such exchange");
     if (request->kind == PROTOCOL_UNSUBSCRIBE)
         return ANSWER_VALUE(exchange_unsubscribe(exchange, subscriber, topic));
-    r = exchange_subscribe(exchange, subscriber, topic);
-    if (r == EXCHANGE_E_FULL)
-        return ANSWER_REFUSE(EBUSY, "the exchange has too many subscriptions");
-    return r < 0 ? ANSWER_ERROR(r) : ANSWER_VALUE(1);
+    return subscribe(actor_get(actor->context, request->subscription.exchange), actor_self(actor),
+                     topic);
 }
 
 struct actor_answer actor_request_on_exchange(struct actor *actor,
