@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/outcome.h"
 
+#include "shared/base/interpreter.h"
 #include "shared/base/line-level.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The most that the supervisor keeps of a reason, with a NUL. */
 #define TEXT_SIZE 1025
@@ -158,9 +160,21 @@ int outcome_report_crash(struct troupe_job *job, const struct command_end *end, 
     return troupe_job_crashed(job, &crash);
 }
 
-int outcome_end_unstarted(struct troupe_job *job, const char *program, int error)
+/* For a script without its interpreter, the kernel says that the script does not exist. */
+static const char *why_not_run(const char *path, int error, char *clause)
 {
-    char text[TEXT_SIZE];
+    const char *fault = NULL;
+
+    if (error == -ENOENT || error == -EACCES)
+        fault = interpreter_fault(path, clause, INTERPRETER_TEXT);
+    if (error == -ENOENT && !fault && access(path, F_OK) == 0)
+        return "it exists, but not the loader that it needs: it may be of another architecture";
+    return fault ? fault : strerror(-error);
+}
+
+int outcome_end_unstarted(struct troupe_job *job, const struct outcome_program *program, int error)
+{
+    char text[TEXT_SIZE], clause[INTERPRETER_TEXT];
 
     const bool final = error == -EINVAL || error == -E2BIG || error == -EFBIG;
 
@@ -172,7 +186,8 @@ int outcome_end_unstarted(struct troupe_job *job, const char *program, int error
         snprintf(text, sizeof(text),
                  "the payload is above the limit on the size of files (RLIMIT_FSIZE)");
     else
-        snprintf(text, sizeof(text), "cannot run %s: %s", program, strerror(-error));
+        snprintf(text, sizeof(text), "cannot run %s: %s", program->name,
+                 why_not_run(program->path, error, clause));
     if (final)
         return troupe_job_reject(job, -error, text, strlen(text));
     return troupe_job_retry(job, -error, text);

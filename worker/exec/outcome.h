@@ -35,12 +35,17 @@ int outcome_end_job(struct troupe_job *job, const struct command_end *end,
  */
 int outcome_report_crash(struct troupe_job *job, const struct command_end *end, char *const *argv);
 
+struct outcome_program {
+    const char *name; /* as configured */
+    const char *path;
+};
+
 /*
  * Ends the job of a command that could not be started: rejected after -E2BIG, -EFBIG and -EINVAL,
  * which another attempt would not help, otherwise retried. Returns what the troupe_job_*() function
  * returned.
  */
-int outcome_end_unstarted(struct troupe_job *job, const char *program, int error);
+int outcome_end_unstarted(struct troupe_job *job, const struct outcome_program *program, int error);
 
 /*
  * Writes why a command failed, with the end of its standard error, cut to `size`. Returns `text`.

@@ -74,6 +74,13 @@ static _Noreturn void end_with_leftovers(void)
     _exit(EXIT_FAILURE);
 }
 
+static int end_unstarted(struct troupe_job *job, const struct run_context *context, int error)
+{
+    return outcome_end_unstarted(
+        job, &(struct outcome_program){.name = context->options.argv[0], .path = context->path},
+        error);
+}
+
 static int run_command(struct troupe_job *job, const struct run_context *context,
                        const struct template_values *values, char **argv)
 {
@@ -100,7 +107,7 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     }
     r = command_run(&options, &end);
     if (r < 0)
-        return outcome_end_unstarted(job, context->options.argv[0], r);
+        return end_unstarted(job, context, r);
     /* As configured: the expanded arguments may hold contents of the job. */
     r = outcome_report_crash(job, &end, context->options.argv);
     if (r == 0)
@@ -132,7 +139,7 @@ int run_job(struct troupe_job *job, void *userdata)
         return run_command(job, context, &values, (char **)(uintptr_t)context->options.argv);
     r = template_expand(context->options.argv, &values, &argv);
     if (r < 0)
-        return outcome_end_unstarted(job, context->options.argv[0], r);
+        return end_unstarted(job, context, r);
     r = run_command(job, context, &values, argv);
     template_free(argv);
     return r;

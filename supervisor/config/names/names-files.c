@@ -5,6 +5,7 @@
 #include "supervisor/config/names/names-private.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/interpreter.h"
 #include "supervisor/config/syntax/path.h"
 #include "supervisor/config/syntax/unitfile.h"
 #include <errno.h>
@@ -60,11 +61,14 @@ static int search_program(struct name *name)
 
 int names_ask_program(struct name *name)
 {
+    char text[INTERPRETER_TEXT];
     const char *fault;
 
     if (name->wanted[0] != '/')
         return search_program(name);
     fault = fault_of_program(name->wanted, name->kind);
+    if (!fault)
+        fault = interpreter_fault(name->wanted, text, sizeof(text));
     if (fault)
         return set_fault(name, EACCES, fault);
     name->name = strdup(name->wanted);

@@ -148,13 +148,27 @@ static int take_assignment(struct reader *reader, struct config_strings *environ
     return strings_set(environment, reader->out);
 }
 
+/* Copies the text without a byte order mark, and with line ends of DOS as "\n". Returns the size.
+ */
+static size_t copy_text(char *to, const char *text, size_t size)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t n = 0, i = 0;
+
+    if (size >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0)
+        i = strlen(mark);
+    for (; i < size; i++)
+        if (text[i] != '\r' || i + 1 == size || text[i + 1] != '\n')
+            to[n++] = text[i];
+    return n;
+}
+
 int envfile_parse(const char *text, size_t size, struct config_strings *environment,
                   envfile_problem_fn problem, void *userdata)
 {
-    _cleanup_free_ char *out = malloc(size + 2);
+    _cleanup_free_ char *out = malloc(size + 2), *copy = malloc(size + 1);
     struct reader reader = {
-        .at = text,
-        .end = text + size,
+        .at = copy,
         .line = 1,
         .out = out,
         .problem = problem,
@@ -162,8 +176,9 @@ int envfile_parse(const char *text, size_t size, struct config_strings *environm
     };
     int r = 0;
 
-    if (!out)
+    if (!out || !copy)
         return -ENOMEM;
+    reader.end = copy + copy_text(copy, text, size);
     while (r == 0 && !at_end(&reader)) {
         if (*reader.at == '#' || *reader.at == ';')
             skip_line(&reader);

@@ -40,7 +40,8 @@ static void cut_space(char *text, char *end)
     *end = '\0';
 }
 
-/* The next physical line, NUL-terminated in place; its end in `*ret_end`. NULL = no more. */
+/* The next physical line without its line end, which may be that of DOS; NUL-terminated in place,
+ * its end in `*ret_end`. NULL = no more. */
 static char *next_line(struct parser *parser, char **ret_end)
 {
     char *line = parser->at, *newline;
@@ -50,6 +51,8 @@ static char *next_line(struct parser *parser, char **ret_end)
     newline = memchr(line, '\n', (size_t)(parser->end - line));
     *ret_end = newline ? newline : parser->end;
     parser->at = newline ? newline + 1 : parser->end;
+    if (*ret_end > line && (*ret_end)[-1] == '\r')
+        (*ret_end)--;
     **ret_end = '\0';
     parser->line++;
     return line;

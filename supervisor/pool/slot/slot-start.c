@@ -76,6 +76,9 @@ static void slot_on_spawn_failed(struct process *process, const struct spawn_rep
         (void)utf8_escape(escaped, sizeof(escaped), text, strlen(text));
         step = escaped;
     }
+    /* The kernel says this also of a script whose interpreter is missing. */
+    if (report->step == SPAWN_EXEC && report->error == -ENOENT)
+        step = "exec: the program, or the interpreter that it names";
     slot_spawn_failed(slot, step, report->error);
 }
 

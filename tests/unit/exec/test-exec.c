@@ -986,6 +986,43 @@ START_TEST(test_a_death_by_a_signal_is_reported_before_the_result)
 }
 END_TEST
 
+/* Makes a script that begins with `line`. */
+static void write_script(char *path, const char *line)
+{
+    int fd = mkostemp(path, O_CLOEXEC);
+
+    ck_assert_int_eq(write(fd, line, strlen(line)), (ssize_t)strlen(line));
+    ck_assert_int_eq(fchmod(fd, 0700), 0);
+    close(fd);
+}
+
+START_TEST(test_the_missing_interpreter_of_a_script_is_named)
+{
+    static const struct {
+        const char *line, *reason;
+    } scripts[] = {
+        {"#!/bin/sh\r\n",
+         "its interpreter /bin/sh, followed by a carriage return: the script has DOS "
+         "line ends (CR LF): No such file or directory"},
+        {"#! /no/such -x\n", "its interpreter /no/such: No such file or directory"},
+        {"#!/etc/passwd", "its interpreter /etc/passwd: Permission denied"},
+    };
+
+    for (size_t i = 0; i < ELEMENTS(scripts); i++) {
+        char path[] = "/tmp/test-exec-XXXXXX", reason[256];
+
+        write_script(path, scripts[i].line);
+        start(ARGV(path));
+        fake_do_text(&fake, "");
+        ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
+        snprintf(reason, sizeof(reason), "cannot run %s: %s", path, scripts[i].reason);
+        ck_assert_str_eq(fake.data, reason);
+        fake_stop(&fake);
+        unlink(path);
+    }
+}
+END_TEST
+
 START_TEST(test_payload_that_no_argument_can_hold_is_final)
 {
     start(ARGV("echo", "{}"));
@@ -1105,6 +1142,7 @@ static Suite *suite(void)
     tcase_add_test(worker, test_large_result_of_a_command_is_a_blob);
     tcase_add_test(worker, test_exit_statuses_are_failures_or_answers);
     tcase_add_test(worker, test_a_death_by_a_signal_is_reported_before_the_result);
+    tcase_add_test(worker, test_the_missing_interpreter_of_a_script_is_named);
     tcase_add_test(worker, test_payload_that_no_argument_can_hold_is_final);
     tcase_add_test(worker, test_cancel_flag_ends_the_command_and_its_state_tells_its_pid);
     tcase_add_test(worker, test_terminated_worker_ends_its_command_tells_and_dies);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -149,13 +150,15 @@ static void write_file(char *path, const char *contents, size_t size)
 START_TEST(files_are_looked_at)
 {
     static const char contents[] = "A=1\nB=\0";
-    char path[] = "/tmp/test-names-XXXXXX", empty[] = "/tmp/test-names-XXXXXX";
+    char path[] = "/tmp/test-names-XXXXXX", empty[] = "/tmp/test-names-XXXXXX",
+         script[] = "/tmp/test-names-XXXXXX";
     const struct {
         enum names_kind kind;
         const char *wanted, *fault;
     } faults[] = {
         {NAMES_PROGRAM, path, "not executable"},
         {NAMES_PROGRAM_OF_USER, path, "not executable"},
+        {NAMES_PROGRAM, script, "its interpreter /no/such: No such file or directory"},
         {NAMES_PROGRAM, "/tmp", "not a regular file"},
         {NAMES_PROGRAM, "/no/such", "no such file"},
         {NAMES_PROGRAM, "no-such-program", "No such file or directory"},
@@ -167,6 +170,8 @@ START_TEST(files_are_looked_at)
 
     write_file(path, contents, sizeof(contents));
     write_file(empty, "", 0);
+    write_file(script, "#!/no/such\n", 11);
+    ck_assert_int_eq(chmod(script, 0700), 0);
     for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
         ck_assert_int_eq(names_want(&names, faults[i].kind, faults[i].wanted), 0);
     ck_assert_int_eq(names_want(&names, NAMES_PROGRAM, "sh"), 0);
@@ -187,6 +192,7 @@ START_TEST(files_are_looked_at)
     ck_assert_uint_eq(found(NAMES_FILE, empty)->size, 0);
     (void)unlink(path);
     (void)unlink(empty);
+    (void)unlink(script);
 }
 END_TEST
 

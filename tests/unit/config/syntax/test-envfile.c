@@ -56,6 +56,14 @@ START_TEST(later_lines_override_earlier_ones)
 }
 END_TEST
 
+START_TEST(files_of_other_systems_are_read)
+{
+    ck_assert_str_eq(parse("\xef\xbb\xbf"
+                           "A=1\r\nB=two\\\r\nlines\r\nC=\"x\r\ny\\\r\nz\"\r\n"),
+                     "A=1|B=twolines|C=x\nyz|");
+}
+END_TEST
+
 START_TEST(quotes_protect_space_and_line_ends)
 {
     ck_assert_str_eq(parse("A=' x '\nB=\"a\nb\"\nC='it'\"'\"s \nD=\"\\\"\\\\\\$\\x\"\n"),
@@ -138,6 +146,7 @@ int main(void)
     tcase_add_test(tcase, lines_are_variables);
     tcase_add_test(tcase, comments_begin_lines_only);
     tcase_add_test(tcase, later_lines_override_earlier_ones);
+    tcase_add_test(tcase, files_of_other_systems_are_read);
     tcase_add_test(tcase, quotes_protect_space_and_line_ends);
     tcase_add_test(tcase, a_backslash_continues_a_line_or_protects_a_character);
     tcase_add_test(tcase, what_is_no_assignment_is_reported_with_its_line);

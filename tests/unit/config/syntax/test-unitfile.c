@@ -131,6 +131,8 @@ END_TEST
 START_TEST(files_of_other_systems_are_read)
 {
     ck_assert_str_eq(parse("\xef\xbb\xbf[A]\r\nk=v\r\n"), "1 [A]\n2 [A] k=v.\n");
+    ck_assert_str_eq(parse("[A]\r\nk=one\\\r\ntwo\r\nl=x\r\n"),
+                     "1 [A]\n2 [A] k=one two.\n4 [A] l=x.\n");
 }
 END_TEST
 

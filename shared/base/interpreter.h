@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Why the kernel says that a program that exists does not. */
+
+#include <stddef.h>
+
+/*
+ * Whether `path` is a script whose first line names an interpreter that does not exist or cannot be
+ * executed. If so, writes a clause that names it, cut to `size`, and returns `text`, else NULL.
+ * Opens the file, which may take time on a network file system.
+ */
+const char *interpreter_fault(const char *path, char *text, size_t size);
+
+/* Suffices for every clause. */
+#define INTERPRETER_TEXT 400
