@@ -65,6 +65,11 @@ int wake_futex_wake(const _Atomic uint32_t *word)
     return (int)futex(word, FUTEX_WAKE, INT_MAX, NULL);
 }
 
+int wake_futex_wake_peer(const _Atomic uint32_t *word)
+{
+    return (int)futex(word, FUTEX_WAKE, WAKE_PEER_MAX, NULL);
+}
+
 int wake_eventfd_wait(int fd, usec_t timeout)
 {
     struct timespec limit = usec_to_timespec(timeout);

@@ -47,8 +47,11 @@ int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t time
 int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
                            const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout);
 
-/* Wakes all waiters on the word. Returns their number. */
+/* Wakes all waiters on the word, or the first `WAKE_PEER_MAX`. Returns their number. The supervisor
+ * takes the second: a peer may have armed any number of waits, and one of its own would be late. */
 int wake_futex_wake(const _Atomic uint32_t *word);
+int wake_futex_wake_peer(const _Atomic uint32_t *word);
+#define WAKE_PEER_MAX 8 /* more than the threads of an honest peer that wait on a word */
 
 /* Waits for the eventfd (or pipe) and reads from it. Results as above. */
 int wake_eventfd_wait(int fd, usec_t timeout);

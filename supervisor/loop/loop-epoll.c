@@ -217,7 +217,7 @@ static bool pass_on(struct loop *loop)
 static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
 {
     uint64_t begin = spin_wake_begin(&loop->spin);
-    (void)wake_futex_wake(word);
+    (void)wake_futex_wake_peer(word);
     spin_wake_end(&loop->spin, begin);
 }
 

@@ -151,11 +151,11 @@ static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
     uint64_t begin = spin_wake_begin(&loop->spin);
     struct io_uring_sqe *sqe = loop->ring.futex && begin == 0 ? get_sqe(loop) : NULL;
     if (!sqe) {
-        wake_futex_wake(word);
+        (void)wake_futex_wake_peer(word);
         spin_wake_end(&loop->spin, begin);
         return;
     }
-    loop_ring_prep_futex_wake(sqe, (const void *)word, INT_MAX);
+    loop_ring_prep_futex_wake(sqe, (const void *)word, WAKE_PEER_MAX);
     sqe->flags |= loop->ring.quiet_success;
 }
 

@@ -142,7 +142,7 @@ void loop_close(struct loop *loop, int fd);
 /* Unmaps memory some milliseconds later, after what is more urgent. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);
 
-/* Wakes all sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
+/* Wakes up to WAKE_PEER_MAX sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
 /* Adds one to an eventfd that a peer holds as well, or writes to a pipe in its place (see above).

@@ -9,6 +9,8 @@
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -465,6 +467,41 @@ START_TEST(a_word_fires_when_its_writer_in_another_process_wakes_it)
     run();
     ck_assert_uint_eq(n_calls, 1);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+}
+END_TEST
+
+#define N_WAITERS 24u
+static _Atomic unsigned n_waiting;
+
+static void *wait_on(void *word)
+{
+    atomic_fetch_add(&n_waiting, 1);
+    while (wake_futex_wait(word, 0, USEC_INFINITY) == -EINTR)
+        ;
+    return NULL;
+}
+
+START_TEST(a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed)
+{
+    _Atomic uint32_t *word = new_word();
+    pthread_t threads[N_WAITERS];
+    unsigned n_woken = 0;
+
+    need_futex();
+    for (unsigned i = 0; i < N_WAITERS; i++)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, wait_on, (void *)word), 0);
+    while (atomic_load(&n_waiting) < N_WAITERS)
+        (void)sched_yield();
+    stop_after(200 * USEC_PER_MSEC); /* until they are in their system calls */
+    run();
+    loop_wake_word(loop, word);
+    stop_after(1000);
+    run();
+    while (n_woken < N_WAITERS - WAKE_PEER_MAX)
+        n_woken += (unsigned)wake_futex_wake(word);
+    ck_assert_uint_eq(n_woken, N_WAITERS - WAKE_PEER_MAX);
+    for (unsigned i = 0; i < N_WAITERS; i++)
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 }
 END_TEST
 
@@ -1184,6 +1221,7 @@ static TCase *loop_case(const char *name, void (*new_loop)(void))
     tcase_add_test(tcase, an_eventfd_may_be_closed_as_soon_as_it_was_rung);
     tcase_add_test(tcase, a_word_that_differs_already_fires_once);
     tcase_add_test(tcase, a_word_fires_when_its_writer_in_another_process_wakes_it);
+    tcase_add_test(tcase, a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed);
     tcase_add_test(tcase, the_mapping_of_a_watched_word_may_go_away);
     tcase_add_test(tcase, a_stale_completion_does_not_fire_the_word_that_took_its_place);
     tcase_add_test(tcase, descriptors_come_before_words_within_a_turn);
