@@ -20,43 +20,38 @@
 
 #define NO_SUBSCRIBER "nobody has subscribed to it"
 
-struct fan_out {
-    struct message_context *context;
-    struct envelope *envelope;
-    unsigned n_lost;
-};
+/* The most copies that are made of a message in a turn; and the least, whatever the search for
+ * matching patterns has cost. */
+#define PIECE_MAX 256u
+#define PIECE_MIN 16u
+/* How many words of patterns are compared, and how many bytes are copied, in the time of a copy. */
+#define EFFORT_PER_COPY 256u
+#define BYTES_PER_COPY  4096u
 
-static void send_copy(void *userdata, uint64_t reference)
+/* Returns false without memory or descriptors. */
+static bool send_copy(struct message_context *context, const struct envelope *envelope, uint64_t to)
 {
-    struct fan_out *out = userdata;
-    struct envelope *copy = envelope_copy(out->envelope);
+    struct envelope *copy = envelope_copy(envelope);
 
     if (!copy) {
-        out->n_lost++;
-        ask_envelope_died(out->context, out->envelope->ask, ENOMEM, "out of memory");
-        return;
+        ask_envelope_died(context, envelope->ask, ENOMEM, "out of memory");
+        return false;
     }
-    copy->id = message_context_next_id(out->context);
+    copy->id = message_context_next_id(context);
     copy->flags |= PROTOCOL_MESSAGE_EXCHANGE;
     copy->hops++;
-    (void)router_send_to(out->context, reference, copy);
+    copy->copied = 0;
+    copy->n_lost = 0;
+    (void)router_send_to(context, to, copy);
+    return true;
 }
 
-static void count_copy(void *userdata, uint64_t reference)
+/* Counts `n` messages in place of one, before a copy can fail. 0, -EBUSY or -ENOMEM. */
+static int share_ask(struct message_context *context, const struct envelope *envelope, size_t n)
 {
-    (void)reference;
-    ++*(unsigned *)userdata;
-}
+    struct ask *ask = ask_get(&context->asks, envelope->ask);
 
-/* Counts the copies of an ask before one can fail. 0, -EBUSY or -ENOMEM. */
-static int share_ask(struct actor *actor, const struct envelope *envelope)
-{
-    struct ask *ask = ask_get(&actor->context->asks, envelope->ask);
-    unsigned n = 0;
-
-    if (!ask || exchange_route(actor->owner, &envelope->topic, count_copy, &n) <= 0 || n == 1)
-        return 0;
-    return ask_share(ask, n);
+    return ask && n > 1 ? ask_share(ask, (uint32_t)n) : 0;
 }
 
 static int refuse(struct actor *actor, struct envelope *envelope, enum dead_letter_reason reason,
@@ -84,29 +79,79 @@ static int refuse_copies(struct actor *actor, struct envelope *envelope, unsigne
     return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, text);
 }
 
-/* How many words of patterns are compared in the time of a copy. */
-#define EFFORT_PER_COPY 256u
+static uint64_t cost_of_copy(const struct envelope *envelope)
+{
+    return 1 + (envelope->payload.fd < 0 ? envelope->payload.size / BYTES_PER_COPY : 0);
+}
+
+/* How many copies may be made now. */
+static size_t size_of_piece(const struct message_context *context, const struct envelope *envelope)
+{
+    const uint64_t n = forward_cost_left(context) / cost_of_copy(envelope);
+
+    if (n < PIECE_MIN)
+        return PIECE_MIN;
+    return n < PIECE_MAX ? (size_t)n : PIECE_MAX;
+}
+
+/* The rest follows in one of the next turns, before any other message. */
+static int put_back(struct message_context *context, uint64_t exchange, struct envelope *envelope)
+{
+    const struct undeliverable gone = {.reason = DEAD_GONE, .error = ENOENT};
+    struct actor *actor = actor_get(context, exchange);
+
+    if (!actor) { /* a copy has ended it */
+        undeliverable_end(context, envelope, NULL, &gone);
+        return ROUTER_E_GONE;
+    }
+    mailbox_add_front(&actor->mailbox, envelope);
+    actor_wake(actor);
+    return 0;
+}
+
+static int end_copying(struct message_context *context, uint64_t exchange,
+                       struct envelope *envelope)
+{
+    struct actor *actor = actor_get(context, exchange);
+
+    if (envelope->n_lost > 0 && actor)
+        return refuse_copies(actor, envelope, envelope->n_lost);
+    envelope_free(envelope);
+    return 0;
+}
 
 static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
 {
-    struct fan_out out = {.context = actor->context, .envelope = envelope};
-    const uint32_t effort = actor_exchange(actor)->effort / EFFORT_PER_COPY;
-    int r = share_ask(actor, envelope);
+    struct message_context *context = actor->context;
+    const uint64_t exchange = actor->reference;
+    const bool begins = envelope->copied == 0;
+    struct exchange_match matches[PIECE_MAX + 1];
+    size_t n_found, n;
+    int r;
 
+    forward_spend(context, actor_exchange(actor)->effort / EFFORT_PER_COPY);
+    n = size_of_piece(context, envelope);
+    n_found = exchange_match(actor->owner, &envelope->topic, envelope->copied, matches, n + 1);
+    if (n_found == 0 && begins)
+        return refuse(actor, envelope, DEAD_NO_MATCH, ENOENT, NO_SUBSCRIBER);
+    r = share_ask(context, envelope, n_found);
     if (r == -EBUSY)
         return refuse(actor, envelope, DEAD_MAILBOX_FULL, EBUSY,
                       "too many open asks: each copy counts");
-    if (r == 0)
-        r = exchange_route(actor->owner, &envelope->topic, send_copy, &out);
-    out.context->n_copied += effort + (r > 0 ? (unsigned)r : 0);
-    if (r == 0)
-        return refuse(actor, envelope, DEAD_NO_MATCH, ENOENT, NO_SUBSCRIBER);
     if (r < 0)
         return refuse(actor, envelope, DEAD_NO_MEMORY, ENOMEM, strerror(ENOMEM));
-    if (out.n_lost > 0)
-        return refuse_copies(actor, envelope, out.n_lost);
-    envelope_free(envelope);
-    return 0;
+    if (n_found < n)
+        n = n_found;
+    forward_spend(context, n * cost_of_copy(envelope));
+    for (size_t i = 0; i < n; i++)
+        envelope->n_lost += !send_copy(context, envelope, matches[i].actor);
+    if (n_found > n) {
+        envelope->copied = matches[n - 1].sequence;
+        return put_back(context, exchange, envelope);
+    }
+    if (n == 0) /* the others have unsubscribed meanwhile */
+        ask_envelope_died(context, envelope->ask, ENOENT, NO_SUBSCRIBER);
+    return end_copying(context, exchange, envelope);
 }
 
 static int hand_to_subscribers(struct actor *actor, struct envelope *envelope)
@@ -120,23 +165,17 @@ static int hand_to_subscribers(struct actor *actor, struct envelope *envelope)
     return forward_to_resolved(actor, envelope);
 }
 
-static void keep_reference(void *userdata, uint64_t reference)
-{
-    *(uint64_t *)userdata = reference;
-}
-
 static int resolve(struct actor *actor, const struct topic *topic, struct actor **ret,
                    const char **ret_reason)
 {
-    uint64_t reference = 0;
-    int r;
+    uint64_t reference;
 
     *ret_reason = NO_SUBSCRIBER;
     if (!exchange_picks_one(actor->owner))
         return ROUTER_E_NO_MATCH;
-    r = exchange_route(actor->owner, topic, keep_reference, &reference);
-    if (r <= 0)
-        return r < 0 ? r : ROUTER_E_NO_MATCH;
+    reference = exchange_pick(actor->owner, topic);
+    if (reference == 0)
+        return ROUTER_E_NO_MATCH;
     *ret = actor_get(actor->context, reference);
     return 0;
 }

@@ -4,9 +4,7 @@
 
 #include "supervisor/message/exchange/exchange.h"
 
-#include "shared/base/cleanup.h"
 #include "supervisor/message/exchange/exchange-private.h"
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,158 +143,167 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
     }
 }
 
-#define MATCHES_IN_PLACE 32
-
-struct match {
-    uint64_t sequence, actor;
+/* The first matches in the order of registration, so far. Once they are full, the last of them is
+ * at the top of a heap. */
+struct selection {
+    struct exchange_match *matches;
+    size_t n, max;
+    uint64_t after;
 };
 
-struct matches {
-    struct match place[MATCHES_IN_PLACE];
-    struct match *heap; /* NULL while they fit in place */
-    size_t n, n_allocated;
-};
-
-static struct match *matches_items(struct matches *matches)
+static void swap_matches(struct exchange_match *a, struct exchange_match *b)
 {
-    return matches->heap ? matches->heap : matches->place;
+    const struct exchange_match other = *a;
+
+    *a = *b;
+    *b = other;
 }
 
-static void matches_deinit(struct matches *matches)
+static void sift_up(struct exchange_match *heap, size_t at)
 {
-    free(matches->heap);
+    for (; at > 0 && heap[at].sequence > heap[(at - 1) / 2].sequence; at = (at - 1) / 2)
+        swap_matches(&heap[at], &heap[(at - 1) / 2]);
 }
 
-static int matches_grow(struct matches *matches)
+static void sift_down(struct exchange_match *heap, size_t n)
 {
-    const size_t n = matches->n_allocated * 2;
-    struct match *heap = reallocarray(matches->heap, n, sizeof(*heap));
+    size_t at = 0, child;
 
-    if (!heap)
-        return -ENOMEM;
-    if (!matches->heap)
-        memcpy(heap, matches->place, sizeof(matches->place));
-    matches->heap = heap;
-    matches->n_allocated = n;
-    return 0;
-}
-
-static int matches_add(struct matches *matches, const struct exchange_bucket *bucket)
-{
-    list_for_each (node, &bucket->subscriptions) {
-        const struct exchange_subscription *subscription =
-            list_entry(node, struct exchange_subscription, bucket_link);
-
-        if (matches->n == matches->n_allocated && matches_grow(matches) < 0)
-            return -ENOMEM;
-        matches_items(matches)[matches->n++] = (struct match){
-            .sequence = subscription->sequence, .actor = subscription->subscriber->actor};
+    while ((child = 2 * at + 1) < n) {
+        if (child + 1 < n && heap[child + 1].sequence > heap[child].sequence)
+            child++;
+        if (heap[at].sequence >= heap[child].sequence)
+            return;
+        swap_matches(&heap[at], &heap[child]);
+        at = child;
     }
-    return 0;
 }
 
-static int add_if_any(const struct exchange *exchange, const struct topic *label,
-                      struct matches *matches)
+/* Returns whether it is among the first. */
+static bool select_match(struct selection *selection, struct exchange_match match)
 {
-    const struct exchange_bucket *bucket = exchange_find_bucket(exchange, label);
+    struct exchange_match *heap = selection->matches;
+
+    if (selection->n < selection->max) {
+        heap[selection->n] = match;
+        sift_up(heap, selection->n++);
+        return true;
+    }
+    if (match.sequence > heap[0].sequence)
+        return false;
+    heap[0] = match;
+    sift_down(heap, selection->n);
+    return true;
+}
+
+static const struct exchange_subscription *subscription_of(const struct list *node)
+{
+    return list_entry(node, struct exchange_subscription, bucket_link);
+}
+
+/* The node before the first one that is selected: a message that is copied in pieces passes all of
+ * them once. */
+static struct list *skip_passed(struct exchange_bucket *bucket, uint64_t after)
+{
+    struct list *head = &bucket->subscriptions, *node = bucket->passed;
+
+    if (!node || subscription_of(node)->sequence > after)
+        node = head;
+    while (node->next != head && subscription_of(node->next)->sequence <= after)
+        node = node->next;
+    bucket->passed = node == head ? NULL : node;
+    return node;
+}
+
+static void select_from(struct selection *selection, struct exchange_bucket *bucket)
+{
+    const struct list *head = &bucket->subscriptions, *node = head;
+
+    if (selection->after > 0)
+        node = skip_passed(bucket, selection->after);
+    while ((node = node->next) != head) {
+        const struct exchange_match match = {
+            .sequence = subscription_of(node)->sequence,
+            .actor = subscription_of(node)->subscriber->actor,
+        };
+
+        if (!select_match(selection, match))
+            return;
+    }
+}
+
+static void add_if_any(const struct exchange *exchange, const struct topic *label,
+                       struct selection *selection)
+{
+    struct exchange_bucket *bucket = exchange_find_bucket(exchange, label);
 
     /* Patterns are matched by add_patterns(), also if the message's key equals one. */
-    return bucket && !bucket->patterns ? matches_add(matches, bucket) : 0;
+    if (bucket && !bucket->patterns)
+        select_from(selection, bucket);
 }
 
-static int add_patterns(const struct exchange *exchange, const struct topic *label,
-                        struct matches *matches)
+static void add_patterns(const struct exchange *exchange, const struct topic *label,
+                         struct selection *selection)
 {
     const struct exchange_patterns *patterns = exchange_find_patterns(exchange, label);
 
     if (!patterns)
-        return 0;
+        return;
     list_for_each (node, &patterns->buckets) {
-        const struct exchange_bucket *bucket =
-            list_entry(node, struct exchange_bucket, pattern_link);
+        struct exchange_bucket *bucket = list_entry(node, struct exchange_bucket, pattern_link);
         const struct topic *wanted = &bucket->topic;
 
-        if (exchange_pattern_matches(wanted->key, wanted->key_size, label->key, label->key_size) &&
-            matches_add(matches, bucket) < 0)
-            return -ENOMEM;
+        if (exchange_pattern_matches(wanted->key, wanted->key_size, label->key, label->key_size))
+            select_from(selection, bucket);
     }
-    return 0;
 }
 
-/* Collects the subscriptions to exactly this type. */
-static int collect_type(const struct exchange *exchange, const struct topic *label,
-                        struct matches *matches)
+/* Selects from the subscriptions to exactly this type. */
+static void add_type(const struct exchange *exchange, const struct topic *label,
+                     struct selection *selection)
 {
     struct topic without = *label;
 
     without.key = NULL;
-    if (add_if_any(exchange, &without, matches) < 0)
-        return -ENOMEM;
+    add_if_any(exchange, &without, selection);
     if (!label->key)
-        return 0;
-    if (add_if_any(exchange, label, matches) < 0)
-        return -ENOMEM;
-    return exchange->patterns ? add_patterns(exchange, label, matches) : 0;
+        return;
+    add_if_any(exchange, label, selection);
+    if (exchange->patterns)
+        add_patterns(exchange, label, selection);
 }
 
 static int by_sequence(const void *a, const void *b)
 {
-    const struct match *left = a, *right = b;
+    const struct exchange_match *left = a, *right = b;
 
     return (left->sequence > right->sequence) - (left->sequence < right->sequence);
 }
 
-/* Collects the one of the exact type, else the first registered of the ancestors. */
-static int collect_one(const struct exchange *exchange, const struct topic *topic,
-                       struct matches *matches)
+size_t exchange_match(const struct exchange *exchange, const struct topic *topic, uint64_t after,
+                      struct exchange_match *ret, size_t max)
+{
+    struct selection selection = {.matches = ret, .max = max, .after = after};
+    struct topic label = exchange_label(exchange, topic);
+
+    do {
+        add_type(exchange, &label, &selection);
+    } while (topic_type_parent(label.type, &label.type_size));
+    qsort(ret, selection.n, sizeof(*ret), by_sequence);
+    return selection.n;
+}
+
+/* One of the exact type comes before all others. */
+uint64_t exchange_pick(const struct exchange *exchange, const struct topic *topic)
 {
     struct topic label = exchange_label(exchange, topic);
-    struct match *items = matches->place;
     const uint32_t exact = label.type_size;
+    struct exchange_match first = {0};
+    struct selection selection = {.matches = &first, .max = 1};
 
     do {
-        if (add_if_any(exchange, &label, matches) < 0)
-            return -ENOMEM;
-        if (label.type_size == exact && matches->n > 0)
-            return 0;
-        /* Two at most, so items in place. */
-        if (matches->n == 2 && by_sequence(&items[1], &items[0]) < 0)
-            items[0] = items[1];
-        if (matches->n == 2)
-            matches->n = 1;
-    } while (topic_type_parent(label.type, &label.type_size));
-    return 0;
-}
-
-static int collect_all(const struct exchange *exchange, const struct topic *topic,
-                       struct matches *matches)
-{
-    struct topic label = exchange_label(exchange, topic);
-
-    do {
-        if (collect_type(exchange, &label, matches) < 0)
-            return -ENOMEM;
-    } while (topic_type_parent(label.type, &label.type_size));
-    if (matches->n > 1)
-        qsort(matches_items(matches), matches->n, sizeof(struct match), by_sequence);
-    return 0;
-}
-
-int exchange_route(const struct exchange *exchange, const struct topic *topic,
-                   exchange_deliver_fn deliver, void *userdata)
-{
-    _cleanup_(matches_deinit)
-    struct matches matches;
-    int r;
-
-    matches.heap = NULL;
-    matches.n = 0;
-    matches.n_allocated = MATCHES_IN_PLACE;
-    r = exchange_picks_one(exchange) ? collect_one(exchange, topic, &matches)
-                                     : collect_all(exchange, topic, &matches);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < matches.n; i++)
-        deliver(userdata, matches_items(&matches)[i].actor);
-    return (int)matches.n;
+        add_if_any(exchange, &label, &selection);
+    } while (!(label.type_size == exact && selection.n > 0) &&
+             topic_type_parent(label.type, &label.type_size));
+    return first.actor;
 }

@@ -36,6 +36,7 @@ static int save_subscriptions(const struct actor *actor, struct saver *saver)
         saved_put_number(&row, actor->reference);
         saved_put_number(&row, subscription->subscriber->actor);
         topic_put(&row, &subscription->topic);
+        saved_put_number(&row, subscription->sequence);
         r = saved_add(saver, SUBSCRIPTION_ROW, &row, NULL);
         if (r < 0)
             break;
@@ -117,6 +118,7 @@ int subscription_restore_row(struct message_context *context, struct saved_reade
     struct actor *subscriber = actor_get(context, saved_get_number(row));
     struct topic topic;
     int r = topic_get(row, &topic);
+    const uint64_t sequence = saved_get_number(row);
 
     if (r < 0 || (exchange && !actor_exchange(exchange)))
         return -EBADMSG;
@@ -124,6 +126,9 @@ int subscription_restore_row(struct message_context *context, struct saved_reade
         return 0; /* it has ended with one of them */
     /* The first one's group has the exchange again. What was allowed stays. */
     (void)exchange_actor_admit(exchange, subscriber);
+    /* A message may have been copied to some of them. */
+    if (sequence > actor_exchange(exchange)->sequence && sequence <= INT64_MAX)
+        actor_exchange(exchange)->sequence = sequence - 1;
     r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic);
     return r == EXCHANGE_E_FULL ? -ENOSPC : r;
 }

@@ -79,6 +79,10 @@ static void subscription_free(struct exchange_subscription *subscription)
     struct exchange_bucket *bucket = subscription->bucket;
 
     list_cursors_pass(&exchange->cursors, &subscription->link);
+    if (bucket->passed == &subscription->bucket_link)
+        bucket->passed = subscription->bucket_link.prev == &bucket->subscriptions
+                             ? NULL
+                             : subscription->bucket_link.prev;
     list_unlink(&subscription->link);
     list_unlink(&subscription->bucket_link);
     list_unlink(&subscription->actor_link);
@@ -268,7 +272,7 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
     struct exchange changed;
     int result = 0;
 
-    /* All subscriptions get new numbers, so lists under way end here. */
+    /* All subscriptions are made again, so lists under way end here. */
     list_cursors_end(&exchange->cursors);
     exchange_init(&changed, kind);
     list_for_each_safe (node, &exchange->subscriptions) {
@@ -279,6 +283,7 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
         /* Not counted for a moment: the bounds must count it once. */
         subscriber->n_subscriptions--;
         subscriber->effort -= old->effort;
+        changed.sequence = old->sequence - 1; /* it gets the next */
         r = exchange_subscribe(&changed, subscriber, &old->topic);
         subscriber->n_subscriptions++;
         subscriber->effort += old->effort;
@@ -294,7 +299,6 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
     exchange->patterns = changed.patterns;
     exchange->n_subscriptions = changed.n_subscriptions;
     exchange->effort = changed.effort;
-    exchange->sequence = changed.sequence;
     list_init(&exchange->subscriptions);
     if (!list_empty(&changed.subscriptions))
         list_insert_between(&exchange->subscriptions, changed.subscriptions.prev,

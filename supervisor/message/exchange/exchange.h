@@ -121,17 +121,22 @@ void exchange_retain(struct exchange *exchange, bool (*keeps)(void *userdata, ui
 /* Ends all subscriptions of an actor. */
 void exchange_forget(struct exchange_subscriber *subscriber);
 
+/* A subscription that a message matches. */
+struct exchange_match {
+    uint64_t sequence, actor;
+};
+
 /*
- * Calls `deliver` for every subscription that matches, in the order of registration; several of one
- * actor call it several times. The callback may change or free the exchange. Returns the number of
- * calls, or -ENOMEM (none).
+ * For kinds that copy: finds the first `max` matches behind the sequence `after` in the order of
+ * registration; several may be of one actor. Returns their number. The kinds that pick one have
+ * exchange_pick(), which returns the actor; 0 = none.
  */
-typedef void (*exchange_deliver_fn)(void *userdata, uint64_t actor);
-int exchange_route(const struct exchange *exchange, const struct topic *topic,
-                   exchange_deliver_fn deliver, void *userdata);
+size_t exchange_match(const struct exchange *exchange, const struct topic *topic, uint64_t after,
+                      struct exchange_match *ret, size_t max);
+uint64_t exchange_pick(const struct exchange *exchange, const struct topic *topic);
 
 /*
  * Changes the kind, as after a reload: makes the subscriptions again in their order under the new
- * rules, which may end some. 0 or -ENOMEM (some are lost).
+ * rules, which may end some; those that stay keep their sequence. 0 or -ENOMEM (some are lost).
  */
 int exchange_change(struct exchange *exchange, enum exchange_kind kind);

@@ -8,24 +8,36 @@
 #include "supervisor/message/router.h"
 #include <errno.h>
 
-/* Bounds the copies that all exchanges together make in a turn: of messages that arrive, and
- * likewise of messages that waited. A fraction of a millisecond each. */
-#define COPIES_PER_TURN 250
+/* Bounds what all exchanges together do in a turn: for messages that arrive, and likewise for
+ * messages that waited. A copy costs 1 and more for its bytes: a fraction of a millisecond each. */
+#define COST_PER_TURN 250
 
-static bool has_copies_left(const struct message_context *context, struct forward_budget *budget)
+static uint64_t cost_left(const struct message_context *context, struct forward_budget *budget)
 {
     if (budget->turn != loop_now(context->loop))
         *budget = (struct forward_budget){.turn = loop_now(context->loop)};
-    return budget->used < COPIES_PER_TURN;
+    return budget->used < COST_PER_TURN ? COST_PER_TURN - budget->used : 0;
+}
+
+uint64_t forward_cost_left(const struct message_context *context)
+{
+    return cost_left(context, context->spending);
+}
+
+void forward_spend(struct message_context *context, uint64_t cost)
+{
+    context->spending->used += cost;
 }
 
 static int hand_on(struct actor *actor, struct envelope *envelope, struct forward_budget *budget)
 {
-    const struct message_context *context = actor->context;
-    const uint64_t before = context->n_copied;
-    const int r = actor->class->hand_on(actor, envelope);
+    struct message_context *context = actor->context;
+    struct forward_budget *before = context->spending; /* of the exchange that this copy is from */
+    int r;
 
-    budget->used += context->n_copied - before;
+    context->spending = budget;
+    r = actor->class->hand_on(actor, envelope);
+    context->spending = before;
     return r;
 }
 
@@ -45,7 +57,7 @@ int forward_deliver(struct actor *actor, struct envelope *envelope)
 {
     struct forward_budget *budget = &actor->context->at_once;
 
-    if (!is_open(actor) || (copies(actor) && !has_copies_left(actor->context, budget)))
+    if (!is_open(actor) || (copies(actor) && cost_left(actor->context, budget) == 0))
         return delivery_enqueue(actor, envelope);
     return hand_on(actor, envelope, budget);
 }
@@ -102,7 +114,7 @@ void forward_feed(struct actor *actor)
     struct envelope *envelope;
 
     while (!actor->paused && (envelope = mailbox_oldest(&actor->mailbox))) {
-        if (!has_copies_left(actor->context, budget)) {
+        if (cost_left(actor->context, budget) == 0) {
             actor_wake(actor);
             return;
         }

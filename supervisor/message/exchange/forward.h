@@ -16,6 +16,13 @@ struct topic;
 /* How many exchanges a message may pass through. More means a loop. */
 #define FORWARD_HOPS_MAX 8u
 
+struct message_context;
+
+/* For actor_class.hand_on: what may be spent yet in this turn, in copies. One that does not finish
+ * in it puts the message back, at the front of its actor's mailbox. */
+uint64_t forward_cost_left(const struct message_context *context);
+void forward_spend(struct message_context *context, uint64_t cost);
+
 /* For actor_class. */
 int forward_deliver(struct actor *actor, struct envelope *envelope);
 void forward_feed(struct actor *actor);

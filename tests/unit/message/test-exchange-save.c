@@ -153,6 +153,30 @@ START_TEST(an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_o
 }
 END_TEST
 
+/* A message that is half copied goes on behind the last one. */
+START_TEST(subscriptions_keep_their_sequence)
+{
+    struct actor *maker = make(&before, "maker"), *other = make(&before, "other");
+    struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI), *again;
+    const struct topic about = {.type = "one", .type_size = 3};
+    struct exchange_match match;
+
+    subscribe(exchange, maker, "gone");
+    subscribe(exchange, maker, "one");
+    subscribe(exchange, other, "one");
+    exchange_unsubscribe(actor_exchange(exchange), &maker->subscriptions,
+                         &(struct topic){.type = "gone", .type_size = 4});
+    save_all();
+    (void)make(&after, "maker");
+    other = make(&after, "other");
+    restore_all();
+    again = actor_by_name(&after, "x");
+    ck_assert_uint_eq(exchange_match(actor_exchange(again), &about, 2, &match, 1), 1);
+    ck_assert_uint_eq(match.sequence, 3);
+    ck_assert_uint_eq(match.actor, other->reference);
+}
+END_TEST
+
 START_TEST(the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_of_what_is_gone)
 {
     struct actor *maker = make(&before, "maker");
@@ -307,6 +331,7 @@ int main(void)
 {
     const TTest *const tests[] = {
         an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order,
+        subscriptions_keep_their_sequence,
         the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_of_what_is_gone,
         the_configuration_has_the_last_word_on_what_it_declares,
         a_declared_exchange_is_left_to_the_configuration,

@@ -298,6 +298,97 @@ START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
 }
 END_TEST
 
+/* Subscribes to so many types, all of which are ancestors of one. */
+static void subscribe_often(struct actor *exchange, struct actor *subscriber, unsigned n,
+                            char *type)
+{
+    *type = '\0';
+    for (unsigned i = 0; i < n; i++) {
+        const struct topic topic = topic_of(type);
+
+        ck_assert_int_eq(
+            exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic), 0);
+        strcat(type, *type == '\0' ? "a" : ".a");
+    }
+}
+
+START_TEST(a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones)
+{
+    struct actor *exchange, *subscribers[10], *a, *late;
+    const struct topic all = topic_of("");
+    char type[256], last[300];
+    unsigned turns = 0;
+
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    for (unsigned i = 0; i < 10; i++) {
+        (void)snprintf(last, sizeof(last), "s%u", i);
+        subscribers[i] = new_actor(last);
+        subscribe_often(exchange, subscribers[i], 100, type);
+    }
+    a = subscribers[0];
+    (void)snprintf(last, sizeof(last), "%s.last", type);
+    ck_assert_int_eq(tell(exchange->reference, type), 0);
+    ck_assert_uint_eq(a->mailbox.n, 100);
+    ck_assert_uint_eq(subscribers[9]->mailbox.n, 0);
+    ck_assert_int_eq(tell(exchange->reference, last), 0);
+    ck_assert_uint_eq(a->mailbox.n, 100);
+    /* Between two pieces: who has had its copies leaves, and another one comes. */
+    exchange_forget(&a->subscriptions);
+    late = new_actor("late");
+    exchange_subscribe(actor_exchange(exchange), &late->subscriptions, &all);
+    for (; !mailbox_idle(&exchange->mailbox); turns++)
+        fake_peer_turns(context.loop, 1);
+    ck_assert_uint_ge(turns, 5);
+    ck_assert_uint_eq(a->mailbox.n, 100);
+    ck_assert_uint_eq(late->mailbox.n, 2);
+    for (unsigned i = 1; i < 10; i++) {
+        ck_assert_uint_eq(subscribers[i]->mailbox.n, 200);
+        ck_assert_uint_eq(list_entry(subscribers[i]->mailbox.messages.prev, struct envelope, link)
+                              ->topic.type_size,
+                          strlen(last));
+    }
+    ck_assert_uint_eq(dead(DEAD_NO_MATCH), 0);
+}
+END_TEST
+
+START_TEST(large_copies_are_fewer_in_a_turn)
+{
+    struct actor *a = new_actor("a"), *exchange;
+    struct payload payload = PAYLOAD_NULL;
+    struct router_message message;
+    static const char bytes[32000];
+    char type[256];
+
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    subscribe_often(exchange, a, 100, type);
+    ck_assert_int_eq(payload_set(&payload, bytes, sizeof(bytes)), 0);
+    message = (struct router_message){
+        .to = exchange->reference, .topic = topic_of(type), .payload = &payload};
+    ck_assert_int_eq(router_tell(&context, &message), 0);
+    ck_assert_uint_le(a->mailbox.n, 40);
+    while (!mailbox_idle(&exchange->mailbox))
+        fake_peer_turns(context.loop, 1);
+    ck_assert_uint_eq(a->mailbox.n, 100);
+}
+END_TEST
+
+START_TEST(an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *c = new_actor("c"), *exchange;
+    char type[256];
+
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    subscribe_often(exchange, a, 100, type);
+    subscribe_often(exchange, b, 100, type);
+    subscribe_often(exchange, c, 100, type);
+    ck_assert_int_eq(tell(exchange->reference, type), 0);
+    actor_end(exchange, "deleted");
+    fake_peer_turns(context.loop, 1);
+    ck_assert_uint_lt(c->mailbox.n, 100);
+    ck_assert_uint_eq(dead(DEAD_GONE), 1);
+}
+END_TEST
+
 START_TEST(there_are_only_so_many_exchanges)
 {
     struct actor *exchange = NULL, *more;
@@ -1065,6 +1156,9 @@ int main(void)
     tcase_add_test(tc, a_message_larger_than_the_whole_memory_is_let_in_alone);
     tcase_add_test(tc, an_exchange_keeps_what_comes_while_it_is_paused);
     tcase_add_test(tc, an_exchange_that_goes_on_hands_out_a_part_in_each_turn);
+    tcase_add_test(tc, a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones);
+    tcase_add_test(tc, large_copies_are_fewer_in_a_turn);
+    tcase_add_test(tc, an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter);
     tcase_add_test(tc, there_are_only_so_many_exchanges);
     tcase_add_test(tc, exchanges_in_a_circle_end);
     tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
