@@ -7,6 +7,21 @@
 #include "shared/base/standard.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/program.h"
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Everything that follows would fail with messages that name other files. */
+static bool has_proc(void)
+{
+    if (access("/proc/self/stat", R_OK) == 0)
+        return true;
+    log_error("/proc/self/stat: %s; trouped needs /proc: mount it (mount -t proc proc /proc)",
+              strerror(errno));
+    return false;
+}
 
 int main(int argc, char **argv)
 {
@@ -14,6 +29,8 @@ int main(int argc, char **argv)
     (void)argc;
     (void)standard_open();
     log_init("trouped", LOG_LEVEL_INFO);
+    if (!has_proc())
+        return EXIT_FAILURE;
     program_init(&program, argv);
     return keeper_run(&program.keeper);
 }
