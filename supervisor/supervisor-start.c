@@ -244,6 +244,20 @@ static void resume_job_ids(struct parts *parts)
         memcpy(kept->data, &parts->jobs.random_high, sizeof(parts->jobs.random_high));
 }
 
+/* What the last supervisor measured by its clock goes on, whatever the clock was set to. */
+static void resume_clock(struct parts *parts)
+{
+    bool found;
+    struct kept_state *kept = kept_state_open(&parts->process.kept, ":clock", &found);
+    usec_t origin = 0;
+
+    if (kept && found)
+        memcpy(&origin, kept->data, sizeof(origin));
+    origin = clock_set_origin(origin);
+    if (kept)
+        memcpy(kept->data, &origin, sizeof(origin));
+}
+
 /* The next client does not get the address of one that has ended. */
 static void resume_client_numbers(struct parts *parts)
 {
@@ -328,6 +342,7 @@ static int collect_held(struct parts *parts)
         return failed("take over what the keeper holds", r);
     ended_attempts_init(&parts->durable.attempts, kept_states_attempts(&parts->process.kept));
     parts->control.predecessors = held->end;
+    resume_clock(parts);
     resume_job_ids(parts);
     resume_client_numbers(parts);
     return resume_wake(parts);

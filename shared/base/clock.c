@@ -19,6 +19,30 @@ usec_t clock_realtime(void)
     return clock_read(CLOCK_REALTIME);
 }
 
+static usec_t steady_origin; /* when CLOCK_BOOTTIME began; 0 = not set yet */
+
+usec_t clock_set_origin(usec_t origin)
+{
+    steady_origin = origin > 0 ? origin : usec_sub(clock_realtime(), clock_read(CLOCK_BOOTTIME));
+    return steady_origin;
+}
+
+usec_t clock_steady(void)
+{
+    if (steady_origin == 0)
+        (void)clock_set_origin(0);
+    return usec_add(steady_origin, clock_read(CLOCK_BOOTTIME));
+}
+
+usec_t clock_steady_to_realtime(usec_t date)
+{
+    const usec_t now = clock_steady(), realtime = clock_realtime();
+
+    if (date == 0 || date == USEC_INFINITY)
+        return date;
+    return date > now ? usec_add(realtime, date - now) : usec_sub(realtime, now - date);
+}
+
 struct timespec usec_to_timespec(usec_t usec)
 {
     return (struct timespec){

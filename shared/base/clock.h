@@ -20,6 +20,17 @@ usec_t clock_now(void);
 /* CLOCK_REALTIME since 1970; for display and records, not for waiting. */
 usec_t clock_realtime(void);
 
+/*
+ * A clock for the dates of durations: it is near to CLOCK_REALTIME, but no setting of the clock
+ * changes it, and it counts while the machine sleeps. The next process goes on with it, until the
+ * machine is booted, if it gets the origin: clock_set_origin(), once, before any other call; 0 = a
+ * new one. Returns the origin. Not for more than one thread before that.
+ */
+usec_t clock_set_origin(usec_t origin);
+usec_t clock_steady(void);
+/* The date that CLOCK_REALTIME shows then, as it is set now; 0 and USEC_INFINITY stay. */
+usec_t clock_steady_to_realtime(usec_t date);
+
 /* a + b; USEC_INFINITY instead of an overflow. */
 static inline usec_t usec_add(usec_t a, usec_t b)
 {

@@ -171,7 +171,7 @@ void report_worker(struct reply *reply, const struct request *request, struct sl
     reply_uint(reply, "since_at", slot->since_at);
     reply_uint(reply, "restarts", slot->n_restarts);
     if (slot->state == LIFECYCLE_BACKOFF)
-        reply_uint_if(reply, "restart_at", slot->restart_at);
+        reply_uint_if(reply, "restart_at", clock_steady_to_realtime(slot->restart_at));
     if (slot->health.n_failures > 0) {
         reply_uint(reply, "failures", slot->health.n_failures);
         reply_uint(reply, "failing_since_at", slot->health.since_at);

@@ -151,7 +151,8 @@ static void add_absence(struct reply *reply, const struct pool *pool,
     const uint64_t *n = tally->n;
 
     add_workers(reply, "starting", pool, n[LIFECYCLE_STARTING], 0);
-    add_workers(reply, "backoff", pool, n[LIFECYCLE_BACKOFF], tally->restart_at);
+    add_workers(reply, "backoff", pool, n[LIFECYCLE_BACKOFF],
+                clock_steady_to_realtime(tally->restart_at));
     add_workers(reply, "stopping", pool, n[LIFECYCLE_STOPPING] + n[LIFECYCLE_KILLING], 0);
     add_workers(reply, "failed", pool, n[LIFECYCLE_FAILED], 0);
     add_workers(reply, "stopped", pool, n[LIFECYCLE_STOPPED], 0);
@@ -204,7 +205,9 @@ void waits_of_slot(struct reply *reply, const char *key, const struct slot *slot
     if (!cause && slot->n_jobs == 0 && (cell->paused || !cell->pool.wanted))
         add_cell(reply, cell, true);
     else if (cause && !(slot->state == LIFECYCLE_STOPPED && add_group(reply, cell->group)))
-        add(reply, &(struct wait){.cause = cause, .target = slot->name, .until = slot->restart_at});
+        add(reply, &(struct wait){.cause = cause,
+                                  .target = slot->name,
+                                  .until = clock_steady_to_realtime(slot->restart_at)});
     reply_end_array(reply);
 }
 
@@ -266,7 +269,7 @@ static void add_waiting(struct reply *reply, const struct job *job)
     add(reply, &(struct wait){.cause = job->state == JOB_DELAYED ? "delayed" : "retry",
                               .target = job->cell->name,
                               .count = job->n_failed,
-                              .until = job->timers->alarm.date});
+                              .until = alarm_realtime(&job->timers->alarm)});
     add_cell(reply, job->cell, false);
 }
 

@@ -63,7 +63,7 @@ struct job *queue_last(const struct queue *queue)
 /* A delayed job was to wait before, until its alarm went off. */
 static usec_t waits_since(const struct job *job)
 {
-    const usec_t due = job->put_off && job->timers ? job->timers->alarm.date : 0;
+    const usec_t due = job->put_off && job->timers ? alarm_realtime(&job->timers->alarm) : 0;
 
     return due > job->created_at ? due : job->created_at;
 }

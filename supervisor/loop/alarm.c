@@ -103,7 +103,6 @@ static void on_timer(struct timer *timer, usec_t now)
     struct alarm *alarm = list_entry(timer, struct alarm, timer);
 
     (void)now;
-    alarm->has_date = false;
     alarm->fn(alarm);
 }
 
@@ -143,7 +142,9 @@ int alarm_set_after(struct alarm *alarm, usec_t delay)
     struct alarms *alarms = alarm->alarms;
     int r;
 
-    alarm->date = usec_add(alarms->realtime(), delay);
+    alarm->has_date = false;
+    alarm->delay = delay;
+    alarm->date = usec_add(clock_steady(), delay);
     r = timer_arm(&alarms->delays, &alarm->timer, usec_add(now_of(alarms), delay));
     if (r == 0)
         r = arm_next(alarms);
@@ -158,15 +159,20 @@ int alarm_set_at(struct alarm *alarm, usec_t date)
     int r;
 
     watch_clock(alarms);
+    alarm->has_date = true;
+    alarm->delay = 0;
     alarm->date = date;
     r = timer_arm(&alarms->dates, &alarm->timer, date);
-    if (r < 0)
-        return r;
-    alarm->has_date = true;
-    r = arm_next(alarms);
+    if (r == 0)
+        r = arm_next(alarms);
     if (r < 0)
         alarm_stop(alarm);
     return r;
+}
+
+usec_t alarm_realtime(const struct alarm *alarm)
+{
+    return alarm->has_date ? alarm->date : clock_steady_to_realtime(alarm->date);
 }
 
 void alarm_stop(struct alarm *alarm)
@@ -176,7 +182,7 @@ void alarm_stop(struct alarm *alarm)
     if (!alarms)
         return;
     timer_disarm(alarm->has_date ? &alarms->dates : &alarms->delays, &alarm->timer);
-    alarm->has_date = false; /* `next` stays armed: a look too early does no harm */
+    /* `next` stays armed: a look too early does no harm. */
 }
 
 void alarms_review(struct alarms *alarms)

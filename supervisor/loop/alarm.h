@@ -23,9 +23,10 @@ struct alarms {
 
 struct alarm {
     struct timer timer; /* among the delays or the dates */
-    bool has_date;
+    bool has_date;      /* stays when it goes off */
     struct alarms *alarms;
-    usec_t date; /* realtime: when it goes off; for a delay, computed when it was set */
+    usec_t date;  /* when it goes off: realtime; for a delay, by clock_steady() */
+    usec_t delay; /* 0 = it has a date */
     void (*fn)(struct alarm *alarm);
 };
 
@@ -37,6 +38,9 @@ void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct al
 /* For a stopped alarm. A date in the past goes off in the next turn. 0 or -ENOMEM. */
 int alarm_set_after(struct alarm *alarm, usec_t delay);
 int alarm_set_at(struct alarm *alarm, usec_t date);
+
+/* When it goes off, or last went off: realtime, as the clock is set now. */
+usec_t alarm_realtime(const struct alarm *alarm);
 
 /* Idempotent. */
 void alarm_stop(struct alarm *alarm);

@@ -118,7 +118,7 @@ static void schedule_restart(struct slot *slot)
         pool_on_restart_due(slot);
         return;
     }
-    slot->restart_at = usec_add(clock_realtime(), delay);
+    slot->restart_at = usec_add(clock_steady(), delay);
     slot_arm(slot, delay);
 }
 

@@ -21,7 +21,8 @@
     F(NUMBER, keep, keep_result)                                                                   \
     F(NUMBER, created, created_at)                                                                 \
     F(OPTIONAL, deadline, deadline, 0)                                                             \
-    F(OPTIONAL, moved, moved, 0)
+    F(OPTIONAL, moved, moved, 0)                                                                   \
+    F(OPTIONAL, time_left, time_left, 0)
 #define PROGRESS(F)                                                                                \
     F(NUMBER, state, state)                                                                        \
     F(NUMBER, cancel, cancel)                                                                      \
@@ -30,7 +31,8 @@
     F(NUMBER, failed, n_failed)                                                                    \
     F(OPTIONAL, due, due, 0)                                                                       \
     F(OPTIONAL, started, started_at, 0)                                                            \
-    F(OPTIONAL, cause, failed_by, ATTEMPT_CAUSE_NONE)
+    F(OPTIONAL, cause, failed_by, ATTEMPT_CAUSE_NONE)                                              \
+    F(OPTIONAL, delay, delay, 0)
 
 #define COLUMNS      FIXED(ROW_COLUMN) PROGRESS(ROW_COLUMN)
 #define PARAMETERS   FIXED(ROW_PARAMETER) PROGRESS(ROW_PARAMETER)
@@ -89,8 +91,8 @@ int job_rows_add(struct database *database, const struct job_row *row)
 int job_rows_update(struct database *database, const struct job_row *row)
 {
     static const char sql[] = "UPDATE job SET state = ?1, cancel = ?2, canceller = ?3,"
-                              " attempt = ?4, failed = ?5, due = ?6, started = ?7, cause = ?8"
-                              " WHERE number = ?9";
+                              " attempt = ?4, failed = ?5, due = ?6, started = ?7, cause = ?8,"
+                              " delay = ?9 WHERE number = ?10";
     sqlite3_stmt *statement = database_query(database, sql);
 
     row_bind_fields(statement, 1, PROGRESS_TABLE, N_PROGRESS, row);
@@ -209,8 +211,9 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
     static const char sql[] =
         "SELECT " COLUMNS PAYLOAD_SIZE " FROM job WHERE number > ?1"
         " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
-        " max_retries, uid, 1, created, NULL, NULL, state, 0, NULL, attempt, failed, NULL,"
-        " started, NULL, " RESULT_SIZE " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+        " max_retries, uid, 1, created, NULL, NULL, NULL, state, 0, NULL, attempt, failed, NULL,"
+        " started, NULL, NULL, " RESULT_SIZE
+        " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)

@@ -43,15 +43,18 @@ struct job_row {
     uint32_t max_retries;
     uid_t submitter_uid;
     bool keep_result;
-    bool moved;                  /* from another group, see OnOom= */
-    usec_t created_at, deadline; /* realtime; deadline: 0 = none */
+    bool moved;        /* from another group, see OnOom= */
+    usec_t created_at; /* realtime */
+    usec_t deadline;   /* clock_steady(); 0 = none */
+    usec_t time_left;  /* until `deadline`, when it was set; 0 = not known */
 
     /* What job_rows_update() writes. */
     enum job_row_state state;
     enum protocol_cause cancel; /* why it is to be cancelled */
     uid_t canceller;            /* JOB_ROW_NOBODY = not known, or none */
     uint32_t attempt, n_failed;
-    usec_t due;        /* realtime; 0 = none */
+    usec_t due;        /* clock_steady(), or a date: realtime; 0 = none */
+    usec_t delay;      /* until `due`, when it was set; 0 = `due` is a date */
     usec_t started_at; /* realtime: this attempt; 0 = none */
     enum attempt_cause failed_by;
 

@@ -3,11 +3,12 @@
 
 #include <string.h>
 
-static usec_t row_deadline(const struct job *job)
+static void deadline_to_row(struct job_row *row, const struct job *job)
 {
     if (!job->timers || !timer_armed(&job->timers->deadline))
-        return 0;
-    return usec_add(clock_realtime(), usec_sub(timer_at(&job->timers->deadline), clock_now()));
+        return;
+    row->time_left = usec_sub(timer_at(&job->timers->deadline), clock_now());
+    row->deadline = usec_add(clock_steady(), row->time_left);
 }
 
 void job_to_row(struct job_row *row, const struct job *job, const char *group)
@@ -25,7 +26,7 @@ void job_to_row(struct job_row *row, const struct job *job, const char *group)
     row->keep_result = job->keep_result;
     row->moved = job->moved;
     row->created_at = job->created_at;
-    row->deadline = row_deadline(job);
+    deadline_to_row(row, job);
     row->payload_size = job->payload.size;
 }
 
@@ -58,9 +59,12 @@ void job_progress_to_row(struct job_row *row, const struct job *job)
     row->n_failed = job->n_failed;
     row->failed_by = job->failed_by;
     row->started_at = job->started_at;
-    row->due = row->state == JOB_ROW_DELAYED || row->state == JOB_ROW_BACKOFF
-                   ? job->timers->alarm.date
-                   : 0;
+    if (row->state == JOB_ROW_DELAYED || row->state == JOB_ROW_BACKOFF) {
+        row->due = job->timers->alarm.date;
+        row->delay = job->timers->alarm.delay;
+    } else {
+        row->due = row->delay = 0;
+    }
 }
 
 void job_result_to_row(struct ended_row *row, const struct job *job, enum job_state end)

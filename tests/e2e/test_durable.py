@@ -523,6 +523,65 @@ class Survives(Case):
         self.assertEqual((purged.returncode, "those on disk stay" in purged.stderr), (1, True))
 
 
+@unittest.skipIf(SANITIZED, "needs a library before all others")
+class Clock(Case):
+    """The clock is set while jobs and workers wait: spans stay, and dates follow it."""
+
+    HOUR = 3600
+
+    def begin(self):
+        pause = {"MaxRetries": "9", "BackoffMinSec": "2s", "BackoffMaxSec": "2s"}
+        s = self.durable({"service": ini("/bin/false", Group={"Type": "service"}, Restart={"MinSec": "2s", "MaxSec": "2s"}),
+                          "plain": actor(1, **pause)}, **pause)
+        self.shift = Path(s.path("shift"))
+        s.environment.update(LD_PRELOAD=helper("preload/shifted-clock.so"), CLOCK_SHIFT=str(self.shift))
+        s.start()
+        for group in "kept", "plain":
+            s.create(group, "retry", id=f"{group}-retried")
+            s.create(group, "echo", id=f"{group}-delayed", delay_usec=2000000)
+            s.create(group, "echo", id=f"{group}-later", delay_usec=self.HOUR * 1000000 // 2)
+            s.create(group, "echo", id=f"{group}-at", at=int((time.time() + self.HOUR // 2) * 1000000))
+            s.until(lambda group=group: s.call("Get", id=f"{group}-retried")["job"].get("attempt") == 1)
+        s.create("kept", "echo", id="deadline", delay_usec=self.HOUR * 1000000, deadline_usec=3000000)
+        return s
+
+    def set_clock(self, seconds):
+        self.shift.write_text(str(seconds), encoding="ascii")
+
+    def assert_spans_stay(self, s, groups):
+        for group in groups:
+            s.until(lambda group=group: s.call("Get", id=f"{group}-delayed")["job"]["state"] == "succeeded")
+            s.until(lambda group=group: s.call("Get", id=f"{group}-retried")["job"]["attempt"] >= 2)
+            self.assertEqual(s.call("Get", id=f"{group}-later")["job"]["state"], "delayed")
+        self.assertEqual(s.wait_job("deadline")["state"], "cancelled")
+        s.until(lambda: s.group("service")["workers"][0]["restarts"] >= 2)
+
+    def test_U_spans_stay_across_a_crash_whatever_the_clock_is_set_to(self):
+        for hours in -1, 1:
+            with self.subTest(hours=hours):
+                s = self.begin()
+                self.set_clock(hours * self.HOUR)
+                s.crash()
+                self.assert_spans_stay(s, ["kept"])
+                self.assertEqual(s.call("Get", id="kept-at")["job"]["state"], "delayed" if hours < 0 else "succeeded")
+
+    def test_U_spans_stay_across_an_upgrade_whatever_the_clock_is_set_to(self):
+        for hours in -1, 1:
+            with self.subTest(hours=hours):
+                s = self.begin()
+                self.set_clock(hours * self.HOUR)
+                s.ctl("upgrade", check=True)
+                self.assert_spans_stay(s, ["kept", "plain"])
+                self.assertEqual(s.call("Get", id="plain-at")["job"]["state"], "delayed" if hours < 0 else "succeeded")
+
+    def test_U_after_a_restart_no_job_waits_for_longer_than_was_asked_for(self):
+        s = self.begin()
+        s.stop()
+        self.set_clock(-self.HOUR)
+        s.start()
+        self.assert_spans_stay(s, ["kept"])
+
+
 class Failures(Case):
     def test_D5_a_full_disk_refuses_jobs_lets_ends_through_and_goes_on(self):
         if os.geteuid() != 0:

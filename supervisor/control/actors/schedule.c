@@ -136,7 +136,7 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
     reply_uint(reply, "id", schedule->id);
     reply_string(reply, "to", schedule->to->name);
     report_topic(reply, &envelope->topic);
-    reply_uint(reply, "next_at", schedule->alarm.date);
+    reply_uint(reply, "next_at", alarm_realtime(&schedule->alarm));
     reply_uint_if(reply, "period_usec", schedule->period);
     reply_string_if(reply, "owner", actor_name_of(schedule->context, envelope->sender));
     reply_uint(reply, "payload_bytes", envelope->payload.size);

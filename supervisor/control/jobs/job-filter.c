@@ -79,6 +79,7 @@ static void describe_row(const struct group_context *groups, const struct job_ro
         .timers = &room->timers,
     };
     room->timers.alarm.date = row->due;
+    room->timers.alarm.has_date = row->delay == 0;
     if (row->name_size > 0 && row->name_size < PROTOCOL_ID_TEXT) {
         job->name = memcpy(room->name, row->name, row->name_size);
         job->name[row->name_size] = '\0';

@@ -11,6 +11,7 @@
 #include "supervisor/loop/alarm.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/backoff.h"
+#include "supervisor/store/job-rows.h"
 #include <stdio.h>
 
 /* How often a job that cannot leave yet tries to. */
@@ -89,9 +90,12 @@ int cell_delay(struct cell *cell, struct job *job, const struct cell_request *re
     return 0;
 }
 
-void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state, usec_t due)
+void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
+                      const struct job_row *row)
 {
-    if (cell_set_alarm(cell, job, 0, due) < 0) {
+    const usec_t left = usec_min(usec_sub(row->due, clock_steady()), row->delay);
+
+    if (cell_set_alarm(cell, job, left, row->delay == 0 ? row->due : 0) < 0) {
         cell_enqueue(cell, job, false); /* without memory to wait */
         return;
     }

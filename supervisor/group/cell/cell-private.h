@@ -40,6 +40,8 @@ static inline void cell_count_live(struct cell *cell)
         cell_begin_live(cell);
 }
 
+struct job_row;
+
 /* ---- cell-attempt.c ---- */
 
 /* A running job waits before its next attempt. */
@@ -47,8 +49,10 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 /* A new job waits for the time of the request. Returns 0 or -ENOMEM. */
 int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request);
 
-/* A queued job that was read from disk, in no list, waits until that date as `state` says. */
-void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state, usec_t due);
+/* A queued job that was read from disk, in no list, waits as `state` says: until the date that was
+ * asked for, or for what is left of its delay. */
+void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
+                      const struct job_row *row);
 /* A queued job that was read from disk, in no list, was at work when the supervisor ended: that
  * attempt has failed. */
 void cell_job_orphaned(struct cell *cell, struct job *job);

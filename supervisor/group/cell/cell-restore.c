@@ -39,16 +39,18 @@ static void restore_progress(struct job *job, const struct job_row *row)
 }
 
 /* Returns 0 or -ENOMEM. */
-static int restore_deadline(struct cell *cell, struct job *job, usec_t deadline)
+static int restore_deadline(struct cell *cell, struct job *job, const struct job_row *row)
 {
-    if (deadline == 0)
+    usec_t left = usec_sub(row->deadline, clock_steady());
+
+    if (row->deadline == 0)
         return 0;
+    if (row->time_left > 0)
+        left = usec_min(left, row->time_left);
     if (job_make_timers(job) < 0)
         return -ENOMEM;
     timer_init(&job->timers->deadline, cell_on_deadline);
-    return timer_arm(
-        cell_timers(cell), &job->timers->deadline,
-        usec_add(cell_now(cell), usec_sub(deadline, loop_realtime(cell->context->loop))));
+    return timer_arm(cell_timers(cell), &job->timers->deadline, usec_add(cell_now(cell), left));
 }
 
 /* Makes a job with the id of the row. Returns 0 or another value. */
@@ -86,7 +88,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
     if (r == 0 && !identity)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
     if (r == 0)
-        r = restore_deadline(cell, job, row->deadline);
+        r = restore_deadline(cell, job, row);
     if (r < 0) {
         job_unref(cell->context->jobs, job);
         return r;
@@ -123,10 +125,10 @@ int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
         cell_job_orphaned(cell, job);
         break;
     case JOB_ROW_DELAYED:
-        cell_resume_wait(cell, job, JOB_DELAYED, loaded->row.due);
+        cell_resume_wait(cell, job, JOB_DELAYED, &loaded->row);
         break;
     case JOB_ROW_BACKOFF:
-        cell_resume_wait(cell, job, JOB_BACKOFF, loaded->row.due);
+        cell_resume_wait(cell, job, JOB_BACKOFF, &loaded->row);
         break;
     default:
         if (job_cancel_requested(job))
@@ -159,7 +161,7 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
     if (r == 0 && job_options_check(&row->asked, 0, 0))
         r = -EBADMSG;
     if (r == 0 && !ended)
-        r = restore_deadline(cell, job, row->deadline);
+        r = restore_deadline(cell, job, row);
     if (r < 0)
         return r;
     job->submitter_uid = row->submitter_uid;

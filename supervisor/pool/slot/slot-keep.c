@@ -18,7 +18,7 @@ struct slot_record {
     uint64_t generation, born, tried;
     usec_t since_at;   /* realtime */
     usec_t started_at; /* monotonic */
-    usec_t restart_at; /* realtime */
+    usec_t restart_at; /* clock_steady() */
     uint64_t n_restarts, n_recycled;
     uint32_t n_pauses; /* struct restart_tally */
     uint32_t n_failures;
@@ -340,7 +340,7 @@ static bool adopt(struct slot *slot, const struct slot_record *record)
 void slot_resume(struct slot *slot)
 {
     const struct slot_record *record = record_of(slot);
-    const usec_t now = loop_realtime(slot_context(slot)->loop);
+    const usec_t now = clock_steady();
 
     take_record(slot, record);
     slot->wanted = record->wanted;

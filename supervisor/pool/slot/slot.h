@@ -107,7 +107,7 @@ struct slot {
     struct list replace_link; /* in replacement.queue */
     const char *replace_reason;
     struct task start; /* queued until the spawner has a place for it */
-    usec_t restart_at; /* realtime; 0 = none scheduled */
+    usec_t restart_at; /* clock_steady(); 0 = none scheduled */
     uint64_t n_restarts;
     uint64_t n_recycled; /* times that a ready successor took the place */
     struct restart_tally tally;

@@ -455,6 +455,7 @@ START_TEST(jobs_of_version_1_have_not_moved)
     ck_assert_int_eq(
         sqlite3_exec(handle,
                      "ALTER TABLE job DROP COLUMN moved; ALTER TABLE job DROP COLUMN canceller;"
+                     "ALTER TABLE job DROP COLUMN delay; ALTER TABLE job DROP COLUMN time_left;"
                      "ALTER TABLE ended DROP COLUMN cause;"
                      "ALTER TABLE ended DROP COLUMN moved; PRAGMA user_version = 1;"
                      "INSERT INTO job (grp, priority, state, cancel, attempt, failed, max_retries,"

@@ -71,6 +71,8 @@ static int compare(void *userdata, const struct job_row *row)
     ck_assert_int_eq(row->moved, expected->moved);
     ck_assert_uint_eq(row->created_at, expected->created_at);
     ck_assert_uint_eq(row->deadline, expected->deadline);
+    ck_assert_uint_eq(row->time_left, expected->time_left);
+    ck_assert_uint_eq(row->delay, expected->delay);
     ck_assert_int_eq(row->state, expected->state);
     ck_assert_int_eq(row->cancel, expected->cancel);
     ck_assert_uint_eq(row->canceller, expected->canceller);
@@ -124,6 +126,8 @@ START_TEST(a_row_is_read_as_it_was_written)
         .moved = true,
         .created_at = 1700000000000000,
         .deadline = USEC_INFINITY - 1,
+        .time_left = USEC_INFINITY - 2,
+        .delay = 17,
         .state = JOB_ROW_BACKOFF,
         .cancel = PROTOCOL_CAUSE_WITHDRAWN,
         .canceller = UINT32_MAX - 1,

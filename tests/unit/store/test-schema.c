@@ -100,6 +100,7 @@ static int check_first(void *userdata, const struct job_row *row)
     ck_assert_uint_eq(row->max_retries, 5);
     ck_assert_uint_eq(row->submitter_uid, 1000);
     ck_assert_uint_eq(row->due, 1700000009000000);
+    ck_assert_uint_eq(row->delay, 0);
     ck_assert_uint_eq(row->failed_by, ATTEMPT_CAUSE_NONE);
     ck_assert_uint_eq(row->payload_size, 5);
     ck_assert_mem_eq(row->payload, "hello", 5);

@@ -26,6 +26,22 @@ START_TEST(real_time_is_microseconds_since_1970)
 }
 END_TEST
 
+START_TEST(the_steady_clock_goes_on_from_its_origin)
+{
+    const usec_t hour = 3600 * USEC_PER_SEC, origin = clock_set_origin(0);
+    const usec_t before = clock_steady();
+
+    ck_assert_uint_le(clock_realtime() - before, USEC_PER_SEC);
+    ck_assert_uint_eq(clock_set_origin(origin), origin);
+    ck_assert_uint_ge(clock_steady(), before);
+    /* The clock was set back by an hour before this process. */
+    ck_assert_uint_eq(clock_set_origin(origin + hour), origin + hour);
+    ck_assert_uint_ge(clock_steady(), before + hour);
+    ck_assert_uint_le(clock_steady_to_realtime(clock_steady()) - before, 60 * USEC_PER_SEC);
+    ck_assert_uint_eq(clock_steady_to_realtime(0), 0);
+}
+END_TEST
+
 START_TEST(sums_stay_at_infinity)
 {
     ck_assert_uint_eq(usec_add(1, 2), 3);
@@ -68,6 +84,7 @@ int main(void)
 
     tcase_add_test(tcase, the_monotonic_clock_never_goes_backwards);
     tcase_add_test(tcase, real_time_is_microseconds_since_1970);
+    tcase_add_test(tcase, the_steady_clock_goes_on_from_its_origin);
     tcase_add_test(tcase, sums_stay_at_infinity);
     tcase_add_test(tcase, differences_stay_at_zero_and_infinity_stays);
     tcase_add_test(tcase, a_span_becomes_seconds_and_nanoseconds);
