@@ -2,9 +2,10 @@
 #pragma once
 
 /* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
- * parts), supervisor-store.c (durable jobs), supervisor-reload.c (reads the configuration),
- * supervisor-unconfigured.c (waits for one without problems),
- * supervisor-review.c (readiness and status), supervisor-safe-mode.c and supervisor-upgrade.c. */
+ * parts), supervisor-socket.c (the control socket), supervisor-store.c (durable jobs),
+ * supervisor-reload.c (reads the configuration), supervisor-unconfigured.c (waits for one without
+ * problems), supervisor-review.c (readiness and status), supervisor-safe-mode.c and
+ * supervisor-upgrade.c. */
 
 #include "supervisor/config/names/lookup.h"
 #include "supervisor/group/restore.h"
@@ -48,6 +49,10 @@ struct supervisor {
     struct control *control;
     struct spawner_client socket_client; /* for `socket` */
     struct holding socket;               /* the control socket */
+    int socket_lock;                     /* keeps others from its path; -1 = none */
+    bool socket_activated;               /* it is the service manager's */
+    int inotify_fd;                      /* watches its directory; -1 = nothing does */
+    struct loop_watch inotify_watch;
     char *runtime_directory;
     char *socket_variable;
     bool ready;
@@ -127,6 +132,14 @@ int supervisor_make_groups(struct supervisor *supervisor);
 /* Has the groups that were made take over what the last supervisor had, and start. What belongs to
  * others ends. */
 void supervisor_start_groups(struct supervisor *supervisor);
+
+/* ---- supervisor-socket.c ---- */
+
+/* Returns 0 or -errno, logged. */
+int supervisor_open_socket(struct supervisor *supervisor);
+/* Makes the socket again if it was removed from the file system. */
+void supervisor_review_socket(struct supervisor *supervisor);
+void supervisor_close_socket(struct supervisor *supervisor);
 
 /* ---- supervisor-store.c ---- */
 

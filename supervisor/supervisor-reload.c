@@ -272,6 +272,7 @@ static void begin(struct loop_deferred *deferred)
 
     if (!call || !may_begin(&parts->control))
         return;
+    supervisor_review_socket(supervisor);
     notify_reloading(&supervisor->notify, loop_now(parts->loop));
     parts->control.state = CONTROL_RELOADING;
     lookup_init(&supervisor->lookup, parts->loop, on_lookup_done);

@@ -23,8 +23,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <systemd/sd-daemon.h>
 
 /* Logs what failed. Returns `r`. */
 static int failed(const char *what, int r)
@@ -86,24 +84,6 @@ static int open_loop(struct supervisor *supervisor)
     return 0;
 }
 
-/* Returns the socket that the service manager has opened, or -errno, logged. */
-static int inherited_socket(int n)
-{
-    if (n < 0)
-        return failed("use $LISTEN_FDS", n);
-    if (n > 1) {
-        log_error("LISTEN_FDS=%d: trouped serves one socket; the unit trouped.socket takes one "
-                  "ListenStream=",
-                  n);
-        return -EINVAL;
-    }
-    if (sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) > 0)
-        return SD_LISTEN_FDS_START;
-    log_error("the socket that the service manager passes is not a listening Unix stream socket: "
-              "ListenStream= with a path");
-    return -EPROTOTYPE;
-}
-
 static int check_notify_socket(int fd)
 {
     if (fd >= 0 || fd == -ENOENT)
@@ -139,63 +119,6 @@ static int open_signals(struct supervisor *supervisor)
     /* The process that has looked up names for this start may have ended before. */
     names_reap();
     return r < 0 ? failed("watch for signals", r) : 0;
-}
-
-/* Clients connect across a crash: the keeper holds the socket. Without that the next supervisor
- * makes another one. */
-static void hold_socket(struct supervisor *supervisor, int fd)
-{
-    struct spawner *spawner = &supervisor->parts.process.spawner;
-    struct spawner_client *client = &supervisor->socket_client;
-    int r = spawner_register(spawner, client);
-
-    if (r == 0)
-        r = holding_put(&supervisor->socket, spawner, client, 0,
-                        &(struct holding_content){.kind = HOLDING_SOCKET,
-                                                  .name = supervisor->options->socket_path,
-                                                  .fds = &fd,
-                                                  .n_fds = 1});
-    if (r < 0)
-        log_warning("the control socket will not outlive a crash: %s", strerror(-r));
-}
-
-/* Returns the socket of the previous supervisor, or a new one, or -errno, logged. */
-static int own_socket(struct supervisor *supervisor)
-{
-    const char *path = supervisor->options->socket_path;
-    struct held *held = held_take(&supervisor->parts.process.held, HOLDING_SOCKET, path);
-    int fd;
-
-    if (held && held->n_fds == 1 && control_listen_again(held->fds[0]) == 0) {
-        fd = TAKE_FD(held->fds[0]);
-        held_adopt(held, &supervisor->socket_client, &supervisor->socket);
-        return fd;
-    }
-    if (held)
-        held_discard(held);
-    fd = control_listen(path);
-    if (fd >= 0)
-        hold_socket(supervisor, fd);
-    return fd;
-}
-
-static int open_socket(struct supervisor *supervisor)
-{
-    int n = sd_listen_fds(1);
-    bool activated = n != 0;
-    _cleanup_close_ int fd = -1;
-    int r;
-
-    fd = activated ? inherited_socket(n) : own_socket(supervisor);
-    if (fd < 0)
-        return fd; /* logged */
-    r = control_new(&supervisor->control, &supervisor->parts.control, fd);
-    if (r < 0)
-        return failed("serve the control socket", r);
-    (void)TAKE_FD(fd);
-    if (!activated)
-        control_own_path(supervisor->control, supervisor->options->socket_path);
-    return 0;
 }
 
 /* Services get paths in it, and sd_notify(3) takes absolute ones only. */
@@ -400,7 +323,7 @@ int supervisor_open(struct supervisor *supervisor)
     if (r == 0)
         r = open_signals(supervisor);
     if (r == 0)
-        r = open_socket(supervisor);
+        r = supervisor_open_socket(supervisor);
     return r;
 }
 

@@ -96,6 +96,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->journal = (struct journal)JOURNAL_NULL;
     supervisor->signals = (struct signals)SIGNALS_NULL;
     supervisor->notify.fd = -1;
+    supervisor->socket_lock = supervisor->inotify_fd = -1;
     death_log_init(&supervisor->parts.deaths, 0);
     message_context_init(&supervisor->parts.messages);
     list_init(&supervisor->parts.events.subscribers);
@@ -197,7 +198,7 @@ struct supervisor *supervisor_free(struct supervisor *supervisor)
         supervisor_end_upgrade(supervisor);
     }
     supervisor_close_store(supervisor);
-    control_free(supervisor->control);
+    supervisor_close_socket(supervisor);
     free_groups(supervisor);
     if (parts->loop) {
         timer_disarm(loop_timers(parts->loop), &supervisor->status_timer);

@@ -19,45 +19,54 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LOCK_SUFFIX ".lock"
+#define PATH_SIZE   (sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK_SUFFIX))
 
-struct lock {
-    char path[sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK_SUFFIX)];
-    int fd;
-};
+/* A supervisor that is being killed holds its lock for a moment. */
+#define LOCK_TRIES    100
+#define LOCK_PAUSE_NS 10000000
 
-/*
- * The previous holder may have removed the file that was locked here: retries until the locked file
- * is the one at the path.
- */
-static int lock_take(struct lock *lock)
+/* Returns 0, or -errno: -EWOULDBLOCK if another process keeps the lock. */
+static int lock_file(int fd)
+{
+    for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+        if (errno != EWOULDBLOCK || i == LOCK_TRIES)
+            return -errno;
+        (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
+    }
+    return 0;
+}
+
+static bool is_at_path(int fd, const char *path)
 {
     struct stat held, there;
 
-    for (;;) {
-        lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        if (lock->fd < 0)
-            return -errno;
-        while (flock(lock->fd, LOCK_EX) < 0)
-            if (errno != EINTR)
-                return -errno;
-        if (fstat(lock->fd, &held) < 0)
-            return -errno;
-        if (stat(lock->path, &there) == 0 && held.st_ino == there.st_ino &&
-            held.st_dev == there.st_dev)
-            return 0;
-        lock->fd = close_fd(lock->fd);
-    }
+    return fstat(fd, &held) == 0 && stat(path, &there) == 0 && held.st_ino == there.st_ino &&
+           held.st_dev == there.st_dev;
 }
 
-static void lock_release(struct lock *lock)
+/*
+ * The previous holder may have removed the file that was locked here: retries until the locked file
+ * is the one at the path. Returns the descriptor or -errno.
+ */
+static int lock_take(const char *path)
 {
-    if (lock->fd < 0)
-        return;
-    unlink(lock->path);
-    lock->fd = close_fd(lock->fd);
+    int r;
+
+    for (;;) {
+        _cleanup_close_ int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+
+        if (fd < 0)
+            return -errno;
+        r = lock_file(fd);
+        if (r < 0)
+            return r;
+        if (is_at_path(fd, path))
+            return TAKE_FD(fd);
+    }
 }
 
 /*
@@ -146,24 +155,78 @@ int control_listen_again(int fd)
     return listen(fd, SOMAXCONN) < 0 ? -errno : 0;
 }
 
-int control_listen(const char *path)
+/* Returns 0 or, after a log line, -ENAMETOOLONG. */
+static int set_address(struct sockaddr_un *address, const char *path)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct lock lock = {.fd = -1};
-    size_t length = strlen(path);
-    int r;
+    const size_t length = strlen(path);
 
-    if (length == 0 || length >= sizeof(address.sun_path)) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (length == 0 || length >= sizeof(address->sun_path)) {
         log_error("%s: a socket's path has 1 to %zu characters", path,
-                  sizeof(address.sun_path) - 1);
+                  sizeof(address->sun_path) - 1);
         return -ENAMETOOLONG;
     }
-    memcpy(address.sun_path, path, length + 1);
-    (void)snprintf(lock.path, sizeof(lock.path), "%s" LOCK_SUFFIX, path);
-    r = lock_take(&lock);
-    if (r == 0)
-        r = bind_path(path, &address);
-    lock_release(&lock);
+    memcpy(address->sun_path, path, length + 1);
+    return 0;
+}
+
+/* Says who keeps the lock: the process that listens, if one does. */
+static int locked(const char *path, const struct sockaddr_un *address)
+{
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    pid_t pid = 0;
+
+    if (fd >= 0 && connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+        pid = listener(fd);
+    if (pid > 0)
+        log_error("%s: in use by process %d; is another trouped running?", path, (int)pid);
+    else
+        log_error("%s" LOCK_SUFFIX ": locked by another process; is another trouped running?",
+                  path);
+    return -EADDRINUSE;
+}
+
+int control_lock(const char *path, int *lock)
+{
+    struct sockaddr_un address;
+    char lock_path[PATH_SIZE];
+    int r = set_address(&address, path);
+
+    if (r < 0)
+        return r;
+    (void)snprintf(lock_path, sizeof(lock_path), "%s" LOCK_SUFFIX, path);
+    if (*lock >= 0 && is_at_path(*lock, lock_path))
+        return 0;
+    r = lock_take(lock_path);
+    if (r == -EWOULDBLOCK)
+        return locked(path, &address);
+    if (r < 0) {
+        log_error("%s: cannot make the control socket: %s", lock_path, strerror(-r));
+        return r;
+    }
+    close_fd(*lock);
+    *lock = r;
+    return 0;
+}
+
+void control_unlock(const char *path, int lock)
+{
+    char lock_path[PATH_SIZE];
+
+    (void)snprintf(lock_path, sizeof(lock_path), "%s" LOCK_SUFFIX, path);
+    if (lock >= 0 && is_at_path(lock, lock_path))
+        (void)unlink(lock_path);
+    close_fd(lock);
+}
+
+int control_listen(const char *path)
+{
+    struct sockaddr_un address;
+    int r = set_address(&address, path);
+
+    if (r < 0)
+        return r;
+    r = bind_path(path, &address);
     if (r == -EEXIST)
         log_error("%s: exists and is no socket; it is left alone", path);
     else if (r < 0 && r != -EADDRINUSE)

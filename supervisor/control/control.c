@@ -142,22 +142,38 @@ void control_own_path(struct control *control, const char *path)
 {
     struct stat status;
 
-    if (stat(path, &status) < 0)
+    if (!control->path)
+        control->path = strdup(path);
+    if (lstat(path, &status) < 0)
         return;
-    control->path = strdup(path);
     control->device = status.st_dev;
     control->inode = status.st_ino;
 }
 
-/* Another supervisor may have taken the path over: removes only the socket made here. */
-static void remove_path(struct control *control)
+/* Another supervisor may have taken the path over. */
+bool control_has_path(const struct control *control)
 {
     struct stat status;
 
-    if (control->path && lstat(control->path, &status) == 0 && S_ISSOCK(status.st_mode) &&
-        status.st_dev == control->device && status.st_ino == control->inode)
+    return control->path && lstat(control->path, &status) == 0 && S_ISSOCK(status.st_mode) &&
+           status.st_dev == control->device && status.st_ino == control->inode;
+}
+
+static void remove_path(struct control *control)
+{
+    if (control_has_path(control))
         unlink(control->path);
     free(TAKE_PTR(control->path));
+}
+
+int control_replace(struct control *control, int listen_fd)
+{
+    loop_unwatch(control->context->loop, &control->watch);
+    timer_disarm(loop_timers(control->context->loop), &control->accept_timer);
+    close_fd(control->fd);
+    control->fd = listen_fd;
+    return loop_watch_fd(control->context->loop, &control->watch, listen_fd, POLLIN, on_connection,
+                         control);
 }
 
 static void stop_accepting(struct control *control)

@@ -13,10 +13,20 @@ struct control;
 struct held_table;
 
 /*
+ * Keeps other supervisors from the path, as long as `*lock` is open in any process, even if the
+ * socket is removed: locks a file beside it. Does nothing if `*lock` is that lock, and closes one
+ * of a file that was removed. Returns 0; -EADDRINUSE if another process has the lock; or -errno.
+ * All errors are logged.
+ */
+int control_lock(const char *path, int *lock);
+/* Removes the file, and closes the lock; -1 = none. */
+void control_unlock(const char *path, int lock);
+
+/*
  * Makes the socket at `path` with mode 0666 (the directory restricts access). Fails with
  * -EADDRINUSE if a live supervisor listens there, replaces the socket of a dead one, and with
- * -EEXIST leaves any other file alone. A lock file serializes concurrent starts. Returns the
- * descriptor or, after a log line, -errno.
+ * -EEXIST leaves any other file alone. The caller has the lock. Returns the descriptor or, after a
+ * log line, -errno.
  */
 int control_listen(const char *path);
 
@@ -29,6 +39,12 @@ int control_new(struct control **ret, struct control_context *context, int liste
 
 /* Marks the socket's path as ours, not the service manager's: control_free() removes it. */
 void control_own_path(struct control *control, const char *path);
+
+/* Whether the path still leads to the socket. */
+bool control_has_path(const struct control *control);
+/* Serves another listening socket, which it takes over, instead. Returns 0 or -ENOMEM: then it
+ * serves none. */
+int control_replace(struct control *control, int listen_fd);
 
 /* Goes on with the ring clients of the former supervisor. */
 void control_adopt_clients(struct control *control, struct held_table *held);

@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 import unittest
 
 from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPED, Bell, TestCase, Varlink, ended, helper, \
@@ -132,6 +133,40 @@ class Sockets(TestCase):
         self.assertIn("left behind by a supervisor that is gone; taken over", first.log())
         self.assertNotEqual(os.stat(first.socket_path).st_ctime_ns, left.st_ctime_ns)
         self.assertEqual(first.do("actor", "echo")["state"], "succeeded")
+
+    def await_answer(self, s):
+        end = time.monotonic() + LIMIT
+        while s.ctl("status").returncode != 0:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.01)
+
+    def test_a_socket_that_is_removed_is_made_again(self):
+        s = self.started({"actor": actor()})
+        pid = s.worker("actor/0")["pid"]
+        for remove in os.unlink, lambda path: os.rename(path, path + ".away"), \
+                lambda path: (os.unlink(path), os.unlink(path + ".lock")):
+            remove(s.socket_path)
+            self.await_answer(s)
+            self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
+            second = subprocess.run([TROUPED, "--config", s.config, "--socket", s.socket_path], capture_output=True, text=True,
+                                    timeout=LIMIT, check=False)
+            self.assertNotEqual(second.returncode, 0)
+            self.assertIn("in use by process", second.stderr)
+        s.crash()  # the next supervisor serves the same one
+        self.await_answer(s)
+        self.assertEqual(s.worker("actor/0")["pid"], pid)
+
+    def test_a_socket_that_is_removed_between_two_supervisors_is_made_again(self):
+        s = self.started({"actor": actor()})
+        os.kill(s.process.pid, signal.SIGSTOP)  # the keeper starts no other one yet
+        os.kill(s.supervisor_pid, signal.SIGKILL)
+        os.unlink(s.socket_path)
+        second = subprocess.run([TROUPED, "--config", s.config, "--socket", s.socket_path], capture_output=True, text=True,
+                                timeout=LIMIT, check=False)
+        self.assertNotEqual(second.returncode, 0)
+        self.assertIn("is another trouped running?", second.stderr)
+        os.kill(s.process.pid, signal.SIGCONT)
+        self.await_answer(s)
 
     def test_a_path_that_is_no_socket_is_left_alone(self):
         s = self.supervisor({"actor": actor()})

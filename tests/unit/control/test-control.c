@@ -328,11 +328,10 @@ START_TEST(a_path_that_was_left_behind_is_taken_over)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat status;
-    char path[80], lock[96];
+    char path[80];
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
 
     snprintf(path, sizeof(path), "%s2", fake_path);
-    snprintf(lock, sizeof(lock), "%s.lock", path);
     strcpy(address.sun_path, path);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     close(fd);
@@ -340,9 +339,32 @@ START_TEST(a_path_that_was_left_behind_is_taken_over)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert_uint_eq(status.st_mode & 0777, 0666);
-    ck_assert_int_ne(access(lock, F_OK), 0);
     close(fd);
     unlink(path);
+}
+END_TEST
+
+START_TEST(a_lock_keeps_others_away_even_if_the_socket_is_removed)
+{
+    int first = -1, second = -1, again;
+    char path[80], file[96];
+
+    snprintf(path, sizeof(path), "%s4", fake_path);
+    snprintf(file, sizeof(file), "%s.lock", path);
+    ck_assert_int_eq(control_lock(path, &first), 0);
+    ck_assert_int_eq(control_lock(path, &second), -EADDRINUSE);
+    ck_assert_int_eq(second, -1);
+    again = first;
+    ck_assert_int_eq(control_lock(path, &again), 0);
+    ck_assert_int_eq(again, first);
+    /* With the file, the lock is lost: its owner makes another one. */
+    ck_assert_int_eq(unlink(file), 0);
+    ck_assert_int_eq(control_lock(path, &first), 0);
+    ck_assert_int_eq(control_lock(path, &second), -EADDRINUSE);
+    control_unlock(path, first);
+    ck_assert_int_ne(access(file, F_OK), 0);
+    ck_assert_int_eq(control_lock(path, &second), 0);
+    control_unlock(path, second);
 }
 END_TEST
 
@@ -407,6 +429,7 @@ int main(void)
         the_kernel_says_who_the_peer_is,
         a_path_where_somebody_lives_is_refused,
         a_path_that_was_left_behind_is_taken_over,
+        a_lock_keeps_others_away_even_if_the_socket_is_removed,
         what_is_no_socket_is_left_alone,
         at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone,
         who_waits_when_another_supervisor_takes_over_is_told_to_connect_again,

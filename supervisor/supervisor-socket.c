@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Opens the control socket, and makes it again when something removes it from the file system.
+ * Without it nobody could ask the supervisor anything, and another one could start beside it. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/control/control.h"
+#include "supervisor/supervisor-private.h"
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+/* Returns the socket that the service manager has opened, or -errno, logged. */
+static int inherited_socket(int n)
+{
+    if (n < 0) {
+        log_error("cannot use $LISTEN_FDS: %s", strerror(-n));
+        return n;
+    }
+    if (n > 1) {
+        log_error("LISTEN_FDS=%d: trouped serves one socket; the unit trouped.socket takes one "
+                  "ListenStream=",
+                  n);
+        return -EINVAL;
+    }
+    if (sd_is_socket(SD_LISTEN_FDS_START, AF_UNIX, SOCK_STREAM, 1) > 0)
+        return SD_LISTEN_FDS_START;
+    log_error("the socket that the service manager passes is not a listening Unix stream socket: "
+              "ListenStream= with a path");
+    return -EPROTOTYPE;
+}
+
+/* Clients connect across a crash: the keeper holds the socket, and with it the lock of its path.
+ * Without that the next supervisor makes another one. */
+static void hold_socket(struct supervisor *supervisor, int fd)
+{
+    struct spawner *spawner = &supervisor->parts.process.spawner;
+    struct spawner_client *client = &supervisor->socket_client;
+    const int fds[] = {fd, supervisor->socket_lock}; /* which control_lock() has opened */
+    int r = client->id != 0 ? 0 : spawner_register(spawner, client);
+
+    if (r == 0)
+        r = holding_put(&supervisor->socket, spawner, client, 0,
+                        &(struct holding_content){.kind = HOLDING_SOCKET,
+                                                  .name = supervisor->options->socket_path,
+                                                  .fds = fds,
+                                                  .n_fds = ELEMENTS(fds)});
+    if (r < 0)
+        log_warning("the control socket will not outlive a crash: %s", strerror(-r));
+}
+
+/* Returns a new one, which the keeper holds, or -errno, logged. */
+static int make_socket(struct supervisor *supervisor)
+{
+    const char *path = supervisor->options->socket_path;
+    int r = control_lock(path, &supervisor->socket_lock);
+
+    if (r == 0)
+        r = control_listen(path);
+    if (r >= 0)
+        hold_socket(supervisor, r);
+    return r;
+}
+
+/* Returns the socket of the previous supervisor, or a new one, or -errno, logged. */
+static int own_socket(struct supervisor *supervisor)
+{
+    const char *path = supervisor->options->socket_path;
+    struct held *held = held_take(&supervisor->parts.process.held, HOLDING_SOCKET, path);
+    int fd;
+
+    if (held && held->n_fds > 0 && control_listen_again(held->fds[0]) == 0) {
+        fd = TAKE_FD(held->fds[0]);
+        if (held->n_fds > 1) /* since 1.1 */
+            supervisor->socket_lock = TAKE_FD(held->fds[1]);
+        held_adopt(held, &supervisor->socket_client, &supervisor->socket);
+        return fd;
+    }
+    if (held)
+        held_discard(held);
+    return make_socket(supervisor);
+}
+
+/* ---- removed from outside ---- */
+
+static void watch(struct supervisor *supervisor)
+{
+    const uint32_t events = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+
+    if (inotify_add_watch(supervisor->inotify_fd, supervisor->runtime_directory, events) < 0)
+        log_notice("%s: a removed control socket is made again at a reload only: %s",
+                   supervisor->runtime_directory, strerror(errno));
+}
+
+void supervisor_review_socket(struct supervisor *supervisor)
+{
+    int fd;
+
+    if (supervisor->socket_activated || !supervisor->control ||
+        control_has_path(supervisor->control))
+        return;
+    log_warning("%s: removed from the file system; it is made again",
+                supervisor->options->socket_path);
+    if (mkdir(supervisor->runtime_directory, 0755) == 0 && supervisor->inotify_fd >= 0)
+        watch(supervisor);
+    fd = make_socket(supervisor);
+    if (fd < 0)
+        return; /* logged */
+    if (control_replace(supervisor->control, fd) < 0)
+        log_error("%s: out of memory serving the control socket", supervisor->options->socket_path);
+    control_own_path(supervisor->control, supervisor->options->socket_path);
+}
+
+/* Services also have sockets in the directory, which come and go. */
+static void on_removed(void *userdata, uint32_t events)
+{
+    struct supervisor *supervisor = userdata;
+    char buffer[4096];
+
+    (void)events;
+    while (read(supervisor->inotify_fd, buffer, sizeof(buffer)) > 0)
+        ;
+    supervisor_review_socket(supervisor);
+}
+
+static void begin_watching(struct supervisor *supervisor)
+{
+    supervisor->inotify_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (supervisor->inotify_fd < 0 ||
+        loop_watch_fd(loop_of(supervisor), &supervisor->inotify_watch, supervisor->inotify_fd,
+                      POLLIN, on_removed, supervisor) < 0)
+        supervisor->inotify_fd = close_fd(supervisor->inotify_fd);
+    if (supervisor->inotify_fd < 0)
+        log_notice("a removed control socket is made again at a reload only: inotify cannot be "
+                   "used");
+    else
+        watch(supervisor);
+}
+
+int supervisor_open_socket(struct supervisor *supervisor)
+{
+    int n = sd_listen_fds(1);
+    _cleanup_close_ int fd = -1;
+    int r;
+
+    supervisor->socket_activated = n != 0;
+    fd = n != 0 ? inherited_socket(n) : own_socket(supervisor);
+    if (fd < 0)
+        return fd; /* logged */
+    r = control_new(&supervisor->control, &supervisor->parts.control, fd);
+    if (r < 0) {
+        log_error("cannot serve the control socket: %s", strerror(-r));
+        return r;
+    }
+    (void)TAKE_FD(fd);
+    if (supervisor->socket_activated)
+        return 0; /* the service manager's */
+    control_own_path(supervisor->control, supervisor->options->socket_path);
+    begin_watching(supervisor);
+    /* It may have been removed before. */
+    supervisor_review_socket(supervisor);
+    return 0;
+}
+
+void supervisor_close_socket(struct supervisor *supervisor)
+{
+    if (supervisor->inotify_fd >= 0)
+        loop_unwatch(loop_of(supervisor), &supervisor->inotify_watch);
+    supervisor->inotify_fd = close_fd(supervisor->inotify_fd);
+    control_free(TAKE_PTR(supervisor->control));
+    control_unlock(supervisor->options->socket_path, supervisor->socket_lock);
+    supervisor->socket_lock = -1;
+}
