@@ -282,6 +282,23 @@ class Documented(TestCase):
                     print(executor.submit(abs, -1).result())
             """), "True True True\n{None}\n1\n")
 
+    def test_a_signal_handler_may_cancel_while_its_thread_waits(self):
+        self.assertEqual(self.program("""
+            main:
+                with Executor(1) as executor:
+                    futures = [executor.submit(time.sleep, 0.5) for _ in range(3)]
+                    tried = []
+
+                    def handler(*_):
+                        if len(tried) < 200:
+                            tried.append(futures[1].cancel())
+                            signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                    signal.signal(signal.SIGALRM, handler)
+                    signal.setitimer(signal.ITIMER_REAL, 0.0005)
+                    print(futures[0].result(), len(tried) > 1)
+                    futures[2].result()
+            """), "None True\n")
+
     def test_shutdown_cancels_what_no_worker_has_after_a_burst(self):
         self.assertEqual(self.program("""
             def wait_for(path):

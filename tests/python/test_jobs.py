@@ -149,7 +149,7 @@ class Workers(Jobs):
     def test_children_do_not_inherit_the_rings(self):
         self.started_with("environment")
         said = json.loads(self.connected().do("environment", key="k").data)
-        self.assertEqual(said, {"variables": [], "key": "k"})
+        self.assertEqual(said, {"variables": ["TROUPE_MAIN"], "key": "k"})  # the mark of their main process
 
     def test_other_threads_may_look_but_not_call_meanwhile(self):
         self.started_with("thread")

@@ -54,8 +54,8 @@ class Dispatcher:
 
     def __init__(self, place: Place, size: int, retries: int) -> None:
         self.place, self.traffic = place, Traffic(size, retries)
-        self.gate = threading.Lock()  # of `closing` and additions to the tasks that wait
-        self.using = threading.Lock()  # of the client
+        self.gate = threading.RLock()  # of `closing` and additions to the tasks that wait
+        self.using = threading.RLock()  # of the client
         self.settling = threading.Lock()
         self.callbacks: collections.deque[Any] = collections.deque()
         self.client: Client | None = None
@@ -133,12 +133,13 @@ class Dispatcher:
         self.ring()
 
     def take_back(self, futures: list[Future]) -> None:
-        """Withdraws the tasks that no worker has."""
+        """Withdraws the tasks that no worker has. Does nothing in a signal handler, or when garbage is collected, in a thread
+        that uses the client: they go on then."""
         def use(client: Client) -> bool:
             self.traffic.take_back(client, self.place.name, futures)
             return self.exchange(client)
 
-        if not futures or self.client is None:
+        if not futures or self.client is None or self.using._is_owned():  # type: ignore[attr-defined]
             return
         self.taking_back += 1
         try:
@@ -154,8 +155,8 @@ class Dispatcher:
             future.cancel()
         if self.client is not None:
             self.take_back([future for _, future, _, _ in list(self.traffic.running.values())])
-            for pid in self.place.workers():
-                with contextlib.suppress(ProcessLookupError):
+            with contextlib.suppress(OSError):  # the supervisor has ended, or a worker
+                for pid in self.place.workers():
                     os.kill(pid, number)
         self.fail(RuntimeError(f"its workers were ended by {number.name}"))
 
@@ -165,7 +166,7 @@ class Dispatcher:
 
     def abandon(self) -> None:
         """In a child of fork(). Nothing of the parent's is touched."""
-        self.gate, self.using, self.settling = threading.Lock(), threading.Lock(), threading.Lock()
+        self.gate, self.using, self.settling = threading.RLock(), threading.RLock(), threading.Lock()
         self.client = self.thread = None
         if self.bell is not None:
             self.bell.close()  # the copy of the parent's
@@ -337,7 +338,7 @@ class Dispatcher:
                 if not idle and not self.looking:
                     both.poll(self.pause())
                 bell.heard()
-                if self.attended and self.using.locked():
+                if self.attended and self.is_used():
                     self.looking = True
                 elif idle or not self.looking:
                     self.turn(self.exchange)
@@ -352,6 +353,13 @@ class Dispatcher:
     def pause(self) -> int | None:
         """Milliseconds until the next try, unless the supervisor has something to say before."""
         return FULL_MS if self.traffic.may_send() else None
+
+    def is_used(self) -> bool:
+        """By another thread."""
+        free = self.using.acquire(blocking=False)
+        if free:
+            self.using.release()
+        return not free
 
     def exchange(self, client: Client) -> bool:
         """Takes all ends, sends what fits, and is told when more comes."""
