@@ -91,17 +91,13 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
             return
         try:
             self._cancel_unsent()
-            while self._client.process():
+            while self._process():
                 while result := self._client.next(0):
                     self._end(result)
                 self._cancel_unsent()
         except OSError as error:
-            if is_own(error):
-                self._lose(error)
-                return
-            self._report(error)
-        except Exception as error:  # pylint: disable=broad-except
-            self._report(error)
+            self._lose(error)
+            return
         except BaseException:
             self._plan()
             raise
@@ -110,10 +106,16 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         when = self._client.timeout()
         self._timer = self._loop.call_at(when, self._turn) if when is not None else None
 
-    def _report(self, error: Exception) -> None:
-        """Of a callback, such as on_silence() has: the loop goes on, and looks again for what came meanwhile."""
-        self._loop.call_exception_handler({"message": "exception in a callback of a troupe client", "exception": error})
-        self._plan()
+    def _process(self) -> bool:
+        """What a callback raises, such as that of on_silence(), goes to the loop's handler, and the next turn goes on."""
+        try:
+            return self._client.process()
+        except Exception as error:  # pylint: disable=broad-except
+            if isinstance(error, OSError) and is_own(error):
+                raise
+            self._loop.call_exception_handler({"message": "exception in a callback of a troupe client", "exception": error})
+            self._plan()
+            return False
 
     def _end(self, result: Result) -> None:
         self._moved.set()
