@@ -201,7 +201,12 @@ static size_t count(config_strv names)
     return strv_length(names);
 }
 
-/* Type= and Cells= of a running group cannot change: its jobs would have no cell. */
+static bool takes_jobs(const struct config_group *config)
+{
+    return config->type == CONFIG_ACTOR;
+}
+
+/* Whether a running group takes jobs, and Cells=, cannot change: its jobs would have no cell. */
 static int reload_check_kinds(struct parts *parts, const struct config *config,
                               struct config_problems *problems)
 {
@@ -210,13 +215,13 @@ static int reload_check_kinds(struct parts *parts, const struct config *config,
     for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
         const struct config_group *wanted = config->groups[i];
         const struct group *group = registry_find(&parts->registry, wanted->name);
-        const char *changed = !group || group->config->unread         ? NULL
-                              : group->config->type != wanted->type   ? "Type"
-                              : group->config->cells != wanted->cells ? "Cells"
-                                                                      : NULL;
+        const char *changed = !group || group->config->unread                   ? NULL
+                              : takes_jobs(group->config) != takes_jobs(wanted) ? "Type=actor"
+                              : group->config->cells != wanted->cells           ? "Cells="
+                                                                                : NULL;
         if (changed)
             r = config_problem_add(problems, wanted->path, 0,
-                                   "%s= of a group that runs cannot change: move the file away, "
+                                   "%s of a group that runs cannot change: move the file away, "
                                    "reload, and put it back",
                                    changed);
     }

@@ -3,13 +3,14 @@
 
 #include "supervisor/event/event-id.h"
 #include "supervisor/pool/pool-private.h"
+#include <errno.h>
 
 static bool exit_was_clean(const struct slot *slot)
 {
     const struct spawn_exit *how = &slot->worker.process.exit;
 
     return slot->worker.kill_reason == DEATH_EXIT && !how->unknown && !how->signalled &&
-           how->code == 0;
+           how->code == 0 && (slot->worker.came_up || slot->pool->config->type != CONFIG_NOTIFY);
 }
 
 /* An actor that ends by itself has failed, whatever its exit status. */
@@ -19,6 +20,16 @@ static bool restart_is_wanted(const struct slot *slot)
         return false;
     return slot_is_actor(slot) || slot->worker.spawn_failed ||
            slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !exit_was_clean(slot);
+}
+
+/* What is not restarted is stopped if it was to end, and has failed otherwise. */
+static bool has_failed(const struct slot *slot)
+{
+    if (!slot->wanted || slot->retired)
+        return false;
+    if (slot->worker.spawn_failed)
+        return true;
+    return slot->died_of != DEATH_STOP && (slot_is_actor(slot) || !exit_was_clean(slot));
 }
 
 static struct restart_policy restart_policy_of(const struct slot *slot)
@@ -39,6 +50,25 @@ static bool is_refused(const struct slot *slot)
            spawn_step_is_final(slot->worker.process.error.step);
 }
 
+/* Another start would probably fail, too: the new process has reported why its program does not
+ * run, and that is no shortage. */
+static bool failed_lastingly(const struct slot *slot)
+{
+    switch (-slot->worker.process.error.error) {
+    case 0:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ENOSPC:
+    case ETXTBSY:
+        return false;
+    default:
+        return slot->worker.process.error.step != SPAWN_CLONE;
+    }
+}
+
 /* Counts the death or failed start. Returns 0 or BACKOFF_E_LIMIT. */
 static int restart_delay(struct slot *slot, usec_t *ret)
 {
@@ -53,10 +83,9 @@ static int restart_delay(struct slot *slot, usec_t *ret)
         slot_health_worked(slot);
     if (is_refused(slot))
         return BACKOFF_E_LIMIT;
-    if (slot->worker.spawn_failed) {
-        *ret = restart_after_failed_spawn(slot_tally(slot), &policy, random);
-        return 0;
-    }
+    if (slot->worker.spawn_failed)
+        return restart_after_failed_spawn(slot_tally(slot), &policy, failed_lastingly(slot),
+                                          slot_now(slot), random, ret);
     return restart_after_death(slot_tally(slot), &policy, death, slot_now(slot), random, ret);
 }
 
@@ -88,22 +117,27 @@ void pool_on_dying(struct slot *slot)
     pool_standby_take_over(slot);
 }
 
+static void fail(struct slot *slot, const char *why)
+{
+    slot->worker.spawn_failed = false;
+    pool_replacement_forget(slot);
+    slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
+    pool_standby_review(slot);
+    slot_tell(slot,
+              (struct event){.level = LOG_LEVEL_ERROR,
+                             .type = "worker.failed",
+                             .message_id = EVENT_ID_WORKER_FAILED},
+              "%s: it stays down until it is reset", why);
+}
+
 static void schedule_restart(struct slot *slot)
 {
     bool died = !slot->worker.spawn_failed;
     usec_t delay;
 
     if (restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
-        pool_replacement_forget(slot);
-        slot_event(slot, LIFECYCLE_EVENT_LIMIT_HIT);
-        pool_standby_review(slot);
-        slot_tell(slot,
-                  (struct event){.level = LOG_LEVEL_ERROR,
-                                 .type = "worker.failed",
-                                 .message_id = EVENT_ID_WORKER_FAILED},
-                  "%s: it stays down until it is reset",
-                  is_refused(slot) ? "cannot be confined as it has to be (Strict=yes)"
-                                   : "died too often (StartLimitBurst)");
+        fail(slot, is_refused(slot) ? "cannot be confined as it has to be (Strict=yes)"
+                                    : "died too often (StartLimitBurst)");
         return;
     }
     slot->worker.spawn_failed = false;
@@ -141,9 +175,13 @@ void pool_on_died(struct slot *slot)
         schedule_restart(slot);
         return;
     }
+    pool_strategy_forget(slot);
+    if (has_failed(slot)) {
+        fail(slot, "has failed and is not restarted (Restart=no)");
+        return;
+    }
     slot->wanted = false;
     slot->worker.spawn_failed = false;
     pool_replacement_forget(slot);
-    pool_strategy_forget(slot);
     slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
 }

@@ -116,11 +116,17 @@ bool restart_is_immediate(const struct restart_tally *tally, const struct restar
     return tally->n_pauses == 0 && (death == RESTART_AT_WORK || !is_limit(tally, policy, now));
 }
 
-usec_t restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
-                                  struct backoff_random *random)
+int restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
+                               bool lasting, usec_t now, struct backoff_random *random,
+                               usec_t *ret_delay)
 {
-    /* Never 0: the shortage that made the start fail may last. */
-    return restart_pause(policy, tally->n_pauses++, random);
+    if (lasting && is_limit(tally, policy, now))
+        return BACKOFF_E_LIMIT;
+    if (lasting)
+        count_unhealthy(tally, policy, now);
+    /* Never 0: what made the start fail may last. */
+    *ret_delay = restart_pause(policy, tally->n_pauses++, random);
+    return 0;
 }
 
 void restart_reset(struct restart_tally *tally)

@@ -72,9 +72,11 @@ int restart_after_death(struct restart_tally *tally, const struct restart_policy
 bool restart_is_immediate(const struct restart_tally *tally, const struct restart_policy *policy,
                           enum restart_death death, usec_t now);
 
-/* Returns the pause after a failed spawn, which is always retried and never counts as a death. */
-usec_t restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
-                                  struct backoff_random *random);
+/* Like restart_after_death(), but of a spawn that failed. Unless the failure is a `lasting` one it
+ * is always retried and never counts as a death. */
+int restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
+                               bool lasting, usec_t now, struct backoff_random *random,
+                               usec_t *ret_delay);
 
 /* Forgets all deaths and frees what the tally owns. */
 void restart_reset(struct restart_tally *tally);

@@ -13,7 +13,6 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#define MESSAGE_MAX 4096
 /* More than the kernel queues in one socket by default (net.unix.max_dgram_qlen). */
 #define CATCH_UP_MAX 1024
 
@@ -21,6 +20,7 @@ struct sender {
     struct ucred is; /* pid 0 = unknown */
     int pidfd;       /* -1 = unknown */
     bool gone;
+    bool too_long; /* its datagram */
 };
 
 /* clang-format off */
@@ -30,6 +30,19 @@ struct sender {
 static void sender_deinit(struct sender *sender)
 {
     sender->pidfd = close_fd(sender->pidfd);
+}
+
+/* Returns 0 if it is not a number, or one too large. */
+static usec_t parse_usec(const char *text)
+{
+    uint64_t value = 0;
+
+    for (const char *c = text; *c != '\0'; c++)
+        if (*c < '0' || *c > '9' || value > USEC_INFINITY / 10 - 1)
+            return 0;
+        else
+            value = value * 10 + (uint64_t)(*c - '0');
+    return value;
 }
 
 void notify_parse(struct notify_message *ret, char *text)
@@ -49,6 +62,8 @@ void notify_parse(struct notify_message *ret, char *text)
             ret->watchdog = true;
         else if (strcmp(line, "WATCHDOG=trigger") == 0)
             ret->watchdog_trigger = true;
+        else if (strncmp(line, "EXTEND_TIMEOUT_USEC=", strlen("EXTEND_TIMEOUT_USEC=")) == 0)
+            ret->extend = parse_usec(line + strlen("EXTEND_TIMEOUT_USEC="));
         else if (strncmp(line, "STATUS=", strlen("STATUS=")) == 0)
             ret->status = line + strlen("STATUS=");
     }
@@ -78,7 +93,7 @@ static struct sender take_control(struct msghdr *header)
     return sender;
 }
 
-/* Reads the next datagram as text into `buffer` (MESSAGE_MAX + 1 bytes). Sets `*ret_cut` if there
+/* Reads the next datagram as text into `buffer` (NOTIFY_MAX + 1 bytes). Sets `*ret_cut` if there
  * was more control data than `room`. Returns its length or -errno. */
 static ssize_t read_one(int fd, int flags, size_t room, char *buffer, struct sender *ret_sender,
                         bool *ret_cut)
@@ -87,7 +102,7 @@ static ssize_t read_one(int fd, int flags, size_t room, char *buffer, struct sen
         struct cmsghdr header;
         char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(sizeof(int))];
     } control;
-    struct iovec piece = {.iov_base = buffer, .iov_len = MESSAGE_MAX};
+    struct iovec piece = {.iov_base = buffer, .iov_len = NOTIFY_MAX};
     struct msghdr header = {
         .msg_iov = &piece,
         .msg_iovlen = 1,
@@ -100,7 +115,8 @@ static ssize_t read_one(int fd, int flags, size_t room, char *buffer, struct sen
     *ret_sender = take_control(&header);
     *ret_cut = header.msg_flags & MSG_CTRUNC;
     /* A truncated message might be misread. */
-    if (header.msg_flags & MSG_TRUNC)
+    ret_sender->too_long = header.msg_flags & MSG_TRUNC;
+    if (ret_sender->too_long)
         n = 0;
     buffer[n] = '\0';
     return n;
@@ -144,23 +160,28 @@ static void stop_reading(struct notify_server *server, int r)
                 server->path, strerror(-r));
 }
 
+static bool may_send(const struct notify_senders *senders, uid_t uid)
+{
+    return senders->any_user || uid == 0 || uid == getuid() || uid == senders->owner;
+}
+
 /* Handles the next datagram, if its sender is allowed. False if there is none. */
 static bool notify_server_read(struct notify_server *server)
 {
     struct notify_message message;
     _cleanup_(sender_deinit)
     struct sender sender = SENDER_NULL;
-    char buffer[MESSAGE_MAX + 1];
+    char buffer[NOTIFY_MAX + 1];
     ssize_t n = receive(server->fd, buffer, &sender);
     if (n < 0) {
         stop_reading(server, (int)n);
         return false;
     }
-    if (n == 0 || sender.is.pid <= 0)
-        return true;
-    if (sender.is.uid != 0 && sender.is.uid != getuid() && sender.is.uid != server->owner)
+    if ((n == 0 && !sender.too_long) || sender.is.pid <= 0 ||
+        !may_send(&server->senders, sender.is.uid))
         return true;
     notify_parse(&message, buffer);
+    message.too_long = sender.too_long;
     message.pid = sender.is.pid;
     message.pidfd = sender.pidfd;
     message.sender_gone = sender.gone;
@@ -185,7 +206,7 @@ void notify_server_catch_up(struct notify_server *server)
 
 void notify_server_renew(struct notify_server *server)
 {
-    char buffer[MESSAGE_MAX + 1];
+    char buffer[NOTIFY_MAX + 1];
 
     for (unsigned n = 0; n < CATCH_UP_MAX; n++) {
         _cleanup_(sender_deinit)
@@ -204,8 +225,9 @@ bool notify_sender_is_there(const struct notify_message *message)
            errno != ESRCH;
 }
 
-static int bind_path(int fd, const char *path, uid_t owner)
+static int bind_path(int fd, const char *path, const struct notify_senders *senders)
 {
+    const uid_t owner = senders->owner;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof(address.sun_path))
         return -ENAMETOOLONG;
@@ -224,23 +246,26 @@ static int bind_path(int fd, const char *path, uid_t owner)
 }
 
 int notify_server_adopt(struct notify_server *server, struct loop *loop, int fd, const char *path,
-                        uid_t owner, notify_server_fn fn, void *userdata)
+                        const struct notify_senders *senders, notify_server_fn fn, void *userdata)
 {
     *server = (struct notify_server){
-        .loop = loop, .fd = -1, .owner = owner, .fn = fn, .userdata = userdata};
+        .loop = loop, .fd = -1, .senders = *senders, .fn = fn, .userdata = userdata};
     _cleanup_free_ char *copy = strdup(path);
     if (!copy)
         return -ENOMEM;
     int r = loop_watch_fd(loop, &server->watch, fd, POLLIN, notify_server_on_ready, server);
     if (r < 0)
         return r;
+    /* bind() applies the umask to the mode. */
+    if (senders->any_user)
+        (void)chmod(path, 0666);
     server->fd = fd;
     server->path = TAKE_PTR(copy);
     return 0;
 }
 
 int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
-                       uid_t owner, notify_server_fn fn, void *userdata)
+                       const struct notify_senders *senders, notify_server_fn fn, void *userdata)
 {
     *server = (struct notify_server)NOTIFY_SERVER_NULL;
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -249,10 +274,10 @@ int notify_server_init(struct notify_server *server, struct loop *loop, const ch
     if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
         return -errno;
     (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &(int){1}, sizeof(int));
-    int r = bind_path(fd, path, owner);
+    int r = bind_path(fd, path, senders);
     if (r < 0)
         return r;
-    r = notify_server_adopt(server, loop, fd, path, owner, fn, userdata);
+    r = notify_server_adopt(server, loop, fd, path, senders, fn, userdata);
     if (r < 0)
         (void)unlink(path);
     else

@@ -10,15 +10,20 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+/* The longest datagram, as with systemd. */
+#define NOTIFY_MAX 4096
+
 /* One datagram of a service. */
 struct notify_message {
-    /* The sender, from the kernel: any process of the same user, which may be gone. */
+    /* The sender, from the kernel: any process that can reach the socket. It may be gone. */
     pid_t pid;
     int pidfd;        /* valid during the call; -1 = unknown (before Linux 6.5) */
     bool sender_gone; /* it was reaped before the message was read */
     bool ready, reloading, stopping;
     bool watchdog;         /* a sign of life */
     bool watchdog_trigger; /* it wants to be treated as hung */
+    bool too_long;         /* nothing else is set: it has more than NOTIFY_MAX bytes */
+    usec_t extend;      /* it needs this long from now on, to start or to stop; 0 = as configured */
     const char *status; /* NULL = none; any bytes except NUL and newline: escape before showing */
 };
 
@@ -27,14 +32,19 @@ typedef void (*notify_server_fn)(void *userdata, const struct notify_message *me
 /* Whether the sender has not been reaped, so that `pid` still means it; true if unknown. */
 bool notify_sender_is_there(const struct notify_message *message);
 
-/* The socket of one service. All processes of the same user can send to it: `fn` checks the sender.
- */
+/* Who may send, beside root and the supervisor's user. */
+struct notify_senders {
+    uid_t owner;   /* (uid_t)-1 = nobody else */
+    bool any_user; /* the service may change its user */
+};
+
+/* The socket of one service. Other processes can send to it: `fn` checks the sender. */
 struct notify_server {
     struct loop *loop;
     struct loop_watch watch;
     int fd;
     char *path;
-    uid_t owner;
+    struct notify_senders senders;
     notify_server_fn fn;
     void *userdata;
 };
@@ -44,17 +54,17 @@ struct notify_server {
 /* clang-format on */
 
 /*
- * Binds `path`, which is removed first, with mode 0600 and the given owner ((uid_t)-1 = the
- * supervisor's user). Datagrams of other users except root are ignored, descriptors in datagrams
- * closed by the taker; if that is impossible, nothing more is read. `fn` may deinit the server. 0, -ENAMETOOLONG, or -errno.
+ * Binds `path`, which is removed first, with mode 0600 and the given owner, or with mode 0666 for
+ * any user. Datagrams of others are ignored, descriptors in datagrams closed by the taker; if that
+ * is impossible, nothing more is read. `fn` may deinit the server. 0, -ENAMETOOLONG, or -errno.
  */
 int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
-                       uid_t owner, notify_server_fn fn, void *userdata);
+                       const struct notify_senders *senders, notify_server_fn fn, void *userdata);
 
 /* Continues an earlier supervisor's server with its socket, which is still bound to `path`. Takes
  * over `fd` only on success. Returns 0 or -errno. */
 int notify_server_adopt(struct notify_server *server, struct loop *loop, int fd, const char *path,
-                        uid_t owner, notify_server_fn fn, void *userdata);
+                        const struct notify_senders *senders, notify_server_fn fn, void *userdata);
 
 /* Reads everything that has been sent by now, before a decision that depends on it. Harmless on
  * NOTIFY_SERVER_NULL. */

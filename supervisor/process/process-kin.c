@@ -16,8 +16,8 @@ static bool process_has_in_cgroup(const struct process *process, pid_t pid)
            procfs_is_within(own, process->cgroup.name, path);
 }
 
-/* Without cgroups: descendants, as long as they stay in its process group or no parent between
- * has ended. */
+/* Without cgroups: descendants, as long as they stay in its session or process group, or no parent
+ * between has ended. */
 static bool process_has_started(const struct process *process, pid_t pid)
 {
     struct procfs_stat stat;
@@ -25,7 +25,8 @@ static bool process_has_started(const struct process *process, pid_t pid)
     for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
         if (procfs_stat(pid, &stat) < 0)
             return false;
-        if (stat.group == process->pid || stat.parent == process->pid)
+        if (stat.session == process->pid || stat.group == process->pid ||
+            stat.parent == process->pid)
             return true;
         pid = stat.parent;
     }

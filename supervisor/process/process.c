@@ -416,7 +416,7 @@ void process_signal(struct process *process, int signal)
 {
     if (process->pidfd >= 0)
         (void)syscall(SYS_pidfd_send_signal, process->pidfd, signal, NULL, 0);
-    else if (process->early_signal != SIGKILL)
+    else if (process->early_signal != SIGKILL && signal != SIGCONT)
         process->early_signal = signal;
 }
 

@@ -106,8 +106,8 @@ class Restarts(TestCase):
                           "never": service("/bin/sh -c 'exit 3'", Restart={**QUICK, "Restart": "no"})})
         s.wait_event("worker.died", "always", 3)
         s.wait_event("worker.died", "failing", 3)
-        for group in "once", "never":
-            self.assertEqual(s.wait_worker(f"{group}/0", "stopped")["generation"], 1)
+        for group, state in ("once", "stopped"), ("never", "failed"):
+            self.assertEqual(s.wait_worker(f"{group}/0", state)["generation"], 1)
 
     def test_an_idle_actor_that_crashes_loses_no_job(self):
         s = self.started({"actor": actor()})
@@ -455,7 +455,7 @@ class Services(TestCase):
     def test_what_a_service_writes_is_kept_with_its_death(self):
         s = self.started({"s": service("/bin/sh -c 'echo out; echo err >&2; exit 4'",
                                        Restart={"Restart": "no"})})
-        s.wait_worker("s/0", "stopped")
+        s.wait_worker("s/0", "failed")
         [death] = s.deaths()
         self.assertEqual(death["exit_status"], 4)
         self.assertIn("err", death["stderr"])

@@ -29,11 +29,21 @@ static bool is_at_work(const struct slot *slot)
     return slot_has_message_in_hand(slot);
 }
 
+/* With less, a worker that dies at once would be restarted without a pause. */
+#define RESET_AFTER_MIN (10 * USEC_PER_MSEC)
+
+static usec_t reset_after(const struct slot *slot)
+{
+    const usec_t configured = slot->pool->config->reset_after;
+
+    return configured < RESET_AFTER_MIN ? RESET_AFTER_MIN : configured;
+}
+
 static bool is_proven(const struct slot *slot)
 {
     return slot->worker.jobs_done > 0 ||
            (slot->actor && slot->actor->counters.consumed != slot->health.consumed_before) ||
-           usec_sub(slot_now(slot), slot->worker.started_at) >= slot->pool->config->reset_after;
+           usec_sub(slot_now(slot), slot->worker.started_at) >= reset_after(slot);
 }
 
 bool slot_is_failing(const struct slot *slot)
@@ -70,7 +80,7 @@ void slot_health_begin(struct slot *slot)
 void slot_health_watch(struct slot *slot)
 {
     struct slot_health *health = &slot->health;
-    const usec_t due = usec_add(slot->worker.started_at, slot->pool->config->reset_after);
+    const usec_t due = usec_add(slot->worker.started_at, reset_after(slot));
 
     /* Best effort: without memory the next job or death shows it. */
     if (health->n_failures > 0 && due != USEC_INFINITY)

@@ -10,8 +10,10 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include <assert.h>
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The first descriptor of a worker's mailbox; its environment names them all. */
 #define WORKER_FIRST_FD 3
@@ -119,9 +121,33 @@ const struct process_handler SLOT_PROCESS = {
     .job = slot_output_job,
 };
 
+/* Whether there is a time limit to extend: of the start, or of a step of the stop. */
+static bool slot_is_timed(const struct slot *slot)
+{
+    const struct config_group *config = slot->pool->config;
+
+    if (slot->state == LIFECYCLE_STARTING)
+        return config->timeout_start != USEC_INFINITY;
+    return (slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING) &&
+           slot->worker.signalled && config->timeout_stop != USEC_INFINITY;
+}
+
+/* Never makes a time limit shorter. */
+static void slot_extend_timeout(struct slot *slot, usec_t by)
+{
+    const usec_t at = usec_add(slot_now(slot), by);
+
+    if (slot_is_timed(slot) &&
+        (!timer_armed(&slot->state_timer) || timer_at(&slot->state_timer) < at))
+        slot_arm_timer(slot, &slot->state_timer, at);
+}
+
 static void slot_notify(struct slot *slot, const struct notify_message *message)
 {
     char text[SLOT_TEXT_MAX];
+
+    if (message->extend > 0)
+        slot_extend_timeout(slot, message->extend);
 
     if (message->status) {
         (void)utf8_escape(text, sizeof(text), message->status, strlen(message->status));
@@ -140,10 +166,16 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
 {
     struct slot *slot = userdata;
 
-    /* Other processes of the same user may know the socket. */
-    if (process_has(&slot->worker.process, message->pid) && notify_sender_is_there(message))
-        slot_notify(slot, message);
-    else
+    /* Other processes may know the socket. */
+    if (process_has(&slot->worker.process, message->pid) && notify_sender_is_there(message)) {
+        if (message->too_long)
+            limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_WARNING,
+                              "%s: what process %d says to NOTIFY_SOCKET is ignored: it is longer "
+                              "than %d bytes",
+                              slot->name, (int)message->pid, NOTIFY_MAX);
+        else
+            slot_notify(slot, message);
+    } else
         limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_NOTICE,
                           "%s: what process %d says to NOTIFY_SOCKET is ignored: it is none of the "
                           "service's own, or has ended",
@@ -272,19 +304,28 @@ static int slot_notify_path(const struct slot *slot, char path[static 108])
     return r < 0 || r >= 108 ? -ENAMETOOLONG : 0;
 }
 
-static uid_t slot_notify_owner(const struct slot *slot)
+/* Root may become any user by itself, and so may who has the capability. */
+static struct notify_senders slot_notify_senders(const struct slot *slot)
 {
-    return slot->pool->config->user ? slot->pool->config->uid : (uid_t)-1;
+    const struct config_group *config = slot->pool->config;
+    const uid_t uid = config->user ? config->uid : geteuid();
+
+    return (struct notify_senders){
+        .owner = config->user ? config->uid : (uid_t)-1,
+        .any_user =
+            uid == 0 || (config->sandbox && config->sandbox->ambient & UINT64_C(1) << CAP_SETUID),
+    };
 }
 
 int slot_adopt_notify(struct slot *slot, int fd)
 {
+    const struct notify_senders senders = slot_notify_senders(slot);
     char path[108];
     int r = slot_notify_path(slot, path);
 
     return r < 0 ? r
                  : notify_server_adopt(&slot->worker.notify, slot_context(slot)->loop, fd, path,
-                                       slot_notify_owner(slot), slot_on_notify, slot);
+                                       &senders, slot_on_notify, slot);
 }
 
 void slot_rest_notify(struct slot *slot)
@@ -304,18 +345,20 @@ void slot_settle_notify(struct slot *slot)
 static int slot_open_notify(struct slot *slot)
 {
     struct notify_server *server = &slot->worker.notify;
-    const uid_t owner = slot_notify_owner(slot);
+    const struct notify_senders senders = slot_notify_senders(slot);
     char path[108];
     int r;
 
-    if (server->fd >= 0 && server->owner == owner) {
+    if (server->fd >= 0 && server->senders.owner == senders.owner &&
+        server->senders.any_user == senders.any_user) {
         notify_server_renew(server);
         return 0;
     }
     notify_server_deinit(server);
     r = slot_notify_path(slot, path);
     if (r == 0)
-        r = notify_server_init(server, slot_context(slot)->loop, path, owner, slot_on_notify, slot);
+        r = notify_server_init(server, slot_context(slot)->loop, path, &senders, slot_on_notify,
+                               slot);
     return r < 0 ? r : notify_server_hold(server, true);
 }
 

@@ -29,6 +29,9 @@ static void slot_signal(struct slot *slot, int signal)
 {
     slot->worker.signalled = true;
     process_signal(&slot->worker.process, signal);
+    /* A stopped process handles no other signal. */
+    if (signal != SIGKILL)
+        process_signal(&slot->worker.process, SIGCONT);
     slot_arm_next_step(slot);
 }
 

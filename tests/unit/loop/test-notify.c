@@ -153,6 +153,8 @@ START_TEST(a_manager_that_is_gone_is_not_tried_for_ever)
 }
 END_TEST
 
+static const struct notify_senders ONLY_ROOT = {.owner = (uid_t)-1};
+
 static void on_message(void *userdata, const struct notify_message *message)
 {
     ck_assert_ptr_eq(userdata, &server);
@@ -169,7 +171,7 @@ static void set_up_server(void)
     const char *reason = "";
     make_directory();
     ck_assert_msg(loop_new(&loop, &(struct loop_options){0}, &reason) == 0, "%s", reason);
-    ck_assert_int_eq(notify_server_init(&server, loop, path, (uid_t)-1, on_message, &server), 0);
+    ck_assert_int_eq(notify_server_init(&server, loop, path, &ONLY_ROOT, on_message, &server), 0);
 }
 
 static void tear_down_server(void)
@@ -273,7 +275,9 @@ START_TEST(a_message_that_is_too_long_counts_for_nothing)
     say_text("STOPPING=1");
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_heard, 1);
-    ck_assert(heard.stopping && !heard.ready);
+    ck_assert(heard.too_long && !heard.ready);
+    ck_assert_int_eq(loop_run(loop), 0);
+    ck_assert(heard.stopping && !heard.too_long);
 }
 END_TEST
 
@@ -288,7 +292,10 @@ START_TEST(other_users_are_not_heard)
     }
     ck_assert_int_eq(chmod(directory, 0755), 0);
     notify_server_deinit(&server);
-    ck_assert_int_eq(notify_server_init(&server, loop, path, 65534, on_message, &server), 0);
+    ck_assert_int_eq(notify_server_init(&server, loop, path,
+                                        &(struct notify_senders){.owner = 65534}, on_message,
+                                        &server),
+                     0);
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_uint_eq(st.st_uid, 65534);
     ck_assert_int_eq(chmod(path, 0666), 0); /* so that only the check of credentials is left */
@@ -308,8 +315,8 @@ START_TEST(the_next_supervisor_hears_what_was_said_while_there_was_none)
     close_fd(server.fd);
     free(server.path);
     say_text("READY=1");
-    ck_assert_int_eq(notify_server_adopt(&server, loop, held, path, (uid_t)-1, on_message, &server),
-                     0);
+    ck_assert_int_eq(
+        notify_server_adopt(&server, loop, held, path, &ONLY_ROOT, on_message, &server), 0);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_heard, 1);
     ck_assert(heard.ready);
@@ -343,7 +350,7 @@ START_TEST(a_path_that_is_too_long_is_an_error)
     char long_path[200];
     memset(long_path, 'x', sizeof(long_path) - 1);
     long_path[sizeof(long_path) - 1] = '\0';
-    ck_assert_int_eq(notify_server_init(&another, loop, long_path, (uid_t)-1, on_message, NULL),
+    ck_assert_int_eq(notify_server_init(&another, loop, long_path, &ONLY_ROOT, on_message, NULL),
                      -ENAMETOOLONG);
 }
 END_TEST
@@ -351,11 +358,14 @@ END_TEST
 START_TEST(the_parser_takes_whole_words_only)
 {
     struct notify_message message;
-    char text[] = "READY=11\nXREADY=1\nready=1\nSTATUS=one\nSTATUS=\nWATCHDOG=trigger\nRELOADING=1";
+    char text[] =
+        "READY=11\nXREADY=1\nready=1\nSTATUS=one\nSTATUS=\nWATCHDOG=trigger\nRELOADING=1\n"
+        "EXTEND_TIMEOUT_USEC=1000\nEXTEND_TIMEOUT_USEC=7s";
     notify_parse(&message, text);
     ck_assert(!message.ready && !message.watchdog);
     ck_assert(message.watchdog_trigger && message.reloading);
     ck_assert_str_eq(message.status, "");
+    ck_assert_uint_eq(message.extend, 0);
 }
 END_TEST
 

@@ -208,14 +208,31 @@ START_TEST(without_a_burst_there_is_no_limit)
 }
 END_TEST
 
-START_TEST(a_failed_spawn_waits_and_never_hits_the_limit)
+static int after_failed_spawn(bool lasting, usec_t *ret_delay)
+{
+    return restart_after_failed_spawn(&tally, &policy, lasting, 1, &source, ret_delay);
+}
+
+START_TEST(a_spawn_that_fails_for_a_moment_waits_and_never_hits_the_limit)
 {
     const usec_t expected[] = {100, 200, 400, 800, 1000, 1000, 1000, 1000};
     usec_t delay;
-    for (int i = 0; i < 8; i++)
-        ck_assert_uint_eq(restart_after_failed_spawn(&tally, &policy, &source), expected[i]);
+    for (int i = 0; i < 8; i++) {
+        ck_assert_int_eq(after_failed_spawn(false, &delay), 0);
+        ck_assert_uint_eq(delay, expected[i]);
+    }
     ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1, &source, &delay),
                      0);
+}
+END_TEST
+
+START_TEST(a_spawn_that_fails_lastingly_hits_the_limit)
+{
+    usec_t delay;
+    for (unsigned i = 0; i < policy.burst; i++)
+        ck_assert_int_eq(after_failed_spawn(true, &delay), 0);
+    ck_assert_uint_ge(delay, policy.backoff.min);
+    ck_assert_int_eq(after_failed_spawn(true, &delay), BACKOFF_E_LIMIT);
 }
 END_TEST
 
@@ -237,7 +254,8 @@ int main(void)
     tcase_add_test(tcase, an_immediate_restart_is_foreseen);
     tcase_add_test(tcase, without_a_shortest_pause_the_pauses_grow_all_the_same);
     tcase_add_test(tcase, without_a_burst_there_is_no_limit);
-    tcase_add_test(tcase, a_failed_spawn_waits_and_never_hits_the_limit);
+    tcase_add_test(tcase, a_spawn_that_fails_for_a_moment_waits_and_never_hits_the_limit);
+    tcase_add_test(tcase, a_spawn_that_fails_lastingly_hits_the_limit);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Services as users of systemd know them: notifications, failures, and how they are stopped."""
+import os
+import signal
+import sys
+import unittest
+
+from test_life import service
+from troupe import TestCase
+
+ROOT = os.geteuid() == 0
+
+CONNECT = ("import os, signal, socket, sys, time\n"
+           "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
+           "def tell(text): s.sendto(text, os.environ['NOTIFY_SOCKET'])\n")
+
+
+class Services(TestCase):
+    def program(self, s, name, body):
+        """A service in Python, and the words that start it."""
+        return f"{sys.executable} {s.write(name + '.py', CONNECT + body)}"
+
+    def one(self, body, name="a", **sections):
+        """A supervisor with one service, which need not come up."""
+        s = self.supervisor()
+        s.write(name + ".group", service(self.program(s, name, body), **sections))
+        s.start()
+        return s
+
+    def state(self, s, name="a/0"):
+        return s.worker(name)["state"]
+
+
+class Notifications(Services):
+    NOTIFY = {"Type": "notify"}
+
+    def test_a_service_that_needs_more_time_to_start_gets_it(self):
+        s = self.one("for i in range(60):\n"
+                     "    tell(b'STATUS=%d\\nEXTEND_TIMEOUT_USEC=60000000' % i)\n"
+                     "    time.sleep(0.1)\n"
+                     "tell(b'READY=1')\n"
+                     "time.sleep(10000)\n",
+                     Group=self.NOTIFY, Worker={"TimeoutStartSec": "5s"})
+        s.wait_for(lambda: self.state(s) == "idle")
+        self.assertEqual(s.deaths(), [])
+
+    def test_a_service_that_needs_more_time_to_stop_gets_it(self):
+        s = self.one("def end(*_):\n"
+                     "    for i in range(40):\n"
+                     "        tell(b'EXTEND_TIMEOUT_USEC=60000000')\n"
+                     "        time.sleep(0.1)\n"
+                     "    sys.exit(7)\n"
+                     "signal.signal(signal.SIGTERM, end)\n"
+                     "tell(b'READY=1')\n"
+                     "time.sleep(10000)\n",
+                     Group=self.NOTIFY, Worker={"TimeoutStopSec": "3s"})
+        s.wait_for(lambda: self.state(s) == "idle")
+        s.call("Stop", target="a")
+        s.wait_for(lambda: self.state(s) == "stopped")
+        self.assertEqual(s.deaths()[0]["exit_status"], 7)
+
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_service_that_gives_up_root_by_itself_can_say_that_it_is_ready(self):
+        s = self.one("os.setgid(65534)\n"
+                     "os.setuid(65534)\n"
+                     "tell(b'READY=1\\nSTATUS=as nobody')\n"
+                     "time.sleep(10000)\n",
+                     Group=self.NOTIFY)
+        s.wait_for(lambda: self.state(s) == "idle")
+        self.assertEqual(s.worker("a/0")["status"], "as nobody")
+
+    def test_a_notification_that_is_too_long_is_named_in_the_log(self):
+        s = self.one("tell(b'STATUS=' + b'x' * 5000)\n"
+                     "tell(b'READY=1')\n"
+                     "time.sleep(10000)\n",
+                     Group=self.NOTIFY)
+        s.wait_for(lambda: self.state(s) == "idle")
+        self.assertIn("it is longer than 4096 bytes", s.log())
+
+
+class Failures(Services):
+    def test_a_service_that_crashes_has_failed_if_it_is_not_restarted(self):
+        s = self.one("os.kill(os.getpid(), signal.SIGSEGV)\n", Restart={"Restart": "no"})
+        s.wait_for(lambda: self.state(s) == "failed")
+        self.assertEqual(s.group("a")["state"], "failed")
+
+    def test_a_service_that_exits_with_0_is_stopped_if_it_is_not_restarted(self):
+        s = self.one("", Restart={"Restart": "no"})
+        s.wait_for(lambda: self.state(s) == "stopped")
+
+    def test_a_service_that_exits_with_0_before_it_is_ready_has_failed(self):
+        s = self.one("", Group={"Type": "notify"}, Restart={"Restart": "no"})
+        s.wait_for(lambda: self.state(s) == "failed")
+
+    def test_a_program_that_cannot_be_executed_counts_towards_the_start_limit(self):
+        s = self.supervisor()
+        program = s.write("program", "no program\n")
+        os.chmod(program, 0o755)
+        s.write("a.group", service(program, Restart={"StartLimitBurst": "2", "StartLimitIntervalSec": "1h", "MinSec": "1ms", "MaxSec": "1ms"}))
+        s.start()
+        s.wait_for(lambda: self.state(s) == "failed")
+
+    def test_a_worker_that_dies_at_once_is_restarted_after_a_pause_however_short_a_healthy_life_may_be(self):
+        s = self.supervisor()
+        s.write("a.group", service("/bin/false", Restart={"ResetAfterSec": "0", "MinSec": "1h", "MaxSec": "1h"}))
+        s.start()
+        s.wait_for(lambda: self.state(s) == "backoff")
+
+    def test_a_reload_may_change_when_a_service_is_ready(self):
+        s = self.one("tell(b'READY=1')\ntime.sleep(10000)\n")
+        s.wait_for(lambda: self.state(s) == "idle")
+        s.write("a.group", service(self.program(s, "b", "tell(b'READY=1')\ntime.sleep(10000)\n"), Group={"Type": "notify"}))
+        s.call("Reload")
+        s.wait_for(lambda: s.worker("a/0")["generation"] == 2 and self.state(s) == "idle")
+
+
+class Stopping(Services):
+    def test_a_stopped_service_handles_the_signal_that_ends_it(self):
+        s = self.one("signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+                     "tell(b'READY=1')\n"
+                     "time.sleep(10000)\n",
+                     Group={"Type": "notify"}, Worker={"TimeoutStopSec": "infinity"})
+        s.wait_for(lambda: self.state(s) == "idle")
+        os.kill(s.worker("a/0")["pid"], signal.SIGSTOP)
+        s.call("Stop", target="a")
+        s.wait_for(lambda: self.state(s) == "stopped")
+        self.assertEqual(s.deaths()[0]["exit_status"], 7)
+
+
+if __name__ == "__main__":
+    unittest.main()
