@@ -40,6 +40,13 @@ enum config_restart {
     CONFIG_RESTART_NO,
 };
 
+/* Whom KillSignal= reaches. */
+enum config_kill_mode {
+    CONFIG_KILL_CONTROL_GROUP, /* all processes of a service */
+    CONFIG_KILL_MIXED,         /* its main process */
+    CONFIG_KILL_PROCESS,       /* likewise */
+};
+
 /* The treatment of a message for a full mailbox. */
 enum config_overflow {
     CONFIG_OVERFLOW_REJECT,
@@ -163,21 +170,22 @@ struct config_group {
     enum config_strategy strategy; /* one-for-one */
 
     /* [Worker] */
-    usec_t timeout_start;           /* 30 s */
-    usec_t timeout_stop;            /* 10 s */
-    usec_t watchdog;                /* USEC_INFINITY = off (default) */
-    int kill_signal;                /* SIGTERM */
-    uint32_t mailbox_size;          /* ring size, a power of two: rounded up; default 256K */
-    uint32_t inline_max;            /* default 32K, at most mailbox_size / 4 */
-    usec_t spin;                    /* SpinUsec=, before it sleeps; 0 = not; default 50 µs */
-    uint64_t mailbox_max;           /* messages that wait for one actor; 10000 */
-    uint64_t mailbox_memory_max;    /* bytes; 64M */
-    enum config_overflow overflow;  /* reject */
-    enum config_on_crash on_crash;  /* retry */
-    unsigned message_retries;       /* 3 */
-    bool syslog_level_prefix;       /* yes */
-    usec_t log_rate_limit_interval; /* 1 s; 0 = no limit */
-    unsigned log_rate_limit_burst;  /* 200; 0 = no limit */
+    usec_t timeout_start;            /* 30 s */
+    usec_t timeout_stop;             /* 10 s */
+    usec_t watchdog;                 /* USEC_INFINITY = off (default) */
+    int kill_signal;                 /* SIGTERM */
+    enum config_kill_mode kill_mode; /* control-group */
+    uint32_t mailbox_size;           /* ring size, a power of two: rounded up; default 256K */
+    uint32_t inline_max;             /* default 32K, at most mailbox_size / 4 */
+    usec_t spin;                     /* SpinUsec=, before it sleeps; 0 = not; default 50 µs */
+    uint64_t mailbox_max;            /* messages that wait for one actor; 10000 */
+    uint64_t mailbox_memory_max;     /* bytes; 64M */
+    enum config_overflow overflow;   /* reject */
+    enum config_on_crash on_crash;   /* retry */
+    unsigned message_retries;        /* 3 */
+    bool syslog_level_prefix;        /* yes */
+    usec_t log_rate_limit_interval;  /* 1 s; 0 = no limit */
+    unsigned log_rate_limit_burst;   /* 200; 0 = no limit */
 
     /* [Resources]; CONFIG_UNSET = leave alone */
     uint64_t memory_max, memory_high, memory_swap_max;

@@ -39,7 +39,7 @@ void children_add(struct children *children, pid_t pid, uint64_t id, bool contai
     children->n++;
 }
 
-const struct child *children_find(struct children *children, pid_t pid)
+struct child *children_find(struct children *children, pid_t pid)
 {
     uint32_t number = *link_to(children, pid);
     return number != 0 ? &children->table[number - 1] : NULL;

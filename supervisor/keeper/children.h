@@ -20,6 +20,8 @@ struct child {
     uint64_t id;    /* chosen by the supervisor; 0 = older than trouped; CHILD_UNKNOWN = its
                        supervisor has ended */
     bool contained; /* has its own cgroup or PID namespace, which ends its descendants */
+    bool spared;    /* what it leaves behind is not killed */
+    bool ended;     /* is reaped, and only listed as it is `spared` */
 };
 
 /* Valid when zeroed. */
@@ -35,7 +37,7 @@ bool children_full(const struct children *children);
 /* Requires !children_full(). */
 void children_add(struct children *children, pid_t pid, uint64_t id, bool contained);
 /* Returns NULL if there is none. Valid until children_remove(). */
-const struct child *children_find(struct children *children, pid_t pid);
+struct child *children_find(struct children *children, pid_t pid);
 void children_remove(struct children *children, pid_t pid);
-/* Calls `fn` with each, which must not add or remove any. */
+/* Calls `fn` with each, which must not add any, and may remove only that. */
 void children_each(struct children *children, void (*fn)(struct child *child));

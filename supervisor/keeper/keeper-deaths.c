@@ -24,7 +24,7 @@ static bool leaves_orphans(const struct child *child)
 {
     if (keeper.ending)
         return true;
-    return child ? !child->contained : keeper.orphans_left;
+    return child ? !child->contained && !child->spared : keeper.orphans_left;
 }
 
 /* Keeps how the process ended for the next supervisor. */
@@ -50,10 +50,15 @@ bool keeper_reap_one(void)
     const pid_t pid = spawn_find_ended(&how);
     if (pid <= 0)
         return false;
-    const struct child *child = children_find(keeper.children, pid);
+    struct child *child = children_find(keeper.children, pid);
+    if (child && child->ended) {
+        children_remove(keeper.children, pid); /* its number is used again */
+        child = NULL;
+    }
     if (child && child->id != 0) {
         /* The rest of the process group. Its id is not reused before the child is reaped. */
-        (void)kill(-pid, SIGKILL);
+        if (!child->spared)
+            (void)kill(-pid, SIGKILL);
         keep_end(child->id, &how);
         if (keeper.supervisor > 0)
             keeper_reply_exited(child->id, &how);
@@ -65,9 +70,22 @@ bool keeper_reap_one(void)
         keeper_supervisor_ended(&how);
     else if (leaves_orphans(child))
         keeper_expect_orphans();
-    children_remove(keeper.children, pid);
+    if (child && child->spared)
+        child->ended = true;
+    else
+        children_remove(keeper.children, pid);
     starting_remove(&keeper.starting, pid);
     return spawn_reap(pid, &how) == 0;
+}
+
+void keeper_spare(struct child *child, bool spared)
+{
+    child->spared = spared;
+    if (spared || !child->ended)
+        return;
+    if (!child->contained)
+        keeper_expect_orphans();
+    children_remove(keeper.children, child->pid);
 }
 
 /* Helpers that a living worker has detached stay: they are in its session, which no process of

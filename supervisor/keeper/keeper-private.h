@@ -88,6 +88,8 @@ bool keeper_take_request(void);
 void keeper_expect_orphans(void);
 /* Begins the search when it is due, and goes on with it: kills some of those that are found. */
 void keeper_end_orphans(void);
+/* Whether what the child leaves behind is spared. An ended child that is not is removed. */
+void keeper_spare(struct child *child, bool spared);
 /* Returns how a process ended that is not held; `unknown` if that is forgotten. */
 struct spawn_exit keeper_end_of(uint64_t id);
 /* Returns whether a child was reaped. The supervisor hears of the death before the child is reaped;

@@ -133,6 +133,7 @@ static void on_spawn(int lost)
     if (r == 0)
         r = spawn(&keeper.spawn.options, &result);
     if (r == 0) {
+        children_remove(keeper.children, result.pid); /* one that had ended, and was spared */
         children_add(keeper.children, result.pid, keeper.spawn.id,
                      spawn_is_contained(&keeper.spawn.options));
         starting_add(&keeper.starting, &keeper.spawn.options, result.pid, &keeper.request);
@@ -148,13 +149,28 @@ static void on_kill(void)
     struct message_kill request;
     if (message_take_kill(&keeper.request, &request) < 0)
         return;
-    const struct child *child = children_find(keeper.children, request.pid);
+    struct child *child = children_find(keeper.children, request.pid);
     if (!child || child->id != request.id)
         return;
+    if (child->ended) {
+        keeper_spare(child, false);
+        return;
+    }
+    child->spared = false;
     (void)kill(request.pid, SIGKILL);
     (void)kill(-request.pid, SIGKILL);
     if (!child->contained)
         keeper_expect_orphans();
+}
+
+static void on_spare(void)
+{
+    struct message_spare request;
+    if (message_take_spare(&keeper.request, &request) < 0)
+        return;
+    struct child *child = children_find(keeper.children, request.pid);
+    if (child && child->id == request.id)
+        keeper_spare(child, request.spared);
 }
 
 /* New processes do not copy descriptors from SPAWN_COPIED on. */
@@ -240,6 +256,9 @@ bool keeper_take_request(void)
         break;
     case MESSAGE_KILL:
         on_kill();
+        break;
+    case MESSAGE_SPARE:
+        on_spare();
         break;
     case MESSAGE_HOLD:
         on_hold(r);

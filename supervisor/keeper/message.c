@@ -52,6 +52,14 @@ int message_put_kill(struct message *message, const struct message_kill *kill)
     return message->error;
 }
 
+int message_put_spare(struct message *message, const struct message_spare *spare)
+{
+    message_begin(message, MESSAGE_SPARE, spare->id);
+    PUT(message, spare->pid);
+    PUT(message, spare->spared);
+    return message->error;
+}
+
 int message_put_spawned(struct message *message, const struct message_spawned *spawned, int pidfd)
 {
     message_begin(message, MESSAGE_SPAWNED, spawned->id);
@@ -135,6 +143,14 @@ int message_take_kill(struct message *message, struct message_kill *ret)
 {
     TAKE(message, ret->id);
     TAKE(message, ret->pid);
+    return message_end(message);
+}
+
+int message_take_spare(struct message *message, struct message_spare *ret)
+{
+    TAKE(message, ret->id);
+    TAKE(message, ret->pid);
+    ret->spared = message_take_bool(message);
     return message_end(message);
 }
 

@@ -6,12 +6,14 @@
  * size, with its descriptors. Numbers are in native form. After an
  * upgrade the two programs are of different versions: change a message only together with
  * MESSAGE_VERSION. The supervisor refuses to run under a keeper of another version. A keeper logs
- * and ignores a request that it does not know: one on which nothing depends, as NEXT and STAY, may
- * be added.
+ * and ignores a request that it does not know: one on which nothing depends, as NEXT, STAY and
+ * SPARE, may be added.
  *
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors
  *     KILL     id, pid: SIGKILL to the process and its group, if it is not reaped
+ *     SPARE    id, pid, whether: what the process leaves behind is not killed at its end; later,
+ *              that it is killed
  *     REPLACE  id; descriptor: instead of the first one of what is held
  *     HOLD     id, pid, bytes; descriptors: kept for the next supervisor, and replace what was
  *              held under this id
@@ -61,6 +63,7 @@ enum message_kind {
     MESSAGE_FORGIVE,
     MESSAGE_NEXT,
     MESSAGE_STAY,
+    MESSAGE_SPARE,
 };
 
 /* A message, under construction or received. About 128 KiB, so usually static. */
@@ -82,6 +85,12 @@ struct message_spawned {
 struct message_kill {
     uint64_t id;
     pid_t pid;
+};
+
+struct message_spare {
+    uint64_t id;
+    pid_t pid;
+    bool spared;
 };
 
 struct message_exited {
@@ -137,6 +146,7 @@ struct message_spawn {
 /* Each overwrites `message`. Descriptors are borrowed. Returns 0 or -E2BIG. */
 int message_put_spawn(struct message *message, uint64_t id, const struct spawn_options *options);
 int message_put_kill(struct message *message, const struct message_kill *kill);
+int message_put_spare(struct message *message, const struct message_spare *spare);
 int message_put_spawned(struct message *message, const struct message_spawned *spawned, int pidfd);
 int message_put_exited(struct message *message, const struct message_exited *exited);
 int message_put_hold(struct message *message, const struct message_hold *hold);
@@ -157,6 +167,7 @@ unsigned message_take_kind(struct message *message);
  * those of `message`. */
 int message_take_spawn(struct message *message, struct message_spawn *ret);
 int message_take_kill(struct message *message, struct message_kill *ret);
+int message_take_spare(struct message *message, struct message_spare *ret);
 int message_take_spawned(struct message *message, struct message_spawned *ret);
 int message_take_exited(struct message *message, struct message_exited *ret);
 int message_take_hold(struct message *message, struct message_hold *ret);

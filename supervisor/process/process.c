@@ -142,8 +142,9 @@ static void process_on_overdue(struct timer *timer, usec_t now)
     const bool last = process->n_overdue >= OVERDUE_MAX - 1;
     const usec_t delay = OVERDUE_FIRST << (last ? OVERDUE_MAX : ++process->n_overdue);
 
-    process_kill_all(process);
-    if (!last)
+    if (!process->rest || last)
+        process_kill_all(process);
+    if (!process->rest && !last)
         spawner_kill(&process->context->spawner, &process->client, process->pid);
     if (last && process->n_overdue++ == OVERDUE_MAX - 1 && !procfs_is_traced(process->pid))
         process_tell_unreaped(process);
@@ -194,7 +195,10 @@ static void process_on_reaped(struct spawner_client *client, const struct spawn_
     process->exit = *how;
     process_end(process);
     (void)process_confirm(process);
-    process_queue_reap(process);
+    if (process_rest_await(process))
+        timer_disarm(loop_timers(process->context->loop), &process->overdue);
+    else
+        process_queue_reap(process);
 }
 
 static void process_on_reap(struct task *task)
@@ -389,6 +393,7 @@ void process_init(struct process *process, struct process_context *context,
     };
     task_init(&process->reap, &context->reaps, process_on_reap);
     timer_init(&process->overdue, process_on_overdue);
+    process_rest_init(process);
     timer_init(&process->report, process_watch_report);
     capture_init(&process->output, &context->outputs, memory, process_on_line, process);
 }
@@ -422,6 +427,7 @@ void process_signal(struct process *process, int signal)
 
 void process_kill_all(struct process *process)
 {
+    process_rest_end(process);
     if (process->cgroup.fd >= 0)
         (void)cgroup_kill(&process->cgroup);
     /* The keeper kills the process group before it reaps the process. */

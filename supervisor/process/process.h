@@ -108,8 +108,10 @@ struct process {
     struct call_listener calls;      /* of forbidden system calls; none without filters */
     struct call_set logged;          /* calls that are made and recorded */
     struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
-    struct timer overdue;            /* armed while it is dead and not reaped */
-    unsigned n_overdue;              /* how often `overdue` has fired */
+    struct process_rest *rest;       /* of process_signal_all(); NULL = none */
+    struct timer rest_timer;
+    struct timer overdue; /* armed while it is dead and not reaped */
+    unsigned n_overdue;   /* how often `overdue` has fired */
     struct task reap;
     struct capture output; /* stdout and stderr; its tail outlives the process */
     bool level_prefix;     /* of SyslogLevelPrefix= */
@@ -196,6 +198,9 @@ bool process_is_exiting(const struct process *process);
 
 /* Sends a signal to the process alone. */
 void process_signal(struct process *process, int signal);
+/* Sends a signal, and SIGCONT, to the process and to those that it has started (process-rest.c).
+ * `exited` then waits for the end of all of them, or for process_kill_all(). */
+void process_signal_all(struct process *process, int signal);
 /* Sends SIGKILL to its cgroup, or without one to its process group. */
 void process_kill_all(struct process *process);
 
@@ -217,6 +222,12 @@ size_t process_last_output(const struct process *process, size_t since, char *bu
 void process_release(struct process *process);
 
 /* ---- internal interface between process*.c ---- */
+
+void process_rest_init(struct process *process);
+/* The process is reaped. Returns whether `exited` waits for the rest. */
+bool process_rest_await(struct process *process);
+/* Kills the rest. */
+void process_rest_end(struct process *process);
 
 /* Forgets the last process. */
 void process_begin(struct process *process, const struct process_handler *handler);

@@ -224,6 +224,14 @@ void spawner_kill(struct spawner *spawner, const struct spawner_client *client, 
     (void)send_or_keep(spawner, &outgoing, 0);
 }
 
+void spawner_spare(struct spawner *spawner, uint64_t id, pid_t pid, bool spared)
+{
+    const struct message_spare spare = {.id = id, .pid = pid, .spared = spared};
+
+    (void)message_put_spare(&outgoing, &spare);
+    (void)send_or_keep(spawner, &outgoing, 0);
+}
+
 static void on_spawned(struct spawner *spawner)
 {
     struct message_spawned spawned;

@@ -66,6 +66,10 @@ int spawner_register(struct spawner *spawner, struct spawner_client *client);
 /* Sends SIGKILL to the process, its group, and its orphans. Best effort. */
 void spawner_kill(struct spawner *spawner, const struct spawner_client *client, pid_t pid);
 
+/* Whether the keeper spares what the process of this client leaves behind at its end; afterwards,
+ * `spared` false has it killed. Best effort. */
+void spawner_spare(struct spawner *spawner, uint64_t id, pid_t pid, bool spared);
+
 /* Ends the calls to the client. */
 void spawner_forget(struct spawner *spawner, struct spawner_client *client);
 

@@ -115,6 +115,43 @@ class Failures(Services):
 
 
 class Stopping(Services):
+    FLUSHING = ("signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), open(sys.argv[1], 'w').write('flushed'), sys.exit(0)))\n"
+                "tell(b'READY=1')\n"
+                "time.sleep(10000)\n")
+
+    def shell(self, s, mode):
+        """A service of a shell, which ends at once, and a program that takes its time. Returns what the program writes."""
+        file = s.path("flushed")
+        s.write("a.group", service(f"/bin/sh -c '{self.program(s, 'a', self.FLUSHING)} {file}; exit 3'",
+                                   Group={"Type": "notify"}, Worker={"KillMode": mode, "TimeoutStopSec": "infinity"}))
+        s.start()
+        s.wait_for(lambda: self.state(s) == "idle")
+        return file
+
+    def test_all_processes_of_a_service_get_the_signal_and_the_time_to_end(self):
+        s = self.supervisor()
+        file = self.shell(s, "control-group")
+        s.call("Stop", target="a")
+        s.wait_for(lambda: self.state(s) == "stopped")
+        self.assertTrue(os.path.exists(file))
+
+    def test_with_mixed_only_the_main_process_gets_the_signal(self):
+        s = self.supervisor()
+        file = self.shell(s, "mixed")
+        s.call("Stop", target="a")
+        s.wait_for(lambda: self.state(s) == "stopped")
+        self.assertFalse(os.path.exists(file))
+
+    def test_processes_that_do_not_end_are_killed_after_the_time_to_stop(self):
+        s = self.supervisor()
+        program = self.program(s, "a", "signal.signal(signal.SIGTERM, signal.SIG_IGN)\ntell(b'READY=1')\ntime.sleep(10000)\n")
+        s.write("a.group", service(f"/bin/sh -c '{program}; exit 3'", Group={"Type": "notify"}, Worker={"TimeoutStopSec": "1s"}))
+        s.start()
+        s.wait_for(lambda: self.state(s) == "idle")
+        s.call("Stop", target="a")
+        s.wait_for(lambda: self.state(s) == "stopped")
+        s.until(lambda: len(s.children()) == 0)
+
     def test_a_stopped_service_handles_the_signal_that_ends_it(self):
         s = self.one("signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
                      "tell(b'READY=1')\n"

@@ -126,6 +126,8 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_WORKER("WatchdogSec", TIMEOUT, watchdog), DEFAULT("infinity"), TIME_OR_INFINITY},
     {IN_WORKER("KillSignal", SIGNAL, kill_signal), LIVE, DEFAULT("SIGTERM"),
      .allowed = "the name or number of a signal, such as SIGINT, TERM, 15, RTMIN+3"},
+    {IN_WORKER("KillMode", CHOICE, kill_mode), LIVE, DEFAULT("control-group"),
+     .allowed = "control-group, mixed, process"},
     {IN_WORKER("MailboxSize", SIZE32, mailbox_size), DEFAULT("256K"), .min = MAILBOX_MIN,
      .max = MEMORY_RING_SIZE_MAX, .allowed = "a size from 16K to 1G"},
     {IN_WORKER("InlineMax", SIZE32, inline_max), DEFAULT("32K"), .max = MEMORY_RING_SIZE_MAX / 4,

@@ -35,6 +35,15 @@ static void slot_signal(struct slot *slot, int signal)
     slot_arm_next_step(slot);
 }
 
+/* An actor ends what it has started by itself. */
+static bool slot_signals_all(const struct slot *slot)
+{
+    const struct config_group *config = slot->pool->config;
+
+    return !slot_is_actor(slot) && config->kill_mode == CONFIG_KILL_CONTROL_GROUP &&
+           config->kill_signal != SIGKILL;
+}
+
 void slot_action_kill(struct slot *slot)
 {
     slot_judge_lost(slot);
@@ -45,7 +54,11 @@ void slot_action_terminate(struct slot *slot)
 {
     if (slot->worker.signalled)
         slot_action_kill(slot);
-    else
+    else if (slot_signals_all(slot)) {
+        slot->worker.signalled = true;
+        process_signal_all(&slot->worker.process, slot->pool->config->kill_signal);
+        slot_arm_next_step(slot);
+    } else
         slot_signal(slot, slot->pool->config->kill_signal);
 }
 

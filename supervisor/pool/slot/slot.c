@@ -206,7 +206,8 @@ static void slot_on_state_timer(struct timer *timer, usec_t now)
         return;
     }
     slot_catch_up(slot);
-    if (slot->worker.process.ended || slot->state != state || timer_armed(timer))
+    const struct process *process = &slot->worker.process;
+    if ((process->ended && !process->rest) || slot->state != state || timer_armed(timer))
         return; /* the worker was in time */
     if (state == LIFECYCLE_STARTING)
         slot_end_worker(slot, DEATH_START_TIMEOUT, LIFECYCLE_EVENT_START_TIMEOUT);

@@ -60,6 +60,7 @@ static void assert_process_defaults(const struct config_group *group)
     ck_assert_uint_eq(group->timeout_stop, 10 * USEC_PER_SEC);
     ck_assert_uint_eq(group->watchdog, USEC_INFINITY);
     ck_assert_int_eq(group->kill_signal, SIGTERM);
+    ck_assert_int_eq(group->kill_mode, CONFIG_KILL_CONTROL_GROUP);
     ck_assert_uint_eq(group->mailbox_size, 256 << 10);
     ck_assert_uint_eq(group->inline_max, 32 << 10);
     ck_assert_uint_eq(group->spin, 50);
@@ -176,7 +177,8 @@ START_TEST(every_key_of_workers_and_resources_is_read)
     struct config_group *group = load_group(
         "Type=service\nDescription=Digests of files\nWorkingDirectory=/tmp\n"
         "[Worker]\nTimeoutStartSec=1\nTimeoutStopSec=2\nWatchdogSec=3\nKillSignal=INT\n"
-        "MailboxSize=1M\nInlineMax=4K\nSpinUsec=1ms\nMailboxMax=7\nMailboxMemoryMax=1M\n"
+        "KillMode=mixed\nMailboxSize=1M\nInlineMax=4K\nSpinUsec=1ms\nMailboxMax="
+        "7\nMailboxMemoryMax=1M\n"
         "Overflow=drop-oldest\nOnCrash=error-queue\nMessageRetries=0\n"
         "[Resources]\nMemoryMax=64M\nMemoryHigh=32M\nCPUWeight=50\nCPUQuota=150%\nTasksMax=10\n"
         "MemorySwapMax=0\nAllowedCPUs=0\nAllowedCPUs=0-0 0\nIOWeight=70\n"
@@ -194,6 +196,7 @@ START_TEST(every_key_of_workers_and_resources_is_read)
     ck_assert_uint_eq(group->timeout_stop, 2 * USEC_PER_SEC);
     ck_assert_uint_eq(group->watchdog, 3 * USEC_PER_SEC);
     ck_assert_int_eq(group->kill_signal, SIGINT);
+    ck_assert_int_eq(group->kill_mode, CONFIG_KILL_MIXED);
     ck_assert_uint_eq(group->mailbox_size, 1 << 20);
     ck_assert_uint_eq(group->inline_max, 4096);
     ck_assert_uint_eq(group->spin, 1000);

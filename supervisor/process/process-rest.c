@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+
+/* The other processes of a service that is stopped with KillMode=control-group: they get the same
+ * signal as its own process, and may take as long to end. */
+
+#include "shared/base/cleanup.h"
+#include "supervisor/process/process.h"
+#include "supervisor/process/procfs.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Bounds the work of one turn. What is beyond gets SIGKILL in the end. */
+#define REST_MAX 256
+/* No descriptor tells of so many ends; one look costs a read of one file. */
+#define REST_LOOK (20 * USEC_PER_MSEC)
+
+struct member {
+    pid_t pid;
+    unsigned long long started;
+};
+
+struct process_rest {
+    uint64_t id;    /* of the client, which is forgotten once the process is reaped */
+    bool is_waited; /* the process itself is reaped */
+    size_t n;
+    struct member members[REST_MAX];
+};
+
+/* ---- finding them ---- */
+
+static void add(struct process_rest *rest, const struct process *process, pid_t pid)
+{
+    struct procfs_stat stat;
+
+    if (rest->n == REST_MAX || pid <= 1 || pid == process->pid)
+        return;
+    if (procfs_stat(pid, &stat) == 0 && !stat.exiting)
+        rest->members[rest->n++] = (struct member){pid, stat.started};
+}
+
+/* Adds the numbers in a file. Takes over the descriptor. */
+static void add_list(struct process_rest *rest, const struct process *process, int fd)
+{
+    FILE *file = fd >= 0 ? fdopen(fd, "re") : NULL;
+    int pid;
+
+    if (!file) {
+        close_fd(fd);
+        return;
+    }
+    while (rest->n < REST_MAX && fscanf(file, "%d", &pid) == 1)
+        add(rest, process, pid);
+    (void)fclose(file);
+}
+
+static void add_children(struct process_rest *rest, const struct process *process, pid_t parent)
+{
+    char path[64];
+    DIR *threads;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/task", (int)parent);
+    threads = opendir(path);
+    if (!threads)
+        return;
+    for (const struct dirent *entry; rest->n < REST_MAX && (entry = readdir(threads));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        (void)snprintf(path, sizeof(path), "%.16s/children", entry->d_name);
+        add_list(rest, process, openat(dirfd(threads), path, O_RDONLY | O_CLOEXEC));
+    }
+    (void)closedir(threads);
+}
+
+/* Without a cgroup: its descendants, as far as their parents live. */
+static void find(struct process_rest *rest, const struct process *process)
+{
+    if (process->cgroup.fd >= 0) {
+        add_list(rest, process, openat(process->cgroup.fd, "cgroup.procs", O_RDONLY | O_CLOEXEC));
+        return;
+    }
+    add_children(rest, process, process->pid);
+    for (size_t i = 0; i < rest->n; i++)
+        add_children(rest, process, rest->members[i].pid);
+}
+
+/* ---- ending them ---- */
+
+static bool is_alive(const struct member *member)
+{
+    struct procfs_stat stat;
+
+    return procfs_stat(member->pid, &stat) == 0 && !stat.exiting && stat.started == member->started;
+}
+
+/* The descriptor is opened first, so the signal hits the process that was looked at. */
+static void signal_member(const struct member *member, int signal)
+{
+    _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0);
+
+    if (pidfd < 0 || !is_alive(member))
+        return;
+    (void)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+    (void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
+}
+
+static void look_later(struct process *process)
+{
+    struct loop *loop = process->context->loop;
+
+    if (timer_arm(loop_timers(loop), &process->rest_timer, usec_add(loop_now(loop), REST_LOOK)) < 0)
+        process_rest_end(process);
+}
+
+static void on_look(struct timer *timer, usec_t now)
+{
+    struct process *process = list_entry(timer, struct process, rest_timer);
+    struct process_rest *rest = process->rest;
+
+    (void)now;
+    while (rest->n > 0 && !is_alive(&rest->members[rest->n - 1]))
+        rest->n--;
+    if (rest->n == 0)
+        process_rest_end(process);
+    else
+        look_later(process);
+}
+
+void process_rest_init(struct process *process)
+{
+    timer_init(&process->rest_timer, on_look);
+}
+
+void process_signal_all(struct process *process, int signal)
+{
+    struct process_rest *rest =
+        process->pidfd >= 0 && !process->rest ? calloc(1, sizeof(*rest)) : NULL;
+
+    if (rest)
+        find(rest, process);
+    process_signal(process, signal);
+    process_signal(process, SIGCONT);
+    if (!rest || rest->n == 0 || process->client.id == 0) {
+        free(rest);
+        return;
+    }
+    for (size_t i = 0; i < rest->n; i++)
+        signal_member(&rest->members[i], signal);
+    rest->id = process->client.id;
+    process->rest = rest;
+    spawner_spare(&process->context->spawner, rest->id, process->pid, true);
+    look_later(process);
+}
+
+bool process_rest_await(struct process *process)
+{
+    if (!process->rest)
+        return false;
+    process->rest->is_waited = true;
+    return true;
+}
+
+void process_rest_end(struct process *process)
+{
+    struct process_rest *rest = process->rest;
+
+    if (!rest)
+        return;
+    process->rest = NULL;
+    timer_disarm(loop_timers(process->context->loop), &process->rest_timer);
+    if (process->cgroup.fd >= 0 && rest->is_waited)
+        (void)cgroup_kill(&process->cgroup);
+    spawner_spare(&process->context->spawner, rest->id, process->pid, false);
+    if (rest->is_waited)
+        task_queue(&process->reap);
+    free(rest);
+}
