@@ -41,6 +41,7 @@ struct attachment {
     struct payload blob;     /* of the SUBMIT that waits for room */
     uint64_t blob_serial;
     bool (*may_read)(void *userdata, const struct job *job);
+    bool (*may_submit)(void *userdata, const struct group *group);
     void (*broken)(void *userdata, const char *what);
     void *userdata;
 };

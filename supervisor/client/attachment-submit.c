@@ -9,6 +9,7 @@
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/job/queue.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
@@ -120,14 +121,20 @@ static int attachment_take_blob(struct attachment *attachment, const struct prot
 
 /* Why to refuse a job before it is passed to its group; NULL = no reason. */
 static const struct refusal *refuse_early(const struct attachment *attachment,
-                                          const struct group *group)
+                                          const struct group *group,
+                                          const struct job_options *options)
 {
+    static const struct refusal too_early = {
+        .error = EPERM, .text = "priority: only the default, 32, and later ones are permitted"};
     static const struct refusal not_permitted = {.error = EPERM, .text = "not permitted"};
     static const struct refusal waits = {.error = EBUSY, .text = "too many jobs are waited for"};
     static const struct refusal gone = {.error = ENOENT, .text = "the group is gone"};
 
-    if (attachment->actor->restricted)
+    if (attachment->actor->restricted && group &&
+        !attachment->may_submit(attachment->userdata, group))
         return &not_permitted;
+    if (attachment->actor->restricted && group && options->priority < QUEUE_PRIORITY_DEFAULT)
+        return &too_early;
     if (attachment->n_waiters >= ATTACHMENT_WAITERS_MAX)
         return &waits;
     return !group || group->config->type != CONFIG_ACTOR ? &gone : NULL;
@@ -147,8 +154,8 @@ static int attachment_accept_submit(struct attachment *attachment,
                                     const struct protocol_submit *submit)
 {
     struct group *group = registry_get(attachment->context->registry, submit->group);
-    const struct refusal *refusal = refuse_early(attachment, group);
     const struct job_options options = options_of(submit);
+    const struct refusal *refusal = refuse_early(attachment, group, &options);
     const struct job_options_problem *problem;
     struct job_waiter *waiter;
     struct job *job;

@@ -72,6 +72,13 @@ int attachment_refuse_second_cancel(struct attachment *attachment, uint64_t cook
     return answer_refuse(&attachment->endpoint, cookie, EALREADY, "cancellation already requested");
 }
 
+static bool may_cancel(const struct attachment *attachment, const struct job *job)
+{
+    return !attachment->actor->restricted ||
+           (job->submitter_uid == attachment->uid && job->group &&
+            attachment->may_submit(attachment->userdata, job->group));
+}
+
 static int end_job(struct attachment *attachment, uint64_t cookie, struct job *job,
                    enum protocol_cause cause)
 {
@@ -79,6 +86,8 @@ static int end_job(struct attachment *attachment, uint64_t cookie, struct job *j
 
     if (!job)
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "no such job");
+    if (!may_cancel(attachment, job))
+        return answer_refuse(&attachment->endpoint, cookie, EPERM, "not permitted");
     if (job_ended(job))
         return answer_refuse(&attachment->endpoint, cookie, ESRCH, "the job has ended");
     if (cause == PROTOCOL_CAUSE_WITHDRAWN && job->state == JOB_RUNNING)
@@ -112,8 +121,6 @@ static int attachment_on_cancel(struct attachment *attachment, const struct ring
 
     if (r < 0)
         return r;
-    if (attachment->actor->restricted)
-        return answer_refuse(&attachment->endpoint, cancel.cookie, EPERM, "not permitted");
     return attachment_find_job(attachment, &cancel,
                                record->kind == PROTOCOL_CANCEL ? attachment_cancel_job
                                                                : attachment_withdraw_job);
@@ -258,6 +265,7 @@ int attachment_allocate(struct attachment **ret, const struct group_context *con
     attachment->uid = client->uid;
     attachment->connection = client->connection;
     attachment->may_read = client->may_read;
+    attachment->may_submit = client->may_submit;
     attachment->broken = client->broken;
     attachment->userdata = client->userdata;
     list_init(&attachment->waiting);

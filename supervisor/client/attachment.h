@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 struct attachment;
+struct group;
 struct group_context;
 struct held;
 struct job;
@@ -21,6 +22,8 @@ struct attachment_options {
     struct blob_share *blobs; /* the share that the client's payloads are counted in */
     /* Whether the client may read the result of this job. */
     bool (*may_read)(void *userdata, const struct job *job);
+    /* Whether a client that may change nothing else may create jobs in the group. */
+    bool (*may_submit)(void *userdata, const struct group *group);
     /* Called from the loop when the client broke the protocol of the rings. Closes the connection,
      * which frees the attachment. */
     void (*broken)(void *userdata, const char *what);
@@ -28,8 +31,9 @@ struct attachment_options {
 };
 
 /* Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(), which
- * also has the keeper hold the rings and the connection. The client may submit and cancel until
- * attachment_set_may_change() says otherwise. 0 or -errno. */
+ * also has the keeper hold the rings and the connection. The client may change things until
+ * attachment_set_may_change() says otherwise; then it may still submit where may_submit() says so,
+ * and cancel its own jobs there. 0 or -errno. */
 int attachment_new(struct attachment **ret, const struct group_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);

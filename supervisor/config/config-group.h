@@ -125,9 +125,12 @@ struct config_group {
     enum config_group_type type;
     config_strv
         exec_start; /* argv, [0] absolute; systemd's quoting; "%n" group name, "%i" slot number */
-    char *user, *group_name; /* NULL = the supervisor's own */
-    uid_t uid;               /* resolved; valid if `user` */
-    gid_t gid;               /* resolved; valid if `user` or `group_name` */
+    char *user, *group_name;          /* NULL = the supervisor's own */
+    uid_t uid;                        /* resolved; valid if `user` */
+    gid_t gid;                        /* resolved; valid if `user` or `group_name` */
+    char *submit_user, *submit_group; /* SubmitUser=, SubmitGroup=; NULL = none */
+    uid_t submit_uid;                 /* resolved; valid if `submit_user` */
+    gid_t submit_gid;                 /* resolved; valid if `submit_group` */
     char *working_directory;
     struct config_strings environment; /* KEY=VALUE, Environment= and EnvironmentFile= merged */
     struct config_strings environment_files; /* as written; "-" in front: may be missing */

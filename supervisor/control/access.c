@@ -62,6 +62,54 @@ bool access_letter(const struct request *request, const struct dead_letter *lett
            access_group(request, registry_group_of(request->context->registry, letter->recipient));
 }
 
+static bool is_submitter_of(const struct request *request, const struct config_group *config)
+{
+    const struct peer *peer = &request->connection->peer;
+
+    return (config->submit_user && peer->uid == config->submit_uid) ||
+           (config->submit_group && peer_is_member(peer, config->submit_gid));
+}
+
+bool access_submit(const struct request *request, const struct group *group)
+{
+    return request->connection->account->may_change ||
+           (group && !group->config->fault && is_submitter_of(request, group->config));
+}
+
+bool access_cancel(const struct request *request, const struct job *job)
+{
+    return request->connection->account->may_change ||
+           (access_is_submitter(request, job) && access_submit(request, job->group));
+}
+
+bool access_submits_somewhere(const struct request *request)
+{
+    const struct registry *registry = request->context->registry;
+
+    if (request->connection->account->may_change)
+        return true;
+    for (size_t i = 0; i < registry->n_groups; i++)
+        if (access_submit(request, registry->sorted[i]))
+            return true;
+    return false;
+}
+
+void access_refuse_submit(struct request *request, const struct group *group)
+{
+    const char *user = group ? group->config->submit_user : NULL;
+    const char *members = group ? group->config->submit_group : NULL;
+    char changers[PEER_NEEDED_MAX], needed[PEER_NEEDED_MAX + 256];
+
+    peer_describe_needed(changers, request->context->config);
+    (void)snprintf(needed, sizeof(needed), "%s%s%.64s%s%s%.64s%s%s", changers,
+                   user ? ", the user " : "", user ? user : "", user ? " (SubmitUser=)" : "",
+                   members ? ", or a member of the group " : "", members ? members : "",
+                   members ? " (SubmitGroup=)" : "",
+                   user || members ? ""
+                                   : "; SubmitUser= and SubmitGroup= of the group are not set");
+    request_fail_string(request, "NotPermitted", "needed", needed);
+}
+
 bool access_demand(struct request *request, const struct group *group, const char *why)
 {
     const struct config_daemon *config = request->context->config;

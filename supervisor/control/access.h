@@ -27,6 +27,19 @@ bool access_event(const struct request *request, const struct event *event);
 bool access_letter(const struct request *request, const struct dead_letter *letter);
 
 /*
+ * Whether the client may create jobs in the group: who may change things, and the submitters that
+ * SubmitUser= and SubmitGroup= name. A submitter may cancel its own jobs.
+ */
+bool access_submit(const struct request *request, const struct group *group);
+bool access_cancel(const struct request *request, const struct job *job);
+/* Whether the client may create jobs in any group. Looks at all groups. */
+bool access_submits_somewhere(const struct request *request);
+
+/* Replies with NotPermitted: only who may change things, or submitters of the group (NULL = of some
+ * group). */
+void access_refuse_submit(struct request *request, const struct group *group);
+
+/*
  * Returns whether the client may read the contents of the group (NULL = of all groups); if not,
  * replies with NotPermitted and the reason `why`.
  */

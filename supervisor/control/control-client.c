@@ -58,7 +58,8 @@ static void refuse(struct request *request)
 
 static bool permitted(struct request *request)
 {
-    if (!request->method->changes || request->connection->account->may_change)
+    if (!request->method->changes || request->method->submits ||
+        request->connection->account->may_change)
         return true;
     refuse(request);
     return false;

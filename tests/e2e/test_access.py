@@ -4,15 +4,18 @@ import contextlib
 import glob
 import json
 import os
+import pwd
 import re
 import socket
 import unittest
 
-from troupe import ACTOR, TOP, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, TOP, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
 from web_client import Web
 
 SECRET = "SECRET"
 SUBMITTER, READER, STRANGER = 2002, 2003, 65534
+SUBMITTER_NAME = "www-data"  # of SubmitUser=: it has to exist
+SUBMITTER_ID = pwd.getpwnam(SUBMITTER_NAME).pw_uid
 
 
 @contextlib.contextmanager
@@ -153,8 +156,10 @@ class Contents(TestCase):
     def test_what_changes_something_is_refused_to_a_stranger(self):
         s = self.begin()
         for method in self.CHANGES:
+            parameters = {"io.troupe.Jobs.Create": {"group": "secret"}, "io.troupe.Jobs.Do": {"group": "secret"},
+                          "io.troupe.Jobs.Cancel": {"id": self.live}, "io.troupe.Jobs.Attach": {"version": VERSION}}
             with self.subTest(method=method), user(STRANGER):
-                self.assertIn("NotPermitted", raw(s.socket_path, method, {}))
+                self.assertIn("NotPermitted", raw(s.socket_path, method, parameters.get(method, {})))
 
     def test_root_reads_everything(self):
         self.begin()
@@ -312,6 +317,100 @@ class Contents(TestCase):
                 self.assertIn("(restricted", process.stdout, process.stderr)
                 self.assertNotIn(SECRET, process.stdout)
         self.assertEqual(s.ctl("logs", "secret", user=STRANGER).returncode, 4)
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+class Submitters(TestCase):
+    """Q17: who may create jobs in a group, and do nothing else."""
+
+    def begin(self, **jobs):
+        self.s = self.supervisor({
+            "mail": ini(ACTOR, Group={"SubmitUser": SUBMITTER_NAME, "SubmitGroup": "daemon"}, Jobs=jobs),
+            "other": ini(ACTOR),
+        })
+        self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
+        return self.s.start()
+
+    def ctl(self, *arguments, **options):
+        return self.s.ctl(*arguments, user=SUBMITTER_ID, extra_groups=[], group=SUBMITTER_ID, **options)
+
+    def blocked(self, go):
+        """The id of a job of root that keeps the only worker busy."""
+        started = Bell(self.s, "started")
+        job = self.s.create("mail", f"ring {started.path}\nwait {go.path}\necho {SECRET}")
+        started.wait()
+        return job
+
+    def test_Q17_a_submitter_creates_watches_reads_and_cancels_its_own_jobs(self):
+        s = self.begin()
+        for who in (SUBMITTER_ID,), (READER, 1):
+            with user(*who):
+                job = s.do("mail", "echo mine")
+                self.assertEqual((job["state"], job["result"]["data"]), ("succeeded", "mine"))
+                kept = s.create("mail", "echo kept")
+                self.assertEqual(s.wait_job(kept)["result"]["data"], "kept")
+                later = s.create("mail", "echo", delay_usec=10**12)
+                s.call("Cancel", id=later)
+                self.assertEqual(s.job(later)["state"], "cancelled")
+
+    def test_Q17_a_submitter_may_do_nothing_else(self):
+        s = self.begin()
+        go = Bell(s, "go")
+        job = self.blocked(go)
+        with user(SUBMITTER_ID):
+            self.refused("NotPermitted", s.create, "other", "echo")
+            self.refused("NotPermitted", s.call, "Cancel", id=job)
+            self.assertTrue(s.job(job)["restricted"])
+            self.assertEqual(self.refused("BadOption", s.create, "mail", "echo", priority=0)["option"], "priority")
+            for method, parameters in {"Stop": {"target": "mail"}, "Pause": {"target": "mail"},
+                                       "io.troupe.Jobs.CancelAll": {"target": "mail"},
+                                       "io.troupe.Actors.Tell": {"to": "mail/0", "type": "x"}}.items():
+                self.refused("NotPermitted", s.call, method, **parameters)
+        with user(READER):
+            self.assertIn(f"the user {SUBMITTER_NAME} (SubmitUser=), or a member of the group daemon (SubmitGroup=)",
+                          self.refused("NotPermitted", s.create, "mail", "echo")["needed"])
+            self.refused("NotPermitted", s.call, "Attach", version=VERSION)
+        go.ring()
+
+    def test_Q17_troupectl_works_for_a_submitter(self):
+        s = self.begin()
+        self.assertEqual(self.ctl("do", "mail", "--data", "echo hello", check=True).stdout.strip(), "hello")
+        job = self.ctl("create", "mail", "--data", "echo created", check=True).stdout.strip()
+        self.assertEqual(self.ctl("wait", job, check=True).stdout.strip(), "created")
+        lines = self.ctl("map", "mail", input="echo 1\necho 2\n", check=True).stdout.split()
+        self.assertEqual(lines, ["1", "2"])
+        self.assertNotEqual(self.ctl("map", "other", input="echo 1\n").returncode, 0)
+        self.assertEqual(self.ctl("do", "other", "--data", "echo").returncode, 4)
+        self.assertEqual(s.group("other")["succeeded"], 0)
+
+    def test_Q17_a_job_has_its_submitter_after_an_upgrade(self):
+        s = self.begin()
+        with user(SUBMITTER_ID):
+            job = s.create("mail", "echo", delay_usec=10**12)
+        s.ctl("upgrade", check=True)
+        with user(SUBMITTER_ID):
+            s.call("Cancel", id=job)
+        self.assertEqual(s.job(job)["state"], "cancelled")
+
+    def test_Q17_a_durable_job_has_its_submitter_after_a_crash(self):
+        s = self.begin(Durable="yes")
+        with user(SUBMITTER_ID):
+            job = s.create("mail", "echo", delay_usec=10**12)
+        s.crash()
+        s.until_restored()
+        with user(READER):
+            self.refused("NotPermitted", s.call, "Cancel", id=job)
+        with user(SUBMITTER_ID):
+            s.call("Cancel", id=job)
+
+    def test_Q17_a_reload_takes_the_permission_away_from_connected_clients(self):
+        s = self.begin()
+        with user(SUBMITTER_ID):
+            connection = s.connect()
+        connection.call("Create", group="mail")
+        s.write("mail.group", ini(ACTOR))
+        s.call("Reload")
+        self.refused("NotPermitted", connection.call, "Create", group="mail")
 
 
 if __name__ == "__main__":

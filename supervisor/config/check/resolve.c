@@ -67,6 +67,17 @@ static int copy_environment(struct config_group *group, const struct name *user)
     return strv_copy(&group->user_environment, user->environment);
 }
 
+static int resolve_uid(struct config_draft *draft, const char *key, const struct names *names,
+                       char **name, uid_t *ret)
+{
+    const struct name *found = names_find(names, NAMES_USER, *name);
+
+    if (!found || found->error != 0)
+        return not_found(draft, key, "user", *name, found ? found->error : ETIMEDOUT);
+    *ret = found->uid;
+    return rename_to(name, found->name);
+}
+
 static int resolve_user(struct config_draft *draft, struct config_group *group,
                         const struct names *names)
 {
@@ -92,6 +103,18 @@ static int resolve_gid(struct config_draft *draft, const char *key, const struct
         return not_found(draft, key, "group", *name, found ? found->error : ETIMEDOUT);
     *ret = found->gid;
     return rename_to(name, found->name);
+}
+
+static int resolve_submitters(struct config_draft *draft, struct config_group *group,
+                              const struct names *names)
+{
+    int r = 0;
+
+    if (group->submit_user)
+        r = resolve_uid(draft, "SubmitUser", names, &group->submit_user, &group->submit_uid);
+    if (r == 0 && group->submit_group)
+        r = resolve_gid(draft, "SubmitGroup", names, &group->submit_group, &group->submit_gid);
+    return r;
 }
 
 /* This process need not be able to execute another user's program. */
@@ -286,6 +309,8 @@ static int resolve_group(struct config_draft *draft, struct config_group *group,
     if (r == 0 && group->group_name)
         r = resolve_gid(draft, "Group", names, &group->group_name, &group->gid);
     if (r == 0)
+        r = resolve_submitters(draft, group, names);
+    if (r == 0)
         r = check_program(draft, group, names);
     if (r == 0)
         r = check_directory(draft, group, names);
@@ -385,6 +410,10 @@ int config_want_group_names(const struct config_group *group, struct names *name
     r = names_want(names, NAMES_USER, group->user);
     if (r == 0)
         r = names_want(names, NAMES_GROUP, group->group_name);
+    if (r == 0)
+        r = names_want(names, NAMES_USER, group->submit_user);
+    if (r == 0)
+        r = names_want(names, NAMES_GROUP, group->submit_group);
     if (r == 0)
         r = names_want(names, program_kind(group), program_of(group));
     if (r == 0)

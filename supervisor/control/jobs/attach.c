@@ -30,6 +30,12 @@ static bool may_read(void *userdata, const struct job *job)
     return access_job(userdata, job);
 }
 
+static bool may_submit(void *userdata, const struct group *group)
+{
+
+    return access_submit(userdata, group);
+}
+
 static void fail_version(struct request *request, int64_t version)
 {
     struct reply *reply = request_begin_error(request, "BadVersion");
@@ -60,6 +66,7 @@ static struct attachment_options options_of(struct request *request)
         .spin_usec = (uint32_t)request->context->config->spin,
         .blobs = request->connection->account->blobs,
         .may_read = may_read,
+        .may_submit = may_submit,
         .broken = on_broken,
         .userdata = request,
     };
@@ -84,6 +91,10 @@ static void attach(struct request *request)
     struct endpoint_fds fds;
     int r;
 
+    if (!access_submits_somewhere(request)) {
+        access_refuse_submit(request, NULL);
+        return;
+    }
     if (given->version.value != MEMORY_VERSION) {
         fail_version(request, given->version.value);
         return;
@@ -101,6 +112,7 @@ static void attach(struct request *request)
         request_internal(request, r);
         return;
     }
+    attachment_set_may_change(request->attachment, request->connection->account->may_change);
     r = send_descriptors(request, &fds);
     attachment_sent(request->attachment, &fds);
     if (r < 0)
@@ -115,6 +127,6 @@ static const struct varlink_parameter attach_table[] = {
 };
 
 const struct request_method control_attach_methods[] = {
-    {"Attach", attach, attach_table, .changes = true, .begins = true},
+    {"Attach", attach, attach_table, .changes = true, .submits = true, .begins = true},
     {0},
 };

@@ -3,6 +3,7 @@
 /* io.troupe.Jobs: creates, watches, shows and cancels jobs. */
 
 #include "shared/base/fault.h"
+#include "supervisor/control/access.h"
 #include "supervisor/control/actors/stored-letters.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
@@ -298,6 +299,10 @@ static void cancel(struct request *request)
 
     if (!job)
         return;
+    if (!access_cancel(request, job)) {
+        access_refuse_submit(request, job->group);
+        return;
+    }
     switch (cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, request->connection->peer.uid)) {
     case CELL_CANCEL_E_ENDED:
         refuse_cancel(request, job->state);
@@ -322,10 +327,10 @@ static const struct varlink_parameter id_table[] = {
 };
 
 const struct request_method control_job_methods[] = {
-    {"Create", create, control_submit_table, .changes = true},
-    {"Do", do_job, control_submit_table, .changes = true},
+    {"Create", create, control_submit_table, .changes = true, .submits = true},
+    {"Do", do_job, control_submit_table, .changes = true, .submits = true},
     {"Get", get, id_table, .changes = false},
-    {"Cancel", cancel, id_table, .changes = true},
+    {"Cancel", cancel, id_table, .changes = true, .submits = true},
     {"Wait", wait_job, id_table, .changes = false},
     {"Explain", explain, id_table, .changes = false},
     {0},

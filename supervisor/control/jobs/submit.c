@@ -3,11 +3,13 @@
 #include "supervisor/control/jobs/submit.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/control/access.h"
 #include "supervisor/control/call-payload.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group.h"
+#include "supervisor/job/queue.h"
 #include "supervisor/store/durable-job.h"
 #include <stdlib.h>
 
@@ -167,6 +169,10 @@ static struct group *take_group(struct request *request, const char *name)
         request_fail_string(request, "NotAnActor", "group", name);
         return NULL;
     }
+    if (!access_submit(request, group)) {
+        access_refuse_submit(request, group);
+        return NULL;
+    }
     return group;
 }
 
@@ -236,6 +242,15 @@ static void end_hold(struct request *request)
     request->drop = NULL;
 }
 
+/* A submitter's jobs do not go before those of others. */
+static bool may_have_priority(struct request *request, const struct job_options *options)
+{
+    return request->connection->account->may_change ||
+           options->priority >= QUEUE_PRIORITY_DEFAULT ||
+           request_refuse(request, "priority",
+                          "at least 32, the default, without permission to change things");
+}
+
 struct job *control_submit(struct request *request, const struct control_submit_options *options)
 {
     struct cell_request wanted = {
@@ -256,6 +271,8 @@ struct job *control_submit(struct request *request, const struct control_submit_
     group = take_group(request, given->group);
     if (!group || !take_options(request, given->options, &wanted) ||
         !control_take_payload(request, given->payload, &payload))
+        return NULL;
+    if (!may_have_priority(request, &wanted.options))
         return NULL;
     wanted.data = payload.data;
     wanted.size = payload.size;
