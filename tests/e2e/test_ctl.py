@@ -8,6 +8,7 @@ import re
 import select
 import signal
 import subprocess
+import tempfile
 import unittest
 
 from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini, text
@@ -331,6 +332,24 @@ class Jobs(Ctl):
         self.assertIn("│ hello\n", out)
         self.assertIn("mine", self.exits(0, "jobs", "--ended").stdout)
         self.assertEqual(self.exits(0, "jobs").stdout, "No live jobs.\n")
+
+    @unittest.skipIf(os.geteuid() != 0, "only root starts groups as root")
+    def test_U5_verify_warns_about_a_group_that_runs_as_root_by_accident(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "mail.group")
+            for user, warned in ("", True), ("User=root\n", False), ("User=nobody\n", False):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(f"[Group]\nExecStart=/bin/cat\n{user}")
+                for arguments in ("--config", directory), (path,):
+                    self.assertEqual("runs as root" in self.exits(0, "verify", *arguments).stderr, warned)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root starts groups as root")
+    def test_U5_init_python_writes_a_group_that_does_not_run_as_root(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.s.ctl("init", "python", "new", check=True, cwd=directory)
+            with open(os.path.join(directory, "new.group"), encoding="utf-8") as file:
+                self.assertRegex(file.read(), "\nUser=(troupe|nobody)\n")
+
 
     def test_a_job_is_followed_to_its_end(self):
         bell = Bell(self.s, "bell")

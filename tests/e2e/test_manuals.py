@@ -72,17 +72,17 @@ class Manuals(TestCase):
         for page in "troupe.group.5", "troupe.conf.5", "troupe.exchange.5", "troupe-exec.1":
             for block in examples(page):
                 body = block if block.startswith("[") else "[Group]\n" + block
-                body = re.sub(r"^(User=|AdminGroup=).*", r"\g<1>root", body, flags=re.MULTILINE)
+                body = re.sub(r"^(User=|SubmitUser=|AdminGroup=).*", r"\g<1>root", body, flags=re.MULTILINE)
                 body = body.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC).replace("/var/www", "/tmp")
                 path = s.write(kinds[re.match(r"\[(\w+)\]", body)[1]], body)
                 self.shell(s, "troupectl verify")
                 os.unlink(path)
                 n += 1
-        self.assertEqual(n, 7)
+        self.assertEqual(n, 8)
 
     def test_M11_commands_as_workers(self):
         [_, grep, pipeline] = examples("troupe-exec.1")
-        s = self.started({name: "[Group]\n" + line.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC)
+        s = self.started({name: "[Group]\n" + line.replace("User=troupe\n", "").replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC)
                           for name, line in (("grep", grep), ("lines", pipeline))})
         self.assertEqual(s.do("grep", "an error\n")["result"]["data"], "1\n")
         self.assertEqual(s.do("grep", "all is well\n")["state"], "rejected")

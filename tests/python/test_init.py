@@ -30,6 +30,11 @@ class Files(troupe_python.TestCase):
             return file.read()
 
 
+def without_user(body):
+    """The directory of the test is for its own user only."""
+    return re.sub(r"^User=.*\n", "", body, flags=re.M)
+
+
 class Init(Files):
     def test_what_it_writes_is_valid(self):
         ended = self.init("python", "thumb-nails")
@@ -61,7 +66,7 @@ class Init(Files):
 class Programs(Files):
     def started_from(self, name):
         """A supervisor with that group, whose workers find the package of this tree, as an installed one does not need."""
-        body = self.read(name + ".group").replace("/usr/bin/python3", sys.executable)
+        body = without_user(self.read(name + ".group")).replace("/usr/bin/python3", sys.executable)
         if not e2e.can_mount():
             body = body.replace("Profile=basic\n", "")
         environment = "".join(f"Environment={key}={value}\n" for key, value in ENVIRONMENT.items())
@@ -89,7 +94,7 @@ class Programs(Files):
             with open(self.path(name), "w", encoding="utf-8") as file:
                 file.write(examples[name].replace("/srv", self.directory.name))
         with open(self.path("desk.group"), "w", encoding="utf-8") as file:
-            file.write(self.read("digest.group").replace("digest", "desk"))
+            file.write(without_user(self.read("digest.group")).replace("digest", "desk"))
         server = self.started_from("digest")
         environment = "".join(f"Environment={key}={value}\n" for key, value in ENVIRONMENT.items())
         server.write("desk.group", self.read("desk.group").replace("/usr/bin/python3", sys.executable)

@@ -9,13 +9,14 @@
 #include "supervisor/ctl/verbs/verbs.h"
 #include <fcntl.h>
 #include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 /* clang-format off */
-/* $ is the name, & the directory. */
+/* $ is the name, & the directory, @ the line with the user. */
 static const char PROGRAM[] =
     "#!/usr/bin/python3\n"
     "\"\"\"Handles the jobs of the group $. See troupe-python(7).\"\"\"\n"
@@ -39,6 +40,8 @@ static const char GROUP[] =
     "[Group]\n"
     "Description=Jobs of $.py\n"
     "ExecStart=/usr/bin/python3 &/$.py\n"
+    "# Who runs the jobs; without User=, the supervisor's user, usually root. The user has to be able to read $.py.\n"
+    "@\n"
     "\n"
     "[Pool]\n"
     "Size=2\n"
@@ -53,11 +56,24 @@ static const char GROUP[] =
     "Profile=basic\n";
 /* clang-format on */
 
+/* The user of the packages, or nobody where it is missing: jobs do not run as root. An ordinary
+ * user's supervisor can start nothing as another user. */
+static const char *user_line(void)
+{
+    if (getpwnam("troupe"))
+        return "User=troupe";
+    return geteuid() == 0 ? "User=nobody" : "#User=troupe";
+}
+
 static bool fill(FILE *file, const char *template, const char *name, const char *directory)
 {
+    const bool is_group = template == GROUP;
+
     for (; *template; template ++)
         if (*template == '$' || *template == '&')
             fputs(*template == '$' ? name : directory, file);
+        else if (*template == '@' && is_group)
+            fputs(user_line(), file);
         else
             fputc(*template, file);
     return !ferror(file);

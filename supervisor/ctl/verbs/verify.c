@@ -3,6 +3,9 @@
 /* The verb verify: checks configuration files without a supervisor. */
 
 #include "supervisor/config/cgroup-limits.h"
+#include "supervisor/config/config-directory.h"
+#include "supervisor/config/config-load.h"
+#include "supervisor/config/config-problem.h"
 #include "supervisor/config/config.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
@@ -10,6 +13,7 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
+#include <unistd.h>
 
 #define CONFIGURATION_DIRECTORY "/etc/troupe"
 
@@ -48,20 +52,45 @@ static void warn_of_limits(const struct config *config)
                      config->groups[i]->path, keys);
 }
 
+/* Warns about a group that runs as root although its file does not say that this is meant. */
+static void warn_of_root(const struct config_group *group)
+{
+    if (geteuid() == 0 && !group->user && !group->unread)
+        complain("%s: it runs as root; set User= in [Group], such as User=troupe, or User=root if "
+                 "that is meant",
+                 group->path);
+}
+
+static void warn_of_root_in_file(const char *path)
+{
+    struct config_problems problems = CONFIG_PROBLEMS_NULL;
+    struct config_group *group = NULL;
+
+    if (config_ends_with(path, CONFIG_GROUP_SUFFIX) &&
+        config_read_group(path, &problems, &group) == 0 && group)
+        warn_of_root(group);
+    config_group_free(group);
+    config_problems_deinit(&problems);
+}
+
 static int check_directory(const char *directory, bool warn, struct config_problems *problems)
 {
     struct config *config = NULL;
     int r = config_load(&config, directory, problems);
 
-    if (r == 0 && warn)
+    if (r == 0 && warn) {
         warn_of_limits(config);
+        for (size_t i = 0; i < config->n_groups; i++)
+            warn_of_root(config->groups[i]);
+    }
     config_free(config);
     if (r < 0)
         complain("cannot read the configuration in %s: %s", directory, strerror(-r));
     return r;
 }
 
-static int check_files(const struct invocation *invocation, struct config_problems *problems)
+static int check_files(const struct invocation *invocation, bool warn,
+                       struct config_problems *problems)
 {
     int result = 0;
 
@@ -70,6 +99,8 @@ static int check_files(const struct invocation *invocation, struct config_proble
 
         if (r < 0)
             complain("cannot read %s: %s", invocation->operands[i], strerror(-r));
+        if (r == 0 && warn)
+            warn_of_root_in_file(invocation->operands[i]);
         if (r < 0 || result == 0)
             result = r;
     }
@@ -79,14 +110,14 @@ static int check_files(const struct invocation *invocation, struct config_proble
 int verb_verify(struct invocation *invocation)
 {
     const char *directory = invocation->options.config;
+    const bool warn = !invocation->options.json && !invocation->options.quiet;
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     int r, status;
 
     if (invocation->n_operands > 0)
-        r = check_files(invocation, &problems);
+        r = check_files(invocation, warn, &problems);
     else
-        r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY,
-                            !invocation->options.json && !invocation->options.quiet, &problems);
+        r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY, warn, &problems);
     status = r < 0 ? EXIT_FAILED : problems.n_problems > 0 ? EXIT_INVALID : EXIT_OK;
     if (invocation->options.json)
         show_json(invocation, &problems);

@@ -93,6 +93,15 @@ static void uncomment(char *text)
     *to = '\0';
 }
 
+/* The one line that is no default. Not every machine has that user. */
+static void drop_user(char *text)
+{
+    char *line = strstr(text, "\nUser=troupe\n");
+
+    ck_assert_ptr_nonnull(line);
+    memset(line, '\n', strlen("\nUser=troupe\n"));
+}
+
 START_TEST(the_uncommented_examples_are_valid_and_change_nothing)
 {
     size_t size;
@@ -101,6 +110,7 @@ START_TEST(the_uncommented_examples_are_valid_and_change_nothing)
     struct config_group *defaults;
 
     uncomment(text);
+    drop_user(text);
     write_file("example.group", text);
     free(text);
     text = read_source("units/troupe.conf.example", &size);
