@@ -9,6 +9,7 @@
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/loop/taker.h"
+#include "supervisor/requirements.h"
 #include "supervisor/supervisor.h"
 #include "supervisor/upgrade/leave.h"
 #include <errno.h>
@@ -213,6 +214,7 @@ int main(int argc, char **argv)
     int r;
 
     (void)standard_open();
+    standard_survive_file_limit();
     /* Never for the keeper, which passes its own arguments on. */
     if (argc == 2 && strcmp(argv[1], NAMES_ARGUMENT) == 0 && !getenv(KEEPER_VARIABLE))
         return names_serve();
@@ -226,6 +228,8 @@ int main(int argc, char **argv)
     log_init("trouped", options.log_level);
     if (options.check)
         return supervisor_check(&options) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (!requirements_met())
+        return EXIT_FAILURE;
     keeper = options.keeper;
     (void)signal(KEEPER_DEATH_SIGNAL, on_keeper_death);
     confine(&options);

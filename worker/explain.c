@@ -58,6 +58,7 @@ static const struct {
     {-ENOENT, "the group no longer exists"},
     {-EINVAL, "the id, the key or an option is missing or malformed"},
     {-EMSGSIZE, "the payload is too large"},
+    {-EFBIG, "the payload is above the limit on the size of files (ulimit -f, LimitFSIZE=)"},
     {-EPERM, "creating jobs needs root, the supervisor's user or AdminGroup="},
     {-EOPNOTSUPP, "it is a plain service (Type=service), which has no queue and takes no jobs"},
 };

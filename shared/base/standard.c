@@ -4,6 +4,7 @@
 #include "shared/base/cleanup.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 
 int standard_open(void)
 {
@@ -16,4 +17,17 @@ int standard_open(void)
     } while (fd <= 2);
     close_fd(fd);
     return 0;
+}
+
+static void do_nothing(int signo)
+{
+    (void)signo;
+}
+
+/* With a handler, because execve(2) preserves "ignored". */
+void standard_survive_file_limit(void)
+{
+    const struct sigaction action = {.sa_handler = do_nothing, .sa_flags = SA_RESTART};
+
+    (void)sigaction(SIGXFSZ, &action, NULL);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #define SEALS_RESIZE    (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -31,6 +32,17 @@ static bool sizes_valid(uint32_t ring_size, uint32_t inline_max, uint32_t wake_b
            (wake_backend == WAKE_FUTEX || wake_backend == WAKE_EVENTFD);
 }
 
+/* Does not exceed the limit on the size of files, which would end the process by SIGXFSZ: this is
+ * also for programs of users, whose signals are their own. */
+static int set_size(int fd, size_t size)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < size)
+        return -EFBIG;
+    return ftruncate(fd, (off_t)size) < 0 ? -errno : 0;
+}
+
 int memory_new_fd(const char *name, size_t size)
 {
     _cleanup_close_ int fd = -1;
@@ -43,9 +55,8 @@ int memory_new_fd(const char *name, size_t size)
         fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
         return -errno;
-    if (ftruncate(fd, (off_t)size) < 0)
-        return -errno;
-    return TAKE_FD(fd);
+    r = set_size(fd, size);
+    return r < 0 ? r : TAKE_FD(fd);
 }
 
 /* Fills everything but the descriptor. `at` is a mapping of that size to replace; NULL = none. */

@@ -89,6 +89,7 @@ int main(int argc, char **argv)
     int r;
 
     (void)standard_open();
+    standard_survive_file_limit();
     setlocale(LC_CTYPE, "");
     if (!operands)
         return EXIT_FAILED;

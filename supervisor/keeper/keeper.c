@@ -246,7 +246,7 @@ static int become_keeper(void)
     r = closer_start();
     if (r < 0) {
         errno = -r;
-        return supervisor_process_cannot_start("the thread that closes descriptors");
+        return supervisor_process_cannot_start("the thread that closes descriptors (clone3)");
     }
     orphans_open();
     for (bool more = orphans_begin(); more;)

@@ -28,6 +28,7 @@ int main(int argc, char **argv)
     static struct program program;
     (void)argc;
     (void)standard_open();
+    standard_survive_file_limit();
     log_init("trouped", LOG_LEVEL_INFO);
     if (!has_proc())
         return EXIT_FAILURE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/spawn-child.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/close-from.h"
 #include "shared/base/landlock.h"
 #include "shared/base/scm.h"
 #include "supervisor/keeper/sandbox-ipc.h"
@@ -197,7 +198,8 @@ static int close_others(struct spawn_child *child, int lowest)
     for (int number = 3; number < lowest; number++)
         if (!is_target(child, number))
             (void)close(number);
-    return syscall(SYS_close_range, (unsigned)end, ~0u, 0) < 0 ? -errno : 0;
+    close_from((unsigned)end);
+    return 0;
 }
 
 /*

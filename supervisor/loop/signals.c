@@ -40,9 +40,6 @@ int signals_init(struct signals *signals, struct loop *loop, signals_fn fn, void
     int r = set_disposition(SIGCHLD, SIG_DFL);
     if (r == 0)
         r = set_disposition(SIGPIPE, SIG_IGN);
-    /* Exceeding a file size limit fails with -EFBIG instead. */
-    if (r == 0)
-        r = set_disposition(SIGXFSZ, SIG_IGN);
     if (r < 0)
         return r;
     _cleanup_close_ int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -70,6 +70,11 @@ static struct capture_memory *output_at(const struct kept_states *states, uint32
     return &states->chunks[index / KEPT_CHUNK]->outputs[index % KEPT_CHUNK];
 }
 
+size_t kept_states_size(void)
+{
+    return MEMORY_SIZE;
+}
+
 int kept_states_init(struct kept_states *states)
 {
     _cleanup_close_ int fd = memfd_create("trouped-state", MFD_CLOEXEC);

@@ -58,6 +58,9 @@ struct kept_states {
     bool waiting[KEPT_STATES_MAX];               /* is in `earlier` */
 };
 
+/* Of the file in memory, in bytes: most of it is never used. */
+size_t kept_states_size(void);
+
 /* Makes new memory. Returns 0 or -errno. */
 int kept_states_init(struct kept_states *states);
 /* Uses the last supervisor's memory. Takes over `fd` only on success. Returns 0, -EINVAL if this is

@@ -180,6 +180,10 @@ static int hold_kept_states(struct process_context *context)
 {
     int r = kept_states_init(&context->kept);
 
+    if (r == -EFBIG)
+        log_error("LimitFSIZE= (ulimit -f) must be infinity or at least %zu MiB: the supervisor "
+                  "keeps its state in a file in memory",
+                  (kept_states_size() >> 20) + 1);
     if (r == 0)
         r = spawner_register(&context->spawner, &context->kept_client);
     if (r < 0)

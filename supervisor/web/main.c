@@ -108,6 +108,7 @@ int main(int argc, char *argv[])
     int r;
 
     (void)standard_open();
+    standard_survive_file_limit();
     log_init("troupe-web", LOG_LEVEL_INFO);
     r = options_parse(&options, argc, argv);
     if (r != 0)

@@ -2,11 +2,10 @@
 /*
  * Runs a command under a seccomp filter.
  *
- * forbid CALL ERRNO COMMAND...     the system call CALL, io_uring_setup, io_setup or signalfd,
- *                                  fails with ERRNO: EPERM as under a filter, ENOSYS as in a
- *                                  kernel without it
- * forbid container COMMAND...      what container engines forbid by default fails as it does there
- * forbid old-container COMMAND...  the same, and calls that filters of former years do not know
+ * forbid CALL ERRNO COMMAND...     the system call CALL, one of calls[], fails with ERRNO: EPERM as
+ * under a filter, ENOSYS as in a kernel without it forbid container COMMAND...      what container
+ * engines forbid by default fails as it does there forbid old-container COMMAND...  the same, and
+ * calls that filters of former years do not know
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -125,11 +124,28 @@ static void forbid_as_containers_do(bool old)
     forbid_namespaces();
 }
 
+static const struct {
+    const char *name;
+    unsigned number;
+} calls[] = {
+    {"io_uring_setup", SYS_io_uring_setup},
+    {"io_setup", SYS_io_setup},
+    {"signalfd", SYS_signalfd4},
+    {"clone3", SYS_clone3},
+    {"close_range", SYS_close_range},
+    {"memfd_create", SYS_memfd_create},
+    {"pidfd_open", SYS_pidfd_open},
+    {"pidfd_send_signal", SYS_pidfd_send_signal},
+    {"faccessat2", SYS_faccessat2},
+};
+
 static unsigned number_of(const char *call)
 {
-    if (strcmp(call, "io_setup") == 0)
-        return SYS_io_setup;
-    return strcmp(call, "signalfd") == 0 ? SYS_signalfd4 : SYS_io_uring_setup;
+    size_t i = 0;
+
+    while (i < ELEMENTS(calls) - 1 && strcmp(calls[i].name, call) != 0)
+        i++;
+    return calls[i].number;
 }
 
 static int run(char **command)

@@ -9,7 +9,7 @@ import sys
 import time
 import unittest
 
-from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPED, Bell, TestCase, Varlink, ended, helper, \
+from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TROUPED, Bell, TestCase, Varlink, ended, helper, \
     ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -201,6 +201,31 @@ class Forbidden(TestCase):
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_a_kernel_without_io_uring_is_said_in_one_line(self):
         self.assertRegex(self.start_without("io_uring_setup", "ENOSYS"), "io_uring.*([Kk]ernel|Linux)")
+
+    @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
+    def test_a_call_that_an_old_filter_refuses_is_named_in_one_line(self):
+        for call in "clone3", "memfd_create", "pidfd_open", "pidfd_send_signal", "faccessat2":
+            for error, reason in ("EPERM", "Operation not permitted"), ("ENOSYS", "Function not implemented"):
+                with self.subTest(call=call, error=error):
+                    if error == "ENOSYS" and call in ("clone3", "faccessat2"):
+                        continue  # the C library does without
+                    self.assertRegex(self.start_without(call, error), f"cannot start.*{call}.*{reason}; allowed: a seccomp filter")
+
+    @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
+    def test_calls_that_it_can_do_without_are_not_missed(self):
+        for call, error in ("close_range", "EPERM"), ("close_range", "ENOSYS"), ("clone3", "ENOSYS"), ("faccessat2", "ENOSYS"):
+            with self.subTest(call=call, error=error):
+                groups = {"actor": actor(), "exec": ini(f"{TROUPE_EXEC} -- cat")}
+                s = self.started(groups, wrapper=[helper("forbid"), call, error])
+                self.assertEqual(s.do("actor", "echo hello")["result"], text("hello"))
+                self.assertEqual(s.do("exec", "hello")["result"], text("hello"))
+                s.stop()
+
+    def test_a_limit_on_the_size_of_files_is_named(self):
+        s = self.supervisor({"actor": actor()}, wrapper=["prlimit", "--fsize=1048576"])
+        s.spawn()
+        self.assertNotEqual(s.wait_end(), 0)
+        self.assertRegex(s.log(), r"LimitFSIZE= \(ulimit -f\) must be infinity or at least [0-9]+ MiB")
 
     @unittest.skipIf(SANITIZED, "leak checking does not work under the filter")
     def test_without_io_uring_it_uses_epoll_and_says_why_in_one_line(self):

@@ -90,6 +90,7 @@ int main(int argc, char *argv[])
     int r;
 
     (void)standard_open();
+    standard_survive_file_limit();
     r = options_parse(&context.options, argc, argv);
     if (r != 0)
         return r == OPTIONS_E_DONE ? EXIT_SUCCESS : STATUS_BAD_OPTION;

@@ -165,6 +165,7 @@ int main(int argc, char *argv[])
     int r;
 
     (void)standard_open();
+    standard_survive_file_limit();
     log_init("troupe-nats", LOG_LEVEL_INFO);
     r = options_parse(&options, argc, argv);
     if (r != 0)

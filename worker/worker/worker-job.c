@@ -212,6 +212,13 @@ static void job_deinit(struct troupe_job *job)
     job->worker->carrier.made = job->outer;
 }
 
+static const char *describe_error(int error)
+{
+    if (error == EFBIG)
+        return "File too large: above the worker's limit on the size of files (RLIMIT_FSIZE)";
+    return strerrordesc_np(error);
+}
+
 /* Ends the job if the handler, which returned `result`, has not. */
 static int job_settle(struct troupe_job *job, int result)
 {
@@ -222,7 +229,7 @@ static int job_settle(struct troupe_job *job, int result)
     if (result >= 0)
         result = troupe_job_succeed(job, NULL, 0);
     if (!job->ended)
-        result = troupe_job_retry(job, -result, strerrordesc_np(-result));
+        result = troupe_job_retry(job, -result, describe_error(-result));
     return job->ended ? 0 : result;
 }
 

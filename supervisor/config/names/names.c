@@ -2,6 +2,7 @@
 #include "supervisor/config/names/names.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/close-from.h"
 #include "supervisor/config/names/names-private.h"
 #include "supervisor/config/syntax/strv.h"
 #include <errno.h>
@@ -168,7 +169,7 @@ int names_serve(void)
     (void)prctl(PR_SET_NAME, "trouped-names");
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
     /* This process may outlive the supervisor, so it must hold none of its descriptors. */
-    (void)syscall(SYS_close_range, ANSWERS_FD + 1, ~0u, 0);
+    close_from(ANSWERS_FD + 1);
     /* A program that a name service starts would delay the end of file. */
     (void)fcntl(ANSWERS_FD, F_SETFD, FD_CLOEXEC);
     while (r == 0 && getdelim(&question, &allocated, '\0', stdin) > 1)

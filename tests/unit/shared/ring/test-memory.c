@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #define RING 8192u
 
@@ -61,6 +62,19 @@ START_TEST(a_new_memory_says_what_it_is)
     ck_assert_uint_eq(made.size, 16384 + RING);
     ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + 16384);
     ck_assert_ptr_eq(made.state, (uint8_t *)made.header + 12288);
+}
+END_TEST
+
+/* A program of a user that makes one would end by SIGXFSZ, whose handling is its own. */
+START_TEST(a_file_above_the_limit_is_an_error_and_no_signal)
+{
+    const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
+    _cleanup_close_ int fd = -1;
+
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(memory_new_fd("x", 4097), -EFBIG);
+    fd = memory_new_fd("x", 4096);
+    ck_assert_int_ge(fd, 0);
 }
 END_TEST
 
@@ -362,6 +376,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_test(tcase, a_new_memory_says_what_it_is);
     tcase_add_test(tcase, an_inbox_has_no_state_page);
+    tcase_add_test(tcase, a_file_above_the_limit_is_an_error_and_no_signal);
     tcase_add_test(tcase, both_are_sealed_as_they_must_be);
     tcase_add_test(tcase, the_kernel_refuses_a_worker_every_way_to_write_its_inbox);
     tcase_add_test(tcase, nobody_can_shrink_an_outbox_under_the_reader);
