@@ -508,6 +508,35 @@ class Map(Ctl):
         self.assertEqual((first["line"], first["state"], first["attempts"]), (1, "dead", 2))
         self.assertEqual((second["state"], second["result"]["data"]), ("succeeded", "b"))
 
+    def test_with_json_reasons_are_in_the_json_only(self):
+        process = self.exits(1, "map", "actor", "--keep-going", "--json", "--quiet", "--retries", "0",
+                             input="retry 7\necho b\n")
+        first = json.loads(process.stdout.splitlines()[0])
+        self.assertEqual((first["state"], first["code"]), ("dead", 7))
+        self.assertEqual(process.stderr, "")
+        self.s.write("full.group", ini(ACTOR, Pool={"Size": 1}, Jobs={"QueueMemoryMax": "4K"}))
+        self.exits(0, "reload")
+        process = self.exits(2, "map", "full", "--json", "--quiet", input="echo " + 100000 * "x" + "\n")
+        refused = json.loads(process.stdout)
+        self.assertEqual(refused["state"], "refused")
+        self.assertIn("group 'full' refused the job: ", refused["reason"])
+        self.assertEqual(process.stderr, "")
+
+    def test_with_an_output_directory_each_result_is_a_file(self):
+        directory = self.s.path("results")
+        process = self.exits(1, "map", "actor", "--keep-going", "--output-dir", directory, "--tag",
+                             input="echo a\nreject 3\necho b\n")
+        self.assertEqual(process.stdout, f"echo a\t{directory}/1\nreject 3\t\necho b\t{directory}/3\n")
+        self.assertEqual(sorted(os.listdir(directory)), ["1", "3"])
+        with open(f"{directory}/3", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "b")
+        process = self.exits(0, "map", "actor", "--json", "--output-dir", directory, input="echo c\n")
+        self.assertEqual(json.loads(process.stdout)["file"], f"{directory}/1")
+        with open(f"{directory}/1", encoding="utf-8") as file:
+            self.assertEqual(file.read(), "c")
+        process = self.exits(1, "map", "actor", "--output-dir", "/proc/none", input="echo a\n")
+        self.assertIn("/proc/none", process.stderr)
+
     def test_a_full_queue_loses_nothing(self):
         self.s.write("small.group", ini(ACTOR, Pool={"Size": 1}, Jobs={"QueueMax": 2}))
         self.exits(0, "reload")

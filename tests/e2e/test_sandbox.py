@@ -361,6 +361,21 @@ class Files(TestCase):
                 s.wait_event("worker.died", "g")
                 self.assertRegex(s.deaths("g")[0]["stderr"], r"^troupe-exec: /srv/no/converter: " + reason)
 
+    def test_that_the_sandbox_hides_the_file_of_a_job_is_told(self):
+        path = os.path.join(self.top, "input")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("text")
+        for shown in (False, True):
+            with self.subTest(shown):
+                sandbox = {"PrivateRoot": "yes", **({"ReadOnlyPaths": path} if shown else {})}
+                s = self.started({"g": ini(f"{TROUPE_EXEC} -- /bin/cat {{}}", Jobs={"MaxRetries": 0}, Sandbox=sandbox)})
+                job = s.do("g", path)
+                if shown:
+                    self.assertEqual(job["state"], "succeeded")
+                    continue
+                self.assertRegex(job["reason"], "^exited with status 1, and the sandbox hides the file that it was to use: name that, "
+                                                "or a directory above, in ReadOnlyPaths=: .*No such file")
+
     def test_what_is_hidden_in_a_private_root_is_hidden(self):
         s = self.started({"g": ini(f"{PROBE} read:/etc/passwd list:/usr/bin list:/usr/lib read:/etc/group",
                                    Sandbox={"PrivateRoot": "yes", "ReadOnlyPaths": BUILD,

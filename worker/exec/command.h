@@ -63,6 +63,7 @@ struct command_end {
     size_t output_size;
     char tail[COMMAND_TAIL_MAX]; /* the end of standard error */
     size_t tail_size;
+    bool hidden; /* set by the caller: its sandbox hides the file that is its argument */
 };
 
 /* clang-format off */

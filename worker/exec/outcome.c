@@ -81,6 +81,11 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     if (end->start_error < 0 && length < size)
         length += (size_t)snprintf(text + length, size - length, ", before it could be started: %s",
                                    strerror(-end->start_error));
+    if (end->hidden && length < size)
+        length +=
+            (size_t)snprintf(text + length, size - length,
+                             ", and the sandbox hides the file that it was to use: name that, "
+                             "or a directory above, in ReadOnlyPaths=");
     if (length < size)
         append_tail(end, text + length, size - length);
     return text;

@@ -2,6 +2,7 @@
 #include "worker/exec/run.h"
 
 #include "shared/base/cleanup.h"
+#include "worker/exec/hidden.h"
 #include "worker/exec/template.h"
 #include <signal.h>
 #include <stdio.h>
@@ -108,6 +109,8 @@ static int run_command(struct troupe_job *job, const struct run_context *context
     r = command_run(&options, &end);
     if (r < 0)
         return end_unstarted(job, context, r);
+    if (!options.input && (end.code != 0 || end.signalled))
+        end.hidden = hidden_is_path(values->payload, values->payload_size);
     /* As configured: the expanded arguments may hold contents of the job. */
     r = outcome_report_crash(job, &end, context->options.argv);
     if (r == 0)

@@ -4,17 +4,15 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/standard.h"
+#include "worker/exec/hidden.h"
 #include "worker/exec/leftovers.h"
 #include "worker/exec/reader.h"
 #include "worker/exec/run.h"
 #include "worker/exec/template.h"
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/statvfs.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* As a shell exits for a command that is not found, or not executable. */
@@ -22,17 +20,9 @@
 #define STATUS_NOT_RUN    126
 #define STATUS_BAD_OPTION 2
 
-/* PrivateRoot= has a root in memory, to read only, which has little of the machine's files. */
-static bool has_private_root(void)
-{
-    struct statfs root;
-
-    return statfs("/", &root) == 0 && root.f_type == TMPFS_MAGIC && (root.f_flags & ST_RDONLY);
-}
-
 static const char *why_not_found(int error)
 {
-    if (error == -ENOENT && has_private_root())
+    if (error == -ENOENT && hidden_has_private_root())
         return "not in the root of this worker: with PrivateRoot=yes or Profile=strict, name it in "
                "ReadOnlyPaths=";
     return error == -EACCES ? "not executable" : strerror(-error);

@@ -64,6 +64,7 @@ struct options {
 
     bool null, tag, keep_going, progress, no_progress;
     int64_t window;
+    const char *output_directory; /* of map; NULL = none */
 
     const char *config;
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Writes the results of `map`: unchanged, with their input, or as JSON. */
+/* Writes the results of `map`: unchanged, with their input, as JSON, or as files. */
 
 struct options;
 struct window_line;
 
-/* Writes the result of a finished line to standard output, followed by a newline or NUL. */
-void map_output_write(const struct options *options, const struct window_line *line);
+/* Writes the result of a finished line to standard output, followed by a newline or NUL, or to a
+ * file of the output directory. Returns 0, or -errno if that file cannot be written. */
+int map_output_write(const struct options *options, const char *group,
+                     const struct window_line *line);

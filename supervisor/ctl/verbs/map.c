@@ -27,6 +27,7 @@
 #include <signal.h>
 #include <stdio_ext.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define INPUT_GLANCE (10 * USEC_PER_MSEC)
@@ -283,6 +284,19 @@ static void output_failed(struct map *map)
     clearerr(stdout);
 }
 
+static void write_line(struct map *map, const struct window_line *line)
+{
+    const struct options *options = &map->invocation->options;
+    int r = map_output_write(options, map->group, line);
+
+    if (r == 0)
+        return;
+    complain("line %" PRIu64 ": its result cannot be written to %s: %s", line->number + 1,
+             options->output_directory, strerror(-r));
+    fail(map, EXIT_FAILED);
+    map->stop = true;
+}
+
 static void write_lines(struct map *map)
 {
     const struct window_line *line;
@@ -292,8 +306,10 @@ static void write_lines(struct map *map)
 
         if (map->invocation->out.is_terminal || !succeeded)
             progress_hide(&map->progress);
-        map_output_write(&map->invocation->options, line);
-        if (!succeeded)
+        write_line(map, line);
+        if (!succeeded && map->invocation->options.json)
+            fail(map, explain_status(&line->result));
+        else if (!succeeded)
             fail(map, map_failures_add(&map->failures, line));
         map->n_bytes += line->size + 1;
         window_drop(&map->window);
@@ -385,6 +401,11 @@ static int map_attached(struct map *map)
 {
     const struct options *options = &map->invocation->options;
 
+    if (options->output_directory && mkdir(options->output_directory, 0777) < 0 &&
+        errno != EEXIST) {
+        complain("cannot make the directory %s: %s", options->output_directory, strerror(errno));
+        return EXIT_FAILED;
+    }
     if (window_init(&map->window, (size_t)options->window) < 0)
         return call_no_memory();
     map->reader = reader_make(STDIN_FILENO, options->null ? '\0' : '\n', false, LINE_MAX_BYTES);
