@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from troupe import ACTOR, LIMIT, TROUPECTL, Bell, TestCase, ini, text
+from troupe import ACTOR, LIMIT, TROUPECTL, TROUPE_EXEC, Bell, TestCase, ini, text
 
 os.environ["LC_ALL"] = "C.UTF-8"  # marks and lines as most people see them
 
@@ -90,6 +90,14 @@ class Status(Ctl):
         self.assertNotIn("Missing", out)
         self.exits(5, "dead-letters", "show", "long")
         self.exits(0, "cancel", "long")
+
+    def test_reasons_have_their_lines(self):
+        self.s.write("two-lines.group", ini(f"{TROUPE_EXEC} -- sh -c 'printf \"one\\\\ntwo\\\\n\" >&2; exit 1'", Jobs={"MaxRetries": 0}))
+        self.exits(0, "reload")
+        self.assertRegex(self.exits(1, "do", "two-lines", "--id", "j").stderr, r"is dead.*: exited with status 1: one\n  two\n$")
+        self.assertIn("exited with status 1: one …\n  │ two\n", self.s.ctl("job", "j").stdout)
+        self.assertIn("exited with status 1: one …\n            │ two\n", self.exits(0, "dead-letters", "show", "j").stdout)
+        self.assertRegex(self.exits(0, "dead-letters").stdout, r"(?m)exited with status 1: one …$")
 
     def test_json_is_the_reply_itself(self):
         for arguments, method, parameters in ((("status", "sleep"), "GetStatus", {"target": "sleep"}),

@@ -45,7 +45,7 @@ static void add_remarks(struct joined *remark, const json_t *job, usec_t now)
     if (field_int(job, "code") != 0)
         joined_add(remark, "code %lld", (long long)field_int(job, "code"));
     if (*reason != '\0')
-        joined_add(remark, "%s", SAFE(reason));
+        joined_add(remark, "%s", FIRST_LINE(reason));
 }
 
 /* Shows the state and its details in a line. */
@@ -94,7 +94,7 @@ static void show_times(const struct terminal *terminal, const json_t *job, usec_
 static void add_cause(struct table *table, const json_t *attempt, const char *member)
 {
     table_add(table, "%s: %s", SAFE(field_text(attempt, member)),
-              SAFE(field_text(attempt, "detail")));
+              FIRST_LINE(field_text(attempt, "detail")));
 }
 
 static void show_attempts(const struct terminal *terminal, const json_t *attempts, usec_t now)
@@ -143,6 +143,7 @@ static void show_letter_line(const struct terminal *terminal, const char *label,
 void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
 {
     show_state_line(terminal, "", job, now);
+    show_more_lines(terminal, "  ", field_text(job, "reason"));
     terminal_print(terminal, "     Group: %s%s", SAFE(field_text(job, "group")),
                    field_true(job, "moved") ? ", after it ran out of memory in another" : "");
     terminal_print(terminal, "   Attempt: %lld%s%s", (long long)field_int(job, "attempt"),
@@ -167,6 +168,7 @@ void show_job(const struct terminal *terminal, const json_t *job, usec_t now)
 void show_job_end(const struct terminal *terminal, const json_t *job, usec_t now)
 {
     show_state_line(terminal, "", job, now);
+    show_more_lines(terminal, "  ", field_text(job, "reason"));
     show_letter_line(terminal, "", job);
 }
 

@@ -98,6 +98,14 @@ void show_quoted(const struct terminal *terminal, const char *indent, const char
     }
 }
 
+void show_more_lines(const struct terminal *terminal, const char *indent, const char *text)
+{
+    const char *end = strchr(text, '\n');
+
+    if (end)
+        show_quoted(terminal, indent, end + 1, PAYLOAD_LINES);
+}
+
 void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
                   const char *name)
 {

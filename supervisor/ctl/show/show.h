@@ -48,6 +48,9 @@ char *show_state(char buffer[SHOW_STATE_SIZE], const char *state, const char *te
 void show_quoted(const struct terminal *terminal, const char *indent, const char *text,
                  unsigned limit);
 
+/* Shows all lines of a text but the first, as show_quoted() does; nothing if there is only one. */
+void show_more_lines(const struct terminal *terminal, const char *indent, const char *text);
+
 /* Shows the Payload in the member `name`, if there is one. */
 void show_payload(const struct terminal *terminal, const char *label, const json_t *object,
                   const char *name);

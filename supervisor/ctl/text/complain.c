@@ -5,6 +5,7 @@
 #include "supervisor/ctl/text/format.h"
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* Longer messages are cut, because they may quote untrusted text. */
 #define COMPLAINT_MAX 4096
@@ -17,16 +18,35 @@ __attribute__((format(printf, 1, 0))) static char *format_text(const char *forma
     return vasprintf(&text, format, arguments) < 0 ? NULL : text;
 }
 
+/* Further lines, as reasons of jobs have them, are indented. */
+static void print_lines(const char *prefix, const char *text)
+{
+    size_t left = COMPLAINT_MAX;
+
+    while (left > 0) {
+        const size_t size = strcspn(text, "\n");
+        _cleanup_free_ char *line = strndup(text, size < left ? size : left);
+        char safe[COMPLAINT_MAX];
+
+        fprintf(stderr, "%s%s\n", prefix, format_safe(safe, sizeof(safe), line ? line : ""));
+        left -= size < left ? size : left;
+        text += size;
+        if (*text == '\0' || text[1] == '\0')
+            return;
+        text++;
+        prefix = "  ";
+    }
+}
+
 void complain(const char *format, ...)
 {
     _cleanup_free_ char *text = NULL;
-    char safe[COMPLAINT_MAX];
     va_list arguments;
 
     va_start(arguments, format);
     text = format_text(format, arguments);
     va_end(arguments);
-    fprintf(stderr, "troupectl: %s\n", format_safe(safe, sizeof(safe), text ? text : format));
+    print_lines("troupectl: ", text ? text : format);
 }
 
 void complain_unknown(const char *nearest, const char *hint, const char *format, ...)

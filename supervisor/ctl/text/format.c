@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/text/format.h"
 
+#include "shared/base/cleanup.h"
+
 #include "shared/base/utf8.h"
 #include <inttypes.h>
 #include <stdbool.h>
@@ -164,6 +166,18 @@ char *format_safe(char *buffer, size_t size, const char *text)
         left -= length;
     }
     buffer[used] = '\0';
+    return buffer;
+}
+
+char *format_first_line(char *buffer, size_t size, const char *text)
+{
+    static const char more[] = " …";
+    const size_t length = strcspn(text, "\n");
+    _cleanup_free_ char *line = strndup(text, length);
+
+    format_safe(buffer, size - sizeof(more), line ? line : "");
+    if (text[length] != '\0' && text[length + 1] != '\0')
+        strcat(buffer, more);
     return buffer;
 }
 

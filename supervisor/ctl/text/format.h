@@ -49,5 +49,9 @@ char *format_safe(char *buffer, size_t size, const char *text);
 #define SAFE(text)      format_safe((char[512]){0}, 512, text)
 #define SAFE_LINE(text) format_safe((char[2048]){0}, 2048, text)
 
+/* As format_safe(), up to the end of the first line; " …" says that there are more. */
+char *format_first_line(char *buffer, size_t size, const char *text);
+#define FIRST_LINE(text) format_first_line((char[2048]){0}, 2048, text)
+
 /* "" for 1, otherwise "s". */
 const char *plural(uint64_t count);

@@ -35,20 +35,15 @@ static json_t *filter_parameters(const struct options *options, const char *queu
         "until_at", options->older_than > 0 ? field_given(until) : NULL);
 }
 
-/*
- * Adds the reason, up to the end of its first line. A message also has a reason code and a sender.
- */
+/* Adds the first line of the reason. A message also has a reason code and a sender. */
 static void add_why(struct table *table, const json_t *letter, const char *member)
 {
     const char *text = field_text(letter, member);
-    size_t first = strcspn(text, "\n");
-    _cleanup_free_ char *line = strndup(text, first);
     bool job = field_has(letter, "job") && *text != '\0', sent = field_has(letter, "sender");
 
-    table_add(table, "%s%s%s%s%s%s", job ? "" : SAFE(ENUM(letter, "reason")),
+    table_add(table, "%s%s%s%s%s", job ? "" : SAFE(ENUM(letter, "reason")),
               !job && sent ? ", from " : "", !job && sent ? SAFE(field_text(letter, "sender")) : "",
-              !job && *text ? ": " : "", SAFE_LINE(line ? line : ""),
-              text[first] != '\0' && text[first + 1] != '\0' ? " …" : "");
+              !job && *text ? ": " : "", FIRST_LINE(text));
 }
 
 static void add_job(struct table *table, const json_t *letter, const char *member)
@@ -101,7 +96,8 @@ static void show_field(const struct terminal *terminal, const json_t *letter, co
                        const char *name)
 {
     if (field_has(letter, name))
-        terminal_print(terminal, "%10s: %s", label, SAFE_LINE(field_text(letter, name)));
+        terminal_print(terminal, "%10s: %s", label, FIRST_LINE(field_text(letter, name)));
+    show_more_lines(terminal, "            ", field_text(letter, name));
 }
 
 static void show_content(const struct terminal *terminal, const json_t *letter)
