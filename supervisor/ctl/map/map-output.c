@@ -32,7 +32,7 @@ static void print_json(const struct options *options, const struct window_line *
     const char *reason = *result->reason ? result->reason : NULL;
     json_t *object;
 
-    if (refused && result->error != -ECONNRESET)
+    if (refused)
         reason = troupe_explain_refused(result->error, group, result->reason, text, sizeof(text));
     object = json_pack("{s:I, s:s, s:s*, s:i, s:i, s:s*, s:s*, s:o*}", "line",
                        (json_int_t)line->number + 1, "state", state_of(result), "id",
