@@ -11,14 +11,23 @@
  * surrogate, beyond U+10FFFF, or cut off by `left`). */
 size_t utf8_character(const void *at, size_t left);
 
-/* As utf8_character(), and 0 also for control characters: below U+0020, U+007F to U+009F. A
- * terminal may obey those. */
+/* As utf8_character(), and 0 also for control characters, below U+0020 and U+007F to U+009F, which
+ * a terminal may obey, and for characters that cannot be seen or that change the direction of
+ * others: they make a text look like another one. */
 size_t utf8_printable(const void *at, size_t left);
+
+/* The code point of a valid character. */
+uint32_t utf8_code(const void *at, size_t length);
+
+/* Writes a valid character, NUL-terminated, as \x9b, \u202e or \U000e0001. Returns the length. */
+#define UTF8_ESCAPE_SIZE 11
+size_t utf8_escape_character(char to[UTF8_ESCAPE_SIZE], const void *at, size_t length);
 
 #define UTF8_ESCAPED_MAX(n) ((n)*4 + 1)
 
 /* Writes `data` into `buffer`, NUL-terminated, with everything but printable UTF-8 and tab as
- * \xNN. Cuts it if needed; UTF8_ESCAPED_MAX(n) bytes always suffice. Returns the length. */
+ * \xNN or as utf8_escape_character(). Cuts it if needed; UTF8_ESCAPED_MAX(n) bytes always suffice.
+ * Returns the length. */
 size_t utf8_escape(char *buffer, size_t buffer_size, const char *data, size_t size);
 
 /* Returns whether the text is valid UTF-8 without NUL; true for an empty one. */

@@ -6,9 +6,17 @@
 #include "supervisor/ctl/text/complain.h"
 
 /*
- * Escapes U+007F to U+009F, which JSON allows but some terminals interpret. Jansson never splits a
- * character between two calls.
+ * Escapes U+007F to U+009F, which JSON allows but some terminals interpret, and what cannot be
+ * seen. Jansson never splits a character between two calls.
  */
+static void write_escape(uint32_t code)
+{
+    if (code < 0x10000)
+        printf("\\u%04x", code);
+    else
+        printf("\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+}
+
 static int write_piece(const char *data, size_t size, void *userdata)
 {
     const char *plain = data, *end = data + size;
@@ -23,7 +31,7 @@ static int write_piece(const char *data, size_t size, void *userdata)
             continue;
         }
         fwrite(plain, 1, (size_t)(data - plain), stdout);
-        printf("\\u%04x", (unsigned char)data[length - 1]);
+        write_escape(utf8_code(data, length));
         plain = data + length;
     }
     fwrite(plain, 1, (size_t)(end - plain), stdout);

@@ -145,16 +145,17 @@ char *format_safe(char *buffer, size_t size, const char *text)
 
     while (left > 0) {
         size_t length = utf8_character(at, left);
-        char escape[8];
+        char escape[UTF8_ESCAPE_SIZE];
         const void *piece = at;
         size_t piece_size = length;
 
         if (*at == '\t') {
             piece = " ";
         } else if (utf8_printable(at, left) == 0) {
-            length = length == 0 ? 1 : length;
-            piece_size = (size_t)snprintf(escape, sizeof(escape), "\\x%02x", at[length - 1]);
+            piece_size = length > 0 ? utf8_escape_character(escape, at, length)
+                                    : (size_t)snprintf(escape, sizeof(escape), "\\x%02x", *at);
             piece = escape;
+            length = length > 0 ? length : 1;
         }
         if (used + piece_size + sizeof(cut) > size) {
             memcpy(buffer + used, cut, sizeof(cut));

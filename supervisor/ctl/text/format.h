@@ -42,8 +42,9 @@ char *format_clock(char *buffer, size_t size, usec_t now, usec_t at);
 
 /*
  * Makes untrusted text safe for a terminal: control characters and invalid UTF-8 are escaped as
- * "\x1b", tabs become spaces, and text that does not fit is cut with "…". Otherwise the output of a
- * worker could move the reader's cursor.
+ * "\x1b", invisible characters and those that change the direction of others as "\u202e", tabs
+ * become spaces, and text that does not fit is cut with "…". Otherwise the output of a worker could
+ * move the reader's cursor.
  */
 char *format_safe(char *buffer, size_t size, const char *text);
 #define SAFE(text)      format_safe((char[512]){0}, 512, text)
