@@ -185,7 +185,9 @@ enum MHD_Result answer_failure(struct MHD_Connection *connection, const char *so
 {
     char reason[512];
 
-    snprintf(reason, sizeof(reason), "supervisor at %s: %s", socket, explain(failure));
+    snprintf(reason, sizeof(reason), "%s supervisor at %s: %s",
+             failure == -ENOENT || failure == -ECONNREFUSED ? "no" : "the", socket,
+             explain(failure));
     return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE, reason, NULL);
 }
 

@@ -43,14 +43,16 @@ static const char *header(struct MHD_Connection *connection, const char *name)
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result count_host(void *userdata, enum MHD_ValueKind kind, const char *name,
-                                  const char *value)
+static enum MHD_Result count_header(void *userdata, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
 {
-    unsigned *n = userdata;
+    struct guard_request *request = userdata;
 
     (void)kind;
     (void)value;
-    *n += strcasecmp(name, "Host") == 0;
+    request->n_hosts += strcasecmp(name, "Host") == 0;
+    request->n_lengths +=
+        strcasecmp(name, "Content-Length") == 0 || strcasecmp(name, "Transfer-Encoding") == 0;
     return MHD_YES;
 }
 
@@ -68,7 +70,7 @@ static unsigned check_headers(const struct exchange *exchange, const char **ret_
         .authorization = header(connection, "Authorization"),
     };
 
-    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_host, &request.n_hosts);
+    MHD_get_connection_values(connection, MHD_HEADER_KIND, count_header, &request);
     return guard_check(&exchange->site->guard, &request, ret_reason);
 }
 

@@ -6,13 +6,16 @@
 #include "supervisor/web/answer.h"
 #include "supervisor/web/feed-private.h"
 #include "supervisor/web/visitor.h"
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/socket.h>
 
 struct stream {
     struct list node;
     struct feed *feed;
     struct MHD_Connection *connection;
     int fd;         /* of the connection */
+    uint64_t peer;  /* the network that it comes from */
     size_t place;   /* in the poller */
     uint64_t next;  /* the piece that is sent */
     size_t offset;  /* how much of it is sent */
@@ -162,6 +165,58 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
     return (ssize_t)send_pieces(stream, buffer, max);
 }
 
+/* The address, or of an IPv6 address the half that names the network. */
+static uint64_t peer_of(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const struct sockaddr *address = info ? info->client_addr : NULL;
+    uint64_t peer = 0;
+
+    if (address && address->sa_family == AF_INET)
+        peer = ((const struct sockaddr_in *)(const void *)address)->sin_addr.s_addr;
+    else if (address && address->sa_family == AF_INET6)
+        memcpy(&peer, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+               sizeof(peer));
+    return peer;
+}
+
+static unsigned count_of_peer(const struct feed *feed, uint64_t peer)
+{
+    unsigned n = 0;
+
+    list_for_each (node, &feed->streams) {
+        const struct stream *stream = list_entry(node, struct stream, node);
+
+        n += !stream->over && stream->peer == peer;
+    }
+    return n;
+}
+
+/* Ends the oldest stream of the address that has the most, if all places are taken: its browser
+ * connects again. */
+static void make_room(struct feed *feed)
+{
+    struct stream *victim = NULL;
+    unsigned most = 0, n_live = 0;
+
+    list_for_each (node, &feed->streams) {
+        struct stream *stream = list_entry(node, struct stream, node);
+        const unsigned n = stream->over ? 0 : count_of_peer(feed, stream->peer);
+
+        n_live += !stream->over;
+        if (n > most) {
+            most = n;
+            victim = stream;
+        }
+    }
+    if (!victim || n_live < FEED_STREAMS_MAX)
+        return;
+    victim->over = true;
+    visitor_end(victim->connection);
+    wake(victim);
+}
+
 static void free_stream(void *userdata)
 {
     struct stream *stream = userdata;
@@ -183,6 +238,7 @@ static struct stream *stream_new(struct feed *feed, struct MHD_Connection *conne
     *stream = (struct stream){
         .feed = feed,
         .connection = connection,
+        .peer = peer_of(connection),
         .fd = info ? info->connect_fd : -1,
         .place = POLLER_MAX,
         .next = feed->next,
@@ -225,9 +281,8 @@ enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection
     if (feed->stopped)
         return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "troupe-web is stopping",
                               NULL);
-    if (feed->n_streams >= FEED_STREAMS_MAX)
-        return answer_refusal(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                              "too many browsers listen to events already", NULL);
+    if (!only_headers)
+        make_room(feed);
     response = make_response(feed, connection, only_headers);
     if (response) {
         MHD_add_response_header(response, "Content-Type", "text/event-stream");

@@ -39,7 +39,8 @@ struct feed {
 void feed_init(struct feed *feed, const char *socket);
 void feed_deinit(struct feed *feed);
 
-/* Begins a stream; 503 if there are too many. `only_headers`: for HEAD. */
+/* Begins a stream. If there are too many, the oldest one of the address with the most ends.
+ * `only_headers`: for HEAD. */
 enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection,
                             bool only_headers);
 

@@ -83,6 +83,15 @@ START_TEST(looking_needs_nothing_but_the_right_host)
 }
 END_TEST
 
+START_TEST(a_body_has_one_length)
+{
+    request.n_lengths = 1;
+    expect(0);
+    request.n_lengths = 2;
+    expect(MHD_HTTP_BAD_REQUEST);
+}
+END_TEST
+
 START_TEST(other_sites_are_refused_but_may_link_to_the_page)
 {
     request.fetch_site = "cross-site";
@@ -192,6 +201,7 @@ int main(void)
     const TTest *const tests[] = {
         knows_this_machine_and_the_names_that_were_given,
         looking_needs_nothing_but_the_right_host,
+        a_body_has_one_length,
         other_sites_are_refused_but_may_link_to_the_page,
         a_change_needs_all_of_permission_json_and_token,
         the_size_of_a_change_is_bounded,
