@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Deaths of workers.
 
-import {h, facts, pagedList} from './element.js';
+import {h, show, facts, pagedList} from './element.js';
 import {number, span, bytes, cause, payload, link, moment, ago} from './format.js';
 
 /** A report, closed at first. */
@@ -21,12 +21,18 @@ export function deathItem(death) {
         h('li', {}, `${message.type || 'message'} from ${message.sender || 'nobody'}, ${ago(message.sent_at)}${message.in_hand ? ', in hand' : ''}`)))])));
 }
 
+/** Said once above a list whose contents troupe-web may not read. */
+export const HIDDEN = 'Reasons and contents are hidden: troupe-web shows them once its user is a member of ReadGroup= in troupe.conf, '
+  + 'see WHO SEES WHAT in troupe-web(8). “troupectl” shows them to root.';
+
 export const deathKey = death => `${death.worker}:${death.generation}:${death.at}`;
 
 export function deathsView(app, target = '') {
+  const hidden = h('p', {class: 'muted', hidden: true}, HIDDEN);
   const list = pagedList({
     load: async cursor => {
       const {deaths, next} = await app.client.get('deaths', {target, cursor});
+      show(hidden, deaths.some(death => death.restricted));
       return {items: deaths, next};
     },
     key: deathKey,
@@ -36,7 +42,7 @@ export function deathsView(app, target = '') {
   return {
     title: target ? `Deaths of ${target}` : 'Deaths',
     node: h('div', {}, target && h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: link('group', target)}, target)),
-            h('h1', {}, 'Deaths'), h('section', {class: 'card'}, list.node)),
+            h('h1', {}, 'Deaths'), hidden, h('section', {class: 'card'}, list.node)),
     tick: () => list.refresh(),
   };
 }

@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: MIT
 // Builds and updates elements. Values become text or attributes only, never markup.
 
-import {tone} from './format.js';
+import {tone, visible} from './format.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
+
+/** Attributes that people read. */
+const SEEN = new Set(['title', 'aria-label', 'data-label']);
 
 function apply(node, properties) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === null || value === undefined || value === false) continue;
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
-    else node.setAttribute(name, value === true ? '' : String(value));
+    else node.setAttribute(name, value === true ? '' : SEEN.has(name) ? visible(value) : String(value));
   }
 }
 
 function fill(node, children) {
   for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
-    node.append(child instanceof Node ? child : String(child));
+    node.append(child instanceof Node ? child : visible(child));
   }
   return node;
 }
@@ -36,7 +39,7 @@ export function svg(tag, properties = {}, ...children) {
 
 /** Each of these touches the document only if something has changed. */
 export function setText(node, text) {
-  text = String(text ?? '');
+  text = visible(text ?? '');
   if (node.textContent !== text) node.textContent = text;
 }
 

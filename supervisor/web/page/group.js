@@ -20,6 +20,9 @@ export function trouble(group) {
   }
 }
 
+/** Those that need a look, then the others; each in their order. */
+export const troubleFirst = groups => [...groups.filter(group => trouble(group) !== null), ...groups.filter(group => trouble(group) === null)];
+
 const COLUMNS = [
   {title: 'Group', class: 'name'}, {title: 'Jobs per second', class: 'wide'}, {title: 'Waiting', class: 'number'},
   {title: 'Workers', class: 'wide'}, {title: 'Takes (half, 99 %)', class: 'number'}, {title: 'Dead', class: 'number'},
@@ -105,8 +108,8 @@ export function groupsView(app) {
       setText(tiles.dead.note, `${number(sum('dead'))} dead, ${number(sum('deaths'))} deaths of workers`);
       tiles.dead.chart.update(all.dead.values);
       setAttribute(tiles.dead.node, 'data-bad', (all.dead.last ?? 0) > 0);
-      sync(groups.body, app.groups, group => group.name, createRow, (node, group) => updateRow(node, group, app.history.of(group.name)));
-      show(empty, app.groups.length === 0);
+      sync(groups.body, troubleFirst(app.groups), group => group.name, createRow, (node, group) => updateRow(node, group, app.history.of(group.name)));
+      show(empty, app.known && app.groups.length === 0 && !app.info.config_problem);
     },
   };
 }

@@ -3,7 +3,7 @@
 
 import {h, setText, show, facts, pagedList} from './element.js';
 import {number, bytes, reason, payload, link, moment, ago, plural} from './format.js';
-import {deathItem} from './death.js';
+import {HIDDEN, deathItem} from './death.js';
 
 const REASONS = ['job', 'error', 'crash', 'unhandled', 'no_match', 'gone', 'mailbox_full', 'dropped', 'late_reply', 'wrong_reply', 'unknown_death', 'loop', 'no_memory'];
 
@@ -53,6 +53,7 @@ export function lettersView(app, recipient = '') {
   const why = choice('Reason', [['', 'all'], ...REASONS.map(name => [name, reason(name)])]);
   const counts = h('p', {class: 'muted'});
   const missing = h('p', {class: 'muted'});
+  const hidden = h('p', {class: 'muted', hidden: true}, HIDDEN);
   const filter = () => ({queue: queue.select.value, reason: why.select.value, recipient});
   const given = () => Object.fromEntries(Object.entries(filter()).filter(([, value]) => value));
   const refresh = () => list.refresh(true);
@@ -63,6 +64,7 @@ export function lettersView(app, recipient = '') {
       setText(counts, total ? `Since the start: ${reply.counts.filter(c => c.count).map(c => `${number(c.count)} ${reason(c.reason)}`).join(', ')}`
         + (reply.evicted ? `; ${number(reply.evicted)} had to make room` : '') : '');
       setText(missing, reply.store_problem ? `Those on disk are not shown: ${reply.store_problem}` : '');
+      show(hidden, reply.letters.some(letter => letter.restricted));
       return {items: reply.letters, next: reply.next};
     },
     key: letter => letter.id,
@@ -82,7 +84,7 @@ export function lettersView(app, recipient = '') {
   return {
     title: 'Dead letters',
     node: h('div', {}, recipient && h('nav', {class: 'crumbs', 'aria-label': 'Path'}, h('a', {href: link('group', recipient)}, recipient)),
-            h('h1', {}, 'Dead letters'), h('div', {class: 'filters'}, queue.node, why.node, all), counts, missing, h('section', {class: 'card'}, list.node)),
+            h('h1', {}, 'Dead letters'), h('div', {class: 'filters'}, queue.node, why.node, all), counts, missing, hidden, h('section', {class: 'card'}, list.node)),
     async tick() {
       show(all, app.mayChange && Object.keys(given()).length > 0);
       await list.refresh();

@@ -2,7 +2,7 @@
 // The page: views by the part of the address behind "#", and the turn of each second.
 
 import {Client} from './client.js';
-import {h, setText, show} from './element.js';
+import {become, h, setText, show} from './element.js';
 import {number, plural, span, link} from './format.js';
 import {History} from './history.js';
 import {groupsView, groupView, trouble} from './group.js';
@@ -27,6 +27,10 @@ const app = {
   history: new History(),
   groups: [],
   info: {},
+  /** Whether the supervisor has told its groups, and answers. */
+  get known() {
+    return Boolean(app.info.state) && !away;
+  },
   session: {},
   events: [],
   get mayChange() {
@@ -74,15 +78,19 @@ let away = null;
 
 function drawSummary() {
   const bad = app.groups.filter(group => trouble(group) !== null);
+  const held = Boolean(app.info.safe_mode || app.info.config_problem);
+  const links = bad.slice(0, 3).flatMap((group, i) => [i > 0 ? ', ' : '', h('a', {href: link('group', group.name)}, group.name)]);
   let text = `All is well: ${plural(app.groups.length, 'group')}, ${plural(app.info.workers ?? 0, 'worker')}.`;
-  if (bad.length > 0) text = `${bad.length === 1 ? 'One group needs' : `${number(bad.length)} groups need`} a look: ${bad.slice(0, 3).map(group => group.name).join(', ')}${bad.length > 3 ? ' …' : ''}.`;
+  if (bad.length > 0) text = [`${bad.length === 1 ? 'One group needs' : `${number(bad.length)} groups need`} a look: `, links, bad.length > 3 ? ' …' : '', '.'];
+  else if (app.info.safe_mode) text = 'All groups are paused.';
+  else if (app.info.config_problem) text = 'No group is served.';
   if (app.info.state && app.info.state !== 'running') text = `The supervisor is ${app.info.state}.`;
   if (!app.info.state) text = 'Loading …';
   if (said && Date.now() < said.until) text = said.text;
   const node = find('summary');
-  node.dataset.tone = away ? 'quiet' : bad.length > 0 ? 'bad' : 'good';
+  node.dataset.tone = away ? 'quiet' : bad.length > 0 || held ? 'bad' : 'good';
   show(node, !away || Boolean(said && Date.now() < said.until));
-  setText(node, text);
+  become(node, text);
 }
 
 function drawBanner() {
