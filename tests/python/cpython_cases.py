@@ -125,7 +125,7 @@ class TroupeFailingInitializer(make("FailingInitializerMixin")):
 TroupeShutdown = make("ProcessPoolShutdownTest")
 TroupeWait = make("WaitTests")
 TroupeAsCompleted = make("AsCompletedTests")
-TroupeProcessPool = make("ProcessPoolExecutorTest")
+TroupeProcessPoolExecutorTest = make("ProcessPoolExecutorTest")
 TroupeDeadlock = make("ExecutorDeadlockTest")
 
 # These tests make executors by the name of the class.

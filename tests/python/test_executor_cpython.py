@@ -65,7 +65,7 @@ class CPython(unittest.TestCase):
 
     @troupe_python.e2e.limit(900)
     def test_executor(self):
-        self.passes("TroupeProcessPool")
+        self.passes("TroupeProcessPoolExecutorTest")
 
     @troupe_python.e2e.limit(900)
     def test_deadlock(self):
