@@ -576,15 +576,21 @@ class Asyncio(Jobs):
 
     def test_a_client_may_be_closed_after_its_loop(self):
         from troupe import aio
-        self.started_with("echo")
+        self.started_with("slow")
+        loop = asyncio.new_event_loop()
+        loop.set_exception_handler(lambda *_: None)  # a task is pending when it ends
 
         async def main():
             client = aio.Client(self.server.socket_path)
-            await client.do("echo", "x")
-            return client
-        client = asyncio.run(main())
+            task = loop.create_task(client.do("slow", "x"))
+            await asyncio.to_thread(self.wait_published, "slow/0")
+            return client, task
+        client, task = loop.run_until_complete(main())
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
         client.close()
         client.close()
+        self.assertFalse(task.done())
 
     def test_errors_have_the_sentences_of_the_other_client(self):
         from troupe import aio
