@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Children and orphans that end, or have to. */
 #include "shared/base/log.h"
+#include "shared/base/rate.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/orphans.h"
 #include "supervisor/keeper/spawn.h"
+#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -102,13 +104,26 @@ static bool is_kept(pid_t pid)
     return leader && leader->contained;
 }
 
+/* A keeper without privileges cannot kill what has become another user. Any worker can leave such
+ * processes. */
+static void tell_protected(pid_t pid)
+{
+    static struct rate rate;
+    if (rate_take(&rate, clock_now(), 1, NULL))
+        log_warning("cannot kill process %d, which a worker has left behind: it runs as another "
+                    "user, as a set-user-ID program does",
+                    (int)pid);
+}
+
 /* A child that is not reaped keeps its pid, so the signal hits no other process. */
 static void end_orphan(pid_t pid)
 {
     if (is_kept(pid))
         return;
-    keeper.orphans_left = true;
-    (void)kill(pid, SIGKILL);
+    if (kill(pid, SIGKILL) == 0)
+        keeper.orphans_left = true;
+    else if (errno == EPERM)
+        tell_protected(pid);
 }
 
 /* Children of the killed orphans become orphans when these die, so each such death calls for

@@ -97,15 +97,28 @@ static bool is_alive(const struct member *member)
     return procfs_stat(member->pid, &stat) == 0 && !stat.exiting && stat.started == member->started;
 }
 
-/* The descriptor is opened first, so the signal hits the process that was looked at. */
-static void signal_member(const struct member *member, int signal)
+/* The descriptor is opened first, so the signal hits the process that was looked at. Returns
+ * whether it got the signal: what runs as another user need not. */
+static bool signal_member(const struct member *member, int signal)
 {
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0);
 
-    if (pidfd < 0 || !is_alive(member))
-        return;
-    (void)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+    if (pidfd < 0 || !is_alive(member) ||
+        syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) < 0)
+        return false;
     (void)syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
+    return true;
+}
+
+/* Keeps those that got the signal. */
+static void signal_members(struct process_rest *rest, int signal)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < rest->n; i++)
+        if (signal_member(&rest->members[i], signal))
+            rest->members[n++] = rest->members[i];
+    rest->n = n;
 }
 
 static void look_later(struct process *process)
@@ -144,12 +157,12 @@ void process_signal_all(struct process *process, int signal)
         find(rest, process);
     process_signal(process, signal);
     process_signal(process, SIGCONT);
+    if (rest)
+        signal_members(rest, signal);
     if (!rest || rest->n == 0 || process->client.id == 0) {
         free(rest);
         return;
     }
-    for (size_t i = 0; i < rest->n; i++)
-        signal_member(&rest->members[i], signal);
     rest->id = process->client.id;
     process->rest = rest;
     spawner_spare(&process->context->spawner, rest->id, process->pid, true);

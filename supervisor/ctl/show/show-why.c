@@ -80,7 +80,8 @@ static void add_degraded(struct joined *why, const json_t *group, const struct p
     const size_t never = pool_count(pool, never_gets_ready);
 
     if (field_true(group, "behind"))
-        joined_add(why, "the new program did not come up, the old one goes on");
+        joined_add(why, "the new program did not come up%s",
+                   field_is(group, "type", "actor") ? ", the old one goes on" : "");
     add_count(why, pool_count(pool, has_failed), "failed");
     add_count(why, never, never == 1 ? "does not become ready" : "do not become ready");
     add_count(why, pool_count(pool, is_in_backoff), "to be restarted later");
