@@ -844,11 +844,15 @@ class Ties(ActorsTestCase):
 
     # exchanges and subscriptions
 
+    def subscribe(self, name, type, key="-"):
+        """As the administrator: a worker may not subscribe to an exchange of another group."""
+        self.call("Subscribe", exchange="x", actor=f"{name}/0", type=type.strip("'"), **({} if key == "-" else {"key": key}))
+
     def test_D10_what_is_published_reaches_the_subscribers_of_before(self):
         reference = self.do("a", "exchange x 3")
         client = Client(self.s)
         for name, type, key in ("b", "order", "berlin"), ("c", "''", "-"):
-            self.assertEqual(self.do(name, f"subscribe x {type} {key}"), "0")
+            self.subscribe(name, type, key)
         self.assertEqual(client.do("subscribe x order -"), "0")
         before, subscriptions = self.exchanges(), self.call("ListSubscriptions", exchange="x")
         for _ in range(2):
@@ -870,7 +874,7 @@ class Ties(ActorsTestCase):
 
     def test_D10_what_waits_in_an_exchange_survives(self):
         self.do("a", "exchange x 2")
-        self.do("b", "subscribe x '' -")
+        self.subscribe("b", "''")
         self.call("Pause", actor="x")
         for number in "one", "two":
             self.do("a", f"tell x note - {number}")
@@ -884,7 +888,7 @@ class Ties(ActorsTestCase):
     def test_D11_exchanges_names_and_monitors_come_back_if_the_new_program_fails(self):
         client = Client(self.s)
         self.do("a", "exchange x 2")
-        self.do("b", "subscribe x '' -")
+        self.subscribe("b", "''")
         self.do("b", "register bob")
         self.do("b", "watch " + client.do("address self"))
         self.fail_upgrade()
@@ -897,12 +901,12 @@ class Ties(ActorsTestCase):
 
     def test_D10_an_exchange_that_a_file_declares_meanwhile_keeps_its_subscriptions(self):
         reference = self.do("a", "exchange x 0")
-        self.do("b", "subscribe x order -")
-        self.do("c", "subscribe x order -")
+        self.subscribe("b", "order")
+        self.subscribe("c", "order")
         self.call("Pause", actor="x")
         self.do("a", "tell x order - one")
         self.s.write("x.exchange", "[Exchange]\nType=typed-multi\n")
-        self.do("b", "subscribe x other -")
+        self.subscribe("b", "other")
         self.upgrade()
         exchange = self.exchanges()["x"]
         self.assertEqual((exchange["kind"], exchange["declared"], exchange["reference"], exchange["subscriptions"]),

@@ -295,8 +295,13 @@ static void cancel_dead(struct request *request, int error)
 
 static void cancel(struct request *request)
 {
-    struct job *job = find_job(request, cancel_dead);
+    struct job *job;
 
+    if (!access_submits_somewhere(request)) {
+        access_refuse_submit(request, NULL);
+        return;
+    }
+    job = find_job(request, cancel_dead);
     if (!job)
         return;
     if (!access_cancel(request, job)) {
