@@ -52,6 +52,11 @@ bool keeper_reap_one(void)
     const pid_t pid = spawn_find_ended(&how);
     if (pid <= 0)
         return false;
+    /* A SPARE that was sent before the signal counts. */
+    while (keeper.channel >= 0 && !keeper.reply_waits && keeper_take_request())
+        ;
+    if (keeper.reply_waits)
+        return true;
     struct child *child = children_find(keeper.children, pid);
     if (child && child->ended) {
         children_remove(keeper.children, pid); /* its number is used again */

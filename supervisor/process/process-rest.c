@@ -155,17 +155,21 @@ void process_signal_all(struct process *process, int signal)
 
     if (rest)
         find(rest, process);
+    /* Before the signal: the process may end at once. */
+    if (rest && rest->n > 0 && process->client.id != 0)
+        spawner_spare(&process->context->spawner, process->client.id, process->pid, true);
     process_signal(process, signal);
     process_signal(process, SIGCONT);
     if (rest)
         signal_members(rest, signal);
     if (!rest || rest->n == 0 || process->client.id == 0) {
+        if (rest && process->client.id != 0)
+            spawner_spare(&process->context->spawner, process->client.id, process->pid, false);
         free(rest);
         return;
     }
     rest->id = process->client.id;
     process->rest = rest;
-    spawner_spare(&process->context->spawner, rest->id, process->pid, true);
     look_later(process);
 }
 
