@@ -315,6 +315,11 @@ class Orders(Ctl):
         self.assertTrue(told[0]["path"].endswith("name\\xff.group"), told)
 
     def test_a_bad_configuration_is_told_line_by_line(self):
+        self.s.write("service.group", "[Group]\nExecStart=/bin/sleep 9\nType=service\n[Jobs]\nQueueMax=5\n[Pool]\nCellsMax=3\n")
+        warned = self.s.ctl("verify", "--config", self.s.config)
+        self.assertEqual(warned.returncode, 0)
+        self.assertIn("service.group: CellsMax=, QueueMax= without effect: a service takes no jobs or messages", warned.stderr)
+        os.unlink(os.path.join(self.s.config, "service.group"))
         path = self.s.write("bad.group", "[Group]\nExecStart=/nonexistent\nSise=3\n")
         verified = self.exits(7, "verify", "--config", self.s.config).stdout
         self.assertIn(f"{path}:2: ", verified)

@@ -218,7 +218,8 @@ class Mistakes(Faults):
         self.assertEqual([s.do("typo", f"environment {n}")["result"] for n in ("OLD", "MORE")], [text("1"), text("2")])
         s.write("typo.group", ini(ACTOR, Group={"Environment": "OLD=3"}))
         s.ctl("reload", check=True)
-        s.wait_for(lambda: self.state("typo") == ("running", None))
+        s.wait_event("group.rolled", "typo")
+        self.assertEqual(self.state("typo"), ("running", None))
         self.assertEqual(s.do("typo", "environment OLD")["result"], text("3"))
 
 

@@ -4,6 +4,7 @@
 /* Checks required keys and combinations of keys. Problems go to the drafts of the groups. */
 
 #include "supervisor/config/config.h"
+#include <stddef.h>
 
 /* Also rounds sizes. Returns 0 (also with new problems) or -ENOMEM. */
 int config_check_group(struct config_group *group);
@@ -25,3 +26,7 @@ int config_check_after_beside(const struct config_group *group);
 
 /* The same for OnOom=. What the other group is, is not looked at. */
 int config_check_oom_beside(const struct config_group *group);
+
+/* Writes the keys that were given and have no effect in a group of this type: "Prefetch=,
+ * QueueMax=". Returns how many there are; the text is cut to `size`. */
+size_t config_idle_keys(const struct config_group *group, char *buffer, size_t size);

@@ -3,6 +3,7 @@
 /* The verb verify: checks configuration files without a supervisor. */
 
 #include "supervisor/config/cgroup-limits.h"
+#include "supervisor/config/check/check.h"
 #include "supervisor/config/config-directory.h"
 #include "supervisor/config/config-load.h"
 #include "supervisor/config/config-problem.h"
@@ -73,6 +74,20 @@ static void warn_of_root_in_file(const char *path)
     config_problems_deinit(&problems);
 }
 
+static void warn_of_idle_keys(const struct config *config)
+{
+    char keys[512];
+
+    for (size_t i = 0; i < config->n_groups; i++) {
+        const struct config_group *group = config->groups[i];
+
+        if (config_idle_keys(group, keys, sizeof(keys)) > 0)
+            complain("%s: %s without effect: %s", group->path, keys,
+                     group->type == CONFIG_ACTOR ? "only cells (Cells=by-key) have them"
+                                                 : "a service takes no jobs or messages");
+    }
+}
+
 static int check_directory(const char *directory, bool warn, struct config_problems *problems)
 {
     struct config *config = NULL;
@@ -82,6 +97,7 @@ static int check_directory(const char *directory, bool warn, struct config_probl
         warn_of_limits(config);
         for (size_t i = 0; i < config->n_groups; i++)
             warn_of_root(config->groups[i]);
+        warn_of_idle_keys(config);
     }
     config_free(config);
     if (r < 0)
