@@ -157,6 +157,7 @@ struct config_group {
     unsigned max_retries;            /* default 3 */
     usec_t backoff_min, backoff_max; /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
     double backoff_random;           /* 0.2 */
+    uint64_t result_max;             /* bytes, of one; 64M */
     usec_t result_ttl;               /* 1 h */
     uint64_t results_max;            /* 10000 */
     uint64_t results_memory_max;     /* bytes; 64M */

@@ -18,6 +18,7 @@ static const char *const WORDS[] = {
     [ATTEMPT_CAUSE_STOP] = "stop",
     [ATTEMPT_CAUSE_SUPERVISOR] = "supervisor",
     [ATTEMPT_CAUSE_SYSTEM_CALL] = "system_call",
+    [ATTEMPT_CAUSE_RESULT_TOO_LARGE] = "result_too_large",
 };
 
 _Static_assert(ELEMENTS(WORDS) == _ATTEMPT_N_CAUSES, "a word for each cause");

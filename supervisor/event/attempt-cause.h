@@ -18,6 +18,7 @@ enum attempt_cause {
     ATTEMPT_CAUSE_STOP,
     ATTEMPT_CAUSE_SUPERVISOR,
     ATTEMPT_CAUSE_SYSTEM_CALL,
+    ATTEMPT_CAUSE_RESULT_TOO_LARGE, /* ResultMax= */
     _ATTEMPT_N_CAUSES,
 };
 
@@ -27,4 +28,4 @@ enum attempt_cause attempt_cause_from_string(const char *word);
 /* The words from ATTEMPT_CAUSE_RETRY on, for a parameter that is one of them. */
 #define ATTEMPT_CAUSES_ALLOWED                                                                     \
     "retry, exit, signal, oom, job_timeout, watchdog, start_timeout, violation, no_progress, "     \
-    "stop, supervisor, system_call"
+    "stop, supervisor, system_call, result_too_large"

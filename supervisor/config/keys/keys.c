@@ -102,6 +102,7 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_JOBS("BackoffMaxSec", TIME, backoff_max), DEFAULT("30s"),
      TIME_TO(JOB_BACKOFF_MAX, ", up to 1d")},
     {IN_JOBS("BackoffRandom", FRACTION, backoff_random), DEFAULT("0.2"), SHARE},
+    {IN_JOBS("ResultMax", SIZE, result_max), DEFAULT("64M"), SIZE_FROM(1, ANY_SIZE)},
     {IN_JOBS("ResultTTLSec", TIME, result_ttl), DEFAULT("1h"),
      TIME_TO(INT64_MAX, ", 0 (keep none), infinity"), .infinity = true},
     {IN_JOBS("ResultsMax", COUNT, results_max), DEFAULT("10000"),

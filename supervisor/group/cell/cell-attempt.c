@@ -12,6 +12,7 @@
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/backoff.h"
 #include "supervisor/store/job-rows.h"
+#include <inttypes.h>
 #include <stdio.h>
 
 /* How often a job that cannot leave yet tries to. */
@@ -208,6 +209,26 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
                         job->crashed ? death_cause_to_string(job->crash) : "retry", detail);
 }
 
+/* The result is checked before anything is written or passed on: whoever reads it pays for its
+ * size, and a worker may have left holes in it that cost nothing. */
+static void cell_end_too_large(struct cell *cell, struct job *job, const char *worker,
+                               uint64_t size)
+{
+    char reason[160];
+
+    if (job->record && durable_job_is_unread(job)) {
+        cell_drop_job(cell, job, CELL_E_UNREAD); /* its row has the payload */
+        return;
+    }
+    (void)snprintf(reason, sizeof(reason),
+                   "its result of %" PRIu64 " bytes is above ResultMax=%" PRIu64 " of the group; "
+                   "it is not tried again",
+                   size, cell->config->result_max);
+    job_note_attempt(job, worker, "result_too_large", reason);
+    job->n_failed++;
+    cell_end_job(cell, job, JOB_DEAD, reason);
+}
+
 void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
                        enum protocol_outcome outcome, int32_t code, struct payload *result)
 {
@@ -223,6 +244,10 @@ void cell_job_answered(struct pool *pool, struct job *job, const char *worker,
     switch (outcome) {
     case PROTOCOL_SUCCESS:
     case PROTOCOL_REJECT:
+        if (result->size > cell->config->result_max) {
+            cell_end_too_large(cell, job, worker, result->size);
+            break;
+        }
         cell_drop_payload(cell, job);
         payload_move(&job->result, result);
         cell_end_job(cell, job, outcome == PROTOCOL_SUCCESS ? JOB_SUCCEEDED : JOB_REJECTED, NULL);
