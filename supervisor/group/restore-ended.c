@@ -164,9 +164,11 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
         .text = row->reason_size > 0 ? row->reason : NULL,
         .attempts = row->attempts,
         .cause = row->cause,
+        .payload_dropped = row->payload_dropped,
     };
 
-    if (dead_letter_complete(letters, row->letter, row->number, &copy->payload))
+    if (dead_letter_complete(letters, row->letter, row->number, &copy->payload,
+                             row->payload_dropped))
         return;
     (void)snprintf(recipient, sizeof(recipient), "%s%s%s", row->group,
                    group && group_is_keyed(group) && keyed ? "/" : "",

@@ -340,6 +340,20 @@ void job_note_attempt(struct job *job, const char *worker, const char *cause, co
     (void)snprintf(attempt->detail, sizeof(attempt->detail), "%s", detail);
 }
 
+const char *job_unkept_reason(const struct job *job, int error, char ret[JOB_UNKEPT_MAX])
+{
+    const unsigned long long size = job->result.size;
+
+    if (error == 0)
+        (void)snprintf(ret, JOB_UNKEPT_MAX,
+                       "its result is not kept: %llu bytes are more than ResultsMemoryMax= allows",
+                       size);
+    else
+        (void)snprintf(ret, JOB_UNKEPT_MAX, "its result is not kept: %llu bytes: %s", size,
+                       error == -ENOSPC ? "the disk has too little space left" : strerror(-error));
+    return ret;
+}
+
 void job_set_reason(struct job *job, const char *reason)
 {
     free(job->reason);

@@ -84,13 +84,10 @@ void kept_results_deinit(struct kept_results *results)
 
 static void kept_results_refuse(struct job *job)
 {
-    char reason[128];
+    char reason[JOB_UNKEPT_MAX];
 
-    (void)snprintf(reason, sizeof(reason),
-                   "its result is not kept: %llu bytes are more than ResultsMemoryMax= allows",
-                   (unsigned long long)job->result.size);
+    job_set_reason(job, job_unkept_reason(job, 0, reason));
     payload_deinit(&job->result);
-    job_set_reason(job, reason);
 }
 
 void kept_results_restore(struct kept_results *results, struct job *job, usec_t since)
@@ -103,6 +100,8 @@ void kept_results_restore(struct kept_results *results, struct job *job, usec_t 
         job_let_go(results->table, job);
         return;
     }
+    if (job->unkept)
+        payload_deinit(&job->result);
     if (job->result.size > results->memory_max)
         kept_results_refuse(job);
     *kept = (struct kept_result){.results = results, .job = job, .since = since};

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define DIRECTORY      "-blobs"
@@ -21,6 +22,8 @@
 
 /* SQLite's files take no more than 131071 bytes in a call. */
 #define PIECE (UINT64_C(1) << 16)
+/* What is written and synced at a time. */
+#define STEP (UINT64_C(4) << 20)
 
 #define KIND(table, column)                                                                        \
     {                                                                                              \
@@ -104,19 +107,29 @@ static void list_deinit(struct side_file_list *list)
 
 /* ---- files ---- */
 
-/* An error of a call of SQLite's system layer, which ends the transaction. */
-static int fail(struct database *database, const char *path, int code)
+/* The -errno of a failed call of SQLite's system layer. */
+static int error_of(int code)
 {
     const bool is_sync = code == SQLITE_IOERR_FSYNC;
-    const bool is_full = code == SQLITE_FULL || (!is_sync && (errno == ENOSPC || errno == EDQUOT));
-    const int error = is_full ? ENOSPC : EIO;
+
+    if (code == SQLITE_FULL || (!is_sync && (errno == ENOSPC || errno == EDQUOT)))
+        return -ENOSPC;
+    if (!is_sync && errno == EFBIG)
+        return -EFBIG;
+    return code == SQLITE_NOMEM ? -ENOMEM : -EIO;
+}
+
+/* Such an error, which ends the transaction. */
+static int fail(struct database *database, const char *path, int code)
+{
+    const int error = error_of(code);
 
     if (database->error == 0) {
         (void)snprintf(database->problem, sizeof(database->problem), "%s: %s", path,
-                       is_full ? strerror(ENOSPC) : sqlite3_errstr(code));
-        database->error = -error;
+                       error == -EIO ? sqlite3_errstr(code) : strerror(-error));
+        database->error = error == -ENOSPC ? error : -EIO;
     }
-    return -error;
+    return error;
 }
 
 static int damaged(struct database *database, const char *path)
@@ -156,14 +169,32 @@ static int open_file(const struct database *database, const struct side_path *pa
     return vfs->xOpen(vfs, path->text, ret->file, flags | SQLITE_OPEN_SUPER_JOURNAL, NULL);
 }
 
-static int write_bytes(sqlite3_file *file, const char *data, uint64_t size)
+/* Copies the next bytes into `buffer`, or points into `data`. Returns NULL on error. */
+static const char *bytes_at(const char *data, int fd, uint64_t at, uint64_t n, char *buffer)
 {
-    int r = file->pMethods->xTruncate(file, 0);
+    if (data)
+        return data + at;
+    for (uint64_t done = 0; done < n;) {
+        const ssize_t r = pread(fd, buffer + done, n - done, (off_t)(at + done));
 
-    for (uint64_t at = 0; r == SQLITE_OK && at < size;) {
-        const uint64_t n = size - at < PIECE ? size - at : PIECE;
+        if (r <= 0)
+            return NULL;
+        done += (uint64_t)r;
+    }
+    return buffer;
+}
 
-        r = file->pMethods->xWrite(file, data + at, (int)n, (sqlite3_int64)at);
+/* Writes and syncs bytes up to `end`. Returns a result of SQLite. */
+static int write_bytes(sqlite3_file *file, const void *data, int fd, uint64_t at, uint64_t end)
+{
+    char buffer[PIECE];
+    int r = at == 0 ? file->pMethods->xTruncate(file, 0) : SQLITE_OK;
+
+    while (r == SQLITE_OK && at < end) {
+        const uint64_t n = end - at < PIECE ? end - at : PIECE;
+        const char *bytes = bytes_at(data, fd, at, n, buffer);
+
+        r = bytes ? file->pMethods->xWrite(file, bytes, (int)n, (sqlite3_int64)at) : SQLITE_NOMEM;
         at += n;
     }
     return r == SQLITE_OK ? file->pMethods->xSync(file, SQLITE_SYNC_NORMAL) : r;
@@ -176,7 +207,7 @@ static int make_directory(struct database *database)
 
     directory_of(database, path);
     if (mkdir(path, DIRECTORY_MODE) == 0)
-        return fsync(database->lock) < 0 ? fail(database, path, SQLITE_IOERR_FSYNC) : 0;
+        return fsync(database->directory) < 0 ? fail(database, path, SQLITE_IOERR_FSYNC) : 0;
     return errno == EEXIST ? 0 : fail(database, path, SQLITE_CANTOPEN);
 }
 
@@ -190,25 +221,97 @@ static int sync_directory(struct database *database)
     return fd < 0 || fsync(fd) < 0 ? fail(database, path, SQLITE_IOERR_FSYNC) : 0;
 }
 
-int side_files_write(struct database *database, struct side_file file, const void *data,
-                     uint64_t size)
+static bool has_room(const struct database *database, uint64_t size, uint64_t spare)
+{
+    struct statvfs disk;
+
+    return statvfs(database->path, &disk) < 0 ||
+           (uint64_t)disk.f_bavail * disk.f_frsize >= size + spare;
+}
+
+static void remove_file(struct database *database, struct side_file file);
+
+/* Returns its entry among those that are begun, or NULL. */
+static struct side_file *find_begun(const struct side_files *side, struct side_file file)
+{
+    for (size_t i = 0; i < side->begun.n; i++)
+        if (side->begun.files[i].kind == file.kind && side->begun.files[i].number == file.number)
+            return &side->begun.files[i];
+    return NULL;
+}
+
+/* Makes the entry, which is 0 bytes long. */
+static struct side_file *begin_file(struct database *database, struct side_file file)
+{
+    struct side_files *side = &database->side;
+
+    file.at = 0;
+    list_remove(&side->dropped, file);
+    list_remove(&side->gone, file);
+    list_remove(&side->written, file);
+    list_add(&side->begun, file);
+    side->n++;
+    return find_begun(side, file);
+}
+
+/* The rest of the transaction does not depend on the file. */
+static int give_up(struct database *database, struct side_file file, int error)
+{
+    remove_file(database, file);
+    return error;
+}
+
+int side_files_begin(struct database *database, struct side_file file, const void *data, int fd,
+                     uint64_t size, uint64_t spare)
 {
     const struct side_path path = path_of(database, file);
+    struct side_file *begun = find_begun(&database->side, file);
     _cleanup_file_ struct open_file open = {0};
-    int r = make_directory(database);
+    uint64_t end;
+    int r;
 
-    if (r < 0)
-        return r;
-    list_remove(&database->side.dropped, file);
-    list_remove(&database->side.gone, file);
-    list_add(&database->side.written, file);
-    database->side.n++;
-    database->side.bytes += size;
+    if (begun && begun->at == size)
+        return 0;
+    if (!begun && !has_room(database, size, spare))
+        return -ENOSPC;
+    r = begun ? 0 : make_directory(database);
+    if (!begun && r == 0)
+        begun = begin_file(database, file);
+    if (r < 0 || !begun)
+        return r < 0 ? r : -ENOMEM;
+    end = size - begun->at > STEP ? begun->at + STEP : size;
     errno = 0;
     r = open_file(database, &path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &open);
     if (r == SQLITE_OK)
-        r = chmod(path.text, FILE_MODE) < 0 ? SQLITE_IOERR : write_bytes(open.file, data, size);
-    return r == SQLITE_OK ? sync_directory(database) : fail(database, path.text, r);
+        r = chmod(path.text, FILE_MODE) < 0 ? SQLITE_IOERR
+                                            : write_bytes(open.file, data, fd, begun->at, end);
+    if (r != SQLITE_OK && error_of(r) != -EIO)
+        return give_up(database, file, error_of(r));
+    r = r != SQLITE_OK   ? fail(database, path.text, r)
+        : begun->at == 0 ? sync_directory(database)
+                         : 0;
+    if (r < 0)
+        return r;
+    database->side.bytes += end - begun->at;
+    begun->at = end;
+    return end == size ? 0 : SIDE_FILES_E_MORE;
+}
+
+int side_files_write(struct database *database, struct side_file file, const void *data, int fd,
+                     uint64_t size)
+{
+    int r;
+
+    do
+        r = side_files_begin(database, file, data, fd, size, 0);
+    while (r == SIDE_FILES_E_MORE);
+    if (r == 0) {
+        list_remove(&database->side.begun, file);
+        list_remove(&database->side.dropped, file);
+        list_remove(&database->side.gone, file);
+        list_add(&database->side.written, file);
+    }
+    return r;
 }
 
 static int read_bytes(struct database *database, const char *path, sqlite3_file *file,
@@ -262,6 +365,7 @@ static void remove_file(struct database *database, struct side_file file)
     struct side_files *side = &database->side;
     struct stat status;
 
+    list_remove(&side->begun, file);
     if (stat(path.text, &status) < 0 || unlink(path.text) < 0)
         return;
     side->n -= side->n > 0;
@@ -387,6 +491,7 @@ void side_files_close(struct database *database)
 {
     struct side_files *side = &database->side;
 
+    list_deinit(&side->begun);
     list_deinit(&side->written);
     list_deinit(&side->dropped);
     list_deinit(&side->gone);

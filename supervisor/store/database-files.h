@@ -35,6 +35,7 @@ enum side_file_kind {
 struct side_file {
     enum side_file_kind kind;
     int64_t number;
+    uint64_t at; /* private: bytes that are written and synced */
 };
 
 struct side_file_list {
@@ -46,6 +47,7 @@ struct side_file_list {
 struct side_files {
     size_t n; /* files, at most: 0 spares looking for one when a row is removed */
     uint64_t bytes;
+    struct side_file_list begun;   /* without a row so far */
     struct side_file_list written; /* in this transaction */
     struct side_file_list dropped; /* in this transaction */
     struct side_file_list gone;    /* committed: to be removed */
@@ -56,8 +58,26 @@ struct side_files {
 /* Whether bytes of this size are a file. */
 bool side_files_take(const struct database *database, uint64_t size);
 
-/* Writes and syncs the file of a row. Returns 0 or -errno, an error of the transaction. */
-int side_files_write(struct database *database, struct side_file file, const void *data,
+enum {
+    _SIDE_FILES_E_SUCCESS,
+    SIDE_FILES_E_MORE, /* call again, in this transaction or a later one */
+};
+
+/*
+ * Writes and syncs the next piece of the file of a row that is to come, so that other transactions
+ * need not wait for all of a large one. The bytes are at `data`, or if that is NULL in the file
+ * `fd`. `spare`: how much space must stay free on the disk.
+ *
+ * Returns 0 when the file is complete, SIDE_FILES_E_MORE, or -errno. Either that is an error of the
+ * transaction, or the transaction goes on, and the file has gone: -ENOSPC, -EFBIG, -ENOMEM, or what
+ * reading `fd` returned.
+ */
+int side_files_begin(struct database *database, struct side_file file, const void *data, int fd,
+                     uint64_t size, uint64_t spare);
+
+/* Writes what side_files_begin() has not, and gives the file to its row. Returns the same, but not
+ * SIDE_FILES_E_MORE. */
+int side_files_write(struct database *database, struct side_file file, const void *data, int fd,
                      uint64_t size);
 
 /* Reads it. `*ret` is borrowed until the next reading, or the end of the transaction. Returns 0,

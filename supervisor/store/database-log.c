@@ -3,6 +3,7 @@
 /* Knows how much of the write-ahead log is on disk. */
 
 #include "shared/base/cleanup.h"
+#include "shared/base/list.h"
 #include "supervisor/store/database-private.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -104,6 +105,58 @@ void database_limit(struct database *database, bool limited)
     (void)sqlite3_exec(database->handle,
                        limited ? "PRAGMA max_page_count = 1" : "PRAGMA max_page_count = 1073741823",
                        NULL, NULL, NULL);
+}
+
+/* ---- its index ---- */
+
+/* Sets aside the disk's blocks for all of the mapped file. Returns a result of SQLite. The
+ * descriptor stays open: closing it would release the locks that SQLite has on this file. */
+static int fill(struct database *database)
+{
+    const char *name = sqlite3_db_filename(database->handle, "main");
+    char path[DATABASE_BESIDE_MAX];
+    struct stat status;
+    int r;
+
+    (void)snprintf(path, sizeof(path), "%s-shm", name ? name : "");
+    if (database->index < 0)
+        database->index = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (database->index < 0 || fstat(database->index, &status) < 0)
+        return SQLITE_OK; /* the index is not in a file */
+    r = status.st_size > 0 ? posix_fallocate(database->index, 0, status.st_size) : 0;
+    return r == ENOSPC || r == EDQUOT ? SQLITE_FULL : SQLITE_OK;
+}
+
+/*
+ * SQLite lengthens the file by one byte for each 4 KiB. Where the blocks of the file system are
+ * smaller, that leaves holes, and on a full disk a write into a hole ends the process by SIGBUS.
+ */
+static int map_index(sqlite3_file *file, int part, int size, int extend, void volatile **ret)
+{
+    struct database *database =
+        list_entry((sqlite3_io_methods *)(uintptr_t)file->pMethods, struct database, methods);
+    int r = database->vfs_methods->xShmMap(file, part, size, extend, ret);
+
+    if (r != SQLITE_OK || !extend)
+        return r;
+    r = fill(database);
+    if (r != SQLITE_OK)
+        *ret = NULL;
+    return r;
+}
+
+void database_fill_index(struct database *database)
+{
+    sqlite3_file *file = NULL;
+
+    if (sqlite3_file_control(database->handle, "main", SQLITE_FCNTL_FILE_POINTER, &file) !=
+            SQLITE_OK ||
+        !file || !file->pMethods || file->pMethods->iVersion < 2)
+        return;
+    database->vfs_methods = file->pMethods;
+    database->methods = *file->pMethods;
+    database->methods.xShmMap = map_index;
+    file->pMethods = &database->methods;
 }
 
 int database_note_log(struct database *database)

@@ -20,7 +20,7 @@
 
 #define SETTINGS                                                                                   \
     "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = OFF;"            \
-    "PRAGMA cache_size = -16384; PRAGMA journal_size_limit = 33554432"
+    "PRAGMA cache_size = -16384; PRAGMA mmap_size = 0; PRAGMA journal_size_limit = 33554432"
 #define SETTINGS_UNSYNCED                                                                          \
     "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA secure_delete = OFF"
 
@@ -39,8 +39,28 @@ void database_beside(const struct database *database, const char *suffix, char *
     (void)snprintf(ret, DATABASE_BESIDE_MAX, "%s%s", database->path, suffix);
 }
 
-/* Makes the directory, if it is missing, and locks it. */
-static int lock_directory(struct database *database)
+/* Locks a file that nobody else can open: flock(2) needs no more than that. */
+static int lock_file(struct database *database)
+{
+    char path[DATABASE_BESIDE_MAX];
+    struct stat status;
+
+    database_beside(database, "-lock", path);
+    database->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, MODE_FILE);
+    if (database->lock < 0 || fstat(database->lock, &status) < 0)
+        return fail(database);
+    if (!S_ISREG(status.st_mode) || status.st_uid != geteuid() ||
+        fchmod(database->lock, MODE_FILE) < 0)
+        return database_refuse(database, EPERM,
+                               "its lock, troupe.db-lock, is not a file of this user");
+    if (flock(database->lock, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? database_refuse(database, EALREADY, "another trouped uses it")
+                                    : fail(database);
+    return 0;
+}
+
+/* Makes the directory, if it is missing, and locks the database. */
+static int enter_directory(struct database *database)
 {
     const char *slash = strrchr(database->path, '/');
     char directory[PATH_MAX] = ".";
@@ -50,14 +70,11 @@ static int lock_directory(struct database *database)
                        database->path);
     if (mkdir(directory, MODE_DIRECTORY) < 0 && errno != EEXIST)
         return fail(database);
-    database->lock = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    database->directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* SQLite does not say that a file system is read-only. */
-    if (database->lock < 0 || access(directory, W_OK) < 0)
+    if (database->directory < 0 || access(directory, W_OK) < 0)
         return fail(database);
-    if (flock(database->lock, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? database_refuse(database, EALREADY, "another trouped uses it")
-                                    : fail(database);
-    return 0;
+    return lock_file(database);
 }
 
 static int open_handle(struct database *database, const char *path, const char *vfs, int mode)
@@ -65,6 +82,7 @@ static int open_handle(struct database *database, const char *path, const char *
     if (sqlite3_open_v2(path, &database->handle, mode | SQLITE_OPEN_NOMUTEX, vfs) != SQLITE_OK)
         return database->handle ? database_fail(database) : -ENOMEM;
     (void)sqlite3_extended_result_codes(database->handle, 1);
+    database_fill_index(database);
     return 0;
 }
 
@@ -109,6 +127,7 @@ static void disconnect(struct database *database, bool leave_log)
     if (leave_log && database->handle)
         (void)sqlite3_db_config(database->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     (void)sqlite3_close(TAKE_PTR(database->handle));
+    database->index = close_fd(database->index);
 }
 
 static int set_up(struct database *database)
@@ -168,7 +187,7 @@ static int create(struct database *database, const char *vfs)
         r = fill(database, path, vfs);
     if (r < 0)
         return r;
-    return rename(path, database->path) < 0 || fsync(database->lock) < 0 ? fail(database) : 0;
+    return rename(path, database->path) < 0 || fsync(database->directory) < 0 ? fail(database) : 0;
 }
 
 /* Makes the database if there is none. SQLite must not see an empty file: it would remove the
@@ -249,7 +268,7 @@ int database_open(struct database *database, const char *path, const char *vfs)
     database->error = 0;
     r = database_check_file(database);
     if (r == 0)
-        r = lock_directory(database);
+        r = enter_directory(database);
     if (r == 0)
         r = database_cut_log(database);
     if (r == 0)
@@ -361,4 +380,5 @@ void database_close(struct database *database, bool leave_log)
     }
     database->log_size = 0;
     database->lock = close_fd(database->lock);
+    database->directory = close_fd(database->directory);
 }

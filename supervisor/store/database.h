@@ -6,7 +6,8 @@
  * from one thread: the storage thread (store.h), or a unit test.
  *
  * The database uses a write-ahead log and syncs each commit. Other programs may read it meanwhile;
- * an exclusive lock on its directory keeps a second trouped out.
+ * an exclusive lock on the file "troupe.db-lock", which only its user can open, keeps a second
+ * trouped out.
  */
 
 #include "supervisor/store/database-files.h"
@@ -38,13 +39,18 @@ struct database_file {
 };
 
 struct database {
-    sqlite3 *handle; /* NULL = closed */
+    sqlite3 *handle;                       /* NULL = closed */
+    sqlite3_io_methods methods;            /* of its file: the VFS's own, but for one */
+    const sqlite3_io_methods *vfs_methods; /* the VFS's own */
     const char *path;
     const char *vfs; /* NULL = the system's files */
     bool unsynced;   /* opened by database_open_unsynced() */
-    int lock;        /* the locked directory; -1 = none */
+    int directory;   /* that has its files; -1 = none */
+    int lock;        /* the locked file beside it; -1 = none */
+    int index;       /* the file with the index of the log; -1 = not opened */
     struct database_query queries[DATABASE_QUERIES_MAX];
     size_t n_queries;
+    bool bare;       /* only the least is to be written, as there is no space: the store's */
     uint64_t run;    /* how often it was opened */
     uint64_t id_key; /* for job-number.h */
     int page_size;
@@ -61,7 +67,7 @@ struct database {
 };
 
 /* clang-format off */
-#define DATABASE_NULL {.lock = -1, .log_valid = -1}
+#define DATABASE_NULL {.directory = -1, .lock = -1, .index = -1, .log_valid = -1}
 /* clang-format on */
 
 /*

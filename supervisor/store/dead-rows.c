@@ -38,6 +38,11 @@ int dead_rows_put(struct database *database, const struct dead_row *row)
     sqlite3_stmt *statement = database_query(database, sql);
 
     row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
+    if (row->payload_dropped) {
+        side_files_drop(database, file_of(row->number)); /* of a row that is replaced */
+        (void)sqlite3_bind_null(statement, BYTES + 1);
+        return database_step(database, statement);
+    }
     return row_step_with_blob(database, statement, BYTES + 1, file_of(row->number), row->payload,
                               row->payload_fd, row->payload_size);
 }
@@ -57,6 +62,7 @@ static int read_row(struct database *database, sqlite3_stmt *statement, struct d
     row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), ret);
     if (ret->cause >= _ATTEMPT_N_CAUSES)
         ret->cause = ATTEMPT_CAUSE_NONE;
+    ret->payload_dropped = sqlite3_column_type(statement, BYTES) == SQLITE_NULL;
     return row_read_blob(database, statement, BYTES, file_of(ret->number), &ret->payload,
                          &ret->payload_size);
 }

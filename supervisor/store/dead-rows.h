@@ -8,6 +8,7 @@
 #include "shared/protocol/job-options.h"
 #include "supervisor/event/attempt-cause.h"
 #include "supervisor/store/database.h"
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -27,6 +28,7 @@ struct dead_row {
     const void *payload; /* NULL = in the sealed file `payload_fd` */
     int payload_fd;
     uint64_t payload_size;
+    bool payload_dropped; /* there was no room for it: it is not on disk. Read: its size is 0 */
 };
 
 /* clang-format off */

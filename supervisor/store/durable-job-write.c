@@ -7,7 +7,12 @@
 #include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/store/reserve.h"
+#include <errno.h>
 #include <string.h>
+
+/* Bytes of a result or a payload that take no more room than their row. */
+#define BARE_MAX 256
 
 int durable_remove_rows(struct database *database, int64_t number)
 {
@@ -18,8 +23,65 @@ int durable_remove_rows(struct database *database, int64_t number)
     return r == 0 ? dead_rows_remove(database, number) : r;
 }
 
-static int write_result(struct database *database, const struct durable_job *durable)
+/* ---- large bytes ---- */
+
+static bool has_result(const struct durable_job *durable)
 {
+    return (durable->keeps & DURABLE_BYTES) != 0 &&
+           (durable->end == JOB_SUCCEEDED || durable->end == JOB_REJECTED);
+}
+
+/* The end of a job must be written, so it does without bytes that have no room. A result leaves as
+ * much of the disk free as it takes: the jobs of other groups need that. */
+static int begin_end(struct database *database, struct durable_job *durable)
+{
+    const struct side_file result = {SIDE_FILE_ENDED, durable->row.number, 0},
+                           letter = {SIDE_FILE_DEAD, durable->row.number, 0};
+    const struct job *job = durable->record.job;
+    int r = 0;
+
+    if (has_result(durable) && durable->unkept == 0 &&
+        side_files_take(database, job->result.size)) {
+        r = side_files_begin(database, result, payload_data(&job->result), job->result.fd,
+                             job->result.size, job->result.size + RESERVE_SIZE);
+        if (r < 0)
+            durable->unkept = r;
+    }
+    if (durable->keeps & DURABLE_LETTER && !durable->strips &&
+        side_files_take(database, job->payload.size)) {
+        r = side_files_begin(database, letter, payload_data(&job->payload), job->payload.fd,
+                             job->payload.size, RESERVE_SIZE);
+        durable->strips = r < 0;
+    }
+    return database->error != 0 ? database->error : r == SIDE_FILES_E_MORE ? STORE_AGAIN : 0;
+}
+
+/* A job that replaces a dead letter takes its place. */
+static int begin_addition(struct database *database, const struct durable_job *durable)
+{
+    const struct side_file file = {SIDE_FILE_JOB, durable->row.number, 0};
+    int r;
+
+    if (!side_files_take(database, durable->row.payload_size))
+        return 0;
+    r = side_files_begin(database, file, durable->row.payload, durable->row.payload_fd,
+                         durable->row.payload_size, durable->replaces != 0 ? 0 : RESERVE_SIZE);
+    return r == SIDE_FILES_E_MORE ? STORE_AGAIN : r;
+}
+
+/* Writes the next piece of what has a file of its own, before any row. */
+static int begin_files(struct database *database, struct durable_job *durable)
+{
+    if (durable->given & DURABLE_END)
+        return begin_end(database, durable);
+    return durable->given & DURABLE_ADD ? begin_addition(database, durable) : 0;
+}
+
+/* ---- rows ---- */
+
+static int put_result(struct database *database, const struct durable_job *durable)
+{
+    char reason[JOB_UNKEPT_MAX];
     struct ended_row row = {
         .number = durable->row.number,
         .group = durable->row.group,
@@ -31,10 +93,28 @@ static int write_result(struct database *database, const struct durable_job *dur
     };
 
     job_result_to_row(&row, durable->record.job, durable->end);
+    if (row.result_size > 0 && (!(durable->keeps & DURABLE_BYTES) || durable->unkept != 0)) {
+        row.reason = job_unkept_reason(durable->record.job, durable->unkept, reason);
+        row.reason_size = (uint32_t)strlen(reason);
+        row.result = "";
+        row.result_fd = -1;
+        row.result_size = 0;
+    }
     return ended_rows_put(database, &row);
 }
 
-static int write_letter(struct database *database, const struct durable_job *durable)
+/* Without the result if that cannot be written, for a reason that is not the database's. */
+static int write_result(struct database *database, struct durable_job *durable)
+{
+    int r = put_result(database, durable);
+
+    if (r == 0 || database->error != 0)
+        return r;
+    durable->unkept = r;
+    return put_result(database, durable);
+}
+
+static int put_letter(struct database *database, const struct durable_job *durable)
 {
     const struct job *job = durable->record.job;
     const struct dead_row row = {
@@ -58,13 +138,25 @@ static int write_letter(struct database *database, const struct durable_job *dur
         .payload = payload_data(&job->payload),
         .payload_fd = job->payload.fd,
         .payload_size = job->payload.size,
+        .payload_dropped = durable->strips,
     };
 
     return dead_rows_put(database, &row);
 }
 
+/* The same for the payload. */
+static int write_letter(struct database *database, struct durable_job *durable)
+{
+    int r = put_letter(database, durable);
+
+    if (r == 0 || database->error != 0)
+        return r;
+    durable->strips = true;
+    return put_letter(database, durable);
+}
+
 /* There is no row of the job to remove if it is added by this very task, and never was before. */
-static int write_end(struct database *database, const struct durable_job *durable)
+static int write_end(struct database *database, struct durable_job *durable)
 {
     const bool fresh = (durable->given & DURABLE_ADD) != 0;
     int r = fresh ? 0 : job_rows_remove(database, durable->row.number);
@@ -85,9 +177,8 @@ static int write_replacement(struct database *database, const struct durable_job
     return r == 0 && durable->replaces != 0 ? job_rows_remove(database, durable->row.number) : r;
 }
 
-int durable_write(struct store_task *task, struct database *database)
+static int write_change(struct database *database, struct durable_job *durable)
 {
-    struct durable_job *durable = list_entry(task, struct durable_job, task);
     int r = durable->given & DURABLE_ADD ? write_replacement(database, durable) : 0;
 
     if (durable->given == (DURABLE_ADD | DURABLE_END) && r == 0 && durable->row.name_size > 0)
@@ -101,4 +192,25 @@ int durable_write(struct store_task *task, struct database *database)
     if (durable->given & DURABLE_MOVE)
         r = job_rows_move(database, &durable->row);
     return r < 0 ? r : job_rows_update(database, &durable->row);
+}
+
+/* A disk that is full for what is needed, too, gets the ends of jobs only. */
+static void strip(const struct database *database, struct durable_job *durable)
+{
+    if (!database->bare)
+        return;
+    if (has_result(durable) && durable->record.job->result.size > BARE_MAX)
+        durable->unkept = -ENOSPC;
+    durable->strips = durable->strips || durable->record.job->payload.size > BARE_MAX;
+}
+
+int durable_write(struct store_task *task, struct database *database)
+{
+    struct durable_job *durable = list_entry(task, struct durable_job, task);
+    int r;
+
+    if (durable->given & DURABLE_END)
+        strip(database, durable);
+    r = begin_files(database, durable);
+    return r == 0 ? write_change(database, durable) : r;
 }

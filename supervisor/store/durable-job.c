@@ -135,7 +135,8 @@ static void durable_done(struct store_task *task, int result)
     if (changes & DURABLE_ADD) {
         hold_end(durable, false);
         durable->stored = result == 0;
-        if (result == -EIO) /* it may be on disk */
+        /* It may be on disk, or a part of its file. */
+        if (result == -EIO || (result < 0 && durable->row.payload_size >= SIDE_FILE_MIN))
             removal_add(durable->jobs->store, durable->row.number, durable_remove_rows);
     }
     if (result != 0) {
@@ -205,7 +206,7 @@ void durable_job_found(struct job *job, unsigned keeps)
         return;
     if (durable->ended) {
         durable_describe(durable);
-        durable->keeps = keeps & (DURABLE_RESULT | (durable->letter != 0 ? DURABLE_LETTER : 0u));
+        durable->keeps = durable->letter != 0 ? keeps : keeps & ~(unsigned)DURABLE_LETTER;
     }
     list_swap(&durable->answers, &durable->later);
     durable->hurries = true;
@@ -254,7 +255,7 @@ int durable_job_take_result(struct durable_jobs *jobs, struct job *job, const ch
         return r;
     durable_of(job)->ended = true;
     durable_of(job)->end = job->state;
-    durable_of(job)->keeps = DURABLE_RESULT;
+    durable_of(job)->keeps = DURABLE_RESULT | DURABLE_BYTES;
     return 0;
 }
 

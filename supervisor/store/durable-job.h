@@ -29,6 +29,8 @@ enum durable_change {
 enum durable_rest {
     DURABLE_RESULT = 1 << 0,
     DURABLE_LETTER = 1 << 1,
+    DURABLE_BYTES =
+        1 << 2, /* with DURABLE_RESULT: of the result, and not only that there was one */
 };
 
 /* One for the supervisor. */
@@ -85,8 +87,11 @@ struct durable_job {
     bool ended;                /* as `end`, which clients do not see yet */
     enum job_state end;        /* valid if `ended`, as are the next two */
     unsigned keeps;            /* enum durable_rest */
-    uint64_t letter;           /* id of its dead letter */
-    bool leaves;               /* memory, once all is written */
+    int unkept;  /* the thread's, until done(): why the bytes of the result could not be written,
+                    -errno; 0 = they were, or need not be */
+    bool strips; /* the thread's: the payload of the dead letter is not written */
+    uint64_t letter;  /* id of its dead letter */
+    bool leaves;      /* memory, once all is written */
     int64_t replaces; /* row of the dead letter that goes when this one is added; 0 = none */
     struct kept_attempt *kept; /* the end of an attempt, until it is written; NULL = none */
     struct list unread_link;   /* linked = its row has not been read: its end waits for that */
@@ -189,6 +194,12 @@ static inline bool durable_job_is_ending(const struct job *job)
 static inline bool durable_job_is_settled(const struct job *job)
 {
     return durable_of(job)->ended || durable_of(job)->leaves;
+}
+
+/* Why the end of the job was written without its result, -errno; 0 = it was not. */
+static inline int durable_job_unkept(const struct job *job)
+{
+    return durable_of(job)->unkept;
 }
 
 /* Whether changes are to be written. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/row-values.h"
 
+#include "shared/base/cleanup.h"
 #include <errno.h>
-#include <sys/mman.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* SQLite's own limit is 1e9 bytes for a row. */
 #define BYTES_MAX ((uint64_t)900000000)
@@ -137,65 +139,57 @@ void row_get_fields(struct saved_reader *reader, const struct row_field *fields,
     reader->damaged = reader->damaged || group.damaged;
 }
 
-/* Bytes that are given at `data`, or if that is NULL in a file. */
-struct bytes {
-    const void *data; /* not NULL */
-    void *map;        /* NULL = none */
-    uint64_t size;
-};
-
-static int bytes_begin(struct bytes *bytes, const void *data, int fd, uint64_t size)
+/* Reads them; `*ret` is the caller's. A mapping would take memory for holes that a worker left in
+ * the file. */
+static int read_file(int fd, uint64_t size, char **ret)
 {
-    *bytes = (struct bytes){.data = size > 0 ? data : "", .size = size};
-    if (size > BYTES_MAX)
-        return -E2BIG;
-    if (bytes->data)
-        return 0;
-    bytes->map = mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0);
-    if (bytes->map == MAP_FAILED)
-        return -errno;
-    bytes->data = bytes->map;
+    _cleanup_free_ char *bytes = malloc(size);
+
+    if (!bytes)
+        return -ENOMEM;
+    for (uint64_t done = 0; done < size;) {
+        const ssize_t n = pread(fd, bytes + done, size - done, (off_t)done);
+
+        if (n <= 0)
+            return n < 0 ? -errno : -EPROTO;
+        done += (uint64_t)n;
+    }
+    *ret = TAKE_PTR(bytes);
     return 0;
-}
-
-static void bytes_end(struct bytes *bytes)
-{
-    if (bytes->map)
-        (void)munmap(bytes->map, bytes->size);
 }
 
 int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int at,
                         const void *data, int fd, uint64_t size)
 {
-    struct bytes bytes;
-    int r = bytes_begin(&bytes, data, fd, size);
+    _cleanup_free_ char *read = NULL;
+    int r = size > BYTES_MAX ? -E2BIG : 0;
 
+    if (r == 0 && size > 0 && !data)
+        r = read_file(fd, size, &read);
     if (r < 0)
         return r;
-    (void)sqlite3_bind_blob64(statement, at, bytes.data, size, SQLITE_STATIC);
-    r = database_step(database, statement);
-    bytes_end(&bytes);
-    return r;
+    (void)sqlite3_bind_blob64(statement, at,
+                              read       ? read
+                              : size > 0 ? data
+                                         : "",
+                              size, SQLITE_STATIC);
+    return database_step(database, statement);
 }
 
 int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
                        struct side_file file, const void *data, int fd, uint64_t size)
 {
-    struct bytes bytes;
     int r;
 
-    side_files_drop(database, file); /* of a row that is replaced */
-    if (!side_files_take(database, size))
+    if (!side_files_take(database, size)) {
+        side_files_drop(database, file); /* of a row that is replaced */
         return row_step_with_bytes(database, statement, at, data, fd, size);
-    r = bytes_begin(&bytes, data, fd, size);
+    }
+    r = side_files_write(database, file, data, fd, size);
     if (r < 0)
         return r;
     row_bind(statement, at, size);
-    r = database_step(database, statement);
-    if (r == 0)
-        r = side_files_write(database, file, bytes.data, size);
-    bytes_end(&bytes);
-    return r;
+    return database_step(database, statement);
 }
 
 int row_read_blob(struct database *database, sqlite3_stmt *statement, int column,

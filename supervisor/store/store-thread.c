@@ -199,6 +199,12 @@ static void fail(struct store_worker *worker, int error)
     set_state(worker, for_good ? STORE_UNUSABLE : STORE_FAILED);
 }
 
+static void become_open(struct store_worker *worker)
+{
+    worker->database.bare = false;
+    set_state(worker, STORE_OPEN);
+}
+
 static void become_full(struct store_worker *worker)
 {
     struct database *database = &worker->database;
@@ -250,9 +256,9 @@ static bool has_room_inside(struct store_worker *worker)
 static void look_for_space(struct store_worker *worker)
 {
     if (make_reserve(worker))
-        set_state(worker, STORE_OPEN);
+        become_open(worker);
     else if (reuse_log(worker))
-        has_room_inside(worker) ? set_state(worker, STORE_OPEN) : become_full(worker);
+        has_room_inside(worker) ? become_open(worker) : become_full(worker);
 }
 
 static void open_database(struct store_worker *worker)
@@ -290,8 +296,9 @@ static bool begin(struct store_worker *worker)
     return worker->locked_since == 0;
 }
 
-/* Applies the first tasks and moves them to `applied`, then commits. Returns 0 or -errno. */
-static int apply(struct store_worker *worker, struct list *applied)
+/* Applies the first tasks and moves them to `applied`, or to `again`, then commits. Returns 0 or
+ * -errno. */
+static int apply(struct store_worker *worker, struct list *applied, struct list *again)
 {
     struct database *database = &worker->database;
     unsigned n_left = state_of(worker) == STORE_FULL ? FULL_TASKS : UINT_MAX;
@@ -305,6 +312,10 @@ static int apply(struct store_worker *worker, struct list *applied)
         list_unlink(node);
         list_push_back(applied, node);
         task_of(node)->error = task_of(node)->apply(task_of(node), database);
+        if (task_of(node)->error == STORE_AGAIN) {
+            list_unlink(node);
+            list_push_back(again, node);
+        }
     }
     began = clock_now();
     r = database_commit(database);
@@ -322,6 +333,7 @@ static bool on_failure(struct store_worker *worker, int error)
     if (error == -ENOSPC) {
         become_full(worker);
         refuse(worker);
+        worker->database.bare = was_full;
         return reuse_log(worker) && !was_full;
     }
     fail(worker, error);
@@ -332,13 +344,14 @@ static bool on_failure(struct store_worker *worker, int error)
 /* One transaction. After a failure, its tasks wait again. Returns whether to go on at once. */
 static bool commit(struct store_worker *worker)
 {
-    struct list applied = LIST_INIT(applied);
+    struct list applied = LIST_INIT(applied), again = LIST_INIT(again);
     int r;
 
     if (!begin(worker))
         return false;
-    r = apply(worker, &applied);
+    r = apply(worker, &applied, &again);
     if (r == 0) {
+        list_append(&worker->tasks, &again);
         worker->n_failures = 0;
         finish(worker, &applied);
         if (worker->reserved)
@@ -347,6 +360,7 @@ static bool commit(struct store_worker *worker)
         return true;
     }
     database_rollback(&worker->database);
+    list_append(&applied, &again);
     list_append(&applied, &worker->tasks);
     list_swap(&applied, &worker->tasks);
     return on_failure(worker, r);
@@ -501,6 +515,17 @@ static bool take(struct store *store)
     return goes_on;
 }
 
+/* Takes those that have come meanwhile: some of the others may take long. */
+static void take_more(struct store *store)
+{
+    if (list_empty(&store->worker.tasks))
+        return;
+    pthread_mutex_lock(&store->mutex);
+    list_append(&store->worker.tasks, &store->queue);
+    store->taken = store->handed;
+    pthread_mutex_unlock(&store->mutex);
+}
+
 static void retry(struct store_worker *worker)
 {
     if (!may_retry(worker) || clock_now() < worker->retry_at)
@@ -523,8 +548,10 @@ void *store_run(void *userdata)
         if (list_empty(&worker->tasks))
             forget_lock(worker);
         while (is_usable(worker) && !list_empty(&worker->tasks) && commit(worker) &&
-               checkpoint(worker))
+               checkpoint(worker)) {
             answer(worker);
+            take_more(store);
+        }
         answer(worker);
         back_up(worker);
     }

@@ -17,6 +17,7 @@
 #include "shared/base/list.h"
 #include "supervisor/event/histogram.h"
 #include "supervisor/loop/loop.h"
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -57,7 +58,9 @@ struct store_task {
     usec_t held_until; /* private to the store */
     /* Runs in the thread, within a transaction unless it is a query; touches the task, and what
      * belongs to it, only. May run more than once until it is committed. Returns what done() gets:
-     * 0, a positive result, or an error of the database as it is. */
+     * 0, a positive result, or an error of the database as it is. Or STORE_AGAIN: it has changed no
+     * row, and runs again in the next transaction, so that others need not wait for all that it
+     * writes. */
     int (*apply)(struct store_task *task, struct database *database);
     /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
      *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may
@@ -66,6 +69,8 @@ struct store_task {
      *   -ECANCELED     store_free(): it could not be written */
     void (*done)(struct store_task *task, int result);
 };
+
+#define STORE_AGAIN INT_MAX
 
 enum store_state {
     STORE_OPENING, /* tasks wait */

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Durable jobs: D1 to D7 and D13, with the real database in a directory of its own."""
+import base64
 import contextlib
 import errno
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import sqlite3
@@ -614,6 +616,91 @@ class Failures(Case):
         s.wait_event("store.open", count=2)
         s.create("kept", "echo", id="again")
         self.assertEqual(s.wait_job("again")["state"], "succeeded")
+
+    def mounted(self, s, *options, size):
+        """A small file system for the state of the supervisor."""
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        os.mkdir(s.path("state"))
+        image = s.path("image")
+        with open(image, "wb") as file:
+            file.truncate(size)
+        if subprocess.run(["mkfs.ext4", "-q", "-m", "0", *options, image], check=False).returncode or \
+                subprocess.run(["mount", "-o", "loop", image, s.path("state")], check=False).returncode:
+            self.skipTest("mounting does not work here")
+        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+
+    @unittest.skipUnless(shutil.which("mkfs.ext4"), "mkfs.ext4 is not installed")
+    def test_D5_a_disk_of_small_blocks_that_is_nearly_full_ends_no_supervisor(self):
+        s = self.durable({"other": actor()})
+        self.mounted(s, "-b", "1024", size=24 << 20)
+        for free in range(4, 52, 8):
+            s.start().until_restored()
+            s.do("kept", "echo")
+            s.stop()
+            os.unlink(s.path("state/troupe.db-reserve"))
+            with open(s.path("state/ballast"), "wb", buffering=0) as ballast:
+                with contextlib.suppress(OSError):
+                    while True:
+                        ballast.write(bytes(1024))
+                ballast.truncate(ballast.tell() - (free << 10))
+            s.start()
+            pid = s.supervisor_pid
+            self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+            with contextlib.suppress(VarlinkError):
+                s.do("kept", "echo")
+            self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+            self.assertEqual(s.supervisor_pid, pid)
+            os.unlink(s.path("state/ballast"))
+            s.until(lambda: not s.group("kept").get("store_problem"))
+            self.assertEqual(s.do("kept", "echo")["state"], "succeeded")
+            s.stop()
+
+    @unittest.skipUnless(shutil.which("mkfs.ext4"), "mkfs.ext4 is not installed")
+    def test_a_result_that_would_fill_the_disk_is_not_kept_and_its_job_says_so(self):
+        s = self.durable({"other": actor(Durable="yes")}, ResultMax="1G", ResultsMemoryMax="1G")
+        self.mounted(s, size=64 << 20)
+        s.start().until_restored()
+        s.create("kept", f"blob {100 << 20}", id="large")
+        s.create("kept", f"blob {2 << 20}", id="small")
+        for restarted in False, True:
+            job = s.wait_job("large")
+            self.assertEqual(job["state"], "succeeded")
+            self.assertIn("its result is not kept: 104857600 bytes: the disk has too little space left", job["reason"])
+            self.assertEqual(job.get("result", {}).get("data", ""), "")
+            self.assertEqual(len(base64.b64decode(s.wait_job("small")["result"]["data"])), 2 << 20)
+            if not restarted:
+                self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
+                self.assertIn("job large: its result is not kept", s.log())
+                s.stop()
+                s.start()
+
+    def test_a_result_above_its_limit_ends_the_job_at_once_and_says_so(self):
+        for durable in "yes", "no":
+            s = self.supervisor({"kept": actor(Durable=durable, ResultMax="1M", ResultTTLSec="1h")})
+            s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+            s.start().until_restored()
+            s.create("kept", f"blob {(1 << 20) + 1}", id="large")
+            job = s.wait_job("large")
+            reason = "its result of 1048577 bytes is above ResultMax=1048576 of the group; it is not tried again"
+            self.assertEqual((job["state"], job["failed_attempts"], job["reason"]), ("dead", 1, reason))
+            self.assertEqual([a["cause"] for a in job["attempts"]], ["result_too_large"])
+            letter, = s.call("io.troupe.Actors.ListDeadLetters")["letters"]
+            self.assertEqual((letter["job"], letter["text"]), ("large", reason))
+            self.assertEqual(s.group("kept")["dead"], 1)
+            s.create("kept", f"blob {1 << 20}", id="fits")
+            self.assertEqual(s.wait_job("fits")["state"], "succeeded")
+            s.stop()
+
+    def test_a_result_that_memory_does_not_keep_is_not_written(self):
+        s = self.durable(ResultMax="64M", ResultsMemoryMax="1M").start()
+        s.until_restored()
+        s.create("kept", f"blob {8 << 20}", id="large")
+        s.wait_job("large")
+        self.assertIn("8388608 bytes are more than ResultsMemoryMax= allows", s.job("large")["reason"])
+        self.assertEqual(self.rows(s, "state, reason, length(result)", "ended"),
+                         [(4, "its result is not kept: 8388608 bytes are more than ResultsMemoryMax= allows", 0)])
+        self.assertEqual(os.path.exists(f"{s.database}-blobs") and os.listdir(f"{s.database}-blobs"), False)
 
     def test_D5_a_disk_that_the_database_has_filled_takes_jobs_again_when_its_own_have_ended(self):
         if os.geteuid() != 0:

@@ -2,6 +2,7 @@
 #include "supervisor/group/cell/cell-durable.h"
 
 #include "shared/base/fault.h"
+#include "supervisor/event/limited-log.h"
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/cell/refusal.h"
@@ -52,8 +53,14 @@ static int refusal_for(int result, bool added)
 unsigned cell_rest_of(const struct cell *cell, const struct job *job, enum job_state end)
 {
     const bool dead = end == JOB_DEAD && cell->context->messages->dead_letters.max > 0;
+    const bool answered = end == JOB_SUCCEEDED || end == JOB_REJECTED;
+    unsigned keeps = dead ? DURABLE_LETTER : 0;
 
-    return (cell_keeps_result(cell, job) ? DURABLE_RESULT : 0u) | (dead ? DURABLE_LETTER : 0u);
+    if (!cell_keeps_result(cell, job))
+        return keeps;
+    if (answered && job->result.size <= cell->config->results_memory_max)
+        keeps |= DURABLE_BYTES;
+    return keeps | DURABLE_RESULT;
 }
 
 bool cell_write_end(struct cell *cell, struct job *job, enum job_state end)
@@ -124,6 +131,17 @@ static void cell_on_unwritten(struct cell *cell, struct job *job, unsigned chang
         cell_refuse_change(job, refusal);
 }
 
+/* The result is told to those that wait, and dropped then. */
+static void cell_note_unkept(struct cell *cell, struct job *job)
+{
+    char reason[JOB_UNKEPT_MAX], id[PROTOCOL_ID_TEXT];
+
+    (void)job_unkept_reason(job, durable_job_unkept(job), reason);
+    job_set_reason(job, reason);
+    limited_log_write(cell->context->log, cell->group->name, LOG_LEVEL_ERROR, "%s: job %s: %s",
+                      cell->name, job_format_id(job, id), reason);
+}
+
 void cell_on_written(struct job *job, unsigned changes, int result)
 {
     struct cell *cell = job->cell;
@@ -132,6 +150,9 @@ void cell_on_written(struct job *job, unsigned changes, int result)
         cell_on_unwritten(cell, job, changes, result);
     } else if (changes & DURABLE_END) {
         FAULT_POINT("job.end-written");
+        job->unkept = durable_job_unkept(job) < 0;
+        if (job->unkept)
+            cell_note_unkept(cell, job);
         job_count(&cell->counts, JOBS_ENDING, -1);
         cell_tell_end(cell, job, durable_of(job)->end);
     } else {

@@ -144,6 +144,7 @@ static struct dead_letter *letter_new(const struct dead_letter_facts *facts)
     letter->attempts = facts->attempts;
     letter->cause = cause_of(facts);
     letter->payload.fd = -1;
+    letter->payload_dropped = facts->payload_dropped;
     copy_texts(letter, facts);
     copy_deaths(letter, facts);
     letter->memory = base_memory(letter, texts);
@@ -380,7 +381,7 @@ static void take_unread(struct dead_letters *letters, struct dead_letter *letter
 }
 
 bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
-                          struct payload *payload)
+                          struct payload *payload, bool payload_dropped)
 {
     struct index_entry *entry = index_find(&letters->unread_by_id, id);
     struct dead_letter *letter = entry ? letter_of(entry, by_id) : NULL;
@@ -389,6 +390,7 @@ bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row
         return false;
     take_unread(letters, letter);
     letter->letters = letters;
+    letter->payload_dropped = payload_dropped;
     set_payload(letters, letter, payload);
     dead_letter_put(letters, letter);
     return true;

@@ -82,6 +82,7 @@ struct dead_letter_facts {
     const char *text;           /* the handler's error, or why */
     uint32_t attempts;
     enum attempt_cause cause;    /* of the last attempt; NONE = that of the last death */
+    bool payload_dropped;        /* by an earlier process */
     struct death *const *deaths; /* references are taken of the last DEAD_LETTER_DEATHS_MAX */
     size_t n_deaths;
 };
@@ -163,10 +164,11 @@ static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)
 
 /* Keeps what is known of a durable job's letter until its row is read. Returns 0 or -ENOMEM. */
 int dead_letter_inherit(struct dead_letters *letters, const struct dead_letter_facts *facts);
-/* The row of a durable job's letter was read: adds what was kept of it. Returns false, and leaves
- * the payload, if that is nothing. */
+/* The row of a durable job's letter was read: adds what was kept of it. `payload_dropped`: there
+ * was no room for the payload on disk. Returns false, and leaves the payload, if that is nothing.
+ */
 bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
-                          struct payload *payload);
+                          struct payload *payload, bool payload_dropped);
 /* All rows have been read. */
 void dead_letters_settle(struct dead_letters *letters);
 

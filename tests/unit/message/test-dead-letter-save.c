@@ -86,8 +86,8 @@ START_TEST(letters_are_restored_with_all_they_say)
     ck_assert_uint_eq(after.last_id, 3);
     ck_assert_ptr_null(dead_letter_find(&after, 1)); /* until its row is read */
     ck_assert_int_eq(payload_set(&payload, "data", 4), 0);
-    ck_assert(!dead_letter_complete(&after, 1, 6, &payload));
-    ck_assert(dead_letter_complete(&after, 1, 5, &payload));
+    ck_assert(!dead_letter_complete(&after, 1, 6, &payload, false));
+    ck_assert(dead_letter_complete(&after, 1, 5, &payload, false));
     for (uint64_t id = 1; id <= 3; id++) {
         a = find(&after, id);
         b = find(&before, id);
@@ -128,7 +128,7 @@ START_TEST(what_waits_for_its_row_is_saved_again_and_then_forgotten)
     ck_assert_int_eq(dead_letters_save(&after, &saver.saver), 0);
     (void)memory_saver_read(&saver, 2, DURABLE_DEAD_LETTER_ROW);
     dead_letters_settle(&after);
-    ck_assert(!dead_letter_complete(&after, 1, 5, NULL));
+    ck_assert(!dead_letter_complete(&after, 1, 5, NULL, false));
 }
 END_TEST
 

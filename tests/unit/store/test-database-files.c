@@ -248,18 +248,67 @@ START_TEST(what_a_crash_leaves_is_removed_when_the_database_is_opened)
 }
 END_TEST
 
-START_TEST(a_file_that_found_no_space_is_removed_with_its_transaction)
+START_TEST(a_file_that_found_no_space_is_removed_and_the_transaction_goes_on)
 {
     add_committed(1);
     fake_disk_fail(FAKE_ENOSPC, 12, 1); /* a file is 9 writes */
     database_begin(&database);
     ck_assert_int_eq(add(2, LARGE), 0);
     ck_assert_int_eq(add(3, LARGE), -ENOSPC);
-    ck_assert_int_eq(database_commit(&database), -ENOSPC);
+    ck_assert(exists("job.2") && !exists("job.3"));
     fake_disk_fail(FAKE_NO_FAULT, 0, 0);
-    ck_assert(exists("job.2") && exists("job.3"));
+    ck_assert_int_eq(database_commit(&database), 0);
+    ck_assert_int_eq(fetch(2), 0);
+    ck_assert_int_eq(fetch(3), JOB_ROWS_E_MISSING);
+}
+END_TEST
+
+START_TEST(a_file_is_removed_with_a_transaction_that_found_no_space)
+{
+    add_committed(1);
+    database_begin(&database);
+    ck_assert_int_eq(add(2, LARGE), 0);
+    database.error = -ENOSPC;
+    ck_assert_int_eq(database_commit(&database), -ENOSPC);
+    ck_assert(exists("job.2"));
     database_rollback(&database);
-    ck_assert(exists("job.1") && !exists("job.2") && !exists("job.3"));
+    ck_assert(exists("job.1") && !exists("job.2"));
+}
+END_TEST
+
+START_TEST(a_large_file_is_written_in_pieces_over_several_transactions)
+{
+    const struct side_file file = {.kind = SIDE_FILE_JOB, .number = 2};
+    const uint64_t size = (UINT64_C(9) << 20) + 1;
+    unsigned n_pieces = 1;
+    char *large = calloc(1, size);
+    int r;
+
+    ck_assert_ptr_nonnull(large);
+    add_committed(1);
+    do {
+        database_begin(&database);
+        r = side_files_begin(&database, file, large, -1, size, 0);
+        n_pieces += r == SIDE_FILES_E_MORE;
+        ck_assert_int_eq(database_commit(&database), 0);
+    } while (r == SIDE_FILES_E_MORE);
+    free(large);
+    ck_assert_int_eq(r, 0);
+    ck_assert_uint_ge(n_pieces, 3);
+    ck_assert(exists("job.2"));
+    open_again(); /* no row has come */
+    ck_assert(exists("job.1") && !exists("job.2"));
+}
+END_TEST
+
+START_TEST(a_file_that_would_leave_too_little_space_is_not_begun)
+{
+    const struct side_file file = {.kind = SIDE_FILE_JOB, .number = 1};
+
+    database_begin(&database);
+    ck_assert_int_eq(side_files_begin(&database, file, bytes, -1, LARGE, UINT64_MAX / 2), -ENOSPC);
+    ck_assert(!exists("job.1"));
+    ck_assert_int_eq(database_commit(&database), 0);
 }
 END_TEST
 
@@ -348,7 +397,10 @@ int main(void)
         a_row_that_is_replaced_in_one_transaction_keeps_its_file,
         results_and_dead_letters_have_files_of_their_own,
         what_a_crash_leaves_is_removed_when_the_database_is_opened,
-        a_file_that_found_no_space_is_removed_with_its_transaction,
+        a_file_that_found_no_space_is_removed_and_the_transaction_goes_on,
+        a_file_is_removed_with_a_transaction_that_found_no_space,
+        a_large_file_is_written_in_pieces_over_several_transactions,
+        a_file_that_would_leave_too_little_space_is_not_begun,
         a_sync_that_fails_ends_the_transaction,
         a_file_that_is_missing_or_cut_is_damage,
         files_without_their_database_are_left_alone,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "shared/base/cleanup.h"
 #include "supervisor/store/backup.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
@@ -7,9 +8,11 @@
 #include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -106,6 +109,22 @@ START_TEST(a_second_one_is_refused)
     database_close(&database, false);
     ck_assert_int_eq(database_open(&second, scratch.path, NULL), 0);
     database_close(&second, false);
+}
+END_TEST
+
+START_TEST(a_lock_of_the_directory_which_others_may_take_is_no_lock_of_the_database)
+{
+    const int fd = open(scratch.parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char path[PATH_MAX];
+    struct stat status;
+
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(flock(fd, LOCK_SH), 0);
+    ck_assert_int_eq(open_it(), 0);
+    (void)snprintf(path, sizeof(path), "%s-lock", scratch.path);
+    ck_assert_int_eq(stat(path, &status), 0);
+    ck_assert_uint_eq(status.st_mode & 0777, 0600);
+    close_fd(fd);
 }
 END_TEST
 
@@ -603,6 +622,7 @@ int main(void)
     const TTest *const tests[] = {
         rows_are_there_after_the_next_opening,
         a_second_one_is_refused,
+        a_lock_of_the_directory_which_others_may_take_is_no_lock_of_the_database,
         another_program_may_read_meanwhile,
         a_damaged_header_is_refused,
         a_damaged_schema_is_refused,

@@ -167,6 +167,32 @@ START_TEST(one_that_fails_by_itself_leaves_the_others)
 }
 END_TEST
 
+static int apply_in_pieces(struct store_task *task, struct database *database)
+{
+    struct change *change = list_entry(task, struct change, task);
+
+    (void)database;
+    return change->number-- > 0 ? STORE_AGAIN : 0;
+}
+
+START_TEST(a_task_that_takes_long_lets_others_go_first)
+{
+    struct change large = change(20, apply_in_pieces), small = change(1, apply_add);
+
+    add(&large);
+    add(&small);
+    run_until_done();
+    ck_assert_int_eq(large.result, 0);
+    ck_assert_int_eq(small.result, 0);
+    ck_assert_uint_lt(small.order, large.order);
+    large = change(20, apply_in_pieces);
+    add(&large);
+    store = store_free(store);
+    ck_assert_int_eq(large.result, 0);
+    start();
+}
+END_TEST
+
 START_TEST(a_task_can_be_taken_back_until_the_thread_has_it)
 {
     struct change first = change(1, apply_add), second = change(2, apply_add);
@@ -504,6 +530,7 @@ int main(void)
     const TTest *const tests[] = {
         what_is_done_is_there_after_the_next_start,
         one_that_fails_by_itself_leaves_the_others,
+        a_task_that_takes_long_lets_others_go_first,
         a_task_can_be_taken_back_until_the_thread_has_it,
         a_lazy_task_goes_with_the_next_one,
         others_overtake_a_task_that_is_held,
