@@ -350,7 +350,8 @@ class Limits(TestCase):
             self.skipTest("this machine has controllers")
         s = self.started({"a": actor(Resources={"MemoryMax": "64M"})})
         verified = s.ctl("verify", "--config", s.config)
-        self.assertEqual((verified.returncode, verified.stdout), (0, "no problems\n"))
+        warnings = "2 warnings" if os.geteuid() == 0 else "1 warning"  # also of a group that runs as root
+        self.assertEqual((verified.returncode, verified.stdout), (0, f"no errors, {warnings}\n"))
         self.assertIn("a.group: MemoryMax= without effect on this machine", verified.stderr)
 
 

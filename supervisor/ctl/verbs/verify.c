@@ -41,71 +41,74 @@ static int show_json(const struct invocation *invocation, const struct config_pr
     return document ? output_json(invocation, document) : call_no_memory();
 }
 
+/* The functions that warn return the number of warnings. */
+
 /* Warns about limits that have no effect on this machine, which is no error in the file. */
-static void warn_of_limits(const struct config *config)
+static unsigned warn_of_limits(const struct config_group *group)
 {
-    const unsigned there = cgroup_machine_controllers();
     char keys[CGROUP_UNMET_SIZE];
 
-    for (size_t i = 0; i < config->n_groups; i++)
-        if (cgroup_unmet(there, config->groups[i], keys, sizeof(keys)) > 0)
-            complain("%s: %s without effect on this machine: it has no cgroup controller for that",
-                     config->groups[i]->path, keys);
+    if (cgroup_unmet(cgroup_machine_controllers(), group, keys, sizeof(keys)) == 0)
+        return 0;
+    complain("%s: %s without effect on this machine: it has no cgroup controller for that",
+             group->path, keys);
+    return 1;
 }
 
 /* Warns about a group that runs as root although its file does not say that this is meant. */
-static void warn_of_root(const struct config_group *group)
+static unsigned warn_of_root(const struct config_group *group)
 {
-    if (geteuid() == 0 && !group->user && !group->unread)
-        complain("%s: it runs as root; set User= in [Group], such as User=troupe, or User=root if "
-                 "that is meant",
-                 group->path);
+    if (geteuid() != 0 || group->user || group->unread)
+        return 0;
+    complain("%s: it runs as root; set User= in [Group], such as User=troupe, or User=root if "
+             "that is meant",
+             group->path);
+    return 1;
 }
 
-static void warn_of_root_in_file(const char *path)
+static unsigned warn_of_root_in_file(const char *path)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config_group *group = NULL;
+    unsigned n = 0;
 
     if (config_ends_with(path, CONFIG_GROUP_SUFFIX) &&
         config_read_group(path, &problems, &group) == 0 && group)
-        warn_of_root(group);
+        n = warn_of_root(group);
     config_group_free(group);
     config_problems_deinit(&problems);
+    return n;
 }
 
-static void warn_of_idle_keys(const struct config *config)
+static unsigned warn_of_idle_keys(const struct config_group *group)
 {
     char keys[512];
 
-    for (size_t i = 0; i < config->n_groups; i++) {
-        const struct config_group *group = config->groups[i];
-
-        if (config_idle_keys(group, keys, sizeof(keys)) > 0)
-            complain("%s: %s without effect: %s", group->path, keys,
-                     group->type == CONFIG_ACTOR ? "only cells (Cells=by-key) have them"
-                                                 : "a service takes no jobs or messages");
-    }
+    if (config_idle_keys(group, keys, sizeof(keys)) == 0)
+        return 0;
+    complain("%s: %s without effect: %s", group->path, keys,
+             group->type == CONFIG_ACTOR ? "only cells (Cells=by-key) have them"
+                                         : "a service takes no jobs or messages");
+    return 1;
 }
 
-static int check_directory(const char *directory, bool warn, struct config_problems *problems)
+/* `warnings` NULL = without; otherwise their number is added to it. */
+static int check_directory(const char *directory, unsigned *warnings,
+                           struct config_problems *problems)
 {
     struct config *config = NULL;
     int r = config_load(&config, directory, problems);
 
-    if (r == 0 && warn) {
-        warn_of_limits(config);
-        for (size_t i = 0; i < config->n_groups; i++)
-            warn_of_root(config->groups[i]);
-        warn_of_idle_keys(config);
-    }
+    for (size_t i = 0; r == 0 && warnings && i < config->n_groups; i++)
+        *warnings += warn_of_limits(config->groups[i]) + warn_of_root(config->groups[i]) +
+                     warn_of_idle_keys(config->groups[i]);
     config_free(config);
     if (r < 0)
         complain("cannot read the configuration in %s: %s", directory, strerror(-r));
     return r;
 }
 
-static int check_files(const struct invocation *invocation, bool warn,
+static int check_files(const struct invocation *invocation, unsigned *warnings,
                        struct config_problems *problems)
 {
     int result = 0;
@@ -115,8 +118,8 @@ static int check_files(const struct invocation *invocation, bool warn,
 
         if (r < 0)
             complain("cannot read %s: %s", invocation->operands[i], strerror(-r));
-        if (r == 0 && warn)
-            warn_of_root_in_file(invocation->operands[i]);
+        if (r == 0 && warnings)
+            *warnings += warn_of_root_in_file(invocation->operands[i]);
         if (r < 0 || result == 0)
             result = r;
     }
@@ -127,19 +130,23 @@ int verb_verify(struct invocation *invocation)
 {
     const char *directory = invocation->options.config;
     const bool warn = !invocation->options.json && !invocation->options.quiet;
+    unsigned warnings = 0;
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     int r, status;
 
     if (invocation->n_operands > 0)
-        r = check_files(invocation, warn, &problems);
+        r = check_files(invocation, warn ? &warnings : NULL, &problems);
     else
-        r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY, warn, &problems);
+        r = check_directory(directory ? directory : CONFIGURATION_DIRECTORY,
+                            warn ? &warnings : NULL, &problems);
     status = r < 0 ? EXIT_FAILED : problems.n_problems > 0 ? EXIT_INVALID : EXIT_OK;
     if (invocation->options.json)
         show_json(invocation, &problems);
     for (size_t i = 0; !invocation->options.json && i < problems.n_problems; i++)
         show_problem(&problems.problems[i]);
-    if (status == EXIT_OK && !invocation->options.json && !invocation->options.quiet)
+    if (status == EXIT_OK && warn && warnings > 0)
+        printf("no errors, %u warning%s\n", warnings, plural(warnings));
+    else if (status == EXIT_OK && warn)
         puts("no problems");
     config_problems_deinit(&problems);
     return status;
