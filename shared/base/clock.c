@@ -19,6 +19,9 @@ usec_t clock_realtime(void)
     return clock_read(CLOCK_REALTIME);
 }
 
+/* Clocks that differ by less were not set: they are read one after the other. */
+#define SET (100 * USEC_PER_MSEC)
+
 static usec_t steady_origin; /* when CLOCK_BOOTTIME began; 0 = not set yet */
 
 usec_t clock_set_origin(usec_t origin)
@@ -38,7 +41,8 @@ usec_t clock_steady_to_realtime(usec_t date)
 {
     const usec_t now = clock_steady(), realtime = clock_realtime();
 
-    if (date == 0 || date == USEC_INFINITY)
+    if (date == 0 || date == USEC_INFINITY ||
+        usec_sub(now, realtime) + usec_sub(realtime, now) < SET)
         return date;
     return date > now ? usec_add(realtime, date - now) : usec_sub(realtime, now - date);
 }

@@ -22,9 +22,14 @@ static uint64_t key_of(enum holding_kind kind, const char *name)
     return hash_bytes(name, strlen(name)) ^ kind;
 }
 
-/* A process that is not adopted may have filled its sockets. */
-static void drop_fd(int fd)
+/* A process that is discarded may have filled its sockets. All others are still the keeper's, for
+ * another supervisor, so they are left open, with what they hold. */
+static void drop_fd(const struct held *held, int fd)
 {
+    if (!held->discarded) {
+        close_fd(fd);
+        return;
+    }
     (void)shutdown(fd, SHUT_RDWR);
     taker_close_socket(fd);
 }
@@ -33,7 +38,7 @@ static void close_fds(struct held *held)
 {
     held->pidfd = close_fd(held->pidfd);
     for (size_t i = 0; i < held->n_fds; i++)
-        drop_fd(TAKE_FD(held->fds[i]));
+        drop_fd(held, TAKE_FD(held->fds[i]));
 }
 
 static void held_free(struct held *held)
