@@ -100,6 +100,11 @@ void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
         cell_enqueue(cell, job, false); /* without memory to wait */
         return;
     }
+    /* The same date in each supervisor, unless the span is over before. */
+    if (row->delay > 0 && left < row->delay) {
+        job->timers->alarm.date = row->due;
+        job->timers->alarm.delay = row->delay;
+    }
     job_set_state(job, state);
     job->put_off = state == JOB_DELAYED;
     list_push_back(&cell->backoff, &job->link);
