@@ -36,6 +36,8 @@ static const struct sentence SENTENCES[] = {
     {"NotConfigured", .error = -EIO,
      "the configuration has a problem: {problem}; what runs goes on, and the rest waits until it is "
      "solved"},
+    {"BadGroup", .error = -EBADMSG,
+     "group '{group}' takes no jobs until its file is repaired: {problem}"},
     {"NotUpgraded", .error = -ECANCELED, "nothing has changed: {reason}"},
     {"NotAnActor", .error = -EOPNOTSUPP,
      "group '{group}' is a plain service (Type=service): it has no queue and takes no jobs"},

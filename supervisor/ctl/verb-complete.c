@@ -122,7 +122,7 @@ static const struct meaning {
     {"WHEN", "--color", NULL, "always never auto"},
     {"CAUSE", NULL, NULL,
      "retry exit signal oom job-timeout watchdog start-timeout violation no-progress stop "
-     "supervisor system-call"},
+     "supervisor system-call result-too-large"},
 };
 
 /* `option` is NULL for an operand. */

@@ -208,6 +208,7 @@ static unsigned status_of(const char *error)
         {"Stopping", MHD_HTTP_SERVICE_UNAVAILABLE},
         {"Restarting", MHD_HTTP_SERVICE_UNAVAILABLE},
         {"NotConfigured", MHD_HTTP_SERVICE_UNAVAILABLE},
+        {"BadGroup", MHD_HTTP_SERVICE_UNAVAILABLE},
         {"TooManyClients", MHD_HTTP_SERVICE_UNAVAILABLE},
         {"Internal", MHD_HTTP_SERVICE_UNAVAILABLE},
     };

@@ -301,7 +301,9 @@ class Backlog(Case):
         self.assertEqual(len(s.pages("List", "jobs", state="running")[0]), 0)
         by_name = {job["id"]: job for job in s.pages("List", "jobs", group="kept")[0]}
         for name in names:
-            self.assertEqual(by_name[name], s.job(name))
+            job = s.job(name)
+            self.assertEqual((job.pop("payload_start"), job.pop("payload_bytes")), (text("echo"), 4))
+            self.assertEqual(by_name[name], job)
 
     def test_D4_jobs_on_disk_come_back_in_their_order(self):
         s = self.durable(QueueMax=100000).start()

@@ -160,7 +160,7 @@ class Mistakes(Faults):
         self.assertIn("odd.exchange:2", self.s.log())
         # Whether it would be durable is not known.
         self.assertIn("its file has a mistake", self.s.ctl("do", "typo").stderr)
-        with self.assertRaisesRegex(VarlinkError, "NotConfigured"):
+        with self.assertRaisesRegex(VarlinkError, "BadGroup"):
             self.s.create("typo", "echo")
 
     def test_a_file_that_is_mended_is_read_at_a_reload_and_at_a_start(self):

@@ -144,12 +144,15 @@ static int receive_reply(int socket, struct reply *reply)
 /* Returns the -errno of the error in the reply; -EPROTO if there is none that is known. */
 static int reply_error(struct reply *reply)
 {
-    static const char KEY[] = "\"error\":\"";
+    static const char KEY[] = "\"error\"";
     char *error = strstr(reply->text, KEY);
 
     if (!error)
         return -EPROTO;
     error += sizeof(KEY) - 1;
+    error += strspn(error, " :");
+    if (*error++ != '"')
+        return -EPROTO;
     error[strcspn(error, "\"")] = '\0';
     return sentence_error(error);
 }

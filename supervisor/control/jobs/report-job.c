@@ -160,7 +160,7 @@ static void report_contents(struct reply *reply, const struct control_context *c
     size_t used;
 
     reply_string_if(reply, "reason", job->reason);
-    if (!job_ended(job))
+    if (limit == REPORT_SINGLE_MAX && !job_ended(job))
         report_excerpt(reply, &job->payload);
     published = report_published(reply, context, job, limit);
     report_result(reply, job, limit, missing, sizeof(missing));

@@ -30,7 +30,7 @@ static const struct refusal REFUSALS[] = {
                      "it is stopping; the job stays on disk, and goes on at the next start"},
     [CELL_E_UNREAD] = {ECONNRESET, "Restarting",
                        "the supervisor has crashed; the job goes on once it is read from disk"},
-    [CELL_E_BAD_FILE] = {EBADMSG, "NotConfigured",
+    [CELL_E_BAD_FILE] = {EBADMSG, "BadGroup",
                          "no new jobs: the file of the group has a mistake, see troupectl status"},
 };
 

@@ -87,7 +87,7 @@ export function tone(state) {
 const CAUSES = {
   exit: 'exited', signal: 'killed by a signal', oom: 'out of memory', job_timeout: 'took too long', watchdog: 'hung',
   start_timeout: 'did not become ready', violation: 'broke the protocol', no_progress: 'no progress', stop: 'stopped',
-  system_call: 'forbidden system call',
+  system_call: 'forbidden system call', result_too_large: 'result too large',
   retry: 'asked to be tried again', supervisor: 'ended with the worker',
 };
 export const cause = name => CAUSES[name] ?? name;
