@@ -5,6 +5,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
+#include "shared/base/uapi.h"
 #include "supervisor/loop/taker-request.h"
 #include "supervisor/loop/taker.h"
 #include <fcntl.h>
@@ -26,6 +27,20 @@ struct taken {
 static void drop(int fd)
 {
     (void)close(fd);
+}
+
+/* A notification may name its sender by a descriptor. */
+static void drop_sender(struct msghdr *message)
+{
+    for (struct cmsghdr *at = CMSG_FIRSTHDR(message); at; at = CMSG_NXTHDR(message, at)) {
+        int pidfd = -1;
+
+        if (at->cmsg_level == SOL_SOCKET && at->cmsg_type == TROUPE_SCM_PIDFD &&
+            at->cmsg_len == CMSG_LEN(sizeof(pidfd)))
+            memcpy(&pidfd, CMSG_DATA(at), sizeof(pidfd));
+        if (pidfd >= 0) /* else an error */
+            drop(pidfd);
+    }
 }
 
 static void take(int socket, struct taken *ret)
@@ -50,6 +65,7 @@ static void take(int socket, struct taken *ret)
     ret->flags = message.msg_flags;
     ret->has_control = message.msg_controllen > 0;
     ret->n_fds = scm_take(&message, ret->fds, SCM_FDS_MAX, drop);
+    drop_sender(&message);
 }
 
 static void close_taken(const struct taken *taken)

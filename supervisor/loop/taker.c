@@ -16,6 +16,7 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 
@@ -47,6 +48,8 @@ static struct {
         int fd; /* at its end when the process has ended */
     } spent[SPENT_MAX];
     unsigned n_spent;
+    int *later; /* sockets that no taker could drain so far */
+    size_t n_later, allocated;
 } state;
 
 extern char **environ;
@@ -239,11 +242,9 @@ static int drain_there(int fd)
     int r;
 
     look_at(taker);
-    if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK) {
+    if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK && replace(taker) == 0)
         log_warning("a descriptor from a worker or client does not close; "
                     "another process closes what follows");
-        (void)replace(taker);
-    }
     r = taker->fd < 0 ? -EPIPE : send_request(taker, TAKER_DRAIN, fd);
     if (r == -EPIPE || r == -ECONNRESET) {
         r = replace(taker);
@@ -251,6 +252,27 @@ static int drain_there(int fd)
             r = send_request(taker, TAKER_DRAIN, fd);
     }
     return r;
+}
+
+/* Its taker is stuck, or has as many as its socket holds. */
+static void keep_for_later(int fd)
+{
+    if (state.n_later == state.allocated) {
+        const size_t n = state.allocated > 0 ? 2 * state.allocated : 16;
+        int *later = reallocarray(state.later, n, sizeof(*later));
+
+        if (!later)
+            return; /* it leaks rather than block the loop */
+        state.later = later;
+        state.allocated = n;
+    }
+    state.later[state.n_later++] = fd;
+}
+
+static void drain_later(void)
+{
+    while (state.n_later > 0 && drain_there(state.later[state.n_later - 1]) == 0)
+        close_fd(state.later[--state.n_later]);
 }
 
 static bool is_stream(int fd)
@@ -283,6 +305,7 @@ static bool is_empty(int fd)
 
 void taker_close_socket(int fd)
 {
+    drain_later();
     if (fd < 0)
         return;
     if (is_empty(fd))
@@ -292,7 +315,8 @@ void taker_close_socket(int fd)
         (void)close_fd(fd);
     } else if (drain_there(fd) == 0)
         (void)close_fd(fd);
-    /* Otherwise it leaks rather than block the loop. */
+    else
+        keep_for_later(fd);
 }
 
 int taker_start(void)
@@ -314,5 +338,9 @@ void taker_stop(void)
         state.takers[i].fd = close_fd(state.takers[i].fd);
         state.takers[i].pidfd = close_fd(state.takers[i].pidfd);
     }
+    while (state.n_later > 0)
+        close_fd(state.later[--state.n_later]);
+    free(TAKE_PTR(state.later));
+    state.allocated = 0;
     state.started = false;
 }

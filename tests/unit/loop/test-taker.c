@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
+#include "shared/base/uapi.h"
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/loop/taker.h"
 #include <check.h>
@@ -251,6 +252,59 @@ START_TEST(a_close_that_waits_keeps_nobody)
 }
 END_TEST
 
+/* A socket of whose queue a taker holds only some at a time (net.unix.max_dgram_qlen). */
+START_TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
+{
+    enum {
+        SOCKETS = 1000
+    };
+    int sockets[2], pipes[2];
+    pthread_t thread;
+    struct pollfd end;
+
+    start_if(1);
+    thread = lock_pipe();
+    make_sockets(sockets);
+    send_serial(sockets[1], 1, locked[0]);
+    close_fd(locked[0]);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    taker_close_socket(sockets[0]);
+    close_fd(sockets[1]);
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    for (int i = 0; i < SOCKETS; i++) {
+        make_sockets(sockets);
+        send_serial(sockets[1], 1, pipes[1]);
+        close_fd(sockets[1]);
+        ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+        taker_close_socket(sockets[0]);
+    }
+    close_fd(pipes[1]);
+    unlock_pipe(thread);
+    end = (struct pollfd){.fd = pipes[0]};
+    while (poll(&end, 1, 10) == 0)
+        taker_close_socket(-1); /* as for any other */
+    ck_assert_int_eq(end.revents, POLLHUP);
+    taker_stop();
+}
+END_TEST
+
+START_TEST(the_descriptor_of_a_sender_is_closed)
+{
+    int sockets[2], next;
+
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, sockets), 0);
+    ck_assert_int_eq(setsockopt(sockets[0], SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)), 0);
+    if (setsockopt(sockets[0], SOL_SOCKET, TROUPE_SO_PASSPIDFD, &(int){1}, sizeof(int)) < 0)
+        return;
+    next = dup(sockets[0]);
+    close_fd(next);
+    send_fd(sockets[1], "READY=1", 7, sockets[1]);
+    ck_assert_int_eq(taker_discard(sockets[0]), 0);
+    ck_assert_int_eq(dup(sockets[0]), next);
+    ck_assert_int_eq(dup(sockets[0]), next + 1);
+}
+END_TEST
+
 START_TEST(a_taker_that_was_killed_is_replaced)
 {
     int sockets[2];
@@ -286,6 +340,8 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, memfds_are_received_in_order, 0, 2);
     tcase_add_test(tcase, another_descriptor_is_refused_and_closed);
     tcase_add_test(tcase, a_close_that_waits_keeps_nobody);
+    tcase_add_test(tcase, sockets_that_no_taker_can_drain_yet_are_drained_later);
+    tcase_add_test(tcase, the_descriptor_of_a_sender_is_closed);
     tcase_add_test(tcase, a_taker_that_was_killed_is_replaced);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
