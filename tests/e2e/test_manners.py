@@ -22,7 +22,7 @@ class Manners(ActorsTestCase):
         self.assertEqual(self.do("b", "resume b/0"), "0")
         self.assertEqual(self.wait_log("b", 3), [f"held - {i}" for i in range(3)])
         self.do("a", "exchange post 0")
-        self.do("b", "subscribe post '' -")
+        self.do("a", "subscribe post '' -")
         self.assertEqual(self.do("b", "pause post"), "error EPERM")
         self.assertEqual(self.do("a", "pause post"), "0")
         self.do("a", "tell post news - x")
@@ -30,7 +30,7 @@ class Manners(ActorsTestCase):
         self.assertEqual(client.do("pause c/0"), "0")
         self.assertTrue(self.call("Lookup", name="c/0")["actor"]["paused"])
         self.assertEqual(client.do("resume post"), "0")
-        self.wait_line("b", "news - x")
+        self.wait_line("a", "news - x")
 
     def test_an_actor_knows_its_address(self):
         self.assertEqual(self.do("b", "address self"), "b/0")

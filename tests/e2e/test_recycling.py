@@ -398,7 +398,7 @@ class Rolling(Case):
         self.assertEqual([w["pid"] for w in workers(s)], pids)
         self.assertEqual(s.do("actor", "echo on")["result"], text("on"))
         self.assertTrue(s.group("actor")["behind"])
-        self.assertRegex(s.ctl("status").stdout, r"Trouble: 1 behind\n(.|\n)* Reload: the new program did not come up,")
+        self.assertRegex(s.ctl("status", "--all").stdout, r"Trouble: 1 behind\n(.|\n)* Reload: the new program did not come up,")
         gate.open()
         self.assertEqual(s.call("Reload")["changed"], ["actor"])
         s.wait_event("group.rolled", "actor")
