@@ -2,10 +2,9 @@
 #include "shared/ring/channel.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/fault.h"
-#include <fcntl.h>
 #include <sched.h>
-#include <stdio.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
@@ -14,8 +13,10 @@ static void wake_at_once(struct channel *channel, const _Atomic uint32_t *word)
 
     if (word && channel->backend == WAKE_FUTEX)
         (void)wake_futex_wake(word);
-    else
+    else if (channel->self_fd >= 0)
         wake_eventfd_wake(channel->wake_fd);
+    else
+        wake_socket(channel->wake_fd);
     spin_wake_end(&channel->spin, begin);
 }
 
@@ -61,45 +62,24 @@ static int new_eventfd(int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* Opens a pipe's end for reading and writing, with flags of its own. */
-static int reopen(int fd)
+/* A socket, which the peer can choose to be woken by with any back end. The peer can send nothing
+ * back. */
+static int create_socket(struct channel *channel)
 {
-    char path[64];
-    int copy;
-
-    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    copy = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-    return copy < 0 ? -errno : copy;
-}
-
-/* Like an eventfd to the peer, which reads and writes eight bytes. But the ends of a pipe do not
- * share O_NONBLOCK, so no peer can make our write block. The peer's end is open for writing as
- * well, for channel_ring_self(). */
-static int create_pipe(struct channel *channel)
-{
-    _cleanup_close_ int read_end = -1;
     int ends[2], r = fault_inject("eventfd");
 
     if (r < 0)
         return r;
-    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return -errno;
-    read_end = ends[0];
-    channel->wake_fd = ends[1];
-    channel->peer_fd = reopen(read_end);
-    return channel->peer_fd < 0 ? channel->peer_fd : 0;
+    channel->wake_fd = ends[0];
+    channel->peer_fd = ends[1];
+    return shutdown(ends[0], SHUT_RD) < 0 ? -errno : 0;
 }
 
-static int create_eventfd(struct channel *channel)
+static int create_wake_ups(struct channel *channel)
 {
-    channel->wake_fd = new_eventfd(EFD_NONBLOCK);
-    return channel->wake_fd < 0 ? channel->wake_fd : 0;
-}
-
-/* The peer can choose to be woken by a descriptor with any back end. */
-static int create_wake_ups(struct channel *channel, bool pipe)
-{
-    int r = pipe ? create_pipe(channel) : create_eventfd(channel);
+    int r = create_socket(channel);
 
     if (r < 0 || channel->backend == WAKE_FUTEX)
         return r;
@@ -131,7 +111,7 @@ int channel_create(struct channel *ret, const struct channel_options *options,
     r = memory_create(&channel.theirs, &memory);
     if (r < 0)
         return r;
-    r = create_wake_ups(&channel, options->pipe);
+    r = create_wake_ups(&channel);
     if (r < 0)
         return r;
     r = init_rings(&channel, true);
@@ -260,6 +240,9 @@ int channel_open(struct channel *ret, const struct channel_fds *fds)
         return -EPROTO;
     channel.wait_fd = fds->wait_fd;
     channel.wake_fd = fds->wake_fd;
+    channel.self_fd = new_eventfd(EFD_NONBLOCK);
+    if (channel.self_fd < 0)
+        return channel.self_fd;
     r = init_rings(&channel, false);
     if (r < 0)
         return r;
@@ -277,6 +260,7 @@ void channel_deinit(struct channel *channel)
     (void)close_fd(channel->wake_fd);
     (void)close_fd(channel->wait_fd);
     (void)close_fd(channel->peer_fd);
+    (void)close_fd(channel->self_fd);
     *channel = (struct channel)CHANNEL_NULL;
 }
 
@@ -347,10 +331,10 @@ static bool take_wake(struct channel *channel)
 bool channel_arm(struct channel *channel, bool *ret_woken)
 {
     uint32_t ignored;
-    eventfd_t count;
 
     *ret_woken = false;
-    (void)eventfd_read(channel->wait_fd, &count);
+    wake_empty(channel->self_fd);
+    wake_empty(channel->wait_fd);
     if (!prepare_sleep(channel, MEMORY_SLEEPS_EVENTFD, &ignored))
         return false;
     *ret_woken = take_wake(channel);
@@ -361,7 +345,7 @@ bool channel_arm(struct channel *channel, bool *ret_woken)
 
 void channel_ring_self(struct channel *channel)
 {
-    wake_eventfd_wake(channel->wait_fd);
+    wake_eventfd_wake(channel->self_fd);
 }
 
 void channel_wake_self(struct channel *channel)
@@ -424,7 +408,7 @@ static int sleep_on(struct channel *channel, const _Atomic uint32_t *word, uint3
         timeout = usec_sub(deadline, clock_now());
     if (channel->backend == WAKE_FUTEX)
         return wake_futex_wait(word, expected, timeout);
-    return wake_eventfd_wait(channel->wait_fd, timeout);
+    return wake_eventfd_wait(channel->wait_fd, channel->self_fd, timeout);
 }
 
 static usec_t deadline_after(usec_t timeout)
@@ -484,7 +468,7 @@ int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeo
     else if (channel->backend == WAKE_FUTEX)
         r = wake_futex_wait_either(&channel->their_words->bell, expected, word, control, timeout);
     else
-        r = wake_eventfd_wait(channel->wait_fd, timeout);
+        r = wake_eventfd_wait(channel->wait_fd, channel->self_fd, timeout);
     channel_end_sleep(channel);
     return ring_pending(&channel->in) ? 0 : r;
 }

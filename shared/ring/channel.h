@@ -22,10 +22,12 @@ struct channel {
     struct ring_consumer in;
     enum wake_backend backend;
     struct spin spin; /* of channel_spin() */
-    int wake_fd;      /* eventfd or pipe that wakes the peer; in the peer, with futexes: -1 */
-    int wait_fd;      /* what this side sleeps on; in the supervisor, with futexes: -1 */
-    int peer_fd; /* in the supervisor, until it is handed over: the peer's end of `wake_fd`; -1 =
-                    the same descriptor */
+    int wake_fd; /* wakes the peer: a socket in the supervisor, an eventfd in the peer; there, with
+                    futexes: -1 */
+    int wait_fd; /* what this side sleeps on: an eventfd in the supervisor, with futexes: -1; the
+                    other end of the socket in the peer */
+    int peer_fd; /* in the supervisor, until it is handed over: the peer's end of `wake_fd` */
+    int self_fd; /* in the peer: an eventfd of its own, which it also sleeps on */
     const _Atomic uint32_t *announced; /* in the peer: the epoch of the last inbox; else NULL */
     bool wakeable;                     /* channel_wake_self() may end the current wait */
     _Atomic bool woken;
@@ -36,7 +38,7 @@ struct channel {
 
 /* clang-format off */
 #define CHANNEL_NULL {.mine = MEMORY_NULL, .theirs = MEMORY_NULL, .wake_fd = -1, .wait_fd = -1, \
-                      .peer_fd = -1}
+                      .peer_fd = -1, .self_fd = -1}
 /* clang-format on */
 
 struct channel_options {
@@ -44,7 +46,6 @@ struct channel_options {
     uint32_t inline_max;
     uint32_t spin_usec; /* of the peer, before it sleeps */
     enum wake_backend backend;
-    bool pipe; /* to the peer instead of an eventfd, as `wake` could be made to wait */
 };
 
 /* What the other side needs: numbers to inherit or to send. `wake_fd` is -1 with futexes. */
@@ -70,7 +71,7 @@ void channel_close_fds(struct channel *channel);
 /* Supervisor side, before channel_close_fds(): what the peer sleeps on. */
 static inline int channel_peer_fd(const struct channel *channel)
 {
-    return channel->peer_fd >= 0 ? channel->peer_fd : channel->wake_fd;
+    return channel->peer_fd;
 }
 
 /* Peer side: takes all descriptors over on success. -EPROTO if the memories are not what they must
@@ -131,12 +132,12 @@ void channel_end_sleep(struct channel *channel);
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
 void channel_end_block(struct channel *channel);
 
-/* Peer side: has the eventfd become readable when there is something to read, whatever the back
- * end. True: wait for it, then call channel_end_sleep(). False: there is something already, or
- * `*ret_woken`: another thread ends the wait. Empties the eventfd. */
+/* Peer side: has `wait_fd` become readable when there is something to read, whatever the back end.
+ * True: wait for it or for `self_fd`, then call channel_end_sleep(). False: there is something
+ * already, or `*ret_woken`: another thread ends the wait. Empties both. */
 bool channel_arm(struct channel *channel, bool *ret_woken);
 
-/* Makes the eventfd readable now. */
+/* Peer side: makes `self_fd` readable now. */
 void channel_ring_self(struct channel *channel);
 
 /* Peer side: makes the current `wakeable` wait, or else the next one, return -EINTR. The only

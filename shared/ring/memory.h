@@ -34,7 +34,7 @@
 #include <stdint.h>
 
 #define MEMORY_MAGIC         UINT32_C(0x50554f54) /* "TOUP" */
-#define MEMORY_VERSION       7
+#define MEMORY_VERSION       8
 #define MEMORY_HEADER_SIZE   12288
 #define MEMORY_STATE_MAX     4096
 #define MEMORY_OWNER_SIZE    64

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stddef.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -70,22 +71,41 @@ int wake_futex_wake_peer(const _Atomic uint32_t *word)
     return (int)futex(word, FUTEX_WAKE, WAKE_PEER_MAX, NULL);
 }
 
-int wake_eventfd_wait(int fd, usec_t timeout)
+int wake_eventfd_wait(int fd, int other, usec_t timeout)
 {
     struct timespec limit = usec_to_timespec(timeout);
-    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+    struct pollfd fds[] = {{.fd = fd, .events = POLLIN}, {.fd = other, .events = POLLIN}};
     eventfd_t count;
-    int r = ppoll(&pollfd, 1, timeout == USEC_INFINITY ? NULL : &limit, NULL);
+    int r = ppoll(fds, 2, timeout == USEC_INFINITY ? NULL : &limit, NULL);
 
     if (r < 0)
         return -errno;
     if (r == 0)
         return -ETIMEDOUT;
-    if (pollfd.revents & POLLNVAL)
+    if ((fds[0].revents | fds[1].revents) & POLLNVAL)
         return -EBADF;
-    if (eventfd_read(fd, &count) < 0 && errno != EAGAIN)
-        return -errno;
+    if (other < 0)
+        (void)eventfd_read(fd, &count);
+    for (int i = 0; i < 2 && other >= 0; i++)
+        if (fds[i].revents & POLLIN)
+            wake_empty(fds[i].fd);
     return 0;
+}
+
+void wake_empty(int fd)
+{
+    eventfd_t count;
+
+    /* An eventfd is empty after one read; in a socket each wake-up is a message. */
+    while (read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count))
+        ;
+}
+
+void wake_socket(int fd)
+{
+    static const eventfd_t one = 1;
+
+    (void)send(fd, &one, sizeof(one), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void wake_eventfd_wake(int fd)

@@ -10,8 +10,11 @@
  * Two back ends, chosen by the supervisor by probing and told in the memory header:
  *   futex    the cursor word itself, flags of futex2 (32 bit, shared): futex(2) in workers,
  *            IORING_OP_FUTEX_WAIT/WAKE in the supervisor (Linux 6.7)
- *   eventfd  one per direction, for older kernels and for a supervisor without io_uring; that to
- *            the peer may be a pipe, which the peer uses like an eventfd */
+ *   eventfd  for older kernels and for a supervisor without io_uring: an eventfd that wakes the
+ *            supervisor. It wakes the peer through a socket, as it does with futexes when the peer
+ *            asks for that: send(2) with MSG_DONTWAIT does not wait, whatever the peer does to its
+ *            end. (A write to an eventfd waits if the peer has filled it and made it blocking, one
+ *            to a pipe for its lock.) */
 
 #include "shared/base/clock.h"
 #include <stdatomic.h>
@@ -53,9 +56,17 @@ int wake_futex_wake(const _Atomic uint32_t *word);
 int wake_futex_wake_peer(const _Atomic uint32_t *word);
 #define WAKE_PEER_MAX 8 /* more than the threads of an honest peer that wait on a word */
 
-/* Waits for the eventfd (or pipe) and reads from it. Results as above. */
-int wake_eventfd_wait(int fd, usec_t timeout);
+/* Waits until one of the two, a socket and an eventfd that both do not block, is readable, and
+ * empties them. `other` -1: `fd` is an eventfd, which may block. Results as above. */
+int wake_eventfd_wait(int fd, int other, usec_t timeout);
 
-/* Adds one; a full counter or pipe (-EAGAIN) wakes as well. Both holders of an eventfd can make it
- * blocking: if the peer is not trusted, see loop_wake_eventfd(). */
+/* Reads all wake-ups from an eventfd or a socket that does not block. */
+void wake_empty(int fd);
+
+/* Adds one; a full counter (-EAGAIN) wakes as well. Both holders of an eventfd can make it
+ * blocking: not for one that a stranger holds. */
 void wake_eventfd_wake(int fd);
+
+/* Supervisor side: wakes the peer at the other end of the socket. Does not wait; a full socket
+ * wakes as well. */
+void wake_socket(int fd);

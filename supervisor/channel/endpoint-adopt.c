@@ -8,7 +8,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 size_t endpoint_held_fds(const struct endpoint *endpoint, int ret[ENDPOINT_HELD_FDS])
 {
@@ -33,21 +32,12 @@ int endpoint_fds_from_held(struct endpoint_fds *ret, const int *fds, size_t n)
     return 0;
 }
 
-static bool may_wake(struct loop *loop, int fd)
-{
-    struct stat status;
-
-    return loop_can_wake_eventfds(loop) || (fstat(fd, &status) == 0 && S_ISFIFO(status.st_mode));
-}
-
 int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
                    const struct endpoint_adoption *adoption, const struct endpoint_handler *handler)
 {
     struct channel channel;
-    int r = may_wake(loop, adoption->fds.channel.wait_fd) ? 0 : -EPROTO;
+    int r = channel_adopt(&channel, &adoption->fds.channel, loop_wake_backend(loop));
 
-    if (r == 0)
-        r = channel_adopt(&channel, &adoption->fds.channel, loop_wake_backend(loop));
     if (r < 0)
         return r;
     channel_set_kept(&channel, adoption->kept);

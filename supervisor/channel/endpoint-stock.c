@@ -12,7 +12,6 @@ static int make(struct endpoint_parts *ret, struct loop *loop,
         .inline_max = options->inline_max,
         .spin_usec = options->spin_usec,
         .backend = loop_wake_backend(loop),
-        .pipe = !loop_can_wake_eventfds(loop),
     };
     int sockets[2], r;
 

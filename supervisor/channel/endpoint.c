@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 /* Bounds the records that are published together. */
 #define ENDPOINT_LATE_MAX 32
@@ -20,7 +19,7 @@ static void endpoint_wake_peer(struct channel *channel, const _Atomic uint32_t *
     if (word && channel->backend == WAKE_FUTEX)
         loop_wake_word(endpoint->loop, word);
     else
-        loop_wake_eventfd(endpoint->loop, channel->wake_fd);
+        loop_wake_socket(endpoint->loop, channel->wake_fd);
 }
 
 static void endpoint_publish(struct loop_deferred *deferred)
@@ -225,18 +224,6 @@ void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds)
     endpoint_close_memories(endpoint);
 }
 
-/* If the peer has filled its eventfd, our writes block in kernel threads. Reading it releases
- * them. */
-static void endpoint_empty_eventfd(const struct endpoint *endpoint)
-{
-    uint64_t count;
-    struct iovec into = {.iov_base = &count, .iov_len = sizeof(count)};
-
-    if (endpoint->channel.wake_fd >= 0 &&
-        preadv2(endpoint->channel.wake_fd, &into, 1, -1, RWF_NOWAIT) < 0)
-        return; /* empty: none waits */
-}
-
 /* Deferred: munmap() takes as long as all else between a worker's death and its successor's
  * start. */
 static void endpoint_unmap(struct endpoint *endpoint, struct memory *memory)
@@ -256,7 +243,6 @@ void endpoint_deinit(struct endpoint *endpoint)
     loop_undefer(&endpoint->read_ahead);
     if (endpoint->announcement.queue)
         task_cancel(&endpoint->announcement);
-    endpoint_empty_eventfd(endpoint);
     endpoint_unmap(endpoint, &endpoint->channel.mine);
     endpoint_unmap(endpoint, &endpoint->channel.theirs);
     channel_deinit(&endpoint->channel);

@@ -29,9 +29,8 @@ struct loop_backend {
     /* Passes on what was fetched, to loop_slot_complete(). Returns whether there was anything. */
     bool (*pass_on)(struct loop *loop);
 
-    /* loop_wake_word(), and loop_wake_eventfd() without AIO or for a pipe. */
+    /* loop_wake_word() */
     void (*wake_word)(struct loop *loop, const _Atomic uint32_t *word);
-    void (*wake_eventfd)(struct loop *loop, int fd);
 };
 
 extern const struct loop_backend loop_backend_ring, loop_backend_epoll;

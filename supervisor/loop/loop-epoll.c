@@ -221,13 +221,6 @@ static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
     spin_wake_end(&loop->spin, begin);
 }
 
-static void wake_eventfd(struct loop *loop, int fd)
-{
-    uint64_t begin = spin_wake_begin(&loop->spin);
-    wake_eventfd_wake(fd);
-    spin_wake_end(&loop->spin, begin);
-}
-
 const struct loop_backend loop_backend_epoll = {
     .deinit = deinit,
     .arm = arm,
@@ -237,5 +230,4 @@ const struct loop_backend loop_backend_epoll = {
     .has_events = has_events,
     .pass_on = pass_on,
     .wake_word = wake_word,
-    .wake_eventfd = wake_eventfd,
 };

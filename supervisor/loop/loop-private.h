@@ -11,7 +11,6 @@
 #include "supervisor/loop/loop-epoll.h"
 #include "supervisor/loop/loop-ring.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/loop/ringer.h"
 #include <assert.h>
 
 struct watch_slot;
@@ -30,7 +29,6 @@ struct loop {
         struct loop_epoll epoll;
     };
     enum wake_backend wake;
-    struct ringer ringer;
     struct timer_queue timers;
     usec_t now;
     usec_t realtime; /* 0 = not asked for in this turn */

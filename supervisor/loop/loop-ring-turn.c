@@ -159,20 +159,6 @@ static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
     sqe->flags |= loop->ring.quiet_success;
 }
 
-static void wake_eventfd(struct loop *loop, int fd)
-{
-    static const uint64_t one = 1;
-    struct io_uring_sqe *sqe = get_sqe(loop);
-    if (!sqe)
-        return wake_eventfd_wake(fd);
-    io_uring_prep_write(sqe, fd, &one, sizeof(one), 0);
-    sqe->flags |= loop->ring.quiet_success;
-    sqe->user_data = 0;
-    /* At once: the owner may close the descriptor in this turn, and its number may be reused before
-     * the turn's submission. */
-    (void)io_uring_submit(&loop->ring.uring);
-}
-
 const struct loop_backend loop_backend_ring = {
     .deinit = deinit,
     .arm = arm,
@@ -183,5 +169,4 @@ const struct loop_backend loop_backend_ring = {
     .has_events = has_events,
     .pass_on = pass_on,
     .wake_word = wake_word,
-    .wake_eventfd = wake_eventfd,
 };

@@ -164,10 +164,11 @@ void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word)
     loop->backend->wake_word(loop, word);
 }
 
-void loop_wake_eventfd(struct loop *loop, int fd)
+void loop_wake_socket(struct loop *loop, int fd)
 {
-    if (ringer_ring(&loop->ringer, fd) < 0)
-        loop->backend->wake_eventfd(loop, fd);
+    const uint64_t begin = spin_wake_begin(&loop->spin);
+    wake_socket(fd);
+    spin_wake_end(&loop->spin, begin);
 }
 
 static void deliver_fd(struct loop *loop, struct watch_slot *slot, int result)

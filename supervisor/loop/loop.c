@@ -77,7 +77,6 @@ int loop_new(struct loop **ret, const struct loop_options *options, const char *
                             &loop->deferred_pass, &loop->late};
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         list_init(lists[i]);
-    ringer_init(&loop->ringer);
     loop->now = clock_now();
     *ret = loop;
     return 0;
@@ -88,7 +87,6 @@ void loop_free(struct loop *loop)
     if (!loop)
         return;
     loop->backend->deinit(loop);
-    ringer_deinit(&loop->ringer);
     timer_queue_deinit(&loop->timers);
     loop_release_leftovers(loop);
     loop_free_slots(loop);
@@ -104,11 +102,6 @@ enum loop_kind loop_kind(const struct loop *loop)
 enum wake_backend loop_wake_backend(const struct loop *loop)
 {
     return loop->wake;
-}
-
-bool loop_can_wake_eventfds(struct loop *loop)
-{
-    return loop_kind(loop) == LOOP_IO_URING || ringer_works(&loop->ringer);
 }
 
 void loop_use_eventfds(struct loop *loop)

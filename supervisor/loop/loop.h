@@ -57,10 +57,6 @@ enum loop_kind loop_kind(const struct loop *loop);
 /* WAKE_FUTEX where io_uring has IORING_OP_FUTEX_WAIT and WAKE and nothing forces otherwise. */
 enum wake_backend loop_wake_backend(const struct loop *loop);
 
-/* Whether loop_wake_eventfd() cannot be made to wait by a peer. If not, peers need pipes, with
- * which only those can that read into memory which does not arrive. */
-bool loop_can_wake_eventfds(struct loop *loop);
-
 /* Has loop_wake_backend() return WAKE_EVENTFD from now on. Words can still be watched if they could
  * before. */
 void loop_use_eventfds(struct loop *loop);
@@ -145,9 +141,8 @@ void loop_unmap(struct loop *loop, void *start, size_t size);
 /* Wakes up to WAKE_PEER_MAX sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
-/* Adds one to an eventfd that a peer holds as well, or writes to a pipe in its place (see above).
- * The descriptor may be closed right afterwards. */
-void loop_wake_eventfd(struct loop *loop, int fd);
+/* Wakes the peer at the other end of a socket, at once: wake_socket(). */
+void loop_wake_socket(struct loop *loop, int fd);
 
 /* A source of the hot set, which is polled every turn without a system call. `poll` does a bounded
  * piece of work and returns whether there was any. `cool` is called when the source was quiet for

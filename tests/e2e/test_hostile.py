@@ -171,7 +171,7 @@ class Clients(TestCase):
     """The same for clients, through the rings of the fast path."""
 
     def attach(self, s):
-        """The connection and its descriptors: inbox, outbox, control, and eventfds with that back end."""
+        """The connection and its descriptors: inbox, outbox, control, the socket that wakes it, and with that back end an eventfd."""
         connection = Varlink(s.socket_path)
         connection.send("Attach", {"version": VERSION})
         fds = []
@@ -198,7 +198,7 @@ class Clients(TestCase):
                     outbox[RING:RING + 512] = random_bytes.randbytes(512)
                 outbox[BELL:BELL + 4] = b"\1\2\3\4"
                 futex_wake(outbox, BELL)
-            for fd in fds[3:]:
+            for fd in fds[4:]:
                 os.eventfd_write(fd, 1)
             with self.assertRaises((EOFError, ConnectionError)):
                 while True:

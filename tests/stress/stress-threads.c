@@ -8,11 +8,13 @@
 
 #include "shared/base/cleanup.h"
 #include "tests/stress/traffic.h"
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 
 #define RING 4096u
 
@@ -34,6 +36,9 @@ static int mirror(struct channel *ret, const struct channel *supervisor)
     ret->their_words = supervisor->words;
     ret->wake_fd = supervisor->wait_fd;
     ret->wait_fd = channel_peer_fd(supervisor);
+    ret->self_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (ret->self_fd < 0)
+        return -errno;
     r = ring_producer_init(&ret->out, ret->mine.ring, RING, &ret->mine.header->tail,
                            &ret->their_words->head);
     if (r < 0)
@@ -180,14 +185,15 @@ static void *be_woken(void *argument)
 
     channel->wakeable = true;
     for (uint64_t n = 0; n < side->traffic->count; n++) {
-        struct pollfd poller = {.fd = channel->wait_fd, .events = POLLIN};
+        struct pollfd pollers[] = {{.fd = channel->wait_fd, .events = POLLIN},
+                                   {.fd = channel->self_fd, .events = POLLIN}};
         bool now = false;
 
         if (n % 2 == 0 && channel_wait(channel, USEC_INFINITY) != -EINTR)
             side->result = -EILSEQ;
         while (n % 2 == 1 && !now)
             if (channel_arm(channel, &now))
-                (void)poll(&poller, 1, -1);
+                (void)poll(pollers, 2, -1);
         channel_end_sleep(channel);
         (void)atomic_fetch_add(&woken, 1);
     }

@@ -204,6 +204,8 @@ int carrier_fd(struct carrier *carrier, int socket, uint32_t events)
         return -errno;
     r = add(fd, carrier->channel.wait_fd, EPOLLIN);
     if (r == 0)
+        r = add(fd, carrier->channel.self_fd, EPOLLIN);
+    if (r == 0)
         r = add(fd, socket, events);
     if (r < 0)
         return r;

@@ -64,12 +64,13 @@ bool client_hung_up(struct troupe_client *client)
     return client->carrier.over;
 }
 
-/* Waits up to `timeout` for the eventfd or the socket. */
+/* Waits up to `timeout` for a wake-up or the socket. */
 static int poll_both(struct troupe_client *client, usec_t timeout)
 {
     struct pollfd pollers[] = {
         {.fd = client->carrier.channel.wait_fd, .events = POLLIN},
         {.fd = client->socket, .events = POLLIN},
+        {.fd = client->carrier.channel.self_fd, .events = POLLIN},
     };
     struct timespec limit = usec_to_timespec(timeout);
     int r;

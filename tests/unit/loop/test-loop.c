@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/loop/loop.h"
-#include "supervisor/loop/ringer.h"
 #include <check.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -354,71 +353,6 @@ START_TEST(an_eventfd_that_cannot_be_read_is_an_error)
     ck_assert_int_eq(loop_watch_eventfd(loop, &watch, 1023, on_stop, &events), 0);
     run();
     ck_assert_uint_eq(events, POLLERR);
-}
-END_TEST
-
-/* As a peer can leave it at any moment. */
-START_TEST(an_eventfd_that_is_full_and_blocks_is_rung_without_waiting)
-{
-    uint64_t value = UINT64_MAX - 1;
-    struct ringer ringer;
-    ringer_init(&ringer);
-    const bool works = ringer_works(&ringer);
-    ringer_deinit(&ringer);
-    if (!works) {
-        printf("skipped: AIO is not available\n");
-        return;
-    }
-    int full = eventfd(0, EFD_CLOEXEC);
-    ck_assert_int_eq(write(full, &value, sizeof(value)), sizeof(value));
-    for (int i = 0; i < 1000; i++)
-        loop_wake_eventfd(loop, full);
-    ck_assert_int_eq(read(full, &value, sizeof(value)), sizeof(value));
-    close_fd(full);
-}
-END_TEST
-
-START_TEST(an_eventfd_counts_how_often_it_is_rung)
-{
-    uint64_t value = 0;
-    for (int i = 0; i < 1000; i++)
-        loop_wake_eventfd(loop, event_fd);
-    while (value < 1000) {
-        uint64_t more;
-        ck_assert_int_eq(poll(&(struct pollfd){.fd = event_fd, .events = POLLIN}, 1, -1), 1);
-        ck_assert_int_eq(read(event_fd, &more, sizeof(more)), sizeof(more));
-        value += more;
-    }
-    ck_assert_uint_eq(value, 1000);
-}
-END_TEST
-
-static void on_wake_and_close(struct loop_deferred *deferred)
-{
-    int fd = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
-    int fds[2];
-    (void)deferred;
-    loop_wake_eventfd(loop, fd);
-    close_fd(fd);
-    ck_assert_int_eq(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
-    /* The write end gets the number, if the read end has not. */
-    ck_assert_int_eq(dup3(fds[1], fd == fds[0] ? fds[1] : fd, O_CLOEXEC) < 0 && errno != EINVAL, 0);
-    n_calls = (unsigned)fds[0];
-    loop_stop(loop);
-}
-
-START_TEST(an_eventfd_may_be_closed_as_soon_as_it_was_rung)
-{
-    struct loop_deferred deferred;
-    uint64_t value = 0;
-    loop_deferred_init(&deferred, on_wake_and_close);
-    loop_defer(loop, &deferred);
-    run();
-    stop_after(1000);
-    run();
-    ck_assert_int_eq(read(event_fd, &value, sizeof(value)), sizeof(value));
-    ck_assert_uint_eq(value, 1);
-    ck_assert_int_lt(read((int)n_calls, &value, sizeof(value)), 0);
 }
 END_TEST
 
@@ -983,38 +917,6 @@ START_TEST(timers_are_as_precise_without_epoll_pwait2)
 }
 END_TEST
 
-START_TEST(epoll_without_aio_rings_pipes_and_says_that_it_needs_them)
-{
-    uint64_t value;
-    int ends[2];
-    forbid(SYS_io_setup);
-    set_up_epoll();
-    ck_assert(!loop_can_wake_eventfds(loop));
-    ck_assert_int_eq(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-    loop_wake_eventfd(loop, ends[1]);
-    ck_assert_int_eq(read(ends[0], &value, sizeof(value)), sizeof(value));
-    close_fd(ends[0]);
-    close_fd(ends[1]);
-    tear_down();
-}
-END_TEST
-
-START_TEST(io_uring_rings_eventfds_without_aio)
-{
-    uint64_t value;
-    forbid(SYS_io_setup);
-    set_up();
-    ck_assert(loop_can_wake_eventfds(loop));
-    int copy = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
-    loop_wake_eventfd(loop, copy);
-    close_fd(copy);
-    ck_assert_int_eq(poll(&(struct pollfd){.fd = event_fd, .events = POLLIN}, 1, -1), 1);
-    ck_assert_int_eq(read(event_fd, &value, sizeof(value)), sizeof(value));
-    ck_assert_uint_eq(value, 1);
-    tear_down();
-}
-END_TEST
-
 static usec_t processor_time(void)
 {
     struct timespec now;
@@ -1054,8 +956,6 @@ static TCase *bare_case(void)
     tcase_add_loop_test(tcase, without_io_uring_the_loop_uses_epoll_and_says_why, 0, 3);
     tcase_add_test(tcase, epoll_can_be_chosen_and_then_nothing_is_the_matter);
     tcase_add_test(tcase, timers_are_as_precise_without_epoll_pwait2);
-    tcase_add_test(tcase, epoll_without_aio_rings_pipes_and_says_that_it_needs_them);
-    tcase_add_test(tcase, io_uring_rings_eventfds_without_aio);
     return tcase;
 }
 
@@ -1216,9 +1116,6 @@ static TCase *loop_case(const char *name, void (*new_loop)(void))
     tcase_add_test(tcase, an_eventfd_is_read_by_the_kernel_each_time_it_rings);
     tcase_add_test(tcase, a_stranger_who_drains_the_eventfd_first_blocks_nobody);
     tcase_add_test(tcase, an_eventfd_that_cannot_be_read_is_an_error);
-    tcase_add_test(tcase, an_eventfd_that_is_full_and_blocks_is_rung_without_waiting);
-    tcase_add_test(tcase, an_eventfd_counts_how_often_it_is_rung);
-    tcase_add_test(tcase, an_eventfd_may_be_closed_as_soon_as_it_was_rung);
     tcase_add_test(tcase, a_word_that_differs_already_fires_once);
     tcase_add_test(tcase, a_word_fires_when_its_writer_in_another_process_wakes_it);
     tcase_add_test(tcase, a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed);

@@ -3,6 +3,9 @@
 #include "shared/ring/channel.h"
 #include <check.h>
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -175,6 +178,28 @@ START_TEST(eventfds_must_be_there_when_the_memory_says_so)
     given = copies();
     given.wait_fd = -1;
     ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
+}
+END_TEST
+
+/* As a peer can leave it at any moment. */
+START_TEST(a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody)
+{
+    make_both(_i);
+    ck_assert_int_eq(fcntl(worker.wait_fd, F_SETFL, O_RDWR), 0);
+    for (int i = 0; i < 10000; i++)
+        supervisor.wake(&supervisor, NULL);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = worker.wait_fd, .events = POLLIN}, 1, 0), 1);
+    ck_assert_int_eq(fcntl(worker.wait_fd, F_SETFL, O_RDWR | O_NONBLOCK), 0);
+    wake_empty(worker.wait_fd);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = worker.wait_fd, .events = POLLIN}, 1, 0), 0);
+}
+END_TEST
+
+START_TEST(a_peer_can_send_nothing_through_the_socket_that_wakes_it)
+{
+    make_both(_i);
+    ck_assert_int_lt((int)write(worker.wait_fd, "x", 1), 0);
+    ck_assert_int_eq(errno, EPIPE);
 }
 END_TEST
 
@@ -431,6 +456,10 @@ int main(void)
     int failed;
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
+    tcase_add_loop_test(tcase, a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody,
+                        WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, a_peer_can_send_nothing_through_the_socket_that_wakes_it, WAKE_FUTEX,
+                        WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, records_travel_both_ways, WAKE_FUTEX, WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, a_channel_gives_back_all_its_descriptors, WAKE_FUTEX,
                         WAKE_EVENTFD + 1);
