@@ -212,6 +212,7 @@ static int process_launch(struct process *process, const struct process_options 
 void process_begin(struct process *process, const struct process_handler *handler)
 {
     process->ended = false;
+    process->explained = false;
     process->early_signal = 0;
     process->error = (struct spawn_report){0};
     process->confined = false;

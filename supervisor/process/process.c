@@ -85,6 +85,19 @@ static bool process_logs(const struct process *process, const struct output *out
            limited_log_admits(process->context->log, &what);
 }
 
+/* A program that opens its output by name says why it cannot, but not what to do. */
+static void process_explain(struct process *process, const char *text)
+{
+    if (process->explained || !strstr(text, "/dev/std") ||
+        !strstr(text, "No such device or address"))
+        return;
+    process->explained = true;
+    log_write(LOG_LEVEL_NOTICE, LOG_FIELDS({"TROUPE_WORKER", process->subject.worker}),
+              "%s: its output is a socket, which cannot be opened by name: have it write to "
+              "standard output or error without a path; see OUTPUT in troupe.group(5)",
+              process->subject.worker);
+}
+
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
@@ -100,6 +113,7 @@ static void process_on_line(void *userdata, const char *line)
         return;
     if (process_logs(process, &output))
         process_log_line(process, &output);
+    process_explain(process, output.text);
     if (output.job && process->subject.log)
         output_log_add(process->subject.log, &(struct output_line){.at = clock_realtime(),
                                                                    .level = output.level,

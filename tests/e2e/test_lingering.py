@@ -43,6 +43,35 @@ with open(os.environ["BELL"], "w") as bell:
 os._exit(1) if "DIE" in os.environ else os.read(os.open(os.environ["GO"], os.O_RDWR), 1)
 """
 
+LOCKER = """
+import array, os, socket, threading, time
+empty = socket.socketpair()
+def locked():
+    \"\"\"The read end of a pipe whose last close waits: splice() from an empty socket holds the lock.\"\"\"
+    ends = os.pipe()
+    threading.Thread(target=os.splice, args=(empty[0].fileno(), ends[1], 4096), daemon=True).start()
+    time.sleep(0.2)  # nothing shows that it has begun without waiting for the lock
+    return ends[0]
+output, notify = socket.socket(fileno=os.dup(1)), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+notify.connect(os.environ["NOTIFY_SOCKET"])
+fds = {output: locked(), notify: locked()}
+with open(os.environ["BELL"], "w") as bell:
+    bell.write("here\\n")
+with open(os.environ["GO"]) as go:
+    go.readline()
+for through, fd in fds.items():
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd]))]
+    try:
+        through.sendmsg([b"STATUS=x\\n"], rights)
+        os.close(fd)
+    except PermissionError:
+        pass
+notify.send(b"READY=1")
+with open(os.environ["BELL"], "w") as bell:
+    bell.write("done\\n")
+os.read(os.open(os.environ["GO"], os.O_RDWR), 1)
+"""
+
 
 class Lingering(TestCase):
     program = None
@@ -262,12 +291,12 @@ class Lingering(TestCase):
 
     # ---- services
 
-    def service(self, s, *environment):
+    def service(self, s, *environment, program=SERVICE):
         """Runs it until it has sent everything, and nothing of that was read."""
         bell, go = Bell(s, "bell"), Bell(s, "go")
         path = s.path("service.py")
         with open(path, "w", encoding="ascii") as file:
-            file.write(SERVICE)
+            file.write(program)
         s.write("service.group", ini(f"{sys.executable} {path}", Restart={"MinSec": "1h", "MaxSec": "1h"}, Group={
             "Type": "service",
             "Environment": [f"PORT={self.port()}", f"BELL={bell.path}", f"GO={go.path}", *environment]}))
@@ -287,6 +316,16 @@ class Lingering(TestCase):
         s = self.begin()
         self.service(s, "DIE=1")
         s.wait_event("worker.died", "service")
+        self.nobody_waited(s)
+
+    def test_a_service_that_sends_pipes_that_it_has_locked(self):
+        s = self.begin()
+        self.service(s, program=LOCKER)
+        s.wait_event("worker.ready", "service")
+        self.assertEqual("it is no longer read" in s.log(), self.program is not None)
+        s.ctl("upgrade", check=True)
+        self.nobody_waited(s)
+        os.kill(s.supervisor_pid, signal.SIGKILL)
         self.nobody_waited(s)
 
 
