@@ -308,6 +308,7 @@ void taker_close_socket(int fd)
     drain_later();
     if (fd < 0)
         return;
+    look_at_spent();
     if (is_empty(fd))
         (void)close_fd(fd);
     else if (!state.started) {

@@ -7,13 +7,14 @@ import subprocess
 import unittest
 
 from test_life import actor
-from troupe import BUILD, LIMIT, Bell, TestCase, helper
+from troupe import LIMIT, Bell, TestCase, helper
 
 
 def copy_programs(s):
     """Has the supervisor run from a directory of its own."""
+    built = os.path.dirname(s.command[0])
     for name in "trouped", "trouped-supervisor":
-        shutil.copy(os.path.join(BUILD, name), s.path(name))
+        shutil.copy(os.path.join(built, name), s.path(name))
     s.command[0] = s.path("trouped")
 
 
