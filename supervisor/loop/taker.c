@@ -24,8 +24,9 @@
 #define STUCK (5 * USEC_PER_SEC)
 /* The taker answers without waiting for anybody: this is for a machine that is very busy. */
 #define ANSWER_MSEC 3000
-/* Takers that were given up and have not ended. */
-#define SPENT_MAX 64
+/* Takers that were given up and have not ended: by whom it was asked for, and in total. */
+#define SPENT_OF_OWNER_MAX 8
+#define SPENT_MAX          128
 
 /* By what they are asked for: one that may be stuck must not keep the others from answering. */
 enum role {
@@ -39,13 +40,15 @@ struct taker {
     int fd, pidfd;
     uint64_t pending; /* requests whose descriptors are not all closed */
     usec_t since;     /* when the first of them was made, or the last one was done */
+    uint64_t owner;   /* of the last request */
 };
 
 static struct {
     bool started;
     struct taker takers[N_ROLES];
     struct {
-        int fd; /* at its end when the process has ended */
+        int pidfd; /* not its socket, which it may close before others */
+        uint64_t owner;
     } spent[SPENT_MAX];
     unsigned n_spent;
     int *later; /* sockets that no taker could drain so far */
@@ -83,7 +86,7 @@ static int spawn(int socket, pid_t *ret)
 static int start(struct taker *taker)
 {
     _cleanup_close_ int ours = -1, theirs = -1;
-    int fds[2], r;
+    int fds[2], pidfd, r;
     pid_t pid;
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) < 0)
@@ -93,21 +96,29 @@ static int start(struct taker *taker)
     r = spawn(theirs, &pid);
     if (r < 0)
         return r;
-    *taker = (struct taker){.fd = TAKE_FD(ours), .pidfd = (int)syscall(SYS_pidfd_open, pid, 0)};
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (pidfd < 0)
+        return -errno; /* it ends with its socket */
+    *taker = (struct taker){.fd = TAKE_FD(ours), .pidfd = pidfd};
     return 0;
+}
+
+static bool has_ended(int pidfd)
+{
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+
+    return poll(&end, 1, 0) > 0;
 }
 
 /* Forgets those that have ended meanwhile. */
 static void look_at_spent(void)
 {
-    char byte;
-
     for (unsigned i = 0; i < state.n_spent;) {
-        if (recv(state.spent[i].fd, &byte, 1, MSG_DONTWAIT) != 0) {
-            i += errno == EAGAIN;
+        if (!has_ended(state.spent[i].pidfd)) {
+            i++;
             continue;
         }
-        close_fd(state.spent[i].fd);
+        close_fd(state.spent[i].pidfd);
         state.spent[i] = state.spent[--state.n_spent];
     }
 }
@@ -117,11 +128,28 @@ static void give_up(struct taker *taker)
 {
     if (taker->fd < 0)
         return;
-    if (taker->pidfd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, taker->pidfd, SIGKILL, NULL, 0);
-    taker->pidfd = close_fd(taker->pidfd);
-    (void)shutdown(taker->fd, SHUT_WR);
-    state.spent[state.n_spent++].fd = TAKE_FD(taker->fd);
+    (void)syscall(SYS_pidfd_send_signal, taker->pidfd, SIGKILL, NULL, 0);
+    taker->fd = close_fd(taker->fd);
+    state.spent[state.n_spent].owner = taker->owner;
+    state.spent[state.n_spent++].pidfd = TAKE_FD(taker->pidfd);
+}
+
+static unsigned count_spent(uint64_t owner)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < state.n_spent; i++)
+        n += state.spent[i].owner == owner;
+    return n;
+}
+
+/* Whether the owner has so many takers that are stuck that it gets no other. */
+static bool has_spent_all(uint64_t owner)
+{
+    if (owner == 0 || count_spent(owner) < SPENT_OF_OWNER_MAX)
+        return false;
+    look_at_spent();
+    return count_spent(owner) >= SPENT_OF_OWNER_MAX;
 }
 
 static int replace(struct taker *taker)
@@ -166,11 +194,13 @@ static int send_request(struct taker *taker, enum taker_kind kind, int fd)
 }
 
 /* Asks one that has nothing left to close, which another one takes the place of. */
-static int ask(enum role role, enum taker_kind kind, int fd)
+static int ask(enum role role, enum taker_kind kind, int fd, uint64_t owner)
 {
     struct taker *taker = &state.takers[role];
     int r = -EPIPE;
 
+    if (has_spent_all(owner))
+        return -EUSERS;
     look_at(taker);
     if (taker->fd >= 0 && taker->pending == 0)
         r = send_request(taker, kind, fd);
@@ -179,6 +209,8 @@ static int ask(enum role role, enum taker_kind kind, int fd)
         if (r == 0)
             r = send_request(taker, kind, fd);
     }
+    if (r == 0)
+        taker->owner = owner;
     return r;
 }
 
@@ -207,32 +239,39 @@ static int await_answer(enum role role, struct taker_answer *ret, int *ret_fd)
     return ret->result;
 }
 
-int taker_receive(int socket, uint64_t *ret_serial, int *ret_fd)
+int taker_receive(int socket, uint64_t owner, uint64_t *ret_serial, int *ret_fd)
 {
     struct taker_answer answer;
     int r;
 
     if (!state.started)
         return payload_receive_any(socket, ret_serial, payload_drop_fd, ret_fd);
-    r = ask(ROLE_RECEIVE, TAKER_RECEIVE, socket);
+    r = ask(ROLE_RECEIVE, TAKER_RECEIVE, socket, owner);
     if (r == 0)
         r = await_answer(ROLE_RECEIVE, &answer, ret_fd);
     else if (r != -ENOMEM)
-        r = r == -ETOOMANYREFS ? -EPROTO : -EMFILE;
+        r = r == -ETOOMANYREFS || r == -EUSERS ? -EPROTO : -EMFILE;
     if (r == 0)
         *ret_serial = answer.serial;
     return r;
 }
 
-int taker_discard(int socket)
+int taker_discard(int socket, uint64_t owner)
 {
     struct taker_answer answer;
     int fd, r;
 
     if (!state.started)
         return taker_drop_message(socket);
-    r = ask(ROLE_DISCARD, TAKER_DISCARD, socket);
+    r = ask(ROLE_DISCARD, TAKER_DISCARD, socket, owner);
     return r == 0 ? await_answer(ROLE_DISCARD, &answer, &fd) : r;
+}
+
+/* Leaves room to those that cannot wait, as a socket can. */
+static int replace_stuck(struct taker *taker)
+{
+    look_at_spent();
+    return state.n_spent >= SPENT_MAX / 2 ? -EMFILE : replace(taker);
 }
 
 /* Hands the socket over, so that the close here is not the last one. */
@@ -242,7 +281,8 @@ static int drain_there(int fd)
     int r;
 
     look_at(taker);
-    if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK && replace(taker) == 0)
+    if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK &&
+        replace_stuck(taker) == 0)
         log_warning("a descriptor from a worker or client does not close; "
                     "another process closes what follows");
     r = taker->fd < 0 ? -EPIPE : send_request(taker, TAKER_DRAIN, fd);

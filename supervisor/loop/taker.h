@@ -21,12 +21,19 @@
 int taker_start(void);
 void taker_stop(void);
 
-/* Receives the next descriptor, whatever its serial is, as payload_receive_any(): it is a memfd
- * (perhaps without seals), or -EPROTO is returned. -EMFILE also if too many takers are stuck. */
-int taker_receive(int socket, uint64_t *ret_serial, int *ret_fd);
+/*
+ * `owner` is a number for whoever can send to the socket, and gets no further taker while some are
+ * stuck because of it: others could have none then. 0 = nobody.
+ */
 
-/* Takes the next message out of the socket with all that it carries. Returns 0 or -errno. */
-int taker_discard(int socket);
+/* Receives the next descriptor, whatever its serial is, as payload_receive_any(): it is a memfd
+ * (perhaps without seals), or -EPROTO is returned, also if its owner has too many takers that are
+ * stuck; -EMFILE if all together have. */
+int taker_receive(int socket, uint64_t owner, uint64_t *ret_serial, int *ret_fd);
+
+/* Takes the next message out of the socket with all that it carries. Returns 0 or -errno: -EUSERS
+ * if its owner has too many takers that are stuck. */
+int taker_discard(int socket, uint64_t owner);
 
 /* Closes a socket that was shut down (or another descriptor): what the socket was sent and has not
  * received is closed in the taker, so that whoever else holds the socket may close it last. */

@@ -127,6 +127,12 @@ static void pass_pidfd(int fd, int passes)
     (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &passes, sizeof(passes));
 }
 
+/* For the taker: no address of something, as others give. */
+static uint64_t owner_of(uid_t uid)
+{
+    return UINT64_C(1) << 63 | uid;
+}
+
 /*
  * Reads the next datagram. systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
  * closed it, so the socket cannot refuse descriptors. A look with room for the credentials alone
@@ -146,7 +152,7 @@ static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
         return n;
     if (!has_descriptors)
         return read_one(fd, 0, room + CMSG_SPACE(sizeof(int)), buffer, ret_sender, &ignored);
-    r = taker_discard(fd);
+    r = taker_discard(fd, owner_of(ret_sender->is.uid));
     return r < 0 ? r : n;
 }
 
@@ -156,6 +162,7 @@ static void stop_reading(struct notify_server *server, int r)
     if (r == -EAGAIN || r == -EINTR)
         return;
     (void)loop_watch_events(server->loop, &server->watch, 0);
+    server->blocked = true;
     log_warning("%s: notifications are no longer read, as their descriptors cannot be closed: %s",
                 server->path, strerror(-r));
 }

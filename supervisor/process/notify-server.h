@@ -45,6 +45,7 @@ struct notify_server {
     int fd;
     char *path;
     struct notify_senders senders;
+    bool blocked; /* by descriptors that do not close: nothing more is read */
     notify_server_fn fn;
     void *userdata;
 };

@@ -345,11 +345,14 @@ void slot_settle_notify(struct slot *slot)
 static int slot_open_notify(struct slot *slot)
 {
     struct notify_server *server = &slot->worker.notify;
-    const struct notify_senders senders = slot_notify_senders(slot);
+    struct notify_senders senders = slot_notify_senders(slot);
     char path[108];
     int r;
 
-    if (server->fd >= 0 && server->senders.owner == senders.owner &&
+    /* Any user may have blocked the one of before. */
+    slot->notify_blocked = slot->notify_blocked || server->blocked;
+    senders.any_user = senders.any_user && !slot->notify_blocked;
+    if (server->fd >= 0 && !server->blocked && server->senders.owner == senders.owner &&
         server->senders.any_user == senders.any_user) {
         notify_server_renew(server);
         return 0;

@@ -104,6 +104,7 @@ struct slot {
     bool held;                /* ended with others, and starts again with them */
     bool undecided;           /* restarts with others: neither up nor failed yet */
     bool rolls;               /* is to be replaced for another program */
+    bool notify_blocked;      /* its notify socket was: strangers may have none any more */
     struct list replace_link; /* in replacement.queue */
     const char *replace_reason;
     struct task start; /* queued until the spawner has a place for it */

@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define OWNER 1
+
 static void start_if(int wanted)
 {
     if (wanted)
@@ -136,7 +138,7 @@ static void receive_memfd(int socket, uint64_t serial)
     uint64_t received;
     int fd;
 
-    ck_assert_int_eq(taker_receive(socket, &received, &fd), 0);
+    ck_assert_int_eq(taker_receive(socket, OWNER, &received, &fd), 0);
     ck_assert_uint_eq(received, serial);
     ck_assert_int_ge(fcntl(fd, F_GET_SEALS), 0);
     ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -174,12 +176,12 @@ START_TEST(another_descriptor_is_refused_and_closed)
     send_serial(sockets[1], 1, pipes[1]);
     send_memfd(sockets[1], 2);
     close_fd(pipes[1]);
-    ck_assert_int_eq(taker_receive(sockets[0], &serial, &fd), -EPROTO);
+    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
     end = (struct pollfd){.fd = pipes[0]};
     ck_assert_int_eq(poll(&end, 1, -1), 1);
     ck_assert_int_eq(end.revents, POLLHUP);
     receive_memfd(sockets[0], 2);
-    ck_assert_int_eq(taker_receive(sockets[0], &serial, &fd), -EPROTO); /* nothing there */
+    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO); /* nothing there */
     taker_stop();
 }
 END_TEST
@@ -226,7 +228,7 @@ START_TEST(a_close_that_waits_keeps_nobody)
     send_serial(sockets[1], 1, locked[0]);
     close_fd(locked[0]);
     send_memfd(sockets[1], 2);
-    ck_assert_int_eq(taker_receive(sockets[0], &serial, &fd), -EPROTO);
+    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
     receive_memfd(sockets[0], 2);
     unlock_pipe(thread);
 
@@ -234,9 +236,9 @@ START_TEST(a_close_that_waits_keeps_nobody)
     send_serial(sockets[1], 3, locked[0]);
     send_memfd(sockets[1], 4);
     close_fd(locked[0]);
-    ck_assert_int_eq(taker_discard(sockets[0]), 0);
-    ck_assert_int_eq(taker_discard(sockets[0]), 0);
-    ck_assert_int_eq(taker_discard(sockets[0]), -EAGAIN);
+    ck_assert_int_eq(taker_discard(sockets[0], OWNER), 0);
+    ck_assert_int_eq(taker_discard(sockets[0], OWNER), 0);
+    ck_assert_int_eq(taker_discard(sockets[0], OWNER), -EAGAIN);
     unlock_pipe(thread);
 
     thread = lock_pipe();
@@ -249,6 +251,47 @@ START_TEST(a_close_that_waits_keeps_nobody)
     close_fd(held); /* the taker has it, too */
     taker_stop();
     unlock_pipe(thread);
+}
+END_TEST
+
+START_TEST(who_keeps_takers_stuck_gets_no_other)
+{
+    enum {
+        STUCK = 8
+    };
+    int sockets[2], saved[STUCK][2], fd;
+    pthread_t threads[STUCK];
+    uint64_t serial;
+
+    make_sockets(sockets);
+    start_if(1);
+    for (int i = 0; i < STUCK; i++) {
+        threads[i] = lock_pipe();
+        saved[i][0] = lock[1];
+        saved[i][1] = locked[1];
+        send_serial(sockets[1], 1, locked[0]);
+        close_fd(locked[0]);
+        ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
+    }
+    send_memfd(sockets[1], 2);
+    receive_memfd(sockets[0], 2);
+    send_memfd(sockets[1], 3);
+    ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO);
+    ck_assert_int_eq(taker_discard(sockets[0], OWNER), -EUSERS);
+    ck_assert_int_eq(taker_receive(sockets[0], OWNER + 1, &serial, &fd), 0);
+    ck_assert_uint_eq(serial, 3);
+    close_fd(fd);
+    for (int i = 0; i < STUCK; i++) {
+        lock[1] = saved[i][0];
+        locked[1] = saved[i][1];
+        unlock_pipe(threads[i]);
+    }
+    send_memfd(sockets[1], 4);
+    while (taker_receive(sockets[0], OWNER, &serial, &fd) < 0)
+        (void)poll(NULL, 0, 10);
+    ck_assert_uint_eq(serial, 4);
+    close_fd(fd);
+    taker_stop();
 }
 END_TEST
 
@@ -299,7 +342,7 @@ START_TEST(the_descriptor_of_a_sender_is_closed)
     next = dup(sockets[0]);
     close_fd(next);
     send_fd(sockets[1], "READY=1", 7, sockets[1]);
-    ck_assert_int_eq(taker_discard(sockets[0]), 0);
+    ck_assert_int_eq(taker_discard(sockets[0], OWNER), 0);
     ck_assert_int_eq(dup(sockets[0]), next);
     ck_assert_int_eq(dup(sockets[0]), next + 1);
 }
@@ -340,6 +383,7 @@ int main(int argc, char **argv)
     tcase_add_loop_test(tcase, memfds_are_received_in_order, 0, 2);
     tcase_add_test(tcase, another_descriptor_is_refused_and_closed);
     tcase_add_test(tcase, a_close_that_waits_keeps_nobody);
+    tcase_add_test(tcase, who_keeps_takers_stuck_gets_no_other);
     tcase_add_test(tcase, sockets_that_no_taker_can_drain_yet_are_drained_later);
     tcase_add_test(tcase, the_descriptor_of_a_sender_is_closed);
     tcase_add_test(tcase, a_taker_that_was_killed_is_replaced);
