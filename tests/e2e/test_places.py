@@ -49,7 +49,7 @@ class Places(ActorsTestCase):
         self.assertEqual(self.call("ListDeadLetters")["letters"], [])
 
     def test_what_belongs_to_a_place_outlives_its_workers(self):
-        self.do("a", "exchange post 2")
+        self.do("b", "exchange post 2")
         self.do("a", "watch b/0")
         bell = self.draining()
         self.assertEqual(self.do("b", "register bob"), "0")

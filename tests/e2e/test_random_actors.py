@@ -28,7 +28,7 @@ class RandomActors(Letters):
             s.write(group + ".group", ini(helper("workers/player"), Group={"Environment": environment},
                                           Pool={"Size": 2}, Restart={"MinSec": "1ms", "StartLimitBurst": 0},
                                           Worker={"OnCrash": on_crash, "MessageRetries": 1}))
-        s.write("x.exchange", "[Exchange]\nType=routing-key\n")
+        s.write("x.exchange", "[Exchange]\nType=routing-key\nMaySubscribe=a b\n")
         s.write("end.exchange", "")
         s.start()
         s.until(lambda: {e["name"]: e["subscriptions"] for e in s.call(ACTORS + "ListExchanges")["exchanges"]}["x"] == 4)

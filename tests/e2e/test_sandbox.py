@@ -835,11 +835,11 @@ class Workers(TestCase):
         script = tempfile.NamedTemporaryFile("w", delete=False)
         self.addCleanup(os.unlink, script.name)
         with script:
-            script.write("#!/no/such/interpreter\n")
+            script.write("\x7fELF: no program\n")
         os.chmod(script.name, 0o755)
         s = self.started({"g": ini(script.name, Restart={"Restart": "no"}, Sandbox={"SystemCallFilter": "@default"},
                                    Resources={"LimitCORE": 0})})
-        s.until(lambda: "g/0 could not be started: exec: No such file or directory" in s.log())
+        s.until(lambda: "g/0 could not be started: exec: Exec format error" in s.log())
         self.assertEqual(s.deaths("g"), [])
 
 

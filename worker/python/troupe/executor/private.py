@@ -35,6 +35,7 @@ MaxRetries=0
 TimeoutSec=infinity
 QueueMax=1000000
 QueueMemoryMax=1T
+ResultMax=1T
 [Restart]
 Restart=always
 MinSec=0
