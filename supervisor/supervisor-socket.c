@@ -58,13 +58,13 @@ static void hold_socket(struct supervisor *supervisor, int fd)
 }
 
 /* Returns a new one, which the keeper holds, or -errno, logged. */
-static int make_socket(struct supervisor *supervisor)
+static int make_socket(struct supervisor *supervisor, int patience_ms)
 {
     const char *path = supervisor->options->socket_path;
-    int r = control_lock(path, &supervisor->socket_lock);
+    int r = control_lock(path, &supervisor->socket_lock, patience_ms);
 
     if (r == 0)
-        r = control_listen(path);
+        r = control_listen(path, patience_ms);
     if (r >= 0)
         hold_socket(supervisor, r);
     return r;
@@ -86,7 +86,7 @@ static int own_socket(struct supervisor *supervisor)
     }
     if (held)
         held_discard(held);
-    return make_socket(supervisor);
+    return make_socket(supervisor, CONTROL_PATIENCE_MS);
 }
 
 /* ---- removed from outside ---- */
@@ -111,7 +111,7 @@ void supervisor_review_socket(struct supervisor *supervisor)
                 supervisor->options->socket_path);
     if (mkdir(supervisor->runtime_directory, 0755) == 0 && supervisor->inotify_fd >= 0)
         watch(supervisor);
-    fd = make_socket(supervisor);
+    fd = make_socket(supervisor, 0);
     if (fd < 0)
         return; /* logged */
     if (control_replace(supervisor->control, fd) < 0)

@@ -19,23 +19,20 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define LOCK_SUFFIX ".lock"
 #define PATH_SIZE   (sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK_SUFFIX))
 
-/* A supervisor that is being killed holds its lock for a moment. */
-#define LOCK_TRIES    100
-#define LOCK_PAUSE_NS 10000000
+#define LOCK_PAUSE_MS 10
 
 /* Returns 0, or -errno: -EWOULDBLOCK if another process keeps the lock. */
-static int lock_file(int fd)
+static int lock_file(int fd, int patience_ms)
 {
-    for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
-        if (errno != EWOULDBLOCK || i == LOCK_TRIES)
+    for (int left = patience_ms; flock(fd, LOCK_EX | LOCK_NB) < 0; left -= LOCK_PAUSE_MS) {
+        if (errno != EWOULDBLOCK || left <= 0)
             return -errno;
-        (void)nanosleep(&(struct timespec){.tv_nsec = LOCK_PAUSE_NS}, NULL);
+        (void)poll(NULL, 0, LOCK_PAUSE_MS);
     }
     return 0;
 }
@@ -52,7 +49,7 @@ static bool is_at_path(int fd, const char *path)
  * The previous holder may have removed the file that was locked here: retries until the locked file
  * is the one at the path. Returns the descriptor or -errno.
  */
-static int lock_take(const char *path)
+static int lock_take(const char *path, int patience_ms)
 {
     int r;
 
@@ -61,7 +58,7 @@ static int lock_take(const char *path)
 
         if (fd < 0)
             return -errno;
-        r = lock_file(fd);
+        r = lock_file(fd, patience_ms);
         if (r < 0)
             return r;
         if (is_at_path(fd, path))
@@ -83,13 +80,14 @@ static pid_t listener(int fd)
     return owner.pid;
 }
 
-/* Also true of a zombie, such as a supervisor whose keeper was killed. */
-static bool is_gone(pid_t pid)
+/* Also true of a zombie, such as a supervisor whose keeper was killed. A process that is being
+ * killed has closed its lock before it is one. */
+static bool is_gone(pid_t pid, int patience_ms)
 {
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd end = {.fd = pidfd, .events = POLLIN};
 
-    return pidfd < 0 ? errno == ESRCH : poll(&end, 1, 0) == 1;
+    return pidfd < 0 ? errno == ESRCH : poll(&end, 1, patience_ms) == 1;
 }
 
 static int take_over(const char *path)
@@ -99,7 +97,7 @@ static int take_over(const char *path)
 }
 
 /* Removes a socket whose supervisor is dead. */
-static int clear_path(const char *path, const struct sockaddr_un *address)
+static int clear_path(const char *path, const struct sockaddr_un *address, int patience_ms)
 {
     _cleanup_close_ int fd = -1;
     struct stat status;
@@ -115,7 +113,7 @@ static int clear_path(const char *path, const struct sockaddr_un *address)
     /* EAGAIN: its backlog is full, but it is alive. */
     if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN) {
         pid = listener(fd);
-        if (pid > 0 && is_gone(pid))
+        if (pid > 0 && is_gone(pid, patience_ms))
             return take_over(path);
         log_error("%s: in use by process %d; is another trouped running?", path, (int)pid);
         return -EADDRINUSE;
@@ -125,7 +123,7 @@ static int clear_path(const char *path, const struct sockaddr_un *address)
     return errno == ENOENT ? 0 : -errno;
 }
 
-static int bind_path(const char *path, const struct sockaddr_un *address)
+static int bind_path(const char *path, const struct sockaddr_un *address, int patience_ms)
 {
     _cleanup_close_ int fd = -1;
     int r = fault_inject("socket");
@@ -136,7 +134,7 @@ static int bind_path(const char *path, const struct sockaddr_un *address)
     if (fd < 0)
         return -errno;
     (void)scm_refuse(fd);
-    r = clear_path(path, address);
+    r = clear_path(path, address, patience_ms);
     if (r < 0)
         return r;
     if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
@@ -186,7 +184,7 @@ static int locked(const char *path, const struct sockaddr_un *address)
     return -EADDRINUSE;
 }
 
-int control_lock(const char *path, int *lock)
+int control_lock(const char *path, int *lock, int patience_ms)
 {
     struct sockaddr_un address;
     char lock_path[PATH_SIZE];
@@ -197,7 +195,7 @@ int control_lock(const char *path, int *lock)
     (void)snprintf(lock_path, sizeof(lock_path), "%s" LOCK_SUFFIX, path);
     if (*lock >= 0 && is_at_path(*lock, lock_path))
         return 0;
-    r = lock_take(lock_path);
+    r = lock_take(lock_path, patience_ms);
     if (r == -EWOULDBLOCK)
         return locked(path, &address);
     if (r < 0) {
@@ -219,14 +217,14 @@ void control_unlock(const char *path, int lock)
     close_fd(lock);
 }
 
-int control_listen(const char *path)
+int control_listen(const char *path, int patience_ms)
 {
     struct sockaddr_un address;
     int r = set_address(&address, path);
 
     if (r < 0)
         return r;
-    r = bind_path(path, &address);
+    r = bind_path(path, &address, patience_ms);
     if (r == -EEXIST)
         log_error("%s: exists and is no socket; it is left alone", path);
     else if (r < 0 && r != -EADDRINUSE)

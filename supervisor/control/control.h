@@ -12,23 +12,27 @@ struct control_context;
 struct control;
 struct held_table;
 
+/* How long a supervisor that starts waits for the end of one that is being killed. The loop never
+ * waits: 0. */
+#define CONTROL_PATIENCE_MS 1000
+
 /*
  * Keeps other supervisors from the path, as long as `*lock` is open in any process, even if the
  * socket is removed: locks a file beside it. Does nothing if `*lock` is that lock, and closes one
- * of a file that was removed. Returns 0; -EADDRINUSE if another process has the lock; or -errno.
- * All errors are logged.
+ * of a file that was removed. Returns 0; -EADDRINUSE if another process still has the lock after
+ * `patience_ms`; or -errno. All errors are logged.
  */
-int control_lock(const char *path, int *lock);
+int control_lock(const char *path, int *lock, int patience_ms);
 /* Removes the file, and closes the lock; -1 = none. */
 void control_unlock(const char *path, int lock);
 
 /*
  * Makes the socket at `path` with mode 0666 (the directory restricts access). Fails with
- * -EADDRINUSE if a live supervisor listens there, replaces the socket of a dead one, and with
- * -EEXIST leaves any other file alone. The caller has the lock. Returns the descriptor or, after a
- * log line, -errno.
+ * -EADDRINUSE if a supervisor listens there that does not end within `patience_ms`, replaces the
+ * socket of a dead one, and with -EEXIST leaves any other file alone. The caller has the lock.
+ * Returns the descriptor or, after a log line, -errno.
  */
-int control_listen(const char *path);
+int control_listen(const char *path, int patience_ms);
 
 /* Goes on with the socket of a supervisor that has died: it listens in the name of this process
  * from now on. Returns 0 or -errno. */

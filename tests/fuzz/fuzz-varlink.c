@@ -90,7 +90,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     must(registry_add(&parts.registry, group) == 0);
     snprintf(path, sizeof(path), "/tmp/fuzz-varlink-%d", (int)getpid());
     atexit(remove_path);
-    must(control_new(&control, &parts.control, control_listen(path)) == 0);
+    must(control_new(&control, &parts.control, control_listen(path, 0)) == 0);
     return 0;
 }
 

@@ -74,7 +74,7 @@ void fake_setup(void)
     strcpy(directory, "/tmp/test-control-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(directory));
     snprintf(fake_path, sizeof(fake_path), "%s/s", directory);
-    fd = control_listen(fake_path);
+    fd = control_listen(fake_path, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(control_new(&fake_control, &fake_parts.control, fd), 0);
     control_own_path(fake_control, fake_path);

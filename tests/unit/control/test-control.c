@@ -12,11 +12,13 @@
 #include "tests/unit/control/calls.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /* ---- what every Varlink service does ---- */
@@ -319,7 +321,7 @@ END_TEST
 
 START_TEST(a_path_where_somebody_lives_is_refused)
 {
-    ck_assert_int_eq(control_listen(fake_path), -EADDRINUSE);
+    ck_assert_int_eq(control_listen(fake_path, 0), -EADDRINUSE);
     check_done(SUPERVISOR("GetInfo", "{}"));
 }
 END_TEST
@@ -335,10 +337,51 @@ START_TEST(a_path_that_was_left_behind_is_taken_over)
     strcpy(address.sun_path, path);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
     close(fd);
-    fd = control_listen(path);
+    fd = control_listen(path, 0);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(stat(path, &status), 0);
     ck_assert_uint_eq(status.st_mode & 0777, 0666);
+    close(fd);
+    unlink(path);
+}
+END_TEST
+
+/* Listens at the path, and ends as soon as somebody connects. */
+static pid_t listen_until_asked(const char *path)
+{
+    int told[2];
+    char byte;
+    pid_t pid;
+
+    ck_assert_int_eq(pipe(told), 0);
+    pid = fork();
+    if (pid == 0) {
+        struct pollfd asked = {.fd = control_listen(path, 0), .events = POLLIN};
+
+        if (asked.fd < 0 || write(told[1], "", 1) != 1)
+            _exit(1);
+        (void)poll(&asked, 1, -1);
+        /* Not at once: it is still there when it is looked at. */
+        (void)poll(NULL, 0, 100);
+        _exit(0);
+    }
+    close(told[1]);
+    ck_assert_int_eq((int)read(told[0], &byte, 1), 1);
+    close(told[0]);
+    return pid;
+}
+
+START_TEST(a_start_waits_for_a_supervisor_that_is_being_killed)
+{
+    char path[80];
+    pid_t pid;
+    int fd;
+
+    snprintf(path, sizeof(path), "%s5", fake_path);
+    pid = listen_until_asked(path);
+    fd = control_listen(path, 60000);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     close(fd);
     unlink(path);
 }
@@ -351,19 +394,19 @@ START_TEST(a_lock_keeps_others_away_even_if_the_socket_is_removed)
 
     snprintf(path, sizeof(path), "%s4", fake_path);
     snprintf(file, sizeof(file), "%s.lock", path);
-    ck_assert_int_eq(control_lock(path, &first), 0);
-    ck_assert_int_eq(control_lock(path, &second), -EADDRINUSE);
+    ck_assert_int_eq(control_lock(path, &first, 0), 0);
+    ck_assert_int_eq(control_lock(path, &second, 0), -EADDRINUSE);
     ck_assert_int_eq(second, -1);
     again = first;
-    ck_assert_int_eq(control_lock(path, &again), 0);
+    ck_assert_int_eq(control_lock(path, &again, 0), 0);
     ck_assert_int_eq(again, first);
     /* With the file, the lock is lost: its owner makes another one. */
     ck_assert_int_eq(unlink(file), 0);
-    ck_assert_int_eq(control_lock(path, &first), 0);
-    ck_assert_int_eq(control_lock(path, &second), -EADDRINUSE);
+    ck_assert_int_eq(control_lock(path, &first, 0), 0);
+    ck_assert_int_eq(control_lock(path, &second, 0), -EADDRINUSE);
     control_unlock(path, first);
     ck_assert_int_ne(access(file, F_OK), 0);
-    ck_assert_int_eq(control_lock(path, &second), 0);
+    ck_assert_int_eq(control_lock(path, &second, 0), 0);
     control_unlock(path, second);
 }
 END_TEST
@@ -376,10 +419,10 @@ START_TEST(what_is_no_socket_is_left_alone)
     snprintf(path, sizeof(path), "%s3", fake_path);
     fd = open(path, O_CREAT | O_WRONLY, 0600);
     close(fd);
-    ck_assert_int_eq(control_listen(path), -EEXIST);
+    ck_assert_int_eq(control_listen(path, 0), -EEXIST);
     ck_assert_int_eq(unlink(path), 0);
-    ck_assert_int_eq(control_listen("/nonexistent-directory/s"), -ENOENT);
-    ck_assert_int_eq(control_listen(""), -ENAMETOOLONG);
+    ck_assert_int_eq(control_listen("/nonexistent-directory/s", 0), -ENOENT);
+    ck_assert_int_eq(control_listen("", 0), -ENAMETOOLONG);
 }
 END_TEST
 
@@ -429,6 +472,7 @@ int main(void)
         the_kernel_says_who_the_peer_is,
         a_path_where_somebody_lives_is_refused,
         a_path_that_was_left_behind_is_taken_over,
+        a_start_waits_for_a_supervisor_that_is_being_killed,
         a_lock_keeps_others_away_even_if_the_socket_is_removed,
         what_is_no_socket_is_left_alone,
         at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone,
