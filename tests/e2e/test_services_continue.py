@@ -5,7 +5,7 @@ import os
 import signal
 import unittest
 
-from troupe import Cgroup, LIMIT, TestCase, ended, ini
+from troupe import Bell, Cgroup, LIMIT, TestCase, Varlink, ended, ini
 
 PLAYER = """
 import os, socket, sys
@@ -162,6 +162,33 @@ class Continuity(TestCase):
         self.assertEqual((death["worker"], death["generation"], death["exit_status"]), ("web/0", 1, 7))
         self.assertIn("last words", str(death))
         self.assertEqual(s.log().count("[web/0] last words\n"), 1)
+
+    def test_a_stop_or_restart_on_request_that_falls_into_a_crash_is_no_death(self):
+        """The service ends of the signal, or after it, while there is no supervisor."""
+        for verb, end in ("stop", "TERM"), ("stop", "exit"), ("restart", "TERM"), ("restart", "exit"):
+            with self.subTest(verb=verb, end=end):
+                s = self.supervisor()
+                told, bell = Bell(s, "told"), Bell(s, "bell")
+                on_term = f"echo >{told.path}; read x <{bell.path}; " + ("exit 0" if end == "exit" else "trap - TERM; kill -TERM $$")
+                script = s.write("slow.sh", f"trap '{on_term}' TERM; echo >{told.path}; while :; do sleep 1000 & wait; done")
+                s.write("web.group", ini(f"/bin/sh {script}", Group={"Type": "service"}, Restart={"MinSec": "1h", "MaxSec": "1h"}))
+                s.start()
+                told.wait()
+                pid = s.worker("web/0")["pid"]
+                process = os.pidfd_open(pid)
+                self.addCleanup(os.close, process)
+                with Varlink(s.socket_path) as client:
+                    client.send("Stop" if verb == "stop" else "Restart", {"target": "web"})
+                    told.wait()
+                    with self.without_supervisor(s):
+                        bell.ring()
+                        self.assertTrue(ended(process, LIMIT))
+                if verb == "stop":
+                    s.wait_worker("web/0", "stopped")
+                else:
+                    s.until(lambda: s.worker("web/0")["state"] == "idle" and s.worker("web/0")["pid"] != pid)
+                self.assertEqual([death for death in s.deaths() if death["cause"] != "stop"], [])
+                self.assertEqual(s.group("web")["deaths"], 0)
 
     def test_a_service_that_was_not_ready_yet_becomes_so_under_the_next_supervisor(self):
         s = self.supervisor()

@@ -10,7 +10,7 @@
 static enum death_cause slot_cause_of_death(struct slot *slot)
 {
     const struct spawn_exit *how = &slot->worker.process.exit;
-    bool ours = how->signalled && slot->worker.signalled;
+    bool ours = how->signalled && (slot->worker.signalled || slot->worker.was_signalled);
 
     if (how->signalled && how->code == SIGKILL && process_take_oom_kill(&slot->worker.process))
         return DEATH_OOM;

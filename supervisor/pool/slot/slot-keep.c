@@ -31,6 +31,7 @@ struct slot_record {
     uint8_t came_up;
     uint8_t role; /* enum slot_role */
     char status[SLOT_TEXT_MAX];
+    uint8_t signalled;             /* 0 = false; was padding before 1.1 */
     struct seccomp_notif received; /* of struct call_listener */
 };
 
@@ -73,6 +74,7 @@ void slot_keep(struct slot *slot)
     record->wanted = stays_wanted(slot);
     record->came_up = slot->worker.came_up;
     record->role = (uint8_t)slot->role;
+    record->signalled = slot->worker.signalled || slot->worker.was_signalled;
 }
 
 void slot_keep_status(struct slot *slot)
@@ -283,6 +285,13 @@ static enum holding_kind holding_kind_of(const struct slot *slot)
     return slot_is_actor(slot) ? HOLDING_WORKER : HOLDING_SERVICE;
 }
 
+/* A worker that was to end, and has ended, has done what it was told. */
+static void note_end(struct slot *slot, const struct slot_record *record)
+{
+    slot_set_kill_reason(slot, (enum death_cause)record->kill_reason);
+    slot->restart_asked = record->kill_reason == DEATH_STOP && record->wanted;
+}
+
 /* A worker that was to end is told so once more: how far its end had come is not known. */
 static void go_on(struct slot *slot, const struct slot_record *record)
 {
@@ -290,10 +299,13 @@ static void go_on(struct slot *slot, const struct slot_record *record)
 
     slot_event(slot, LIFECYCLE_EVENT_ADOPTED);
     slot->worker.came_up = came_up;
+    slot->worker.was_signalled = record->signalled;
     if (slot_is_actor(slot))
         pass_inbox_on(slot);
-    if (slot->worker.process.ended)
+    if (slot->worker.process.ended) {
+        note_end(slot, record);
         return;
+    }
     slot_arm_timer(slot, &slot->state_timer,
                    usec_add(record->started_at, slot->pool->config->timeout_start));
     if (came_up && slot_is_actor(slot))

@@ -412,7 +412,7 @@ void slot_begin_worker(struct slot *slot)
     slot->worker.jobs_done = 0;
     slot->worker.silent_until = 0;
     slot->worker.kill_reason = DEATH_EXIT;
-    slot->worker.signalled = false;
+    slot->worker.signalled = slot->worker.was_signalled = false;
     slot->worker.lost = slot->worker.feigned = false;
     slot_keep_text(&slot->worker.leave_reason, "");
     slot->worker.early = false;

@@ -8,6 +8,7 @@ void slot_set_kill_reason(struct slot *slot, enum death_cause cause)
 {
     if (slot->worker.kill_reason == DEATH_EXIT || slot->worker.kill_reason == DEATH_STOP)
         slot->worker.kill_reason = cause;
+    slot_keep(slot); /* before the worker can end */
 }
 
 void slot_end_worker(struct slot *slot, enum death_cause cause, enum lifecycle_event event)
@@ -25,9 +26,16 @@ static void slot_arm_next_step(struct slot *slot)
     slot_arm(slot, two && whole != USEC_INFINITY ? whole / 2 : whole);
 }
 
-static void slot_signal(struct slot *slot, int signal)
+/* Kept before the signal is sent: the supervisor may die before it hears of the worker's end. */
+static void slot_note_signal(struct slot *slot)
 {
     slot->worker.signalled = true;
+    slot_keep(slot);
+}
+
+static void slot_signal(struct slot *slot, int signal)
+{
+    slot_note_signal(slot);
     process_signal(&slot->worker.process, signal);
     /* A stopped process handles no other signal. */
     if (signal != SIGKILL)
@@ -55,7 +63,7 @@ void slot_action_terminate(struct slot *slot)
     if (slot->worker.signalled)
         slot_action_kill(slot);
     else if (slot_signals_all(slot)) {
-        slot->worker.signalled = true;
+        slot_note_signal(slot);
         process_signal_all(&slot->worker.process, slot->pool->config->kill_signal);
         slot_arm_next_step(slot);
     } else
@@ -75,15 +83,32 @@ void slot_action_send_stop(struct slot *slot)
         slot_action_terminate(slot);
 }
 
-void slot_stop(struct slot *slot, bool hurry)
+static void stop(struct slot *slot, bool hurry, bool again)
 {
     slot->wanted = false;
-    slot->restart_asked = false;
+    slot->restart_asked = again;
     task_cancel(&slot->start);
     slot->pool->slot_handler->stopping(slot, hurry);
     slot_end_worker(slot, DEATH_STOP, LIFECYCLE_EVENT_STOP);
     if (hurry && slot->state == LIFECYCLE_STOPPING && !timer_armed(&slot->state_timer))
         slot_arm_next_step(slot);
+}
+
+void slot_stop(struct slot *slot, bool hurry)
+{
+    stop(slot, hurry, false);
+}
+
+void slot_restart(struct slot *slot)
+{
+    if (slot->retired)
+        return;
+    if (!slot_is_down(slot) && slot->state != LIFECYCLE_BACKOFF) {
+        stop(slot, false, true);
+        return;
+    }
+    slot_reset(slot);
+    slot_start(slot);
 }
 
 void slot_stop_within(struct slot *slot, usec_t time)

@@ -329,21 +329,6 @@ void slot_start(struct slot *slot)
     slot_keep(slot);
 }
 
-void slot_restart(struct slot *slot)
-{
-    if (slot->retired)
-        return;
-    if (slot_is_down(slot) || slot->state == LIFECYCLE_BACKOFF) {
-        slot_reset(slot);
-        slot_start(slot);
-        return;
-    }
-    slot_stop(slot, false);
-    slot->restart_asked = true;
-    slot_count(slot);
-    slot_keep(slot);
-}
-
 void slot_reset(struct slot *slot)
 {
     if (slot->retired)

@@ -66,6 +66,7 @@ struct worker {
     bool adopted;                 /* is being taken over from the last supervisor */
     bool spawn_failed;            /* the process could not be started */
     bool signalled;               /* KillSignal= was sent: SIGKILL is next */
+    bool was_signalled;           /* the last supervisor has sent it, or was about to */
     bool lost;                    /* its lifeline is marked as dead: to be judged */
     bool feigned;                 /* its lifeline was marked as dead while it ran */
     enum death_cause kill_reason; /* why the supervisor ends it; DEATH_EXIT = it does not */
