@@ -100,9 +100,9 @@ bool bridge_doubt(struct bridge *bridge, struct flight *flight, usec_t now);
 
 /* ---- bridge-done.c: acknowledgements ---- */
 
-/* All that is wanted of the job is stored: its message is to be acknowledged. */
+/* Queues the acknowledgement of the flight's message. The job's result must be stored. */
 void bridge_conclude(struct bridge *bridge, struct flight *flight);
-/* The same once more, as nobody has confirmed it, after the result was looked for. May forget the
+/* Acknowledges again: no confirmation came, and the result was found stored. May forget the
  * flight. */
 void bridge_conclude_again(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Sends the acknowledgements of this turn. */
