@@ -19,10 +19,10 @@ usec_t clock_realtime(void)
     return clock_read(CLOCK_REALTIME);
 }
 
-/* Clocks that differ by less were not set: they are read one after the other. */
+/* Clocks that differ by less were not set: the two are not read at the same moment. */
 #define SET (100 * USEC_PER_MSEC)
 
-static usec_t steady_origin; /* when CLOCK_BOOTTIME began; 0 = not set yet */
+static usec_t steady_origin; /* clock_steady() when CLOCK_BOOTTIME was 0; 0 = not set yet */
 
 usec_t clock_set_origin(usec_t origin)
 {

@@ -21,14 +21,20 @@ usec_t clock_now(void);
 usec_t clock_realtime(void);
 
 /*
- * A clock for the dates of durations: it is near to CLOCK_REALTIME, but no setting of the clock
- * changes it, and it counts while the machine sleeps. The next process goes on with it, until the
- * machine is booted, if it gets the origin: clock_set_origin(), once, before any other call; 0 = a
- * new one. Returns the origin. Not for more than one thread before that.
+ * A clock for the ends of durations: close to CLOCK_REALTIME when it starts, but setting the clock
+ * does not change it, and it counts while the machine sleeps. It is CLOCK_BOOTTIME plus an origin.
  */
+
+/* Sets the origin, in microseconds since 1970: that of an earlier process of the same boot, whose
+ * dates then stay valid, or 0 for a new one. Returns the origin. Call it before clock_steady(), and
+ * before there are other threads. */
 usec_t clock_set_origin(usec_t origin);
+
+/* The clock, in microseconds since 1970. Sets a new origin if there is none. */
 usec_t clock_steady(void);
-/* The date that CLOCK_REALTIME shows then, as it is set now; 0 and USEC_INFINITY stay. */
+
+/* Converts a date of clock_steady() to CLOCK_REALTIME, as that is set now; keeps 0 and
+ * USEC_INFINITY. */
 usec_t clock_steady_to_realtime(usec_t date);
 
 /* a + b; USEC_INFINITY instead of an overflow. */

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Closes a range of descriptors, also where an old filter forbids close_range(2). */
+/* Closes a range of descriptors, even where an old filter forbids close_range(2). */
 
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bounds the calls where there is no limit. */
+/* Bounds the number of close() calls where RLIMIT_NOFILE is unlimited. */
 #define CLOSE_FROM_MAX 1048576u
 
-/* Closes all descriptors from `first` on. Makes system calls only. */
+/* Closes all descriptors from `first` on. Async-signal-safe. */
 static inline void close_from(unsigned first)
 {
     struct rlimit limit = {.rlim_max = CLOSE_FROM_MAX};

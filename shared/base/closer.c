@@ -104,7 +104,7 @@ void closer_close(int fd)
 
     if (fd < 0)
         return;
-    /* With thousands waiting, the queue is full. */
+    /* With thousands waiting, the queue is full, and the close happens here. */
     if (closer.started && write(closer.queue[1], &fd, sizeof(fd)) == sizeof(fd))
         closer.n_queued++;
     else

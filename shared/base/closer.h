@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Closes descriptors of our own in a thread, where the last close takes long: a large memfd, whose
- * pages are freed, or a mount. Each of these ends by itself. A close that a stranger can prolong is
- * never made in this process: see taker.h in the supervisor.
+/* Closes our own descriptors in a thread if the last close takes long: that of a large memfd frees
+ * its pages, that of a mount unmounts. These closes always end. The supervisor leaves closes that a
+ * worker or client can prolong to another process: see taker.h.
  *
  * There is one closer per process, like the table of descriptors. */
 

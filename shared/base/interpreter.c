@@ -37,7 +37,7 @@ const char *interpreter_fault(const char *path, char *text, size_t size)
     name += strspn(name, " \t");
     length = strcspn(name, " \t");
     name[length] = '\0';
-    /* A relative one is looked up from a directory that is not known here. */
+    /* A relative name is looked up from a directory that is not known here. */
     if (name[0] != '/' || access(name, X_OK) == 0)
         return NULL;
     error = errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Why the kernel says that a program that exists does not. */
+/* Explains why execve(2) fails with ENOENT for a script that exists: its interpreter is missing. */
 
 #include <stddef.h>
 

@@ -50,8 +50,8 @@ size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int f
     return n;
 }
 
-/* A receive drops an out-of-band byte at the head of the stream, with its descriptors, while a look
- * passes over it. In line, both find it. */
+/* Receives out-of-band bytes in line. Otherwise recvmsg() drops such a byte at the head of the
+ * stream, with its descriptors, while MSG_PEEK skips it. */
 static void receive_in_line(int fd)
 {
     (void)setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &(int){1}, sizeof(int));
@@ -75,6 +75,14 @@ bool scm_refuses(int fd)
         return true;
     receive_in_line(fd);
     return false;
+}
+
+bool scm_is_stream(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof(type);
+
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
 }
 
 int scm_look(int fd, void *buffer, size_t *size)

@@ -29,10 +29,11 @@ ssize_t scm_receive(int fd, struct msghdr *message, int flags);
 size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int fd));
 
 /*
- * Sockets that a stranger can write to. Each message may carry descriptors, and whoever receives
- * it without room for them, or closes the socket with the message in it, closes them: that may wait
- * for as long as the sender likes (a pipe whose lock is held). Since Linux 6.16 a socket can refuse
- * them (SO_PASSRIGHTS). For others, look before you receive.
+ * Functions for sockets that untrusted processes write to. Each message may carry descriptors, and
+ * a process that receives it without room for them, or closes the socket with the message in it,
+ * closes them: that may block for as long as the sender likes (a pipe whose lock is held). Since
+ * Linux 6.16 a socket can refuse descriptors (SO_PASSRIGHTS). For other sockets, call scm_look()
+ * before receiving.
  */
 
 enum {
@@ -40,15 +41,18 @@ enum {
     SCM_E_DESCRIPTORS,
 };
 
-/* From now on nobody can send descriptors to the socket, or to sockets accepted from it. False on
- * older kernels. */
+/* Makes the socket, and sockets accepted from it, refuse messages with descriptors. Returns false
+ * on older kernels, and then prepares the socket for scm_look(). */
 bool scm_refuse(int fd);
 
-/* Whether an accepted or inherited socket has refused descriptors from its beginning. If not, this
- * prepares it for scm_look(). */
+/* Returns whether an accepted or inherited socket has refused descriptors from its beginning. If
+ * not, prepares it for scm_look(). */
 bool scm_refuses(int fd);
 
-/* Copies the next bytes of a stream socket, which stay in it, to `buffer`: at most `*size`, which
- * becomes their number, 0 at the end of the stream. Receiving as many closes no descriptor. Does
- * not wait. Returns 0, SCM_E_DESCRIPTORS if there are any with these bytes, or -errno. */
+/* Returns whether `fd` is a stream socket. */
+bool scm_is_stream(int fd);
+
+/* Copies the next bytes of a stream socket to `buffer` without removing them: at most `*size`,
+ * which becomes their number, 0 at the end of the stream. Receiving that many closes no descriptor.
+ * Does not wait. Returns 0, SCM_E_DESCRIPTORS if these bytes carry descriptors, or -errno. */
 int scm_look(int fd, void *buffer, size_t *size);

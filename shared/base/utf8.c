@@ -44,7 +44,7 @@ uint32_t utf8_code(const void *at, size_t length)
     return code;
 }
 
-/* Characters of Unicode's category Cf, separators of lines, and letters that are blank. */
+/* Characters of Unicode's category Cf, line separators, and blank letters. */
 static const struct {
     uint32_t first, last;
 } INVISIBLE[] = {
@@ -89,7 +89,7 @@ size_t utf8_escape_character(char to[UTF8_ESCAPE_SIZE], const void *at, size_t l
     return (size_t)n;
 }
 
-/* Writes how the bytes that follow are escaped. Returns how many of them that is. */
+/* Writes the escape of the next character or byte. Returns how many bytes it covers. */
 static size_t escape_next(char to[UTF8_ESCAPE_SIZE], const unsigned char *at, size_t left)
 {
     const size_t length = utf8_character(at, left);

@@ -11,9 +11,9 @@
  * surrogate, beyond U+10FFFF, or cut off by `left`). */
 size_t utf8_character(const void *at, size_t left);
 
-/* As utf8_character(), and 0 also for control characters, below U+0020 and U+007F to U+009F, which
- * a terminal may obey, and for characters that cannot be seen or that change the direction of
- * others: they make a text look like another one. */
+/* Like utf8_character(), but returns 0 also for characters that must not be printed: control
+ * characters (below U+0020, U+007F to U+009F), which a terminal may obey, and characters that are
+ * invisible or change the direction of others, which make a text look like another one. */
 size_t utf8_printable(const void *at, size_t left);
 
 /* The code point of a valid character. */
@@ -33,8 +33,8 @@ size_t utf8_escape(char *buffer, size_t buffer_size, const char *data, size_t si
 /* Returns whether the text is valid UTF-8 without NUL; true for an empty one. */
 bool utf8_is_text(const void *data, size_t size);
 
-/* Returns how many of `size` bytes, which end before the text does, to show: without a character
- * that was cut in two. All of them if they are not text. */
+/* Returns how many of the first `size` bytes of a longer text are whole characters. Returns `size`
+ * if they are not text. */
 size_t utf8_whole(const void *data, size_t size);
 
 /* Writes a code point below U+110000. Returns its length, 1 to 4 bytes. */

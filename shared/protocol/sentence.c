@@ -12,7 +12,7 @@ static const struct sentence SENTENCES[] = {
     {"NoSuchGroup", .error = -ENOENT,
      "there is no group '{group}'", "; 'troupectl status' lists them"},
     {"NoSuchJob", .error = -ESRCH,
-     "there is no job '{id}': it never existed, or its result is no longer kept",
+     "there is no job '{id}': it never existed, or its result has expired",
      "; 'troupectl dead-letters' lists dead jobs"},
     {"NoSuchActor", .error = -ENOENT,
      "'{name}' is no actor: {reason}", .member = "reason"},

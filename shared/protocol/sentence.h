@@ -3,7 +3,7 @@
 
 /*
  * The errors of the control socket as sentences for people. troupectl and libtroupe share them, so
- * that a program is told the same as somebody at a terminal.
+ * that both report an error in the same words.
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@ struct sentence {
     const char *member; /* the sentence fits only errors with this member; NULL = all */
 };
 
-/* Tells whether the parameters of an error have that member. */
+/* Returns whether the parameters of an error have that member. */
 typedef bool (*sentence_has_fn)(const void *parameters, const char *member);
 
 /* Returns the sentence for the full name of an error, or NULL if this version does not know it.
@@ -31,11 +31,11 @@ const struct sentence *sentence_find(const char *error, sentence_has_fn has,
 /* Returns -errno for the full name of an error; -EPROTO if this version does not know it. */
 int sentence_error(const char *error);
 
-/* Writes a member of the parameters; `format` is what follows its name in the sentence, or "". */
+/* Writes a member of the parameters; `format` is "count", "bytes", "length" or "". */
 typedef void (*sentence_put_fn)(FILE *file, const void *parameters, const char *name,
                                 const char *format);
 
-/* Writes the text with members in the place of their names. */
+/* Writes the text of a sentence; `put` writes each member. */
 void sentence_write(FILE *file, const struct sentence *sentence, sentence_put_fn put,
                     const void *parameters);
 

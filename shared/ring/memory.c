@@ -32,8 +32,8 @@ static bool sizes_valid(uint32_t ring_size, uint32_t inline_max, uint32_t wake_b
            (wake_backend == WAKE_FUTEX || wake_backend == WAKE_EVENTFD);
 }
 
-/* Does not exceed the limit on the size of files, which would end the process by SIGXFSZ: this is
- * also for programs of users, whose signals are their own. */
+/* Checks the limit on the size of files first: exceeding it would end the process by SIGXFSZ, and
+ * libtroupe does not change the signals of its program. */
 static int set_size(int fd, size_t size)
 {
     struct rlimit limit;

@@ -50,11 +50,14 @@ int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t time
 int wake_futex_wait_either(const _Atomic uint32_t *word, uint32_t expected,
                            const _Atomic uint32_t *other, uint32_t other_expected, usec_t timeout);
 
-/* Wakes all waiters on the word, or the first `WAKE_PEER_MAX`. Returns their number. The supervisor
- * takes the second: a peer may have armed any number of waits, and one of its own would be late. */
+/* Wakes all waiters on the word. Returns their number. */
 int wake_futex_wake(const _Atomic uint32_t *word);
-int wake_futex_wake_peer(const _Atomic uint32_t *word);
+
+/* Wakes at most WAKE_PEER_MAX waiters on a word that a peer can wait on, and returns their number:
+ * a hostile peer may arm any number of waits, and waking them all would take the supervisor's time.
+ */
 #define WAKE_PEER_MAX 8 /* more than the threads of an honest peer that wait on a word */
+int wake_futex_wake_peer(const _Atomic uint32_t *word);
 
 /* Waits until one of the two, a socket and an eventfd that both do not block, is readable, and
  * empties them. `other` -1: `fd` is an eventfd, which may block. Results as above. */

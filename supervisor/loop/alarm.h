@@ -23,10 +23,10 @@ struct alarms {
 
 struct alarm {
     struct timer timer; /* among the delays or the dates */
-    bool has_date;      /* stays when it goes off */
+    bool has_date;      /* among the dates; unchanged after it went off */
     struct alarms *alarms;
     usec_t date;  /* when it goes off: realtime; for a delay, by clock_steady() */
-    usec_t delay; /* 0 = it has a date */
+    usec_t delay; /* the whole of it; 0 = it has a date */
     void (*fn)(struct alarm *alarm);
 };
 
@@ -39,7 +39,7 @@ void alarm_init(struct alarm *alarm, struct alarms *alarms, void (*fn)(struct al
 int alarm_set_after(struct alarm *alarm, usec_t delay);
 int alarm_set_at(struct alarm *alarm, usec_t date);
 
-/* When it goes off, or last went off: realtime, as the clock is set now. */
+/* Returns when it goes off, or last went off: realtime, as the clock is set now. */
 usec_t alarm_realtime(const struct alarm *alarm);
 
 /* Idempotent. */

@@ -138,7 +138,8 @@ void loop_close(struct loop *loop, int fd);
 /* Unmaps memory some milliseconds later, after what is more urgent. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);
 
-/* Wakes up to WAKE_PEER_MAX sleepers on the word, with the next submission of this turn. WAKE_FUTEX only. */
+/* Wakes up to WAKE_PEER_MAX sleepers on the word, with the next submission of this turn. WAKE_FUTEX
+ * only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
 /* Wakes the peer at the other end of a socket, at once: wake_socket(). */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The taker: holds nothing but what it was asked to take. It answers before it closes anything, and
- * may then wait for as long as a stranger likes. */
+/* The taker's own process. It holds only the descriptors that it was asked to take, and answers
+ * before it closes any: a close may block for as long as their sender likes. */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
@@ -13,8 +13,8 @@
 
 #define SUPERVISOR STDIN_FILENO
 
-/* A message with everything that it carries: there is room for all descriptors, as the kernel would
- * close the others before the answer. */
+/* A message with all its descriptors. There is room for as many as a message can carry: the kernel
+ * would close the others before the taker answers. */
 struct taken {
     ssize_t size; /* of the message, cut to `bytes`; -errno */
     int flags;
@@ -74,7 +74,7 @@ static void close_taken(const struct taken *taken)
         drop(taken->fds[i]);
 }
 
-/* Only files in memory have seals. fcntl(2) answers that without the file's file system. */
+/* Only files in memory have seals. F_GET_SEALS does not ask the file system, which may hang. */
 static bool is_memfd(int fd)
 {
     return fcntl(fd, F_GET_SEALS) >= 0;
@@ -84,7 +84,7 @@ static int check(const struct taken *taken)
 {
     if (taken->size < 0)
         return taken->size == -EINTR || taken->size == -ENOMEM ? (int)taken->size : -EPROTO;
-    /* There was room for all: if none arrived, descriptors are short. */
+    /* The buffer had room for all, so none arrived because this process is out of descriptors. */
     if (taken->n_fds == 0 && (taken->flags & MSG_CTRUNC))
         return -EMFILE;
     if (taken->n_fds != 1 || taken->size != sizeof(taken->bytes) ||
@@ -102,7 +102,7 @@ static void answer(const struct taker_answer *answer, const int *fd)
     if (fd)
         scm_attach(&message, &control, fd, 1);
     if (sendmsg(SUPERVISOR, &message, MSG_NOSIGNAL) < 0)
-        _exit(0); /* it has given this process up */
+        _exit(0); /* the supervisor has given this process up */
 }
 
 static void receive(int socket, bool wanted)
@@ -132,20 +132,12 @@ int taker_drop_message(int socket)
     return taken.size < 0 ? (int)taken.size : 0;
 }
 
-static bool is_stream(int fd)
-{
-    int type = 0;
-    socklen_t size = sizeof(type);
-
-    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
-}
-
 void taker_drain(int socket)
 {
-    const bool stream = is_stream(socket);
+    const bool stream = scm_is_stream(socket);
     struct taken taken;
 
-    /* So that a message without bytes does not look like the end. */
+    /* With credentials, a message without bytes differs from the end of the socket. */
     if (!stream)
         (void)setsockopt(socket, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int));
     do {
@@ -180,7 +172,7 @@ int taker_run(void)
     while (next_request(&request, &fd)) {
         if (request.kind != TAKER_DRAIN) {
             receive(fd, request.kind == TAKER_RECEIVE);
-            (void)close(fd); /* the supervisor has it, too */
+            (void)close(fd); /* not the last close: the supervisor also has it */
             continue;
         }
         taker_drain(fd);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Between the supervisor and a taker, one program: datagrams on a SOCK_SEQPACKET pair. Each request
- * carries one descriptor. */
+/* Messages between the supervisor and a taker, on a SOCK_SEQPACKET pair. Both are the same program,
+ * so the messages have no version. Each request carries one descriptor: the socket to read. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum taker_kind {
-    TAKER_RECEIVE, /* answered with a descriptor, then with `is_done` unless that comes at once */
-    TAKER_DISCARD, /* the same without a descriptor */
+    TAKER_RECEIVE, /* answered with a descriptor, and if that answer is not `is_done`, once more */
+    TAKER_DISCARD, /* like TAKER_RECEIVE, but answered without a descriptor */
     TAKER_DRAIN,   /* answered with `is_done` only */
 };
 
@@ -25,5 +25,5 @@ struct taker_answer {
 
 /* Receives one message and closes what it carries. Returns 0 or -errno. */
 int taker_drop_message(int socket);
-/* The same for all messages in a socket that was shut down. */
+/* Receives all messages in a socket that was shut down, and closes what they carry. */
 void taker_drain(int socket);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The supervisor's side of the takers. taker-process.c is the other one. */
+/* The supervisor's side of the takers; taker-process.c is the other side. */
 
 #include "supervisor/loop/taker.h"
 
@@ -20,15 +20,16 @@
 #include <string.h>
 #include <sys/syscall.h>
 
-/* A close that takes longer occupies its taker for good. */
+/* A taker whose close takes longer is replaced. */
 #define STUCK (5 * USEC_PER_SEC)
-/* The taker answers without waiting for anybody: this is for a machine that is very busy. */
+/* How long to wait for an answer. The taker answers without waiting for anything, so only a very
+ * busy machine takes long. */
 #define ANSWER_MSEC 3000
-/* Takers that were given up and have not ended: by whom it was asked for, and in total. */
+/* How many takers may have been given up and not have ended, of one owner and in total. */
 #define SPENT_OF_OWNER_MAX 8
 #define SPENT_MAX          128
 
-/* By what they are asked for: one that may be stuck must not keep the others from answering. */
+/* One taker per kind of request: one that is stuck must not keep the others from answering. */
 enum role {
     ROLE_RECEIVE, /* payloads */
     ROLE_DISCARD, /* notifications with descriptors */
@@ -39,7 +40,7 @@ enum role {
 struct taker {
     int fd, pidfd;
     uint64_t pending; /* requests whose descriptors are not all closed */
-    usec_t since;     /* when the first of them was made, or the last one was done */
+    usec_t since;     /* when the first of them was made, or the last of them was completed */
     uint64_t owner;   /* of the last request */
 };
 
@@ -110,7 +111,7 @@ static bool has_ended(int pidfd)
     return poll(&end, 1, 0) > 0;
 }
 
-/* Forgets those that have ended meanwhile. */
+/* Forgets given-up takers that have ended. */
 static void look_at_spent(void)
 {
     for (unsigned i = 0; i < state.n_spent;) {
@@ -123,7 +124,7 @@ static void look_at_spent(void)
     }
 }
 
-/* Nobody waits for its end. */
+/* Kills the taker without waiting for its end: a close may keep it alive. */
 static void give_up(struct taker *taker)
 {
     if (taker->fd < 0)
@@ -162,11 +163,11 @@ static int replace(struct taker *taker)
     give_up(taker);
     r = start(taker);
     if (r < 0)
-        log_error("cannot start a process that takes descriptors: %s", strerror(-r));
+        log_error("cannot start a process that receives descriptors: %s", strerror(-r));
     return r;
 }
 
-/* Takes the reports of what is closed. */
+/* Reads the reports of requests whose descriptors are closed. */
 static void look_at(struct taker *taker)
 {
     struct taker_answer answer;
@@ -193,22 +194,27 @@ static int send_request(struct taker *taker, enum taker_kind kind, int fd)
     return 0;
 }
 
-/* Asks one that has nothing left to close, which another one takes the place of. */
+/* Sends the request to the taker, or to a new one if that one is not `usable` or has ended. */
+static int send_or_replace(struct taker *taker, bool usable, enum taker_kind kind, int fd)
+{
+    int r = usable ? send_request(taker, kind, fd) : -EPIPE;
+
+    if (r != -EPIPE && r != -ECONNRESET)
+        return r;
+    r = replace(taker);
+    return r < 0 ? r : send_request(taker, kind, fd);
+}
+
+/* Asks a taker that closes nothing, so that it answers immediately. */
 static int ask(enum role role, enum taker_kind kind, int fd, uint64_t owner)
 {
     struct taker *taker = &state.takers[role];
-    int r = -EPIPE;
+    int r;
 
     if (has_spent_all(owner))
         return -EUSERS;
     look_at(taker);
-    if (taker->fd >= 0 && taker->pending == 0)
-        r = send_request(taker, kind, fd);
-    if (r == -EPIPE || r == -ECONNRESET) {
-        r = replace(taker);
-        if (r == 0)
-            r = send_request(taker, kind, fd);
-    }
+    r = send_or_replace(taker, taker->fd >= 0 && taker->pending == 0, kind, fd);
     if (r == 0)
         taker->owner = owner;
     return r;
@@ -267,34 +273,28 @@ int taker_discard(int socket, uint64_t owner)
     return r == 0 ? await_answer(ROLE_DISCARD, &answer, &fd) : r;
 }
 
-/* Leaves room to those that cannot wait, as a socket can. */
+/* Replaces a taker that hangs in a close. Half of the given-up takers stay reserved for requests
+ * that cannot wait: a socket can be drained later. */
 static int replace_stuck(struct taker *taker)
 {
     look_at_spent();
     return state.n_spent >= SPENT_MAX / 2 ? -EMFILE : replace(taker);
 }
 
-/* Hands the socket over, so that the close here is not the last one. */
+/* Passes the socket to the taker, so that the close in this process is not the last one. */
 static int drain_there(int fd)
 {
     struct taker *taker = &state.takers[ROLE_DRAIN];
-    int r;
 
     look_at(taker);
     if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK &&
         replace_stuck(taker) == 0)
         log_warning("a descriptor from a worker or client does not close; "
                     "another process closes what follows");
-    r = taker->fd < 0 ? -EPIPE : send_request(taker, TAKER_DRAIN, fd);
-    if (r == -EPIPE || r == -ECONNRESET) {
-        r = replace(taker);
-        if (r == 0)
-            r = send_request(taker, TAKER_DRAIN, fd);
-    }
-    return r;
+    return send_or_replace(taker, taker->fd >= 0, TAKER_DRAIN, fd);
 }
 
-/* Its taker is stuck, or has as many as its socket holds. */
+/* Keeps a socket whose taker is stuck or has a full queue. */
 static void keep_for_later(int fd)
 {
     if (state.n_later == state.allocated) {
@@ -315,15 +315,7 @@ static void drain_later(void)
         close_fd(state.later[--state.n_later]);
 }
 
-static bool is_stream(int fd)
-{
-    int type = 0;
-    socklen_t size = sizeof(type);
-
-    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
-}
-
-/* A message without bytes looks like the end, but for its sender's credentials. */
+/* Only its sender's credentials tell a message without bytes from the end of the socket. */
 static bool is_empty(int fd)
 {
     union {
@@ -334,7 +326,7 @@ static bool is_empty(int fd)
     struct iovec part = {.iov_base = &byte, .iov_len = 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
 
-    if (!is_stream(fd)) {
+    if (!scm_is_stream(fd)) {
         if (setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &(int){1}, sizeof(int)) < 0)
             return true; /* no socket */
         message.msg_control = &control;
