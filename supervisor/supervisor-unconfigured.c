@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 
-/* When the supervisor starts, troupe.conf has a mistake, or, after a crash, something else without
- * which workers would end. What its predecessor ran is not touched before that is solved: the
- * supervisor serves the control socket, which says what is wrong, and starts late, at a reload or
- * when it finds the configuration valid. */
+/* Waits for a valid configuration if no group can start: troupe.conf has a mistake, or, after a
+ * crash, the configuration would end workers. Until then the supervisor leaves its predecessor's
+ * processes alone, and serves the control socket, which reports the problem. It starts its groups
+ * late, at a reload or when it finds the configuration valid. */
 
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/control/control.h"
@@ -29,7 +29,7 @@ static void tell_status(struct supervisor *supervisor)
     const bool first = supervisor->parts.control.predecessors.first;
 
     notify_status(&supervisor->notify, loop_now(loop_of(supervisor)), "%s: %s",
-                  first ? "no group is started" : "cannot go on after a crash, workers run on",
+                  first ? "no group is started" : "cannot continue after a crash, workers run on",
                   supervisor->config_problem);
 }
 
@@ -73,12 +73,13 @@ static void on_retry(struct timer *timer, usec_t now)
 void supervisor_await_config(struct supervisor *supervisor)
 {
     if (supervisor->parts.control.predecessors.first)
-        log_error("no group is started before the configuration is valid");
+        log_error("no group is started until the configuration is valid");
     else
-        log_error("no group can be taken over before the configuration is valid; workers and "
+        log_error("no group can be taken over until the configuration is valid; workers and "
                   "services run on");
     tell_status(supervisor);
-    /* Otherwise the service manager would end it, and nobody could ask it what is wrong. */
+    /* Otherwise the service manager would end this process, and no client could ask for the
+     * problem. */
     notify_ready(&supervisor->notify, loop_now(loop_of(supervisor)));
     timer_init(&supervisor->config_timer, on_retry);
     supervisor->config_delay = RETRY_FIRST;

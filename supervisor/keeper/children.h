@@ -20,8 +20,8 @@ struct child {
     uint64_t id;    /* chosen by the supervisor; 0 = older than trouped; CHILD_UNKNOWN = its
                        supervisor has ended */
     bool contained; /* has its own cgroup or PID namespace, which ends its descendants */
-    bool spared;    /* what it leaves behind is not killed */
-    bool ended;     /* is reaped, and only listed as it is `spared` */
+    bool spared;    /* its descendants are not killed when it ends (MESSAGE_SPARE) */
+    bool ended;     /* is reaped, and only listed because it is `spared` */
 };
 
 /* Valid when zeroed. */
@@ -39,5 +39,5 @@ void children_add(struct children *children, pid_t pid, uint64_t id, bool contai
 /* Returns NULL if there is none. Valid until children_remove(). */
 struct child *children_find(struct children *children, pid_t pid);
 void children_remove(struct children *children, pid_t pid);
-/* Calls `fn` with each, which must not add any, and may remove only that. */
+/* Calls `fn` with each child. `fn` must not add children, and may remove only its own argument. */
 void children_each(struct children *children, void (*fn)(struct child *child));

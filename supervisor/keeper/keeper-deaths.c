@@ -52,14 +52,14 @@ bool keeper_reap_one(void)
     const pid_t pid = spawn_find_ended(&how);
     if (pid <= 0)
         return false;
-    /* A SPARE that was sent before the signal counts. */
+    /* Takes requests first: a SPARE may have been sent before the signal that ended the child. */
     while (keeper.channel >= 0 && !keeper.reply_waits && keeper_take_request())
         ;
     if (keeper.reply_waits)
         return true;
     struct child *child = children_find(keeper.children, pid);
     if (child && child->ended) {
-        children_remove(keeper.children, pid); /* its number is used again */
+        children_remove(keeper.children, pid); /* another process has its pid now */
         child = NULL;
     }
     if (child && child->id != 0) {
@@ -95,9 +95,9 @@ void keeper_spare(struct child *child, bool spared)
     children_remove(keeper.children, child->pid);
 }
 
-/* Helpers that a living worker has detached stay: they are in its session, which no process of
- * another worker can join. A contained worker leads a process group only; processes of other
- * contained workers may join that, and end with their own cgroup. */
+/* Keeps helpers that a living worker has detached: they are in its session, which no process of
+ * another worker can join. A contained worker leads only a process group; processes of other
+ * contained workers may join that group, and end with their own cgroup. */
 static bool is_kept(pid_t pid)
 {
     if (keeper.ending)
@@ -109,14 +109,14 @@ static bool is_kept(pid_t pid)
     return leader && leader->contained;
 }
 
-/* A keeper without privileges cannot kill what has become another user. Any worker can leave such
- * processes. */
-static void tell_protected(pid_t pid)
+/* A keeper without privileges cannot kill a process that has changed its user. Any worker can leave
+ * such processes, so the warnings are limited. */
+static void warn_protected(pid_t pid)
 {
     static struct rate rate;
     if (rate_take(&rate, clock_now(), 1, NULL))
         log_warning("cannot kill process %d, which a worker has left behind: it runs as another "
-                    "user, as a set-user-ID program does",
+                    "user, like a set-user-ID program",
                     (int)pid);
 }
 
@@ -128,7 +128,7 @@ static void end_orphan(pid_t pid)
     if (kill(pid, SIGKILL) == 0)
         keeper.orphans_left = true;
     else if (errno == EPERM)
-        tell_protected(pid);
+        warn_protected(pid);
 }
 
 /* Children of the killed orphans become orphans when these die, so each such death calls for

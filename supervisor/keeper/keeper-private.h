@@ -43,7 +43,7 @@ struct keeper {
     usec_t end_by;         /* when to give up waiting for the rest; once `ending` */
     bool deaths_due;       /* there may be children to reap */
     usec_t orphans_at;     /* when to search for orphans; USEC_INFINITY = no need */
-    bool orphans_searched; /* a search is under way */
+    bool orphans_searched; /* a search is running */
     bool orphans_left;     /* the last search killed some; their children become orphans in turn */
     bool reply_waits;      /* `reply` could not be sent yet */
     bool reply_later;      /* after ENOBUFS: poll() does not report when to send again */
@@ -86,9 +86,10 @@ bool keeper_take_request(void);
 
 /* Plans a search for orphans. */
 void keeper_expect_orphans(void);
-/* Begins the search when it is due, and goes on with it: kills some of those that are found. */
+/* Begins the search when it is due, and continues a running one: kills some of the orphans. */
 void keeper_end_orphans(void);
-/* Whether what the child leaves behind is spared. An ended child that is not is removed. */
+/* Sets whether the child's descendants are spared when it ends. Removes an ended child that is no
+ * longer spared, and plans a search for its orphans. */
 void keeper_spare(struct child *child, bool spared);
 /* Returns how a process ended that is not held; `unknown` if that is forgotten. */
 struct spawn_exit keeper_end_of(uint64_t id);

@@ -92,7 +92,7 @@ void keeper_hand_over(void)
 
 /* ---- requests ---- */
 
-/* That take long to make, and are the same for all that have them. */
+/* Shares namespaces that are expensive to create and identical for every process. */
 static void share_namespaces(struct message_spawn *spawn)
 {
     const bool unused = spawn->options.private_ipc && sandbox_ipc_is_unused(spawn->options.sandbox);
@@ -133,7 +133,7 @@ static void on_spawn(int lost)
     if (r == 0)
         r = spawn(&keeper.spawn.options, &result);
     if (r == 0) {
-        children_remove(keeper.children, result.pid); /* one that had ended, and was spared */
+        children_remove(keeper.children, result.pid); /* a spared child of this pid has ended */
         children_add(keeper.children, result.pid, keeper.spawn.id,
                      spawn_is_contained(&keeper.spawn.options));
         starting_add(&keeper.starting, &keeper.spawn.options, result.pid, &keeper.request);

@@ -81,7 +81,7 @@ void keeper_end_all(void)
  * orphans: no supervisor empties its cgroup. */
 static void end_unheld(struct child *child)
 {
-    if (child->spared) /* nobody waits any longer for what it has left */
+    if (child->spared) /* the supervisor that waited for its descendants has ended */
         keeper_spare(child, false);
     if (child->id == 0 || holdings_has(keeper.holdings, child->id))
         return;

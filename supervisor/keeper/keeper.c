@@ -20,7 +20,7 @@
 
 /* Bounds the requests per turn, so that signals and deaths are handled in between. */
 #define REQUESTS_PER_TURN 16
-/* Likewise: any worker can leave thousands of orphans that end. */
+/* Bounds the deaths per turn: any worker can leave thousands of orphans that end. */
 #define DEATHS_PER_TURN 64
 /* The pause before a reply is sent again when the kernel had no memory for it. */
 #define REPLY_RETRY_MS 10
@@ -169,7 +169,7 @@ static void run_turn(void)
     keeper_end_orphans();
 }
 
-/* How many to name of those that are left behind. */
+/* How many of the processes that are left behind the log names. */
 #define NAMED_MAX 8
 
 static void name_left(pid_t pid)

@@ -16,7 +16,7 @@
  *   └─ …
  *
  * When the keeper dies, the kernel kills all workers (parent-death signal); the supervisor kills
- * what these have started, and ends. When the supervisor crashes, the keeper starts another one,
+ * their descendants, and ends. When the supervisor crashes, the keeper starts another one,
  * and hands over to it what the crashed one had held (message.h); it kills the other workers.
  * Orphans become the keeper's children. After the end of a worker without a cgroup, the keeper
  * kills those outside the session of a living worker; before its own end, it kills all.
@@ -32,7 +32,7 @@
  */
 #define KEEPER_VARIABLE "TROUPE_KEEPER"
 
-/* Tells the supervisor of the keeper's death. It ends a supervisor that does not handle it. */
+/* The supervisor's parent-death signal. It ends a supervisor that does not handle it. */
 #define KEEPER_DEATH_SIGNAL SIGALRM
 
 /* With this exit status a supervisor asks for its successor: the program that is installed now. */

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Everything that follows would fail with messages that name other files. */
+/* Without /proc, later steps would fail with errors that name other files. */
 static bool has_proc(void)
 {
     if (access("/proc/self/stat", R_OK) == 0)

@@ -6,14 +6,14 @@
  * size, with its descriptors. Numbers are in native form. After an
  * upgrade the two programs are of different versions: change a message only together with
  * MESSAGE_VERSION. The supervisor refuses to run under a keeper of another version. A keeper logs
- * and ignores a request that it does not know: one on which nothing depends, as NEXT, STAY and
- * SPARE, may be added.
+ * and ignores a request that it does not know: a request on which nothing depends, like NEXT, STAY
+ * and SPARE, may be added.
  *
  *   supervisor → keeper
  *     SPAWN    id, struct spawn_options; its descriptors
  *     KILL     id, pid: SIGKILL to the process and its group, if it is not reaped
- *     SPARE    id, pid, whether: what the process leaves behind is not killed at its end; later,
- *              that it is killed
+ *     SPARE    id, pid, spared: if true, descendants of the process are not killed when it ends; a
+ *              later SPARE with false kills them
  *     REPLACE  id; descriptor: instead of the first one of what is held
  *     HOLD     id, pid, bytes; descriptors: kept for the next supervisor, and replace what was
  *              held under this id

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 static int list_fd = -1;
-static pid_t cut; /* the beginning of a number in which the last read has ended */
+static pid_t cut; /* the digits so far of a number that the end of the last read has cut */
 
 void orphans_open(void)
 {

@@ -12,7 +12,7 @@
 void orphans_open(void);
 void orphans_close(void);
 
-/* Begins a list of all children, orphans or not. Returns whether there is one. */
+/* Begins to list all children, orphans or not. Returns false if the list cannot be read. */
 bool orphans_begin(void);
-/* Calls `fn` with the pids of the next ones, some hundreds. Returns whether there may be more. */
+/* Calls `fn` with the pids of the next few hundred children. Returns whether there may be more. */
 bool orphans_next(void (*fn)(pid_t pid));

@@ -43,7 +43,7 @@ static int make_memory(void)
     return fd < 0 ? (int)syscall(SYS_memfd_create, PROGRAM, MFD_CLOEXEC) : fd;
 }
 
-/* Its interpreter would have to read a script. */
+/* A script must be readable: its interpreter opens it as the same user. */
 static bool is_script(int fd)
 {
     char begin[2];
@@ -63,7 +63,8 @@ static bool copy(int from, int to)
     return at == status.st_size && fchmod(to, S_IXUSR | S_IXGRP | S_IXOTH) == 0;
 }
 
-/* The kernel executes no file that is open for writing. */
+/* Opens the file again, without write access: the kernel executes no file that is open for writing.
+ */
 static int reopen(int fd)
 {
     char path[32];
@@ -74,7 +75,8 @@ static int reopen(int fd)
 /*
  * Workers of the same user may read and write the memory of a process, unless it executes a file
  * that its user must not read: see would_dump() in Linux. PR_SET_DUMPABLE comes too late, as a
- * worker may wait for the next supervisor to be started. Returns a copy without that right, or -1.
+ * worker may wait for the start of the next supervisor. Returns a descriptor of a copy without read
+ * permission, or -1.
  */
 static int hide(const struct program *program)
 {
@@ -87,7 +89,7 @@ static int hide(const struct program *program)
 
 static int open_program(const struct program *program)
 {
-    /* Root reads everything, and its workers have another user or every right anyway. */
+    /* Root reads every file; its workers run as another user, or as root with all rights. */
     int fd = geteuid() == 0 ? -1 : hide(program);
     if (fd < 0)
         fd = open(program->path, O_PATH | O_CLOEXEC);
@@ -112,9 +114,8 @@ static int run(const struct keeper_program *keeper, const struct keeper_ends *en
     if (keep_open(ends->channel) == 0 && keep_open(ends->notify_fd) == 0 &&
         setenv(KEEPER_VARIABLE, text, 1) == 0) {
         (void)execveat(program->fd, "", program->argv, environ, AT_EMPTY_PATH);
-        /* Its interpreter finds a script by the path only; a policy may forbid memory
-         * (memfd_noexec).
-         */
+        /* An interpreter can open a script only by its path; a policy may forbid to execute memory
+         * (memfd_noexec). */
         if (errno == ENOENT || errno == EACCES)
             (void)execv(program->path, program->argv);
     }

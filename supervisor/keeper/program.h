@@ -4,8 +4,9 @@
 /*
  * The supervisor's program, trouped-supervisor: beside this one (a build tree) or installed. It is
  * kept open, so that a supervisor that crashes is started again from the same file, even if another
- * version has been installed meanwhile; an upgrade opens it anew. Without privileges it is executed
- * from a copy in memory that its user cannot read, so that no worker can trace the supervisor.
+ * version has been installed meanwhile; an upgrade opens it again. Without privileges it is
+ * executed from a copy in memory that its user cannot read, so that no worker can trace the
+ * supervisor.
  */
 
 #include "supervisor/keeper/keeper.h"

@@ -55,9 +55,9 @@ static bool leads_session(const struct spawn_child *child)
     return !spawn_is_contained(child->options);
 }
 
-/* Leaves the terminal, and leads a process group by which the keeper can kill it. A process that
- * nothing else contains leads a session: setpgid(2) does not move a process into a group of another
- * session, so the session of an orphan tells whose it is. */
+/* Leaves the terminal, and leads a process group by which the keeper can kill it. A process that is
+ * not contained leads a session: setpgid(2) does not move a process into a group of another
+ * session, so an orphan's session shows which worker started it. */
 static void leave_terminal_and_group(const struct spawn_child *child)
 {
     int r;
@@ -148,8 +148,8 @@ static void set_up_scheduling(const struct spawn_child *child)
         fail(child, SPAWN_OOM_SCORE, error);
     if (options->set_nice && setpriority(PRIO_PROCESS, 0, options->nice) < 0)
         fail(child, SPAWN_NICE, errno);
-    /* With autogroups a nice value counts within a session only, and sessions have one of their
-     * own. Best effort: the file may be missing or refuse. */
+    /* With autogroups, a process's nice value counts only within its session, and each session has
+     * a nice value of its own. Best effort: the file may be missing, or the kernel may refuse. */
     if (options->set_nice && leads_session(child))
         (void)write_own("/proc/self/autogroup", options->nice);
 }

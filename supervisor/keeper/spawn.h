@@ -76,8 +76,8 @@ struct spawn_options {
     int oom_score_adjust;
 };
 
-/* Whether a cgroup or a PID namespace ends the descendants of such a process. Any other leads a
- * session. */
+/* Returns whether a cgroup or a PID namespace ends the descendants of the process. Otherwise it
+ * leads a session. */
 static inline bool spawn_is_contained(const struct spawn_options *options)
 {
     return options->cgroup_fd >= 0 || options->private_pids;

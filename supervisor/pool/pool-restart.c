@@ -22,7 +22,7 @@ static bool restart_is_wanted(const struct slot *slot)
            slot->pool->config->restart == CONFIG_RESTART_ALWAYS || !exit_was_clean(slot);
 }
 
-/* What is not restarted is stopped if it was to end, and has failed otherwise. */
+/* A worker that is not restarted is stopped if it was asked to end, and has failed otherwise. */
 static bool has_failed(const struct slot *slot)
 {
     if (!slot->wanted || slot->retired)
@@ -50,8 +50,8 @@ static bool is_refused(const struct slot *slot)
            spawn_step_is_final(slot->worker.process.error.step);
 }
 
-/* Another start would probably fail, too: the new process has reported why its program does not
- * run, and that is no shortage. */
+/* Returns whether another start would probably also fail: the new process has reported why its
+ * program does not run, and the reason is not a shortage. */
 static bool failed_lastingly(const struct slot *slot)
 {
     switch (-slot->worker.process.error.error) {
@@ -117,6 +117,7 @@ void pool_on_dying(struct slot *slot)
     pool_standby_take_over(slot);
 }
 
+/* Gives the slot up until it is reset. */
 static void fail(struct slot *slot, const char *why)
 {
     slot->worker.spawn_failed = false;

@@ -75,7 +75,7 @@ void pool_standby_restore(struct slot *place)
     place->role = slot_kept_role(place);
 }
 
-/* One that was to take the place is not needed: what it was for is found out anew. */
+/* Drops a pending successor; whether the place still needs one is decided again. */
 void pool_standby_resume(struct slot *place)
 {
     struct slot *standby = place->standby;

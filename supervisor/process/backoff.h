@@ -72,8 +72,8 @@ int restart_after_death(struct restart_tally *tally, const struct restart_policy
 bool restart_is_immediate(const struct restart_tally *tally, const struct restart_policy *policy,
                           enum restart_death death, usec_t now);
 
-/* Like restart_after_death(), but of a spawn that failed. Unless the failure is a `lasting` one it
- * is always retried and never counts as a death. */
+/* Like restart_after_death(), but after a spawn that failed. A `lasting` failure counts as an
+ * unhealthy death; any other is always retried and never counts. */
 int restart_after_failed_spawn(struct restart_tally *tally, const struct restart_policy *policy,
                                bool lasting, usec_t now, struct backoff_random *random,
                                usec_t *ret_delay);

@@ -13,7 +13,7 @@
 
 /* Bounds what is read from one worker per turn, and after its death. */
 #define READ_TURN 8192
-/* More than a socket holds by default: all that was written before. */
+/* More than a socket holds by default, so one such read gets all earlier output. */
 #define READ_ALL ((size_t)256 * 1024)
 
 /* Marks bytes that a read() has not overwritten. Not part of UTF-8. */
@@ -219,11 +219,12 @@ static ssize_t read_into_tail(struct capture *capture, size_t size)
     return n;
 }
 
+/* Stops reading: receiving or closing these descriptors could block. */
 static void refuse_descriptors(struct capture *capture)
 {
     stop_reading(capture);
     capture->is_ours = true;
-    capture->fn(capture->userdata, "descriptors were sent with the output: it is no longer read");
+    capture->fn(capture->userdata, "output is no longer read: descriptors were sent with it");
     capture->is_ours = false;
 }
 
@@ -342,7 +343,7 @@ int capture_open(struct capture *capture, int *ret_write_fd)
         return -errno;
     _cleanup_close_ int read_fd = fds[0], write_fd = fds[1];
     (void)scm_refuse(read_fd);
-    /* A program that reads its standard output finds its end. */
+    /* A program that reads from its standard output gets the end of file. */
     if (shutdown(read_fd, SHUT_WR) < 0)
         return -errno;
     r = read_from(capture, read_fd);

@@ -3,12 +3,13 @@
 
 /*
  * Captures a worker's standard output and error: one stream socket, read in bounded pieces, at most
- * once per turn. Not a pipe: splice(2) lets a worker hold a pipe's lock, and reading, FIONREAD and
- * the last close of that pipe then wait, which no signal ends. The last CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a
- * callback, at most as many as capture_set_limit() allows; one line sums up the rest.
+ * once per turn. It is not a pipe: splice(2) lets a worker hold a pipe's lock, and then reading,
+ * FIONREAD and the last close of that pipe wait, which no signal interrupts. The last
+ * CAPTURE_TAIL_MAX bytes are kept for the death report. Complete lines go to a callback, at most as
+ * many as capture_set_limit() allows; one line sums up the rest.
  *
- * A worker that writes faster than the supervisor reads blocks on its own full socket. The output is
- * kept in memory that the caller provides. If that memory outlives the supervisor, the next one
+ * A worker that writes faster than the supervisor reads blocks on its own full socket. The output
+ * is kept in memory that the caller provides. If that memory outlives the supervisor, the next one
  * continues where this one stopped: it loses no line, and repeats at most the one that was being
  * delivered.
  */
@@ -34,8 +35,8 @@
 /*
  * `line` is NUL-terminated, without newline; control characters and bytes that are not UTF-8 are
  * written as \xNN. It is valid during the call. Empty lines are skipped. The callback may call
- * capture_deinit(), but must not free the struct. A socket that descriptors were sent to is no
- * longer read; one line says so.
+ * capture_deinit(), but must not free the struct. If a worker sends descriptors with its output,
+ * the socket is no longer read, and one line says so.
  */
 typedef void (*capture_line_fn)(void *userdata, const char *line);
 
@@ -53,7 +54,7 @@ struct capture {
     struct loop_watch watch;
     struct task reading; /* queued when other workers have used up the time of this turn */
     int fd;              /* our end; -1 = closed */
-    bool refuses;        /* the kernel lets nobody send descriptors to it */
+    bool refuses;        /* the kernel refuses messages with descriptors to it (scm_refuses()) */
     struct capture_memory *memory; /* borrowed; NULL = output is discarded */
     size_t end;      /* bytes read in total; the position in the circular tail is the remainder */
     size_t line;     /* `end` at the beginning of the first line that is not delivered */

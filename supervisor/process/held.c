@@ -22,8 +22,9 @@ static uint64_t key_of(enum holding_kind kind, const char *name)
     return hash_bytes(name, strlen(name)) ^ kind;
 }
 
-/* A process that is discarded may have filled its sockets. All others are still the keeper's, for
- * another supervisor, so they are left open, with what they hold. */
+/* Closes a descriptor. That of a discarded process may be a socket with unread messages, so the
+ * socket is shut down and emptied. Other descriptors are still held by the keeper for another
+ * supervisor. */
 static void drop_fd(const struct held *held, int fd)
 {
     if (!held->discarded) {

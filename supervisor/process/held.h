@@ -64,7 +64,7 @@ void held_deinit(struct held_table *table);
 struct held *held_take(struct held_table *table, enum holding_kind kind, const char *name);
 /* Whether held_take() would find anything. */
 bool held_has(const struct held_table *table, enum holding_kind kind, const char *name);
-/* Whether a worker or service of this group was held and is not taken. */
+/* Returns whether a worker or service of this group was held and is not taken. */
 bool held_has_group(const struct held_table *table, const char *group);
 /* Iterates over those of this kind that were not taken; NULL at the end. `after` NULL = the first.
  */

@@ -58,7 +58,7 @@ struct kept_states {
     bool waiting[KEPT_STATES_MAX];               /* is in `earlier` */
 };
 
-/* Of the file in memory, in bytes: most of it is never used. */
+/* Returns the size of the file in memory, in bytes. Most of its pages are never used. */
 size_t kept_states_size(void);
 
 /* Makes new memory. Returns 0 or -errno. */
@@ -72,7 +72,8 @@ void kept_states_deinit(struct kept_states *states);
 /* Returns the last supervisor's state of this name, with `*ret_found` set, or a zeroed one. NULL if
  * there is no room or address space, or the name is too long. A name must be open once only. */
 struct kept_state *kept_state_open(struct kept_states *states, const char *name, bool *ret_found);
-/* Returns the last supervisor's state of this name, which stays to be opened; NULL = none. */
+/* Returns the last supervisor's state of this name without opening it, or NULL. Borrowed: valid
+ * until the state is opened or freed. */
 struct kept_state *kept_state_find(const struct kept_states *states, const char *name);
 /* Forgets a state. NULL allowed. */
 void kept_state_free(struct kept_states *states, struct kept_state *state);

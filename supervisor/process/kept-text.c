@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In the first state, before the text. Changes raise KEPT_STATES_VERSION. */
+/* Precedes the text in the first state. A change must raise KEPT_STATES_VERSION. */
 struct text_head {
     uint64_t size;
     uint64_t digest;
@@ -26,7 +26,7 @@ static void name_part(char name[KEPT_NAME_MAX + 1], const char *of, size_t part)
     (void)snprintf(name, KEPT_NAME_MAX + 1, "%s:%zu", of, part);
 }
 
-/* The place of the text in a state, and how much of `left` bytes fits. */
+/* Returns the place of the text in a state, and in `*ret_size` how much of `left` bytes fits. */
 static uint8_t *place_of(struct kept_state *state, size_t part, size_t left, size_t *ret_size)
 {
     const size_t head = part == 0 ? sizeof(struct text_head) : 0, room = KEPT_DATA_MAX - head;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A text of any length in the states of kept-state.h, such as what a group's files said. It is read
- * as it was written, or not at all: its head has a digest.
+ * A text that survives a crash in several states of kept-state.h, such as a group's configuration.
+ * It is read as it was written, or not at all: its head has a digest.
  */
 
 #include "supervisor/process/kept-state.h"
@@ -16,18 +16,18 @@ struct kept_text {
     size_t n;
 };
 
-/* Replaces the text; without room or memory, none is kept. Its states are named NAME:0, NAME:1 and
- * so on. */
+/* Replaces the text with a copy of `size` bytes; without room or memory, none is kept. Its states
+ * are named NAME:0, NAME:1 and so on. */
 void kept_text_set(struct kept_text *text, struct kept_states *states, const char *name,
                    const char *bytes, size_t size);
-/* Forgets it, unless the next supervisor is to find it (kept_states.for_next). Idempotent. */
+/* Forgets the text, unless the next supervisor is to find it (kept_states.for_next). Idempotent. */
 void kept_text_deinit(struct kept_text *text, struct kept_states *states);
 
 enum {
     _KEPT_TEXT_E_SUCCESS,
     KEPT_TEXT_E_NONE,
 };
-/* Reads what the last supervisor kept, before kept_text_set(). Returns 0 with `*ret`, owned by the
- * caller, and NUL-terminated; KEPT_TEXT_E_NONE; or -ENOMEM. */
+/* Reads the text that the last supervisor kept. Call it before kept_text_set(). Returns 0 with
+ * `*ret`, NUL-terminated and owned by the caller, KEPT_TEXT_E_NONE, or -ENOMEM. */
 int kept_text_read(const struct kept_states *states, const char *name, char **ret,
                    size_t *ret_size);

@@ -32,7 +32,7 @@ static void sender_deinit(struct sender *sender)
     sender->pidfd = close_fd(sender->pidfd);
 }
 
-/* Returns 0 if it is not a number, or one too large. */
+/* Returns 0 for text that is not a number, or a number that is too large. */
 static usec_t parse_usec(const char *text)
 {
     uint64_t value = 0;
@@ -134,9 +134,9 @@ static uint64_t owner_of(uid_t uid)
 }
 
 /*
- * Reads the next datagram. systemd-notify sends a pipe with BARRIER=1 and waits until everybody has
- * closed it, so the socket cannot refuse descriptors. A look with room for the credentials alone
- * shows whether there are any; the taker then receives them.
+ * Reads the next datagram. systemd-notify sends a pipe with BARRIER=1 and waits until all copies of
+ * it are closed, so the socket cannot refuse descriptors. A look with room for only the credentials
+ * shows whether the datagram has any; if so, the taker receives it.
  */
 static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
 {
@@ -156,7 +156,7 @@ static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
     return r < 0 ? r : n;
 }
 
-/* The next datagram would be found again and again. */
+/* Stops reading after an error: the same datagram would otherwise wake the loop forever. */
 static void stop_reading(struct notify_server *server, int r)
 {
     if (r == -EAGAIN || r == -EINTR)

@@ -22,8 +22,8 @@ struct notify_message {
     bool ready, reloading, stopping;
     bool watchdog;         /* a sign of life */
     bool watchdog_trigger; /* it wants to be treated as hung */
-    bool too_long;         /* nothing else is set: it has more than NOTIFY_MAX bytes */
-    usec_t extend;      /* it needs this long from now on, to start or to stop; 0 = as configured */
+    bool too_long;         /* longer than NOTIFY_MAX bytes; only the sender is set */
+    usec_t extend;         /* how long it still needs to start or to stop; 0 = as configured */
     const char *status; /* NULL = none; any bytes except NUL and newline: escape before showing */
 };
 
@@ -32,9 +32,9 @@ typedef void (*notify_server_fn)(void *userdata, const struct notify_message *me
 /* Whether the sender has not been reaped, so that `pid` still means it; true if unknown. */
 bool notify_sender_is_there(const struct notify_message *message);
 
-/* Who may send, beside root and the supervisor's user. */
+/* Which users may send, besides root and the supervisor's user. */
 struct notify_senders {
-    uid_t owner;   /* (uid_t)-1 = nobody else */
+    uid_t owner;   /* (uid_t)-1 = no other user */
     bool any_user; /* the service may change its user */
 };
 
@@ -56,8 +56,9 @@ struct notify_server {
 
 /*
  * Binds `path`, which is removed first, with mode 0600 and the given owner, or with mode 0666 for
- * any user. Datagrams of others are ignored, descriptors in datagrams closed by the taker; if that
- * is impossible, nothing more is read. `fn` may deinit the server. 0, -ENAMETOOLONG, or -errno.
+ * any user. Ignores datagrams of other users. The taker closes descriptors in datagrams; if it
+ * cannot, the server stops reading. `fn` may deinit the server. Returns 0, -ENAMETOOLONG, or
+ * -errno.
  */
 int notify_server_init(struct notify_server *server, struct loop *loop, const char *path,
                        const struct notify_senders *senders, notify_server_fn fn, void *userdata);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The other processes of a service that is stopped with KillMode=control-group: they get the same
- * signal as its own process, and may take as long to end. */
+/* Signals the other processes of a service that is stopped with KillMode=control-group, and waits
+ * for their end within the service's time limit. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/process/process.h"
@@ -14,9 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bounds the work of one turn. What is beyond gets SIGKILL in the end. */
+/* Bounds the work of one turn. Further processes get only SIGKILL when the service has ended. */
 #define REST_MAX 256
-/* No descriptor tells of so many ends; one look costs a read of one file. */
+/* How often to look whether they have ended: a pidfd for each would be too many descriptors, and
+ * one look reads one file. */
 #define REST_LOOK (20 * USEC_PER_MSEC)
 
 struct member {
@@ -25,8 +26,8 @@ struct member {
 };
 
 struct process_rest {
-    uint64_t id;    /* of the client, which is forgotten once the process is reaped */
-    bool is_waited; /* the process itself is reaped */
+    uint64_t id;    /* of the spawner's client, which is forgotten once the process is reaped */
+    bool is_waited; /* the process itself is reaped, and only waits for the rest */
     size_t n;
     struct member members[REST_MAX];
 };
@@ -76,7 +77,7 @@ static void add_children(struct process_rest *rest, const struct process *proces
     (void)closedir(threads);
 }
 
-/* Without a cgroup: its descendants, as far as their parents live. */
+/* Finds all processes of the cgroup; without one, the descendants whose parents are alive. */
 static void find(struct process_rest *rest, const struct process *process)
 {
     if (process->cgroup.fd >= 0) {
@@ -97,8 +98,8 @@ static bool is_alive(const struct member *member)
     return procfs_stat(member->pid, &stat) == 0 && !stat.exiting && stat.started == member->started;
 }
 
-/* The descriptor is opened first, so the signal hits the process that was looked at. Returns
- * whether it got the signal: what runs as another user need not. */
+/* Returns whether the process got the signal: another user's process may not get it. The pidfd is
+ * opened before the check, so the signal reaches the process that was checked. */
 static bool signal_member(const struct member *member, int signal)
 {
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, member->pid, 0);
@@ -155,7 +156,7 @@ void process_signal_all(struct process *process, int signal)
 
     if (rest)
         find(rest, process);
-    /* Before the signal: the process may end at once. */
+    /* Before the signal: the process may end immediately. */
     if (rest && rest->n > 0 && process->client.id != 0)
         spawner_spare(&process->context->spawner, process->client.id, process->pid, true);
     process_signal(process, signal);

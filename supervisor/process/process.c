@@ -131,8 +131,8 @@ static void process_on_line(void *userdata, const char *line)
 /*
  * Once the pidfd reports the death, the keeper soon reaps the process, unless a descendant traces
  * it. So all remaining processes are killed repeatedly, with growing pauses; after a second a
- * traced process counts as reaped. If none traces it, the keeper does not run, and will report the
- * end once it does.
+ * traced process counts as reaped. If the process is not traced, the keeper does not run; it
+ * reports the end once it runs again.
  */
 #define OVERDUE_FIRST (15 * USEC_PER_MSEC)
 #define OVERDUE_MAX   6
@@ -143,10 +143,10 @@ static void process_queue_reap(struct process *process)
     task_queue(&process->reap);
 }
 
-static void process_tell_unreaped(const struct process *process)
+static void process_warn_unreaped(const struct process *process)
 {
     log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", process->subject.worker}),
-              "%s: process %d is dead, but the main process, which has to reap it, does not run",
+              "%s: process %d is dead, but the main process does not run and cannot reap it",
               process->subject.worker, (int)process->pid);
 }
 
@@ -161,7 +161,7 @@ static void process_on_overdue(struct timer *timer, usec_t now)
     if (!process->rest && !last)
         spawner_kill(&process->context->spawner, &process->client, process->pid);
     if (last && process->n_overdue++ == OVERDUE_MAX - 1 && !procfs_is_traced(process->pid))
-        process_tell_unreaped(process);
+        process_warn_unreaped(process);
     if ((!last || !procfs_is_traced(process->pid)) &&
         timer_arm(loop_timers(process->context->loop), timer, usec_add(now, delay)) == 0)
         return;
@@ -330,7 +330,8 @@ static const struct spawner_handler PROCESS_SPAWNER = {
 
 /* ---- the keeper's end ---- */
 
-/* Kills the process of each client. Returns the number of their pids. */
+/* Kills the process of each client. Writes the pids, if `pids` is not NULL, and returns their
+ * number. */
 static size_t process_end_all(struct process_context *context, pid_t *pids)
 {
     const struct handle_table *clients = &context->spawner.clients;
@@ -354,7 +355,7 @@ _Noreturn void process_context_end_with_keeper(struct process_context *context)
     pid_t *pids = calloc(context->spawner.clients.n_entries + 1, sizeof(*pids));
     const size_t n = process_end_all(context, pids);
 
-    log_error("the main process was killed: all that it ran is ended");
+    log_error("the main process was killed; killing all workers and their processes");
     survivors_kill(context->main_variable, pids, n);
     if (context->cgroups)
         cgroup_tree_deinit(context->cgroups);

@@ -50,7 +50,7 @@ struct process_context {
     struct cgroup_tree *cgroups;                /* NULL = process groups only */
     struct journal *journal;                    /* where output goes; NULL = standard error */
     const char *socket_variable;                /* "TROUPE_SOCKET=PATH", of services; NULL = none */
-    char main_variable[SURVIVORS_VARIABLE_MAX]; /* of all workers */
+    char main_variable[SURVIVORS_VARIABLE_MAX]; /* in the environment of all workers */
     struct rlimit nofile; /* given to processes whose group sets none; 0 = the present one */
 };
 
@@ -59,9 +59,9 @@ struct process_context {
 int process_context_init(struct process_context *context, struct loop *loop, int channel);
 void process_context_deinit(struct process_context *context); /* harmless on a zeroed struct */
 
-/* The keeper is dead: kills all processes and what they have started, removes their cgroups, and
- * ends this process. An orderly end could meanwhile remove the control socket of another trouped,
- * which may have been started already. */
+/* Ends this process after the keeper's death: kills all processes and their descendants, and
+ * removes their cgroups. It does nothing else: another trouped may already have been started, and
+ * an orderly end could remove its control socket. */
 _Noreturn void process_context_end_with_keeper(struct process_context *context);
 
 /* Takes over the kept states of the last supervisor, or begins without any, after held_collect().
@@ -108,7 +108,7 @@ struct process {
     struct call_listener calls;      /* of forbidden system calls; none without filters */
     struct call_set logged;          /* calls that are made and recorded */
     struct forbidden_call forbidden; /* the last one; of the worker itself if it has made one */
-    struct process_rest *rest;       /* of process_signal_all(); NULL = none */
+    struct process_rest *rest;       /* the others of process_signal_all(), owned; NULL = none */
     struct timer rest_timer;
     struct timer overdue; /* armed while it is dead and not reaped */
     unsigned n_overdue;   /* how often `overdue` has fired */
@@ -199,8 +199,8 @@ bool process_is_exiting(const struct process *process);
 
 /* Sends a signal to the process alone. */
 void process_signal(struct process *process, int signal);
-/* Sends a signal, and SIGCONT, to the process and to those that it has started (process-rest.c).
- * `exited` then waits for the end of all of them, or for process_kill_all(). */
+/* Sends a signal, then SIGCONT, to the process and its descendants (process-rest.c). The handler's
+ * `exited` is then called after the end of all of them, or after process_kill_all(). */
 void process_signal_all(struct process *process, int signal);
 /* Sends SIGKILL to its cgroup, or without one to its process group. */
 void process_kill_all(struct process *process);
@@ -225,9 +225,9 @@ void process_release(struct process *process);
 /* ---- internal interface between process*.c ---- */
 
 void process_rest_init(struct process *process);
-/* The process is reaped. Returns whether `exited` waits for the rest. */
+/* Call it when the process is reaped. Returns whether `exited` waits for the rest. */
 bool process_rest_await(struct process *process);
-/* Kills the rest. */
+/* Kills the rest, and frees it. Harmless without one. */
 void process_rest_end(struct process *process);
 
 /* Forgets the last process. */

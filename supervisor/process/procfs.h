@@ -20,7 +20,8 @@ struct procfs_stat {
 /* Returns 0, -ESRCH without such a process, or -errno. */
 int procfs_stat(pid_t pid, struct procfs_stat *ret);
 
-/* Returns whether another process traces it; true if unknown, false if there is no such process. */
+/* Returns whether a process is traced: true if that is unknown, false if there is no such process.
+ */
 bool procfs_is_traced(pid_t pid);
 
 struct procfs_signals {

@@ -36,7 +36,8 @@ struct spawner_client {
 
 struct spawner {
     struct loop *loop;
-    void (*keeper_lost)(struct spawner *spawner); /* the channel is closed; does not return */
+    /* Called when the keeper has closed the channel; does not return. Set by the owner. */
+    void (*keeper_lost)(struct spawner *spawner);
     int fd;
     struct loop_watch watch;
     struct list waiting;         /* messages that could not be sent yet */
@@ -66,8 +67,8 @@ int spawner_register(struct spawner *spawner, struct spawner_client *client);
 /* Sends SIGKILL to the process, its group, and its orphans. Best effort. */
 void spawner_kill(struct spawner *spawner, const struct spawner_client *client, pid_t pid);
 
-/* Whether the keeper spares what the process of this client leaves behind at its end; afterwards,
- * `spared` false has it killed. Best effort. */
+/* With `spared`, the keeper does not kill descendants of this client's process when it ends; a
+ * later call without `spared` makes it kill them. Best effort. */
 void spawner_spare(struct spawner *spawner, uint64_t id, pid_t pid, bool spared);
 
 /* Ends the calls to the client. */

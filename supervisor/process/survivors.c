@@ -15,10 +15,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bounds the whole, if processes that are killed go on making others. */
+/* Bounds the search if killed processes have started more and more new ones. */
 #define KILL_LIMIT (2 * USEC_PER_SEC)
 #define PAUSE_MS   1
-/* The kernel allows larger ones, but a worker cannot start with more than MESSAGE_SIZE_MAX. */
+/* The kernel allows larger environments, but a worker's is at most MESSAGE_SIZE_MAX at its start.
+ */
 #define ENVIRONMENT_MAX (256 * 1024)
 
 struct search {
@@ -45,7 +46,7 @@ static int compare_pids(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-/* Reads the whole environment, which the kernel may return in parts. */
+/* Searches the whole environment, which the kernel may return in parts. */
 static bool has_variable(pid_t pid, const char *variable)
 {
     static char text[ENVIRONMENT_MAX + 1];
@@ -79,7 +80,7 @@ static bool is_survivor(const struct search *search, pid_t pid)
     return search->variable[0] != '\0' && has_variable(pid, search->variable);
 }
 
-/* The descriptor is opened first, so the signal hits the process that was looked at. */
+/* The pidfd is opened before the check, so the signal reaches the process that was checked. */
 static void kill_survivor(struct search *search, pid_t pid)
 {
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Processes that outlive a killed keeper. The kernel kills the workers then, but what these have
- * started only gets another parent. It is known by the session of a worker that has no cgroup, or,
- * in a session of its own, by a variable that workers pass on in their environment.
+ * Kills processes that outlive a killed keeper. The kernel kills the workers then, but their
+ * descendants only get another parent. A descendant is recognised by the session of a worker
+ * without a cgroup, or by a variable that workers pass on in their environment.
  */
 
 #include <stddef.h>
@@ -12,9 +12,10 @@
 
 #define SURVIVORS_VARIABLE_MAX 64
 
-/* Writes "TROUPE_MAIN=...", which no other keeper gives its workers. Empty without /proc. */
+/* Writes "TROUPE_MAIN=...", unique to this keeper, for the environment of its workers. Writes an
+ * empty string without /proc. */
 void survivors_variable(pid_t keeper, char ret[SURVIVORS_VARIABLE_MAX]);
 
-/* Kills the processes of these sessions, which it sorts, and those with the variable, until no such
- * process is left, for a limited time. */
+/* Kills all processes that are in these sessions or have the variable ("" = none), until no such
+ * process is left, for at most 2 seconds. Sorts `sessions`. */
 void survivors_kill(const char *variable, pid_t *sessions, size_t n_sessions);

@@ -251,7 +251,7 @@ class Traced(TestCase):
         s.process.send_signal(signal.SIGSTOP)
         try:
             os.kill(s.worker("actor/0")["pid"], signal.SIGKILL)
-            s.until(lambda: "the main process, which has to reap it, does not run" in s.log())
+            s.until(lambda: "the main process does not run and cannot reap it" in s.log())
         finally:
             s.process.send_signal(signal.SIGCONT)
         s.wait_for(lambda: s.worker("actor/0")["generation"] == 2)
@@ -513,7 +513,7 @@ class Restart(TestCase):
         workers = s.children()
         s.write("troupe.conf", "[Nonsense]\n")
         s.crash()
-        self.wait_logged(s, "no group can be taken over before the configuration is valid")
+        self.wait_logged(s, "no group can be taken over until the configuration is valid")
         return s, workers
 
     def mend(self, s):
@@ -591,7 +591,7 @@ class Restart(TestCase):
         os.rename(s.config, s.path("gone"))
         os.mkdir(s.config)
         s.crash()
-        self.wait_logged(s, "no group can be taken over before the configuration is valid")
+        self.wait_logged(s, "no group can be taken over until the configuration is valid")
         return s, workers
 
     def test_D9_a_directory_that_is_empty_after_a_crash_ends_no_worker(self):

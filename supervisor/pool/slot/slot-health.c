@@ -29,7 +29,7 @@ static bool is_at_work(const struct slot *slot)
     return slot_has_message_in_hand(slot);
 }
 
-/* With less, a worker that dies at once would be restarted without a pause. */
+/* With less, a worker that dies immediately would be restarted without a pause. */
 #define RESET_AFTER_MIN (10 * USEC_PER_MSEC)
 
 static usec_t reset_after(const struct slot *slot)

@@ -78,7 +78,7 @@ static void slot_on_spawn_failed(struct process *process, const struct spawn_rep
         (void)utf8_escape(escaped, sizeof(escaped), text, strlen(text));
         step = escaped;
     }
-    /* The kernel says this also of a script whose interpreter is missing. */
+    /* The kernel also returns this for a script whose interpreter is missing. */
     if (report->step == SPAWN_EXEC && report->error == -ENOENT)
         step = "exec: the program, or the interpreter that it names";
     slot_spawn_failed(slot, step, report->error);
@@ -121,7 +121,7 @@ const struct process_handler SLOT_PROCESS = {
     .job = slot_output_job,
 };
 
-/* Whether there is a time limit to extend: of the start, or of a step of the stop. */
+/* Returns whether a time limit is running: that of the start, or of a step of the stop. */
 static bool slot_is_timed(const struct slot *slot)
 {
     const struct config_group *config = slot->pool->config;
@@ -132,7 +132,7 @@ static bool slot_is_timed(const struct slot *slot)
            slot->worker.signalled && config->timeout_stop != USEC_INFINITY;
 }
 
-/* Never makes a time limit shorter. */
+/* Extends the running time limit to `by` microseconds from now; never shortens it. */
 static void slot_extend_timeout(struct slot *slot, usec_t by)
 {
     const usec_t at = usec_add(slot_now(slot), by);
@@ -169,10 +169,11 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
     /* Other processes may know the socket. */
     if (process_has(&slot->worker.process, message->pid) && notify_sender_is_there(message)) {
         if (message->too_long)
-            limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_WARNING,
-                              "%s: what process %d says to NOTIFY_SOCKET is ignored: it is longer "
-                              "than %d bytes",
-                              slot->name, (int)message->pid, NOTIFY_MAX);
+            limited_log_write(
+                slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_WARNING,
+                "%s: ignoring a message from process %d to NOTIFY_SOCKET: it is longer "
+                "than %d bytes",
+                slot->name, (int)message->pid, NOTIFY_MAX);
         else
             slot_notify(slot, message);
     } else
@@ -304,7 +305,7 @@ static int slot_notify_path(const struct slot *slot, char path[static 108])
     return r < 0 || r >= 108 ? -ENAMETOOLONG : 0;
 }
 
-/* Root may become any user by itself, and so may who has the capability. */
+/* A service that is root or has CAP_SETUID may change its user before it sends. */
 static struct notify_senders slot_notify_senders(const struct slot *slot)
 {
     const struct config_group *config = slot->pool->config;

@@ -37,13 +37,13 @@ static void slot_signal(struct slot *slot, int signal)
 {
     slot_note_signal(slot);
     process_signal(&slot->worker.process, signal);
-    /* A stopped process handles no other signal. */
+    /* A stopped process would not handle the signal. */
     if (signal != SIGKILL)
         process_signal(&slot->worker.process, SIGCONT);
     slot_arm_next_step(slot);
 }
 
-/* An actor ends what it has started by itself. */
+/* Returns whether all processes of the worker get the signal. An actor ends its own processes. */
 static bool slot_signals_all(const struct slot *slot)
 {
     const struct config_group *config = slot->pool->config;
