@@ -366,8 +366,8 @@ int troupe_actor_exchange_delete(struct troupe_actor *actor, troupe_ref exchange
 
 /*
  * Subscribes this actor. `type` "" = all; `key` NULL = every key, or none. Unsubscribing takes the
- * same type and key, and returns 1, or 0 if this actor had no such subscription. -EPERM: the
- * exchange is for other groups, see MaySubscribe= in troupe.exchange(5).
+ * same type and key, and returns 1, or 0 if this actor had no such subscription. -EPERM: this
+ * actor's group may not subscribe; see MaySubscribe= in troupe.exchange(5).
  */
 int troupe_actor_subscribe(struct troupe_actor *actor, troupe_ref exchange, const char *type,
                            const void *key, size_t key_size);

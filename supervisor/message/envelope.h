@@ -39,8 +39,8 @@ struct envelope {
     uint32_t attempt;
     uint32_t error;         /* ASK_FAILED: errno */
     uint32_t hops;          /* exchanges it came through */
-    uint32_t n_lost;        /* copies that an exchange could not make, of those up to … */
-    uint64_t copied;        /* … this sequence of its subscriptions; 0 = none have been made */
+    uint32_t n_lost;        /* copies that an exchange could not make */
+    uint64_t copied;        /* an exchange has copied it up to this sequence; 0 = not begun */
     uint32_t cursor;        /* just behind it in the inbox, if it is kept for its blob */
     bool in_hand;           /* in the stash: its handler has begun */
     struct topic topic;     /* bytes owned */

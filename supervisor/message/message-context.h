@@ -50,7 +50,7 @@ struct message_context {
     struct rate announced; /* events about undeliverable messages */
     uint32_t n_exchanges;
     struct forward_budget at_once, fed; /* as messages come, and out of mailboxes */
-    struct forward_budget *spending;    /* the one of these that pays now; NULL = none */
+    struct forward_budget *spending;    /* which of these work counts against now; NULL = none */
     struct list routed;                 /* senders that wait for an actor that an exchange chose */
     uint64_t n_transient;               /* references that do not follow from a name */
     /* A bit for the name of each actor that has ended, by its hash: an actor that comes back gets

@@ -82,7 +82,7 @@ struct dead_letter_facts {
     const char *text;           /* the handler's error, or why */
     uint32_t attempts;
     enum attempt_cause cause;    /* of the last attempt; NONE = that of the last death */
-    bool payload_dropped;        /* by an earlier process */
+    bool payload_dropped;        /* an earlier supervisor dropped the payload */
     struct death *const *deaths; /* references are taken of the last DEAD_LETTER_DEATHS_MAX */
     size_t n_deaths;
 };
@@ -164,17 +164,18 @@ static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)
 
 /* Keeps what is known of a durable job's letter until its row is read. Returns 0 or -ENOMEM. */
 int dead_letter_inherit(struct dead_letters *letters, const struct dead_letter_facts *facts);
-/* The row of a durable job's letter was read: adds what was kept of it. `payload_dropped`: there
- * was no room for the payload on disk. Returns false, and leaves the payload, if that is nothing.
- */
+/* Call it when the row of a durable job's letter is read: adds the letter that
+ * dead_letter_inherit() kept, with the payload, which it takes over. `payload_dropped`: the disk
+ * had no room for the payload. Returns false, and leaves the payload to the caller, if nothing was
+ * kept. */
 bool dead_letter_complete(struct dead_letters *letters, uint64_t id, int64_t row,
                           struct payload *payload, bool payload_dropped);
 /* All rows have been read. */
 void dead_letters_settle(struct dead_letters *letters);
 
-/* NULL = there is none. */
+/* Returns the letter, or NULL. */
 struct dead_letter *dead_letter_find(const struct dead_letters *letters, uint64_t id);
-/* The last letter of the job with this id (in text); NULL = there is none. */
+/* Returns the last letter of the job with this id (as text), or NULL. */
 struct dead_letter *dead_letter_of_job(const struct dead_letters *letters, const char *job);
 
 /* Takes one out: the caller owns it until dead_letter_free() or dead_letter_put(). */

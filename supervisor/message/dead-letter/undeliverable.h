@@ -20,7 +20,7 @@ struct undeliverable {
     int error;                   /* errno for the asker */
     int32_t code;                /* the handler's */
     const char *text;            /* NULL = nothing to add */
-    bool quotes;                 /* the text is the handler's, so not everyone may read it */
+    bool quotes;                 /* the text is the handler's: only permitted clients may read it */
     struct death *const *deaths; /* of the workers that had it in hand, oldest first */
     size_t n_deaths;
 };

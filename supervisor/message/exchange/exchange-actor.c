@@ -20,11 +20,11 @@
 
 #define NO_SUBSCRIBER "nobody has subscribed to it"
 
-/* The most copies that are made of a message in a turn; and the least, whatever the search for
- * matching patterns has cost. */
+/* How many copies are made of a message in a turn: at most, and at least, regardless of how much
+ * the search for matching patterns has cost. */
 #define PIECE_MAX 256u
 #define PIECE_MIN 16u
-/* How many words of patterns are compared, and how many bytes are copied, in the time of a copy. */
+/* How many words of patterns can be compared, or bytes copied, in the time of one copy. */
 #define EFFORT_PER_COPY 256u
 #define BYTES_PER_COPY  4096u
 
@@ -46,7 +46,8 @@ static bool send_copy(struct message_context *context, const struct envelope *en
     return true;
 }
 
-/* Counts `n` messages in place of one, before a copy can fail. 0, -EBUSY or -ENOMEM. */
+/* Makes the ask, if it is one, wait for `n` copies instead of one. Call it before a copy can fail.
+ * Returns 0, -EBUSY or -ENOMEM. */
 static int share_ask(struct message_context *context, const struct envelope *envelope, size_t n)
 {
     struct ask *ask = ask_get(&context->asks, envelope->ask);
@@ -84,7 +85,7 @@ static uint64_t cost_of_copy(const struct envelope *envelope)
     return 1 + (envelope->payload.fd < 0 ? envelope->payload.size / BYTES_PER_COPY : 0);
 }
 
-/* How many copies may be made now. */
+/* Returns how many copies may be made in this turn. */
 static size_t size_of_piece(const struct message_context *context, const struct envelope *envelope)
 {
     const uint64_t n = forward_cost_left(context) / cost_of_copy(envelope);
@@ -94,13 +95,13 @@ static size_t size_of_piece(const struct message_context *context, const struct 
     return n < PIECE_MAX ? (size_t)n : PIECE_MAX;
 }
 
-/* The rest follows in one of the next turns, before any other message. */
+/* Puts a message back whose remaining copies follow in a later turn, before any other message. */
 static int put_back(struct message_context *context, uint64_t exchange, struct envelope *envelope)
 {
     const struct undeliverable gone = {.reason = DEAD_GONE, .error = ENOENT};
     struct actor *actor = actor_get(context, exchange);
 
-    if (!actor) { /* a copy has ended it */
+    if (!actor) { /* a copy has ended the exchange */
         undeliverable_end(context, envelope, NULL, &gone);
         return ROUTER_E_GONE;
     }
@@ -149,7 +150,7 @@ static int copy_to_subscribers(struct actor *actor, struct envelope *envelope)
         envelope->copied = matches[n - 1].sequence;
         return put_back(context, exchange, envelope);
     }
-    if (n == 0) /* the others have unsubscribed meanwhile */
+    if (n == 0) /* the remaining subscribers have unsubscribed meanwhile */
         ask_envelope_died(context, envelope->ask, ENOENT, NO_SUBSCRIBER);
     return end_copying(context, exchange, envelope);
 }
@@ -205,7 +206,7 @@ static bool is_of(const char *group, const struct actor *actor)
     return strlen(group) == size && strncmp(group, actor->name, size) == 0;
 }
 
-/* A group that is gone has no claim. */
+/* Returns whether any group may claim the exchange: a group that was removed has no claim. */
 static bool is_free(const struct actor *actor)
 {
     const struct exchange *exchange = actor_exchange(actor);
@@ -261,7 +262,7 @@ int exchange_actor_permit(struct actor *actor, char *const *groups)
     return 0;
 }
 
-/* Announces a replacement across groups: within a group, they are nothing special. */
+/* Reports a replacement by another group; replacements within a group are normal. */
 static void on_replaced(void *userdata, uint64_t former, uint64_t successor)
 {
     const struct actor *actor = userdata, *old = actor_get(actor->context, former),
@@ -380,7 +381,7 @@ int exchange_actor_make(struct actor **ret, struct actor *creator, const char *n
         return r;
     actor_exchange(*ret)->creator = creator->reference;
     list_push_back(&creator->made, &(*ret)->made_link);
-    /* Best effort: without memory, the first subscriber's group has it. */
+    /* Best effort: without memory, the first subscriber's group claims the exchange. */
     if (!actor_is(creator, ACTOR_CLIENT))
         (void)claim(actor_exchange(*ret), creator);
     return 0;

@@ -8,7 +8,7 @@
 
 enum {
     _EXCHANGE_ACTOR_E_SUCCESS,
-    EXCHANGE_ACTOR_E_FOREIGN, /* another group's: MaySubscribe= does not name it */
+    EXCHANGE_ACTOR_E_FOREIGN, /* the subscriber's group may not subscribe */
 };
 
 /* Any actor may make exchanges, and they outlive it. */
@@ -31,13 +31,14 @@ int exchange_actor_make(struct actor **ret, struct actor *creator, const char *n
                         enum exchange_kind kind);
 
 /*
- * Admits an actor that wants to subscribe by itself. Clients may, and workers of the groups that
- * MaySubscribe= names; without that, of the group of the worker that made the exchange, else of the
- * first subscriber. Returns 0, EXCHANGE_ACTOR_E_FOREIGN for a worker of another group, or -ENOMEM.
+ * Checks whether an actor may subscribe. Admitted are clients, and workers of the groups in
+ * MaySubscribe=. Without MaySubscribe=, these are the workers of one group: that of the worker that
+ * made the exchange, else the first subscriber's, which this call then records. Returns 0,
+ * EXCHANGE_ACTOR_E_FOREIGN for a worker of another group, or -ENOMEM.
  */
 int exchange_actor_admit(struct actor *exchange, const struct actor *subscriber);
-/* Changes the groups that may subscribe (NULL = none is named), which are copied, and ends the
- * subscriptions of all others. Returns 0 or -ENOMEM with nothing changed. */
+/* Sets the groups that may subscribe (copied; NULL = none is named), and ends the subscriptions of
+ * all others. Returns 0 or -ENOMEM with nothing changed. */
 int exchange_actor_permit(struct actor *exchange, char *const *groups);
 
 /* Ends the ties to its creator. */

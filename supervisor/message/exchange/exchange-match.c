@@ -143,8 +143,8 @@ bool exchange_pattern_matches(const char *pattern, uint32_t pattern_size, const 
     }
 }
 
-/* The first matches in the order of registration, so far. Once they are full, the last of them is
- * at the top of a heap. */
+/* The first `max` matches in the order of registration among those seen so far. They are a heap
+ * with the last of them at the top. */
 struct selection {
     struct exchange_match *matches;
     size_t n, max;
@@ -179,7 +179,7 @@ static void sift_down(struct exchange_match *heap, size_t n)
     }
 }
 
-/* Returns whether it is among the first. */
+/* Adds the match if it is among the first. Returns whether it is. */
 static bool select_match(struct selection *selection, struct exchange_match match)
 {
     struct exchange_match *heap = selection->matches;
@@ -201,8 +201,8 @@ static const struct exchange_subscription *subscription_of(const struct list *no
     return list_entry(node, struct exchange_subscription, bucket_link);
 }
 
-/* The node before the first one that is selected: a message that is copied in pieces passes all of
- * them once. */
+/* Returns the last node up to the sequence `after`. The bucket remembers it, so a message that is
+ * copied in pieces passes each subscription only once. */
 static struct list *skip_passed(struct exchange_bucket *bucket, uint64_t after)
 {
     struct list *head = &bucket->subscriptions, *node = bucket->passed;
@@ -293,7 +293,7 @@ size_t exchange_match(const struct exchange *exchange, const struct topic *topic
     return selection.n;
 }
 
-/* One of the exact type comes before all others. */
+/* A subscription to the exact type comes before all others. */
 uint64_t exchange_pick(const struct exchange *exchange, const struct topic *topic)
 {
     struct topic label = exchange_label(exchange, topic);

@@ -12,7 +12,7 @@
 struct exchange_bucket {
     struct topic topic;        /* first; bytes follow */
     struct list subscriptions; /* in the order of registration; never empty */
-    struct list *passed;       /* the last one that a message was copied to; NULL = not known */
+    struct list *passed;       /* the last subscription that got a copy; NULL = not known */
     struct list pattern_link;
     struct exchange_patterns *patterns; /* NULL: the key is no pattern */
 };

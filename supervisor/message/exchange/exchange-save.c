@@ -63,7 +63,7 @@ int exchanges_save(const struct message_context *context, struct saver *saver)
 
 /* ---- restoring ---- */
 
-/* One whose maker is gone stays, as it does when its maker ends. */
+/* Makes a saved exchange again, even if its creator has ended. */
 static int make(struct message_context *context, const char *name, enum exchange_kind kind,
                 uint64_t creator, const char *group)
 {
@@ -124,9 +124,9 @@ int subscription_restore_row(struct message_context *context, struct saved_reade
         return -EBADMSG;
     if (!exchange || !subscriber)
         return 0; /* it has ended with one of them */
-    /* The first one's group has the exchange again. What was allowed stays. */
+    /* Records the first subscriber's group again; the subscription itself was already permitted. */
     (void)exchange_actor_admit(exchange, subscriber);
-    /* A message may have been copied to some of them. */
+    /* A message may have been copied up to one of these sequences, so they stay the same. */
     if (sequence > actor_exchange(exchange)->sequence && sequence <= INT64_MAX)
         actor_exchange(exchange)->sequence = sequence - 1;
     r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic);

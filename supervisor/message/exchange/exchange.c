@@ -126,8 +126,8 @@ static void subscription_place(struct exchange_subscription *subscription,
     reroute(exchange);
 }
 
-static void tell_replaced(const struct exchange_subscription *subscription,
-                          const struct exchange_subscription *replaced)
+static void report_replaced(const struct exchange_subscription *subscription,
+                            const struct exchange_subscription *replaced)
 {
     const struct exchange *exchange = subscription->exchange;
 
@@ -151,7 +151,7 @@ static int subscription_insert(struct exchange_subscription *subscription,
         tdelete(replaced, &exchange->owned, compare_owned);
     subscription_place(subscription, replaced);
     if (replaced) {
-        tell_replaced(subscription, replaced);
+        report_replaced(subscription, replaced);
         subscription_free(replaced);
     }
     return 0;
@@ -272,7 +272,7 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
     struct exchange changed;
     int result = 0;
 
-    /* All subscriptions are made again, so lists under way end here. */
+    /* All subscriptions are made again, so cursors in them end here. */
     list_cursors_end(&exchange->cursors);
     exchange_init(&changed, kind);
     list_for_each_safe (node, &exchange->subscriptions) {
@@ -283,7 +283,7 @@ int exchange_change(struct exchange *exchange, enum exchange_kind kind)
         /* Not counted for a moment: the bounds must count it once. */
         subscriber->n_subscriptions--;
         subscriber->effort -= old->effort;
-        changed.sequence = old->sequence - 1; /* it gets the next */
+        changed.sequence = old->sequence - 1; /* the new subscription gets the next sequence */
         r = exchange_subscribe(&changed, subscriber, &old->topic);
         subscriber->n_subscriptions++;
         subscriber->effort += old->effort;

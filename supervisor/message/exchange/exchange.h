@@ -53,9 +53,9 @@ struct exchange {
     bool declared;     /* by a .exchange file; false: created at run time */
     uint64_t creator;  /* the actor that made it; 0 = none */
     char **admitted; /* groups that may subscribe, of MaySubscribe=; NULL = `group` alone; owned */
-    char *group;     /* that of the creator, else of the first subscriber; NULL = none; owned */
-    /* A subscription has taken the place of another actor's. Not called by exchange_change(); may
-     * be NULL. */
+    char *group;     /* the creator's, else the first subscriber's; NULL = none; owned */
+    /* Called when a subscription replaces another actor's, except by exchange_change(). May be
+     * NULL. */
     void (*replaced)(void *userdata, uint64_t former, uint64_t successor);
     /* Messages may have another recipient now. Not called for kinds that copy; may be NULL. */
     void (*rerouted)(void *userdata);
@@ -114,8 +114,8 @@ int exchange_subscribe(struct exchange *exchange, struct exchange_subscriber *su
 bool exchange_unsubscribe(struct exchange *exchange, struct exchange_subscriber *subscriber,
                           const struct topic *topic);
 
-/* Ends the subscriptions of all actors for which `keeps`, called with the exchange's userdata, is
- * false. */
+/* Ends the subscriptions of all actors for which `keeps`, called with the exchange's userdata,
+ * returns false. */
 void exchange_retain(struct exchange *exchange, bool (*keeps)(void *userdata, uint64_t actor));
 
 /* Ends all subscriptions of an actor. */
@@ -126,11 +126,9 @@ struct exchange_match {
     uint64_t sequence, actor;
 };
 
-/*
- * For kinds that copy: finds the first `max` matches behind the sequence `after` in the order of
- * registration; several may be of one actor. Returns their number. The kinds that pick one have
- * exchange_pick(), which returns the actor; 0 = none.
- */
+/* For kinds that copy: finds the first `max` matches after the sequence `after`, in the order of
+ * registration; several may be of one actor. Returns their number. For kinds that pick one
+ * subscriber, exchange_pick() returns the actor, or 0. */
 size_t exchange_match(const struct exchange *exchange, const struct topic *topic, uint64_t after,
                       struct exchange_match *ret, size_t max);
 uint64_t exchange_pick(const struct exchange *exchange, const struct topic *topic);

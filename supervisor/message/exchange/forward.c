@@ -8,8 +8,9 @@
 #include "supervisor/message/router.h"
 #include <errno.h>
 
-/* Bounds what all exchanges together do in a turn: for messages that arrive, and likewise for
- * messages that waited. A copy costs 1 and more for its bytes: a fraction of a millisecond each. */
+/* Bounds the work of all exchanges together in a turn, once for messages that arrive and once for
+ * messages that waited: a fraction of a millisecond each. A copy costs 1, and more for its bytes.
+ */
 #define COST_PER_TURN 250
 
 static uint64_t cost_left(const struct message_context *context, struct forward_budget *budget)

@@ -18,8 +18,9 @@ struct topic;
 
 struct message_context;
 
-/* For actor_class.hand_on: what may be spent yet in this turn, in copies. One that does not finish
- * in it puts the message back, at the front of its actor's mailbox. */
+/* For actor_class.hand_on: how much work is left in this turn, in copies, and counts work, which
+ * may exceed that. A hand_on that does not finish puts the message back at the front of its actor's
+ * mailbox. */
 uint64_t forward_cost_left(const struct message_context *context);
 void forward_spend(struct message_context *context, uint64_t cost);
 

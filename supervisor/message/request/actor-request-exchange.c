@@ -24,8 +24,8 @@ static struct actor_answer subscribe(struct actor *exchange, struct actor *subsc
     int r = exchange_actor_admit(exchange, subscriber);
 
     if (r == EXCHANGE_ACTOR_E_FOREIGN)
-        return ANSWER_REFUSE(EPERM, "the exchange is for other groups: MaySubscribe= of its file "
-                                    "does not name this one");
+        return ANSWER_REFUSE(EPERM, "this group may not subscribe to the exchange: MaySubscribe= "
+                                    "in its file does not name it");
     if (r == 0)
         r = exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, topic);
     if (r == EXCHANGE_E_FULL)
