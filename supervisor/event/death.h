@@ -56,9 +56,10 @@ struct death {
     pid_t pid;
     usec_t at; /* realtime */
     enum death_cause cause;
-    /* The supervisor's words: "killed by SIGSEGV (core dumped)", "exited with status 3" … */
+    /* In the supervisor's words: "killed by SIGSEGV (core dumped)", "exited with status 3" … */
     char detail[DEATH_DETAIL_MAX];
-    char reason[DEATH_DETAIL_MAX]; /* contents: why it ended itself, in its words; empty if none */
+    /* In the worker's words, so restricted: why it ended itself. Empty if it did not. */
+    char reason[DEATH_DETAIL_MAX];
     struct spawn_exit exit;
     usec_t uptime;
     uint64_t jobs_done;

@@ -42,7 +42,7 @@ static void tell_fault(const struct group_fault *fault)
                config_of(fault)->fault);
 }
 
-/* A group keeps the cells and the kind of workers that it has. */
+/* Refuses a configuration with another Type= or Cells=, which cannot change in a running group. */
 static void refuse_other_kind(const struct group *group, struct config_group *config)
 {
     if (config->unread ||
@@ -53,7 +53,7 @@ static void refuse_other_kind(const struct group *group, struct config_group *co
     config->unread = true;
 }
 
-/* Reads files again that had a mistake. Whatever they say now is used once it can be. */
+/* Reads files that had a mistake again. */
 static void read_again(struct group_fault *fault)
 {
     const struct config_group *before = config_of(fault);

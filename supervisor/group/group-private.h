@@ -15,7 +15,8 @@ void group_drained(struct group *group);
 /* ---- group-keep.c ---- */
 
 void group_open_kept(struct group *group);
-/* Called with each configuration: the next supervisor uses it if the files have a mistake then. */
+/* Keeps the text of a new configuration: the next supervisor uses it if the files then have a
+ * mistake. */
 void group_keep_config(struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);

@@ -50,7 +50,7 @@ struct group {
     struct list down_link;     /* in the registry, at shutdown */
     struct group_fault *fault; /* NULL = none */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
-    struct kept_text text;     /* what its files said, likewise */
+    struct kept_text text;     /* its configuration, for the next supervisor */
     bool resumes;              /* `kept` is the last supervisor's */
     bool wanted;               /* new slots are started */
     bool pending;              /* starts once the groups of its After= have come up */

@@ -29,7 +29,7 @@ int job_lookup_take(const struct group_context *context, struct loaded_job *load
     /* A cell that has left its jobs on disk retires. */
     if (group->closed || (cell && cell->closed))
         return CELL_E_LEFT;
-    /* What its row says of its state is older than that it waits. */
+    /* The row predates the job's return to the queue. */
     return cell ? cell_backlog_restore(cell, loaded, ret) : -ESRCH;
 }
 

@@ -174,8 +174,8 @@ static void restore_letter(const struct restore *restore, struct restore_copy *c
                    group && group_is_keyed(group) && keyed ? "/" : "",
                    group && group_is_keyed(group) && keyed ? row->key : "");
     if (!dead_letter_id_valid(row->letter))
-        log_warning("the store has the dead letter of row %" PRId64 " under the number %" PRIu64
-                    ", which none can have: it gets another one",
+        log_warning("dead letter in row %" PRId64 " has the invalid id %" PRIu64
+                    "; assigning a new one",
                     row->number, row->letter);
     if (facts.id > letters->last_id)
         letters->last_id = facts.id;

@@ -78,7 +78,7 @@ struct job {
     bool restored : 1;    /* the last supervisor's: payload and submitter are not known */
     bool parked : 1;      /* queued, and the cell's backlog has its number */
     bool id_is_free : 1;  /* another job may have `name` */
-    bool unkept : 1;      /* its result is not on disk, and not kept: `reason` */
+    bool unkept : 1;      /* its result could not be written, and is not kept; see `reason` */
     bool forgotten : 1;   /* its result is not kept only because memory is short */
     bool moved : 1;       /* from another group, where it ran out of memory: OnOom= */
     bool crashed : 1;     /* a process that this attempt ran died: `crash` */
@@ -204,9 +204,9 @@ static inline bool job_cancel_requested(const struct job *job)
 /* Keeps a failed attempt; drops the oldest beyond JOB_ATTEMPTS_KEPT. Best effort, but for the
  * cause: "retry", "supervisor", or a death cause. */
 void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail);
-/* Writes into `ret`, which it returns, that the result of the job is not kept: for this -errno; 0 =
- * because of ResultsMemoryMax=. */
 #define JOB_UNKEPT_MAX 128
+/* Writes into `ret` why the job's result is not kept: because of `error`, -errno, or if that is 0,
+ * because of ResultsMemoryMax=. Returns `ret`. */
 const char *job_unkept_reason(const struct job *job, int error, char ret[JOB_UNKEPT_MAX]);
 /* Replaces the reason (copied; out of memory leaves none). */
 void job_set_reason(struct job *job, const char *reason);

@@ -22,7 +22,7 @@
 
 /* SQLite's files take no more than 131071 bytes in a call. */
 #define PIECE (UINT64_C(1) << 16)
-/* What is written and synced at a time. */
+/* How many bytes are written and synced at a time. */
 #define STEP (UINT64_C(4) << 20)
 
 #define KIND(table, column)                                                                        \
@@ -107,7 +107,7 @@ static void list_deinit(struct side_file_list *list)
 
 /* ---- files ---- */
 
-/* The -errno of a failed call of SQLite's system layer. */
+/* Returns the -errno of a failed call of SQLite's system layer. Reads errno. */
 static int error_of(int code)
 {
     const bool is_sync = code == SQLITE_IOERR_FSYNC;
@@ -119,7 +119,7 @@ static int error_of(int code)
     return code == SQLITE_NOMEM ? -ENOMEM : -EIO;
 }
 
-/* Such an error, which ends the transaction. */
+/* Records such an error, which ends the transaction, and returns it. */
 static int fail(struct database *database, const char *path, int code)
 {
     const int error = error_of(code);
@@ -169,7 +169,8 @@ static int open_file(const struct database *database, const struct side_path *pa
     return vfs->xOpen(vfs, path->text, ret->file, flags | SQLITE_OPEN_SUPER_JOURNAL, NULL);
 }
 
-/* Copies the next bytes into `buffer`, or points into `data`. Returns NULL on error. */
+/* Returns `n` bytes from `at` on: a pointer into `data`, or a copy from `fd` in `buffer`. Returns
+ * NULL on error. */
 static const char *bytes_at(const char *data, int fd, uint64_t at, uint64_t n, char *buffer)
 {
     if (data)
@@ -231,7 +232,7 @@ static bool has_room(const struct database *database, uint64_t size, uint64_t sp
 
 static void remove_file(struct database *database, struct side_file file);
 
-/* Returns its entry among those that are begun, or NULL. */
+/* Returns the entry of the file among those that are begun, or NULL. */
 static struct side_file *find_begun(const struct side_files *side, struct side_file file)
 {
     for (size_t i = 0; i < side->begun.n; i++)
@@ -240,7 +241,7 @@ static struct side_file *find_begun(const struct side_files *side, struct side_f
     return NULL;
 }
 
-/* Makes the entry, which is 0 bytes long. */
+/* Adds an entry with 0 bytes to those that are begun, and returns it, or NULL without memory. */
 static struct side_file *begin_file(struct database *database, struct side_file file)
 {
     struct side_files *side = &database->side;
@@ -254,7 +255,7 @@ static struct side_file *begin_file(struct database *database, struct side_file 
     return find_begun(side, file);
 }
 
-/* The rest of the transaction does not depend on the file. */
+/* Removes a file that cannot be written; the rest of the transaction does not depend on it. */
 static int give_up(struct database *database, struct side_file file, int error)
 {
     remove_file(database, file);

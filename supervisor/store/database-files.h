@@ -47,7 +47,7 @@ struct side_file_list {
 struct side_files {
     size_t n; /* files, at most: 0 spares looking for one when a row is removed */
     uint64_t bytes;
-    struct side_file_list begun;   /* without a row so far */
+    struct side_file_list begun;   /* written in part, without a row so far */
     struct side_file_list written; /* in this transaction */
     struct side_file_list dropped; /* in this transaction */
     struct side_file_list gone;    /* committed: to be removed */
@@ -64,19 +64,19 @@ enum {
 };
 
 /*
- * Writes and syncs the next piece of the file of a row that is to come, so that other transactions
- * need not wait for all of a large one. The bytes are at `data`, or if that is NULL in the file
- * `fd`. `spare`: how much space must stay free on the disk.
+ * Writes and syncs the next piece of a file before its row is written, so that other transactions
+ * need not wait for the whole of a large file. The bytes are at `data`, or if that is NULL, in the
+ * file `fd`. `spare`: how many bytes must stay free on the disk.
  *
- * Returns 0 when the file is complete, SIDE_FILES_E_MORE, or -errno. Either that is an error of the
- * transaction, or the transaction goes on, and the file has gone: -ENOSPC, -EFBIG, -ENOMEM, or what
- * reading `fd` returned.
+ * Returns 0 when the file is complete, SIDE_FILES_E_MORE, or -errno. After -errno either
+ * database->error is set, or the file is removed and the transaction can continue: -ENOSPC, -EFBIG
+ * or -ENOMEM, also if `fd` could not be read.
  */
 int side_files_begin(struct database *database, struct side_file file, const void *data, int fd,
                      uint64_t size, uint64_t spare);
 
-/* Writes what side_files_begin() has not, and gives the file to its row. Returns the same, but not
- * SIDE_FILES_E_MORE. */
+/* Writes the rest of the file, and gives the file to its row. Returns like side_files_begin(), but
+ * never SIDE_FILES_E_MORE. */
 int side_files_write(struct database *database, struct side_file file, const void *data, int fd,
                      uint64_t size);
 

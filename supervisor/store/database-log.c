@@ -109,8 +109,8 @@ void database_limit(struct database *database, bool limited)
 
 /* ---- its index ---- */
 
-/* Sets aside the disk's blocks for all of the mapped file. Returns a result of SQLite. The
- * descriptor stays open: closing it would release the locks that SQLite has on this file. */
+/* Allocates disk blocks for all of the mapped file. Returns a result of SQLite. The descriptor
+ * stays open: closing it would release the locks that SQLite has on this file. */
 static int fill(struct database *database)
 {
     const char *name = sqlite3_db_filename(database->handle, "main");
@@ -128,8 +128,9 @@ static int fill(struct database *database)
 }
 
 /*
- * SQLite lengthens the file by one byte for each 4 KiB. Where the blocks of the file system are
- * smaller, that leaves holes, and on a full disk a write into a hole ends the process by SIGBUS.
+ * Replaces xShmMap. SQLite extends the file by writing one byte in each 4 KiB. If the file system's
+ * blocks are smaller, that leaves holes, and on a full disk a write into a hole ends the process by
+ * SIGBUS.
  */
 static int map_index(sqlite3_file *file, int part, int size, int extend, void volatile **ret)
 {

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Who asks waits for it. */
+/* Shorter: the caller of a check waits for the answer. */
 #define CHECK_BUSY_MSEC 5000
 #define MODE_FILE       0600
 #define MODE_DIRECTORY  0700
@@ -39,7 +39,7 @@ void database_beside(const struct database *database, const char *suffix, char *
     (void)snprintf(ret, DATABASE_BESIDE_MAX, "%s%s", database->path, suffix);
 }
 
-/* Locks a file that nobody else can open: flock(2) needs no more than that. */
+/* Locks a file that only this user can open: flock(2) needs no permission beyond opening it. */
 static int lock_file(struct database *database)
 {
     char path[DATABASE_BESIDE_MAX];

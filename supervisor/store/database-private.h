@@ -24,8 +24,8 @@ int database_cut_log(struct database *database);
  * has read the log. Returns 0 or -errno. */
 int database_note_log(struct database *database);
 
-/* Has the index of the log, which SQLite maps, take all of its space on disk before it is used. For
- * a handle that was just opened. */
+/* Makes the index of the log, which SQLite maps, take all of its space on disk before it is used.
+ * Call it just after opening the handle. */
 void database_fill_index(struct database *database);
 
 /* ---- database-place.c ---- */

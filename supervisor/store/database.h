@@ -19,8 +19,8 @@
 #include <sys/types.h>
 
 #define DATABASE_QUERIES_MAX 40
-/* For another program that holds a lock for a while: jobs wait for it rather than being refused. */
-#define DATABASE_BUSY_MSEC 60000
+/* How long to wait for another program's lock before jobs are refused. */
+#define DATABASE_BUSY_MSEC   60000
 #define DATABASE_PROBLEM_MAX (PATH_MAX + 256)
 
 /* A prepared statement, found by the address of its text. */
@@ -40,17 +40,17 @@ struct database_file {
 
 struct database {
     sqlite3 *handle;                       /* NULL = closed */
-    sqlite3_io_methods methods;            /* of its file: the VFS's own, but for one */
+    sqlite3_io_methods methods;            /* of its file: the VFS's own, except xShmMap */
     const sqlite3_io_methods *vfs_methods; /* the VFS's own */
     const char *path;
     const char *vfs; /* NULL = the system's files */
     bool unsynced;   /* opened by database_open_unsynced() */
-    int directory;   /* that has its files; -1 = none */
-    int lock;        /* the locked file beside it; -1 = none */
+    int directory;   /* of its files; -1 = none */
+    int lock;        /* the locked file "troupe.db-lock"; -1 = none */
     int index;       /* the file with the index of the log; -1 = not opened */
     struct database_query queries[DATABASE_QUERIES_MAX];
     size_t n_queries;
-    bool bare;       /* only the least is to be written, as there is no space: the store's */
+    bool bare;       /* the disk is full: ends are written without large bytes; set by the store */
     uint64_t run;    /* how often it was opened */
     uint64_t id_key; /* for job-number.h */
     int page_size;
@@ -106,8 +106,8 @@ int database_check_format(const char *path, char problem[DATABASE_PROBLEM_MAX]);
 void database_close(struct database *database, bool leave_log);
 
 void database_begin(struct database *database);
-/* Like database_begin(), but does not wait for another program that holds the lock for writing:
- * returns the first error of the transaction, -EBUSY for that, or 0. */
+/* Like database_begin(), but does not wait if another program holds the lock for writing. Returns
+ * 0, -EBUSY for such a lock, or another error of the transaction. */
 int database_try_begin(struct database *database);
 /* Returns 0, or the first error since database_begin(): the caller rolls back then, and closes the
  * database unless the error is -ENOSPC. */

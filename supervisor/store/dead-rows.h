@@ -28,7 +28,7 @@ struct dead_row {
     const void *payload; /* NULL = in the sealed file `payload_fd` */
     int payload_fd;
     uint64_t payload_size;
-    bool payload_dropped; /* there was no room for it: it is not on disk. Read: its size is 0 */
+    bool payload_dropped; /* the disk had no room for the payload; when read, its size is 0 */
 };
 
 /* clang-format off */

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Bytes of a result or a payload that take no more room than their row. */
+/* How large a result or a payload may be to count as part of its row. */
 #define BARE_MAX 256
 
 int durable_remove_rows(struct database *database, int64_t number)
@@ -31,8 +31,9 @@ static bool has_result(const struct durable_job *durable)
            (durable->end == JOB_SUCCEEDED || durable->end == JOB_REJECTED);
 }
 
-/* The end of a job must be written, so it does without bytes that have no room. A result leaves as
- * much of the disk free as it takes: the jobs of other groups need that. */
+/* Writes the next pieces of the result and of the dead letter's payload. The end of a job must be
+ * written, so bytes without room are dropped. A result must leave as much of the disk free as it
+ * takes: the jobs of other groups need that. */
 static int begin_end(struct database *database, struct durable_job *durable)
 {
     const struct side_file result = {SIDE_FILE_ENDED, durable->row.number, 0},
@@ -56,7 +57,9 @@ static int begin_end(struct database *database, struct durable_job *durable)
     return database->error != 0 ? database->error : r == SIDE_FILES_E_MORE ? STORE_AGAIN : 0;
 }
 
-/* A job that replaces a dead letter takes its place. */
+/* Writes the next piece of a new job's payload. A job that replaces a dead letter needs no spare
+ * room.
+ */
 static int begin_addition(struct database *database, const struct durable_job *durable)
 {
     const struct side_file file = {SIDE_FILE_JOB, durable->row.number, 0};
@@ -69,7 +72,7 @@ static int begin_addition(struct database *database, const struct durable_job *d
     return r == SIDE_FILES_E_MORE ? STORE_AGAIN : r;
 }
 
-/* Writes the next piece of what has a file of its own, before any row. */
+/* Writes the next pieces of large bytes, which have files of their own, before any row. */
 static int begin_files(struct database *database, struct durable_job *durable)
 {
     if (durable->given & DURABLE_END)
@@ -103,7 +106,8 @@ static int put_result(struct database *database, const struct durable_job *durab
     return ended_rows_put(database, &row);
 }
 
-/* Without the result if that cannot be written, for a reason that is not the database's. */
+/* Writes the result's row. If only the result's bytes cannot be written, the row is written without
+ * them. */
 static int write_result(struct database *database, struct durable_job *durable)
 {
     int r = put_result(database, durable);
@@ -144,7 +148,7 @@ static int put_letter(struct database *database, const struct durable_job *durab
     return dead_rows_put(database, &row);
 }
 
-/* The same for the payload. */
+/* Like write_result(), but writes the dead letter and its payload. */
 static int write_letter(struct database *database, struct durable_job *durable)
 {
     int r = put_letter(database, durable);
@@ -194,7 +198,7 @@ static int write_change(struct database *database, struct durable_job *durable)
     return r < 0 ? r : job_rows_update(database, &durable->row);
 }
 
-/* A disk that is full for what is needed, too, gets the ends of jobs only. */
+/* Drops large bytes if the disk has room for nothing but the ends of jobs. */
 static void strip(const struct database *database, struct durable_job *durable)
 {
     if (!database->bare)

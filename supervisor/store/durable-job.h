@@ -29,8 +29,7 @@ enum durable_change {
 enum durable_rest {
     DURABLE_RESULT = 1 << 0,
     DURABLE_LETTER = 1 << 1,
-    DURABLE_BYTES =
-        1 << 2, /* with DURABLE_RESULT: of the result, and not only that there was one */
+    DURABLE_BYTES = 1 << 2, /* with DURABLE_RESULT: the bytes of the result are also written */
 };
 
 /* One for the supervisor. */
@@ -196,7 +195,7 @@ static inline bool durable_job_is_settled(const struct job *job)
     return durable_of(job)->ended || durable_of(job)->leaves;
 }
 
-/* Why the end of the job was written without its result, -errno; 0 = it was not. */
+/* Returns why the end of the job was written without its result, -errno; 0 = with its result. */
 static inline int durable_job_unkept(const struct job *job)
 {
     return durable_of(job)->unkept;

@@ -35,10 +35,10 @@ void ended_attempts_remove(struct ended_attempts *attempts, struct kept_attempt 
 bool ended_attempts_has(const struct ended_attempts *attempts, int64_t number);
 /* Returns such an entry, which becomes the caller's, or NULL. */
 struct kept_attempt *ended_attempts_take(struct ended_attempts *attempts, int64_t number);
-/* Takes all such entries, with `mine`, which the caller has already (NULL = none). One stays, and
- * becomes the caller's: that of the last attempt, in which the others are counted. The others are
- * removed, and those of attempts from `before` on, which have not ended after all. `row_n_failed`
- * is what the job's row says. Returns NULL if none stays. A crash meanwhile loses nothing. */
+/* Merges all entries of `number` (and `mine`, which the caller owns; NULL = none) into that of the
+ * last attempt before `before`, and returns it: the caller owns it. Frees the others. Entries of
+ * attempts from `before` on did not end and are dropped. `row_n_failed` is the count in the job's
+ * row. Returns NULL if none remains. A crash meanwhile loses nothing. */
 struct kept_attempt *ended_attempts_join(struct ended_attempts *attempts, int64_t number,
                                          struct kept_attempt *mine, uint32_t before,
                                          uint32_t row_n_failed);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the rows of durable jobs do not have, across an upgrade, of jobs that no worker has in hand:
- * how attempts failed, above all. It waits in memory until the row of its job is read.
+ * Carries state across an upgrade that a queued durable job's row does not hold: mainly how
+ * attempts failed. An entry waits in memory until the row of its job is read.
  */
 
 #include "shared/base/index.h"

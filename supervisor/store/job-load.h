@@ -34,13 +34,14 @@ struct job_load {
     struct job_load_entry entries[];
 };
 
-/* Rows that a client reads at a time: as a query, they take about as long as a sync. */
+/* How many rows a client's query reads at a time: that takes about as long as a sync. */
 #define JOB_LOAD_QUERY_MAX 128
 
 /* Makes room for `n` numbers, which the caller fills in, with done() and `bytes_max`, before it
  * adds the task. done() frees the load. NULL when out of memory. */
 struct job_load *job_load_new(size_t n);
-/* For an owner that ends: the store has the load, and done() finds no owner, or is not called. */
+/* Call it when the owner ends: frees the load, or leaves it to done(), which then finds no owner.
+ */
 void job_load_leave(struct job_load *load, struct store *store);
 /* NULL allowed; returns NULL. */
 struct job_load *job_load_free(struct job_load *load);

@@ -139,8 +139,8 @@ void row_get_fields(struct saved_reader *reader, const struct row_field *fields,
     reader->damaged = reader->damaged || group.damaged;
 }
 
-/* Reads them; `*ret` is the caller's. A mapping would take memory for holes that a worker left in
- * the file. */
+/* Reads `size` bytes of the file into `*ret`, which the caller owns. Does not map the file: that
+ * would take memory for holes that a worker left in it. */
 static int read_file(int fd, uint64_t size, char **ret)
 {
     _cleanup_free_ char *bytes = malloc(size);

@@ -75,12 +75,12 @@ void row_bind_text(sqlite3_stmt *statement, int at, const char *text, size_t siz
 void row_bind(sqlite3_stmt *statement, int at, uint64_t value);
 
 /* Binds `size` bytes as a blob and runs the statement. They are at `data`, or if that is NULL in
- * the file `fd`. Returns as database_step(); or -E2BIG, -ENOMEM, or what reading it
- * returned: then the transaction goes on. */
+ * the file `fd`. Returns like database_step(), or -E2BIG, -ENOMEM or the -errno of reading `fd`:
+ * then the transaction can continue. */
 int row_step_with_bytes(struct database *database, sqlite3_stmt *statement, int at,
                         const void *data, int fd, uint64_t size);
-/* The same for the last column of a row that may name a file with the bytes (database-files.h),
- * also as side_files_write(). */
+/* Like row_step_with_bytes(), but for the last column of a row that may name a file with the bytes
+ * (database-files.h). Also returns like side_files_write(). */
 int row_step_with_blob(struct database *database, sqlite3_stmt *statement, int at,
                        struct side_file file, const void *data, int fd, uint64_t size);
 /* In SQL: the size of such a column. */

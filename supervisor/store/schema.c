@@ -72,7 +72,7 @@ static const char *const STEPS[] = {
     "ALTER TABLE ended DROP COLUMN cancel_requested;"
     "PRAGMA user_version = 6;"
     "COMMIT",
-    /* Spans as they were asked for: dates alone would follow a clock that is set. */
+    /* Adds the requested durations: a date alone would move when the clock is set. */
     "BEGIN;"
     "ALTER TABLE job ADD COLUMN delay INTEGER;"
     "ALTER TABLE job ADD COLUMN time_left INTEGER;"

@@ -62,7 +62,7 @@ struct store {
     pthread_mutex_t mutex;
     pthread_cond_t wake; /* of the thread */
     struct list queue;   /* for the thread */
-    struct list queries; /* likewise; one that is linked has not been taken */
+    struct list queries; /* for the thread; it unlinks a query when it takes it */
     uint64_t handed;     /* the last batch in or through the queue */
     uint64_t taken;      /* the last batch that the thread has taken */
     struct list finished;

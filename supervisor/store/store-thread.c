@@ -22,7 +22,7 @@
 /* The tasks of a transaction while the disk is full: a small one may still have space. */
 #define FULL_TASKS 64
 
-/* How often it is tried whether another program still holds the lock for writing, and how long. */
+/* How often, and for how long, to try the lock for writing while another program holds it. */
 #define LOCKED_RETRY (10 * USEC_PER_MSEC)
 #define LOCKED_MAX   (DATABASE_BUSY_MSEC * USEC_PER_MSEC)
 
@@ -75,7 +75,7 @@ static void note_writing(struct store_worker *worker, usec_t since)
     atomic_store_explicit(&store_of(worker)->writing_since, since, memory_order_relaxed);
 }
 
-/* No task waits for the lock any more. */
+/* Forgets that another program holds the lock, when no task waits for it. */
 static void forget_lock(struct store_worker *worker)
 {
     if (worker->locked_since > 0)
@@ -283,8 +283,8 @@ static void open_database(struct store_worker *worker)
 
 /* ---- transactions ---- */
 
-/* Returns false while another program holds the lock for writing: queries go on meanwhile. After
- * LOCKED_MAX, that is an error of the transaction. */
+/* Begins a transaction. Returns false while another program holds the lock for writing; queries are
+ * answered meanwhile. After LOCKED_MAX, the lock becomes an error of the transaction. */
 static bool begin(struct store_worker *worker)
 {
     const usec_t now = clock_now(), since = worker->locked_since > 0 ? worker->locked_since : now;
@@ -296,8 +296,8 @@ static bool begin(struct store_worker *worker)
     return worker->locked_since == 0;
 }
 
-/* Applies the first tasks and moves them to `applied`, or to `again`, then commits. Returns 0 or
- * -errno. */
+/* Applies the first tasks, moves them to `applied`, or to `again` after STORE_AGAIN, and commits.
+ * Returns 0 or -errno. */
 static int apply(struct store_worker *worker, struct list *applied, struct list *again)
 {
     struct database *database = &worker->database;
@@ -411,13 +411,14 @@ static void finish_query(struct store_worker *worker, struct store_task *query, 
     finish(worker, &finished);
 }
 
-/* Without memory, or a lock that another program holds for all, only the query fails. */
+/* Returns whether the error shows damage. If memory is short, or another program holds a lock, only
+ * the query fails. */
 static bool is_damage(int error)
 {
     return error < 0 && error != -ENOMEM && error != -EBUSY;
 }
 
-/* After damage, it is answered once the store is open again. */
+/* Puts a query back that found damage: it is answered once the store is open again. */
 static void ask_again(struct store_worker *worker, struct store_task *query)
 {
     struct store *store = store_of(worker);
@@ -468,7 +469,7 @@ static bool asks_for_backup(const struct store *store)
     return store->backup && !store->backup_finished;
 }
 
-/* When to try again what has failed; USEC_INFINITY = never. */
+/* Returns when to retry after a failure; USEC_INFINITY = never. */
 static usec_t retry_time(struct store_worker *worker)
 {
     if (worker->locked_since > 0)
@@ -476,7 +477,8 @@ static usec_t retry_time(struct store_worker *worker)
     return may_retry(worker) ? worker->retry_at : USEC_INFINITY;
 }
 
-/* While another program holds the lock, tasks stay in the queue: they can be taken back. */
+/* While another program holds the lock, tasks stay in the queue, where store_cancel() finds them.
+ */
 static bool has_work(struct store *store)
 {
     const bool locked = store->worker.locked_since > 0;
@@ -515,7 +517,7 @@ static bool take(struct store *store)
     return goes_on;
 }
 
-/* Takes those that have come meanwhile: some of the others may take long. */
+/* Takes tasks that were added meanwhile: the earlier ones may take long. */
 static void take_more(struct store *store)
 {
     if (list_empty(&store->worker.tasks))

@@ -121,7 +121,7 @@ void store_add(struct store *store, struct store_task *task)
         loop_defer(store->loop, &store->handover);
 }
 
-/* While the thread has a query, or has finished it, done() follows. */
+/* Fails once the thread has taken the query: done() then follows. */
 static bool cancel_query(struct store *store, struct store_task *task)
 {
     bool waits;
@@ -326,7 +326,7 @@ static void cancel_pending(struct store *store)
     }
 }
 
-/* Their clients are told why they end. */
+/* Ends all queries: done() gets -ECANCELED. */
 static void cancel_queries(struct store *store)
 {
     list_for_each (node, &store->queries) {

@@ -9,8 +9,8 @@
  * The queue to the thread has no bound of its own, and adding to it never fails: an end must not be
  * refused. A task is embedded in what it concerns, and a job has one, into which all of its changes
  * are merged; the removal of a kept result or a dead letter is one more. So what is in memory
- * bounds the queue: QueueMax=, ResultsMax= and the like bound that. A query leaves with the client
- * that it is for.
+ * bounds the queue: QueueMax=, ResultsMax= and the like bound that. A query is cancelled with its
+ * client.
  */
 
 #include "shared/base/clock.h"
@@ -48,19 +48,19 @@ struct store_task {
     /* Refused while the store is not open: -ENOSPC, -EIO. Other tasks wait until it is open again:
      * they must not get lost. */
     bool addition;
-    /* Only reads, for a client that may have gone before it is its turn. Queries have a queue of
-     * their own: the thread answers one between two transactions, outside of both. So a query sees
-     * what is committed, and never stands before a change; apply() should take about as long as a
-     * sync. store_free() ends it by -ECANCELED. */
+    /* A task that only reads, for a client that may leave before its turn. Queries have their own
+     * queue: the thread answers one between two transactions. So a query sees committed data, and
+     * never delays a change by more than one apply(), which should take about as long as a sync.
+     * store_free() ends it with -ECANCELED. */
     bool query;
     /* How long it may wait before it is handed to the thread. */
     enum store_urgency urgency;
     usec_t held_until; /* private to the store */
-    /* Runs in the thread, within a transaction unless it is a query; touches the task, and what
-     * belongs to it, only. May run more than once until it is committed. Returns what done() gets:
-     * 0, a positive result, or an error of the database as it is. Or STORE_AGAIN: it has changed no
-     * row, and runs again in the next transaction, so that others need not wait for all that it
-     * writes. */
+    /* Runs in the thread, within a transaction unless it is a query; touches only the task and what
+     * belongs to it. May run more than once until it is committed. Returns the result for done():
+     * 0, a positive result, or an unchanged error of the database. Or returns STORE_AGAIN if it has
+     * changed no row and is to run again in the next transaction, so that other tasks need not wait
+     * for a large write. */
     int (*apply)(struct store_task *task, struct database *database);
     /* Runs in the loop after the commit, or after a refusal. `result` is what apply() returned, or:
      *   -ENOSPC, -EIO  (additions) refused, or in a transaction that failed. After -EIO the row may

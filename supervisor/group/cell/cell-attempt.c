@@ -214,8 +214,8 @@ static void cell_job_erred(struct cell *cell, struct job *job, const char *worke
                         job->crashed ? death_cause_to_string(job->crash) : "retry", detail);
 }
 
-/* The result is checked before anything is written or passed on: whoever reads it pays for its
- * size, and a worker may have left holes in it that cost nothing. */
+/* Ends a job whose result is too large, before the result is written or passed on: holes in it cost
+ * the worker nothing, but every reader pays for the whole size. */
 static void cell_end_too_large(struct cell *cell, struct job *job, const char *worker,
                                uint64_t size)
 {

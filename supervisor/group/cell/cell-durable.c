@@ -131,7 +131,8 @@ static void cell_on_unwritten(struct cell *cell, struct job *job, unsigned chang
         cell_refuse_change(job, refusal);
 }
 
-/* The result is told to those that wait, and dropped then. */
+/* Sets the reason of a job whose result was not written: waiting clients get the result, which is
+ * then dropped. */
 static void cell_note_unkept(struct cell *cell, struct job *job)
 {
     char reason[JOB_UNKEPT_MAX], id[PROTOCOL_ID_TEXT];

@@ -49,12 +49,12 @@ void cell_back_off(struct cell *cell, struct job *job, usec_t delay);
 /* A new job waits for the time of the request. Returns 0 or -ENOMEM. */
 int cell_delay(struct cell *cell, struct job *job, const struct cell_request *request);
 
-/* A queued job that was read from disk, in no list, waits as `state` says: until the date that was
- * asked for, or for what is left of its delay. */
+/* Makes a queued job that was read from disk, in no list, wait in `state`: until its requested
+ * date, or for the rest of its delay. */
 void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
                       const struct job_row *row);
-/* A queued job that was read from disk, in no list, was at work when the supervisor ended: that
- * attempt has failed. */
+/* Fails the attempt of a queued job that was read from disk, in no list, and was running when the
+ * supervisor ended. */
 void cell_job_orphaned(struct cell *cell, struct job *job);
 
 /* See struct pool_handler. */

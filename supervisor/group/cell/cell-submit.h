@@ -77,8 +77,8 @@ enum {
     CELL_E_STORE_FULL,   /* Durable=yes: no space on disk */
     CELL_E_STORE_FAILED, /* Durable=yes: the store does not work: see store_problem() */
     CELL_E_LEFT,         /* a durable job that was accepted, and stays on disk for the next start */
-    CELL_E_UNREAD,       /* the same, and is about to be read from disk again */
-    CELL_E_BAD_FILE,     /* whether it would be durable is not known: see group_fault_text() */
+    CELL_E_UNREAD,       /* like CELL_E_LEFT, but is about to be read from disk again */
+    CELL_E_BAD_FILE,     /* the group's file has a mistake (group_fault_text()) */
 };
 
 /* Accepts a job, which then ends exactly once. Returns 0 with `*ret` (borrowed; valid until its end
