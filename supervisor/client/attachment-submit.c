@@ -125,7 +125,7 @@ static const struct refusal *refuse_early(const struct attachment *attachment,
                                           const struct job_options *options)
 {
     static const struct refusal too_early = {
-        .error = EPERM, .text = "priority: only the default, 32, and later ones are permitted"};
+        .error = EPERM, .text = "priority: only 32 (the default) to 63 are permitted"};
     static const struct refusal not_permitted = {.error = EPERM, .text = "not permitted"};
     static const struct refusal waits = {.error = EBUSY, .text = "too many jobs are waited for"};
     static const struct refusal gone = {.error = ENOENT, .text = "the group is gone"};

@@ -22,7 +22,7 @@ struct attachment_options {
     struct blob_share *blobs; /* the share that the client's payloads are counted in */
     /* Whether the client may read the result of this job. */
     bool (*may_read)(void *userdata, const struct job *job);
-    /* Whether a client that may change nothing else may create jobs in the group. */
+    /* Returns whether a client that may not change things may create jobs in the group. */
     bool (*may_submit)(void *userdata, const struct group *group);
     /* Called from the loop when the client broke the protocol of the rings. Closes the connection,
      * which frees the attachment. */
@@ -32,8 +32,8 @@ struct attachment_options {
 
 /* Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(), which
  * also has the keeper hold the rings and the connection. The client may change things until
- * attachment_set_may_change() says otherwise; then it may still submit where may_submit() says so,
- * and cancel its own jobs there. 0 or -errno. */
+ * attachment_set_may_change() forbids it; then it may still create jobs where may_submit() returns
+ * true, and cancel its own jobs there. Returns 0 or -errno. */
 int attachment_new(struct attachment **ret, const struct group_context *context,
                    const struct attachment_options *client, struct endpoint_fds *ret_fds);
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds);

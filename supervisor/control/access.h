@@ -26,17 +26,17 @@ bool access_death(const struct request *request, const struct death *death);
 bool access_event(const struct request *request, const struct event *event);
 bool access_letter(const struct request *request, const struct dead_letter *letter);
 
-/*
- * Whether the client may create jobs in the group: who may change things, and the submitters that
- * SubmitUser= and SubmitGroup= name. A submitter may cancel its own jobs.
- */
+/* Returns whether the client may create jobs in the group (NULL = none): a client that may change
+ * things, or one that SubmitUser= or SubmitGroup= of the group names. */
 bool access_submit(const struct request *request, const struct group *group);
+/* Returns whether the client may cancel the job: a client that may change things, or the job's
+ * submitter if that may still create jobs in the group. */
 bool access_cancel(const struct request *request, const struct job *job);
-/* Whether the client may create jobs in any group. Looks at all groups. */
+/* Returns whether the client may create jobs in any group. Looks at all groups. */
 bool access_submits_somewhere(const struct request *request);
 
-/* Replies with NotPermitted: only who may change things, or submitters of the group (NULL = of some
- * group). */
+/* Replies with NotPermitted, naming the users who may create jobs in the group; NULL names only
+ * those who may change things. */
 void access_refuse_submit(struct request *request, const struct group *group);
 
 /*

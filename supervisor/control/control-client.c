@@ -232,7 +232,7 @@ static unsigned places_of_user(const struct control *control, const struct accou
     return account->uid == 0 || account->uid == geteuid() ? max : max - max / 8;
 }
 
-/* Closes a connection of the user who has the most. Returns false if none may be closed. */
+/* Closes a connection of the user with the most. Returns false if none may be closed. */
 static bool make_room(const struct account *account)
 {
     struct list *place = account_find_place(account);
@@ -240,12 +240,12 @@ static bool make_room(const struct account *account)
 
     if (!connection)
         return false;
-    on_cut_off(connection, "its user has the most connections, and another user needs one");
+    on_cut_off(connection, "its user has the most connections, and another user needs a place");
     connection_close(connection);
     return true;
 }
 
-/* Returns the number that a further client of the user would exceed; 0 = there is a place. */
+/* Returns the bound that a further client of the user would exceed; 0 = there is a place. */
 static unsigned find_bound(const struct control *control, const struct account *account)
 {
     const unsigned all = places_of_all(control, account->may_change);

@@ -17,7 +17,7 @@ struct client {
     struct connection connection;
     struct request request;
     struct task farewell; /* reads what the client sent before it left */
-    unsigned refused_at;  /* the number that it exceeds: its first call fails; 0 = none */
+    unsigned refused_at;  /* the bound that it exceeds, so its first call fails; 0 = none */
 };
 
 struct control {

@@ -24,6 +24,7 @@
 #define LOCK_SUFFIX ".lock"
 #define PATH_SIZE   (sizeof(((struct sockaddr_un *)0)->sun_path) + sizeof(LOCK_SUFFIX))
 
+/* The pause between two attempts. */
 #define LOCK_PAUSE_MS 10
 
 /* Returns 0, or -errno: -EWOULDBLOCK if another process keeps the lock. */
@@ -168,7 +169,7 @@ static int set_address(struct sockaddr_un *address, const char *path)
     return 0;
 }
 
-/* Says who keeps the lock: the process that listens, if one does. */
+/* Logs which process has the lock: the one that listens, if any. Returns -EADDRINUSE. */
 static int locked(const char *path, const struct sockaddr_un *address)
 {
     _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

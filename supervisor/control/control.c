@@ -150,7 +150,7 @@ void control_own_path(struct control *control, const char *path)
     control->inode = status.st_ino;
 }
 
-/* Another supervisor may have taken the path over. */
+/* The socket at the path may be another supervisor's. */
 bool control_has_path(const struct control *control)
 {
     struct stat status;

@@ -17,20 +17,20 @@ struct held_table;
 #define CONTROL_PATIENCE_MS 1000
 
 /*
- * Keeps other supervisors from the path, as long as `*lock` is open in any process, even if the
- * socket is removed: locks a file beside it. Does nothing if `*lock` is that lock, and closes one
- * of a file that was removed. Returns 0; -EADDRINUSE if another process still has the lock after
- * `patience_ms`; or -errno. All errors are logged.
+ * Locks a file beside the socket's path, so that no other supervisor uses the path as long as
+ * `*lock` (-1 = none, owned by the caller) is open in any process, even if the socket is removed.
+ * Keeps `*lock` if it still is that lock; replaces it if its file was removed. Returns 0,
+ * -EADDRINUSE if another process still has the lock after `patience_ms`, or -errno. Logs all errors.
  */
 int control_lock(const char *path, int *lock, int patience_ms);
-/* Removes the file, and closes the lock; -1 = none. */
+/* Removes the file if `lock` is its lock, and closes the lock; -1 = none. */
 void control_unlock(const char *path, int lock);
 
 /*
  * Makes the socket at `path` with mode 0666 (the directory restricts access). Fails with
  * -EADDRINUSE if a supervisor listens there that does not end within `patience_ms`, replaces the
- * socket of a dead one, and with -EEXIST leaves any other file alone. The caller has the lock.
- * Returns the descriptor or, after a log line, -errno.
+ * socket of a dead one, and with -EEXIST leaves any other file alone. The caller must hold
+ * control_lock(). Returns the descriptor, which the caller owns, or, after a log line, -errno.
  */
 int control_listen(const char *path, int patience_ms);
 
@@ -44,10 +44,10 @@ int control_new(struct control **ret, struct control_context *context, int liste
 /* Marks the socket's path as ours, not the service manager's: control_free() removes it. */
 void control_own_path(struct control *control, const char *path);
 
-/* Whether the path still leads to the socket. */
+/* Returns whether the path still leads to the socket. */
 bool control_has_path(const struct control *control);
-/* Serves another listening socket, which it takes over, instead. Returns 0 or -ENOMEM: then it
- * serves none. */
+/* Serves another listening socket instead, and takes it over even on error. Returns 0, or -ENOMEM
+ * and then serves none. */
 int control_replace(struct control *control, int listen_fd);
 
 /* Goes on with the ring clients of the former supervisor. */

@@ -35,7 +35,7 @@ struct control_list {
     bool complete;
     /*
      * Moves `cursor` past one candidate, and writes it with control_list_item() if it matches.
-     * Returns false at the end. Sets parts.waits if it has to wait for the next one.
+     * Returns false at the end. Sets parts.waits if the next candidate is not available yet.
      */
     bool (*step)(struct control_list *list);
     /*
@@ -51,7 +51,7 @@ struct control_list {
 void control_list(struct request *request, struct control_list *list, const char *array,
                   const struct control_page *page);
 
-/* From control_list.step: the call fails. */
+/* Makes the call fail with -errno. Called from control_list.step. */
 void control_list_fail(struct control_list *list, int error);
 
 /* The reply to write one item to, from control_list.step. */

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The profile, and the keys that differ from what it stands for. */
+/* Writes the profile, and the keys that differ from the profile's values. */
 static void write_keys(FILE *file, const struct config_group *config,
                        const struct config_group *defaults)
 {

@@ -59,7 +59,7 @@ static void report_contents(struct reply *reply, const struct death *death)
         reply_text(reply, "stderr", death->stderr_text, death->stderr_size);
 }
 
-/* How the worker ended, followed by its own words if the client may read them. */
+/* Reports how the worker ended, followed by its own words if the client may read them (`open`). */
 static void report_detail(struct reply *reply, const struct death *death, bool open)
 {
     char text[2 * DEATH_DETAIL_MAX + 2];

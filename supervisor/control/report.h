@@ -25,7 +25,7 @@ struct slot;
 #define REPORT_DETAIL_MAX ((size_t)2 << 20)
 /* The limit for a reply about one job, whose result may nearly fill it. */
 #define REPORT_SINGLE_MAX (((size_t)4 << 20) - 65536)
-/* Of "payload_start", in bytes. */
+/* The largest "payload_start", in bytes. */
 #define REPORT_EXCERPT_MAX 60
 
 /*
@@ -55,7 +55,7 @@ void report_event(struct reply *reply, const struct request *request, const stru
 /* `limit`: REPORT_DETAIL_MAX or REPORT_SINGLE_MAX. */
 void report_job(struct reply *reply, const char *key, const struct request *request,
                 const struct job *job, size_t limit);
-/* A job that is only known as a dead letter, as report_job() would have it. */
+/* Like report_job(), but reports a job of which only the dead letter is left. */
 void report_dead_job(struct reply *reply, const char *key, const struct request *request,
                      const struct dead_letter *letter);
 

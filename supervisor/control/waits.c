@@ -227,7 +227,7 @@ static void add_ending(struct reply *reply, const struct slot *slot)
                               .text = ending_text(slot->worker.kill_reason)});
 }
 
-/* A job without a time limit may run for ever. */
+/* Adds that a job runs, and that it may run forever if it has no time limit. */
 static void add_begun(struct reply *reply, const struct job *job, const char *worker)
 {
     char id[PROTOCOL_ID_TEXT];

@@ -37,8 +37,7 @@ struct account {
     bool may_change;
     size_t held[_ACCOUNT_N_KINDS];
     struct blob_share *blobs; /* that payloads of its attached clients count in */
-    struct list
-        places[2]; /* [at work]; of its connections, those that have been so longest first */
+    struct list places[2];    /* of its connections: idle, and [true] at work; the longest first */
     unsigned n_places;
 };
 
@@ -55,16 +54,17 @@ int account_realloc(struct account *account, enum account_kind kind, char **data
                     size_t size);
 void account_free(struct account *account, enum account_kind kind, char **data, size_t *allocated);
 
-/* A connection's place among those of its user. It belongs to the connection, which leaves before
- * it ends. `at_work`: it loses its place only when no idle one is there. */
+/* Adds a connection's place to those of its user. The caller owns `place`, and removes it before it
+ * ends. A place that is `at_work` is lost only if none is idle. */
 void account_enter(struct account *account, struct list *place, bool at_work);
+/* Removes a place. Harmless if it was not added. */
 void account_leave(struct account *account, struct list *place);
-/* When it begins or ends work: goes to the end of the others. */
+/* Call it when the connection begins or ends work. Harmless if its place was not added. */
 void account_set_at_work(struct account *account, struct list *place, bool at_work);
 
-/* The place that has to go so that a connection of `account` gets one: of the user with the most,
- * if that has at least two more than `account`. Clients that may change things lose none to others,
- * and none that is at work. NULL = there is no such place. */
+/* Returns a place that a new connection of `account` may take, or NULL: one of the user with the
+ * most, if that has at least two more than `account`. Clients that may change things lose places
+ * only to each other, and none that is at work. */
 struct list *account_find_place(const struct account *account);
 
 /* Moves bytes to another account of the same user, without regard to the bounds. */

@@ -132,7 +132,7 @@ static void free_in(struct connection *connection)
     account_free(connection->account, ACCOUNT_REQUESTS, &connection->in, &connection->in_allocated);
 }
 
-/* The number of bytes. Notes the end of the stream, and a broken connection. */
+/* Returns the number of bytes. Notes the end of the stream, and closes a broken connection. */
 static size_t receive(struct connection *connection, void *buffer, size_t size)
 {
     ssize_t n = -1;

@@ -56,8 +56,8 @@ struct connection {
     struct timer timer; /* idle, or lingering */
     struct peer peer;
     struct account *account;
-    struct list place;  /* among those of its user; unlinked = it counts as none */
-    bool attached;      /* what it does is not seen here: it is never idle */
+    struct list place;  /* among those of its user; unlinked = it does not count */
+    bool attached;      /* uses shared memory, so it always counts as at work */
     usec_t idle_max;    /* closed when the client is silent for so long; USEC_INFINITY = never */
     usec_t active_at;   /* monotonic */
     usec_t request_max; /* closed when a message takes longer to arrive */
@@ -84,7 +84,7 @@ struct connection_options {
     struct work_queue *work;   /* shared by all connections */
     struct accounts *accounts; /* likewise */
     bool may_change;           /* the peer has permission to change things */
-    bool counts;               /* as one of its user's places */
+    bool counts;               /* takes one of its user's places */
     usec_t idle_max, request_max;
     const struct connection_handler *handler;
 };
@@ -119,7 +119,7 @@ void connection_finish(struct connection *connection);
 /* Closes at the end of this turn. */
 void connection_close(struct connection *connection);
 
-/* The client works by other means from now on: it is never idle. */
+/* Marks that the client uses shared memory from now on: the connection is never idle again. */
 void connection_attach(struct connection *connection);
 
 /* Charges the connection's memory to another account of the same user. Takes over the caller's

@@ -27,7 +27,7 @@ struct request_method {
     void (*call)(struct request *request);
     const struct varlink_parameter *parameters; /* NULL = none; see request.parameters */
     bool changes;                               /* needs permission */
-    bool submits;                               /* also for submitters: it checks that itself */
+    bool submits;                               /* submitters also may; it checks that itself */
     bool begins;                                /* refused while the supervisor stops */
     bool always;                                /* also without groups; see NotConfigured */
 };

@@ -32,7 +32,6 @@ static bool may_read(void *userdata, const struct job *job)
 
 static bool may_submit(void *userdata, const struct group *group)
 {
-
     return access_submit(userdata, group);
 }
 

@@ -139,8 +139,8 @@ static void fail_search(struct request *request, int error)
                             job_lookup_problem(request->context->groups));
 }
 
-/* A job that has died and is not kept has left a dead letter. Returns NULL if an error has been
- * sent, or the call will be executed again. */
+/* Finds the dead letter of a job that is not kept. Returns NULL if an error has been sent, or the
+ * call will be executed again. */
 static const struct dead_letter *find_dead_job(struct request *request, int error)
 {
     const struct id_parameters *given = request->parameters;
@@ -166,7 +166,8 @@ static void get_dead(struct request *request, int error)
     request_end(request);
 }
 
-/* Returns NULL if it has been answered, or the call will be executed again. */
+/* Calls `missing` if there is no such job. Returns NULL if the call has been answered, or will be
+ * executed again. */
 static struct job *find_job(struct request *request, void (*missing)(struct request *, int))
 {
     const struct id_parameters *given = request->parameters;

@@ -31,10 +31,10 @@ struct jobs {
     struct control_list list;
     struct job_filter filter;
     bool on_disk;             /* durable jobs are listed from disk */
-    struct job_load *reading; /* the store has them; NULL = it has none */
-    struct job_load *rows;    /* the next of them; NULL = none have been read */
-    size_t next_row;
-    size_t rows_left; /* that this page may still read */
+    struct job_load *reading; /* rows that the store is reading; NULL = none */
+    struct job_load *rows;    /* rows that were read; NULL = none */
+    size_t next_row;          /* in `rows` */
+    size_t rows_left;         /* how many this page may still read */
 };
 
 #define jobs_of(pointer) list_entry(pointer, struct jobs, list)
@@ -72,17 +72,17 @@ static void on_rows(struct store_task *task, int result)
     jobs->reading = NULL;
     jobs->rows = load;
     jobs->next_row = 0;
-    if (result == -ECANCELED) /* what waits is told why it ends */
+    if (result == -ECANCELED) /* the supervisor ends, and answers open calls itself */
         return;
     if (result < 0) {
-        /* The store has failed: what is in memory follows. */
+        /* The store has failed: only jobs in memory follow. */
         jobs->on_disk = jobs->list.cursor != 0;
         jobs->list.cursor = IN_MEMORY;
     }
     request_parts_resume(&jobs->list.parts);
 }
 
-/* Reads the rows after the cursor, as many as the page may have, in pieces. */
+/* Reads the next piece of the rows after the cursor, within what the page may still have. */
 static void read_rows(struct control_list *list)
 {
     struct jobs *jobs = jobs_of(list);

@@ -131,7 +131,7 @@ static void report_result(struct reply *reply, const struct job *job, size_t lim
         snprintf(missing, size, "result: %s", strerror(-r));
 }
 
-/* The beginning of what the job is about, while the job has it. */
+/* Reports the beginning of the payload, which shows what the job is about. */
 static void report_excerpt(struct reply *reply, const struct payload *payload)
 {
     char start[REPORT_EXCERPT_MAX];
@@ -218,7 +218,7 @@ void report_job(struct reply *reply, const char *key, const struct request *requ
     reply_end_object(reply);
 }
 
-/* The attempts that are known: those in which a worker died. */
+/* Reports the attempts in which a worker died: the dead letter knows no others. */
 static void report_letter_attempts(struct reply *reply, const struct dead_letter *letter)
 {
     reply_array(reply, "attempts");

@@ -242,13 +242,13 @@ static void end_hold(struct request *request)
     request->drop = NULL;
 }
 
-/* A submitter's jobs do not go before those of others. */
+/* Submitters must not let their jobs overtake those of others. */
 static bool may_have_priority(struct request *request, const struct job_options *options)
 {
     return request->connection->account->may_change ||
            options->priority >= QUEUE_PRIORITY_DEFAULT ||
            request_refuse(request, "priority",
-                          "at least 32, the default, without permission to change things");
+                          "at least 32 (the default) without permission to change things");
 }
 
 struct job *control_submit(struct request *request, const struct control_submit_options *options)

@@ -195,7 +195,7 @@ void control_job_log(struct request *request)
     job = control_find_job(request, given->job, begin_unknown);
     if (!job)
         return;
-    /* One that may read what some groups wrote only gets nothing of a job that is known. */
+    /* Access to only some groups is not enough for a job of another group. */
     if (access_job(request, job) ||
         access_demand(request, job->group, "this shows what workers wrote"))
         begin(request, job);
