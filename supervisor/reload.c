@@ -150,8 +150,8 @@ static bool is_of_other_kind(const struct group *group, const struct config_grou
     return group->config->type != config->type || group->config->cells != config->cells;
 }
 
-/* A group whose files could not be read makes way for what they really describe: it has no worker,
- * and its durable jobs are on disk. */
+/* Removes a group whose files could not be read if they describe another kind of group now: it has
+ * no worker, and its durable jobs are on disk. Returns the group, or NULL if it was removed. */
 static struct group *make_way(struct parts *parts, struct group *group,
                               const struct config_group *config)
 {
@@ -206,7 +206,8 @@ static bool takes_jobs(const struct config_group *config)
     return config->type == CONFIG_ACTOR;
 }
 
-/* Whether a running group takes jobs, and Cells=, cannot change: its jobs would have no cell. */
+/* Refuses changes of Cells=, and from or to Type=actor, of running groups: their jobs would have no
+ * cell. */
 static int reload_check_kinds(struct parts *parts, const struct config *config,
                               struct config_problems *problems)
 {
@@ -221,7 +222,7 @@ static int reload_check_kinds(struct parts *parts, const struct config *config,
                                                                                 : NULL;
         if (changed)
             r = config_problem_add(problems, wanted->path, 0,
-                                   "%s of a group that runs cannot change: move the file away, "
+                                   "%s of a running group cannot change: move the file away, "
                                    "reload, and put it back",
                                    changed);
     }

@@ -40,11 +40,11 @@ enum config_restart {
     CONFIG_RESTART_NO,
 };
 
-/* Whom KillSignal= reaches. */
+/* Which processes of a service get KillSignal=. */
 enum config_kill_mode {
-    CONFIG_KILL_CONTROL_GROUP, /* all processes of a service */
-    CONFIG_KILL_MIXED,         /* its main process */
-    CONFIG_KILL_PROCESS,       /* likewise */
+    CONFIG_KILL_CONTROL_GROUP, /* all */
+    CONFIG_KILL_MIXED,         /* the main process; the others get SIGKILL when it ends */
+    CONFIG_KILL_PROCESS,       /* like CONFIG_KILL_MIXED */
 };
 
 /* The treatment of a message for a full mailbox. */
@@ -157,7 +157,7 @@ struct config_group {
     unsigned max_retries;            /* default 3 */
     usec_t backoff_min, backoff_max; /* 100 ms, 30 s; at most JOB_BACKOFF_MAX */
     double backoff_random;           /* 0.2 */
-    uint64_t result_max;             /* bytes, of one; 64M */
+    uint64_t result_max;             /* bytes of one result; 64M */
     usec_t result_ttl;               /* 1 h */
     uint64_t results_max;            /* 10000 */
     uint64_t results_memory_max;     /* bytes; 64M */
@@ -242,8 +242,8 @@ struct config_group {
     uint32_t process_digest;      /* what processes are started with; 0 = not resolved */
     char *fault;                  /* why it cannot be started; NULL = it can */
     bool unread; /* `fault` is a mistake in its files: only some of their keys are known */
-    struct config_group *next;  /* unread: the mistaken files; the rest is what they said before;
-                                   owned; NULL = this is what they say */
+    struct config_group *next;  /* `unread`, from the files as they are now, while this is the
+                                   previous configuration; owned; NULL = the files say this */
     struct config_draft *draft; /* where its keys were given; owned; NULL = in no file */
 };
 

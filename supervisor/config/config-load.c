@@ -86,7 +86,8 @@ int config_read_group(const char *path, struct config_problems *problems, struct
     return r;
 }
 
-/* A group of which only some keys are known. Returns 0 or -ENOMEM. */
+/* Marks a group whose files have a mistake, so that only some keys are known. Returns 0 or -ENOMEM.
+ */
 static int mark_unread(struct config_group *group, const struct config_problem *problem)
 {
     char text[CONFIG_PROBLEM_MAX];

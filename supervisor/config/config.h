@@ -80,21 +80,22 @@ enum {
 
 /*
  * Reads a directory: troupe.conf (may be missing), NAME.group, NAME.group.d/?*.conf (in the order
- * of their names), NAME.exchange. Returns 0; CONFIG_E_INVALID with at least one problem: then
- * groups that have one are `unread` in `*ret`, and exchanges that have one are missing; or -errno.
- * config_resolve() completes `*ret`.
+ * of their names), NAME.exchange. Returns 0, CONFIG_E_INVALID with at least one problem, or -errno.
+ * With CONFIG_E_INVALID, groups with a problem are `unread` in `*ret`, and exchanges with a problem
+ * are missing. config_resolve() completes `*ret`, which the caller frees.
  */
 int config_read(struct config **ret, const char *directory, struct config_problems *problems);
 
 /*
- * Reads a group's files again, and checks them against those beside them. Returns 0 with `*ret`,
- * which is `unread` if they have a mistake, or -errno.
+ * Reads only one group's files, and checks its references to other groups. Returns 0 with `*ret`,
+ * which the caller frees, and which is `unread` if the files have a mistake; or -errno.
  */
 int config_read_group_alone(const char *path, struct config_group **ret);
 
 /*
- * Makes the group that `text` describes, of config_draft.text. Returns 0 with `*ret`, which owns
- * `unread` as its `next`; 0 without, if this version does not understand the text; or -ENOMEM.
+ * Makes a group from `text`, which is an earlier config_draft.text. Returns 0 with `*ret`, which
+ * the caller frees and which takes over `unread` as its `next`; 0 with NULL if this version does
+ * not understand the text; or -ENOMEM.
  */
 int config_recall_group(struct config_group *unread, const char *text, size_t size,
                         struct config_group **ret);
@@ -106,11 +107,11 @@ int config_empty(struct config **ret);
 /* Writes "FILE:LINE: TEXT", cut to fit. */
 void config_problem_print(char *buffer, size_t size, const struct config_problem *problem);
 
-/* Whether a problem is one of that file or of its drop-ins. */
+/* Returns whether the problem is in that file or its drop-ins. */
 bool config_problem_is_of(const struct config_problem *problem, const char *directory,
                           const char *name, const char *suffix);
 
-/* Returns the group in whose files the problem is, or NULL. */
+/* Returns the group whose files have the problem, or NULL. */
 const struct config_group *config_group_of_problem(const struct config *config,
                                                    const char *directory,
                                                    const struct config_problem *problem);

@@ -489,7 +489,7 @@ class Life(TestCase):
         for name, body in ("mail", plain()), ("plain", keyed()):
             s.write(f"{name}.group", body)
             [problem] = self.refused("BadConfiguration", s.call, "Reload")["problems"]
-            self.assertIn("Cells= of a group that runs cannot change", problem)
+            self.assertIn("Cells= of a running group cannot change", problem)
             s.write(f"{name}.group", keyed() if name == "mail" else plain())
         self.assertEqual(s.call("Reload"), {"added": [], "removed": [], "changed": []})
         bell.ring()

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Finds keys that were given and have no effect. They are no mistakes: drop-ins may give them for
- * groups of all types. */
+/* Finds given keys that have no effect. They are not mistakes: drop-ins may give them for groups of
+ * all types. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/check/check.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of jobs and messages, outside of [Jobs]. */
+/* Keys of jobs and messages outside [Jobs]. */
 static const char *const OF_ACTORS[] = {
     "Prefetch",   "MaxJobs",          "BatchMax", "MailboxSize", "InlineMax",     "SpinUsec",
     "MailboxMax", "MailboxMemoryMax", "Overflow", "OnCrash",     "MessageRetries"};

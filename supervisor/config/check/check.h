@@ -24,9 +24,9 @@ int config_check_oom(struct config_group *const *groups, size_t n_groups);
 /* After= of a single file, whose neighbours are files beside it or in CONFIG_DIRECTORY. */
 int config_check_after_beside(const struct config_group *group);
 
-/* The same for OnOom=. What the other group is, is not looked at. */
+/* Like config_check_after_beside(), but for OnOom=. Does not look at the other group's type. */
 int config_check_oom_beside(const struct config_group *group);
 
-/* Writes the keys that were given and have no effect in a group of this type: "Prefetch=,
- * QueueMax=". Returns how many there are; the text is cut to `size`. */
+/* Writes the given keys that have no effect in a group of this type, such as "Prefetch=,
+ * QueueMax=", cut to `size` bytes. Returns how many there are. */
 size_t config_idle_keys(const struct config_group *group, char *buffer, size_t size);

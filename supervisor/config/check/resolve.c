@@ -355,7 +355,7 @@ int config_resolve_group(struct config_group *group, const struct names *names,
     int r;
 
     if (group->unread || !group->draft || !group->draft->paths)
-        return 0; /* its files have a mistake, which is told already */
+        return 0; /* its files have a mistake, which was reported */
     group->draft->problems = &own;
     r = resolve_group(group->draft, group, names);
     group->draft->problems = NULL;

@@ -19,7 +19,7 @@ struct config_draft {
     struct config_problems *problems; /* borrowed; valid while the object is read or checked */
     struct config_origin *origins;    /* one per key */
     config_strv paths; /* of the files read, the main one first; NULL = none could be read */
-    char *text;        /* all assignments, as one file would have them; NULL = there is none */
+    char *text;        /* all assignments in the syntax of one file; owned; NULL = none */
     size_t text_size, text_allocated;
 };
 

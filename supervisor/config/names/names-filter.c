@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Compiles filters of system calls (sandbox/filter.h): not a name, but slow, too. */
+/* Compiles system-call filters (sandbox/filter.h). A filter is not a name, but compiling one is
+ * slow, so the process that looks names up does it. */
 
 #include "supervisor/config/names/names-private.h"
 

@@ -5,9 +5,9 @@
 
 #include "supervisor/config/config-group.h"
 
-/* The value of Profile=; static. */
+/* Returns the value of Profile=; static. */
 const char *profile_name(enum config_profile profile);
 
-/* Sets the keys of the group's profile that no file has given. A group without a draft has been
- * given none. Returns 0 or -ENOMEM. */
+/* Sets the keys of the group's profile that no file has given; without a draft, that is all of
+ * them. Returns 0 or -ENOMEM. */
 int profile_apply(struct config_group *group);

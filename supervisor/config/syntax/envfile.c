@@ -148,8 +148,7 @@ static int take_assignment(struct reader *reader, struct config_strings *environ
     return strings_set(environment, reader->out);
 }
 
-/* Copies the text without a byte order mark, and with line ends of DOS as "\n". Returns the size.
- */
+/* Copies the text without a byte order mark, and with "\n" instead of "\r\n". Returns the size. */
 static size_t copy_text(char *to, const char *text, size_t size)
 {
     static const char mark[] = "\xef\xbb\xbf";

@@ -4,7 +4,7 @@
 /*
  * Reads files of KEY=VALUE lines for EnvironmentFile=, in a part of the shell's syntax: comments (#
  * and ; at the beginning of a line), '…' and "…" that may span lines, a backslash before a
- * character or at the end of a continued line. Lines may end as in DOS. Nothing is expanded.
+ * character or at the end of a continued line. Lines may end with "\r\n". Nothing is expanded.
  */
 
 #include "supervisor/config/config.h"

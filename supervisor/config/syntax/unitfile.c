@@ -40,8 +40,8 @@ static void cut_space(char *text, char *end)
     *end = '\0';
 }
 
-/* The next physical line without its line end, which may be that of DOS; NUL-terminated in place,
- * its end in `*ret_end`. NULL = no more. */
+/* Returns the next physical line without its line end, "\n" or "\r\n", NUL-terminated in place,
+ * with its end in `*ret_end`. NULL = no more. */
 static char *next_line(struct parser *parser, char **ret_end)
 {
     char *line = parser->at, *newline;
