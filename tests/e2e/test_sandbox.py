@@ -373,7 +373,7 @@ class Files(TestCase):
                 if shown:
                     self.assertEqual(job["state"], "succeeded")
                     continue
-                self.assertRegex(job["reason"], "^exited with status 1, and the sandbox hides the file that it was to use: name that, "
+                self.assertRegex(job["reason"], "^exited with status 1, and the sandbox hides the file in its argument: name the file, "
                                                 "or a directory above, in ReadOnlyPaths=: .*No such file")
 
     def test_what_is_hidden_in_a_private_root_is_hidden(self):

@@ -17,7 +17,7 @@
 #define LEFTOVERS_LIMIT (2 * USEC_PER_SEC)
 /* Bounds the wait for the rest of the output, after everything that could write it was killed. */
 #define REST_LIMIT (5 * USEC_PER_SEC)
-/* Pauses between attempts to start a command that cannot be started for now. */
+/* Pauses between attempts to start a command that cannot start yet. */
 #define PAUSE_MIN (10 * USEC_PER_MSEC)
 #define PAUSE_MAX USEC_PER_SEC
 
@@ -26,7 +26,7 @@ struct run {
     struct spawned spawned;
     struct command_end *end;
     size_t output_capacity;
-    int start_error; /* why it cannot be started for now */
+    int start_error; /* -errno: why it cannot start yet */
     sigset_t mask;   /* the mask before take_signals() */
     int signal_fd;
     usec_t started_at;
@@ -175,7 +175,7 @@ static int handle_message(struct run *run, const struct reader_message *message,
     return 0;
 }
 
-/* Takes one message of the reader. */
+/* Handles the next message of the reader, if there is one. */
 static int take_output(struct run *run, usec_t now)
 {
     struct reader_message message;
@@ -188,7 +188,8 @@ static int take_output(struct run *run, usec_t now)
     return r > 0 ? handle_message(run, &message, now) : 0;
 }
 
-/* Waits for the answer to reader_finish(). Returns whether it came. */
+/* Handles the reader's messages until it answers reader_finish(). Returns whether it has answered.
+ */
 static bool take_rest(struct run *run)
 {
     const usec_t until = usec_add(clock_now(), REST_LIMIT);
@@ -212,7 +213,8 @@ static bool take_rest(struct run *run)
     return false;
 }
 
-/* Gives a reader up that hangs: somebody that has not been killed holds a lock of its pipes. */
+/* Collects the rest of the output. Gives up a reader that hangs because a process that was not
+ * killed holds the lock of its pipes. */
 static void finish_output(struct run *run)
 {
     if (run->options->reader->pid == 0 || take_rest(run))
@@ -255,7 +257,7 @@ static int turn(struct run *run, usec_t timeout, bool *ret_ended)
     return r;
 }
 
-/* Lets the caller stop it. */
+/* Reports progress to the caller, which may stop the command. */
 static void tick(struct run *run, usec_t now)
 {
     const struct command_options *options = run->options;
@@ -335,8 +337,8 @@ static int live(struct run *run)
 
 /* ---- its start ---- */
 
-/* Another attempt may succeed without anybody's help: the program is being written, or there are
- * too many processes or open files, or there is too little memory. */
+/* Returns whether a later start may succeed: the program file is being written, or processes,
+ * descriptors or memory are short. */
 static bool may_pass(int error)
 {
     return error == -ETXTBSY || error == -EAGAIN || error == -ENOMEM || error == -EMFILE ||
@@ -367,7 +369,7 @@ static int start(struct run *run)
     return r;
 }
 
-/* Returns 0 when the pause is over. */
+/* Waits until the pause is over or the command is stopped. Returns 0 or -errno. */
 static int rest(struct run *run, usec_t pause)
 {
     const usec_t until = usec_add(clock_now(), pause);
@@ -385,7 +387,8 @@ static int rest(struct run *run, usec_t pause)
     return r;
 }
 
-/* Starts the command as soon as that is possible. Returns 0 also if it was stopped before. */
+/* Starts the command, again and again while it cannot start yet. Returns 0, also if the command was
+ * stopped before it started, or -errno. */
 static int start_in_time(struct run *run)
 {
     usec_t pause = PAUSE_MIN;

@@ -3,10 +3,10 @@
 
 /*
  * Runs a command in a process group of its own: feeds it, collects its output, ends and reaps
- * it. A command that cannot be started for now, as while its program is being replaced, is started
- * as soon as that is possible. When command_run() returns, its group has been killed, as has what
- * left the group if leftovers_begin() was called, and no zombie or descriptor remains; unless
- * `leftovers` is set.
+ * it. If a command cannot start yet, for example because its program is being replaced, further
+ * starts follow until one succeeds. When command_run() returns, the command's group has been
+ * killed, and, if leftovers_begin() was called, also the processes that have left it; no zombie or
+ * descriptor remains, unless `leftovers` is set.
  */
 
 #include "shared/base/clock.h"
@@ -25,12 +25,12 @@ enum command_stop {
     COMMAND_TERMINATED, /* this process got SIGTERM, SIGINT or SIGHUP */
     COMMAND_OVERFLOW,   /* output above `max_output` */
     COMMAND_TRACED,     /* it has ended, but another process keeps its status */
-    COMMAND_UNREAD,     /* the reader has ended or hangs, so that output is lost */
+    COMMAND_UNREAD,     /* the reader has ended or hangs, so output is lost */
 };
 
 struct command_progress {
-    int pid;         /* -1 = it has not been started */
-    int start_error; /* -errno: why it cannot be started for now, if it has not been */
+    int pid;         /* -1 = not started */
+    int start_error; /* -errno: why it cannot start yet; 0 if it has started */
     size_t output_size;
 };
 
@@ -39,7 +39,8 @@ struct command_options {
     char *const *argv;
     const void *input; /* standard input; NULL = /dev/null */
     size_t input_size;
-    struct reader *reader; /* of its output; started if need be, and kept for the next command */
+    struct reader
+        *reader; /* borrowed; started if it is not running, and kept for the next command */
     size_t max_output;
     usec_t kill_after; /* between SIGTERM and SIGKILL */
     /* Called about twenty times a second until the command has ended. Returns true to end it. */
@@ -54,7 +55,7 @@ struct command_end {
     bool signalled;       /* a signal ended the command */
     int code;             /* exit status or signal */
     bool core_dumped;
-    int start_error; /* -errno: it was stopped before it could be started; nothing below counts */
+    int start_error; /* -errno: it was stopped before it could start; the rest is not valid */
     int pid;         /* the command's */
     usec_t uptime;
     struct rusage usage;
@@ -63,7 +64,7 @@ struct command_end {
     size_t output_size;
     char tail[COMMAND_TAIL_MAX]; /* the end of standard error */
     size_t tail_size;
-    bool hidden; /* set by the caller: its sandbox hides the file that is its argument */
+    bool hidden; /* set by the caller: the sandbox hides the file that is the argument */
 };
 
 /* clang-format off */
@@ -71,9 +72,9 @@ struct command_end {
 /* clang-format on */
 
 /*
- * Returns 0 once the command was started, however it ended, or was stopped before; the caller then
- * calls command_end_deinit(). Returns -errno if it cannot be started. The caller ignores SIGPIPE.
- * Not reentrant.
+ * Returns 0 if the command was started, however it ended, or was stopped before; the caller then
+ * calls command_end_deinit(). Returns -errno if the command cannot be started. The caller must
+ * ignore SIGPIPE. Not reentrant.
  */
 int command_run(const struct command_options *options, struct command_end *ret);
 void command_end_deinit(struct command_end *end);

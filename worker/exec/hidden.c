@@ -12,7 +12,7 @@ bool hidden_has_private_root(void)
 {
     struct statfs root;
 
-    /* It is in memory, to read only. */
+    /* PrivateRoot= mounts a read-only root in memory. */
     return statfs("/", &root) == 0 && root.f_type == TMPFS_MAGIC && (root.f_flags & ST_RDONLY);
 }
 

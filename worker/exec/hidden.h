@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What a sandbox hides from the workers of a group. */
+/* Recognises files that the sandbox of a group hides from its workers. */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether this worker has a root of its own, with little of the machine's files: PrivateRoot=yes,
- * Profile=strict. */
+/* Returns whether this worker has a private root, which lacks most of the machine's files
+ * (PrivateRoot=yes, Profile=strict). */
 bool hidden_has_private_root(void);
 
-/* Whether `text`, which need not end with a NUL byte, is an absolute path that is not in such a
- * root. */
+/* Returns whether `text` (`size` bytes, without a NUL byte at its end) is an absolute path that
+ * this worker's private root lacks. */
 bool hidden_is_path(const void *text, size_t size);

@@ -4,8 +4,7 @@
 /*
  * Processes that a job's command leaves behind: those that left its group, by setsid(2) or as
  * daemons do. They become children of this process when they lose their parent, and end with the
- * job. `spare` is a child that wait(2) overlooks, see reader.h, and is left alone; 0 = there is
- * none.
+ * job. `spare` is a child that is left alone and that wait(2) does not find (reader.h); 0 = none.
  */
 
 #include "shared/base/clock.h"
@@ -15,7 +14,7 @@
 /* From now on this process inherits the orphans among its descendants. Returns 0 or -errno. */
 int leftovers_begin(void);
 
-/* Reaps those that have ended, but for `command`, which is running: a long job may have many. */
+/* Reaps leftovers that have ended, but not `command`: a long job may have many. */
 void leftovers_reap(pid_t command);
 
 /*

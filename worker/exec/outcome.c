@@ -69,7 +69,7 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     else if (end->stop == COMMAND_UNREAD)
         length = (size_t)snprintf(text, size,
                                   "ended, but its output is lost: its reader was killed, or "
-                                  "another process holds a lock of its pipes");
+                                  "another process holds the lock of its pipes");
     else if (end->stop == COMMAND_TERMINATED)
         length = (size_t)snprintf(text, size, "ended because troupe-exec got SIG%s, %s",
                                   sigabbrev_np(end->signal),
@@ -84,8 +84,8 @@ char *outcome_describe(const struct command_end *end, char *text, size_t size)
     if (end->hidden && length < size)
         length +=
             (size_t)snprintf(text + length, size - length,
-                             ", and the sandbox hides the file that it was to use: name that, "
-                             "or a directory above, in ReadOnlyPaths=");
+                             ", and the sandbox hides the file in its argument: name the file, or "
+                             "a directory above, in ReadOnlyPaths=");
     if (length < size)
         append_tail(end, text + length, size - length);
     return text;
@@ -165,7 +165,8 @@ int outcome_report_crash(struct troupe_job *job, const struct command_end *end, 
     return troupe_job_crashed(job, &crash);
 }
 
-/* For a script without its interpreter, the kernel says that the script does not exist. */
+/* Returns why the program cannot run. execve(2) returns ENOENT even for a script that exists but
+ * whose interpreter does not. */
 static const char *why_not_run(const char *path, int error, char *clause)
 {
     const char *fault = NULL;
@@ -173,14 +174,13 @@ static const char *why_not_run(const char *path, int error, char *clause)
     if (error == -ENOENT || error == -EACCES)
         fault = interpreter_fault(path, clause, INTERPRETER_TEXT);
     if (error == -ENOENT && !fault && access(path, F_OK) == 0)
-        return "it exists, but not the loader that it needs: it may be of another architecture";
+        return "it exists, but its loader does not: it may be of another architecture";
     return fault ? fault : strerror(-error);
 }
 
 int outcome_end_unstarted(struct troupe_job *job, const struct outcome_program *program, int error)
 {
     char text[TEXT_SIZE], clause[INTERPRETER_TEXT];
-
     const bool final = error == -EINVAL || error == -E2BIG || error == -EFBIG;
 
     if (error == -EINVAL)

@@ -35,9 +35,10 @@ int outcome_end_job(struct troupe_job *job, const struct command_end *end,
  */
 int outcome_report_crash(struct troupe_job *job, const struct command_end *end, char *const *argv);
 
+/* The program of a command; both borrowed. */
 struct outcome_program {
     const char *name; /* as configured */
-    const char *path;
+    const char *path; /* the file that was found for it */
 };
 
 /*

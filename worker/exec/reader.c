@@ -19,7 +19,7 @@
 /* How often to look whether a killed reader has ended. */
 #define RETRY USEC_PER_MSEC
 
-/* The requests. That to begin comes with the ends to read, of standard output and error. */
+/* The requests. BEGIN comes with the read ends of standard output and standard error. */
 #define BEGIN  'b'
 #define FINISH 'f'
 
@@ -41,7 +41,7 @@ struct reading {
     struct pollfd fds[N_FDS]; /* -1 = closed */
 };
 
-/* Waits until there is room: this is what stops a command that writes faster than this is read. */
+/* Waits until there is room, which slows down a command that writes faster than it is read. */
 static void send_message(const struct reading *reading, char tag, size_t size)
 {
     buffer[0] = tag;
@@ -123,8 +123,8 @@ static _Noreturn void serve(int fd)
     }
 }
 
-/* Signals to the process group are for the process that this one serves. It keeps nothing open
- * whose end others wait for. */
+/* Blocks signals: those to the process group are for the worker. Closes all other descriptors:
+ * other processes may wait for their end. */
 static _Noreturn void become_reader(int fd, pid_t parent)
 {
     sigset_t all;
@@ -178,7 +178,7 @@ int reader_start(struct reader *reader)
         return 0;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
         return -errno;
-    /* Without a signal at its end: wait(2) overlooks such children. */
+    /* A child without an exit signal: wait(2) does not find it. */
     pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
     if (pid == 0)
         become_reader(ends[1], parent);

@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * A process that reads the output of commands. A command can lock its pipes for ever: splice(2)
- * from an empty socket waits with the pipe's lock held, and then reads, writes, and even the last
- * close of the other end wait, uninterruptibly. So this process never has an end of these pipes.
- * The command's process makes them, and sends the ends to read to the reader, which passes on what
- * it reads over a socket that no command has. A reader that hangs is given up.
+ * A separate process that reads the output of commands: the reader. A command can lock its pipes
+ * forever: splice(2) from an empty socket holds the pipe's lock while it waits, and then reads,
+ * writes, and even the last close of the other end wait, uninterruptibly. So the worker's process
+ * never has an end of these pipes. The command's process makes them and sends their read ends to
+ * the reader, which forwards the output over a socket that no command has. A reader that hangs is
+ * killed and replaced.
  *
- * It is a copy of this process that wait(2) finds only with __WCLONE, so that it is no leftover of
- * a command. It ends with this process.
+ * The reader is a copy of the worker's process and ends with it. wait(2) finds it only with
+ * __WCLONE, so it does not count as a command's leftover.
  */
 
 #include "shared/base/clock.h"
@@ -18,15 +19,15 @@
 #include <sys/types.h>
 
 struct reader {
-    pid_t pid; /* 0 = none is running */
-    int fd;    /* becomes readable when it has sent something; -1 = none is running */
+    pid_t pid; /* 0 = not running */
+    int fd;    /* becomes readable when the reader has sent a message; -1 = not running */
 };
 
 /* clang-format off */
 #define READER_NULL {.fd = -1}
 /* clang-format on */
 
-/* What a message of the reader is. */
+/* The kind of a message of the reader. */
 enum reader_tag {
     READER_OUTPUT = 'o', /* of the command's standard output */
     READER_ERROR = 'e',  /* of its standard error */
@@ -35,24 +36,26 @@ enum reader_tag {
 
 struct reader_message {
     enum reader_tag tag;
-    const char *data; /* valid until the next call */
+    const char *data; /* borrowed: valid until the next reader_receive() */
     size_t size;
 };
 
 /* Starts a reader unless one is running. Returns 0 or -errno. */
 int reader_start(struct reader *reader);
 
-/* Runs in the command's process, system calls only: makes its pipes, has them read, and makes them
- * its standard output and error. `fd` is the reader's. Returns 0 or -errno. */
+/* Makes pipes, sends their read ends to the reader, whose socket is `fd`, and makes their write
+ * ends the calling process's standard output and error. Called in the command's process after fork;
+ * async-signal-safe. Returns 0 or -errno. */
 int reader_attach(int fd);
 
-/* Asks for the rest of what the command wrote, and to close its pipes. READER_DONE follows. Does
- * not wait. Returns 0, or -errno if the reader has ended. */
+/* Asks the reader for the rest of the output and to close the pipes; READER_DONE follows. Does not
+ * wait. Returns 0, or -errno if the reader has ended. */
 int reader_finish(const struct reader *reader);
 
-/* Takes the next message, without waiting. Returns 1, 0 if there is none, or -errno if the reader
- * has ended. Not reentrant. */
+/* Receives the next message, without waiting. Returns 1, 0 if there is none, or -errno if the
+ * reader has ended. Not reentrant. */
 int reader_receive(const struct reader *reader, struct reader_message *ret);
 
-/* Kills the reader, if there is one. Returns false if it has not ended after `limit`. */
+/* Kills the reader, if it is running, and waits for its end for `limit` at most. Returns false if
+ * it has not ended by then; it is forgotten either way. */
 bool reader_end(struct reader *reader, usec_t limit);

@@ -15,8 +15,8 @@ struct watcher {
     struct command_progress told;
 };
 
-/* Publishes the command's pid and output size or why it has not been started, or sends a heartbeat.
- * Returns whether the job is cancelled. */
+/* Publishes the command's pid and output size, or why it cannot start yet; without news, sends a
+ * heartbeat. Returns whether the job is cancelled. */
 static bool tick(void *userdata, const struct command_progress *progress)
 {
     struct watcher *watcher = userdata;

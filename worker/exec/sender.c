@@ -46,7 +46,7 @@ void sender_look_up(struct sender *ret, const struct signalfd_siginfo *info)
 
 bool sender_is_supervisor(const struct sender *sender)
 {
-    /* 0: this is the first process of a PID namespace, in which all processes outside are 0. */
+    /* 0 in the first process of a PID namespace: there, all processes outside have the pid 0. */
     const pid_t own = getppid();
 
     return !sender->by_kernel &&

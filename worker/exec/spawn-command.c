@@ -71,8 +71,8 @@ static int write_all(int fd, const char *data, size_t size)
     return 0;
 }
 
-/* No pipe: a command can lock one, and its writer with it. The command can open /dev/stdin, and
- * cannot change what is in it. */
+/* Makes a sealed file in memory, which a command can open as /dev/stdin and cannot change. It is
+ * not a pipe: a command can lock a pipe, and block the process that writes to it. */
 static int make_input(const void *data, size_t size, int *ret)
 {
     _cleanup_close_ int fd = memory_new_fd("input", size);
@@ -85,7 +85,7 @@ static int make_input(const void *data, size_t size, int *ret)
         return r;
     (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     *ret = open(path, O_RDONLY | O_CLOEXEC);
-    /* Without /proc, it is open for writing, which the seals forbid. */
+    /* Without /proc, the descriptor stays open for writing, but the seals forbid that. */
     if (*ret < 0)
         *ret = TAKE_FD(fd);
     return 0;

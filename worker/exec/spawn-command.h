@@ -13,7 +13,7 @@ struct spawn_command {
     const sigset_t *mask; /* its signal mask */
     const void *input;    /* standard input */
     size_t input_size;    /* 0 = /dev/null */
-    int reader;           /* of its output, see reader.h */
+    int reader;           /* the reader's socket (reader.h) */
 };
 
 struct spawned {
@@ -25,8 +25,8 @@ struct spawned {
 #define SPAWNED_NULL {.pid = -1, .pidfd = -1}
 /* clang-format on */
 
-/* The command inherits the environment. Returns 0 or -errno, of execve(2) as well. -EFBIG: the
- * input is above RLIMIT_FSIZE. Even if it fails, the reader may have got pipes. */
+/* Starts the command, which inherits the environment. Returns 0 or -errno, including execve(2)'s;
+ * -EFBIG if the input is above RLIMIT_FSIZE. Even on error, the reader may have got pipes. */
 int spawn_command(struct spawned *ret, const struct spawn_command *command);
 
 /* Closes the descriptor. The caller reaps the process. */

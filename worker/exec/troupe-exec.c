@@ -89,7 +89,7 @@ int main(int argc, char *argv[])
     end_by_signals();
     /* Commands are of the same user, and must not reach the jobs of others in this memory. */
     (void)prctl(PR_SET_DUMPABLE, 0);
-    /* Before there is anything that a copy of this process would keep, such as payloads. If it
+    /* Early, as the reader is a copy of this process and would keep copies of payloads. If it
      * fails, the first job tries again. */
     (void)reader_start(&reader);
     /* Where that fails, they end with the worker. */

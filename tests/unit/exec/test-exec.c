@@ -695,7 +695,7 @@ START_TEST(test_output_that_a_lock_withholds_is_a_failure)
     ck_assert(end.leftovers);
     ck_assert_int_eq(kill(tracer, SIGKILL), 0);
     expect_description("ended, but its output is lost: its reader was killed, or another process "
-                       "holds a lock of its pipes");
+                       "holds the lock of its pipes");
 }
 END_TEST
 
