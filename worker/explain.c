@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Sentences about what the calls of a client return. */
+/* Explains errors of client calls in sentences for people. */
 
 #include "shared/base/cleanup.h"
 #include "worker/client/connect.h"
@@ -15,12 +15,16 @@
 static const struct reason {
     int error;
     const char *text;
-    const char *rest; /* follows after the path of the socket; NULL = neither */
+    const char *rest; /* follows after the socket's path; NULL = no path and no rest */
 } connect_reasons[] = {
     {-ENOENT, "no supervisor at ", ": there is no such socket" IS_IT_RUNNING},
     {-ECONNREFUSED, "no supervisor at ", ": nothing listens there" IS_IT_RUNNING},
     {-EACCES, "not permitted to open ", ": see the mode of the socket and of its directory"},
-    {-EPERM, "not permitted: creating jobs needs root, the supervisor's user or AdminGroup=", NULL},
+    {-EPERM,
+     "not permitted: creating jobs needs root, the supervisor's user, AdminGroup=, or SubmitUser= "
+     "or "
+     "SubmitGroup= of a group",
+     NULL},
     {-EUSERS, "the supervisor accepts no further client (ClientsMax=)", NULL},
     {-EAGAIN, "the supervisor is short of memory or descriptors (LimitNOFILE=), try again", NULL},
     {-ERESTART, "the supervisor is restarting, try again", NULL},
@@ -59,7 +63,8 @@ static const struct {
     {-EINVAL, "the id, the key or an option is missing or malformed"},
     {-EMSGSIZE, "the payload is too large"},
     {-EFBIG, "the payload is above the limit on the size of files (ulimit -f, LimitFSIZE=)"},
-    {-EPERM, "creating jobs needs root, the supervisor's user or AdminGroup="},
+    {-EPERM, "creating jobs needs root, the supervisor's user, AdminGroup=, or SubmitUser= or "
+             "SubmitGroup= of the group"},
     {-EOPNOTSUPP, "it is a plain service (Type=service), which has no queue and takes no jobs"},
 };
 

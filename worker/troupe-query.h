@@ -75,25 +75,26 @@ int troupe_query_deaths(struct troupe_query *query, const char *target, const ch
 
 /*
  * Begins a call of any method of troupe-varlink(7). `parameters`: a JSON object; NULL = none.
- * Returns what the member of the answer holds: each element of an array, or else one record; NULL =
- * the whole answer. Further pages follow by themselves. -EINVAL: the parameters are no object.
+ * troupe_query_next() then goes through that `member` of the answer, NULL = the whole answer: each
+ * element of an array, or one record. Further pages are fetched automatically. `flags`: 0 or
+ * TROUPE_QUERY_MORE. Returns 0, -EINVAL if `parameters` is not an object, or -errno.
  */
 int troupe_query_call(struct troupe_query *query, const char *method, const char *member,
                       const char *parameters, unsigned flags);
 
-/* As "more" in Varlink: answers follow as long as the supervisor sends some. */
+/* Sets "more" in Varlink: further answers follow as long as the supervisor sends some. */
 #define TROUPE_QUERY_MORE (1u << 0)
 
 /*
  * Waits up to `timeout_usec` for the next record. Returns 1, or 0 after the last one, when another
  * query may begin. -EAGAIN: nothing within that time; -EINTR: a signal handler ran; -ESRCH: no such
- * job; -ENOENT: no such group, cell or worker; -EPERM; -EPROTO; or
- * what another error of the socket comes to.
+ * job; -ENOENT: no such group, cell or worker; -EPERM; -EPROTO; or another -errno for other errors
+ * of the supervisor.
  */
 int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec);
 
-/* Returns why the supervisor has refused the query, as a sentence for people, until the next
- * troupe_query_next(); "" if that has not failed, or for another reason. */
+/* Returns why the supervisor has refused the query, as a sentence for people, or "" if it has not.
+ * Valid until the next troupe_query_next(). */
 const char *troupe_query_reason(const struct troupe_query *query);
 
 /* Returns a level-triggered descriptor for event loops, which the query keeps. When it is readable,

@@ -327,9 +327,9 @@ struct troupe_result {
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 
 /*
- * Write a sentence for people, which troupectl prints, too, into `text` of `size` bytes, and return
- * `text`. `error` is -errno: of troupe_client_connect(); or of troupe_client_group(), _create() and
- * _do() or in a result, with its `reason` (NULL = none).
+ * Write a sentence for people, the one that troupectl prints, into `text` of `size` bytes, cut if
+ * it is longer, and return `text`. `error` is the -errno of troupe_client_connect(), or of
+ * troupe_client_group(), _create() or _do(), or in a result, with its `reason` (NULL = none).
  */
 const char *troupe_explain_connect(int error, const char *socket_path, char *text, size_t size);
 const char *troupe_explain_refused(int error, const char *group, const char *reason, char *text,

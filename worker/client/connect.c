@@ -32,8 +32,8 @@ static void reply_deinit(struct reply *reply)
     reply->n_fds = 0;
 }
 
-/* Fills in the address of a socket. A path that is too long for that leads by way of its directory,
- * which `*ret_directory` keeps open. */
+/* Fills in the address of a socket. A path that is too long for an address is replaced by one
+ * through /proc and the descriptor of its directory, which `*ret_directory` keeps open. */
 static int make_address(const char *path, struct sockaddr_un *ret, int *ret_directory)
 {
     const char *name = strrchr(path, '/');
@@ -141,7 +141,7 @@ static int receive_reply(int socket, struct reply *reply)
     return 0;
 }
 
-/* Returns the -errno of the error in the reply; -EPROTO if there is none that is known. */
+/* Returns the -errno of the error in the reply; -EPROTO without a known error. Changes the text. */
 static int reply_error(struct reply *reply)
 {
     static const char KEY[] = "\"error\"";

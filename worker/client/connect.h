@@ -24,7 +24,7 @@ struct connection {
 #define CONNECTION_NULL {.socket = -1, .control = -1, .fds = CHANNEL_FDS_NULL}
 /* clang-format on */
 
-/* Returns `path`, or what stands for NULL: $TROUPE_SOCKET, else the default. */
+/* Returns `path`; for NULL, $TROUPE_SOCKET if it is set, else the default. */
 const char *connection_path(const char *path);
 
 /* Connects to `path`, NULL: $TROUPE_SOCKET, else the default. Returns a socket, or -errno as

@@ -27,9 +27,9 @@ struct troupe_query {
     struct text *texts; /* returned by troupe_query_text() */
     bool over;
     bool asked; /* an answer is to come */
-    bool begun; /* a query has not come to its end */
+    bool begun; /* a query is running */
     char *method;
-    char *member;     /* of the answer: an array of records, or a record; "" = the answer itself */
+    char *member;     /* of the answer: an array of records, or a record; "" = the whole answer */
     char *parameters; /* without braces and cursor */
     bool single;      /* the answer is one record */
     bool stream;
@@ -99,7 +99,7 @@ static int ask(struct troupe_query *query, int64_t cursor)
     return query->over ? -EPIPE : 0;
 }
 
-/* Takes `parameters` over. */
+/* Begins a query. Takes over `parameters`, NULL = out of memory. */
 static int begin(struct troupe_query *query, const char *method, const char *member,
                  char *parameters, bool stream)
 {

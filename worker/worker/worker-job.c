@@ -215,7 +215,7 @@ static void job_deinit(struct troupe_job *job)
 static const char *describe_error(int error)
 {
     if (error == EFBIG)
-        return "File too large: above the worker's limit on the size of files (RLIMIT_FSIZE)";
+        return "file too large: above the worker's limit on the size of files (RLIMIT_FSIZE)";
     return strerrordesc_np(error);
 }
 
