@@ -355,7 +355,7 @@ static PyObject *cancel(struct client *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
-/* Does not wait, so it keeps the GIL. */
+/* Sends a request about a job. Does not wait, so it keeps the GIL. */
 static PyObject *send_id(struct client *self, PyObject *id,
                          int (*request)(struct troupe_client *, const char *))
 {
@@ -468,9 +468,10 @@ static PyMethodDef METHODS[] = {
      "until `fd` is readable or a signal comes: False. Any thread."},
     {"cancel", METHOD(cancel), METH_VARARGS, "cancel(id): requests the cancellation of a job."},
     {"abandon", METHOD(abandon), METH_O,
-     "abandon(id): the same without waiting for the answer. BlockingIOError: the ring is full."},
+     "abandon(id): like cancel(), but does not wait for the answer. BlockingIOError: the ring is "
+     "full."},
     {"withdraw", METHOD(withdraw), METH_O,
-     "withdraw(id): the same, only if no worker has the job then."},
+     "withdraw(id): like abandon(), but cancels the job only if no worker has it."},
     {"wait", METHOD(client_wait), METH_VARARGS,
      "wait(id, cookie): next() returns the end of any job."},
     {"fd", METHOD(fd), METH_NOARGS, "fd(): a descriptor that is readable when to process."},

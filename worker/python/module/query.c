@@ -95,8 +95,8 @@ static PyObject *fd(struct query *self, PyObject *unused)
 
 static PyMethodDef METHODS[] = {
     {"call", METHOD(call), METH_VARARGS | METH_KEYWORDS,
-     "call(method, member, parameters, more=False): calls a method of the socket with a JSON "
-     "object; next() returns what that member of the answer holds, or (None) the answer."},
+     "call(method, member, parameters, more=False): calls a method with a JSON object; next() "
+     "returns the records in that member of the answer, or for None the whole answer."},
     {"next", METHOD(next), METH_VARARGS,
      "next(timeout=None): the next record as JSON; None after the last one. BlockingIOError: "
      "nothing within that time."},

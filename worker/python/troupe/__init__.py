@@ -23,8 +23,9 @@ from troupe.job import Job, job, run
 if TYPE_CHECKING:
     from troupe.executor import Executor, TaskTimeout, WorkerDied
 
-__all__ = ["Actor", "Cancelled", "Client", "ClientPool", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError", "Message",
-           "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "TaskTimeout", "WorkerDied", "job", "on", "run", "version"]
+__all__ = ["Actor", "Cancelled", "Client", "ClientPool", "Dead", "Error", "Executor", "Job", "JobCancelled", "JobError",
+           "Message", "Options", "Pending", "Reject", "Rejected", "Reply", "Result", "TaskTimeout", "WorkerDied", "job", "on",
+           "run", "version"]
 __version__ = version()
 
 

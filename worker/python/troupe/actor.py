@@ -150,7 +150,7 @@ class Messages(ABC):
         """The extension's actor."""
 
     def find(self, to: Target) -> int:
-        """The reference of an actor, valid for good. FileNotFoundError: there is none."""
+        """Returns the reference of an actor, which stays valid. FileNotFoundError: there is no such actor."""
         if isinstance(to, int):
             return to
         try:

@@ -23,8 +23,8 @@ from troupe.questions import Questions, Record, explained
 
 class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Record]]):
     """
-    A connection to the supervisor, for one event loop; jobs take the options that troupe.Options lists. Connecting and what is not awaited, except tell(), wait for the
-    supervisor's answer, as long as a round trip; and longer while a job that is given `wait` waits for room.
+    A connection to the supervisor, for one event loop. Jobs take the options in troupe.Options. Connecting, and methods that
+    are not coroutines, except tell(), block the loop for a round trip; and for longer while a job with `wait` waits for room.
     """
 
     def __init__(self, socket_path: str | None = None) -> None:
@@ -64,7 +64,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
 
     def _lose(self, error: OSError) -> None:
         fd, self._fd = self._fd, -1
-        if self._loop.is_closed():  # nobody awaits anything any more
+        if self._loop.is_closed():  # no task awaits anything any more
             return
         self._loop.remove_reader(fd)
         if self._timer:
@@ -107,7 +107,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         self._timer = self._loop.call_at(when, self._turn) if when is not None else None
 
     def _process(self) -> bool:
-        """What a callback raises, such as that of on_silence(), goes to the loop's handler, and the next turn goes on."""
+        """Passes exceptions of callbacks, such as that of on_silence(), to the loop's handler; the next turn continues."""
         try:
             return self._client.process()
         except Exception as error:  # pylint: disable=broad-except

@@ -47,8 +47,8 @@ def find_group(client: _troupe.Client, path: str | None, name: str) -> int:
 
 class Client(Messages, Questions[Iterator[Record], Record]):
     """
-    A connection to the supervisor, for one thread at a time; a ClientPool has some for several. Jobs take the options that
-    troupe.Options lists. Calls raise OSError with the sentence that troupectl prints.
+    A connection to the supervisor, for one thread at a time; a ClientPool has clients for several threads. Jobs take the
+    options in troupe.Options. Calls raise OSError with the sentence that troupectl prints.
     """
 
     def __init__(self, socket_path: str | None = None) -> None:
@@ -79,7 +79,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
         return self._groups[name]
 
     def is_connected(self) -> bool:
-        """Whether calls can succeed: it is open, belongs to this process, and its supervisor has not gone."""
+        """Whether calls can succeed: the client is open and of this process, and its supervisor has not ended."""
         try:
             while self._client.process():
                 self._receive(0)
@@ -228,7 +228,7 @@ def records(query: _troupe.Query) -> Iterator[Record]:
 
 class ClientPool:
     """
-    Clients for threads, as each client is for one thread at a time:
+    Lends clients to threads, as each client is for one thread at a time:
 
         pool = troupe.ClientPool()
 
@@ -236,8 +236,8 @@ class ClientPool:
             with pool.client() as client:
                 return client.do("digest", word).data
 
-    Connects when a client is wanted and none is idle. One that has lost its connection is not lent again. With `size`, at
-    most so many are lent at once, and threads wait for one. In a child of fork() the pool is empty.
+    Connects when a client is requested and none is idle. A client that has lost its connection is not lent again. `size`: how
+    many clients may be lent at the same time; further threads wait. In a child of fork() the pool is empty.
     """
 
     def __init__(self, socket_path: str | None = None, *, size: int | None = None) -> None:
@@ -273,7 +273,7 @@ class ClientPool:
         return Client(self._path)
 
     def close(self) -> None:
-        """Disconnects the clients that are idle."""
+        """Disconnects idle clients."""
         while self._idle:
             self._idle.pop().close()
 

@@ -11,21 +11,20 @@ Buffer = bytes | bytearray | memoryview
 
 class Options(TypedDict, total=False):
     """
-    Options of a job, of which none is needed; without one, the group's configuration decides. Times are seconds. None is as
-    good as nothing.
+    Options of a job. All are optional: without an option, or with None, the group's configuration decides. Times are seconds.
 
-    id             its name, instead of one that is made; FileExistsError if a job that lives, or whose result is kept, has it
+    id             the job's name, instead of a generated one; FileExistsError if a live job or a kept result has it
     key            the routing key, at most 255 bytes; it chooses the cell in a group with Cells=by-key
     max_retries    attempts after the first one
-    timeout        for each attempt; math.inf: as long as it likes
+    timeout        for each attempt; math.inf: no limit
     backoff_min    the pause before the second attempt
     backoff_max    the longest pause
     priority       0 (first) to 63 (last) within its queue; 32 if not given
-    delay          how long to wait before it starts
+    delay          how long to wait before the first attempt
     at             the earliest start instead, in seconds since 1970
-    wait           how long to wait for room in a full queue; math.inf: until there is some; OSError EBUSY: there was none
-    deadline       cancels the job if it has not ended after so long, all waits and attempts included
-    keep_result    with do() and map(): also keep the result for ResultTTLSec=, as create() does
+    wait           how long to wait for room in a full queue; math.inf: without limit; OSError EBUSY: there was no room
+    deadline       the job is cancelled if it has not ended after this time, including all waits and attempts
+    keep_result    with do() and map(): also keep the result for ResultTTLSec=, like create()
     """
 
     id: str | None

@@ -47,17 +47,17 @@ ENDS: dict[str, type[JobError]] = {"rejected": Rejected, "cancelled": JobCancell
 
 
 def is_own(error: BaseException) -> bool:
-    """Of an exception of the extension, where it is caught: whether its call has failed, rather than a callback in it."""
+    """Whether the exception is of the extension's call itself, and not of a callback in it. Called where it is caught."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is None
 
 
 def refused(error: int, group: str, reason: str = "") -> OSError:
-    """The error of a group that has refused a job, with the sentence that troupectl prints."""
+    """Makes the error for a group that has refused a job, with the sentence that troupectl prints."""
     return OSError(error, _troupe.explain_refused(error, group, reason))
 
 
 def checked(result: Result, group: str | None = None) -> Result:
-    """The result of a job that succeeded; raises what its end was else."""
+    """Returns the result of a job that succeeded; otherwise raises an exception that says how the job ended."""
     if result.error:
         raise refused(result.error, group, result.reason) if group else OSError(result.error, result.reason)
     if result.end in ENDS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What clients ask over the control socket, with a connection for each question."""
+"""Questions of clients over the control socket, with a connection for each question."""
 from __future__ import annotations
 
 import json
@@ -21,7 +21,7 @@ def ask(path: str | None, method: str, member: str | None, more: bool, parameter
 
 
 def explained(error: OSError, path: str | None, method: str, **parameters: Any) -> OSError:
-    """The error with what the supervisor answers to the same question over the socket, which is what troupectl prints."""
+    """Returns the error with the sentence that troupectl prints: asks the same over the socket to get it."""
     try:
         ask(path, method, None, False, parameters).next()
     except OSError as told:
@@ -30,7 +30,7 @@ def explained(error: OSError, path: str | None, method: str, **parameters: Any) 
 
 
 class Questions(ABC, Generic[Many, One]):
-    """What clients ask. Records are those of troupe-varlink(7), which also lists methods, parameters and filters."""
+    """Questions to the supervisor. Records are those of troupe-varlink(7), which also lists methods, parameters, filters."""
 
     _path: str | None
 
@@ -50,13 +50,13 @@ class Questions(ABC, Generic[Many, One]):
         return self._one(ask(self._path, method, None, False, parameters))
 
     def job(self, id: str) -> One:
-        """A job with its state: a record of type Job. ProcessLookupError: there is none."""
+        """A job with its state: a record of type Job. ProcessLookupError: there is no such job."""
         return self._one(ask(self._path, "Jobs.Get", "job", False, {"id": id}))
 
     def jobs(self, group: str | None = None, *, state: str | None = None, ended: bool = False) -> Many:
         """
-        Live jobs of a group, a cell, or all: records of type Job. `state`: only those in that state, such as "queued";
-        `ended`: also those that have ended and whose results are kept.
+        Live jobs of a group, a cell, or all: records of type Job. `state`: only jobs in that state, such as "queued".
+        `ended`: also ended jobs whose results are kept.
         """
         return self._many(ask(self._path, "Jobs.List", "jobs", False, {"group": group, "state": state, "ended": ended}))
 
@@ -71,32 +71,32 @@ class Questions(ABC, Generic[Many, One]):
 
     def requeue(self, letter: int | None = None, *, to: str | None = None, **filter: Any) -> One:
         """
-        Sends a dead letter again, or with a filter, as of dead_letters(), all that match: to their recipients or another one.
-        Returns the answer of Actors.Requeue: `requeued` and `failed` count, `job` is the new id of a single job.
+        Sends a dead letter again, or all that match a filter like that of dead_letters(): to their recipients, or to `to`.
+        Returns the answer of Actors.Requeue: `requeued` and `failed` are numbers, `job` is the new id of a single job.
         """
         if (letter is None) == (not filter):
             raise ValueError("requeue() takes either a dead letter's id or a filter")
         return self._one(ask(self._path, "Actors.Requeue", None, False, {"id": letter, "to": to, "filter": filter or None}))
 
     def pause_jobs(self, target: str) -> One:
-        """Has a group or a cell hand out no jobs until resume_jobs(). They are accepted and queued."""
+        """Makes a group or a cell hand out no jobs until resume_jobs(). Jobs are accepted and queued."""
         return self.call("Supervisor.Pause", target=target)
 
     def resume_jobs(self, target: str) -> One:
-        """Has a group or a cell hand out jobs again, also one that is drained."""
+        """Makes a group or a cell hand out jobs again, also a drained one."""
         return self.call("Supervisor.Resume", target=target)
 
     def deaths(self, target: str | None = None, *, job: str | None = None) -> Many:
         """
-        How workers of a group, a cell, or all died, the newest first: records of type Death; with `job` only those that had
-        it in hand.
+        How workers of a group, a cell, or all died, the newest first: records of type Death. `job`: only workers that had
+        this job in hand.
         """
         return self._many(ask(self._path, "Supervisor.ListDeaths", "deaths", False, {"target": target, "job": job}))
 
     def watch(self, target: str | None = None, *, jobs: bool = False, replay: bool = False) -> Many:
         """
-        Events of a group, a cell, a worker, or all as they happen: records of type Event. `jobs`: also those of every job;
-        `replay`: first those that are kept.
+        Events of a group, a cell, a worker, or all as they happen: records of type Event. `jobs`: also events of every job.
+        `replay`: first the events that are kept.
         """
         return self._many(ask(self._path, "Supervisor.Watch", "events", True,
                               {"target": target, "jobs": jobs or None, "replay": replay or None}))

@@ -41,9 +41,9 @@ class Place(Protocol):
     def start(self) -> None: ...
     def connect(self) -> tuple[Client, int]: ...
     def watch(self) -> Query | None:
-        """Events of workers that are this executor's own."""
+        """Events of the workers; None if they are not this executor's own."""
     def workers(self) -> list[int]:
-        """The pids of these."""
+        """The pids of this executor's own workers."""
     def close(self, kill: bool = False) -> None: ...
     def abandon(self) -> None:
         """In a child of fork(), instead of close()."""
@@ -125,7 +125,7 @@ class Dispatcher:
         self.ring()
 
     def cancel(self) -> None:
-        """All but what workers have, or would have if they had been there."""
+        """Cancels all tasks except those that workers have, or would have if there were workers."""
         traffic = self.traffic
         for _, future, _, _ in list(traffic.waiting)[max(traffic.window_min - traffic.flying(), 0):]:
             future.cancel()
@@ -133,8 +133,8 @@ class Dispatcher:
         self.ring()
 
     def take_back(self, futures: list[Future]) -> None:
-        """Withdraws the tasks that no worker has. Does nothing in a signal handler, or when garbage is collected, in a thread
-        that uses the client: they go on then."""
+        """Withdraws the tasks that no worker has. Does nothing if this thread already uses the client (in a signal handler,
+        or during garbage collection): the tasks then continue."""
         def use(client: Client) -> bool:
             self.traffic.take_back(client, self.place.name, futures)
             return self.exchange(client)
@@ -148,7 +148,7 @@ class Dispatcher:
             self.taking_back -= 1
 
     def end_workers(self, number: signal.Signals) -> None:
-        """Sends it to the workers. What they have fails, and all else is cancelled."""
+        """Sends the signal to the workers. Their tasks fail, and all others are cancelled."""
         self.close()
         self.killing = number == signal.SIGKILL
         for _, future, _, _ in list(self.traffic.waiting):
@@ -191,7 +191,8 @@ class Dispatcher:
 
     def attend_while(self, future: Future, deadline: float | None) -> None:
         came = True
-        while came and not future.is_over() and not self.attended and not self.taking_back and (deadline is None or time.monotonic() < deadline):
+        while (came and not future.is_over() and not self.attended and not self.taking_back
+               and (deadline is None or time.monotonic() < deadline)):
             with self.using:
                 try:
                     self.attended = True
@@ -355,7 +356,7 @@ class Dispatcher:
         return FULL_MS if self.traffic.may_send() else None
 
     def is_used(self) -> bool:
-        """By another thread."""
+        """Whether another thread uses the client."""
         free = self.using.acquire(blocking=False)
         if free:
             self.using.release()

@@ -9,8 +9,8 @@ from typing import Any
 from troupe._troupe import Result
 from troupe.executor.tasks import TIRED, UNFIT, TaskTimeout, WorkerDied, load_exception, loads
 
-# A task that several workers in a row were given when they had done their last one counts as tried. It has not begun.
 TIMEOUT_REASON = "ran out of time"
+# A worker that gets a task after its last one exits, which counts as an attempt although the task has not begun.
 TIRED_REASON, TIRED_MAX = f"exited with status {TIRED}", 20
 
 
@@ -31,7 +31,7 @@ def is_unfit(result: Result) -> bool:
 
 
 def is_withdrawn(result: Result) -> bool:
-    """Whether no worker has had the task when the executor took it back."""
+    """Whether no worker had the task when the executor took it back."""
     return result.end == "cancelled" and result.cause == "withdrawn"
 
 

@@ -45,7 +45,7 @@ def check_timeout(timeout: float | None) -> None:
 
 
 class Group:
-    """Of a trouped that runs whether or not there are executors."""
+    """A group of a trouped that runs independently of executors."""
 
     def __init__(self, socket: str | None, name: str) -> None:
         self.socket, self.name = socket, name
@@ -55,7 +55,7 @@ class Group:
         return client, client.group(self.name)
 
     def watch(self) -> None:
-        """Its workers are not this program's: a task whose worker dies before it is ready goes to another one."""
+        """The workers are not this program's: a task whose worker dies before it is ready goes to another one."""
 
     def workers(self) -> list[int]:
         return []
@@ -79,10 +79,10 @@ class Executor(concurrent.futures.Executor):
 
     Workers are fresh interpreters, so `mp_context` is one of the start methods "spawn" and "forkserver".
 
-    `timeout` is that of each task in seconds, once a worker has begun it: then its process is ended, and the future raises
-    TaskTimeout, which is a WorkerDied and a TimeoutError. submit_within() has one for a single task.
+    `timeout` is the time limit of each task, in seconds from when a worker begins it. After that the worker's process is ended,
+    and the future raises TaskTimeout, which is a WorkerDied and a TimeoutError. submit_within() sets it for a single task.
 
-    An initializer or a main module that ends its process breaks the executor: all futures raise BrokenProcessPool.
+    If the initializer or the main module ends the process, the executor breaks: all futures raise BrokenProcessPool.
     """
 
     def __init__(self, max_workers: int | None = None, mp_context: BaseContext | None = None,
@@ -127,7 +127,7 @@ class Executor(concurrent.futures.Executor):
 
     def submit_within(self, timeout: float | None, fn: Callable[P, T], /, *args: P.args,
                       **kwargs: P.kwargs) -> "concurrent.futures.Future[T]":
-        """As submit(), with a time-out for this task alone. None: it may take as long as it likes."""
+        """Like submit(), but with a time limit for this task only. None: no limit."""
         check_timeout(timeout)
         return self._submit(timeout, fn, args, kwargs)
 
@@ -140,7 +140,7 @@ class Executor(concurrent.futures.Executor):
                 packed = dumps((self._program, packed))
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # pylint: disable=broad-except  # sys.exit(), too
+        except BaseException as error:  # pylint: disable=broad-except  # also sys.exit()
             dispatcher.refuse(future, error)
         else:
             dispatcher.submit(future, packed)
@@ -164,12 +164,12 @@ class Executor(concurrent.futures.Executor):
             self._dispatcher.join()
 
     def terminate_workers(self) -> None:
-        """Ends the workers with SIGTERM and shuts down without waiting: what they have fails with BrokenProcessPool, and
-        all else is cancelled. As in Python 3.14."""
+        """Ends the workers with SIGTERM and shuts down without waiting: their tasks fail with BrokenProcessPool, and all
+        others are cancelled. Like Python 3.14's."""
         self._end_workers(signal.SIGTERM)
 
     def kill_workers(self) -> None:
-        """The same with SIGKILL."""
+        """Like terminate_workers(), but with SIGKILL."""
         self._end_workers(signal.SIGKILL)
 
     def _end_workers(self, number: signal.Signals) -> None:

@@ -21,7 +21,7 @@ class Owner(Protocol):
         """Has the background thread call it."""
 
     def take_back(self, futures: "list[Future]") -> None:
-        """Ends those that no worker has with withdraw()."""
+        """Calls withdraw() for those that no worker has."""
 
 
 class Future(concurrent.futures.Future[Any]):
@@ -51,13 +51,13 @@ class Future(concurrent.futures.Future[Any]):
             return self._state == "RUNNING"
 
     def cancel(self) -> bool:
-        """Also takes back what the supervisor has queued, so only a task that a worker has cannot be cancelled."""
+        """Also takes back a task that the supervisor has queued; only a task that a worker has cannot be cancelled."""
         if not super().cancel() and not self.is_over():
             self.owner.take_back([self])
         return self.cancelled()
 
     def withdraw(self) -> None:
-        """Cancels a task that was taken, and has not begun. Idempotent."""
+        """Cancels a task that was sent to the supervisor and has not begun. Idempotent."""
         with self._condition:
             if self._state == "RUNNING":
                 self._state = "PENDING"
@@ -92,7 +92,7 @@ class Future(concurrent.futures.Future[Any]):
             self.owner.call_back(self.call_each)
 
     def call_each(self) -> None:
-        """Not even sys.exit() in one of them keeps the others from being called."""
+        """Calls all callbacks, even if one of them raises SystemExit."""
         for callback in self._done_callbacks:
             try:
                 callback(self)

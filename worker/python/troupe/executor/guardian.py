@@ -3,11 +3,11 @@
 
     guardian.py DIRECTORY      standard input: a socket to that program
 
-The program sends descriptors, the first of which is a file with "command" and "files" as JSON; in these @directory@ is
-that of the answer, which is the path of a directory where they have been written and `socket` accepts connections; or
-what is wrong, after NO. Whoever connects to
-its socket `descriptors` gets the other descriptors. The end of the program, or of the connection, ends everything.
-If trouped ends first, the connection ends with the last that it has said.
+The program sends descriptors. The first is a file with "command" and "files" as JSON; @directory@ in the files is replaced
+by the directory in the answer. The answer is the path of a directory with these files, in which `socket` accepts connections;
+or NO, followed by an error message. A process that connects to the directory's socket `descriptors` gets the other
+descriptors. The end of the program, or of the connection, ends everything. If trouped ends first, its last log lines are
+sent before the connection ends.
 """
 import contextlib
 import json
@@ -24,7 +24,7 @@ DESCRIPTORS_MAX = 253  # the kernel's SCM_MAX_FD
 LISTEN_FD = 3  # sd_listen_fds(3)
 WORDS_MAX = 4096  # of the log
 AGAIN_MS = 20
-NO = b"\0"  # before what is wrong, instead of a path
+NO = b"\0"  # before an error message, instead of a path
 
 
 def read_all(fd: int) -> bytes:
@@ -32,7 +32,7 @@ def read_all(fd: int) -> bytes:
 
 
 def near(directory: int, name: str) -> str:
-    """A path to a socket that is short enough for its address, whatever the path of the directory is."""
+    """Returns a path to a socket that is short enough for an address, however long the directory's path is."""
     return f"/proc/self/fd/{directory}/{name}"
 
 
@@ -65,7 +65,7 @@ def start(command: list[str], listener: socket.socket, log: int) -> int:
 
 
 def serve(program: socket.socket, doorway: socket.socket, daemon: int, log: int, descriptors: list[int]) -> bool:
-    """Returns at the end of the program or of trouped: whether workers may finish what they are doing."""
+    """Serves until the program or trouped ends. Returns whether workers may finish their tasks."""
     words = b""
     poll = select.poll()
     for fd in (program.fileno(), doorway.fileno(), daemon, log):
@@ -87,7 +87,7 @@ def serve(program: socket.socket, doorway: socket.socket, daemon: int, log: int,
 
 
 def end_of(daemon: int) -> str:
-    """How a child that has ended did so. It stays a child."""
+    """Returns how a child has ended. Does not reap it."""
     ended = os.waitid(os.P_PIDFD, daemon, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     return f"exit status {ended.si_status}" if ended.si_code == os.CLD_EXITED else f"signal {ended.si_status}"

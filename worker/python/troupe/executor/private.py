@@ -140,7 +140,7 @@ class Supervisor:
         return ask(self.socket, "Supervisor.Watch", "events", True, {"target": GROUP, "replay": True})
 
     def workers(self) -> list[int]:
-        """The pids of those that live."""
+        """The pids of the workers that are alive."""
         assert self.socket is not None
         text = ask(self.socket, "Supervisor.GetStatus", "groups", False, {"target": GROUP}).next()
         return [worker["pid"] for worker in json.loads(text or b"{}")["workers"] if worker.get("pid")]

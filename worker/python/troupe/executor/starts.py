@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""Notices that workers end before they are ready, which would otherwise look like tasks that take long."""
+"""Notices workers that end before they are ready: otherwise their tasks would only seem to take long."""
 import json
 import select
 from collections.abc import Callable
 
 from troupe._troupe import Query
 
-FAILURES_MAX = 10  # so many in a row, once workers have been ready: somebody may have killed a few
+FAILURES_MAX = 10  # permitted in a row once a worker has been ready: somebody may have killed a few
 
 
 class Starts:
-    """Reads what the supervisor tells of workers. Used by the background thread alone."""
+    """Reads the supervisor's events of workers. Only for the background thread."""
 
     def __init__(self, watch: Callable[[], Query | None], poll: select.poll) -> None:
         self.watch, self.poll = watch, poll
@@ -21,11 +21,11 @@ class Starts:
         self.query = self.watch()
         if self.query is not None:
             self.poll.register(self.query.fd(), select.POLLIN)
-        self.ready: dict[str, int] = {}  # the last generation that was, by worker
+        self.ready: dict[str, int] = {}  # the last generation that was ready, by worker
         self.failures = 0
 
     def look(self) -> str | None:
-        """Reads what has come. Returns why no worker gets ready, if that is so."""
+        """Reads new events. Returns why no worker becomes ready, or None."""
         while self.query is not None:
             try:
                 text = self.query.next(0)

@@ -37,9 +37,8 @@ class WorkerDied(BrokenProcessPool):
         self.signal = reason.partition("killed by ")[2].partition(" ")[0] or None
 
     def deaths(self) -> list[Any]:
-        """What the supervisor knows of the deaths of these processes, the newest first: records of type Death in
-        troupe-varlink(7), with pid, signal, standard error, where faulthandler tells where Python was, and use of
-        resources. OSError: the supervisor has ended."""
+        """Reports of the deaths of these processes, the newest first: records of type Death in troupe-varlink(7), with pid,
+        signal, resource usage, and standard error, which has faulthandler's traceback. OSError: the supervisor has ended."""
         return list(records(ask(self._socket, "Supervisor.ListDeaths", "deaths", False, {"job": self._job})))
 
     def __str__(self) -> str:
@@ -91,7 +90,8 @@ def pack_call(call: tuple[Any, ...]) -> bytes:
 
 
 def pack_exception(error: BaseException) -> bytes:
-    """With its traceback as the text of its cause, as ProcessPoolExecutor has it; and as text, if that pickle is unfit."""
+    """Pickles it with its traceback as the text of its cause, like ProcessPoolExecutor; and as text, in case the pickle
+    cannot be loaded."""
     text = "".join(traceback.format_exception(error))
     try:
         packed = dumps(with_traceback(error, error.__traceback__))

@@ -59,8 +59,8 @@ class Traffic:
         return True
 
     def adapt(self, taken: int) -> None:
-        """So many tasks are sent ahead that workers need not wait for this program, and no more: taking them back costs a
-        round trip."""
+        """Adapts how many tasks are sent ahead: enough that workers need not wait for this program, but no more, as taking
+        them back costs a round trip."""
         if self.waiting:
             if self.flying() == 0:
                 self.window = min(2 * self.window, WINDOW_MAX)
@@ -74,7 +74,7 @@ class Traffic:
         self.armed = True
 
     def take_back(self, client: Client, group: str, futures: Iterable[Future]) -> None:
-        """Has the supervisor return those tasks that no worker has. Their ends have arrived when this returns."""
+        """Withdraws the tasks that no worker has. Their ends have arrived when this returns."""
         wanted = set(map(id, futures))
         for cookie, future, _, _ in list(self.running.values()):
             if id(future) in wanted:

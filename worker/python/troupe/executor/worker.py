@@ -59,7 +59,7 @@ class Program:
 
 
 def adopt(name: str, pid: int) -> None:
-    """Has multiprocessing.parent_process() return the program, as in its own children."""
+    """Makes multiprocessing.parent_process() return the program, like in its own children."""
     process._parent_process = process._ParentProcess(name, pid, os.pidfd_open(pid))  # type: ignore[attr-defined]
 
 
@@ -74,7 +74,7 @@ def perform(job: Job, packed: Any) -> None:
 
 
 def shared() -> Callable[[Job], None]:
-    """For tasks of many programs. Each worker remembers the last ones that it has entered, and enters others anew."""
+    """For tasks of many programs. Each worker remembers the last PROGRAMS_MAX of them, and enters others again."""
     programs: collections.OrderedDict[bytes, Program] = collections.OrderedDict()
     current: Program | None = None
 
@@ -102,7 +102,7 @@ def shared() -> Callable[[Job], None]:
 def private(directory: str) -> tuple[Callable[[Job], None], int]:
     """For one program, which is entered before the first task. Also returns after how many tasks to end."""
     standard_output, standard_error, program_file, tracker, *others = receive(directory)
-    faulthandler.enable(os.dup(2))  # of the supervisor: for the report of this process's death
+    faulthandler.enable(os.dup(2))  # the supervisor reads this one, for the death report
     for fd, standard in ((standard_output, 1), (standard_error, 2)):
         os.dup2(fd, standard)
         os.close(fd)
