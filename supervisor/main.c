@@ -24,7 +24,7 @@
 
 #define EXIT_USAGE 2
 
-/* After the keeper's death: ending what workers have left takes less. */
+/* How long killing the workers' processes after the keeper's death may take. */
 #define END_SEC 5
 
 enum option_code {
@@ -185,7 +185,8 @@ static int take_ends(struct supervisor_options *options)
 
 static pid_t keeper;
 
-/* The loop hears of the keeper's death by the channel; this is for a loop that hangs. */
+/* Ends the process later if the loop hangs; otherwise the loop notices that the keeper has closed
+ * the channel. */
 static void on_keeper_death(int signal_number)
 {
     if (getppid() == keeper)

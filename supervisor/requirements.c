@@ -10,7 +10,7 @@
 
 static int try_clone3(void)
 {
-    /* A size that no version has. The C library does without it only after ENOSYS. */
+    /* The size is invalid, so nothing is made. The C library uses clone() only after ENOSYS. */
     return syscall(SYS_clone3, NULL, 0) < 0 && errno == EPERM ? -errno : 0;
 }
 
@@ -42,7 +42,7 @@ static int try_pidfd_send_signal(void)
 
 static int try_faccessat2(void)
 {
-    /* Another -errno is about the file; the C library does without it after ENOSYS. */
+    /* Other errors concern the file; after ENOSYS, the C library does without this call. */
     return faccessat(AT_FDCWD, "/", F_OK, AT_EACCESS) < 0 && errno == EPERM ? -errno : 0;
 }
 
@@ -55,7 +55,7 @@ static const struct {
     {"faccessat2", try_faccessat2},
 };
 
-/* Of these, EMFILE and the like say nothing about the call. */
+/* Returns whether the call itself is refused; other errors, such as EMFILE, have other causes. */
 static bool is_refusal(int error)
 {
     return error == -EPERM || error == -EACCES || error == -ENOSYS;

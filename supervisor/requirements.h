@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * The system calls that the supervisor cannot do without, and that filters of old container engines
- * refuse, because they do not know them. Every kernel that Troupe runs on has them.
+ * Checks for system calls that the supervisor needs. All supported kernels have them, but the
+ * filters of old container engines do not know them and refuse them.
  */
 
 #include <stdbool.h>
 
-/* Returns false after logging the name of each that is refused. */
+/* Returns whether all are permitted. Logs the name of each that is refused. */
 bool requirements_met(void);

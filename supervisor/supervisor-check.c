@@ -38,7 +38,7 @@ static int check_store(const struct config *config)
     return r;
 }
 
-/* A mistake in the files of a group keeps back no more than that group. */
+/* A mistake in a group's files is no error: the supervisor starts without that group. */
 static int check_config(const char *directory, struct config **ret)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;

@@ -49,9 +49,9 @@ struct supervisor {
     struct control *control;
     struct spawner_client socket_client; /* for `socket` */
     struct holding socket;               /* the control socket */
-    int socket_lock;                     /* keeps others from its path; -1 = none */
-    bool socket_activated;               /* it is the service manager's */
-    int inotify_fd;                      /* watches its directory; -1 = nothing does */
+    int socket_lock;                     /* control_lock() of its path; -1 = none */
+    bool socket_activated;               /* the service manager has passed it */
+    int inotify_fd;                      /* watches its directory; -1 = not watched */
     struct loop_watch inotify_watch;
     char *runtime_directory;
     char *socket_variable;
@@ -70,8 +70,8 @@ struct supervisor {
     struct lookup lookup;
     struct reload_call hangup;       /* SIGHUP's */
     bool hangup_again;               /* another SIGHUP came meanwhile */
-    struct config_problems problems; /* of the start, until supervisor_settle_config() */
-    int config_error;                /* -errno: it could not be read at the start */
+    struct config_problems problems; /* at the start, until supervisor_settle_config() */
+    int config_error;                /* -errno: the configuration was unreadable at the start */
     char config_problem[CONFIG_PROBLEM_MAX];
     struct timer config_timer; /* reads the configuration again while it has a problem */
     usec_t config_delay;
@@ -87,14 +87,16 @@ void supervisor_on_signal(void *userdata, int signo, pid_t sender);
 
 /* ---- supervisor-reload.c ---- */
 
-/* Reads it for the first time. Returns 0, also if it has problems, which are logged; or -ENOMEM. */
+/* Reads the configuration for the first time, and logs its problems. Returns 0, also with problems,
+ * or -ENOMEM. */
 int supervisor_load_config(struct supervisor *supervisor);
-/* Decides what those mean, once it is known what the last supervisor has left. Returns 0, also if
- * no group can be started: then control knows why, and the defaults are in force; or -ENOMEM. */
+/* Decides which groups can start, once the holdings of the last supervisor are known. Returns 0 or
+ * -ENOMEM. Also returns 0 if no group can start: then `config_problem` says why, and the defaults
+ * apply. */
 int supervisor_settle_config(struct supervisor *supervisor);
-/* Whether groups can be started with a configuration that has these problems: those with a mistake
- * in their own files are kept back, or go on with what those said before. Returns 0,
- * CONFIG_E_INVALID (control knows why, and `problems` has the reason), or -ENOMEM. */
+/* Checks whether groups can start with a configuration that has these problems. A group with a
+ * mistake in its own files is kept back, or continues with its previous configuration. Returns 0,
+ * CONFIG_E_INVALID (`config_problem` and `problems` say why), or -ENOMEM. */
 int supervisor_admit_config(struct supervisor *supervisor, struct config *config,
                             struct config_problems *problems, bool allow_empty);
 
@@ -111,9 +113,10 @@ void supervisor_end_reload(struct supervisor *supervisor);
 
 /* ---- supervisor-unconfigured.c ---- */
 
-/* Notes that the configuration cannot be read: -errno. */
+/* Sets `config_problem`: the configuration cannot be read, `r` is -errno. */
 void supervisor_note_error(struct supervisor *supervisor, int r);
-/* Serves the control socket, and leaves what runs untouched, until the configuration is valid. */
+/* Serves the control socket, and leaves running processes alone, until the configuration is valid.
+ */
 void supervisor_await_config(struct supervisor *supervisor);
 /* Starts the groups: the configuration is valid. `call` lists them. Takes over `config`. If not all
  * can be made, ends the process as a start that has failed. */
@@ -135,10 +138,11 @@ void supervisor_start_groups(struct supervisor *supervisor);
 
 /* ---- supervisor-socket.c ---- */
 
-/* Returns 0 or -errno, logged. */
+/* Opens and serves the control socket. Returns 0 or, after a log line, -errno. */
 int supervisor_open_socket(struct supervisor *supervisor);
 /* Makes the socket again if it was removed from the file system. */
 void supervisor_review_socket(struct supervisor *supervisor);
+/* Closes the socket and its lock, and removes both files unless they are another supervisor's. */
 void supervisor_close_socket(struct supervisor *supervisor);
 
 /* ---- supervisor-store.c ---- */

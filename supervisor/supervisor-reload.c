@@ -26,7 +26,7 @@ static void log_faults_of_daemon(const char *directory, const struct config_prob
 
 /* ---- at a start ---- */
 
-/* Has groups with a mistake in their files go on with what those said before, if that is known.
+/* Replaces groups with a mistake in their files by their previous configuration, if that was kept.
  * Returns 0 or -ENOMEM. */
 static int recall(const struct kept_states *kept, struct config *config)
 {
@@ -48,7 +48,8 @@ static int recall(const struct kept_states *kept, struct config *config)
     return r < 0 ? r : 0;
 }
 
-/* Whether the mistake is of a group that status shows, and whose workers go on. */
+/* Returns whether the problem concerns only a group that can wait: it has a previous configuration,
+ * or no worker that would end. */
 static bool is_kept_back(const struct supervisor *supervisor, const struct config *config,
                          const struct config_problem *problem)
 {
@@ -58,8 +59,8 @@ static bool is_kept_back(const struct supervisor *supervisor, const struct confi
     return group && (group->next || !held_has_group(&supervisor->parts.process.held, group->name));
 }
 
-/* Returns the first problem for which no group can be started. At a first start nothing runs that
- * could be lost, so only troupe.conf counts. */
+/* Returns the first problem that keeps all groups from starting, or NULL. At a first start no
+ * worker could end, so only troupe.conf counts. */
 static const struct config_problem *find_obstacle(const struct supervisor *supervisor,
                                                   const struct config *config,
                                                   const struct config_problems *problems)
@@ -252,7 +253,7 @@ static bool may_begin(const struct control_context *control)
            (control->state == CONTROL_STARTING && control->config_problem);
 }
 
-/* Reads it as at a start. Returns as reload_read(). */
+/* Reads the configuration like at a start. Returns like reload_read(). */
 static int read_late(struct supervisor *supervisor, struct reload_call *call)
 {
     int r =

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Opens the control socket, and makes it again when something removes it from the file system.
- * Without it nobody could ask the supervisor anything, and another one could start beside it. */
+/* Opens the control socket, and makes it again when it is removed from the file system: otherwise
+ * no client could connect. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/control.h"
@@ -38,8 +38,8 @@ static int inherited_socket(int n)
     return -EPROTOTYPE;
 }
 
-/* Clients connect across a crash: the keeper holds the socket, and with it the lock of its path.
- * Without that the next supervisor makes another one. */
+/* Lets the keeper hold the socket and the lock of its path, so that clients can connect across a
+ * crash. If that fails, the next supervisor makes another socket. */
 static void hold_socket(struct supervisor *supervisor, int fd)
 {
     struct spawner *spawner = &supervisor->parts.process.spawner;
@@ -57,7 +57,7 @@ static void hold_socket(struct supervisor *supervisor, int fd)
         log_warning("the control socket will not outlive a crash: %s", strerror(-r));
 }
 
-/* Returns a new one, which the keeper holds, or -errno, logged. */
+/* Returns a new socket, which the keeper also holds, or -errno, logged. */
 static int make_socket(struct supervisor *supervisor, int patience_ms)
 {
     const char *path = supervisor->options->socket_path;
@@ -96,7 +96,7 @@ static void watch(struct supervisor *supervisor)
     const uint32_t events = IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
     if (inotify_add_watch(supervisor->inotify_fd, supervisor->runtime_directory, events) < 0)
-        log_notice("%s: a removed control socket is made again at a reload only: %s",
+        log_notice("%s: a removed control socket is made again only at a reload: %s",
                    supervisor->runtime_directory, strerror(errno));
 }
 
@@ -107,7 +107,7 @@ void supervisor_review_socket(struct supervisor *supervisor)
     if (supervisor->socket_activated || !supervisor->control ||
         control_has_path(supervisor->control))
         return;
-    log_warning("%s: removed from the file system; it is made again",
+    log_warning("%s: removed from the file system; making it again",
                 supervisor->options->socket_path);
     if (mkdir(supervisor->runtime_directory, 0755) == 0 && supervisor->inotify_fd >= 0)
         watch(supervisor);
@@ -119,7 +119,7 @@ void supervisor_review_socket(struct supervisor *supervisor)
     control_own_path(supervisor->control, supervisor->options->socket_path);
 }
 
-/* Services also have sockets in the directory, which come and go. */
+/* Also called for sockets of services, which are in the same directory. */
 static void on_removed(void *userdata, uint32_t events)
 {
     struct supervisor *supervisor = userdata;
@@ -139,8 +139,7 @@ static void begin_watching(struct supervisor *supervisor)
                       POLLIN, on_removed, supervisor) < 0)
         supervisor->inotify_fd = close_fd(supervisor->inotify_fd);
     if (supervisor->inotify_fd < 0)
-        log_notice("a removed control socket is made again at a reload only: inotify cannot be "
-                   "used");
+        log_notice("a removed control socket is made again only at a reload: cannot use inotify");
     else
         watch(supervisor);
 }

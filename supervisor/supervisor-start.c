@@ -50,7 +50,7 @@ static void raise_descriptor_limit(struct parts *parts)
     close_fd(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, (int)n - 1));
 }
 
-/* What may wait is not done in the loop. */
+/* Starts the thread and the processes that close descriptors: a close may block. */
 static int start_helpers(void)
 {
     int r = closer_start();
@@ -58,7 +58,7 @@ static int start_helpers(void)
     if (r < 0)
         return failed("start the thread that closes descriptors", r);
     r = taker_start();
-    return r < 0 ? failed("start the processes that take descriptors", r) : 0;
+    return r < 0 ? failed("start the processes that receive descriptors", r) : 0;
 }
 
 static int open_loop(struct supervisor *supervisor)
@@ -167,7 +167,7 @@ static void resume_job_ids(struct parts *parts)
         memcpy(kept->data, &parts->jobs.random_high, sizeof(parts->jobs.random_high));
 }
 
-/* What the last supervisor measured by its clock goes on, whatever the clock was set to. */
+/* Continues the last supervisor's clock_steady(), so that dates by it stay valid. */
 static void resume_clock(struct parts *parts)
 {
     bool found;
@@ -271,8 +271,8 @@ static int collect_held(struct parts *parts)
     return resume_wake(parts);
 }
 
-/* A first start without a directory fails. So does an upgrade: the old program may understand the
- * configuration. */
+/* Refuses a first start without a directory, and an upgrade with a problem: the old program may
+ * understand the configuration. */
 static int refuse_problem(const struct supervisor *supervisor)
 {
     const struct control_context *control = &supervisor->parts.control;

@@ -15,7 +15,7 @@ struct stream {
     struct feed *feed;
     struct MHD_Connection *connection;
     int fd;         /* of the connection */
-    uint64_t peer;  /* the network that it comes from */
+    uint64_t peer;  /* see peer_of() */
     size_t place;   /* in the poller */
     uint64_t next;  /* the piece that is sent */
     size_t offset;  /* how much of it is sent */
@@ -165,7 +165,7 @@ static ssize_t read_stream(void *userdata, uint64_t position, char *buffer, size
     return (ssize_t)send_pieces(stream, buffer, max);
 }
 
-/* The address, or of an IPv6 address the half that names the network. */
+/* Returns the client's IPv4 address, or the network half of its IPv6 address; 0 = unknown. */
 static uint64_t peer_of(struct MHD_Connection *connection)
 {
     const union MHD_ConnectionInfo *info =
@@ -193,7 +193,7 @@ static unsigned count_of_peer(const struct feed *feed, uint64_t peer)
     return n;
 }
 
-/* Ends the oldest stream of the address that has the most, if all places are taken: its browser
+/* If all places are taken, ends the oldest stream of the address with the most; its browser
  * connects again. */
 static void make_room(struct feed *feed)
 {

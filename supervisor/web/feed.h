@@ -39,7 +39,7 @@ struct feed {
 void feed_init(struct feed *feed, const char *socket);
 void feed_deinit(struct feed *feed);
 
-/* Begins a stream. If there are too many, the oldest one of the address with the most ends.
+/* Begins a stream. If all places are taken, ends the oldest stream of the address with the most.
  * `only_headers`: for HEAD. */
 enum MHD_Result feed_answer(struct feed *feed, struct MHD_Connection *connection,
                             bool only_headers);

@@ -131,7 +131,7 @@ unsigned guard_check(const struct guard *guard, const struct guard_request *requ
 
     if (request->n_hosts != 1)
         return refuse(MHD_HTTP_BAD_REQUEST, "a request must have one header Host", ret_reason);
-    if (request->n_lengths > 1) /* a proxy may believe another one of them */
+    if (request->n_lengths > 1) /* a proxy may use another one of them */
         return refuse(MHD_HTTP_BAD_REQUEST,
                       "a request must have one header Content-Length or Transfer-Encoding",
                       ret_reason);

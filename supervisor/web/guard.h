@@ -22,7 +22,7 @@ struct guard_request {
     bool change; /* POST */
     bool page;   /* a file of the page, which everybody may have */
     unsigned n_hosts;
-    unsigned n_lengths; /* headers that say where the body ends */
+    unsigned n_lengths; /* number of Content-Length and Transfer-Encoding headers */
     const char *host;
     const char *origin;
     const char *fetch_site; /* Sec-Fetch-Site, which current browsers send */

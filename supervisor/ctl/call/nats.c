@@ -178,7 +178,7 @@ static int take_document(const char *text, size_t size, json_t **ret)
     *ret = json_loadb(text, size, 0, NULL);
     if (*ret)
         return EXIT_OK;
-    complain(PROGRAM " has answered what cannot be understood; is it of the same version?");
+    complain(PROGRAM " gave an answer that is not JSON; is it of the same version?");
     return EXIT_FAILED;
 }
 

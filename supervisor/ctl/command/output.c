@@ -5,10 +5,7 @@
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 
-/*
- * Escapes U+007F to U+009F, which JSON allows but some terminals interpret, and what cannot be
- * seen. Jansson never splits a character between two calls.
- */
+/* Writes a code point as JSON escapes it, above U+FFFF as a surrogate pair. */
 static void write_escape(uint32_t code)
 {
     if (code < 0x10000)
@@ -17,6 +14,10 @@ static void write_escape(uint32_t code)
         printf("\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
 }
 
+/*
+ * Escapes U+007F to U+009F, which JSON allows but some terminals interpret, and invisible
+ * characters. Jansson never splits a character between two calls.
+ */
 static int write_piece(const char *data, size_t size, void *userdata)
 {
     const char *plain = data, *end = data + size;

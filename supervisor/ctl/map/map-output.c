@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of a refusal; a longer one is cut. */
+/* The longest sentence about a refusal; a longer one is cut. */
 #define REASON_SIZE 2048
 
 static const char *state_of(const struct troupe_result *result)
@@ -78,7 +78,7 @@ static int write_all(int fd, const char *data, size_t size)
     return 0;
 }
 
-/* Under another name until it is complete. */
+/* Writes the file under another name, and renames it when it is complete. */
 static int write_file(const char *path, const struct troupe_result *result)
 {
     char part[PATH_MAX];

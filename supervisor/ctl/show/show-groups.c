@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Shows all groups as a table, a line each. */
+/* Shows all groups as a table, one line each. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/show/cells.h"
@@ -58,7 +58,7 @@ static void add_last(struct joined *why, const json_t *group, const struct pool_
         joined_add(why, "%s", line);
 }
 
-/* Why it is in trouble; else what it is for. */
+/* Adds why the group is in trouble, or if it is not, its description. */
 static void add_why(struct table *table, const json_t *group, const char *member)
 {
     struct joined why = JOINED_NULL;

@@ -113,7 +113,7 @@ static void show_attempts(const struct terminal *terminal, const json_t *attempt
     list_print(terminal, "            ", columns, attempts, now);
 }
 
-/* The beginning of the payload, in a line. */
+/* Shows the beginning of the payload in one line. */
 static void show_start(const struct terminal *terminal, const json_t *job)
 {
     const json_t *start = json_object_get(job, "payload_start");
@@ -126,7 +126,7 @@ static void show_start(const struct terminal *terminal, const json_t *job)
         terminal_print(terminal, "   Payload: %s: %s%s", BYTES(size), SAFE_LINE(text),
                        strlen(text) < size ? " …" : "");
     else
-        terminal_print(terminal, "   Payload: %s, no text", BYTES(size));
+        terminal_print(terminal, "   Payload: %s, not text", BYTES(size));
 }
 
 static void show_letter_line(const struct terminal *terminal, const char *label, const json_t *job)

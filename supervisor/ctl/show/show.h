@@ -33,7 +33,7 @@ void show_event(const struct terminal *terminal, const json_t *event);
 void show_job(const struct terminal *terminal, const json_t *job, usec_t now);
 void show_jobs(const struct terminal *terminal, const json_t *jobs, usec_t now);
 void show_job_state(const struct terminal *terminal, const json_t *job, usec_t now);
-/* What became of an ended job, and of a dead one where to find it, in lines. */
+/* Shows how an ended job ended, and the dead letter of a dead one, in several lines. */
 void show_job_end(const struct terminal *terminal, const json_t *job, usec_t now);
 
 #define SHOW_STATE_SIZE 64
@@ -48,7 +48,7 @@ char *show_state(char buffer[SHOW_STATE_SIZE], const char *state, const char *te
 void show_quoted(const struct terminal *terminal, const char *indent, const char *text,
                  unsigned limit);
 
-/* Shows all lines of a text but the first, as show_quoted() does; nothing if there is only one. */
+/* Like show_quoted(), but omits the first line; shows nothing if there is no other. */
 void show_more_lines(const struct terminal *terminal, const char *indent, const char *text);
 
 /* Shows the Payload in the member `name`, if there is one. */

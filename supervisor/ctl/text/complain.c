@@ -18,7 +18,8 @@ __attribute__((format(printf, 1, 0))) static char *format_text(const char *forma
     return vasprintf(&text, format, arguments) < 0 ? NULL : text;
 }
 
-/* Further lines, as reasons of jobs have them, are indented. */
+/* Prints a text that may have several lines, like the reason of a job; indents all but the first.
+ */
 static void print_lines(const char *prefix, const char *text)
 {
     size_t left = COMPLAINT_MAX;

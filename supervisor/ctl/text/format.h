@@ -50,7 +50,8 @@ char *format_safe(char *buffer, size_t size, const char *text);
 #define SAFE(text)      format_safe((char[512]){0}, 512, text)
 #define SAFE_LINE(text) format_safe((char[2048]){0}, 2048, text)
 
-/* As format_safe(), up to the end of the first line; " …" says that there are more. */
+/* Like format_safe(), but ends with the first line; " …" shows that there are more. `size` must be
+ * above the size of that mark. */
 char *format_first_line(char *buffer, size_t size, const char *text);
 #define FIRST_LINE(text) format_first_line((char[2048]){0}, 2048, text)
 

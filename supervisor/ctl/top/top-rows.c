@@ -83,7 +83,7 @@ static bool is_in_trouble(const struct top_row *row)
     return false;
 }
 
-/* Sorted by name, rows in trouble come first. */
+/* Returns the value to sort by. When sorting by name, rows in trouble come first. */
 static double key_of(const struct top_row *row, enum top_sort sort)
 {
     switch (sort) {

@@ -151,7 +151,7 @@ static void show_letter(const struct invocation *invocation, const json_t *reply
     }
 }
 
-/* The parameters for one letter, given by its number or by the id of its job. */
+/* Makes the parameters for one letter, given by its number or by the id of its job. */
 static int letter_parameters(struct invocation *invocation, const char *operand, json_t **ret)
 {
     json_auto_t *reply = NULL;

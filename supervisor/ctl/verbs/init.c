@@ -40,7 +40,7 @@ static const char GROUP[] =
     "[Group]\n"
     "Description=Jobs of $.py\n"
     "ExecStart=/usr/bin/python3 &/$.py\n"
-    "# Who runs the jobs; without User=, the supervisor's user, usually root. The user has to be able to read $.py.\n"
+    "# The user that runs the jobs and must be able to read $.py. Without User=, it is the supervisor's, usually root.\n"
     "@\n"
     "\n"
     "[Pool]\n"
@@ -56,8 +56,8 @@ static const char GROUP[] =
     "Profile=basic\n";
 /* clang-format on */
 
-/* The user of the packages, or nobody where it is missing: jobs do not run as root. An ordinary
- * user's supervisor can start nothing as another user. */
+/* Returns the line with the packages' user, or nobody if that is missing, so that jobs do not run
+ * as root. An ordinary user's supervisor cannot start jobs as another user. */
 static const char *user_line(void)
 {
     if (getpwnam("troupe"))

@@ -76,7 +76,7 @@ static void show_supervisor(const struct invocation *invocation, const json_t *i
     if (field_has(info, "config_problem"))
         terminal_print(&invocation->out,
                        "  Trouble: " RED "the configuration has a problem" PLAIN
-                       ", no group is supervised before it is solved: %s",
+                       "; no group is supervised until it is solved: %s",
                        SAFE(field_text(info, "config_problem")));
 }
 
@@ -95,7 +95,7 @@ static void show_troubles(const struct terminal *terminal, const json_t *groups)
         terminal_print(terminal, "  Trouble: " RED "%s" PLAIN, text.text);
 }
 
-/* The groups in trouble first. */
+/* Returns the groups sorted: those in trouble first. */
 static json_t *rank_groups(const json_t *groups)
 {
     json_t *ranked = json_array();

@@ -31,7 +31,7 @@ static void show_waits(const struct invocation *invocation, const json_t *reply)
         terminal_print(&invocation->out, "nothing: the job is about to begin");
 }
 
-/* What became of a job that has ended. */
+/* Shows how a job has ended. */
 static int show_end(struct invocation *invocation, const char *id)
 {
     json_auto_t *reply = NULL;
@@ -54,7 +54,7 @@ static bool is_up(const json_t *reply)
     return json_array_size(json_object_get(reply, "waits")) == 0 && !field_has(reply, "state");
 }
 
-/* A group or cell that waits for nothing may still be in trouble. */
+/* Shows why a group or cell that waits for nothing is in trouble, or that it is up. */
 static void show_trouble(const struct invocation *invocation, const json_t *group)
 {
     const usec_t now = clock_realtime();
@@ -86,7 +86,8 @@ static void show_said(const struct invocation *invocation, const json_t *group)
     }
 }
 
-/* What is wrong with a target that is up; a service may wait for something that only it knows. */
+/* Shows trouble of a target that is up, and what its services report: a service may wait for
+ * something that only it knows. */
 static int ask_workers(struct invocation *invocation, const char *target)
 {
     json_auto_t *status = NULL;

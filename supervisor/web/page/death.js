@@ -21,7 +21,7 @@ export function deathItem(death) {
         h('li', {}, `${message.type || 'message'} from ${message.sender || 'nobody'}, ${ago(message.sent_at)}${message.in_hand ? ', in hand' : ''}`)))])));
 }
 
-/** Said once above a list whose contents troupe-web may not read. */
+/** The notice above a list whose contents troupe-web may not read. */
 export const HIDDEN = 'Reasons and contents are hidden: troupe-web shows them once its user is a member of ReadGroup= in troupe.conf, '
   + 'see WHO SEES WHAT in troupe-web(8). “troupectl” shows them to root.';
 

@@ -5,7 +5,7 @@ import {tone, visible} from './format.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-/** Attributes that people read. */
+/** Attributes that are shown to people. */
 const SEEN = new Set(['title', 'aria-label', 'data-label']);
 
 function apply(node, properties) {

@@ -3,10 +3,10 @@
 
 const NARROW = '\u202f';
 
-/** What cannot be seen, or changes the direction of other characters: it makes a text look like another one. */
+/** Characters that are invisible or change the direction of others: they make a text look like another one. */
 const INVISIBLE = /[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
 
-/** A text with these as \\u202e. */
+/** Returns the text with these characters escaped, such as \\u202e. */
 export const visible = text => String(text).replace(INVISIBLE, c => `\\u${c.codePointAt(0).toString(16).padStart(4, '0')}`);
 
 export function number(n) {

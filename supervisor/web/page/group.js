@@ -20,7 +20,7 @@ export function trouble(group) {
   }
 }
 
-/** Those that need a look, then the others; each in their order. */
+/** Returns the groups with those in trouble first, each part in its order. */
 export const troubleFirst = groups => [...groups.filter(group => trouble(group) !== null), ...groups.filter(group => trouble(group) === null)];
 
 const COLUMNS = [

@@ -27,7 +27,7 @@ const app = {
   history: new History(),
   groups: [],
   info: {},
-  /** Whether the supervisor has told its groups, and answers. */
+  /** Whether the supervisor answers, and has sent its groups. */
   get known() {
     return Boolean(app.info.state) && !away;
   },
