@@ -173,6 +173,9 @@ int supervisor_settle_config(struct supervisor *supervisor)
     config_problems_deinit(&supervisor->problems);
     if (r == 0)
         supervisor_apply_daemon(supervisor);
+    else
+        log_error("%s: cannot read the configuration: %s", supervisor->options->config_directory,
+                  strerror(-r));
     return r;
 }
 

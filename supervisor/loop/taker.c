@@ -6,6 +6,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
+#include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "shared/base/scm.h"
 #include "shared/protocol/payload-wire.h"
@@ -252,7 +253,9 @@ int taker_receive(int socket, uint64_t owner, uint64_t *ret_serial, int *ret_fd)
 
     if (!state.started)
         return payload_receive_any(socket, ret_serial, payload_drop_fd, ret_fd);
-    r = ask(ROLE_RECEIVE, TAKER_RECEIVE, socket, owner);
+    r = fault_inject("receive");
+    if (r == 0)
+        r = ask(ROLE_RECEIVE, TAKER_RECEIVE, socket, owner);
     if (r == 0)
         r = await_answer(ROLE_RECEIVE, &answer, ret_fd);
     else if (r != -ENOMEM)
