@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 /*
- * A list of what is forbidden, because the process that looks up names is this program, too, and
- * runs modules of the machine's choice. An error instead of death, because one of these may try
- * what it can do without. Without conditions, except for clone, so that the kernel knows in advance
- * which calls are allowed, and does not run the filter for them.
+ * A list of forbidden calls, not of permitted ones: this program also looks up names, and then
+ * runs arbitrary modules of the machine. A call fails instead of killing the process, because a
+ * module may try calls that it does not need. There are no conditions, except for clone, so that
+ * the kernel knows in advance which calls are allowed, and does not run the filter for them.
  */
 static const char FORBIDDEN[] =
     "@clock @cpu-emulation @debug @module @mount @obsolete @raw-io @reboot @setuid @swap acct bpf "

@@ -162,7 +162,7 @@ void supervisor_on_opening_timeout(struct timer *timer, usec_t now);
 /* Waits until all is written that can be. Returns false if the store still waits for the disk: to
  * close it would take as long. */
 bool supervisor_settle_store(struct supervisor *supervisor);
-/* The same, and closes the store. */
+/* Like supervisor_settle_store(), but also closes the store. */
 void supervisor_close_store(struct supervisor *supervisor);
 
 /* ---- supervisor-safe-mode.c ---- */

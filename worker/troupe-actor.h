@@ -273,7 +273,7 @@ uint64_t troupe_message_timer(const struct troupe_message *message);
 /* Whether a worker died with it in hand. */
 bool troupe_message_is_redelivered(const struct troupe_message *message);
 
-/* The handle for troupe_actor_reply(), valid after the message, too; 0 = a tell. */
+/* The handle for troupe_actor_reply(), which stays valid after the message; 0 = a tell. */
 uint64_t troupe_message_ask(const struct troupe_message *message);
 
 /*

@@ -388,7 +388,7 @@ int troupe_client_submit(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
                          uint64_t cookie);
 
-/* Shows submissions to the supervisor now. Every call that waits does, too. */
+/* Shows submissions to the supervisor now. Every call that waits also does this. */
 void troupe_client_flush(struct troupe_client *client);
 
 /*

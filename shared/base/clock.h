@@ -61,7 +61,7 @@ static inline usec_t usec_sub(usec_t a, usec_t b)
     return a > b ? a - b : 0;
 }
 
-/* The same span as seconds and nanoseconds. */
+/* Converts a span to seconds and nanoseconds. */
 struct timespec usec_to_timespec(usec_t usec);
 
 /* The monotonic time at which a time-out that begins now ends, and the time left until then.

@@ -34,7 +34,7 @@ void fault_point(const char *name);
 /* Returns 0, or -errno: the caller then acts as if its call had failed with it. */
 int fault_inject(const char *what);
 
-/* The same as the environment variables; NULL disarms. Resets the count. */
+/* Like setting the environment variables; NULL disarms. Resets the count. */
 void fault_arm_point(const char *specification);
 void fault_arm(const char *specification);
 

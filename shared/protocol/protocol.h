@@ -62,7 +62,7 @@ enum protocol_end {
     PROTOCOL_END_DEAD = 3,
 };
 
-/* Why a job was cancelled, or is dead. The values are stored, too. */
+/* Why a job was cancelled, or is dead. The values are also stored. */
 enum protocol_cause {
     PROTOCOL_CAUSE_NONE = 0,
     PROTOCOL_CAUSE_REQUESTED = 1,    /* cancelled: somebody wanted that */

@@ -126,9 +126,9 @@ void channel_release(struct channel *channel);
 bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected);
 void channel_end_sleep(struct channel *channel);
 
-/* The same for a full ring, on their_words->head. `need` = bytes of body that must fit. False: it
- * fits now, or never will; ring_reserve() tells which. Publishes committed records first: the peer
- * can only make room by consuming published ones. */
+/* Like channel_prepare_sleep(), but for a full ring, on their_words->head. `need` = bytes of body
+ * that must fit. False: it fits now, or never will; ring_reserve() tells which. Publishes committed
+ * records first: the peer can only make room by consuming published ones. */
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
 void channel_end_block(struct channel *channel);
 
@@ -152,9 +152,9 @@ bool channel_spin(struct channel *channel);
  * -ETIMEDOUT, -EINTR. */
 int channel_wait(struct channel *channel, usec_t timeout);
 
-/* The same, and also returns when the peer's control word is no longer `control`: for a side that
- * has read messages but may not handle them before it changes. The peer wakes the word at every
- * change. */
+/* Like channel_wait(), but also returns when the peer's control word is no longer `control`: for a
+ * side that has read messages but may not handle them before it changes. The peer wakes the word at
+ * every change. */
 int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout);
 
 /* Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,

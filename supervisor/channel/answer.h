@@ -10,7 +10,7 @@
 /* REFUSED: `error` is an errno, positive; `reason` a sentence, copied. */
 int answer_refuse(struct endpoint *endpoint, uint64_t cookie, int error, const char *reason);
 
-/* The same for -errno, with its text. */
+/* Like answer_refuse(), but for -errno, with its text. */
 int answer_errno(struct endpoint *endpoint, uint64_t cookie, int r);
 
 /* FOUND, with the reference of an actor or a group. */

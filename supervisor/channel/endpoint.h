@@ -177,8 +177,8 @@ int endpoint_reserve(struct endpoint *endpoint, uint32_t size, void **ret);
 void endpoint_commit(struct endpoint *endpoint, uint16_t kind, uint32_t size);
 /* Publishes at once what was committed, as the loop has no further turn. */
 void endpoint_flush(struct endpoint *endpoint);
-/* The same for one of several records: `more` = how many are still to come. They are published
- * together, within microseconds, so that the peer is woken less often. */
+/* Like endpoint_commit(), but for one of several records: `more` = how many are still to come. They
+ * are published together, within microseconds, so that the peer is woken less often. */
 void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t size,
                              unsigned more);
 

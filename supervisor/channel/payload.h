@@ -28,7 +28,7 @@ struct payload {
 #define PAYLOAD_NULL {.fd = -1}
 /* clang-format on */
 
-/* The same as PAYLOAD_NULL, without clearing the room for small ones. */
+/* Like PAYLOAD_NULL, but does not clear the room for small payloads. */
 static inline void payload_init(struct payload *payload)
 {
     payload->size = 0;

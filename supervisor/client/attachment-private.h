@@ -112,7 +112,8 @@ struct search {
  * returned, or 0. */
 int attachment_find_job(struct attachment *attachment, const struct protocol_by_id *wanted,
                         attachment_found_fn found);
-/* The same for a record that was consumed: without room, the answer waits. Returns 0 or -ENOMEM. */
+/* Like attachment_find_job(), but for a record that was consumed: without room, the answer waits.
+ * Returns 0 or -ENOMEM. */
 int attachment_search(struct attachment *attachment, const struct protocol_by_id *wanted,
                       attachment_found_fn found);
 

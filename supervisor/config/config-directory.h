@@ -12,8 +12,8 @@ bool config_ends_with(const char *text, const char *suffix);
 int config_list(const char *directory, const char *suffix, config_strv *ret);
 
 /*
- * The same without the suffix, sorted without it: "a" before "a-b", but "a-b.group" before
- * "a.group".
+ * Like config_list(), but without the suffix, sorted without it: "a" before "a-b", but "a-b.group"
+ * before "a.group".
  */
 int config_list_stems(const char *directory, const char *suffix, config_strv *ret);
 

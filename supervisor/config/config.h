@@ -117,8 +117,8 @@ const struct config_group *config_group_of_problem(const struct config *config,
                                                    const struct config_problem *problem);
 
 /*
- * Reads and resolves it, blocking, as strictly as `troupectl verify`: a missing program, user or
- * file is a problem, too. Returns 0 with `*ret`, CONFIG_E_INVALID, or -errno.
+ * Reads and resolves a directory, blocking, as strictly as `troupectl verify`: a missing program,
+ * user or file is also a problem. Returns 0 with `*ret`, CONFIG_E_INVALID, or -errno.
  */
 int config_load(struct config **ret, const char *directory, struct config_problems *problems);
 

@@ -45,5 +45,5 @@ void access_refuse_submit(struct request *request, const struct group *group);
  */
 bool access_demand(struct request *request, const struct group *group, const char *why);
 
-/* The same for the group of an address; NULL = all groups. */
+/* Like access_demand(), but for the group of an address; NULL = all groups. */
 bool access_demand_address(struct request *request, const char *address, const char *why);

@@ -9,7 +9,7 @@
 /* Replies with NoSuchTarget and the nearest group's name if there is none. */
 bool control_find_target(struct request *request, const char *target, struct registry_target *ret);
 
-/* The same; a cell or worker may also be a former one. */
+/* Like control_find_target(); a cell or worker may also be a former one. */
 bool control_find_ever(struct request *request, const char *target);
 
 /* As control_find_target(), but refuses workers. */

@@ -442,7 +442,7 @@ const struct verb verb_table[] = {
         .summary = "What a shell offers for the last of these words",
         .details =
             "A line for each word: the word, a tab, and what it is. A line that begins with a\n"
-            "tab says that names of files are offered, too.\n"
+            "tab says that names of files are also offered.\n"
             "Names that exist now come from the supervisor, if it answers within half a second,\n"
             "or within --timeout.\n",
         .options = OPTIONS_CONNECT, .run = verb_complete,

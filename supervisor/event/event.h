@@ -56,7 +56,7 @@ int event_bus_init(struct event_bus *bus);
 void event_bus_deinit(struct event_bus *bus);
 
 void event_emit(struct event_bus *bus, struct event event);
-/* The same; the message is `subject`, a name, followed by the formatted text. */
+/* Like event_emit(); the message is `subject`, a name, followed by the formatted text. */
 void event_tell(struct event_bus *bus, struct event event, const char *subject, const char *format,
                 va_list arguments) __attribute__((format(printf, 4, 0)));
 

@@ -134,7 +134,7 @@ static void group_retire_cell(struct cell *cell)
     cell_free(cell);
 }
 
-/* Stops the roll in all cells: they would fail, too. */
+/* Stops the roll in all cells: it would also fail there. */
 static void group_roll_failed(struct cell *failed)
 {
     size_t n = 0;

@@ -83,7 +83,7 @@ void group_set_paused(struct group *group, bool paused);
 /* Safe mode begins or ends: pauses the group unless it is paused, and resumes it if nobody has
  * paused or resumed it meanwhile. */
 void group_hold_back(struct group *group, bool held_back);
-/* Whether it was paused other than by safe mode: the next supervisor is to pause it, too. */
+/* Returns whether it was paused other than by safe mode: the next supervisor must also pause it. */
 bool group_stays_paused(const struct group *group);
 /* Accepts no new job (CELL_E_DRAINING). Once no job is queued or running it is `worked_off`, and
  * hands out none until group_end_drain(). Idempotent. */
@@ -166,5 +166,6 @@ struct cell *group_restore_cell(struct group *group, const char *key, size_t siz
 /* As cell_submit(), to the cell of the request's key, which is made or called back if necessary. */
 int group_submit(struct group *group, const struct cell_request *request, struct job **ret);
 
-/* The same for a message with this routing key (NULL = none). Returns 0, CELL_E_*, or -ENOMEM. */
+/* Like group_submit(), but for a message with this routing key (NULL = none). Returns 0, CELL_E_*,
+ * or -ENOMEM. */
 int group_take_cell(struct group *group, const char *key, size_t size, struct cell **ret);

@@ -41,7 +41,7 @@ int registry_add(struct registry *registry, struct group *group);
 void registry_remove(struct registry *registry, struct group *group);
 
 struct group *registry_find(const struct registry *registry, const char *name);
-/* The same for a name that is not terminated. */
+/* Like registry_find(), but for a name that is not terminated. */
 struct group *registry_find_text(const struct registry *registry, const char *name, size_t size);
 struct group *registry_get(struct registry *registry, uint64_t reference);
 /* Returns the group of an address such as "group/cell/0", or NULL. */
@@ -65,7 +65,8 @@ struct registry_target {
 int registry_resolve(const struct registry *registry, const char *target,
                      struct registry_target *ret);
 
-/* The same, also for cells that may have existed or may come: NULL for what does not exist now. */
+/* Like registry_resolve(), but also accepts cells that may have existed or may come: the members
+ * that do not exist now are NULL. */
 int registry_resolve_ever(const struct registry *registry, const char *target,
                           struct registry_target *ret);
 

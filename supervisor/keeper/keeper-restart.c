@@ -77,8 +77,8 @@ void keeper_end_all(void)
     keeper_expect_orphans();
 }
 
-/* Kills what only the dead supervisor knew of. The descendants of a contained process, too, become
- * orphans: no supervisor empties its cgroup. */
+/* Kills processes that only the dead supervisor knew. The descendants of a contained process also
+ * become orphans: no supervisor empties its cgroup. */
 static void end_unheld(struct child *child)
 {
     if (child->spared) /* the supervisor that waited for its descendants has ended */

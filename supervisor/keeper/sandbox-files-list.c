@@ -211,7 +211,7 @@ static int keep_if_below_proc(const char *path)
 }
 
 /* In a container or with ProtectKernelTunables= of a unit, such mounts protect what a fresh /proc
- * would lay open. A clone of one has those below it, too. */
+ * would lay open. A clone of such a mount also has the mounts below it. */
 static int keep_mounts_of_proc(void)
 {
     return mount_may_have_children("/proc") ? mount_each(keep_if_below_proc) : 0;

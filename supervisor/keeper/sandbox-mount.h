@@ -46,9 +46,9 @@ int mount_separate(int tree, uint64_t attributes);
 
 /* Gives all mounts of a tree further attributes (MOUNT_ATTR_RDONLY …). Returns 0 or -errno. */
 int mount_restrict(int tree, uint64_t attributes);
-/* The same for its topmost mount only. */
+/* Like mount_restrict(), but for its topmost mount only. */
 int mount_restrict_one(int tree, uint64_t attributes);
-/* The same for all mounts that this process sees. */
+/* Like mount_restrict(), but for all mounts that this process sees. */
 int mount_restrict_all(uint64_t attributes);
 
 /* Makes an attached tree the root and the working directory of this process. What it saw before is

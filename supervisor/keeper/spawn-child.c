@@ -318,8 +318,8 @@ static void set_up_limits(const struct spawn_child *child)
 #define CALL_SETRESUID SYS_setresuid
 #endif
 
-/* The functions of the C library would change the threads of the keeper, too, of which this process
- * has a list and no more: they would wait for one that was about to begin. */
+/* Uses system calls: the C library's functions would also try to change the keeper's threads, which
+ * this process does not have, and could wait for one forever. */
 static void set_up_ids(const struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;

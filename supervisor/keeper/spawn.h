@@ -115,7 +115,7 @@ enum spawn_step {
     _SPAWN_N_STEPS,
 };
 
-/* Whether another try would fail, too, unless somebody changes something. */
+/* Returns whether another try would also fail unless somebody changes something. */
 static inline bool spawn_step_is_final(enum spawn_step step)
 {
     return step >= SPAWN_STRICT_FILES;

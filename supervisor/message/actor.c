@@ -252,7 +252,7 @@ bool actor_is_direct(const struct actor *actor)
 {
     if (!actor_takes_messages(actor) || !mailbox_idle(&actor->mailbox))
         return false;
-    /* Messages of the inbox that its worker stashes count, too. */
+    /* Messages of the inbox that its worker stashes also count. */
     return actor->mailbox.n_stashed == 0 || actor_has_room(actor, 0);
 }
 

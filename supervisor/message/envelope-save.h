@@ -11,6 +11,6 @@ void envelope_put(struct saved_writer *row, const struct envelope *envelope);
 /* Makes the message again, in no list and owned by the caller. Returns 0, -EBADMSG or -ENOMEM. */
 int envelope_get(struct saved_reader *row, struct envelope **ret);
 
-/* The same for a topic, which then points into the row. Returns 0 or -EBADMSG. */
+/* Write and read a topic, which then points into the row. Returns 0 or -EBADMSG. */
 void topic_put(struct saved_writer *row, const struct topic *topic);
 int topic_get(struct saved_reader *row, struct topic *ret);

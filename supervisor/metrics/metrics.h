@@ -41,5 +41,5 @@ void metrics_text_add(struct metrics_text *text, const json_t *part);
  * it. NULL = out of memory, also before. Called once. */
 char *metrics_text_take(struct metrics_text *text, size_t *ret_size);
 
-/* The same for a whole reply. */
+/* Returns the text of a whole reply, like metrics_text_take(). */
 char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size);

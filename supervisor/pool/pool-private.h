@@ -15,7 +15,7 @@ void pool_on_restart_due(struct slot *slot);
 
 /* ---- pool-strategy.c ---- */
 
-/* Whether the death of slot `dead` of a pool ends slot `index`, too. */
+/* Returns whether the death of slot `dead` of a pool also ends slot `index`. */
 bool pool_strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index);
 
 /* The worker died and is to restart: ends those that restart with it, and holds the slot. */

@@ -3,7 +3,7 @@
  * Strategy=: which other workers restart when one dies. They are ended at once, and their jobs are
  * queued again without having used up an attempt. All start again, in the order of their slots,
  * when the last one is down and the backoff of the dead one is over. A worker that dies meanwhile
- * is held, too, and ends no others.
+ * is also held, and ends no others.
  */
 
 #include "supervisor/event/event-id.h"
@@ -17,7 +17,7 @@ bool pool_strategy_takes(enum config_strategy strategy, unsigned dead, unsigned 
 
 static bool strategy_hold(struct slot *slot)
 {
-    /* A worker that is dying already restarts with the others, too. */
+    /* A worker that is already dying also restarts with the others. */
     bool dying = slot->wanted && slot->state == LIFECYCLE_KILLING;
 
     slot->held = slot->held || dying || slot_kill(slot, DEATH_STOP);

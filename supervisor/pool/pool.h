@@ -133,8 +133,8 @@ int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t 
 void pool_deinit(struct pool *pool);
 
 void pool_start(struct pool *pool);
-/* The same for slots that the last supervisor did not have; the others continue where they stopped.
- */
+/* Like pool_start(), but for slots that the last supervisor did not have; the others continue where
+ * they stopped. */
 void pool_resume(struct pool *pool, bool wanted);
 void pool_stop(struct pool *pool, bool hurry);
 void pool_restart(struct pool *pool);
@@ -171,7 +171,7 @@ struct slot *pool_take_slot(struct pool *pool);
 /* Iterates over all slots: the members, then their standbys. NULL when done; `cursor` starts at 0.
  */
 struct slot *pool_next_slot(const struct pool *pool, size_t *cursor);
-/* The same for `n` places from `first` on, as far as there are as many. */
+/* Like pool_next_slot(), but for `n` places from `first` on, as far as there are as many. */
 struct slot *pool_next_slot_of(const struct pool *pool, size_t first, size_t n, size_t *cursor);
 
 /* Whether no retired slot is left. */

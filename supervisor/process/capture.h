@@ -121,8 +121,8 @@ size_t capture_position(const struct capture *capture);
 /* Reads the socket now (bounded), without waiting for the loop. */
 void capture_catch_up(struct capture *capture);
 
-/* The same, and delivers what follows the last complete line as a line, too: what is written from
- * now on belongs to something else. Costs a system call. */
+/* Like capture_catch_up(), but also delivers an incomplete last line as a line: later output
+ * belongs to something else. Costs a system call. */
 void capture_cut(struct capture *capture);
 
 /*

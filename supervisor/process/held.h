@@ -53,8 +53,8 @@ struct held {
 };
 
 /* Collects all, blocking for at most `timeout`. Returns 0, -ETIMEDOUT, -EPROTO or -errno; does
- * nothing without a keeper. Call it before the spawner's first request. `table` is valid after an
- * error, too. */
+ * nothing without a keeper. Call it before the spawner's first request. `table` is valid even after
+ * an error. */
 int held_collect(struct held_table *table, struct spawner *spawner, usec_t timeout);
 /* Frees all, and neither kills nor drops anything. Harmless on a zeroed table. */
 void held_deinit(struct held_table *table);

@@ -31,7 +31,7 @@ struct kept_state {
     _Alignas(8) uint8_t data[KEPT_DATA_MAX];
 };
 
-/* The same for the end of a durable job's attempt: see store/ended-attempts.h. */
+/* Keeps the end of a durable job's attempt: see store/ended-attempts.h. */
 struct kept_attempt {
     _Atomic int64_t number; /* of the job's row; 0 = free */
     uint32_t attempt;

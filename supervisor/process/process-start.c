@@ -16,7 +16,7 @@
 
 #define PROCESS_FDS_MAX 8
 
-/* The same as systemd's default. */
+/* Like systemd's default. */
 static const char PATH_VARIABLE[] =
     "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 

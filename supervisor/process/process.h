@@ -174,7 +174,8 @@ int process_start(struct process *process, const struct process_options *options
  */
 int process_hold(struct process *process, enum holding_kind kind, const char *name, const int *fds,
                  size_t n_fds);
-/* The same when only the first of these descriptors has changed. Does nothing if it has ended. */
+/* Like process_hold(), but replaces only the first descriptor. Does nothing if the process has
+ * ended. */
 int process_hold_first(struct process *process, int fd);
 
 /*

@@ -57,7 +57,7 @@ static inline bool saved_has_more(const struct saved_reader *reader)
 
 /* Returns the next field; 0 if it is missing or damaged. */
 uint64_t saved_get_number(struct saved_reader *reader);
-/* The same for a number of `0 … max`; any other is damage, and read as 0. */
+/* Like saved_get_number(), but for a number of `0 … max`; any other is damage, and read as 0. */
 uint64_t saved_get_below(struct saved_reader *reader, uint64_t max);
 /* Returns `*ret_size` borrowed bytes; never NULL. */
 const void *saved_get_bytes(struct saved_reader *reader, size_t *ret_size);

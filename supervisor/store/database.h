@@ -86,10 +86,10 @@ struct database {
 int database_open(struct database *database, const char *path, const char *vfs);
 
 /*
- * The same for a file that need not outlive the machine, nor a process that dies while it writes:
- * it has no log, no lock and no runs, and nothing is synced. `create` makes an empty one, in place
- * of any that is there; otherwise -ENOENT if there is none, and -EPERM if it is a link or belongs
- * to another user.
+ * Like database_open(), but for a file that need not outlive the machine, nor a process that dies
+ * while it writes: it has no log, no lock and no runs, and nothing is synced. `create` makes an
+ * empty one, in place of any that is there; otherwise -ENOENT if there is none, and -EPERM if it is
+ * a link or belongs to another user.
  */
 int database_open_unsynced(struct database *database, const char *path, bool create);
 

@@ -58,8 +58,7 @@ static int begin_end(struct database *database, struct durable_job *durable)
 }
 
 /* Writes the next piece of a new job's payload. A job that replaces a dead letter needs no spare
- * room.
- */
+ * room. */
 static int begin_addition(struct database *database, const struct durable_job *durable)
 {
     const struct side_file file = {SIDE_FILE_JOB, durable->row.number, 0};

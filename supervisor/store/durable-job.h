@@ -108,15 +108,15 @@ static inline struct durable_job *durable_of(const struct job *job)
  * goes when the job is written; 0 = none. Returns 0 or -ENOMEM. */
 int durable_job_new(struct durable_jobs *jobs, struct job *job, const char *group,
                     int64_t replaces);
-/* The same for a row that was read. */
+/* Like durable_job_new(), but for a row that was read from disk. */
 int durable_job_take(struct durable_jobs *jobs, struct job *job, const char *group, int64_t number);
 
-/* The same for a job that has ended, and whose result was read. */
+/* Like durable_job_take(), but for a job that has ended, and whose result was read. */
 int durable_job_take_result(struct durable_jobs *jobs, struct job *job, const char *group,
                             int64_t number);
 
-/* The same for a job that a worker of the last supervisor has in hand, and that has its id. The end
- * of such a job is not written before its row has been read. */
+/* Like durable_job_take(), but for a job that a worker of the last supervisor has in hand, and that
+ * has its id. The end of such a job is not written before its row has been read. */
 int durable_job_adopt(struct durable_jobs *jobs, struct job *job, const char *group,
                       int64_t number);
 static inline bool durable_job_is_unread(const struct job *job)

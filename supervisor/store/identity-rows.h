@@ -23,7 +23,7 @@ int identity_rows_add(struct database *database, const struct identity_row *row)
 /* Reads the row of `number`. Returns 0, -ENOENT, or another -errno. */
 int identity_rows_fetch(struct database *database, int64_t number, struct identity_row *ret);
 
-/* The same for a job that is saved in one row: all but the number. */
+/* Write and read the identity of a job that is saved in one row: all but the number. */
 void identity_put(struct saved_writer *writer, const struct job *job);
 void identity_get(struct saved_reader *reader, struct identity_row *row);
 

@@ -107,12 +107,12 @@ int job_rows_find(struct database *database, const char *name, size_t size, int6
 int job_rows_scan(struct database *database, int64_t after, unsigned max, job_row_fn fn,
                   void *userdata);
 
-/* The same for a list: `ended` adds the rows of kept results, with a `state` of enum job_state
- * above all of enum job_row_state. */
+/* Like job_rows_scan(), but for a list: `ended` adds the rows of kept results, with a `state` of
+ * enum job_state above all of enum job_row_state. */
 int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata);
 
-/* The same row for an upgrade, without its payload. */
+/* Writes the row for an upgrade, without its payload. */
 void job_row_put(struct saved_writer *writer, const struct job_row *row);
 /* Fills in all but the payload; texts are borrowed. Returns 0, or -EBADMSG. */
 int job_row_get(struct saved_reader *reader, struct job_row *row);

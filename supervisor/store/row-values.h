@@ -63,8 +63,8 @@ void row_bind_fields(sqlite3_stmt *statement, int at, const struct row_field *fi
 void row_read_fields(sqlite3_stmt *statement, int column, const struct row_field *fields, size_t n,
                      void *row);
 
-/* The same in a row of an upgrade. New fields come at the end of a table: one that the row does not
- * have is absent, or 0. */
+/* Write and read fields in a row of an upgrade. New fields come at the end of a table: one that the
+ * row does not have is absent, or 0. */
 void row_put_fields(struct saved_writer *writer, const struct row_field *fields, size_t n,
                     const void *row);
 void row_get_fields(struct saved_reader *reader, const struct row_field *fields, size_t n,

@@ -19,7 +19,7 @@
 #include <stddef.h>
 
 #define CONNECTION_INPUT_MAX VARLINK_MESSAGE_MAX
-/* The same for a client without permission to change things: it needs no large messages. */
+/* The limit for a client without permission to change things, which needs no large messages. */
 #define CONNECTION_STRANGER_INPUT_MAX ((size_t)64 << 10)
 #define CONNECTION_OUTPUT_MAX         ((size_t)4 << 20) /* not yet read by the client */
 #define CONNECTION_FDS_MAX            5

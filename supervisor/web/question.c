@@ -67,7 +67,7 @@ static void fail(struct questions *questions, struct question *question, int fai
     finish(questions, question, now);
 }
 
-/* The same for equal questions; NULL when out of memory. */
+/* Returns a key that equal questions share; NULL when out of memory. */
 static char *make_key(const struct question_options *options)
 {
     _cleanup_free_ char *parameters =

@@ -277,7 +277,7 @@ _public_ int troupe_message_stash(struct troupe_message *message)
     return 0;
 }
 
-/* Finds a stashed message, too, whose handler has not returned. */
+/* Also finds a stashed message whose handler has not returned. */
 static bool is_in_hand(const struct troupe_actor *actor, const struct troupe_message *message)
 {
     const struct troupe_message *one = actor->in_hand;

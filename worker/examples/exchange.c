@@ -213,7 +213,7 @@ static int question(struct troupe_actor *actor, struct troupe_message *message, 
     return answer(message, "answer.polite", troupe_message_payload(message, &size));
 }
 
-/* While the clerk waits its letters wait, too; the other one's go on. */
+/* While the clerk waits, its letters also wait; the other clerk's letters go on. */
 static int consult(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
     struct troupe_future *future;

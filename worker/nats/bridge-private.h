@@ -50,8 +50,8 @@ usec_t bridge_serve_guard(struct bridge *bridge, usec_t now);
 /* Lets another machine have the message, and forgets it. At once if this machine takes none now, or
  * has not had it before: otherwise after a pause, as it may well come here again. */
 void bridge_give_back(struct bridge *bridge, struct flight *flight);
-/* The same, as this machine has no room for the key of the message: after a pause that is longer if
- * there are more of them. */
+/* Like bridge_give_back(), but for lack of room for the message's key: the pause grows with the
+ * number of such messages. */
 void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t now);
 /* Has the server deliver the message again after that time, and forgets it. */
 void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause);

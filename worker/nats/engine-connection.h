@@ -12,8 +12,8 @@
  * some 256 challenges wrongly, and the server sends another each time. */
 natsStatus engine_connect(natsConnection **ret, natsOptions *options);
 
-/* The same. If no server answers, has libnats go on trying, and returns NATS_NOT_YET_CONNECTED;
- * `connected` is called when one has answered. */
+/* Like engine_connect(), but if no server answers, lets libnats continue to try, and returns
+ * NATS_NOT_YET_CONNECTED; `connected` is called when one has answered. */
 natsStatus engine_connect_early(natsConnection **ret, natsOptions *options,
                                 natsConnectionHandler connected, void *userdata);
 

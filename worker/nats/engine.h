@@ -94,8 +94,8 @@ const char *engine_token(const struct engine *engine, natsMsg *message);
 
 /* Sends a request whose answer comes with that token. Returns 0 or -errno. */
 int engine_request(struct engine *engine, const char *subject, const char *token, const char *text);
-/* The same with headers. Does not take over the message. -EMSGSIZE: it is above the server's limit;
- * see engine_message(). */
+/* Like engine_request(), but with headers. Does not take over the message. -EMSGSIZE: it is above
+ * the server's limit; see engine_message(). */
 int engine_publish(struct engine *engine, natsMsg *message);
 /* Makes such a message; without a token (NULL) nobody answers it. Returns NULL without memory. */
 natsMsg *engine_message(const struct engine *engine, const char *subject, const char *token,
@@ -104,7 +104,7 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
 /* Sends one of JetStream's acknowledgements, such as "-NAK", for a message. If it is lost, the
  * message comes again. */
 void engine_acknowledge(struct engine *engine, natsMsg *message, const char *text);
-/* The same; the server confirms it with that token. */
+/* Like engine_acknowledge(), but the server confirms it with that token. */
 void engine_acknowledge_confirmed(struct engine *engine, natsMsg *message, const char *text,
                                   const char *token);
 
@@ -117,9 +117,10 @@ static inline const char *engine_messages(const struct engine *engine)
 /* No messages of a stream are wanted any more: what is given back goes elsewhere. Those that are on
  * their way still come. Idempotent. */
 void engine_drain(struct engine *engine);
-/* They are wanted again. What was asked for before does not count any more. */
+/* Requests messages of a stream again. Earlier requests do not count any more. */
 void engine_listen(struct engine *engine);
-/* The same; those that are on their way, or have come and were not taken, do not come any more. */
+/* Like engine_listen(), but also discards messages that are on their way, or have come and were not
+ * taken. */
 void engine_forget(struct engine *engine);
 
 /* Without TLS, libnats (3.4 to 3.9) destroys a message of a stream that its sender has made look

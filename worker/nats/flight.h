@@ -74,7 +74,7 @@ void flights_deinit(struct flights *flights);
 
 /* Takes over the message. Returns NULL without memory. */
 struct flight *flight_new(struct flights *flights, uint64_t sequence, natsMsg *message, usec_t now);
-/* Destroys the message, too. */
+/* Also destroys the message. */
 void flight_free(struct flights *flights, struct flight *flight);
 
 struct flight *flight_find(const struct flights *flights, uint64_t sequence);
@@ -92,9 +92,9 @@ static inline bool flight_is_dead(const struct flight *flight)
 
 /* Puts it last among those of its new state. Never fails. */
 void flight_set_state(struct flights *flights, struct flight *flight, enum flight_state state);
-/* The same: its death reports are to be fetched. */
+/* Like flight_set_state(), for the state in which its death reports are fetched. */
 void flight_die(struct flights *flights, struct flight *flight, usec_t now);
-/* The same: last among those that are in doubt. */
+/* Like flight_set_state(), but puts it last among those that are in doubt. */
 void flight_doubt(struct flights *flights, struct flight *flight, enum flight_state state);
 
 /* The engine has delivered the message again: from now on that delivery counts. */

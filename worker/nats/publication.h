@@ -38,13 +38,13 @@ natsMsg *publication_letter(const struct engine *engine, const struct config *co
 int publication_ask(struct engine *engine, const struct config *config, const char *stream,
                     const struct flight *flight);
 
-/* The same of a stream that nothing vouches for but an answer that anybody can have had sent. The
- * answer has the number `secret`, so whoever does not know it cannot forge one. */
+/* Like publication_ask(), but for a stream whose answer could be forged. The answer must have the
+ * number `secret`, so a sender that does not know the number cannot forge it. */
 int publication_probe(struct engine *engine, const struct config *config, const char *stream,
                       const struct flight *flight, uint64_t secret);
 
-/* The same letter for those who listen to troupe.dead.GROUP now; no stream stores it, and nobody
- * confirms it. */
+/* Makes the same letter for current subscribers of troupe.dead.GROUP; no stream stores it, and no
+ * server confirms it. */
 natsMsg *publication_notice(const struct engine *engine, const struct config *config,
                             const struct flight *flight);
 

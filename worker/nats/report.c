@@ -72,7 +72,7 @@ static void put(struct report *report, const char *bucket, const char *text)
         note_trouble(report, "it has too many groups for one message");
 }
 
-/* As in publication.c: senders can have the engine answer here, too. */
+/* Like in publication.c: senders can also make the engine answer here. */
 static bool is_foreign(const json_t *reply)
 {
     const char *stream = json_string_value(json_object_get(reply, "stream"));

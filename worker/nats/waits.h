@@ -24,5 +24,5 @@ void waits_note(struct waits *waits, const char *cause);
 
 /* Whether a job that waits will not be done here. */
 bool waits_in_vain(const struct waits *waits);
-/* The same, or new jobs are not taken. */
+/* Like waits_in_vain(), but also true if new jobs are not taken. */
 bool waits_closed(const struct waits *waits);

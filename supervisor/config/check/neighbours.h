@@ -22,7 +22,7 @@ size_t neighbours_find(const struct neighbours *neighbours, const char *name);
 int neighbours_check(const struct neighbours *neighbours, const struct config_group *group,
                      const char *key, const char *name);
 
-/* The same for a single file, whose neighbours are files beside it or in CONFIG_DIRECTORY. `*ret`:
- * whether it exists. */
+/* Like neighbours_check(), but for a single file, whose neighbours are files beside it or in
+ * CONFIG_DIRECTORY. `*ret`: whether it exists. */
 int neighbours_check_beside(const struct config_group *group, const char *key, const char *name,
                             bool *ret);

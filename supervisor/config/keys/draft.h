@@ -34,7 +34,7 @@ struct config_draft *config_draft_free(struct config_draft *draft); /* NULL allo
  */
 int config_draft_read(struct config_draft *draft, const char *path);
 
-/* The same from memory; `path` is for messages. Returns 0 or -ENOMEM. */
+/* Like config_draft_read(), but from memory; `path` is for messages. Returns 0 or -ENOMEM. */
 int config_draft_parse(struct config_draft *draft, const char *path, const char *text, size_t size);
 
 /* Whether a file has the key, even with an invalid value. */

@@ -14,7 +14,7 @@ void names_clear(struct name *name);
 
 /* Asks, and may block. Returns 0 with name.known, also if there is no such name, or -ENOMEM. */
 int names_ask(struct name *name);
-/* The same for programs; the caller sets name.known. */
+/* Like names_ask(), but for programs; the caller sets name.known. */
 int names_ask_program(struct name *name);
 int names_ask_directory(struct name *name);
 int names_ask_file(struct name *name);

@@ -6,7 +6,7 @@
 
 /* "DIRECTORY/NAMESUFFIX", owned by the caller; NULL = out of memory. */
 char *path_join(const char *directory, const char *name, const char *suffix);
-/* The same with a directory of `size` characters. */
+/* Like path_join(), but with a directory of `size` characters. */
 char *path_join_n(const char *directory, size_t size, const char *name, const char *suffix);
 
 /* Makes one of several slashes, and removes those at the end, in place. */

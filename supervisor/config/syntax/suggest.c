@@ -55,7 +55,8 @@ static bool is_lower(char c)
     return c >= 'a' && c <= 'z';
 }
 
-/* As in Start|Limit, CPU|Weight and dead-|letters. The end counts, too. */
+/* Returns whether a part of the word begins at `at`, as in Start|Limit, CPU|Weight and
+ * dead-|letters, or the word ends there. */
 static bool starts_part(const char *word, size_t at)
 {
     if (at == 0 || word[at] == '\0' || word[at - 1] == '-')

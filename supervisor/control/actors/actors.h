@@ -23,7 +23,7 @@ struct actor *control_find_exchange(struct request *request, const char *name);
 
 /* Replies with the error of a routing result: ROUTER_E_* or -errno. */
 void control_refuse_routing(struct request *request, const char *to, int result);
-/* The same as a sentence, static. */
+/* Returns the sentence for a routing result; static. */
 const char *control_routing_text(int result);
 
 /* Checked recipient, type, key and payload; strings and topic borrow from the call. */

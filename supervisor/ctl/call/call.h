@@ -19,7 +19,7 @@ struct varlink_reply;
 /* The default of --timeout. */
 #define CALL_TIMEOUT (30 * USEC_PER_SEC)
 
-/* Connects unless that is done. Calls do so, too. */
+/* Connects unless that is done. Each call also does this. */
 int call_open(struct invocation *invocation);
 
 /*
@@ -29,20 +29,21 @@ int call_open(struct invocation *invocation);
 int call(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
          json_t **ret);
 
-/* The same, and prints the reply with output_reply(). */
+/* Like call(), but also prints the reply with output_reply(). */
 int call_print(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
                output_fn show);
 
 /*
- * The same, but returns EXIT_OK with an error reply as well. Release the reply with
+ * Like call(), but also returns EXIT_OK with an error reply. Release the reply with
  * varlink_reply_deinit().
  */
 int call_any(struct invocation *invocation, const char *method, json_t *parameters, bool patient,
              struct varlink_reply *ret);
 
 /*
- * The same with "more": calls `each` with the borrowed parameters of every reply, until it returns
- * anything but EXIT_OK. Returns EXIT_OK after the last reply. The time-out is for each reply.
+ * Like call_any(), but with "more": calls `each` with the borrowed parameters of every reply, until
+ * it returns anything but EXIT_OK. Returns EXIT_OK after the last reply. The time-out is for each
+ * reply.
  */
 typedef int (*call_reply_fn)(struct invocation *invocation, const json_t *parameters, bool last,
                              void *userdata);

@@ -22,7 +22,7 @@ struct candidates {
  */
 void candidates_add(struct candidates *candidates, const char *word, const char *about);
 
-/* The same for each of the words, which are separated by spaces. */
+/* Like candidates_add(), but for each of the words, which are separated by spaces. */
 void candidates_add_words(struct candidates *candidates, const char *words);
 
 /* Tells the shell to offer names of files as well: a line that begins with a tab. */

@@ -51,7 +51,7 @@ struct window {
 
 /* Returns 0 or -ENOMEM. */
 int window_init(struct window *window, size_t size);
-/* Releases results, too. Call it before the client is freed. */
+/* Also releases the results. Call it before the client is freed. */
 void window_deinit(struct window *window);
 
 /* Copies the results that are not written yet, so that the client can be freed. 0 or -ENOMEM. */

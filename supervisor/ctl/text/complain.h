@@ -9,6 +9,7 @@
 /* As printf(3), without a newline. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, followed by "; did you mean 'NEAREST'?", or by `hint` if `nearest` is NULL or empty. */
+/* Like complain(), but appends "; did you mean 'NEAREST'?", or `hint` if `nearest` is NULL or
+ * empty. */
 void complain_unknown(const char *nearest, const char *hint, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

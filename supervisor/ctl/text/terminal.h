@@ -48,7 +48,8 @@ void terminal_measure(struct terminal *terminal);
 void terminal_print(const struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same without a newline, for lines that are overwritten. Cut one column earlier. */
+/* Like terminal_print(), but without a newline, for lines that are overwritten. Cut one column
+ * earlier. */
 void terminal_print_over(const struct terminal *terminal, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -27,7 +27,7 @@ enum {
 bool top_screen_open(bool colors);
 /* Restores the terminal. Idempotent. */
 void top_screen_close(void);
-/* The same for a signal handler of a process that ends. */
+/* Like top_screen_close(), but for a signal handler of a process that ends. */
 void top_screen_abandon(void);
 
 unsigned top_screen_width(void);

@@ -173,7 +173,7 @@ static int resume_group(struct invocation *invocation, const char *group)
     return result ? output_reply(invocation, result, show_resumed) : call_no_memory();
 }
 
-/* Those that a reload has removed drain, too, but not on request. */
+/* Groups that a reload has removed also drain, but not on request. */
 static int resume_drained(struct invocation *invocation)
 {
     json_auto_t *reply = status_of(invocation, NULL);

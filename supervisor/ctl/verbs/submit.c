@@ -55,7 +55,7 @@ static void give_id(struct invocation *invocation, char id[TROUPE_ID_SIZE])
         invocation->options.job.id = attach_ids_format(&ids, 0, id);
 }
 
-/* Creates the job over the rings. If an earlier attempt has created it, that is a success, too. */
+/* Creates the job over the rings. Also succeeds if an earlier attempt has created it. */
 static int create_attached(struct invocation *invocation, struct attachment_client *attached,
                            struct reconnect *reconnect, const char *data, size_t size)
 {
@@ -103,7 +103,7 @@ struct submission {
     json_t *reply; /* owned */
 };
 
-/* Creates the job. If an earlier attempt has created it, that is a success, too. */
+/* Creates the job. Also succeeds if an earlier attempt has created it. */
 static int create_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
 {
     struct submission *submission = userdata;

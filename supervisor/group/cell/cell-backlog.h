@@ -24,8 +24,8 @@ struct job;
  * Returns false if it belongs into the queue. */
 bool cell_backlog_add(struct cell *cell, struct job *job, bool first);
 
-/* The same for a job that is not in memory, of a group that is being restored. Returns 0 or
- * -ENOMEM. */
+/* Like cell_backlog_add(), but for a job that is not in memory, of a group that is being restored.
+ * Returns 0 or -ENOMEM. */
 int cell_backlog_add_number(struct cell *cell, unsigned priority, int64_t number);
 
 /* Whether older jobs of its cell may still be read from disk. */

@@ -21,7 +21,7 @@ void cell_wake(struct cell *cell);
 
 /* Puts a job in state queued into the queue, behind or before those of its priority. */
 void cell_enqueue(struct cell *cell, struct job *job, bool first);
-/* The same for a job in another state: sets it to queued first. */
+/* Like cell_enqueue(), but for a job in another state: sets it to queued first. */
 void cell_requeue(struct cell *cell, struct job *job, bool first);
 
 /* Cancels a job whose deadline is over. */

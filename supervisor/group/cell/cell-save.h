@@ -11,6 +11,6 @@ void cell_put(struct saved_writer *row, const struct cell *cell);
 /* Reads them into a new cell. Returns 0, -EBADMSG or -ENOMEM. */
 int cell_get(struct saved_reader *row, struct cell *cell);
 
-/* The same for what is to follow once the cell has been resumed. Damage shows in the row. */
+/* Write and read what is to follow once the cell has been resumed. Damage shows in the row. */
 void cell_put_plan(struct saved_writer *row, const struct cell *cell);
 void cell_get_plan(struct saved_reader *row, struct cell *cell);

@@ -36,7 +36,8 @@ void cell_waiter_init(struct cell_waiter *waiter, void (*turn)(struct cell_waite
 
 /* Stops waiting, if it does; keeps the deadline. */
 void cell_waiter_stop(struct cell_waiter *waiter);
-/* The same, and forgets the deadline: for use after a job was accepted or refused. */
+/* Like cell_waiter_stop(), but also forgets the deadline: for use after a job was accepted or
+ * refused. */
 void cell_waiter_reset(struct cell_waiter *waiter);
 
 /* Key and payload are copied on success; a blob is taken over. */

@@ -108,7 +108,7 @@ const char *cell_state(const struct cell *cell);
 /* Whether most of its last jobs are dead. */
 bool cell_is_failing(const struct cell *cell);
 
-/* The same calls as for its pool. pool_stop() stops a cell; its jobs stay queued. */
+/* Like the calls for its pool. pool_stop() stops a cell; its jobs stay queued. */
 void cell_start(struct cell *cell);
 void cell_restart(struct cell *cell);
 /* Also forgets the outcomes of its last jobs. */

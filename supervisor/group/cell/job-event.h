@@ -16,7 +16,7 @@
 void job_event_tell(const struct job *job, const char *type, const char *worker, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
 
-/* The same if somebody watches; otherwise evaluates only `job`. */
+/* Like job_event_tell(), but only if somebody watches; otherwise evaluates only `job`. */
 #define job_event(job, ...)                                                                        \
     do {                                                                                           \
         if (!list_empty(&(job)->cell->context->events->job_subscribers))                           \

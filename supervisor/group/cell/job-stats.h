@@ -46,7 +46,7 @@ static inline uint64_t job_counts_queued(const struct job_counts *counts)
            counts->n[JOBS_ENDING];
 }
 
-/* The same, with those between attempts and those whose time has not come. */
+/* Like job_counts_queued(), but also counts jobs between attempts and delayed ones. */
 static inline uint64_t job_counts_waiting(const struct job_counts *counts)
 {
     return counts->n[JOBS_LIVE] - counts->n[JOBS_RUNNING] - counts->n[JOBS_ENDING];

@@ -88,9 +88,9 @@ uint64_t ask_asked_by(const struct ask_table *table, uint64_t handle);
 
 /* Ends an ask without telling its asker. */
 void ask_end(struct ask *ask);
-/* The same by the asker's own number. */
+/* Like ask_end(), but finds the ask by the asker's own number. */
 void ask_end_cookie(struct actor *asker, uint64_t cookie);
-/* The same for all asks of one asker. */
+/* Like ask_end(), but for all asks of one asker. */
 void ask_end_all(struct actor *asker);
 /* Swaps the open asks of two askers whose workers swap places. */
 void ask_swap_all(struct actor *a, struct actor *b);

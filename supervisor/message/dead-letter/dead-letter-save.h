@@ -18,7 +18,7 @@ int dead_letters_save(const struct dead_letters *letters, struct saver *saver);
  * -ENOMEM. */
 int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
                             struct saved_reader *row);
-/* The same for a durable job's: dead_letter_inherit(). */
+/* Like dead_letter_restore_row(), but for a durable job's: dead_letter_inherit(). */
 int durable_dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
                                     struct saved_reader *row);
 /* Restores the counts, after the letters. Returns 0 or -EBADMSG. */

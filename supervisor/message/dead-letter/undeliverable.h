@@ -28,7 +28,7 @@ struct undeliverable {
 /* Frees the message. `recipient` NULL = it has ended, and envelope->to is its reference. */
 void undeliverable_end(struct message_context *context, struct envelope *envelope,
                        const struct actor *recipient, const struct undeliverable *why);
-/* The same for a message that `to` refuses. Returns `result`. */
+/* Like undeliverable_end(), but for a message that `to` refuses. Returns `result`. */
 int undeliverable_refuse(const struct actor *to, struct envelope *envelope,
                          const struct undeliverable *why, int result);
 /* Logs that a message is lost for want of memory, and fails its ask. */

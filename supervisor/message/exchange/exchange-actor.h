@@ -18,14 +18,15 @@ enum {
 /* An exchange without subscriptions. 0, ACTOR_E_*, or -ENOMEM. */
 int exchange_actor_new(struct actor **ret, struct message_context *context, const char *name,
                        enum exchange_kind kind);
-/* The same for an exchange of the configuration, which has the same reference under the next
- * supervisor. */
+/* Like exchange_actor_new(), but for an exchange of the configuration, which has the same reference
+ * under the next supervisor. */
 int exchange_actor_declare(struct actor **ret, struct message_context *context, const char *name,
                            enum exchange_kind kind);
 
 /*
- * The same for an exchange that an actor makes. All exchanges of one creator together hold as many
- * messages as one mailbox. Also ACTOR_E_TOO_MANY beyond EXCHANGES_PER_ACTOR_MAX.
+ * Like exchange_actor_new(), but for an exchange that an actor makes. All exchanges of one creator
+ * together hold as many messages as one mailbox. Also ACTOR_E_TOO_MANY beyond
+ * EXCHANGES_PER_ACTOR_MAX.
  */
 int exchange_actor_make(struct actor **ret, struct actor *creator, const char *name,
                         enum exchange_kind kind);

@@ -37,6 +37,6 @@ int forward_to_resolved(struct actor *actor, struct envelope *envelope);
 bool forward_must_wait(struct actor *sender, struct actor *to, const struct topic *topic,
                        uint64_t bytes);
 
-/* The same for an exchange that makes copies, and is behind with them. forward_must_wait() asks it,
- * too. */
+/* Like forward_must_wait(), but for an exchange that makes copies, and is behind with them.
+ * forward_must_wait() also asks it. */
 bool forward_must_wait_for_copies(struct actor *sender, struct actor *to);

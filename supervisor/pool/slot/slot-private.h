@@ -106,7 +106,7 @@ void slot_join_pool(struct slot *slot);
 
 /* Notes why the worker ends; a cause other than a stop stands. */
 void slot_set_kill_reason(struct slot *slot, enum death_cause cause);
-/* The same, followed by the event. */
+/* Like slot_set_kill_reason(), but then also feeds the event to the life cycle. */
 void slot_end_worker(struct slot *slot, enum death_cause cause, enum lifecycle_event event);
 
 void slot_action_send_stop(struct slot *slot);

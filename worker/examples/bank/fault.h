@@ -9,5 +9,5 @@
 
 void fault_point(const char *step);
 
-/* The same for the step "PREFIX.STEP". */
+/* Like fault_point(), but for the step "PREFIX.STEP". */
 void fault_point_of(const char *prefix, const char *step);

@@ -19,7 +19,7 @@ void outcome_deinit(struct outcome *outcome);
 void outcome_say(struct outcome *outcome, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The same; and the order has failed, unless it had before. */
+/* Like outcome_say(); and the order has failed, unless it had before. */
 void outcome_fail(struct outcome *outcome, enum provision_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -20,5 +20,5 @@ void submission_release(struct submission *submission);
 
 /* A converter for PyArg_Parse*(): a number from 0 to 2^64 - 1. */
 int submission_number(PyObject *number, uint64_t *ret);
-/* The same up to SUBMISSION_COOKIES. */
+/* Like submission_number(), but up to SUBMISSION_COOKIES. */
 int submission_cookie(PyObject *number, uint64_t *ret);
