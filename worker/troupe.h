@@ -319,10 +319,11 @@ struct troupe_result {
 /*
  * Connects to the supervisor's socket (NULL: $TROUPE_SOCKET, else /run/troupe/troupe.sock). The
  * caller frees the client with troupe_client_free(). -ENOENT, -ECONNREFUSED: no supervisor there;
- * -EACCES: the socket may not be opened; -EPERM: this user may not create jobs; -EUSERS: too many
- * clients; -EAGAIN: the supervisor lacks memory or descriptors now; -ESHUTDOWN: it is stopping;
- * -ERESTART: it restarts, try again; -ECONNRESET: it has ended before it answered; -EPROTO: another
- * program or version answers; -ETIMEDOUT: nothing answers within 90 s; -ENAMETOOLONG.
+ * -EACCES: the socket may not be opened; -EPERM: this user may not create jobs in any group;
+ * -EUSERS: too many clients; -EAGAIN: the supervisor lacks memory or descriptors now; -ESHUTDOWN:
+ * it is stopping; -ERESTART: it restarts, try again; -ECONNRESET: it has ended before it answered;
+ * -EPROTO: another program or version answers; -ETIMEDOUT: nothing answers within 90 s;
+ * -ENAMETOOLONG.
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 
@@ -359,10 +360,11 @@ void troupe_client_blob_drop(struct troupe_client *client);
  * NULL = defaults; `id` gets TROUPE_ID_SIZE bytes, NULL = not wanted. -EBUSY: the queue is full;
  * -EEXIST: a job that lives, or whose result is kept, has that id; -EINVAL: malformed options, or
  * no valid key for a group with Cells=by-key; -ENOSPC: no more cells under CellsMax=; -ENOENT: the
- * group is gone; -EMSGSIZE: the payload exceeds QueueMemoryMax=; -EHOSTDOWN: the group is drained
- * for maintenance; -ESHUTDOWN: the supervisor is stopping; -EPIPE: the connection is over, and
- * nothing was sent; -ECONNRESET: the connection ended before the answer, so whether the job was
- * accepted is not known.
+ * group is gone; -EMSGSIZE: the payload exceeds QueueMemoryMax=; -EPERM: this user may not create
+ * jobs in the group, or not before the default priority; -EHOSTDOWN: the group is drained for
+ * maintenance; -EBADMSG: the group's file has a mistake; -ESHUTDOWN: the supervisor is stopping;
+ * -EPIPE: the connection is over, and nothing was sent; -ECONNRESET: the connection ended before
+ * the answer, so whether the job was accepted is not known.
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
@@ -418,7 +420,7 @@ void troupe_client_wake(struct troupe_client *client);
 void troupe_result_release(struct troupe_result *result);
 
 /* Requests the cancellation of a job. -ESRCH: no such job, or it has ended; -EALREADY: requested
- * before; -EPERM; -EINVAL: malformed id. */
+ * before; -EPERM: this user may not cancel it; -EINVAL: malformed id. */
 int troupe_client_cancel(struct troupe_client *client, const char *id);
 
 /* Does the same without waiting for the answer, which may be long in coming: a job that waits for
