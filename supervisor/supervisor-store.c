@@ -15,7 +15,8 @@
 
 #define STATE_DIRECTORY "/var/lib/troupe"
 #define STORE_FILE      "troupe.db"
-/* What is not written by then stays as it is on disk. */
+/* How long to wait for changes to be written; later ones are lost, and the rows stay as they are.
+ */
 #define WRITE_TIMEOUT (10 * USEC_PER_SEC)
 /* The store does not tell when it has done what nobody waits for. */
 #define LOOK_AGAIN (5 * USEC_PER_MSEC)

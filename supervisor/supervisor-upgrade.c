@@ -55,7 +55,7 @@ static void fail_with(struct supervisor *supervisor, const char *step, int error
     fail(supervisor, reason);
 }
 
-/* What the check has written, in one line. */
+/* Reads the output of the check into one line. */
 static void read_output(int fd, char *buffer, size_t size)
 {
     ssize_t n = read(fd, buffer, size - 1);
@@ -269,7 +269,7 @@ static bool save_all(struct supervisor *supervisor, char problem[DATABASE_PROBLE
     const struct store *store = supervisor->parts.durable.store;
     char path[PATH_MAX];
 
-    /* Who waits for the disk is answered by this supervisor. */
+    /* This supervisor answers calls that wait for the disk. */
     if (!(store && store_is_slow(store)) && supervisor_settle_store(supervisor))
         return save(saved_path(supervisor, path), &supervisor->parts.groups, problem) == 0;
     (void)snprintf(problem, DATABASE_PROBLEM_MAX, "%s", STORE_SLOW_TEXT);

@@ -143,7 +143,7 @@ int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
                    const struct endpoint_handler *handler);
 void endpoint_hand_over(struct endpoint *endpoint);
 
-/* What the keeper holds of an endpoint. */
+/* The parts of an endpoint that the keeper holds. */
 #define ENDPOINT_HELD_FDS 5
 /* Lists the descriptors, which stay the endpoint's, before endpoint_forget_fds() or
  * endpoint_hand_over(). Returns their number. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a client waits for. The values are saved. */
+/* The kinds of calls that a client waits for. The values are saved. */
 enum wait {
     WAIT_FOR_END,             /* of a job whose result is kept */
     WAIT_FOR_OWN_END,         /* of a job whose result only its submitter gets */

@@ -7,7 +7,7 @@
 #include "supervisor/config/config.h"
 #include <stdbool.h>
 
-/* What a reload did; vectors of group names. */
+/* The changes of a reload: vectors of group names. */
 struct reload_changes {
     config_strv added, removed, changed;
 };

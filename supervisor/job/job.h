@@ -55,7 +55,7 @@ struct job_timers {
     struct job *job;
 };
 
-/* What is known of a durable job's row in the database: store/durable-job.h. */
+/* The state of a durable job's row in the database: store/durable-job.h. */
 struct job_record {
     struct index_entry by_id;
     struct job *job;

@@ -41,13 +41,14 @@ void roots_init(struct roots *roots);
 /* Sets `*ret` to the root for these files. The caller closes `ret->fds`. */
 void roots_find(struct roots *roots, const struct sandbox_files *files, struct sandbox_root *ret);
 
-/* Call the second one if the first one has an event, which comes once: the mounts have changed.
- * Without a root, there is no event. */
+/* roots_wait_mounts() returns a descriptor that has an event once when the mounts change; call
+ * roots_drop_all() then. Without a root, there is no event. */
 struct pollfd roots_wait_mounts(const struct roots *roots);
 void roots_drop_all(struct roots *roots);
 
 void roots_drop_old(struct roots *roots, usec_t now);
 
-/* Likewise: a root is offered. */
+/* roots_wait_offers() returns a descriptor that has an event when a root is offered; call
+ * roots_take_offers() then. */
 struct pollfd roots_wait_offers(const struct roots *roots);
 void roots_take_offers(struct roots *roots);

@@ -202,7 +202,8 @@ static int make_tree(const struct entry *entry)
     }
 }
 
-/* What is mounted on it is not seen by processes that have the old one. */
+/* Changes the existing root: processes that have the old root would not see another one mounted on
+ * it. */
 static int confine_root(enum sandbox_path_kind kind)
 {
     if (kind == SANDBOX_READ_ONLY)

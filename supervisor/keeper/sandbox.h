@@ -54,7 +54,7 @@ enum sandbox_namespaces {
     SANDBOX_OWN_PIDS = 8,
 };
 
-/* What is in force when the program is executed, as the new process has found it. */
+/* The restrictions in force when the program is executed, as the new process has found them. */
 struct sandbox_state {
     uint64_t scopes;
     bool no_new_privileges;

@@ -107,7 +107,8 @@ static bool is_not_permitted(int r)
     return r == -EPERM || r == -EACCES || r == -ENOSYS || r == -ENOSPC;
 }
 
-/* What is not permitted now will not be later: with Strict=yes it is not tried again. */
+/* A restriction that the kernel refuses now will also be refused later: with Strict=yes, the start
+ * is not tried again. */
 static _Noreturn void fail_enforcing(struct spawn_child *child, enum spawn_step step,
                                      enum spawn_step strict, int error)
 {

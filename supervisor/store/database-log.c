@@ -45,7 +45,7 @@ static int sync_log(struct database *database, int fd)
     if (fdatasync(fd) == 0)
         return 0;
     r = database_refuse(database, errno, NULL);
-    /* What is read from now on is what is on disk. */
+    /* Makes later reads return the state on disk. */
     (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     return r;
 }

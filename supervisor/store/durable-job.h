@@ -17,7 +17,7 @@
 
 struct job_waiter;
 
-/* What is written; bits. */
+/* Which parts are written; bits. */
 enum durable_change {
     DURABLE_ADD = 1 << 0,
     DURABLE_UPDATE = 1 << 1, /* its attempts, its state, or the request to cancel it */

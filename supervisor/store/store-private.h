@@ -12,7 +12,7 @@
 
 #define task_of(node) list_entry(node, struct store_task, link)
 
-/* What the thread tells about the database. */
+/* The thread's reports about the database. */
 struct store_report {
     unsigned serial; /* of the change */
     enum store_state state;

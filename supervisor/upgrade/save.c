@@ -155,7 +155,7 @@ static int save_groups(struct save *save, const struct registry *registry)
     return r;
 }
 
-/* What has been written to them counts as sent. */
+/* Publishes messages that were written to actors: they count as sent. */
 static void flush_actors(const struct message_context *context)
 {
     const struct actor *actor;

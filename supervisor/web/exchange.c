@@ -196,7 +196,7 @@ static enum MHD_Result answer_metrics(const struct exchange *exchange)
     return answer_text(exchange->connection, metrics_content_type(format), text, size);
 }
 
-/* What the browser gets of a reply; NULL = out of memory. */
+/* Returns the part of a reply that the browser gets; NULL = out of memory. */
 static json_t *view_of(const struct exchange *exchange)
 {
     json_t *reply = exchange->outcome.reply.parameters, *local = exchange->parameters.local;

@@ -17,7 +17,7 @@ struct guard {
     struct token token;
 };
 
-/* What a request's headers say; NULL = there is no such header. Borrowed. */
+/* A request's headers; NULL = there is no such header. Borrowed. */
 struct guard_request {
     bool change; /* POST */
     bool page;   /* a file of the page, which everybody may have */

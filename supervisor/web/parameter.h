@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #define PARAMETER_TEXT_MAX ((size_t)512)
-/* Of a list's page, and the default. */
+/* The largest page of a list, and the default. */
 #define PARAMETER_LIMIT_MAX     200
 #define PARAMETER_LIMIT_DEFAULT 50
 

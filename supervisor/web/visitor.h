@@ -10,7 +10,7 @@
 #include "supervisor/web/poller.h"
 #include <microhttpd.h>
 
-/* What a connection does next. */
+/* The next step of a connection. */
 enum visitor_step {
     VISITOR_HEADERS, /* from connecting to the end of the headers */
     VISITOR_ANSWER,  /* from there to the end of the answer */

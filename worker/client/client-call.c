@@ -125,7 +125,7 @@ _public_ int troupe_client_create(struct troupe_client *client, uint64_t group,
     return r;
 }
 
-/* What the first layout of a result had. */
+/* The members of a result in its first layout. */
 #define RESULT_SIZE_MIN offsetof(struct troupe_result, cause)
 
 static const struct troupe_result EMPTY = TROUPE_RESULT_INIT;

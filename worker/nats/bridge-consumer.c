@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the bridge knows of the consumer: whether it is there, and answers. */
+/* Tracks the state of the consumer: whether it exists and answers. */
 
 #include "shared/base/log.h"
 #include "worker/nats/bridge-private.h"

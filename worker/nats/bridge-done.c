@@ -17,7 +17,7 @@
 
 static void acknowledge(struct bridge *bridge, struct flight *flight, bool last)
 {
-    /* Of a dead job the engine shall not think that it is done. */
+    /* The engine must not count a dead job as done. */
     const char *text = flight_is_dead(flight) ? "+TERM" : "+ACK";
     char token[32];
 

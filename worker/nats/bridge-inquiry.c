@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of the death reports of one job, bytes: they go into a header. */
+/* The largest death reports of one job, in bytes: they go into a header. */
 #define REPORTS_MAX 40000u
 
 static bool is_in_state(struct troupe_query *query, const char *name)

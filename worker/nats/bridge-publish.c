@@ -251,7 +251,7 @@ static bool is_results(const struct bridge *bridge, const char *stream, int answ
         return true;
     if (*stream == '\0')
         return answer != 0;
-    /* What is too large for a stream is not found there. */
+    /* A result that is too large for a stream is not found there. */
     return answer < 0 && !bridge->results_known;
 }
 

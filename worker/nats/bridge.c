@@ -73,7 +73,7 @@ static uint64_t room(const struct bridge *bridge)
     return bridge->limit - n;
 }
 
-/* What has ended is kept by the supervisor: without the engine there is nothing to wait for. */
+/* The supervisor keeps ended jobs: without the engine there is nothing to wait for. */
 static bool is_done(const struct bridge *bridge)
 {
     return bridge->stopping && (bridge->flights.n == bridge->flights.n_done ||

@@ -14,7 +14,7 @@ typedef bool (*config_valid_fn)(const char *value, const char *group);
 bool config_valid_urls(const char *value, const char *group);
 bool config_valid_nkey(const char *value, const char *group);
 bool config_valid_stream(const char *value, const char *group);
-/* Of a group or a consumer: a part of subjects. */
+/* For names of groups and consumers, which are parts of subjects. */
 bool config_valid_name(const char *value, const char *group);
 bool config_valid_filter(const char *value, const char *group);
 bool config_valid_machine(const char *value, const char *group);

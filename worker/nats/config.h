@@ -11,7 +11,7 @@
 #define CONFIG_FILE          "/etc/troupe/nats.conf"
 #define CONFIG_IN_FLIGHT_MAX 65536u
 
-/* What is published of jobs that have ended. Dead letters are in any case. */
+/* Which ended jobs are published. Dead letters always are. */
 enum config_results {
     CONFIG_RESULTS_ALL,
     CONFIG_RESULTS_ERRORS, /* of those that have not succeeded */

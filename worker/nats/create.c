@@ -84,7 +84,7 @@ static natsStatus set_headers(natsMsg *message, const struct create *create, con
     return s == NATS_OK ? set_header(message, MESSAGE_HEADER_TIMEOUT, create->timeout) : s;
 }
 
-/* What a machine would refuse is refused here. */
+/* Refuses jobs that a machine would refuse. */
 static int check(natsMsg *message)
 {
     struct troupe_job_options options;

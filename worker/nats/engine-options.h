@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the configuration says of a connection to NATS, as libnats wants it. */
+/* Converts the configuration of a connection to NATS to options of libnats. */
 
 #include "worker/nats/config.h"
 #include <nats/nats.h>

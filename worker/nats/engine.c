@@ -414,7 +414,7 @@ void engine_drain(struct engine *engine)
 
 void engine_listen(struct engine *engine)
 {
-    /* What was on its way has come by now, or comes again. */
+    /* Messages that were on their way have come by now, or come again. */
     if (listen_again(engine) != NATS_OK)
         log_warning("NATS: no messages can be received: out of memory, or the connection is over");
 }

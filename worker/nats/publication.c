@@ -252,7 +252,7 @@ static natsStatus copy_headers(natsMsg *to, natsMsg *from)
     return s;
 }
 
-/* What a dead letter has besides its own headers. */
+/* The parts of a dead letter besides its own headers. */
 enum part {
     PART_PAYLOAD = 1 << 0,
     PART_HEADERS = 1 << 1,

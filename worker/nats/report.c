@@ -23,7 +23,7 @@ static void forget_answer(struct report *report)
     report->groups = NULL;
 }
 
-/* What was asked is forgotten; the next time brings a new question. */
+/* Disconnects, and forgets the question; the next turn asks a new one. */
 static void disconnect(struct report *report)
 {
     forget_answer(report);

@@ -228,7 +228,7 @@ static int add_consumer(jsCtx *js, const struct config *config)
  * own. */
 static int add_jobs(const struct client *client, const struct config *config)
 {
-    /* What has no key is refused: no group takes it. */
+    /* The stream refuses subjects without a key: no group takes them. */
     const char *subjects[] = {MESSAGE_SUBJECT "*.>"};
     jsStreamInfo *info = NULL;
     natsStatus s = client_stream(&info, client->js, config->stream);

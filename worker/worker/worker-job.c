@@ -126,7 +126,7 @@ _public_ int troupe_job_succeed_blob(struct troupe_job *job)
     return job_end(job, PROTOCOL_SUCCESS, 0, blob->data, blob->size, CARRIER_MADE);
 }
 
-/* What the first layout had. */
+/* The members in the first layout. */
 #define CRASH_SIZE_MIN (offsetof(struct troupe_crash, command) + sizeof(const char *))
 
 static int send_crashed(struct troupe_job *job, const struct troupe_crash *crash)

@@ -80,7 +80,7 @@ static int deny_write_execute(scmp_filter_ctx context)
     return r == 0 ? forbid_bits(context, SCMP_SYS(shmat), 2, SHM_EXEC, EPERM) : r;
 }
 
-/* What the settings say. */
+/* The settings of a group that restrict arguments. */
 struct restrictions {
     int memory;                    /* MemoryDenyWriteExecute= */
     uint64_t families, namespaces; /* the allowed ones: bit N = number N */

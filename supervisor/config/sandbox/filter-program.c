@@ -57,10 +57,10 @@ static size_t find_runs(const uint32_t *actions, struct run *runs)
     return n;
 }
 
-/* What a test jumps to is at most so far away. */
+/* The longest jump of a test. */
 #define REACH UINT8_MAX
 
-/* Of a binary tree whose leaves are the returns behind it, one for each action. */
+/* A binary tree whose leaves are the returns behind it, one for each action. */
 struct tree {
     uint32_t actions[REACH];
     size_t n_actions, returns_at;
@@ -112,7 +112,7 @@ static void put_tests(struct program *program, const struct tree *tree, const st
         put_tests(program, tree, runs + half, n - half);
 }
 
-/* What is too large for one tree is divided. */
+/* Divides a list that is too large for one tree. */
 static void put_trees(struct program *program, const struct run *runs, size_t n)
 {
     const size_t half = n / 2, test = program->n;

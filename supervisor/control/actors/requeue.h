@@ -26,7 +26,7 @@ struct requeue {
 };
 
 void requeue_init(struct requeue *requeue, struct control_context *context, const char *to);
-/* What is pending goes on. */
+/* Does not stop pending requeues. */
 void requeue_deinit(struct requeue *requeue);
 
 /* Sends a letter, and frees it unless that fails. settled() is not called from within. */

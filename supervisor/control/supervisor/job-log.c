@@ -122,7 +122,7 @@ static void on_line(struct event_subscriber *follower, const struct event *event
     line_stream_sent(&log->stream);
 }
 
-/* What the job wrote was read before its end is told. */
+/* The job's output was read before its end is reported. */
 static void on_change(struct job_waiter *waiter, struct job *job)
 {
     struct job_log *log = waiter->owner;

@@ -18,7 +18,7 @@
 
 #define PROGRAM "troupe-nats"
 
-/* What the child ends with if it cannot execute the program. */
+/* The child's exit status if it cannot execute the program. */
 #define STATUS_MISSING 127
 
 struct nats_command nats_command_make(const char *verb)

@@ -110,7 +110,7 @@ int options_next(struct options *options, unsigned sets, struct arguments *argum
 /* Prints the options of these sets, two columns, to standard output. */
 void options_help(unsigned sets);
 
-/* What a word of a command line is, for completion. Texts live as long as the word. */
+/* The meaning of a word of a command line, for completion. Texts live as long as the word. */
 struct option_use {
     const char *name;     /* without dashes */
     const char *argument; /* what its value is: "SPAN"; NULL = takes none */

@@ -65,7 +65,7 @@ static void show_queue_line(const struct terminal *terminal, const json_t *group
     terminal_print(terminal, "     Queue: %s", text.text);
 }
 
-/* What the line about jobs counts. */
+/* The numbers in the line about jobs. */
 static const struct {
     const char *member, *text, *color;
     const char *separator; /* before it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the keys of top do. */
+/* The actions of the keys of top. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/command/invocation.h"

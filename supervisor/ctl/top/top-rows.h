@@ -54,7 +54,7 @@ struct top_rows {
     int error; /* sticky: 0 or -ENOMEM */
 };
 
-/* What is shown. */
+/* Chooses and sorts the rows that are shown. */
 struct top_choice {
     json_t *open; /* addresses of open groups and cells; owned by the caller */
     enum top_sort sort;

@@ -156,7 +156,7 @@ static json_t *names_of(const json_t *object)
     return names;
 }
 
-/* What is wanted, as GetMetrics takes it. */
+/* Makes the parameter of GetMetrics that selects groups. */
 static json_t *selections(const struct top_source *source)
 {
     json_t *all = json_array(), *names;

@@ -14,7 +14,7 @@
 #include "supervisor/ctl/verbs/afar.h"
 #include <string.h>
 
-/* What a table adds up. */
+/* The sums of a table. */
 struct totals {
     uint64_t up, stopped, dead; /* machines */
     uint64_t groups, workers, workers_up, queued, running;

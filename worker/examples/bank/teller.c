@@ -68,7 +68,7 @@ static const char *chosen_id(const struct verb *verb, int count, char *const wor
     return verb->has_id && count > fixed ? words[fixed] : NULL;
 }
 
-/* What is sent: "ID [FROM TO] [AMOUNT]"; the account itself is the routing key. */
+/* The message: "ID [FROM TO] [AMOUNT]"; the account itself is the routing key. */
 static int compose(const struct verb *verb, int count, char *const words[], char *text)
 {
     const char *id = chosen_id(verb, count, words);

@@ -19,7 +19,7 @@
  * ("no REASON" refuses).
  */
 
-/* What is wrong, in an outcome and as the code of the job. */
+/* The kinds of failures, in an outcome and as the code of the job. */
 enum provision_code {
     PROVISION_DONE = 0,
     PROVISION_MALFORMED = 1,       /* the order is not understood */

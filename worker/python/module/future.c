@@ -160,7 +160,7 @@ static void call(struct troupe_actor *actor, struct troupe_future *future, void 
     self->then = NULL;
     if (callable && !PyErr_Occurred()) {
         gate_forget(self->gate, (PyObject *)self);
-        /* What the callable raises stays set, and ends the call that waited. */
+        /* An exception of the callable stays set, and ends the call that waited. */
         returned = PyObject_CallFunctionObjArgs(callable, (PyObject *)self, NULL);
         gate_survive(self->gate);
         Py_XDECREF(returned);
