@@ -323,7 +323,7 @@ class Lingering(TestCase):
         self.service(s, program=LOCKER)
         s.wait_event("worker.ready", "service")
         if self.program:
-            s.until(lambda: "it is no longer read" in s.log())
+            s.until(lambda: "output is no longer read" in s.log())
         s.ctl("upgrade", check=True)
         self.nobody_waited(s)
         os.kill(s.supervisor_pid, signal.SIGKILL)

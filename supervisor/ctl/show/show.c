@@ -116,7 +116,7 @@ void show_payload(const struct terminal *terminal, const char *label, const json
     if (field_payload(object, name, &data, &size) < 0 || !data)
         return;
     terminal_print(terminal, "%s%s%s", label, BYTES(size),
-                   text ? "" : ", no text (--json shows it in base64)");
+                   text ? "" : ", not text (--json shows it in base64)");
     if (text)
         show_quoted(terminal, "            ", data, PAYLOAD_LINES);
 }
