@@ -57,7 +57,7 @@ class Notifications(TestCase):
         bell.ring()
         s.until(lambda: s.worker("web/0").get("status") == "said by the service")
         self.assertEqual((s.worker("web/0")["generation"], s.deaths()), (1, []))
-        self.assertIn(f"web/0: what process {os.getpid()} says to NOTIFY_SOCKET is ignored", s.log())
+        self.assertIn(f"web/0: ignoring a message from process {os.getpid()} to NOTIFY_SOCKET", s.log())
 
     def test_its_children_may_speak_for_a_service(self):
         s, bell = self.speaker("child")

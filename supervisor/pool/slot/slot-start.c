@@ -177,10 +177,11 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
         else
             slot_notify(slot, message);
     } else
-        limited_log_write(slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_NOTICE,
-                          "%s: what process %d says to NOTIFY_SOCKET is ignored: it is none of the "
-                          "service's own, or has ended",
-                          slot->name, (int)message->pid);
+        limited_log_write(
+            slot_context(slot)->log, slot->pool->config->name, LOG_LEVEL_NOTICE,
+            "%s: ignoring a message from process %d to NOTIFY_SOCKET: the process does "
+            "not belong to the service, or has ended",
+            slot->name, (int)message->pid);
 }
 
 struct slot_environment {
