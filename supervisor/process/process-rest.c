@@ -14,8 +14,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Bounds the work of one turn. Further processes get only SIGKILL when the service has ended. */
-#define REST_MAX 256
+/* Bound the work of one turn: processes, and files that are read to find them, as a process may
+ * have thousands of threads. Further processes get only SIGKILL when the service has ended. */
+#define REST_MAX  256
+#define FILES_MAX 1024
 /* How often to look whether they have ended: a pidfd for each would be too many descriptors, and
  * one look reads one file. */
 #define REST_LOOK (20 * USEC_PER_MSEC)
@@ -26,20 +28,27 @@ struct member {
 };
 
 struct process_rest {
-    uint64_t id;    /* of the spawner's client, which is forgotten once the process is reaped */
-    bool is_waited; /* the process itself is reaped, and only waits for the rest */
+    uint64_t id;      /* of the spawner's client, which is forgotten once the process is reaped */
+    bool is_waited;   /* the process itself is reaped, and only waits for the rest */
+    unsigned n_files; /* that were read */
     size_t n;
     struct member members[REST_MAX];
 };
 
 /* ---- finding them ---- */
 
+static bool is_full(const struct process_rest *rest)
+{
+    return rest->n == REST_MAX || rest->n_files >= FILES_MAX;
+}
+
 static void add(struct process_rest *rest, const struct process *process, pid_t pid)
 {
     struct procfs_stat stat;
 
-    if (rest->n == REST_MAX || pid <= 1 || pid == process->pid)
+    if (is_full(rest) || pid <= 1 || pid == process->pid)
         return;
+    rest->n_files++;
     if (procfs_stat(pid, &stat) == 0 && !stat.exiting)
         rest->members[rest->n++] = (struct member){pid, stat.started};
 }
@@ -54,7 +63,7 @@ static void add_list(struct process_rest *rest, const struct process *process, i
         close_fd(fd);
         return;
     }
-    while (rest->n < REST_MAX && fscanf(file, "%d", &pid) == 1)
+    while (!is_full(rest) && fscanf(file, "%d", &pid) == 1)
         add(rest, process, pid);
     (void)fclose(file);
 }
@@ -68,9 +77,10 @@ static void add_children(struct process_rest *rest, const struct process *proces
     threads = opendir(path);
     if (!threads)
         return;
-    for (const struct dirent *entry; rest->n < REST_MAX && (entry = readdir(threads));) {
+    for (const struct dirent *entry; !is_full(rest) && (entry = readdir(threads));) {
         if (entry->d_name[0] == '.')
             continue;
+        rest->n_files++;
         (void)snprintf(path, sizeof(path), "%.16s/children", entry->d_name);
         add_list(rest, process, openat(dirfd(threads), path, O_RDONLY | O_CLOEXEC));
     }
@@ -85,7 +95,7 @@ static void find(struct process_rest *rest, const struct process *process)
         return;
     }
     add_children(rest, process, process->pid);
-    for (size_t i = 0; i < rest->n; i++)
+    for (size_t i = 0; i < rest->n && !is_full(rest); i++)
         add_children(rest, process, rest->members[i].pid);
 }
 
