@@ -63,14 +63,15 @@ static int new_eventfd(int flags)
 }
 
 /* A socket, which the peer can choose to be woken by with any back end. The peer can send nothing
- * back. */
+ * back. Nor can it let go of this end, as of a datagram socket, and have others send to its own:
+ * whoever closes that last closes their descriptors. */
 static int create_socket(struct channel *channel)
 {
     int ends[2], r = fault_inject("eventfd");
 
     if (r < 0)
         return r;
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) < 0)
         return -errno;
     channel->wake_fd = ends[0];
     channel->peer_fd = ends[1];

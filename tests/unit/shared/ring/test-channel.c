@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #define RING 4096u
@@ -76,7 +78,7 @@ static int put(struct channel *channel, uint32_t size, char fill)
     return 0;
 }
 
-static void send(struct channel *channel, uint32_t size, char fill)
+static void emit(struct channel *channel, uint32_t size, char fill)
 {
     ck_assert_int_eq(put(channel, size, fill), 0);
     channel_publish(channel);
@@ -128,8 +130,8 @@ START_TEST(records_travel_both_ways)
 {
     make_both(_i);
     ck_assert_int_eq(worker.backend, _i);
-    send(&supervisor, 10, 'a');
-    send(&worker, 20, 'b');
+    emit(&supervisor, 10, 'a');
+    emit(&worker, 20, 'b');
     expect(&worker, 10, 'a');
     expect(&supervisor, 20, 'b');
 }
@@ -142,7 +144,7 @@ START_TEST(a_channel_gives_back_all_its_descriptors)
     make_both(_i);
     ck_assert_uint_gt(open_descriptors(), before);
     channel_close_fds(&supervisor);
-    send(&supervisor, 10, 'a');
+    emit(&supervisor, 10, 'a');
     expect(&worker, 10, 'a');
     teardown();
     ck_assert_uint_eq(open_descriptors(), before);
@@ -203,6 +205,27 @@ START_TEST(a_peer_can_send_nothing_through_the_socket_that_wakes_it)
 }
 END_TEST
 
+/* The supervisor may close the peer's end last, with whatever is in it. */
+START_TEST(nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    socklen_t size = sizeof(address);
+    int type, other;
+
+    make_both(_i);
+    ck_assert_int_eq(getsockopt(worker.wait_fd, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){4}), 0);
+    other = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    (void)connect(worker.wait_fd, &(struct sockaddr){.sa_family = AF_UNSPEC}, sizeof(sa_family_t));
+    (void)listen(worker.wait_fd, 1);
+    ck_assert_int_eq(bind(worker.wait_fd, (struct sockaddr *)&address, sizeof(address.sun_family)),
+                     0);
+    ck_assert_int_eq(getsockname(worker.wait_fd, (struct sockaddr *)&address, &size), 0);
+    (void)listen(worker.wait_fd, 1);
+    ck_assert_int_lt(connect(other, (struct sockaddr *)&address, size), 0);
+    close_fd(other);
+}
+END_TEST
+
 START_TEST(two_memories_of_different_back_ends_do_not_go_together)
 {
     struct channel other = CHANNEL_NULL;
@@ -224,17 +247,17 @@ START_TEST(A4_publishing_wakes_a_sleeping_peer_only)
 
     make_both(_i);
     supervisor.wake = count_wake;
-    send(&supervisor, 10, 'a');
+    emit(&supervisor, 10, 'a');
     ck_assert_uint_eq(wakes, 0);
     expect(&worker, 10, 'a');
     ck_assert(channel_prepare_sleep(&worker, &expected));
     ck_assert_uint_eq(expected, worker.their_words->bell);
-    send(&supervisor, 10, 'b');
+    emit(&supervisor, 10, 'b');
     ck_assert_uint_eq(wakes, 1);
     ck_assert_ptr_eq(woken, &supervisor.words->bell);
     ck_assert_uint_ne(expected, worker.their_words->bell);
     channel_end_sleep(&worker);
-    send(&supervisor, 10, 'c');
+    emit(&supervisor, 10, 'c');
     ck_assert_uint_eq(wakes, 1);
 }
 END_TEST
@@ -257,11 +280,11 @@ START_TEST(A4_nobody_goes_to_sleep_on_something_to_read)
     uint32_t expected;
 
     make_both(_i);
-    send(&supervisor, 10, 'a');
+    emit(&supervisor, 10, 'a');
     ck_assert(!channel_prepare_sleep(&worker, &expected));
     ck_assert_uint_eq(worker.words->sleeping, 0);
     /* Known to the consumer, but not yet read. */
-    send(&supervisor, 10, 'b');
+    emit(&supervisor, 10, 'b');
     expect(&worker, 10, 'a');
     ck_assert(!channel_prepare_sleep(&worker, &expected));
     ck_assert_int_eq(channel_wait(&worker, 0), 0);
@@ -350,7 +373,7 @@ START_TEST(A4_a_sleeper_in_another_process_is_woken)
               !ring_pending(&worker.in));
     }
     wait_until_up(&supervisor.their_words->sleeping);
-    send(&supervisor, 10, 'a');
+    emit(&supervisor, 10, 'a');
     ck_assert_int_eq(exit_status_of(pid), 0);
 }
 END_TEST
@@ -413,9 +436,9 @@ START_TEST(the_next_worker_goes_on_where_the_last_one_stopped)
     uint32_t expected;
 
     make_both(_i);
-    send(&supervisor, 10, 'a');
-    send(&supervisor, 10, 'b');
-    send(&worker, 10, 'x');
+    emit(&supervisor, 10, 'a');
+    emit(&supervisor, 10, 'b');
+    emit(&worker, 10, 'x');
     expect(&worker, 10, 'a');
     channel_release(&worker);
     expect(&worker, 10, 'b');                   /* read and not given back: comes again */
@@ -427,7 +450,7 @@ START_TEST(the_next_worker_goes_on_where_the_last_one_stopped)
     ck_assert_uint_eq(worker.words->sleeping, 0);
     ck_assert_uint_eq(worker.words->blocked, 0);
     expect(&worker, 10, 'b');
-    send(&worker, 10, 'z');
+    emit(&worker, 10, 'z');
     expect(&supervisor, 10, 'x');
     expect(&supervisor, 10, 'z');
     ck_assert(channel_prepare_sleep(&supervisor, &expected));
@@ -457,6 +480,8 @@ int main(void)
 
     tcase_add_checked_fixture(tcase, NULL, teardown);
     tcase_add_loop_test(tcase, a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody,
+                        WAKE_FUTEX, WAKE_EVENTFD + 1);
+    tcase_add_loop_test(tcase, nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket,
                         WAKE_FUTEX, WAKE_EVENTFD + 1);
     tcase_add_loop_test(tcase, a_peer_can_send_nothing_through_the_socket_that_wakes_it, WAKE_FUTEX,
                         WAKE_EVENTFD + 1);
