@@ -327,12 +327,12 @@ struct troupe_result {
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 
-/*
- * Write a sentence for people, the one that troupectl prints, into `text` of `size` bytes, cut if
- * it is longer, and return `text`. `error` is the -errno of troupe_client_connect(), or of
- * troupe_client_group(), _create() or _do(), or in a result, with its `reason` (NULL = none).
- */
+/* Writes a sentence for people about the -errno of troupe_client_connect() into `text` of `size`
+ * bytes, cut if it is longer: the sentence that troupectl prints. Returns `text`. */
 const char *troupe_explain_connect(int error, const char *socket_path, char *text, size_t size);
+
+/* Like troupe_explain_connect(), but for the -errno of troupe_client_group(), _create() or _do(),
+ * or in a result, with its `reason` (NULL = none). */
 const char *troupe_explain_refused(int error, const char *group, const char *reason, char *text,
                                    size_t size);
 

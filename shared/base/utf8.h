@@ -19,8 +19,10 @@ size_t utf8_printable(const void *at, size_t left);
 /* The code point of a valid character. */
 uint32_t utf8_code(const void *at, size_t length);
 
-/* Writes a valid character, NUL-terminated, as \x9b, \u202e or \U000e0001. Returns the length. */
 #define UTF8_ESCAPE_SIZE 11
+
+/* Writes the escape of a valid character of `length` bytes, NUL-terminated: \x9b, \u202e or
+ * \U000e0001. Returns the length of the escape. */
 size_t utf8_escape_character(char to[UTF8_ESCAPE_SIZE], const void *at, size_t length);
 
 #define UTF8_ESCAPED_MAX(n) ((n)*4 + 1)
