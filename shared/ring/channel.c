@@ -62,9 +62,9 @@ static int new_eventfd(int flags)
     return fd < 0 ? -errno : fd;
 }
 
-/* A socket, which the peer can choose to be woken by with any back end. The peer can send nothing
- * back. Nor can it let go of this end, as of a datagram socket, and have others send to its own:
- * whoever closes that last closes their descriptors. */
+/* Makes the socket pair by which the peer can be woken with any back end. The peer can send nothing
+ * back. It also cannot disconnect its end, as it could a datagram socket, to let other processes
+ * send descriptors to it: the process that closes the socket last would have to close them. */
 static int create_socket(struct channel *channel)
 {
     int ends[2], r = fault_inject("eventfd");

@@ -59,17 +59,18 @@ int wake_futex_wake(const _Atomic uint32_t *word);
 #define WAKE_PEER_MAX 8 /* more than the threads of an honest peer that wait on a word */
 int wake_futex_wake_peer(const _Atomic uint32_t *word);
 
-/* Waits until one of the two, a socket and an eventfd that both do not block, is readable, and
- * empties them. `other` -1: `fd` is an eventfd, which may block. Results as above. */
+/* Waits until `fd`, a socket, or `other`, an eventfd, is readable, and empties both; both are
+ * non-blocking. If `other` is -1, `fd` is an eventfd, which may block. Returns like
+ * wake_futex_wait(). */
 int wake_eventfd_wait(int fd, int other, usec_t timeout);
 
-/* Reads all wake-ups from an eventfd or a socket that does not block. */
+/* Reads all wake-ups from a non-blocking eventfd or socket. */
 void wake_empty(int fd);
 
-/* Adds one; a full counter (-EAGAIN) wakes as well. Both holders of an eventfd can make it
- * blocking: not for one that a stranger holds. */
+/* Adds one to an eventfd; a full counter (-EAGAIN) also wakes. Not for an eventfd that an untrusted
+ * process holds: each holder can make it blocking. */
 void wake_eventfd_wake(int fd);
 
-/* Supervisor side: wakes the peer at the other end of the socket. Does not wait; a full socket
- * wakes as well. */
+/* Supervisor side: wakes the peer at the other end of the socket. Does not wait; a full socket also
+ * wakes. */
 void wake_socket(int fd);

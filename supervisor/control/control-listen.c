@@ -81,8 +81,8 @@ static pid_t listener(int fd)
     return owner.pid;
 }
 
-/* Also true of a zombie, such as a supervisor whose keeper was killed. A process that is being
- * killed has closed its lock before it is one. */
+/* Returns whether the process has ended within `patience_ms`. A zombie has also ended, such as a
+ * supervisor whose keeper was killed: a process closes its lock before it becomes a zombie. */
 static bool is_gone(pid_t pid, int patience_ms)
 {
     _cleanup_close_ int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);

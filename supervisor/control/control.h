@@ -12,15 +12,16 @@ struct control_context;
 struct control;
 struct held_table;
 
-/* How long a supervisor that starts waits for the end of one that is being killed. The loop never
- * waits: 0. */
+/* How long a starting supervisor waits for the end of one that is being killed. A running loop must
+ * not wait and passes 0. */
 #define CONTROL_PATIENCE_MS 1000
 
 /*
  * Locks a file beside the socket's path, so that no other supervisor uses the path as long as
  * `*lock` (-1 = none, owned by the caller) is open in any process, even if the socket is removed.
  * Keeps `*lock` if it still is that lock; replaces it if its file was removed. Returns 0,
- * -EADDRINUSE if another process still has the lock after `patience_ms`, or -errno. Logs all errors.
+ * -EADDRINUSE if another process still has the lock after `patience_ms`, or -errno. Logs all
+ * errors.
  */
 int control_lock(const char *path, int *lock, int patience_ms);
 /* Removes the file if `lock` is its lock, and closes the lock; -1 = none. */

@@ -142,7 +142,7 @@ void loop_unmap(struct loop *loop, void *start, size_t size);
  * only. */
 void loop_wake_word(struct loop *loop, const _Atomic uint32_t *word);
 
-/* Wakes the peer at the other end of a socket, at once: wake_socket(). */
+/* Wakes the peer at the other end of a socket immediately, with wake_socket(). */
 void loop_wake_socket(struct loop *loop, int fd);
 
 /* A source of the hot set, which is polled every turn without a system call. `poll` does a bounded

@@ -145,7 +145,7 @@ static unsigned count_spent(uint64_t owner)
     return n;
 }
 
-/* Whether the owner has so many takers that are stuck that it gets no other. */
+/* Returns whether so many takers hang because of the owner that it gets no further one. */
 static bool has_spent_all(uint64_t owner)
 {
     if (owner == 0 || count_spent(owner) < SPENT_OF_OWNER_MAX)

@@ -127,7 +127,7 @@ static void pass_pidfd(int fd, int passes)
     (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &passes, sizeof(passes));
 }
 
-/* For the taker: no address of something, as others give. */
+/* Returns the taker's owner for a user; differs from all addresses, which other callers pass. */
 static uint64_t owner_of(uid_t uid)
 {
     return UINT64_C(1) << 63 | uid;

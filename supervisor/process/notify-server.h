@@ -45,7 +45,7 @@ struct notify_server {
     int fd;
     char *path;
     struct notify_senders senders;
-    bool blocked; /* by descriptors that do not close: nothing more is read */
+    bool blocked; /* nothing more is read: descriptors in it do not close */
     notify_server_fn fn;
     void *userdata;
 };

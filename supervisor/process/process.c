@@ -85,7 +85,8 @@ static bool process_logs(const struct process *process, const struct output *out
            limited_log_admits(process->context->log, &what);
 }
 
-/* A program that opens its output by name says why it cannot, but not what to do. */
+/* Logs once how to write output: a program that opens its output by name reports only that this
+ * fails. */
 static void process_explain(struct process *process, const char *text)
 {
     if (process->explained || !strstr(text, "/dev/std") ||

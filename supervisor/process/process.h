@@ -115,7 +115,7 @@ struct process {
     struct task reap;
     struct capture output; /* stdout and stderr; its tail outlives the process */
     bool level_prefix;     /* of SyslogLevelPrefix= */
-    bool explained;        /* why it cannot open its output by name */
+    bool explained;        /* the log says why the output cannot be opened by name */
     const struct process_handler *handler;
 };
 

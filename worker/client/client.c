@@ -64,7 +64,7 @@ bool client_hung_up(struct troupe_client *client)
     return client->carrier.over;
 }
 
-/* Waits up to `timeout` for a wake-up or the socket. */
+/* Waits up to `timeout` for a wake-up, or until the control socket is readable. */
 static int poll_both(struct troupe_client *client, usec_t timeout)
 {
     struct pollfd pollers[] = {

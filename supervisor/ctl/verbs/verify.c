@@ -41,7 +41,7 @@ static int show_json(const struct invocation *invocation, const struct config_pr
     return document ? output_json(invocation, document) : call_no_memory();
 }
 
-/* The functions that warn return the number of warnings. */
+/* ---- warnings: each function returns how many it has printed ---- */
 
 /* Warns about limits that have no effect on this machine, which is no error in the file. */
 static unsigned warn_of_limits(const struct config_group *group)
@@ -92,7 +92,7 @@ static unsigned warn_of_idle_keys(const struct config_group *group)
     return 1;
 }
 
-/* `warnings` NULL = without; otherwise their number is added to it. */
+/* Checks all files. Adds the number of warnings to `*warnings`; NULL = prints none. */
 static int check_directory(const char *directory, unsigned *warnings,
                            struct config_problems *problems)
 {

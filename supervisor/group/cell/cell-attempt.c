@@ -100,7 +100,7 @@ void cell_resume_wait(struct cell *cell, struct job *job, enum job_state state,
         cell_enqueue(cell, job, false); /* without memory to wait */
         return;
     }
-    /* The same date in each supervisor, unless the span is over before. */
+    /* Keeps the date across supervisors, unless the whole delay ends earlier. */
     if (row->delay > 0 && left < row->delay) {
         job->timers->alarm.date = row->due;
         job->timers->alarm.delay = row->delay;

@@ -285,14 +285,14 @@ static enum holding_kind holding_kind_of(const struct slot *slot)
     return slot_is_actor(slot) ? HOLDING_WORKER : HOLDING_SERVICE;
 }
 
-/* A worker that was to end, and has ended, has done what it was told. */
+/* Notes why the worker was to end, so that its end counts as a stop and not as a failure. */
 static void note_end(struct slot *slot, const struct slot_record *record)
 {
     slot_set_kill_reason(slot, (enum death_cause)record->kill_reason);
     slot->restart_asked = record->kill_reason == DEATH_STOP && record->wanted;
 }
 
-/* A worker that was to end is told so once more: how far its end had come is not known. */
+/* Asks a worker that was to end again: how far its end has come is not known. */
 static void go_on(struct slot *slot, const struct slot_record *record)
 {
     const bool came_up = record->came_up || slot->pool->config->type == CONFIG_SERVICE;

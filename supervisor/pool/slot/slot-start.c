@@ -351,7 +351,7 @@ static int slot_open_notify(struct slot *slot)
     char path[108];
     int r;
 
-    /* Any user may have blocked the one of before. */
+    /* If any user could send, any user may have blocked the previous socket. */
     slot->notify_blocked = slot->notify_blocked || server->blocked;
     senders.any_user = senders.any_user && !slot->notify_blocked;
     if (server->fd >= 0 && !server->blocked && server->senders.owner == senders.owner &&

@@ -26,7 +26,8 @@ static void slot_arm_next_step(struct slot *slot)
     slot_arm(slot, two && whole != USEC_INFINITY ? whole / 2 : whole);
 }
 
-/* Kept before the signal is sent: the supervisor may die before it hears of the worker's end. */
+/* Keeps the stop before the signal is sent: the supervisor may die before the worker's end is
+ * reported. */
 static void slot_note_signal(struct slot *slot)
 {
     slot->worker.signalled = true;
