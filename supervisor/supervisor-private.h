@@ -4,8 +4,8 @@
 /* Internal interface between supervisor.c (life, signals, stop), supervisor-start.c (opens the
  * parts), supervisor-socket.c (the control socket), supervisor-store.c (durable jobs),
  * supervisor-reload.c (reads the configuration), supervisor-unconfigured.c (waits for one without
- * problems), supervisor-review.c (readiness and status), supervisor-safe-mode.c and
- * supervisor-upgrade.c. */
+ * problems), supervisor-review.c (readiness and status), supervisor-losses.c (what a stop loses),
+ * supervisor-safe-mode.c and supervisor-upgrade.c. */
 
 #include "supervisor/config/names/lookup.h"
 #include "supervisor/group/restore.h"
@@ -110,6 +110,11 @@ void supervisor_resume_reload(struct supervisor *supervisor);
 void supervisor_hang_up(struct supervisor *supervisor);
 /* Ends all reloads with -ESHUTDOWN: the supervisor stops. */
 void supervisor_end_reload(struct supervisor *supervisor);
+
+/* ---- supervisor-losses.c ---- */
+
+/* Logs what a stop that begins loses, a line for each group that loses anything. */
+void supervisor_log_losses(const struct supervisor *supervisor);
 
 /* ---- supervisor-unconfigured.c ---- */
 

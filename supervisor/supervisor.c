@@ -46,6 +46,7 @@ static void stop(struct supervisor *supervisor)
                                               .message_id = EVENT_ID_STOPPING,
                                               .message = "stopping",
                                           });
+    supervisor_log_losses(supervisor);
     while ((group = registry_next(&supervisor->parts.registry, &cursor)))
         group_close(group, "the supervisor is stopping");
     (void)timer_arm(loop_timers(loop), &supervisor->stop_timer,

@@ -1035,6 +1035,21 @@ class Lookups(Case):
 
 
 class Stops(Case):
+    def test_a_stop_names_what_it_loses_of_each_kind(self):
+        s = self.durable({"plain": actor(MaxRetries=0), "idle": actor()}).start()
+        for group in "kept", "plain":
+            s.create(group, "echo a", id=f"{group}-result")
+            self.assertEqual(s.wait_job(f"{group}-result")["state"], "succeeded")
+            s.create(group, "exit 1", id=f"{group}-dead", max_retries=0)
+            s.until(lambda group=group: s.call("io.troupe.Actors.ListDeadLetters", filter={"job": f"{group}-dead"})["letters"])
+        s.call("io.troupe.Actors.Pause", actor="plain/0")
+        for _ in range(2):
+            s.call("io.troupe.Actors.Tell", to="plain/0", type="t")
+        s.call("io.troupe.Actors.Schedule", to="plain/0", type="t", delay_usec=HOUR)
+        s.stop()
+        self.assertIn("plain: lost by the stop: 2 kept results, 1 dead letter, 2 waiting messages, 1 timer\n", s.log())
+        self.assertEqual(s.log().count("lost by the stop"), 1)
+
     def test_D13_a_stop_keeps_durable_jobs_and_names_what_it_drops_of_others(self):
         s = self.durable({"other": actor()}, conf="TimeoutStopSec=100ms\n").start()
         for group in "kept", "other":
