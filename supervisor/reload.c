@@ -9,6 +9,7 @@
 #include "supervisor/event/event-id.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/process/cgroup.h"
 #include "supervisor/reload-exchange.h"
 #include <errno.h>
@@ -117,8 +118,10 @@ static int reload_remove_missing(struct parts *parts, const char *directory,
     int r = 0;
 
     while (r == 0 && (group = registry_next(&parts->registry, &cursor)))
-        if (!group->removed && !contains(config, group->name) &&
-            !reload_is_left_out(call, directory, group->name, ".group")) {
+        if (group_is_undescribed(group) && !contains(config, group->name))
+            group_forget_undescribed(group);
+        else if (!group->removed && !contains(config, group->name) &&
+                 !reload_is_left_out(call, directory, group->name, ".group")) {
             r = strv_append(&call->changes.removed, group->name);
             group_remove(group);
         }

@@ -156,6 +156,8 @@ void supervisor_close_socket(struct supervisor *supervisor);
 char *supervisor_store_path(const struct config_daemon *config);
 /* Opens the store if a group needs it and it is not open. The log says why that fails. */
 void supervisor_open_store(struct supervisor *supervisor);
+/* A group has gone that may have left jobs on disk: they get a group that no file describes. */
+void supervisor_scan_store(struct supervisor *supervisor);
 /* Whether changes of durable jobs are being written. */
 bool supervisor_store_is_writing(const struct supervisor *supervisor);
 /* Whether jobs are being read: the ends of those that a worker had in hand wait for that. */

@@ -6,6 +6,7 @@
 #include "supervisor/group/group-fault.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/supervisor-private.h"
 #include <stdio.h>
@@ -132,16 +133,21 @@ void supervisor_on_status_due(struct timer *timer, usec_t now)
 static void reap_groups(struct supervisor *supervisor)
 {
     struct registry *registry = &supervisor->parts.registry;
+    bool leaves_rows = false;
 
     list_for_each_safe (node, &registry->removed) {
         struct group *group = list_entry(node, struct group, removed_link);
 
-        if (!group_down(group) || group->counts.n[JOBS_LIVE] > 0)
+        if (group->restores || !group_down(group) || group->counts.n[JOBS_LIVE] > 0 ||
+            (group_is_undescribed(group) && group->results.n_jobs > 0))
             continue;
         log_notice("group %s is gone", group->name);
+        leaves_rows = leaves_rows || (group->config->durable && !group_is_undescribed(group));
         registry_remove(registry, group);
         group_free(group);
     }
+    if (leaves_rows)
+        supervisor_scan_store(supervisor);
 }
 
 void supervisor_review(struct loop_deferred *deferred)

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define STATE_DIRECTORY "/var/lib/troupe"
 #define STORE_FILE      "troupe.db"
@@ -44,12 +45,26 @@ char *supervisor_store_path(const struct config_daemon *config)
     return directory ? path_join(directory, STORE_FILE, "") : NULL;
 }
 
-static bool is_needed(const struct registry *registry)
+/* Whether there may be jobs of groups that no file describes any more. The default directory may be
+ * that of another supervisor. */
+static bool is_left(const struct config_daemon *config)
 {
+    _cleanup_free_ char *path = NULL;
+
+    if (!config->state_directory && !getenv("STATE_DIRECTORY"))
+        return false;
+    path = supervisor_store_path(config);
+    return path && access(path, F_OK) == 0;
+}
+
+static bool is_needed(const struct supervisor *supervisor)
+{
+    const struct registry *registry = &supervisor->parts.registry;
+
     for (size_t i = 0; i < registry->n_groups; i++)
         if (registry->sorted[i]->config->durable)
             return true;
-    return false;
+    return !supervisor->ready && is_left(supervisor->parts.control.config);
 }
 
 /* Lets senders of durable jobs try again that have waited for the store to be opened. */
@@ -149,7 +164,7 @@ void supervisor_open_store(struct supervisor *supervisor)
 
     if (parts->durable.store && is_working(store_state(parts->durable.store)))
         restore_begin(&supervisor->restore); /* of groups that are new */
-    if (parts->durable.store || !is_needed(&parts->registry))
+    if (parts->durable.store || !is_needed(supervisor))
         return;
     parts->durable.idle = on_idle;
     parts->messages.dead_letters.drop_row = on_letter_dropped;
@@ -164,6 +179,14 @@ void supervisor_open_store(struct supervisor *supervisor)
     else
         (void)timer_arm(loop_timers(parts->loop), &supervisor->opening_timer,
                         usec_add(loop_now(parts->loop), OPENING_TIMEOUT));
+}
+
+void supervisor_scan_store(struct supervisor *supervisor)
+{
+    const struct store *store = supervisor->parts.durable.store;
+
+    if (store && is_working(store_state(store)))
+        restore_again(&supervisor->restore);
 }
 
 bool supervisor_store_is_opening(const struct supervisor *supervisor)

@@ -118,7 +118,7 @@ struct sandbox_namespace;
 struct config_group {
     char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
                  */
-    char *path;
+    char *path; /* unread: NULL = no file describes it, see group/undescribed.h */
 
     /* [Group] */
     char *description;

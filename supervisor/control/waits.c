@@ -4,6 +4,7 @@
 #include "supervisor/group/cell/cell-backlog.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/store.h"
@@ -63,7 +64,7 @@ static bool add_group(struct reply *reply, const struct group *group)
 {
     const char *problem = group_store_problem(group);
 
-    if (group->removed)
+    if (group->removed && !group_is_undescribed(group))
         add_cause(reply, "removed", group->name);
     if (group->draining)
         add_cause(reply, "draining", group->name);

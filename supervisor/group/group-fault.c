@@ -9,6 +9,7 @@
 #include "supervisor/group/fault-batch.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/process/backoff.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -59,7 +60,8 @@ static void read_again(struct group_fault *fault)
     const struct config_group *before = config_of(fault);
     struct config_group *config = NULL;
 
-    if (!before->unread || config_read_group_alone(before->path, &config) < 0 || !config)
+    if (!before->unread || group_is_undescribed(fault->group) ||
+        config_read_group_alone(before->path, &config) < 0 || !config)
         return;
     refuse_other_kind(fault->group, config);
     fault->asked = fault->asked || !config->unread || strcmp(config->fault, before->fault) != 0;
@@ -107,10 +109,15 @@ static void wait_for_next_try(struct group_fault *fault)
 {
     const struct backoff_policy policy = {.min = RETRY_MIN, .max = RETRY_MAX, .random = 0.2};
     const struct group_context *context = fault->group->context;
-    usec_t delay = backoff_delay(&policy, fault->n_tries++, context->random);
-    usec_t at = usec_add(loop_now(context->loop), delay);
-    int r = fault->is_alone ? timer_arm(loop_timers(context->loop), &fault->timer, at)
-                            : wait_with_others(fault, at);
+    usec_t delay, at;
+    int r;
+
+    if (group_is_undescribed(fault->group))
+        return; /* a reload reads new files */
+    delay = backoff_delay(&policy, fault->n_tries++, context->random);
+    at = usec_add(loop_now(context->loop), delay);
+    r = fault->is_alone ? timer_arm(loop_timers(context->loop), &fault->timer, at)
+                        : wait_with_others(fault, at);
 
     if (r < 0)
         log_error("%s: out of memory arming a timer", fault->group->name);
@@ -211,7 +218,8 @@ int group_fault_begin(struct group *group, struct config_group *next)
     fault->next = next;
     timer_init(&fault->timer, on_timer);
     group->fault = fault;
-    tell_fault(fault);
+    if (!group_is_undescribed(group))
+        tell_fault(fault); /* else once its jobs have been counted */
     wait_for_next_try(fault);
     return 0;
 }

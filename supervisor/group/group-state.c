@@ -4,6 +4,7 @@
 #include "supervisor/group/cell/state.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/store/durable-job.h"
 
 void group_set_pending(struct group *group, bool pending)
@@ -70,6 +71,8 @@ static enum state current_state(const struct group *group)
 {
     enum state state = group_workers_state(group);
 
+    if (group_is_undescribed(group))
+        return STATE_FAILED;
     if (group->removed)
         return group->drained ? STATE_STOPPING : STATE_DRAINING;
     if (group_is_blocked(group) && group->wanted)

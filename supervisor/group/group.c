@@ -2,6 +2,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor.h"
 
@@ -349,7 +350,8 @@ void group_restore(struct group *group)
 
 void group_drained(struct group *group)
 {
-    if (!group->drained)
+    /* Those of a group that no file describes stay on disk when the supervisor stops. */
+    if (!group->drained && !(group_is_undescribed(group) && group->closed))
         group_tell(group, LOG_LEVEL_NOTICE, "group.drained", "has no more jobs");
     group->drained = true;
     group_stop(group, false);

@@ -8,6 +8,7 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/store/dead-rows.h"
@@ -246,9 +247,9 @@ static bool restore_result(const struct restore *restore, struct restore_copy *c
 {
     const struct group_context *context = restore->context;
     const struct ended_row *row = &copy->ended;
-    struct group *group = restore->saved
-                              ? registry_find_text(context->registry, row->group, row->group_size)
-                              : restore_find_group(restore, row->group, row->group_size);
+    struct group *group =
+        restore->saved ? registry_find_text(context->registry, row->group, row->group_size)
+                       : restore_group_of_row(restore, row->group, row->group_size, row->number);
     const usec_t age = usec_sub(loop_realtime(context->loop), row->ended_at);
     struct job *job;
     int r;

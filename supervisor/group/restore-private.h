@@ -48,6 +48,10 @@ struct restore_chunk {
 /* Returns the group, if it is being restored. */
 struct group *restore_find_group(const struct restore *restore, const char *name, size_t size);
 
+/* The same for a row. Makes a group that no file describes, if the row is of no other. */
+struct group *restore_group_of_row(const struct restore *restore, const char *name, size_t size,
+                                   int64_t number);
+
 /* Whether a row is that of a job of an earlier run. `group`: its group; NULL = it has none. */
 bool restore_is_old(const struct restore *restore, const struct group *group, int64_t number);
 

@@ -12,6 +12,7 @@
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore-private.h"
 #include "supervisor/group/restoring.h"
+#include "supervisor/group/undescribed.h"
 #include "supervisor/store/durable-job.h"
 #include <errno.h>
 #include <stdio.h>
@@ -32,6 +33,29 @@ struct group *restore_find_group(const struct restore *restore, const char *name
 static void leave_out(const struct restore *restore)
 {
     restore->context->durable->incomplete = true;
+}
+
+struct group *restore_group_of_row(const struct restore *restore, const char *name, size_t size,
+                                   int64_t number)
+{
+    struct registry *registry = restore->context->registry;
+    struct group *group;
+    int r;
+
+    if (registry->stopping || number >= restore->chunk->end ||
+        registry_find_text(registry, name, size))
+        return restore_find_group(restore, name, size);
+    r = group_new_undescribed(&group, restore->context, name, size);
+    if (r == -ENOMEM)
+        leave_out(restore);
+    if (r < 0) {
+        log_error("%.*s: no file describes it, and its jobs on disk cannot be listed: %s",
+                  (int)size, name, strerror(-r));
+        return NULL;
+    }
+    group->new_from = restore->chunk->end;
+    group->restores = true;
+    return group;
 }
 
 /* ---- in the storage thread ---- */
@@ -266,7 +290,7 @@ static bool load_rows(struct restore *restore)
     }
     for (const struct restore_row *row = chunk->rows; row < chunk->rows + chunk->n; row++) {
         if (row == chunk->rows || !has_same_cell(row, row - 1)) {
-            group = restore_find_group(restore, row->group, strlen(row->group));
+            group = restore_group_of_row(restore, row->group, strlen(row->group), row->number);
             cell = find_cell(group, row->key, row->key_size);
         }
         if (restore_is_old(restore, group, row->number) &&
@@ -319,9 +343,20 @@ static void complete_unwritten(const struct restore *restore)
     }
 }
 
+static void report_undescribed(const struct restore *restore)
+{
+    size_t cursor = 0;
+    struct group *group;
+
+    while ((group = registry_next(restore->context->registry, &cursor)))
+        if (group->restores && group_is_undescribed(group))
+            group_report_undescribed(group);
+}
+
 static void finish(struct restore *restore)
 {
     complete_unwritten(restore);
+    report_undescribed(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
     inherited_jobs_settle(&restore->context->durable->inherited);
     free(TAKE_PTR(restore->chunk));
@@ -393,7 +428,7 @@ void restore_begin(struct restore *restore)
     struct store *store = restore->context->durable->store;
 
     note_new_groups(restore);
-    if (restore->chunk || !mark_groups(restore))
+    if (restore->chunk || (!mark_groups(restore) && restore->scanned))
         return;
     restore->chunk = calloc(1, sizeof(*restore->chunk));
     if (!restore->chunk) {
@@ -404,11 +439,18 @@ void restore_begin(struct restore *restore)
         return;
     }
     list_init(&restore->chunk->copies);
+    restore->scanned = true;
     restore->chunk->end = store_next_number(store);
     restore->chunk->stage =
         restore->context->durable->letters_unread ? RESTORE_LETTERS : RESTORE_RESULTS;
     restore->context->durable->restores = true;
     store_add(store, &restore->task);
+}
+
+void restore_again(struct restore *restore)
+{
+    restore->scanned = false;
+    restore_begin(restore);
 }
 
 void restore_deinit(struct restore *restore)

@@ -22,14 +22,18 @@ struct restore {
     struct store_task task;      /* reads the next chunk */
     struct restore_chunk *chunk; /* what it reads; NULL = nothing is being restored */
     struct database
-        *saved; /* for an upgrade: nothing in it is durable; NULL = the store's is read */
+        *saved;   /* for an upgrade: nothing in it is durable; NULL = the store's is read */
+    bool scanned; /* all rows have been looked at: those of no group have one */
     void (*done)(struct restore *restore); /* read, or failed; NULL = nobody wants to know */
 };
 
 void restore_init(struct restore *restore, const struct group_context *context);
 
-/* Begins to restore the groups that have not been, unless it is under way. The store is open. */
+/* Begins to restore the groups that have not been, unless it is under way. The store is open. Rows
+ * of groups that no file describes get a group (undescribed.h). */
 void restore_begin(struct restore *restore);
+/* A group has gone that may have left jobs on disk: likewise. */
+void restore_again(struct restore *restore);
 
 /* Called when the store is closed. */
 void restore_deinit(struct restore *restore);

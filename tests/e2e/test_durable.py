@@ -1034,6 +1034,96 @@ class Lookups(Case):
         self.refused("NoSuchJob", s.job, "never")
 
 
+class Undescribed(Case):
+    """The file of a group goes while no supervisor runs."""
+    FAULT = "no file describes it any more: put kept.group back, or cancel its jobs, and reload"
+
+    def left(self, groups=None, **options):
+        """Two jobs of "kept" wait and one has a kept result when its file goes."""
+        s = self.durable(groups, **options).start()
+        s.create("kept", "echo a", id="done")
+        s.wait_job("done")
+        for id in "one", "two":
+            s.create("kept", "echo", id=id, delay_usec=HOUR)
+        s.stop()
+        os.rename(f"{s.config}/kept.group", s.path("away"))
+        s.start()
+        s.until(lambda: [g["name"] for g in s.call("GetStatus")["groups"] if g["name"] == "kept"])
+        s.until_restored()
+        return s
+
+    @staticmethod
+    def is_gone(s):
+        return "kept" not in [g["name"] for g in s.call("GetStatus")["groups"]]
+
+    def test_jobs_of_a_group_without_a_file_are_listed_explained_and_cancelled(self):
+        s = self.left({"other": actor(Durable="yes")})
+        group = s.group("kept")
+        self.assertEqual((group["state"], group["fault"], group["waiting"], group["results"]), ("failed", self.FAULT, 2, 1))
+        self.assertIn(f"kept cannot start: {self.FAULT}; on disk: 2 jobs, 1 kept result", s.log())
+        self.assertEqual({job["id"] for job in s.call("io.troupe.Jobs.List", group="kept")["jobs"]}, {"one", "two"})
+        self.assertEqual((s.job("one")["group"], s.job("done")["state"]), ("kept", "succeeded"))
+        self.assertIn(f"kept cannot start: {self.FAULT}", s.ctl("why", "one", check=True).stdout)
+        self.refused("NoSuchGroup", s.create, "kept", "echo")
+        self.refused("JobExists", s.create, "other", "echo", id="one")
+        s.call("Reset", target="kept")
+        s.ctl("cancel", "--all", "kept", check=True)
+        self.assertEqual(s.job("one")["state"], "cancelled")
+        self.assertEqual(self.rows(s), [])
+        s.ctl("reload", check=True)
+        s.until(lambda: self.is_gone(s))
+        self.assertIn("kept drops 3 kept results: no file describes it", s.log())
+        s.until(lambda: self.rows(s, table="ended") == [])
+
+    def test_a_group_takes_its_jobs_over_when_its_file_is_back(self):
+        s = self.left()  # no other group has durable jobs
+        os.rename(s.path("away"), f"{s.config}/kept.group")
+        s.ctl("reload", check=True)
+        self.assertEqual(s.job("done")["state"], "succeeded")
+        s.until(lambda: s.group("kept")["state"] == "running")
+        s.create("kept", "echo", id="new")
+        self.assertEqual(s.wait_job("new")["state"], "succeeded")
+        self.assertEqual({s.job(id)["state"] for id in ("one", "two")}, {"delayed"})
+
+    def test_a_group_takes_its_jobs_over_when_its_file_is_back_with_cells(self):
+        s = self.left()
+        s.write("kept.group", ini(ACTOR, Pool={"Cells": "by-key"}, Jobs={"Durable": "yes"}))
+        s.ctl("reload", check=True)
+        s.until(lambda: s.group("kept")["state"] == "running")
+        s.create("kept", "echo", id="new", key="a")
+        self.assertEqual(s.wait_job("new")["state"], "succeeded")
+
+    def test_a_group_without_a_file_is_left_by_stops_crashes_and_upgrades_as_it_is(self):
+        s = self.left()
+        for again in s.crash, lambda: (s.stop(), s.start()), lambda: s.ctl("upgrade", check=True):
+            again()
+            s.until(lambda: not self.is_gone(s) and s.group("kept")["waiting"] == 2)
+            s.until_restored()
+            self.assertEqual((s.group("kept")["fault"], s.group("kept")["results"]), (self.FAULT, 1))
+
+    def test_jobs_that_a_reload_leaves_on_disk_are_those_of_a_group_without_a_file(self):
+        s = self.durable({"other": actor()}).start()
+        s.ctl("stop", "kept", check=True)
+        s.create("kept", "echo", id="one")
+        os.rename(f"{s.config}/kept.group", s.path("away"))
+        s.ctl("reload", check=True)
+        s.until(lambda: not self.is_gone(s) and s.group("kept").get("fault") == self.FAULT)
+        s.until_restored()
+        self.assertEqual(s.job("one")["state"], "queued")
+        s.call("io.troupe.Jobs.Cancel", id="one")
+        s.call("Reset", target="other")
+        s.ctl("reload", check=True)
+        s.until(lambda: self.is_gone(s))
+
+    def test_a_removed_group_without_jobs_is_gone(self):
+        s = self.durable({"other": actor()}).start()
+        os.rename(f"{s.config}/kept.group", s.path("away"))
+        s.ctl("reload", check=True)
+        s.until(lambda: self.is_gone(s))
+        s.until_restored()
+        self.assertTrue(self.is_gone(s))
+
+
 class Stops(Case):
     def test_a_stop_names_what_it_loses_of_each_kind(self):
         s = self.durable({"plain": actor(MaxRetries=0), "idle": actor()}).start()

@@ -15,12 +15,14 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
 {
     int r;
 
-    if (cell->closed || cell->group->removed)
+    if (cell->closed)
+        return CELL_E_STOPPING;
+    if (cell->config->unread)
+        return CELL_E_BAD_FILE;
+    if (cell->group->removed)
         return CELL_E_STOPPING;
     if (cell->group->draining)
         return CELL_E_DRAINING;
-    if (cell->config->unread)
-        return CELL_E_BAD_FILE;
     if (request->name[0] != '\0' && !protocol_name_valid(request->name, strlen(request->name)))
         return CELL_E_BAD_ID;
     if (!cell_may_ever_fit(cell, request->size))

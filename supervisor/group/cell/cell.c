@@ -116,7 +116,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_backlog_turn(cell);
     cell_note_queue(cell);
     cell_call_waiters(cell);
-    if (cell->group->removed && cell->group->counts.n[JOBS_LIVE] == 0)
+    if (cell->group->removed && !cell->group->restores && cell->group->counts.n[JOBS_LIVE] == 0)
         cell->group->cell_handler->drained(cell->group);
     if (cell->group->draining)
         cell->group->cell_handler->drains(cell->group);

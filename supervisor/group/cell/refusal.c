@@ -31,7 +31,8 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_UNREAD] = {ECONNRESET, "Restarting",
                        "the supervisor has crashed; the job goes on once it is read from disk"},
     [CELL_E_BAD_FILE] = {EBADMSG, "BadGroup",
-                         "no new jobs: the group's file has a mistake, see troupectl status"},
+                         "no new jobs: the group's file has a mistake or is missing, see troupectl "
+                         "status"},
 };
 
 const struct refusal *refusal_of(int result)
