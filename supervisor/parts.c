@@ -16,6 +16,7 @@ void parts_connect(struct parts *parts)
         .jobs = &parts->jobs,
         .messages = &parts->messages,
         .process = &parts->process,
+        .submits = &parts->submits,
         .stock = &parts->stock,
         .announcements = &parts->announcements,
         .random = &parts->random,
@@ -56,6 +57,7 @@ void parts_connect(struct parts *parts)
     parts->control.deaths = &parts->deaths;
     parts->control.log = &parts->log;
     parts->control.process = &parts->process;
+    parts->control.submits = &parts->submits;
     parts->control.interfaces = control_interfaces;
     parts->control.groups = &parts->groups;
 }

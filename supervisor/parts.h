@@ -19,6 +19,7 @@
 #include "supervisor/pool/pool-context.h"
 #include "supervisor/process/backoff.h"
 #include "supervisor/process/process.h"
+#include "supervisor/process/submit-socket.h"
 #include "supervisor/store/durable-job.h"
 
 struct parts {
@@ -34,6 +35,7 @@ struct parts {
     struct pool_context pools;
     struct group_context groups;
     struct process_context process;
+    struct submit_server submits;
     struct endpoint_stock stock;
     struct work_queue announcements;
     struct control_context control;

@@ -12,6 +12,11 @@
 
 #define IS_IT_RUNNING "; is trouped running? See 'systemctl status trouped'"
 
+#define CREATORS                                                                                   \
+    "needs root, the supervisor's user, AdminGroup=, or SubmitUser= or SubmitGroup= of the "       \
+    "group; "                                                                                      \
+    "workers need MaySubmit= of their own group"
+
 static const struct reason {
     int error;
     const char *text;
@@ -20,11 +25,7 @@ static const struct reason {
     {-ENOENT, "no supervisor at ", ": there is no such socket" IS_IT_RUNNING},
     {-ECONNREFUSED, "no supervisor at ", ": nothing listens there" IS_IT_RUNNING},
     {-EACCES, "not permitted to open ", ": see the mode of the socket and of its directory"},
-    {-EPERM,
-     "not permitted: creating jobs needs root, the supervisor's user, AdminGroup=, or SubmitUser= "
-     "or "
-     "SubmitGroup= of a group",
-     NULL},
+    {-EPERM, "not permitted: creating jobs " CREATORS, NULL},
     {-EUSERS, "the supervisor accepts no further client (ClientsMax=)", NULL},
     {-EAGAIN, "the supervisor is short of memory or descriptors (LimitNOFILE=), try again", NULL},
     {-ERESTART, "the supervisor is restarting, try again", NULL},
@@ -63,8 +64,7 @@ static const struct {
     {-EINVAL, "the id, the key or an option is missing or malformed"},
     {-EMSGSIZE, "the payload is too large"},
     {-EFBIG, "the payload is above the limit on the size of files (ulimit -f, LimitFSIZE=)"},
-    {-EPERM, "creating jobs needs root, the supervisor's user, AdminGroup=, or SubmitUser= or "
-             "SubmitGroup= of the group"},
+    {-EPERM, "creating jobs " CREATORS},
     {-EOPNOTSUPP, "it is a plain service (Type=service), which has no queue and takes no jobs"},
 };
 

@@ -35,6 +35,7 @@ struct attachment {
     struct list searched;    /* searches whose answer found no room */
     unsigned n_searches;     /* in the two lists */
     struct cell_waiter room; /* for the job whose record is next in the ring */
+    bool passing;            /* as in attachment_options */
     bool leaving;            /* its connection has ended */
     bool named_waits;        /* a SUBMIT that chooses its id waits in the ring */
     bool has_blob;           /* blob and blob_serial are valid */

@@ -268,6 +268,7 @@ int attachment_allocate(struct attachment **ret, const struct group_context *con
     attachment->may_submit = client->may_submit;
     attachment->broken = client->broken;
     attachment->userdata = client->userdata;
+    attachment->passing = client->passing;
     list_init(&attachment->waiting);
     list_init(&attachment->owed);
     list_init(&attachment->searches);
@@ -324,7 +325,8 @@ const char *attachment_address(const struct attachment *attachment)
 
 void attachment_sent(struct attachment *attachment, struct endpoint_fds *fds)
 {
-    attachment_hold(attachment);
+    if (!attachment->passing)
+        attachment_hold(attachment);
     endpoint_forget_fds(&attachment->endpoint, fds);
 }
 

@@ -28,6 +28,7 @@ struct attachment_options {
      * which frees the attachment. */
     void (*broken)(void *userdata, const char *what);
     void *userdata;
+    bool passing; /* its right is not known to the next supervisor: it ends with this one */
 };
 
 /* Makes the rings. `*ret_fds` are for the client; after sending them, call attachment_sent(), which

@@ -131,6 +131,7 @@ struct config_group {
     char *submit_user, *submit_group; /* SubmitUser=, SubmitGroup=; NULL = none */
     uid_t submit_uid;                 /* resolved; valid if `submit_user` */
     gid_t submit_gid;                 /* resolved; valid if `submit_group` */
+    struct config_strings may_submit; /* MaySubmit=: groups in which its workers create jobs */
     char *working_directory;
     struct config_strings environment; /* KEY=VALUE, Environment= and EnvironmentFile= merged */
     struct config_strings environment_files; /* as written; "-" in front: may be missing */

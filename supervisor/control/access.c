@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/control/access.h"
 
+#include "supervisor/config/syntax/strings.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
@@ -9,18 +10,25 @@
 #include "supervisor/varlink/request.h"
 #include <stdio.h>
 
+/* The rights of a worker come from its socket alone. */
+static bool is_worker(const struct request *request)
+{
+    return request->connection->peer.worker_of != NULL;
+}
+
 static bool reads_all(const struct request *request)
 {
     const struct config_daemon *config = request->context->config;
 
     return peer_may_change(&request->connection->peer, config) ||
-           (config->read_group && peer_is_member(&request->connection->peer, config->read_gid));
+           (config->read_group && !is_worker(request) &&
+            peer_is_member(&request->connection->peer, config->read_gid));
 }
 
 /* Root also stands for "no user", and may read everything anyway. */
 static bool is_user(const struct request *request, uid_t uid)
 {
-    return uid != 0 && request->connection->peer.uid == uid;
+    return uid != 0 && !is_worker(request) && request->connection->peer.uid == uid;
 }
 
 static bool owns_group(const struct request *request, const struct group *group)
@@ -33,9 +41,20 @@ bool access_group(const struct request *request, const struct group *group)
     return reads_all(request) || owns_group(request, group);
 }
 
+static bool is_worker_for(const struct request *request, const struct group *group)
+{
+    const char *name = request->connection->peer.worker_of;
+    const struct group *own = name ? registry_find(request->context->registry, name) : NULL;
+
+    return own && group && strings_has(&own->config->may_submit, group->config->name);
+}
+
 bool access_is_submitter(const struct request *request, const struct job *job)
 {
-    return is_user(request, job->submitter_uid);
+    const uid_t uid = job->submitter_uid;
+
+    return is_user(request, uid) ||
+           (uid != 0 && request->connection->peer.uid == uid && is_worker_for(request, job->group));
 }
 
 bool access_job(const struct request *request, const struct job *job)
@@ -66,6 +85,8 @@ static bool is_submitter_of(const struct request *request, const struct config_g
 {
     const struct peer *peer = &request->connection->peer;
 
+    if (is_worker(request))
+        return false;
     return (config->submit_user && peer->uid == config->submit_uid) ||
            (config->submit_group && peer_is_member(peer, config->submit_gid));
 }
@@ -73,7 +94,8 @@ static bool is_submitter_of(const struct request *request, const struct config_g
 bool access_submit(const struct request *request, const struct group *group)
 {
     return request->connection->account->may_change ||
-           (group && !group->config->fault && is_submitter_of(request, group->config));
+           (group && !group->config->fault &&
+            (is_submitter_of(request, group->config) || is_worker_for(request, group)));
 }
 
 bool access_cancel(const struct request *request, const struct job *job)
@@ -100,6 +122,12 @@ void access_refuse_submit(struct request *request, const struct group *group)
     const char *members = group ? group->config->submit_group : NULL;
     char changers[PEER_NEEDED_MAX], needed[PEER_NEEDED_MAX + 256];
 
+    if (is_worker(request)) {
+        (void)snprintf(needed, sizeof(needed), "that MaySubmit= of the group %.64s names the group",
+                       request->connection->peer.worker_of);
+        request_fail_string(request, "NotPermitted", "needed", needed);
+        return;
+    }
     peer_describe_needed(changers, request->context->config);
     (void)snprintf(needed, sizeof(needed), "%s%s%.64s%s%s%.64s%s%s", changers,
                    user ? ", the user " : "", user ? user : "", user ? " (SubmitUser=)" : "",

@@ -151,6 +151,7 @@ void client_free(struct client *client)
     attachment_free(client->request.attachment);
     connection_deinit(&client->connection);
     list_unlink(&client->link);
+    list_unlink(&client->submits.link);
     if (client->refused_at > 0)
         control->n_refused--;
     else
@@ -256,7 +257,23 @@ static unsigned find_bound(const struct control *control, const struct account *
     return control->n_clients < all || make_room(account) ? 0 : all;
 }
 
-int client_new(struct control *control, int fd)
+static void on_worker_end(struct submit_client *submits)
+{
+    struct client *client = client_of(submits, submits);
+
+    list_unlink(&submits->link);
+    connection_close(&client->connection);
+}
+
+static int name_worker(struct peer *peer, const struct submit_socket *socket)
+{
+    if (!socket)
+        return 0;
+    peer->worker_of = strdup(submit_socket_group(socket));
+    return peer->worker_of ? 0 : -ENOMEM;
+}
+
+int client_new(struct control *control, int fd, struct submit_socket *socket)
 {
     const struct config_daemon *config = control->context->config;
     _cleanup_(peer_deinit)
@@ -272,6 +289,8 @@ int client_new(struct control *control, int fd)
     int r;
 
     r = peer_init(&peer, fd);
+    if (r == 0)
+        r = name_worker(&peer, socket);
     if (r < 0)
         return r;
     options.may_change = peer_may_change(&peer, config);
@@ -306,6 +325,10 @@ int client_new(struct control *control, int fd)
     request_init(&client->request, control->context, control, &client->connection,
                  control->context->log);
     list_push_back(&control->clients, &client->link);
+    list_init(&client->submits.link);
+    client->submits.end = on_worker_end;
+    if (socket)
+        list_push_back(submit_socket_clients(socket), &client->submits.link);
     if (refused_at > 0)
         control->n_refused++;
     else
@@ -317,7 +340,7 @@ int client_adopt(struct control *control, struct held *held)
 {
     int fd = attachment_take_connection(held);
     struct client *client;
-    int r = fd < 0 ? -EPROTO : client_new(control, fd);
+    int r = fd < 0 ? -EPROTO : client_new(control, fd, NULL);
 
     if (r < 0) {
         (void)shutdown(fd, SHUT_RDWR);

@@ -8,6 +8,7 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/loop/timer.h"
 #include "supervisor/loop/work-queue.h"
+#include "supervisor/process/submit-socket.h"
 #include "supervisor/varlink/request.h"
 #include <sys/types.h>
 
@@ -16,8 +17,9 @@ struct client {
     struct control *control;
     struct connection connection;
     struct request request;
-    struct task farewell; /* reads what the client sent before it left */
-    unsigned refused_at;  /* the bound that it exceeds, so its first call fails; 0 = none */
+    struct submit_client submits; /* linked if it came over a worker's socket */
+    struct task farewell;         /* reads what the client sent before it left */
+    unsigned refused_at;          /* the bound that it exceeds, so its first call fails; 0 = none */
 };
 
 struct control {
@@ -39,9 +41,9 @@ struct control {
 /*
  * Makes a client of an accepted connection, in the control's list. Returns 0 (`fd` is the
  * client's), -EMFILE when the descriptors left are reserved, -EUSERS when there are too many
- * clients, or -errno.
+ * clients, or -errno. `socket` is the worker's over which it came, or NULL.
  */
-int client_new(struct control *control, int fd);
+int client_new(struct control *control, int fd, struct submit_socket *socket);
 void client_free(struct client *client);
 
 /* Makes a client of the connection and the rings of one that outlived a crash (HOLDING_CLIENT).

@@ -24,6 +24,7 @@ struct process_context;
 struct registry;
 struct reload_call;
 struct request_interface;
+struct submit_server;
 struct upgrade_call;
 
 /* The state of the supervisor as GetInfo reports it. */
@@ -44,6 +45,7 @@ struct control_context {
     struct death_log *deaths;
     struct limited_log *log;
     const struct process_context *process;
+    struct submit_server *submits; /* served by the control socket while there is one */
     const struct group_context *groups;
     const struct request_interface *const *interfaces; /* NULL-terminated */
 

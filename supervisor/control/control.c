@@ -65,13 +65,25 @@ static int accept_one(struct control *control)
     fd = accept4(control->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0)
         return -errno;
-    r = client_new(control, fd);
+    r = client_new(control, fd, NULL);
     if (r == 0)
         return 0;
     limited_log_write(control->context->log, NULL, LOG_LEVEL_NOTICE, "a client is turned away: %s",
                       strerror(-r));
     loop_close(control->context->loop, fd);
     return 0;
+}
+
+static int accept_worker(void *userdata, struct submit_socket *socket, int fd)
+{
+    struct control *control = userdata;
+    int r = client_new(control, fd, socket);
+
+    if (r < 0)
+        limited_log_write(control->context->log, submit_socket_group(socket), LOG_LEVEL_NOTICE,
+                          "a worker of %s is turned away as a client: %s",
+                          submit_socket_group(socket), strerror(-r));
+    return r;
 }
 
 static void on_connection(void *userdata, uint32_t events)
@@ -115,6 +127,7 @@ int control_new(struct control **ret, struct control_context *context, int liste
         free(control);
         return r;
     }
+    *context->submits = (struct submit_server){.accept = accept_worker, .userdata = control};
     *ret = control;
     return 0;
 }
@@ -183,6 +196,7 @@ static void stop_accepting(struct control *control)
     remove_path(control);
     /* Not loop_close(), which shuts the socket down: the service manager still listens on it. */
     control->fd = close_fd(control->fd);
+    control->context->submits->accept = NULL;
 }
 
 void control_drain(struct control *control, bool restarting)

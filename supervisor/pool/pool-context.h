@@ -12,6 +12,7 @@ struct limited_log;
 struct loop;
 struct message_context;
 struct process_context;
+struct submit_server;
 struct work_queue;
 
 struct pool_context {
@@ -22,8 +23,9 @@ struct pool_context {
     struct job_table *jobs;
     struct message_context *messages;
     struct process_context *process;
-    struct endpoint_stock *stock;     /* for the worker that is started next */
-    struct work_queue *announcements; /* to workers that are adopted */
+    const struct submit_server *submits; /* for the sockets of workers */
+    struct endpoint_stock *stock;        /* for the worker that is started next */
+    struct work_queue *announcements;    /* to workers that are adopted */
     struct backoff_random *random;
     const char *runtime_directory; /* for the notify sockets of services */
 };

@@ -23,8 +23,9 @@ enum holding_kind {
     HOLDING_SOCKET = 1, /* the control socket */
     HOLDING_WORKER = 2,
     HOLDING_SERVICE = 3,
-    HOLDING_CLIENT = 4, /* a ring client */
-    HOLDING_STATES = 5, /* the memory of kept-state.h */
+    HOLDING_CLIENT = 4,  /* a ring client */
+    HOLDING_STATES = 5,  /* the memory of kept-state.h */
+    HOLDING_SUBMITS = 6, /* a worker's submit_socket */
 };
 
 #define HOLDING_NAME_MAX 255 /* bytes, without the NUL */

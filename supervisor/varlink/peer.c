@@ -40,6 +40,7 @@ int peer_init(struct peer *peer, int fd)
 void peer_deinit(struct peer *peer)
 {
     free(peer->groups);
+    free(peer->worker_of);
     *peer = (struct peer)PEER_NULL;
 }
 
@@ -55,8 +56,8 @@ bool peer_is_member(const struct peer *peer, gid_t gid)
 
 bool peer_may_change(const struct peer *peer, const struct config_daemon *config)
 {
-    return peer->uid == 0 || peer->uid == geteuid() ||
-           (config->admin_group && peer_is_member(peer, config->admin_gid));
+    return !peer->worker_of && (peer->uid == 0 || peer->uid == geteuid() ||
+                                (config->admin_group && peer_is_member(peer, config->admin_gid)));
 }
 
 void peer_describe_needed(char *text, const struct config_daemon *config)

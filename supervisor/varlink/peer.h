@@ -14,6 +14,9 @@ struct peer {
     gid_t gid;
     gid_t *groups; /* supplementary */
     size_t n_groups;
+    /* The group of the worker over whose own socket (submit-socket.h) it came; NULL = none. Only
+     * what that gives counts then, and neither user nor groups. */
+    char *worker_of;
 };
 
 /* clang-format off */

@@ -9,7 +9,7 @@ import re
 import socket
 import unittest
 
-from troupe import ACTOR, TOP, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text
+from troupe import (ACTOR, TOP, TROUPECTL, TROUPE_EXEC, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text)
 from web_client import Web
 
 SECRET = "SECRET"
@@ -411,6 +411,102 @@ class Submitters(TestCase):
         s.write("mail.group", ini(ACTOR))
         s.call("Reload")
         self.refused("NotPermitted", connection.call, "Create", group="mail")
+
+
+@unittest.skipIf(os.geteuid() != 0, "needs root to be several users")
+class WorkersThatSubmit(TestCase):
+    """Q17: a worker creates jobs in the groups of MaySubmit=, over a socket of its own."""
+
+    def begin(self, **group):
+        self.s = self.started({
+            "shop": ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}", Group={"MaySubmit": "mail", **group}, Jobs={"MaxRetries": 0}),
+            "mail": ini(ACTOR),
+            "other": ini(ACTOR),
+        })
+        return self.s
+
+    def sh(self, *lines):
+        """What a command prints that runs as a job of the shop."""
+        job = self.s.do("shop", "ctl=" + TROUPECTL + "\n" + "\n".join(lines))
+        self.assertEqual(job["state"], "succeeded", job)
+        return text(job["result"]["data"]) if isinstance(job["result"]["data"], dict) else job["result"]["data"]
+
+    def socket(self):
+        """The socket of the shop's worker, as if this process had it from the worker."""
+        pid = self.s.worker("shop/0")["pid"]
+        with open(f"/proc/{pid}/environ", encoding="utf-8") as file:
+            path = dict(word.split("=", 1) for word in file.read().split("\0") if word)["TROUPE_SOCKET"]
+        fd = os.open(path.replace("self", str(pid)), os.O_PATH)
+        self.addCleanup(os.close, fd)
+        return f"/proc/self/fd/{fd}"
+
+    def test_Q17_a_command_creates_watches_and_cancels_jobs(self):
+        self.begin(User=SUBMITTER_NAME)
+        self.assertEqual(self.sh("$ctl do mail --data 'echo hello'").strip(), "hello")
+        self.assertEqual(self.sh("$ctl wait $($ctl create mail --data 'echo kept')").strip(), "kept")
+        self.assertEqual(self.sh("printf 'echo 1\\necho 2\\n' | $ctl map mail").split(), ["1", "2"])
+        self.assertEqual(self.sh("$ctl cancel $($ctl create mail --delay 1d) >/dev/null && echo done").strip(), "done")
+
+    def test_Q17_a_worker_may_do_nothing_else(self):
+        for own in {"User": SUBMITTER_NAME}, {}:
+            s = self.begin(**own)
+            foreign = s.create("other", "echo", delay_usec=10**12)
+            out = self.sh("$ctl do other --data echo 2>&1; echo $?", "$ctl do shop --data true >/dev/null 2>&1; echo $?",
+                          "$ctl stop mail >/dev/null 2>&1; echo $?", f"$ctl cancel {foreign} >/dev/null 2>&1; echo $?")
+            self.assertIn("not permitted", out)
+            self.assertNotIn("0", out.splitlines()[1:])
+            self.assertEqual((s.job(foreign)["state"], s.group("other")["succeeded"]), ("delayed", 0))
+            s.stop()
+
+    def test_Q17_the_socket_gives_a_process_of_any_user_the_rights_of_the_worker_alone(self):
+        s = self.begin()
+        with Varlink(self.socket()) as connection:
+            job = connection.call("Create", group="mail")["id"]
+            for method, parameters in ("Create", {"group": "other"}), ("Stop", {"target": "mail"}), ("Reload", {}):
+                self.refused("NotPermitted", connection.call, method, **parameters)
+        self.assertEqual(s.wait_job(job)["state"], "succeeded")
+
+    def test_Q17_the_socket_and_its_connections_end_with_the_worker(self):
+        s = self.begin()
+        path = self.socket()
+        connection = Varlink(path)
+        self.addCleanup(connection.close)
+        connection.call("Create", group="mail")
+        os.kill(s.worker("shop/0")["pid"], 9)
+        with self.assertRaises((ConnectionError, AssertionError, EOFError)):
+            while True:
+                connection.call("GetInfo")
+        with self.assertRaises(ConnectionRefusedError):
+            Varlink(path)
+
+    def test_Q17_the_socket_outlives_an_upgrade_and_a_crash(self):
+        s = self.begin()
+        path = self.socket()
+        for happens in (lambda: s.ctl("upgrade", check=True)), s.crash:
+            happens()
+            s.until_restored()
+            with Varlink(path) as connection:
+                connection.call("Create", group="mail")
+                self.refused("NotPermitted", connection.call, "Create", group="other")
+        self.assertEqual(s.worker("shop/0")["generation"], 1)
+        os.kill(s.worker("shop/0")["pid"], 9)
+        s.until(lambda: s.worker("shop/0").get("generation") == 2)
+        with self.assertRaises(ConnectionRefusedError):
+            Varlink(path)
+
+    def test_Q17_a_reload_takes_the_permission_away_at_once(self):
+        s = self.begin()
+        with Varlink(self.socket()) as connection:
+            connection.call("Create", group="mail")
+            self.assertFalse(glob.glob(self.s.path("**/submit*"), recursive=True))
+            s.write("shop.group", ini(f"{TROUPE_EXEC} -- /bin/sh -c {{}}", Group={"MaySubmit": "other"}))
+            s.call("Reload")
+            self.refused("NotPermitted", connection.call, "Create", group="mail")
+
+    def test_Q17_a_worker_without_MaySubmit_has_no_socket(self):
+        s = self.begin(MaySubmit="")
+        with open(f"/proc/{s.worker('shop/0')['pid']}/environ", encoding="utf-8") as file:
+            self.assertNotIn("TROUPE_SOCKET", file.read())
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import unittest
 import troupe_python
 from troupe_python import e2e, group, needed
 
+SUBMITTER = "www-data"
 JOBS = {"MaxRetries": 1, "BackoffMinSec": "1ms", "BackoffMaxSec": "1ms"}
 
 
@@ -33,6 +35,45 @@ class Jobs(troupe_python.TestCase):
 
     def wait_published(self, name):
         self.server.until(lambda: self.server.worker(name).get("published"))
+
+
+@needed
+class Rights(Jobs):
+    """Clients that may create jobs in some groups, and do nothing else."""
+
+    def test_a_worker_creates_jobs_in_the_groups_of_MaySubmit(self):
+        self.server = self.started({"order": group("jobs.py", Group={"MaySubmit": "echo"}),
+                                    "echo": group("jobs.py"), "say": group("jobs.py")})
+        client = self.connected()
+        self.assertEqual(client.do("order", "echo").data, b"ordered")
+        self.assertEqual(client.do("order", "say").data, b"refused")
+        self.server.ctl("upgrade", check=True)
+        client = self.connected()
+        self.assertEqual(client.do("order", "echo").data, b"ordered")
+
+    @unittest.skipUnless(os.getuid() == 0, "needs another user")
+    def test_a_submitter_creates_watches_and_cancels_its_own_jobs(self):
+        import troupe
+        self.server = self.started({"echo": group("jobs.py", Group={"SubmitUser": SUBMITTER}), "say": group("jobs.py")})
+        foreign = self.connected().create("echo", "root's", delay=100000)
+        os.seteuid(pwd.getpwnam(SUBMITTER).pw_uid)
+        try:
+            client = self.connected()
+            self.assertEqual(client.do("echo", "mine").data, b"mine")
+            self.assertEqual(client.wait(client.create("echo", "kept")).data, b"kept")
+            later = client.create("echo", "later", delay=100000)
+            client.cancel(later)
+            with self.assertRaises(troupe.JobCancelled):
+                client.wait(later)
+            with self.assertRaises(PermissionError):
+                client.do("say", "text")
+            with self.assertRaises(PermissionError):
+                client.do("echo", "first", priority=0)
+            with self.assertRaises(PermissionError):
+                client.cancel(foreign)
+        finally:
+            os.seteuid(0)
+        self.assertEqual(self.server.job(foreign)["state"], "delayed")
 
 
 @needed

@@ -65,6 +65,8 @@ static const struct config_key GROUP_KEYS[] = {
     {IN_GROUP("Group", TEXT, group_name), EXISTING("group")},
     {IN_GROUP("SubmitUser", TEXT, submit_user), LIVE, EXISTING("user")},
     {IN_GROUP("SubmitGroup", TEXT, submit_group), LIVE, EXISTING("group")},
+    {IN_GROUP("MaySubmit", GROUPS, may_submit),
+     .allowed = "names of groups, separated by spaces"},
     {IN_GROUP("WorkingDirectory", PATH, working_directory),
      .allowed = "the absolute path of an existing directory"},
     {IN_GROUP("Environment", ENVIRONMENT, environment),

@@ -68,6 +68,7 @@ static struct attachment_options options_of(struct request *request)
         .may_submit = may_submit,
         .broken = on_broken,
         .userdata = request,
+        .passing = request->connection->peer.worker_of != NULL,
     };
 }
 

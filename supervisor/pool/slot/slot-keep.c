@@ -8,6 +8,7 @@
 #include "supervisor/message/message-context.h"
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/process/kept-state.h"
+#include "supervisor/process/submit-socket.h"
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
@@ -130,6 +131,8 @@ void slot_hold(struct slot *slot)
 
     if (slot_is_actor(slot))
         endpoint_close_memories(&slot->worker.endpoint);
+    if (r == 0 && slot->worker.submits)
+        r = submit_socket_hold(slot->worker.submits, slot->kept->name);
     if (r < 0)
         log_warning("%s will not outlive a crash of the supervisor: %s", slot->name, strerror(-r));
 }
@@ -251,6 +254,17 @@ static int adopt_rings(struct slot *slot, struct held *held)
     return r;
 }
 
+/* Best effort: without it, the worker creates no jobs. */
+static void adopt_submits(struct slot *slot)
+{
+    const struct submit_socket_options options = slot_submit_options(slot);
+    int r = submit_socket_adopt(&slot->worker.submits, &options, &slot_context(slot)->process->held,
+                                slot->kept->name);
+
+    if (r < 0)
+        log_warning("%s can create no jobs until it restarts: %s", slot->name, strerror(-r));
+}
+
 static int adopt_worker(struct slot *slot, struct held *held)
 {
     int r = held->pid > 0 ? adopt_rings(slot, held) : -EPROTO;
@@ -263,7 +277,8 @@ static int adopt_worker(struct slot *slot, struct held *held)
     if (r < 0) {
         slot_close_endpoint(slot);
         notify_server_deinit(&slot->worker.notify);
-    }
+    } else if (!slot->worker.process.ended)
+        adopt_submits(slot);
     return r;
 }
 

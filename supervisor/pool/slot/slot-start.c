@@ -8,6 +8,7 @@
 #include "supervisor/event/limited-log.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot-private.h"
+#include "supervisor/process/submit-socket.h"
 #include <assert.h>
 #include <errno.h>
 #include <linux/capability.h>
@@ -26,6 +27,7 @@ static void slot_on_end(struct process *process)
     struct slot *slot = slot_of(process, worker.process);
 
     list_unlink(&slot->available_link);
+    slot->worker.submits = submit_socket_free(slot->worker.submits);
 }
 
 static void slot_on_exit(struct process *process)
@@ -185,8 +187,8 @@ static void slot_on_notify(void *userdata, const struct notify_message *message)
 }
 
 struct slot_environment {
-    char text[9][DEATH_WORKER_MAX + 32];
-    const char *strings[10];
+    char text[10][DEATH_WORKER_MAX + 32];
+    const char *strings[11];
     size_t n;
 };
 
@@ -247,6 +249,37 @@ static void slot_hand_over(struct slot_environment *environment, struct spawn_fd
     slot_setenv_number(environment, name, (uint64_t)number);
 }
 
+struct submit_socket_options slot_submit_options(const struct slot *slot)
+{
+    return (struct submit_socket_options){
+        .loop = slot_context(slot)->loop,
+        .spawner = &slot_context(slot)->process->spawner,
+        .server = slot_context(slot)->submits,
+        .group = slot->worker.process.subject.group,
+    };
+}
+
+/* Gives the worker its socket for MaySubmit=. The caller closes `*ret_fd`, or -1. */
+static int slot_hand_submits_over(struct slot *slot, struct slot_environment *environment,
+                                  struct spawn_fd *list, size_t *n, int *ret_fd)
+{
+    const struct submit_socket_options options = slot_submit_options(slot);
+    char path[32];
+    int r;
+
+    if (slot->pool->config->may_submit.n == 0)
+        return 0;
+    r = submit_socket_new(&slot->worker.submits, &options, slot_context(slot)->runtime_directory,
+                          ret_fd);
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", WORKER_FIRST_FD + (int)*n);
+    list[*n] = (struct spawn_fd){*ret_fd, WORKER_FIRST_FD + (int)*n};
+    (*n)++;
+    slot_setenv(environment, "TROUPE_SOCKET", path);
+    return 0;
+}
+
 static struct endpoint_options endpoint_options_of(const struct pool *pool)
 {
     return (struct endpoint_options){
@@ -271,7 +304,8 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     const struct endpoint_options options = endpoint_options_of(slot->pool);
     struct slot_environment environment = {.n = 0};
     struct endpoint_fds fds;
-    struct spawn_fd list[5];
+    _cleanup_close_ int submits = -1;
+    struct spawn_fd list[6];
     size_t n = 0;
     int r;
 
@@ -291,6 +325,8 @@ static int slot_start_actor(struct slot *slot, const char **ret_step)
     if (fds.channel.wake_fd >= 0)
         slot_hand_over(&environment, list, &n, "TROUPE_WAKE", fds.channel.wake_fd);
     r = endpoint_open(&slot->worker.endpoint);
+    if (r == 0)
+        r = slot_hand_submits_over(slot, &environment, list, &n, &submits);
     if (r == 0)
         r = slot_launch(slot, list, n, &environment, ret_step);
     fds.control = close_fd(fds.control);
@@ -371,6 +407,9 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
 {
     struct slot_environment environment = {.n = 0};
     const struct config_group *config = slot->pool->config;
+    _cleanup_close_ int submits = -1;
+    struct spawn_fd list[1];
+    size_t n = 0;
     int r;
 
     *ret_step = "notify socket";
@@ -381,11 +420,13 @@ static int slot_start_service(struct slot *slot, const char **ret_step)
     slot_setenv(&environment, "NOTIFY_SOCKET", slot->worker.notify.path);
     if (config->watchdog != USEC_INFINITY)
         slot_setenv_number(&environment, "WATCHDOG_USEC", config->watchdog);
-    return slot_launch(slot, NULL, 0, &environment, ret_step);
+    r = slot_hand_submits_over(slot, &environment, list, &n, &submits);
+    return r < 0 ? r : slot_launch(slot, list, n, &environment, ret_step);
 }
 
 void slot_close_endpoint(struct slot *slot)
 {
+    slot->worker.submits = submit_socket_free(slot->worker.submits);
     if (!slot->worker.endpoint_open)
         return;
     loop_unwatch(slot_context(slot)->loop, &slot->worker.owner_watch);

@@ -52,6 +52,7 @@ struct worker {
     struct endpoint endpoint;      /* actors only */
     struct loop_watch owner_watch; /* actors only: shows a death early */
     struct notify_server notify;   /* services only */
+    struct submit_socket *submits; /* of MaySubmit=; NULL = none */
     usec_t started_at;             /* monotonic */
     uint64_t jobs_done;
     size_t output_mark;     /* where the output of the job in hand begins */

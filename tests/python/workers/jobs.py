@@ -14,6 +14,18 @@ def echo(job):
 
 
 @troupe.job
+def order(job):
+    """Has another group do it, by MaySubmit=."""
+    client = troupe.Client()
+    try:
+        return client.do(job.text, "ordered").data
+    except PermissionError:
+        return "refused"
+    finally:
+        client.close()
+
+
+@troupe.job
 def say(job):
     """What each kind of value becomes."""
     return {"text": "text", "nothing": None, "json": {"n": [1]}, "bytes": bytearray(b"bytes")}[job.text]

@@ -63,7 +63,9 @@ def environment() -> str:
     """As an environment file. What trouped gives its workers itself is left out, and what such a file cannot hold."""
     lines = []
     for name, value in os.environ.items():
-        inherit = name == "TROUPE_SOCKET" or not name.startswith("TROUPE_")
+        # A worker's own socket (MaySubmit=) is a descriptor that the tasks do not have.
+        socket_path = name == "TROUPE_SOCKET" and not value.startswith("/proc/self/")
+        inherit = socket_path or not name.startswith("TROUPE_")
         if inherit and name.isascii() and name.isidentifier():
             lines.append(f"{name}='" + value.replace("'", "'\"'\"'") + "'\n")
     return "".join(lines)
