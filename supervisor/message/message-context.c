@@ -3,6 +3,7 @@
 #include "supervisor/message/actor-end.h"
 
 #include "supervisor/message/actor.h"
+#include "supervisor/message/exchange/exchange-actor.h"
 #include <assert.h>
 
 void message_context_init(struct message_context *context)
@@ -10,6 +11,7 @@ void message_context_init(struct message_context *context)
     *context = (struct message_context){0};
     context->last_client = &context->own_last_client;
     list_init(&context->routed);
+    exchange_actors_init(context);
     inheritance_init(&context->inheritance);
     ask_table_init(&context->asks);
     dead_letters_init(&context->dead_letters, 0, 0);
@@ -22,6 +24,7 @@ void message_context_deinit(struct message_context *context)
 
     while ((actor = actor_next(&context->actors, &cursor)))
         actor_end(actor, "the supervisor is stopping");
+    exchange_actors_deinit(context);
     assert(!context->names);
     inheritance_deinit(&context->inheritance);
     handle_table_deinit(&context->actors);

@@ -7,6 +7,7 @@
 #include "shared/base/handle-table.h"
 #include "shared/base/index.h"
 #include "shared/base/rate.h"
+#include "supervisor/loop/loop.h"
 #include "supervisor/message/ask/ask.h"
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/inheritance.h"
@@ -49,6 +50,8 @@ struct message_context {
     struct dead_letters dead_letters;
     struct rate announced; /* events about undeliverable messages */
     uint32_t n_exchanges;
+    struct list ended_exchanges; /* whose subscriptions have not all been freed yet */
+    struct loop_deferred sweep;
     struct forward_budget at_once, fed; /* as messages come, and out of mailboxes */
     struct forward_budget *spending;    /* which of these work counts against now; NULL = none */
     struct list routed;                 /* senders that wait for an actor that an exchange chose */

@@ -27,6 +27,8 @@
 /* How many words of patterns can be compared, or bytes copied, in the time of one copy. */
 #define EFFORT_PER_COPY 256u
 #define BYTES_PER_COPY  4096u
+/* The most subscriptions of ended exchanges that are freed at once: about a millisecond. */
+#define ENDS_MAX 1000u
 
 /* Returns false without memory or descriptors. */
 static bool send_copy(struct message_context *context, const struct envelope *envelope, uint64_t to)
@@ -181,20 +183,63 @@ static int resolve(struct actor *actor, const struct topic *topic, struct actor 
     return 0;
 }
 
-static void free_exchange(struct actor *actor)
-{
-    struct exchange *exchange = actor->owner;
-
-    exchange_deinit(exchange);
-    free(exchange);
-    actor->context->n_exchanges--;
-}
-
 static void on_rerouted(void *userdata)
 {
     const struct actor *actor = userdata;
 
     actor_unblock_routed(actor->context);
+}
+
+/* Frees ended exchanges, a part of them in each turn. */
+static void on_sweep(struct loop_deferred *deferred)
+{
+    struct message_context *context = list_entry(deferred, struct message_context, sweep);
+    size_t left = ENDS_MAX;
+    struct list *node;
+
+    while ((node = list_first(&context->ended_exchanges))) {
+        struct exchange *exchange = list_entry(node, struct exchange, link);
+
+        left -= exchange_end_some(exchange, left);
+        if (!list_empty(&exchange->subscriptions)) {
+            loop_defer(context->loop, &context->sweep);
+            return;
+        }
+        list_unlink(node);
+        exchange_deinit(exchange);
+        free(exchange);
+    }
+}
+
+void exchange_actors_init(struct message_context *context)
+{
+    list_init(&context->ended_exchanges);
+    loop_deferred_init(&context->sweep, on_sweep);
+}
+
+void exchange_actors_deinit(struct message_context *context)
+{
+    loop_undefer(&context->sweep);
+    while (!list_empty(&context->ended_exchanges))
+        on_sweep(&context->sweep);
+    loop_undefer(&context->sweep);
+}
+
+/* Without the actor nothing finds the exchange, but it may have a million subscriptions. */
+static void free_exchange(struct actor *actor)
+{
+    struct message_context *context = actor->context;
+    struct exchange *exchange = actor->owner;
+
+    list_cursors_end(&exchange->cursors);
+    if (exchange_picks_one(exchange))
+        on_rerouted(actor);
+    exchange->rerouted = NULL;
+    exchange->replaced = NULL;
+    exchange->userdata = NULL;
+    list_push_back(&context->ended_exchanges, &exchange->link);
+    context->n_exchanges--;
+    on_sweep(&context->sweep);
 }
 
 /* ---- who may subscribe ---- */

@@ -25,6 +25,7 @@ void exchange_init(struct exchange *exchange, enum exchange_kind kind)
     *exchange = (struct exchange){.kind = kind};
     list_init(&exchange->subscriptions);
     list_init(&exchange->cursors);
+    list_init(&exchange->link);
 }
 
 void exchange_subscriber_init(struct exchange_subscriber *subscriber, uint64_t actor)
@@ -246,11 +247,20 @@ void exchange_retain(struct exchange *exchange, bool (*keeps)(void *userdata, ui
     }
 }
 
+size_t exchange_end_some(struct exchange *exchange, size_t max)
+{
+    struct list *node;
+    size_t n = 0;
+
+    for (; n < max && (node = list_first(&exchange->subscriptions)); n++)
+        subscription_end(list_entry(node, struct exchange_subscription, link));
+    return n;
+}
+
 void exchange_deinit(struct exchange *exchange)
 {
     list_cursors_end(&exchange->cursors);
-    list_for_each_safe (node, &exchange->subscriptions)
-        subscription_end(list_entry(node, struct exchange_subscription, link));
+    (void)exchange_end_some(exchange, SIZE_MAX);
     free(TAKE_PTR(exchange->description));
     free(TAKE_PTR(exchange->group));
     exchange->admitted = strv_free(exchange->admitted);

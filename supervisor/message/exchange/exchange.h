@@ -60,6 +60,7 @@ struct exchange {
     /* Messages may have another recipient now. Not called for kinds that copy; may be NULL. */
     void (*rerouted)(void *userdata);
     void *userdata;
+    struct list link; /* once its actor has ended: in message_context.ended_exchanges */
 };
 
 /* Whether each message goes to one subscriber at most. */
@@ -93,6 +94,8 @@ struct exchange_subscription {
 void exchange_init(struct exchange *exchange, enum exchange_kind kind);
 /* Ends all subscriptions. */
 void exchange_deinit(struct exchange *exchange);
+/* Ends up to `max` subscriptions, and returns how many. */
+size_t exchange_end_some(struct exchange *exchange, size_t max);
 /* Copied. 0 or -ENOMEM. */
 int exchange_describe(struct exchange *exchange, const char *description);
 

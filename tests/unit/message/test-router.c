@@ -389,6 +389,50 @@ START_TEST(an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter)
 }
 END_TEST
 
+START_TEST(the_subscriptions_of_an_exchange_that_ends_go_in_parts)
+{
+    struct actor *subscriber = new_actor("a"), *exchange, *other;
+    char name[16];
+
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_MULTI), 0);
+    ck_assert_int_eq(exchange_actor_new(&other, &context, "other", EXCHANGE_TYPED_MULTI), 0);
+    for (unsigned i = 0; i < EXCHANGE_PER_ACTOR_MAX - 1; i++) {
+        struct topic topic;
+
+        (void)snprintf(name, sizeof(name), "t%u", i);
+        topic = topic_of(name);
+        ck_assert_int_eq(
+            exchange_subscribe(actor_exchange(exchange), &subscriber->subscriptions, &topic), 0);
+    }
+    ck_assert_int_eq(exchange_subscribe(actor_exchange(other), &subscriber->subscriptions,
+                                        &(struct topic){.type = "t", .type_size = 1}),
+                     0);
+    actor_end(exchange, "deleted");
+    ck_assert_uint_gt(subscriber->subscriptions.n_subscriptions, EXCHANGE_PER_ACTOR_MAX / 2);
+    fake_peer_turns(context.loop, 1);
+    ck_assert_uint_gt(subscriber->subscriptions.n_subscriptions, EXCHANGE_PER_ACTOR_MAX / 2);
+    fake_peer_turns(context.loop, 10);
+    ck_assert_uint_eq(subscriber->subscriptions.n_subscriptions, 1);
+}
+END_TEST
+
+START_TEST(a_subscriber_may_end_before_the_exchange_that_has_ended)
+{
+    struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
+    const struct topic all = topic_of("");
+
+    ck_assert_int_eq(exchange_actor_new(&exchange, &context, "news", EXCHANGE_TYPED_SINGLE), 0);
+    exchange_subscribe(actor_exchange(exchange), &a->subscriptions, &all);
+    exchange_subscribe(actor_exchange(exchange), &b->subscriptions,
+                       &(struct topic){.type = "t", .type_size = 1});
+    actor_end(exchange, "deleted");
+    actor_end(a, "gone");
+    fake_peer_turns(context.loop, 1);
+    ck_assert_uint_eq(b->subscriptions.n_subscriptions, 0);
+    ck_assert(list_empty(&context.ended_exchanges));
+}
+END_TEST
+
 START_TEST(there_are_only_so_many_exchanges)
 {
     struct actor *exchange = NULL, *more;
@@ -1159,6 +1203,8 @@ int main(void)
     tcase_add_test(tc, a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones);
     tcase_add_test(tc, large_copies_are_fewer_in_a_turn);
     tcase_add_test(tc, an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter);
+    tcase_add_test(tc, the_subscriptions_of_an_exchange_that_ends_go_in_parts);
+    tcase_add_test(tc, a_subscriber_may_end_before_the_exchange_that_has_ended);
     tcase_add_test(tc, there_are_only_so_many_exchanges);
     tcase_add_test(tc, exchanges_in_a_circle_end);
     tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
