@@ -8,6 +8,9 @@ import {workersTable} from './worker.js';
 
 const PAGE = 50;
 
+/** The state as troupectl calls it. */
+const stateOf = group => group.fault && group.state === 'failed' ? 'cannot start' : group.state;
+
 /** Why a group is not well, in a sentence; null if it is. */
 export function trouble(group) {
   if (group.fault) return group.fault;
@@ -32,7 +35,7 @@ const COLUMNS = [
 function createRow(group) {
   const node = row(COLUMNS);
   const parts = {
-    state: stateMark(group.state), description: h('span', {class: 'muted description'}), chart: line(), rate: h('span', {class: 'figure'}),
+    state: stateMark(stateOf(group)), description: h('span', {class: 'muted description'}), chart: line(), rate: h('span', {class: 'figure'}),
     oldest: h('span', {class: 'muted small'}), waiting: h('span'), bar: workersBar(), workers: h('span', {class: 'muted small'}),
     p50: h('span'), p99: h('span', {class: 'muted'}), dead: h('span'), deaths: h('span'),
   };
@@ -59,7 +62,7 @@ function workersText(group) {
 function updateRow(node, group, track) {
   const parts = node.parts;
   const service = group.type === 'service';
-  setState(parts.state, group.state);
+  setState(parts.state, stateOf(group));
   setText(parts.description, trouble(group) ?? group.description);
   setAttribute(parts.description, 'data-bad', trouble(group) !== null);
   parts.chart.update(service ? [] : track.rate.values);
