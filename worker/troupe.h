@@ -382,9 +382,9 @@ int troupe_client_do(struct troupe_client *client, uint64_t group,
 /*
  * Submits a job without waiting. Its end comes from troupe_client_next() with the same cookie,
  * exactly once; so does a refusal by the supervisor, as the result's `error`. That is -ECONNRESET
- * if the supervisor ended first: then what became of the job is not known. -EAGAIN: the ring is
- * full: take results first, with a time-out, since there may be none. -EINVAL and -EMSGSIZE: it
- * cannot be sent at all.
+ * if the supervisor ended first, or leaves a durable job on disk for the next one: then wait for
+ * the job by its id. -EAGAIN: the ring is full: take results first, with a time-out, since there
+ * may be none. -EINVAL and -EMSGSIZE: it cannot be sent at all.
  */
 int troupe_client_submit(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,

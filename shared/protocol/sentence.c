@@ -82,7 +82,8 @@ static const struct sentence SENTENCES[] = {
     {"NotRequeued", .error = -ECANCELED,
      "dead letter {id} cannot be sent again and stays: {problem}"},
 
-    {"Restarting", .error = -ERESTART, "the supervisor is restarting: try again"},
+    {"Restarting", .error = -ERESTART, 
+     "the supervisor is restarting; what it has accepted goes on: ask for a job by its id"},
     {"Stopping", .error = -ESHUTDOWN, "the supervisor is stopping and accepts nothing new"},
     {"TooManyClients", .error = -EUSERS,
      "the supervisor accepts no further client of this user: {maximum:count} is the limit "

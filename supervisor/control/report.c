@@ -277,6 +277,9 @@ void report_group_begin(struct reply *reply, const struct request *request,
         reply_bool(reply, "restoring", true);
     report_unmet(reply, group);
     report_sandbox(reply, group);
+    if (group->config->durable)
+        reply_uint(reply, "ids_known_usec",
+                   group->config->results_max > 0 ? group->config->result_ttl : 0);
     if (group->draining)
         reply_bool(reply, "drained", group->worked_off);
     if (group_is_behind(group))

@@ -28,7 +28,7 @@ int job_lookup_take(const struct group_context *context, struct loaded_job *load
     cell = find_cell(group, row);
     /* A cell that has left its jobs on disk retires. */
     if (group->closed || (cell && cell->closed))
-        return CELL_E_LEFT;
+        return CELL_E_ON_DISK;
     /* The row predates the job's return to the queue. */
     return cell ? cell_backlog_restore(cell, loaded, ret) : -ESRCH;
 }

@@ -17,7 +17,7 @@ struct job_lookup {
     /*
      * Called once, in a later turn; not if the store is closed first. `job` is borrowed, and stays
      * in memory until the end of the turn. NULL, with `error` 0: there is no such job. With
-     * CELL_E_STORE_FAILED or -ENOMEM that is not known; with CELL_E_LEFT it is on disk, and its
+     * CELL_E_STORE_FAILED or -ENOMEM that is not known; with CELL_E_ON_DISK it is on disk, and its
      * group is stopping.
      */
     void (*found)(struct job_lookup *lookup, struct job *job, int error);
@@ -36,7 +36,8 @@ void job_lookup_end(struct job_lookup *lookup);
 const char *job_lookup_problem(const struct group_context *context);
 
 /* Brings a job that is not in memory into it, in the turn in which its row was read. Returns 0,
- * -ESRCH if there is no such job any more, -EEXIST if another has its id, CELL_E_LEFT or -ENOMEM.
+ * -ESRCH if there is no such job any more, -EEXIST if another has its id, CELL_E_ON_DISK or
+ * -ENOMEM.
  */
 int job_lookup_take(const struct group_context *context, struct loaded_job *loaded,
                     struct job **ret);

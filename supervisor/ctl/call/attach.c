@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/attach.h"
 
+#include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reconnect.h"
@@ -69,6 +70,43 @@ int attach_group(struct invocation *invocation, const char *group, struct attach
     ret->client = NULL;
     r = attach(invocation, group, ret, is_lost);
     return r == -EAGAIN ? attach_again(invocation, group, ret, reconnect) : r;
+}
+
+static int ask_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    struct attach_durability *durability = userdata;
+    const char *group = invocation_operand(invocation, 0);
+    struct varlink_reply reply;
+    /* No cells, and no workers. */
+    int r =
+        call_any(invocation, CALL_SUPERVISOR "GetStatus",
+                 json_pack("{s:s, s:[], s:b}", "target", group, "only", "brief", 1), false, &reply);
+    const json_t *known;
+
+    if (r != EXIT_OK)
+        return r;
+    reconnect_done(reconnect);
+    known = json_object_get(json_array_get(json_object_get(reply.parameters, "groups"), 0),
+                            "ids_known_usec");
+    durability->durable = json_is_integer(known);
+    durability->ids_known = (usec_t)json_integer_value(known);
+    varlink_reply_deinit(&reply);
+    return EXIT_OK;
+}
+
+int attach_ask_durability(struct invocation *invocation, struct attach_durability *ret)
+{
+    int r;
+
+    *ret = (struct attach_durability){0};
+    r = reconnect_run(invocation, RECONNECT_DEFAULT, ask_once, ret);
+    varlink_client_deinit(&invocation->client);
+    return r;
+}
+
+bool attach_may_repeat(const struct attach_durability *durability, usec_t lost_at)
+{
+    return usec_sub(clock_now(), lost_at) < durability->ids_known;
 }
 
 struct attach_ids attach_ids_make(void)

@@ -3,6 +3,7 @@
 
 /* Attaches to the supervisor through libtroupe, for payloads and results of any size. */
 
+#include "shared/base/clock.h"
 #include "worker/troupe.h"
 
 struct invocation;
@@ -14,6 +15,12 @@ struct attachment_client {
     uint64_t group;
 };
 
+/* How a group keeps its jobs. */
+struct attach_durability {
+    bool durable;     /* Durable=yes */
+    usec_t ids_known; /* if durable: how long the id of an ended job is known, if kept; or 0 */
+};
+
 /*
  * Connects and finds the group; again, if the supervisor ends meanwhile. Without success prints
  * why, unless interrupted, and leaves `ret->client` NULL; otherwise the caller frees that. Returns
@@ -21,6 +28,14 @@ struct attachment_client {
  */
 int attach_group(struct invocation *invocation, const char *group, struct attachment_client *ret,
                  struct reconnect *reconnect);
+
+/* Asks about the group of the first operand over the socket; again, if the supervisor ends
+ * meanwhile. Returns an exit status. */
+int attach_ask_durability(struct invocation *invocation, struct attach_durability *ret);
+
+/* Whether a job that the supervisor does not know was never accepted, if the connection was lost at
+ * `lost_at` (monotonic), and the job's result was to be kept. */
+bool attach_may_repeat(const struct attach_durability *durability, usec_t lost_at);
 
 /*
  * Replaces a client whose connection was lost by a new one, as soon as a supervisor answers.

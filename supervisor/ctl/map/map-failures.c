@@ -59,21 +59,18 @@ static void tell_unknown(const struct map_failures *failures)
              failures->first, failures->first + failures->n - 1);
 }
 
-static void tell_run(const struct map_failures *failures, bool last)
+static void tell_run(const struct map_failures *failures)
 {
     const char *what = failures->error < 0 ? strerror(-failures->error) : "cancelled";
     bool repeats = strncmp(failures->reason, what, strlen(what)) == 0;
-    char again[FORMAT_SIZE] = "";
 
-    if (last)
-        snprintf(again, sizeof(again), "; begin again with line %" PRIu64, failures->again);
-    complain("lines %" PRIu64 " to %" PRIu64 " were %s%s%s%s%s", failures->first,
+    complain("lines %" PRIu64 " to %" PRIu64 " were %s%s%s%s", failures->first,
              failures->first + failures->n - 1, failures->error < 0 ? "refused: " : "",
              repeats ? "" : what, repeats || *failures->reason == '\0' ? "" : ": ",
-             failures->reason, again);
+             failures->reason);
 }
 
-void map_failures_tell(struct map_failures *failures, bool last)
+void map_failures_tell(struct map_failures *failures)
 {
     struct troupe_result result = {
         .error = failures->error, .end = failures->end, .reason = failures->reason, .data = ""};
@@ -84,7 +81,7 @@ void map_failures_tell(struct map_failures *failures, bool last)
     } else if (failures->n > 1 && failures->error == -ECONNRESET) {
         tell_unknown(failures);
     } else if (failures->n > 1) {
-        tell_run(failures, last);
+        tell_run(failures);
     }
     failures->n = 0;
 }
@@ -93,13 +90,11 @@ int map_failures_add(struct map_failures *failures, const struct window_line *li
 {
     int r;
 
-    if (failures->again == 0)
-        failures->again = line->number + 1;
     if (continues(failures, line)) {
         failures->n++;
         return explain_status(&line->result);
     }
-    map_failures_tell(failures, false);
+    map_failures_tell(failures);
     begin(failures, line);
     if (is_common(&line->result))
         return explain_status(&line->result);

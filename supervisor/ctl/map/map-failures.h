@@ -19,11 +19,10 @@ struct map_failures {
     int error;               /* -errno of a refusal, or 0 */
     char id[TROUPE_ID_SIZE]; /* of the first job of the run */
     char reason[1024];
-    uint64_t again; /* the first line that did not succeed; 0 = none */
 };
 
 /* Adds a line and returns an enum exit_status. Messages for runs of lines are printed later. */
 int map_failures_add(struct map_failures *failures, const struct window_line *line);
 
-/* Prints the pending message. `last`: map ends here; the message says at which line to continue. */
-void map_failures_tell(struct map_failures *failures, bool last);
+/* Prints the pending message. */
+void map_failures_tell(struct map_failures *failures);

@@ -9,6 +9,8 @@
 
 #define HOLD_MIN USEC_PER_MSEC
 #define HOLD_MAX (100 * USEC_PER_MSEC)
+/* While the group is stopping. */
+#define HOLD_STOPPING USEC_PER_SEC
 
 int window_init(struct window *window, size_t size)
 {
@@ -100,7 +102,7 @@ int window_add(struct window *window, const char *input, size_t size)
     memcpy(line->input, input, size);
     line->input[size] = '\0';
     line->size = size;
-    line->awaited = false;
+    line->awaited = line->repeated = false;
     line->state = WINDOW_READY;
     line->number = window->next++;
     return 0;
@@ -128,6 +130,13 @@ void window_submitted(struct window *window, struct window_line *line)
     window->n_submitted++;
 }
 
+static void make_ready_again(struct window *window, struct window_line *line)
+{
+    line->state = WINDOW_READY;
+    if (window->search > line->number)
+        window->search = line->number;
+}
+
 /*
  * Refusals come in bursts, one for each job that was sent before the first refusal arrived: the
  * limit follows the number of jobs in flight, and the hold is doubled only once per hold.
@@ -136,9 +145,7 @@ static void refused(struct window *window, struct window_line *line, usec_t now)
 {
     size_t limit = window->n_submitted > 0 ? window->n_submitted : 1;
 
-    line->state = WINDOW_READY;
-    if (window->search > line->number)
-        window->search = line->number;
+    make_ready_again(window, line);
     if (limit < window->limit)
         window->limit = limit;
     window->credit = 0;
@@ -173,28 +180,51 @@ static void became_unknown(struct window_line *line)
     memcpy(line->result.id, line->id, sizeof(line->id));
 }
 
+/* Whether the line is not done yet. Returns WINDOW_E_*, or 0. */
+static int put_back(struct window *window, struct window_line *line, int error, usec_t now)
+{
+    if (error == -ESHUTDOWN && window->durable)
+        window->hold = now + HOLD_STOPPING;
+    if (error == -EBUSY && !line->awaited) {
+        refused(window, line, now);
+        return WINDOW_E_REFUSED;
+    }
+    if (error == -ESHUTDOWN && window->durable && !line->awaited) {
+        make_ready_again(window, line);
+        return WINDOW_E_REFUSED;
+    }
+    if (error == -ESRCH && window->repeats && line->awaited) {
+        line->awaited = false;
+        line->repeated = true;
+        make_ready_again(window, line);
+        return WINDOW_E_REFUSED;
+    }
+    /* -EBUSY: the supervisor looks for as many jobs as it can. */
+    if (error == -ECONNRESET || error == -EBUSY || (error == -ESHUTDOWN && window->durable) ||
+        (error == -EEXIST && line->repeated)) {
+        doubted(window, line);
+        return WINDOW_E_DOUBTFUL;
+    }
+    return 0;
+}
+
 int window_ended(struct window *window, const struct troupe_result *result, usec_t now)
 {
     struct window_line *line = line_at(window, result->cookie);
+    int r;
 
     if (result->cookie < window->first || result->cookie >= window->next ||
         line->state != WINDOW_SUBMITTED)
         return WINDOW_E_STRANGE;
     window->n_submitted--;
-    if (result->error == -EBUSY && !line->awaited) {
-        refused(window, line, now);
-        return WINDOW_E_REFUSED;
-    }
-    /* -EBUSY: the supervisor looks for as many jobs as it can. */
-    if (result->error == -ECONNRESET || result->error == -EBUSY) {
-        doubted(window, line);
-        return WINDOW_E_DOUBTFUL;
-    }
+    r = put_back(window, line, result->error, now);
+    if (r != 0)
+        return r;
     if (result->error == 0)
         succeeded(window);
     line->state = WINDOW_DONE;
     line->result = *result;
-    if (line->awaited && result->error == -ESRCH)
+    if (result->error < 0 && (line->awaited || line->repeated))
         became_unknown(line);
     return 0;
 }

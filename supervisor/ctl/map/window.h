@@ -32,6 +32,7 @@ struct window_line {
     size_t size, allocated;
     char id[TROUPE_ID_SIZE];     /* of the job; set by the caller */
     bool awaited;                /* in flight by id only: the job itself was submitted before */
+    bool repeated;               /* the supervisor did not know it, so it is submitted again */
     struct troupe_result result; /* owned; valid when done */
     char *copy;                  /* owned: holds the result after window_detach(); else NULL */
 };
@@ -43,9 +44,12 @@ struct window {
     uint64_t search;      /* no ready line before this */
     uint64_t doubt;       /* no doubtful line before this */
     size_t n_submitted, n_doubtful;
+    bool durable; /* set by the caller: the group keeps accepted jobs when it stops */
+    /* Set by the caller: a job that the supervisor does not know was not accepted. */
+    bool repeats;
     size_t limit;    /* of n_submitted */
     size_t credit;   /* successes towards a larger limit */
-    usec_t hold;     /* monotonic: the queue is full, nothing is submitted before this time */
+    usec_t hold;     /* monotonic: nothing is submitted before this time, as the queue is full */
     usec_t hold_for; /* how long the last hold was */
 };
 
@@ -71,19 +75,20 @@ void window_submitted(struct window *window, struct window_line *line);
 
 enum {
     _WINDOW_E_SUCCESS,
-    WINDOW_E_REFUSED,  /* the queue is full: the line is ready again */
+    WINDOW_E_REFUSED,  /* the job was not accepted, but may be later: the line is ready again */
     WINDOW_E_DOUBTFUL, /* the connection was lost: the line is doubtful */
     WINDOW_E_STRANGE,  /* no job with this cookie is in flight */
 };
 
 /*
  * Records the result of a line. Takes ownership of the result if it returns 0, not with
- * WINDOW_E_*. The error -ESRCH of a line that is waited for by id becomes -ECONNRESET: what became
- * of its job is not known.
+ * WINDOW_E_*. The error of a line that may have been accepted before becomes -ECONNRESET: what
+ * became of its job is not known.
  */
 int window_ended(struct window *window, const struct troupe_result *result, usec_t now);
 
-/* Returns a doubtful line or NULL. window_awaited() records that it is waited for by id. */
+/* Returns a doubtful line or NULL; during a hold, do not ask. window_awaited() records that it is
+ * waited for by id. */
 struct window_line *window_doubtful(struct window *window);
 void window_awaited(struct window *window, struct window_line *line);
 

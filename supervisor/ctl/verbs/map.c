@@ -38,6 +38,7 @@ struct map {
     struct invocation *invocation;
     const char *group;
     struct attachment_client attached;
+    struct attach_durability durability;
     struct troupe_job_options job;
     struct attach_ids ids;
     struct reconnect reconnect;
@@ -51,6 +52,7 @@ struct map {
     bool stop;                                            /* stop reading and submitting */
     bool broken;                                          /* nobody reads the output any more */
     bool cut;                                             /* the connection is over */
+    usec_t cut_at;                                        /* since when */
     bool lost;                                            /* the supervisor is gone */
     int status;                                           /* of the first failure */
     uint64_t n_done, n_ended[TROUPE_DEAD + 1], n_refused; /* all, by end, refused */
@@ -64,6 +66,12 @@ static void fail(struct map *map, int status)
 {
     if (map->status == EXIT_OK)
         map->status = status;
+}
+
+static void cut(struct map *map)
+{
+    map->cut = true;
+    map->cut_at = clock_now();
 }
 
 static void show_progress(struct map *map)
@@ -153,7 +161,7 @@ static void submit_lines(struct map *map)
             continue;
         }
         if (r == -EPIPE)
-            map->cut = true;
+            cut(map);
         else if (r == -EINVAL || r == -EMSGSIZE || map->window.n_submitted == 0)
             refuse(map, line, r);
         /* Other resources become available when results have been taken. */
@@ -166,6 +174,9 @@ static void submit_lines(struct map *map)
 
 static void give_up(struct map *map, int status)
 {
+    if (map->durability.durable && map->window.n_doubtful > 0)
+        complain("the jobs that group '%s' has accepted are on disk, and go on at the next start",
+                 map->group);
     map->n_unknown += map->window.n_doubtful;
     map->n_done += map->window.n_doubtful;
     window_lose(&map->window);
@@ -173,7 +184,8 @@ static void give_up(struct map *map, int status)
     fail(map, status);
 }
 
-/* Connects again; then the jobs in flight are waited for by their ids. */
+/* Connects again; then the jobs in flight are waited for by their ids. Those that were accepted by
+ * a durable group are known, and the others are submitted again. */
 static void come_back(struct map *map)
 {
     int r = window_detach(&map->window) < 0 ? call_no_memory() : EXIT_OK;
@@ -184,17 +196,19 @@ static void come_back(struct map *map)
     map->cut = r != EXIT_OK;
     if (r != EXIT_OK)
         give_up(map, interrupt_seen() ? EXIT_INTERRUPTED : r);
+    map->window.repeats = attach_may_repeat(&map->durability, map->cut_at);
+    map->window.hold = 0;
 }
 
 static void await_doubtful(struct map *map)
 {
     struct window_line *line;
 
-    while (!map->cut && (line = window_doubtful(&map->window))) {
+    while (!map->cut && clock_now() >= map->window.hold && (line = window_doubtful(&map->window))) {
         int r = troupe_client_wait(map->attached.client, line->id, line->number);
 
         if (r == -EPIPE)
-            map->cut = true;
+            cut(map);
         if (r < 0)
             return; /* -EAGAIN: the ring has room when results have been taken */
         window_awaited(&map->window, line);
@@ -205,6 +219,7 @@ static void await_doubtful(struct map *map)
 
 static void take_result(struct map *map, struct troupe_result *result)
 {
+    const struct window_line *line = &map->window.lines[result->cookie % map->window.size];
     int r;
 
     if (result->error == 0 && result->attempts > 1)
@@ -218,7 +233,7 @@ static void take_result(struct map *map, struct troupe_result *result)
     hint_put_off(&map->hint);
     if (result->error == 0 && result->end <= TROUPE_DEAD)
         map->n_ended[result->end]++;
-    else if (result->error == -ESRCH)
+    else if (line->result.error == -ECONNRESET)
         map->n_unknown++;
     else
         map->n_refused++;
@@ -268,7 +283,7 @@ static void take_results(struct map *map, usec_t timeout)
         timeout = 0;
     }
     if (r != -EAGAIN && r != -EINTR)
-        map->cut = true;
+        cut(map);
 }
 
 /* ---- output ---- */
@@ -408,6 +423,9 @@ static int map_attached(struct map *map)
     }
     if (window_init(&map->window, (size_t)options->window) < 0)
         return call_no_memory();
+    map->window.durable = map->durability.durable;
+    map->window.repeats = map->durability.ids_known > 0;
+    map->job.keep_result = map->durability.durable;
     map->reader = reader_make(STDIN_FILENO, options->null ? '\0' : '\n', false, LINE_MAX_BYTES);
     map->input_size = reader_left(STDIN_FILENO);
     map->failures.group = map->group;
@@ -418,7 +436,7 @@ static int map_attached(struct map *map)
     (void)signal(SIGPIPE, SIG_IGN);
     run(map);
     progress_hide(&map->progress);
-    map_failures_tell(&map->failures, map->stop || map->lost);
+    map_failures_tell(&map->failures);
     summarize(map);
     if (map->broken)
         fail(map, EXIT_FAILED);
@@ -442,7 +460,9 @@ int verb_map(struct invocation *invocation)
     r = attach_group(invocation, map.group, &map.attached, &map.reconnect);
     if (r != EXIT_OK)
         return r;
-    r = map_attached(&map);
+    r = attach_ask_durability(invocation, &map.durability);
+    if (r == EXIT_OK)
+        r = map_attached(&map);
     troupe_client_free(map.attached.client);
     return r;
 }

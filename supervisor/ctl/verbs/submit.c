@@ -171,6 +171,8 @@ static int do_once(struct invocation *invocation, struct reconnect *reconnect, v
     reconnect_done(reconnect);
     if (!reply.error)
         submission->reply = json_incref(reply.parameters);
+    else if (repeated && strcmp(reply.error, CALL_JOBS "Stopping") == 0)
+        r = EXIT_UNREACHABLE; /* the next supervisor knows the job */
     else if (repeated && strcmp(reply.error, CALL_JOBS "NoSuchJob") == 0)
         r = explain_unknown("", id);
     else
@@ -200,8 +202,13 @@ static int do_json(struct invocation *invocation, const char *data, size_t size)
 
 struct doing {
     struct invocation *invocation;
-    const char *group, *id;
+    const char *group;
+    struct troupe_job_options options;
+    const char *data;
+    size_t size;
     struct attachment_client attached;
+    struct attach_durability durability;
+    usec_t lost_at; /* when the connection was lost */
     struct reconnect reconnect;
     struct hint hint;
 };
@@ -217,7 +224,7 @@ static int await_end(struct doing *doing, struct troupe_result *ret)
         if (interrupt_seen() && !cancelled) {
             cancelled = true;
             complain("cancelling the job; a second signal exits without waiting for its end");
-            r = troupe_client_cancel(client, doing->id);
+            r = troupe_client_cancel(client, doing->options.id);
             if (r < 0 && r != -ESRCH && r != -EALREADY)
                 return r;
         }
@@ -225,7 +232,7 @@ static int await_end(struct doing *doing, struct troupe_result *ret)
         if (r != -EAGAIN && r != -EINTR)
             return r;
         if (hint_due(&doing->hint))
-            hint_ask(&doing->hint, doing->id);
+            hint_ask(&doing->hint, doing->options.id);
     }
 }
 
@@ -234,17 +241,40 @@ static bool is_lost(int r, const struct troupe_result *result)
     return r == -EPIPE || r == -ECONNRESET || (r == 0 && result->error == -ECONNRESET);
 }
 
-/* Waits for the job by its id, after connecting again unless the connection has lasted. Returns 0
- * with the result, or an exit status. */
+static int submit(const struct doing *doing)
+{
+    return troupe_client_submit(doing->attached.client, doing->attached.group, &doing->options,
+                                doing->data, doing->size, 0);
+}
+
+/* Waits for the job by its id. If it was never accepted by a durable group, submits it again. */
+static int wait_or_repeat(struct doing *doing, struct troupe_result *result)
+{
+    int r = troupe_client_wait(doing->attached.client, doing->options.id, 0);
+
+    if (r == 0)
+        r = await_end(doing, result);
+    if (r == 0 && result->error == -ESRCH &&
+        attach_may_repeat(&doing->durability, doing->lost_at)) {
+        troupe_result_release(result);
+        r = submit(doing);
+        if (r == 0)
+            r = await_end(doing, result);
+    }
+    /* This supervisor is stopping; the next one knows the job, or takes it. */
+    return r == 0 && result->error == -ESHUTDOWN ? -ECONNRESET : r;
+}
+
+/* Waits for the end of a job whose connection was lost, after connecting again unless it has
+ * lasted. Returns 0 with the result, or an exit status. */
 static int take_up(struct doing *doing, struct troupe_result *result)
 {
     int r;
 
+    doing->lost_at = clock_now();
     do {
         troupe_result_release(result);
-        r = troupe_client_wait(doing->attached.client, doing->id, 0);
-        if (r == 0)
-            r = await_end(doing, result);
+        r = wait_or_repeat(doing, result);
         if (!is_lost(r, result))
             break;
         r = attach_again(doing->invocation, doing->group, &doing->attached, &doing->reconnect);
@@ -252,7 +282,7 @@ static int take_up(struct doing *doing, struct troupe_result *result)
     if (r == EXIT_UNREACHABLE && interrupt_seen())
         return EXIT_INTERRUPTED;
     if (r == 0 && result->error == -ESRCH)
-        return explain_unknown("", doing->id);
+        return explain_unknown("", doing->options.id);
     return r < 0 ? explain_refused(doing->group, r, "") : r;
 }
 
@@ -270,12 +300,10 @@ static int tell_end(const char *group, const struct troupe_result *result)
 }
 
 /* Returns an exit status. */
-static int submit_and_wait(struct doing *doing, const struct troupe_job_options *options,
-                           const char *data, size_t size)
+static int submit_and_wait(struct doing *doing)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
-    struct troupe_client *client = doing->attached.client;
-    int r = troupe_client_submit(client, doing->attached.group, options, data, size, 0);
+    int r = submit(doing);
 
     if (r == 0) {
         r = await_end(doing, &result);
@@ -293,10 +321,12 @@ static int submit_and_wait(struct doing *doing, const struct troupe_job_options 
 
 static int do_attached(struct invocation *invocation, const char *data, size_t size)
 {
-    struct troupe_job_options options = attach_job_options(&invocation->options);
     struct doing doing = {
         .invocation = invocation,
         .group = invocation_operand(invocation, 0),
+        .options = attach_job_options(&invocation->options),
+        .data = data,
+        .size = size,
         .reconnect = reconnect_make(invocation, RECONNECT_DEFAULT),
         .hint = hint_make(invocation),
     };
@@ -304,9 +334,12 @@ static int do_attached(struct invocation *invocation, const char *data, size_t s
 
     if (r != EXIT_OK)
         return r;
-    doing.id = options.id;
-    interrupt_catch();
-    r = submit_and_wait(&doing, &options, data, size);
+    r = attach_ask_durability(invocation, &doing.durability);
+    if (r == EXIT_OK) {
+        doing.options.keep_result = doing.durability.durable;
+        interrupt_catch();
+        r = submit_and_wait(&doing);
+    }
     troupe_client_free(doing.attached.client);
     return r;
 }

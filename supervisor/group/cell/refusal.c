@@ -6,6 +6,8 @@
 #include "supervisor/group/cell/cell-submit.h"
 #include <errno.h>
 
+#define STAYS_ON_DISK "it is stopping; the job stays on disk, and goes on at the next start"
+
 static const struct refusal REFUSALS[] = {
     [CELL_E_BUSY] = {EBUSY, "Busy", "the queue is full (QueueMax=, QueueMemoryMax=)"},
     [CELL_E_TOO_LARGE] = {EMSGSIZE, "BadPayload",
@@ -26,13 +28,14 @@ static const struct refusal REFUSALS[] = {
     [CELL_E_STORE_FAILED] = {EIO, "StoreFailed",
                              "the store that keeps the group's jobs (Durable=yes) does not work: "
                              "see troupectl status"},
-    [CELL_E_LEFT] = {ESHUTDOWN, "Stopping",
-                     "it is stopping; the job stays on disk, and goes on at the next start"},
+    [CELL_E_LEFT] = {ECONNRESET, "Restarting", STAYS_ON_DISK},
     [CELL_E_UNREAD] = {ECONNRESET, "Restarting",
                        "the supervisor has crashed; the job goes on once it is read from disk"},
     [CELL_E_BAD_FILE] = {EBADMSG, "BadGroup",
                          "no new jobs: the group's file has a mistake or is missing, see troupectl "
                          "status"},
+    /* Not ECONNRESET: asking again helps only after a restart. */
+    [CELL_E_ON_DISK] = {ESHUTDOWN, "Stopping", STAYS_ON_DISK},
 };
 
 const struct refusal *refusal_of(int result)

@@ -104,6 +104,75 @@ START_TEST(a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once)
 }
 END_TEST
 
+static void await_all(void)
+{
+    struct window_line *line;
+
+    while ((line = window_doubtful(&window)))
+        window_awaited(&window, line);
+}
+
+START_TEST(lines_that_a_durable_group_does_not_know_are_submitted_again)
+{
+    start(3, "abc");
+    window.durable = window.repeats = true;
+    ck_assert_uint_eq(submit_all(0), 3);
+    for (uint64_t i = 0; i < 3; i++)
+        ck_assert_int_eq(end(i, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    await_all();
+    ck_assert_int_eq(end(0, 0, 0), 0);
+    ck_assert_int_eq(end(1, -ESRCH, 0), WINDOW_E_REFUSED);
+    ck_assert_int_eq(end(2, -ESRCH, 0), WINDOW_E_REFUSED);
+    ck_assert_uint_eq(submit_all(0), 2);
+    ck_assert_int_eq(end(1, 0, 0), 0);
+    /* It was accepted nevertheless. */
+    ck_assert_int_eq(end(2, -EEXIST, 0), WINDOW_E_DOUBTFUL);
+    await_all();
+    ck_assert_int_eq(end(2, 0, 0), 0);
+    ck_assert_str_eq(written(), "abc");
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(a_line_that_may_have_been_accepted_is_never_refused)
+{
+    start(2, "ab");
+    window.durable = window.repeats = true;
+    ck_assert_uint_eq(submit_all(0), 2);
+    ck_assert_int_eq(end(0, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    ck_assert_int_eq(end(1, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    await_all();
+    ck_assert_int_eq(end(0, -EIO, 0), 0);
+    ck_assert_int_eq(window_front(&window)->result.error, -ECONNRESET);
+    window_drop(&window);
+    ck_assert_int_eq(end(1, -ESRCH, 0), WINDOW_E_REFUSED);
+    ck_assert_uint_eq(submit_all(0), 1);
+    ck_assert_int_eq(end(1, -ENOENT, 0), 0);
+    ck_assert_int_eq(window_front(&window)->result.error, -ECONNRESET);
+    window_deinit(&window);
+}
+END_TEST
+
+START_TEST(lines_wait_while_their_durable_group_is_stopping)
+{
+    start(2, "ab");
+    window.durable = window.repeats = true;
+    ck_assert_uint_eq(submit_all(0), 2);
+    ck_assert_int_eq(end(0, -ECONNRESET, 0), WINDOW_E_DOUBTFUL);
+    await_all();
+    ck_assert_int_eq(end(1, -ESHUTDOWN, 0), WINDOW_E_REFUSED);
+    ck_assert_int_eq(end(0, -ESHUTDOWN, 0), WINDOW_E_DOUBTFUL);
+    ck_assert_ptr_null(window_ready(&window, window.hold - 1));
+    ck_assert_uint_eq(submit_all(window.hold), 1);
+    ck_assert_uint_eq(window.limit, 2);
+    window_deinit(&window);
+    start(1, "a");
+    ck_assert_uint_eq(submit_all(0), 1);
+    ck_assert_int_eq(end(0, -ESHUTDOWN, 0), 0);
+    window_deinit(&window);
+}
+END_TEST
+
 START_TEST(detached_results_stay_as_they_are)
 {
     const struct troupe_result result = {.cookie = 1, .reason = "why", .data = "what", .size = 4};
@@ -393,6 +462,9 @@ int main(void)
 
     tcase_add_test(tcase, results_leave_in_the_order_of_the_input);
     tcase_add_test(tcase, a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once);
+    tcase_add_test(tcase, lines_that_a_durable_group_does_not_know_are_submitted_again);
+    tcase_add_test(tcase, a_line_that_may_have_been_accepted_is_never_refused);
+    tcase_add_test(tcase, lines_wait_while_their_durable_group_is_stopping);
     tcase_add_test(tcase, detached_results_stay_as_they_are);
     tcase_add_test(tcase, a_refused_line_is_submitted_again_before_later_ones);
     tcase_add_test(tcase, after_a_refusal_no_more_are_under_way_than_were_accepted);
