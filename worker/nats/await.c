@@ -190,8 +190,7 @@ static int wait_for_result(const struct wait *wait)
             return r;
         }
         if (gone) {
-            log_error("there is no job %s: it never existed, or its result has expired",
-                      wait->id);
+            log_error("there is no job %s: it never existed, or its result has expired", wait->id);
             return CLIENT_NOT_FOUND;
         }
         if (s != NATS_NOT_FOUND && !is_passing(s))
