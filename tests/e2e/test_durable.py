@@ -264,10 +264,10 @@ class Accepted(Case):
         s = self.durable({"other": actor()}).start()
         s.stop()
         os.unlink(s.path("etc/kept.group"))
-        s.start()
-        s.write("kept.group", actor(Durable="yes"))
         with contextlib.ExitStack() as stack:
             with self.blocked(s):
+                s.start()  # opens the database, as it may have jobs of a group that is gone
+                s.write("kept.group", actor(Durable="yes"))
                 s.call("io.troupe.Supervisor.Reload")
                 stack.enter_context(self.waiting(s))
         with contextlib.ExitStack() as stack:
