@@ -91,6 +91,13 @@ class Status(Ctl):
         self.exits(5, "dead-letters", "show", "long")
         self.exits(0, "cancel", "long")
 
+    def test_a_kept_result_of_any_size_is_written(self):
+        self.s.write("large.group", ini(f"{TROUPE_EXEC} -- head -c 6000000 /dev/zero"))
+        self.exits(0, "reload")
+        self.exits(0, "create", "large", "--id", "j")
+        self.assertEqual(self.exits(0, "wait", "j").stdout, 6000000 * "\0")
+        self.assertIn("'troupectl wait' writes them", self.exits(0, "job", "j").stdout)
+
     def test_reasons_have_their_lines(self):
         self.s.write("two-lines.group", ini(f"{TROUPE_EXEC} -- sh -c 'printf \"one\\\\ntwo\\\\n\" >&2; exit 1'", Jobs={"MaxRetries": 0}))
         self.exits(0, "reload")

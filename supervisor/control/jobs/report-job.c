@@ -125,7 +125,7 @@ static void report_result(struct reply *reply, const struct job *job, size_t lim
         r = report_payload(reply, "result", &job->result, limit);
     if (r == -EMSGSIZE)
         snprintf(missing, size,
-                 "result: its %llu bytes are too many for this answer; Attach has no such limit",
+                 "result: its %llu bytes are too many for this answer; 'troupectl wait' writes them",
                  (unsigned long long)job->result.size);
     else if (r < 0)
         snprintf(missing, size, "result: %s", strerror(-r));

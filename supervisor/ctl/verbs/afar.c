@@ -21,6 +21,8 @@
 #include <string.h>
 
 #define SPAN_SIZE 32
+/* How long a supervisor that has a result may take to hand it over. */
+#define LARGE_USEC (60 * USEC_PER_SEC)
 
 /* ---- sending ---- */
 
@@ -133,7 +135,38 @@ static struct troupe_result result_of(const json_t *job, const char *data, size_
     return result;
 }
 
-static int tell_result(const json_t *job)
+/* Writes a result that is too large for an answer over the socket. Returns 0 or -errno. */
+static int write_large(const struct invocation *invocation, const char *id)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    struct troupe_client *client;
+    int r = troupe_client_connect(&client, invocation_socket(invocation));
+
+    if (r < 0)
+        return r;
+    r = troupe_client_wait(client, id, 0);
+    if (r == 0)
+        r = troupe_client_next(client, &result, LARGE_USEC);
+    if (r == 0 && (result.error < 0 || result.size == 0))
+        r = result.error < 0 ? result.error : -ENODATA;
+    if (r == 0)
+        fwrite(result.data, 1, result.size, stdout);
+    troupe_result_release(&result);
+    troupe_client_free(client);
+    return r;
+}
+
+static int tell_large(const struct invocation *invocation, const json_t *job)
+{
+    const char *id = field_text(job, "id");
+
+    if (!nats_is_wanted(invocation) && write_large(invocation, id) == 0)
+        return EXIT_OK;
+    complain("job %s has succeeded, but %s", SAFE(id), SAFE(field_text(job, "missing")));
+    return EXIT_FAILED;
+}
+
+static int tell_result(const struct invocation *invocation, const json_t *job)
 {
     _cleanup_free_ char *data = NULL;
     struct troupe_result result;
@@ -150,11 +183,8 @@ static int tell_result(const json_t *job)
     if (result.end != TROUPE_SUCCEEDED)
         return field_is(job, "cause", "deadline") ? (explain_end("", &result), EXIT_TIMEOUT)
                                                   : explain_end("", &result);
-    if (field_has(job, "missing")) {
-        complain("job %s has succeeded, but %s", SAFE(field_text(job, "id")),
-                 SAFE(field_text(job, "missing")));
-        return EXIT_FAILED;
-    }
+    if (field_has(job, "missing"))
+        return tell_large(invocation, job);
     fwrite(result.data, 1, result.size, stdout);
     return EXIT_OK;
 }
@@ -166,7 +196,7 @@ static int tell_end(const struct invocation *invocation, const json_t *reply)
     int r;
 
     if (!invocation->options.json)
-        return tell_result(job);
+        return tell_result(invocation, job);
     r = output_json(invocation, reply);
     if (r == EXIT_OK && !field_is(job, "state", "succeeded"))
         r = EXIT_FAILED;
