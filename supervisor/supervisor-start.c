@@ -167,6 +167,15 @@ static void resume_job_ids(struct parts *parts)
         memcpy(kept->data, &parts->jobs.random_high, sizeof(parts->jobs.random_high));
 }
 
+static void resume_letter_ids(struct parts *parts)
+{
+    bool found;
+    struct kept_state *kept = kept_state_open(&parts->process.kept, ":dead-letters", &found);
+
+    if (kept)
+        dead_letters_resume(&parts->messages.dead_letters, (uint64_t *)(void *)kept->data);
+}
+
 /* Continues the last supervisor's clock_steady(), so that dates by it stay valid. */
 static void resume_clock(struct parts *parts)
 {
@@ -268,6 +277,7 @@ static int collect_held(struct parts *parts)
     resume_clock(parts);
     resume_job_ids(parts);
     resume_client_numbers(parts);
+    resume_letter_ids(parts);
     return resume_wake(parts);
 }
 

@@ -670,6 +670,16 @@ class Verbs(Letters):
             with self.subTest(arguments):
                 self.assertEqual(s.ctl("dead-letters", *arguments).returncode, 2)
 
+    def test_a_number_means_the_same_letter_after_a_crash(self):
+        s = self.players("no unhandled\n")
+        self.tell(s, "p/0", payload="no")
+        [first] = self.wait_letters(s, 1)
+        s.crash()
+        self.tell(s, "p/0", payload="no")
+        [second] = self.wait_letters(s, 1)
+        self.assertGreater(second["id"], first["id"])
+        self.assertEqual(s.ctl("dead-letters", "show", str(first["id"])).returncode, 5)
+
     def test_switching_the_message_log(self):
         s = self.players("no unhandled\n")
         self.assertEqual(s.ctl_json("logs", "p", "--messages", "unhandled,dispatched"),

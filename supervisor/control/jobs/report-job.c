@@ -124,9 +124,10 @@ static void report_result(struct reply *reply, const struct job *job, size_t lim
     if (job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED)
         r = report_payload(reply, "result", &job->result, limit);
     if (r == -EMSGSIZE)
-        snprintf(missing, size,
-                 "result: its %llu bytes are too many for this answer; 'troupectl wait' writes them",
-                 (unsigned long long)job->result.size);
+        snprintf(
+            missing, size,
+            "result: its %llu bytes are too many for this answer; 'troupectl wait' writes them",
+            (unsigned long long)job->result.size);
     else if (r < 0)
         snprintf(missing, size, "result: %s", strerror(-r));
 }

@@ -161,6 +161,14 @@ void dead_letters_init(struct dead_letters *letters, uint64_t max, uint64_t memo
     shares_init(&letters->shares);
 }
 
+void dead_letters_resume(struct dead_letters *letters, uint64_t *kept_id)
+{
+    if (*kept_id <= DEAD_LETTER_ID_MAX && *kept_id > letters->last_id)
+        letters->last_id = *kept_id;
+    *kept_id = letters->inherited_id = letters->last_id;
+    letters->kept_id = kept_id;
+}
+
 static void link_blob(struct dead_letter *letter)
 {
     if (letter->payload.fd < 0)

@@ -124,6 +124,7 @@ struct dead_letters {
     struct shares shares;
     uint64_t max, memory_max;
     uint64_t last_id;
+    uint64_t *kept_id;     /* `last_id` for the next supervisor; NULL = it is not kept */
     uint64_t inherited_id; /* up to this, ids are those of the last supervisor's letters */
     uint64_t counts[_DEAD_N_REASONS]; /* since the start */
     uint64_t n_evicted;               /* to make room */
@@ -150,6 +151,10 @@ void dead_letters_resize(struct dead_letters *letters, uint64_t max, uint64_t me
 uint64_t dead_letter_add(struct dead_letters *letters, const struct dead_letter_facts *facts,
                          struct payload *payload);
 
+/* Goes on after the ids of the last supervisor, which has left the last one in `kept_id`
+ * (borrowed): nobody's number means another letter after a crash. */
+void dead_letters_resume(struct dead_letters *letters, uint64_t *kept_id);
+
 /* Whether a letter that is read back may have this id: there is room for more above it. */
 static inline bool dead_letter_id_valid(uint64_t id)
 {
@@ -159,7 +164,10 @@ static inline bool dead_letter_id_valid(uint64_t id)
 /* Returns an id for a letter that will be added. */
 static inline uint64_t dead_letter_reserve_id(struct dead_letters *letters)
 {
-    return ++letters->last_id;
+    letters->last_id++;
+    if (letters->kept_id)
+        *letters->kept_id = letters->last_id;
+    return letters->last_id;
 }
 
 /* Keeps what is known of a durable job's letter until its row is read. Returns 0 or -ENOMEM. */
