@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 /* A taker whose close takes longer is replaced. */
 #define STUCK (5 * USEC_PER_SEC)
@@ -56,8 +57,6 @@ static struct {
     int *later; /* sockets that no taker could drain so far */
     size_t n_later, allocated;
 } state;
-
-extern char **environ;
 
 static int spawn(int socket, pid_t *ret)
 {

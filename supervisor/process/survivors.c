@@ -20,7 +20,7 @@
 #define PAUSE_MS   1
 /* The kernel allows larger environments, but a worker's is at most MESSAGE_SIZE_MAX at its start.
  */
-#define ENVIRONMENT_MAX (256 * 1024)
+#define ENVIRONMENT_MAX ((size_t)256 << 10)
 
 struct search {
     const char *variable;
