@@ -131,7 +131,7 @@ int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop
  * closed. */
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
-/* Shuts a socket down, and closes it milliseconds later in the closer's thread (closer.h), when
+/* Shuts a socket down, and has a taker drain and close it (taker.h) milliseconds later, when
  * io_uring no longer holds it. For sockets that peers may have filled; unwatch them first. Also for
  * other descriptors whose closing is to disturb nothing that is urgent now. */
 void loop_close(struct loop *loop, int fd);

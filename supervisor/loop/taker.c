@@ -9,12 +9,12 @@
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "shared/base/scm.h"
+#include "shared/base/spawn-self.h"
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/loop/taker-request.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,27 +61,8 @@ static struct {
 static int spawn(int socket, pid_t *ret)
 {
     char *const argv[] = {(char[]){"trouped-taker"}, (char[]){TAKER_ARGUMENT}, NULL};
-    _cleanup_close_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    char program[32];
-    sigset_t none;
-    int r;
 
-    if (self < 0)
-        return -errno;
-    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", self);
-    sigemptyset(&none);
-    (void)posix_spawnattr_init(&attributes);
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawn_file_actions_init(&actions);
-    r = posix_spawn_file_actions_adddup2(&actions, socket, STDIN_FILENO);
-    if (r == 0)
-        r = posix_spawn(ret, program, &actions, &attributes, argv, environ);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attributes);
-    return -r;
+    return spawn_self(argv, &(const struct spawn_self_fd){socket, STDIN_FILENO}, 1, ret);
 }
 
 static int start(struct taker *taker)

@@ -3,13 +3,13 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/close-from.h"
+#include "shared/base/spawn-self.h"
 #include "supervisor/config/names/names-private.h"
 #include "supervisor/config/syntax/strv.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,37 +199,13 @@ static int write_questions(const struct names *names)
     return r < 0 ? r : TAKE_FD(fd);
 }
 
-/*
- * Executes this program anew. A fork() copies the page tables of all queued payloads, which takes
- * 60 ms per GiB; posix_spawn() shares the memory until the program is executed. The descriptor
- * means the program also under valgrind, where executing /proc/self/exe would start valgrind.
- */
 static int spawn_process(int questions, int answers, pid_t *ret)
 {
     char *const argv[] = {(char[]){"trouped-names"}, (char[]){NAMES_ARGUMENT}, NULL};
-    _cleanup_close_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    char program[32];
-    sigset_t none;
-    int r;
 
-    if (self < 0)
-        return -errno;
-    (void)snprintf(program, sizeof(program), "/proc/self/fd/%d", self);
-    sigemptyset(&none);
-    (void)posix_spawnattr_init(&attributes);
-    (void)posix_spawnattr_setsigmask(&attributes, &none);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-    (void)posix_spawn_file_actions_init(&actions);
-    r = posix_spawn_file_actions_adddup2(&actions, questions, STDIN_FILENO);
-    if (r == 0)
-        r = posix_spawn_file_actions_adddup2(&actions, answers, ANSWERS_FD);
-    if (r == 0)
-        r = posix_spawn(ret, program, &actions, &attributes, argv, environ);
-    (void)posix_spawn_file_actions_destroy(&actions);
-    (void)posix_spawnattr_destroy(&attributes);
-    return -r;
+    return spawn_self(
+        argv, (const struct spawn_self_fd[]){{questions, STDIN_FILENO}, {answers, ANSWERS_FD}}, 2,
+        ret);
 }
 
 int names_start(struct names *names)
