@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -37,8 +38,11 @@ def under_callgrind(path):
     directory = path + ".programs"
     os.makedirs(directory, exist_ok=True)
     script = os.path.join(directory, "trouped-supervisor")
+    preload = os.path.join(directory, "pidfds.so")
+    subprocess.run([os.environ.get("HOSTCC", "gcc"), "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", preload,
+                    os.path.join(os.path.dirname(__file__), "pidfds.c")], check=True)
     with open(script, "w", encoding="utf-8") as file:
-        file.write(f"#!/bin/sh\nexec valgrind --tool=callgrind --callgrind-out-file='{path}' "
+        file.write(f"#!/bin/sh\nLD_PRELOAD='{preload}' exec valgrind --tool=callgrind --callgrind-out-file='{path}' "
                    f"'{programs.product('trouped-supervisor')}' \"$@\"\n")
     os.chmod(script, 0o755)
     return shutil.copy(programs.product("trouped"), directory)
