@@ -4,7 +4,7 @@
 /* What attached clients wait for, across an upgrade: each request that was read is answered once.
  */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct group_context;
 

@@ -4,7 +4,7 @@
 /* Death reports across an upgrade. */
 
 #include "supervisor/event/death.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 #define DEATH_ROW "death"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/histogram.h"
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 /* The sum, then pairs of a bucket and its count. */
 void histogram_put(struct saved_writer *row, const struct histogram *histogram)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/latency.h"
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 /* 0 … 7 µs have a bucket each; then every power of two has eight. */
 static unsigned bucket_of(usec_t took)

@@ -4,7 +4,7 @@
 /* Groups with their cells and slots across an upgrade: what was asked of them beyond what
  * group-keep.c keeps, and what status shows of them. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct group_context;
 

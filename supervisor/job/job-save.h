@@ -5,7 +5,7 @@
  * present one stands. */
 
 #include "supervisor/job/job.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 #define JOB_ROW "job"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/outcomes.h"
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 #define RECENT_MASK ((UINT32_C(1) << OUTCOMES_RECENT) - 1)
 

@@ -3,7 +3,7 @@
 
 /* Names that actors have registered, across an upgrade. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct message_context;
 

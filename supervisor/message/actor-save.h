@@ -8,7 +8,7 @@
  * again, finds nothing for good.
  */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct message_context;
 

@@ -4,7 +4,7 @@
 /* Monitors of workers and clients across an upgrade. An observer is notified once, whether the end
  * comes before, during or after the upgrade. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct message_context;
 

@@ -7,18 +7,18 @@
 #define ROW dead_row
 /* The payload follows. */
 #define FIELDS(F)                                                                                  \
-    F(NUMBER, number, number)                                                                      \
-    F(TEXT, grp, group)                                                                            \
-    F(TEXT, key, key)                                                                              \
-    F(TEXT, name, name)                                                                            \
-    F(TEXT, reason, reason)                                                                        \
-    F(NUMBER, letter, letter)                                                                      \
-    F(NUMBER, code, code)                                                                          \
-    F(NUMBER, attempt, attempts)                                                                   \
-    F(OPTIONAL, cause, cause, ATTEMPT_CAUSE_NONE)                                                  \
-    F(NUMBER, uid, submitter_uid)                                                                  \
-    F(NUMBER, created, created_at)                                                                 \
-    F(NUMBER, ended, dead_at)                                                                      \
+    F(DISK, number, NUMBER(number))                                                                \
+    F(DISK, grp, TEXT(group))                                                                      \
+    F(DISK, key, TEXT(key))                                                                        \
+    F(DISK, name, TEXT(name))                                                                      \
+    F(DISK, reason, TEXT(reason))                                                                  \
+    F(DISK, letter, NUMBER(letter))                                                                \
+    F(DISK, code, NUMBER(code))                                                                    \
+    F(DISK, attempt, NUMBER(attempts))                                                             \
+    F(DISK, cause, OPTIONAL(cause, ATTEMPT_CAUSE_NONE))                                            \
+    F(DISK, uid, NUMBER(submitter_uid))                                                            \
+    F(DISK, created, NUMBER(created_at))                                                           \
+    F(DISK, ended, NUMBER(dead_at))                                                                \
     ROW_ASKED(F)
 
 #define COLUMNS FIELDS(ROW_COLUMN) "payload"
@@ -29,7 +29,8 @@ static struct side_file file_of(int64_t number)
     return (struct side_file){.kind = SIDE_FILE_DEAD, .number = number};
 }
 
-static const struct row_field TABLE[] = {FIELDS(ROW_FIELD)};
+static const struct field TABLE[] = {FIELDS(FIELD)};
+static const struct record DEAD_RECORD = RECORD("dead", TABLE);
 
 int dead_rows_put(struct database *database, const struct dead_row *row)
 {
@@ -37,7 +38,7 @@ int dead_rows_put(struct database *database, const struct dead_row *row)
         "INSERT OR REPLACE INTO dead (" COLUMNS ") VALUES (" FIELDS(ROW_PARAMETER) "?)";
     sqlite3_stmt *statement = database_query(database, sql);
 
-    row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
+    (void)row_bind_record(statement, 1, &DEAD_RECORD, row);
     if (row->payload_dropped) {
         side_files_drop(database, file_of(row->number)); /* of a row that is replaced */
         (void)sqlite3_bind_null(statement, BYTES + 1);
@@ -59,7 +60,7 @@ int dead_rows_remove(struct database *database, int64_t number)
 static int read_row(struct database *database, sqlite3_stmt *statement, struct dead_row *ret)
 {
     *ret = (struct dead_row)DEAD_ROW_NULL;
-    row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), ret);
+    (void)row_read_record(statement, 0, &DEAD_RECORD, ret);
     if (ret->cause >= _ATTEMPT_N_CAUSES)
         ret->cause = ATTEMPT_CAUSE_NONE;
     ret->payload_dropped = sqlite3_column_type(statement, BYTES) == SQLITE_NULL;

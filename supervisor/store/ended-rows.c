@@ -8,23 +8,23 @@
 #define ROW ended_row
 /* The result follows. */
 #define FIELDS(F)                                                                                  \
-    F(NUMBER, number, number)                                                                      \
-    F(TEXT, grp, group)                                                                            \
-    F(TEXT, key, key)                                                                              \
-    F(TEXT, name, name)                                                                            \
-    F(TEXT, reason, reason)                                                                        \
-    F(NUMBER, state, state)                                                                        \
-    F(NUMBER, priority, priority)                                                                  \
-    F(OPTIONAL, cause, cause, PROTOCOL_CAUSE_NONE)                                                 \
-    F(OPTIONAL, moved, moved, 0)                                                                   \
-    F(NUMBER, code, code)                                                                          \
-    F(NUMBER, attempt, attempt)                                                                    \
-    F(NUMBER, failed, n_failed)                                                                    \
-    F(NUMBER, max_retries, max_retries)                                                            \
-    F(NUMBER, uid, submitter_uid)                                                                  \
-    F(NUMBER, created, created_at)                                                                 \
-    F(OPTIONAL, started, started_at, 0)                                                            \
-    F(NUMBER, ended, ended_at)
+    F(DISK, number, NUMBER(number))                                                                \
+    F(DISK, grp, TEXT(group))                                                                      \
+    F(DISK, key, TEXT(key))                                                                        \
+    F(DISK, name, TEXT(name))                                                                      \
+    F(DISK, reason, TEXT(reason))                                                                  \
+    F(DISK, state, NUMBER(state))                                                                  \
+    F(DISK, priority, NUMBER(priority))                                                            \
+    F(DISK, cause, OPTIONAL(cause, PROTOCOL_CAUSE_NONE))                                           \
+    F(DISK, moved, OPTIONAL(moved, 0))                                                             \
+    F(DISK, code, NUMBER(code))                                                                    \
+    F(DISK, attempt, NUMBER(attempt))                                                              \
+    F(DISK, failed, NUMBER(n_failed))                                                              \
+    F(DISK, max_retries, NUMBER(max_retries))                                                      \
+    F(DISK, uid, NUMBER(submitter_uid))                                                            \
+    F(DISK, created, NUMBER(created_at))                                                           \
+    F(DISK, started, OPTIONAL(started_at, 0))                                                      \
+    F(DISK, ended, NUMBER(ended_at))
 
 #define COLUMNS FIELDS(ROW_COLUMN) "result"
 #define BYTES   ((int)ELEMENTS(TABLE)) /* column of the result */
@@ -34,7 +34,8 @@ static struct side_file file_of(int64_t number)
     return (struct side_file){.kind = SIDE_FILE_ENDED, .number = number};
 }
 
-static const struct row_field TABLE[] = {FIELDS(ROW_FIELD)};
+static const struct field TABLE[] = {FIELDS(FIELD)};
+static const struct record ENDED_RECORD = RECORD("ended", TABLE);
 
 int ended_rows_put(struct database *database, const struct ended_row *row)
 {
@@ -42,7 +43,7 @@ int ended_rows_put(struct database *database, const struct ended_row *row)
         "INSERT OR REPLACE INTO ended (" COLUMNS ") VALUES (" FIELDS(ROW_PARAMETER) "?)";
     sqlite3_stmt *statement = database_query(database, sql);
 
-    row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
+    (void)row_bind_record(statement, 1, &ENDED_RECORD, row);
     return row_step_with_blob(database, statement, BYTES + 1, file_of(row->number), row->result,
                               row->result_fd, row->result_size);
 }
@@ -59,7 +60,7 @@ int ended_rows_remove(struct database *database, int64_t number)
 static int read_row(struct database *database, sqlite3_stmt *statement, struct ended_row *ret)
 {
     *ret = (struct ended_row)ENDED_ROW_NULL;
-    row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), ret);
+    (void)row_read_record(statement, 0, &ENDED_RECORD, ret);
     if (ret->cause > PROTOCOL_CAUSE_PAYLOAD_LOST)
         ret->cause = PROTOCOL_CAUSE_NONE; /* the file is damaged */
     return row_read_blob(database, statement, BYTES, file_of(ret->number), &ret->result,

@@ -5,7 +5,7 @@
  * are in the database of an upgrade only. */
 
 #include "supervisor/job/job.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 #include "supervisor/store/database.h"
 
 struct identity_row {

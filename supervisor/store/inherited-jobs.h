@@ -8,7 +8,7 @@
 
 #include "shared/base/index.h"
 #include "shared/base/list.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 #include <stdint.h>
 
 #define INHERITED_JOB_ROW "durable-job"

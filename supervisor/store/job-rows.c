@@ -10,45 +10,44 @@
 #define ROW job_row
 /* What never changes, and what an attempt changes. The payload follows, or its size in a scan. */
 #define FIXED(F)                                                                                   \
-    F(NUMBER, number, number)                                                                      \
-    F(TEXT, grp, group)                                                                            \
-    F(TEXT, key, key)                                                                              \
-    F(TEXT, name, name)                                                                            \
-    F(NUMBER, priority, priority)                                                                  \
+    F(STORED, number, NUMBER(number))                                                              \
+    F(STORED, grp, TEXT(group))                                                                    \
+    F(STORED, key, TEXT(key))                                                                      \
+    F(STORED, name, TEXT(name))                                                                    \
+    F(STORED, priority, NUMBER(priority))                                                          \
     ROW_ASKED(F)                                                                                   \
-    F(NUMBER, max_retries, max_retries)                                                            \
-    F(NUMBER, uid, submitter_uid)                                                                  \
-    F(NUMBER, keep, keep_result)                                                                   \
-    F(NUMBER, created, created_at)                                                                 \
-    F(OPTIONAL, deadline, deadline, 0)                                                             \
-    F(OPTIONAL, moved, moved, 0)                                                                   \
-    F(OPTIONAL, time_left, time_left, 0)
+    F(STORED, max_retries, NUMBER(max_retries))                                                    \
+    F(STORED, uid, NUMBER(submitter_uid))                                                          \
+    F(STORED, keep, NUMBER(keep_result))                                                           \
+    F(STORED, created, NUMBER(created_at))                                                         \
+    F(STORED, deadline, OPTIONAL(deadline, 0))                                                     \
+    F(STORED, moved, OPTIONAL(moved, 0))                                                           \
+    F(STORED, time_left, OPTIONAL(time_left, 0))
 #define PROGRESS(F)                                                                                \
-    F(NUMBER, state, state)                                                                        \
-    F(NUMBER, cancel, cancel)                                                                      \
-    F(OPTIONAL, canceller, canceller, JOB_ROW_NOBODY)                                              \
-    F(NUMBER, attempt, attempt)                                                                    \
-    F(NUMBER, failed, n_failed)                                                                    \
-    F(OPTIONAL, due, due, 0)                                                                       \
-    F(OPTIONAL, started, started_at, 0)                                                            \
-    F(OPTIONAL, cause, failed_by, ATTEMPT_CAUSE_NONE)                                              \
-    F(OPTIONAL, delay, delay, 0)
+    F(STORED, state, NUMBER(state))                                                                \
+    F(STORED, cancel, NUMBER(cancel))                                                              \
+    F(STORED, canceller, OPTIONAL(canceller, JOB_ROW_NOBODY))                                      \
+    F(STORED, attempt, NUMBER(attempt))                                                            \
+    F(STORED, failed, NUMBER(n_failed))                                                            \
+    F(STORED, due, OPTIONAL(due, 0))                                                               \
+    F(STORED, started, OPTIONAL(started_at, 0))                                                    \
+    F(STORED, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                      \
+    F(STORED, delay, OPTIONAL(delay, 0))
 
 #define COLUMNS      FIXED(ROW_COLUMN) PROGRESS(ROW_COLUMN)
 #define PARAMETERS   FIXED(ROW_PARAMETER) PROGRESS(ROW_PARAMETER)
-#define PAYLOAD      ((int)ELEMENTS(TABLE)) /* its column */
 #define PAYLOAD_SIZE ROW_BLOB_SIZE("payload")
 #define RESULT_SIZE  ROW_BLOB_SIZE("result")
-#define N_PROGRESS   ELEMENTS(PROGRESS_TABLE)
 
 static struct side_file file_of(int64_t number)
 {
     return (struct side_file){.kind = SIDE_FILE_JOB, .number = number};
 }
 
-static const struct row_field TABLE[] = {FIXED(ROW_FIELD) PROGRESS(ROW_FIELD)};
-static const struct row_field FIXED_TABLE[] = {FIXED(ROW_FIELD)};
-static const struct row_field PROGRESS_TABLE[] = {PROGRESS(ROW_FIELD)};
+static const struct field TABLE[] = {FIXED(FIELD) PROGRESS(FIELD)};
+static const struct field PROGRESS_TABLE[] = {PROGRESS(FIELD)};
+static const struct record JOB_RECORD = RECORD("job", TABLE);
+static const struct record PROGRESS_RECORD = RECORD("progress", PROGRESS_TABLE);
 
 /* Whether a kept result has the name. */
 static int find_ended(struct database *database, const struct job_row *row)
@@ -78,12 +77,12 @@ int job_rows_add(struct database *database, const struct job_row *row)
 {
     static const char sql[] = "INSERT INTO job (" COLUMNS "payload) VALUES (" PARAMETERS "?)";
     sqlite3_stmt *statement = database_query(database, sql);
-    int r = row->name_size > 0 ? find_ended(database, row) : 0;
+    int payload, r = row->name_size > 0 ? find_ended(database, row) : 0;
 
     if (r != 0)
         return r;
-    row_bind_fields(statement, 1, TABLE, ELEMENTS(TABLE), row);
-    r = row_step_with_blob(database, statement, PAYLOAD + 1, file_of(row->number), row->payload,
+    payload = row_bind_record(statement, 1, &JOB_RECORD, row);
+    r = row_step_with_blob(database, statement, payload, file_of(row->number), row->payload,
                            row->payload_fd, row->payload_size);
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
 }
@@ -94,9 +93,9 @@ int job_rows_update(struct database *database, const struct job_row *row)
                               " attempt = ?4, failed = ?5, due = ?6, started = ?7, cause = ?8,"
                               " delay = ?9 WHERE number = ?10";
     sqlite3_stmt *statement = database_query(database, sql);
+    const int number = row_bind_record(statement, 1, &PROGRESS_RECORD, row);
 
-    row_bind_fields(statement, 1, PROGRESS_TABLE, N_PROGRESS, row);
-    (void)sqlite3_bind_int64(statement, N_PROGRESS + 1, row->number);
+    (void)sqlite3_bind_int64(statement, number, row->number);
     return database_step(database, statement);
 }
 
@@ -134,13 +133,16 @@ static void mend_options(struct job_row *row)
         row->asked = none;
 }
 
-static int read_payload(struct database *database, sqlite3_stmt *statement, bool with_payload,
-                        struct job_row *row)
+static int read_row(struct database *database, sqlite3_stmt *statement, bool with_payload,
+                    struct job_row *row)
 {
+    const int payload = row_read_record(statement, 0, &JOB_RECORD, row);
+
+    mend_options(row);
     if (with_payload)
-        return row_read_blob(database, statement, PAYLOAD, file_of(row->number), &row->payload,
+        return row_read_blob(database, statement, payload, file_of(row->number), &row->payload,
                              &row->payload_size);
-    row->payload_size = (uint64_t)sqlite3_column_int64(statement, PAYLOAD);
+    row->payload_size = (uint64_t)sqlite3_column_int64(statement, payload);
     return 0;
 }
 
@@ -153,9 +155,7 @@ static int read_rows(struct database *database, sqlite3_stmt *statement, bool wi
     while ((r = database_step(database, statement)) == DATABASE_E_ROW) {
         struct job_row row = JOB_ROW_NULL;
 
-        row_read_fields(statement, 0, TABLE, ELEMENTS(TABLE), &row);
-        mend_options(&row);
-        r = read_payload(database, statement, with_payload, &row);
+        r = read_row(database, statement, with_payload, &row);
         if (r == 0)
             r = fn(userdata, &row);
         if (r != 0)
@@ -238,14 +238,12 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
 
 void job_row_put(struct saved_writer *writer, const struct job_row *row)
 {
-    row_put_fields(writer, FIXED_TABLE, ELEMENTS(FIXED_TABLE), row);
-    row_put_fields(writer, PROGRESS_TABLE, N_PROGRESS, row);
+    record_put(writer, &JOB_RECORD, row);
 }
 
 int job_row_get(struct saved_reader *reader, struct job_row *row)
 {
-    row_get_fields(reader, FIXED_TABLE, ELEMENTS(FIXED_TABLE), row);
-    row_get_fields(reader, PROGRESS_TABLE, N_PROGRESS, row);
+    record_get(reader, &JOB_RECORD, row);
     mend_options(row);
     return reader->damaged ? -EBADMSG : 0;
 }

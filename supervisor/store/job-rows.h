@@ -16,8 +16,8 @@
 #include "shared/protocol/job-options.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/event/attempt-cause.h"
-#include "supervisor/saved/saved-row.h"
 #include "supervisor/store/database.h"
+#include "supervisor/succession/saved-row.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -27,116 +27,46 @@ static const char *row_read_text(sqlite3_stmt *statement, int column, uint32_t *
     return text ? text : "";
 }
 
-static uint64_t load(const struct row_field *field, const void *at)
-{
-    switch (field->size) {
-    case 1:
-        return *(const uint8_t *)at;
-    case 4:
-        if (field->is_signed)
-            return (uint64_t)(int64_t)(*(const int32_t *)at);
-        return *(const uint32_t *)at;
-    default:
-        return *(const uint64_t *)at;
-    }
-}
-
-static void store(const struct row_field *field, void *at, uint64_t value)
-{
-    switch (field->size) {
-    case 1:
-        *(uint8_t *)at = field->is_bool ? value != 0 : (uint8_t)value;
-        break;
-    case 4:
-        *(uint32_t *)at = (uint32_t)value;
-        break;
-    default:
-        *(uint64_t *)at = value;
-    }
-}
-
-static void bind_field(sqlite3_stmt *statement, int at, const struct row_field *field,
-                       const void *row)
+static void bind_field(sqlite3_stmt *statement, int at, const struct field *field, const void *row)
 {
     const void *member = (const uint8_t *)row + field->at;
     const void *size = (const uint8_t *)row + field->size_at;
 
-    if (field->size == 0)
+    if (field->type == FIELD_TEXT)
         row_bind_text(statement, at, *(const char *const *)member, *(const uint32_t *)size);
-    else if (field->optional && load(field, member) == field->absent)
+    else if (field->optional && field_load(field, row) == field->absent)
         (void)sqlite3_bind_null(statement, at);
     else
-        row_bind(statement, at, load(field, member));
+        row_bind(statement, at, field_load(field, row));
 }
 
-static void read_field(sqlite3_stmt *statement, int column, const struct row_field *field,
-                       void *row)
+static void read_field(sqlite3_stmt *statement, int column, const struct field *field, void *row)
 {
     void *member = (uint8_t *)row + field->at;
     void *size = (uint8_t *)row + field->size_at;
 
-    if (field->size == 0)
+    if (field->type == FIELD_TEXT)
         *(const char **)member = row_read_text(statement, column, size);
     else if (field->optional && sqlite3_column_type(statement, column) == SQLITE_NULL)
-        store(field, member, field->absent);
+        field_store(field, row, field->absent);
     else
-        store(field, member, (uint64_t)sqlite3_column_int64(statement, column));
+        field_store(field, row, (uint64_t)sqlite3_column_int64(statement, column));
 }
 
-void row_bind_fields(sqlite3_stmt *statement, int at, const struct row_field *fields, size_t n,
-                     const void *row)
+int row_bind_record(sqlite3_stmt *statement, int at, const struct record *record, const void *row)
 {
-    for (size_t i = 0; i < n; i++)
-        bind_field(statement, at + (int)i, &fields[i], row);
+    for (size_t i = 0; i < record->n; i++)
+        if (record->fields[i].media & MEDIUM_DISK)
+            bind_field(statement, at++, &record->fields[i], row);
+    return at;
 }
 
-void row_read_fields(sqlite3_stmt *statement, int column, const struct row_field *fields, size_t n,
-                     void *row)
+int row_read_record(sqlite3_stmt *statement, int column, const struct record *record, void *row)
 {
-    for (size_t i = 0; i < n; i++)
-        read_field(statement, column + (int)i, &fields[i], row);
-}
-
-void row_put_fields(struct saved_writer *writer, const struct row_field *fields, size_t n,
-                    const void *row)
-{
-    const size_t group = saved_begin(writer);
-
-    for (const struct row_field *field = fields; field < fields + n; field++) {
-        const void *member = (const uint8_t *)row + field->at;
-        const void *size = (const uint8_t *)row + field->size_at;
-
-        if (field->size == 0)
-            saved_put_bytes(writer, *(const char *const *)member, *(const uint32_t *)size);
-        else
-            saved_put_number(writer, load(field, member));
-    }
-    saved_end(writer, group);
-}
-
-static void get_field(struct saved_reader *reader, const struct row_field *field, void *row)
-{
-    void *member = (uint8_t *)row + field->at;
-    size_t size;
-
-    if (field->size == 0) {
-        *(const char **)member = saved_get_bytes(reader, &size);
-        *(uint32_t *)(void *)((uint8_t *)row + field->size_at) = (uint32_t)size;
-    } else if (field->optional && !saved_has_more(reader)) {
-        store(field, member, field->absent);
-    } else {
-        store(field, member, saved_get_number(reader));
-    }
-}
-
-void row_get_fields(struct saved_reader *reader, const struct row_field *fields, size_t n,
-                    void *row)
-{
-    struct saved_reader group = saved_get_fields(reader);
-
-    for (size_t i = 0; i < n; i++)
-        get_field(&group, &fields[i], row);
-    reader->damaged = reader->damaged || group.damaged;
+    for (size_t i = 0; i < record->n; i++)
+        if (record->fields[i].media & MEDIUM_DISK)
+            read_field(statement, column++, &record->fields[i], row);
+    return column;
 }
 
 /* Reads `size` bytes of the file into `*ret`, which the caller owns. Does not map the file: that

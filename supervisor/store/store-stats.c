@@ -2,7 +2,7 @@
 
 /* What monitoring shows of the store. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 #include "supervisor/store/store-private.h"
 #include <errno.h>
 #include <sys/stat.h>

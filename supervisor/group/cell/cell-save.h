@@ -4,7 +4,7 @@
 /* Cells across an upgrade: what was asked of each, and what status shows of it. */
 
 #include "supervisor/group/cell/cell.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 /* Appends the fields of a cell to a row. */
 void cell_put(struct saved_writer *row, const struct cell *cell);

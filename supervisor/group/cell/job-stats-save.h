@@ -4,7 +4,7 @@
 /* Statistics of jobs across an upgrade: those that began with the group, not those of now. */
 
 #include "supervisor/group/cell/job-stats.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 /* Appends both to a row. */
 void job_stats_put(struct saved_writer *row, const struct job_counts *counts,

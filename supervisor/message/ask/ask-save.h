@@ -5,7 +5,7 @@
  * would have. Those over the control socket end with their calls. A handle that has been used finds
  * nothing. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct message_context;
 

@@ -5,7 +5,7 @@
  * not all else of them: their rows here go without payloads. */
 
 #include "supervisor/message/dead-letter/dead-letter.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 #define DEAD_LETTER_ROW         "dead-letter"
 #define DURABLE_DEAD_LETTER_ROW "durable-dead-letter"

@@ -4,7 +4,7 @@
 /* Waiting messages, answers and stashes across an upgrade, and what is known of the inboxes. Those
  * in the rings stay there: a worker or client handles them whoever supervises it. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct message_context;
 

@@ -4,7 +4,7 @@
 /* Exchanges made at run time, and all subscriptions, across an upgrade. What waits in an exchange
  * is saved with the messages of the other actors. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct message_context;
 

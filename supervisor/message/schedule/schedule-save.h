@@ -4,7 +4,7 @@
 /* Timers across an upgrade: each keeps its id and goes off when it would have. Periodic ones keep
  * their beat. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct message_context;
 

@@ -4,7 +4,7 @@
 /* What status shows of a slot and its kept state does not have, across an upgrade. */
 
 #include "supervisor/pool/slot/slot.h"
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 struct death_log;
 

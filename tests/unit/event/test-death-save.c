@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/death-save.h"
 #include "supervisor/event/latency.h"
-#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/histogram.h"
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 #include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
-#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
 

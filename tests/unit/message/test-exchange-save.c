@@ -6,7 +6,7 @@
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/message-context.h"
-#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "tests/unit/fake-peer.h"
-#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
 #include <string.h>

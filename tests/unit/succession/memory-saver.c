@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tests/unit/saved/memory-saver.h"
+#include "tests/unit/succession/memory-saver.h"
 
 #include "supervisor/channel/payload.h"
 #include <check.h>

@@ -3,7 +3,7 @@
 
 /* A saver that keeps its rows in memory. */
 
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 #define MEMORY_SAVER_ROWS 64
 

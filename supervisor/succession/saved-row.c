@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/saved/saved-row.h"
+#include "supervisor/succession/saved-row.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,14 +33,18 @@ void saved_put_number(struct saved_writer *writer, uint64_t number)
         memcpy(place, &number, sizeof(number));
 }
 
-void saved_put_bytes(struct saved_writer *writer, const void *bytes, size_t size)
+void saved_put_raw(struct saved_writer *writer, const void *bytes, size_t size)
 {
-    uint8_t *place;
+    uint8_t *place = extend(writer, size);
 
-    saved_put_number(writer, size);
-    place = extend(writer, size);
     if (place && size > 0)
         memcpy(place, bytes, size);
+}
+
+void saved_put_bytes(struct saved_writer *writer, const void *bytes, size_t size)
+{
+    saved_put_number(writer, size);
+    saved_put_raw(writer, bytes, size);
 }
 
 void saved_put_text(struct saved_writer *writer, const char *text)

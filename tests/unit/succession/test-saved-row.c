@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/saved/saved-row.h"
-#include "tests/unit/saved/memory-saver.h"
+#include "supervisor/succession/saved-row.h"
+#include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 #include <errno.h>
 #include <string.h>

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/succession/waiting-room.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct waiting {
+    struct index_entry by_number;
+    struct list link;
+    const char *kind;
+    bool stays;
+    size_t size;
+    uint8_t fields[];
+};
+
+void waiting_room_init(struct waiting_room *room)
+{
+    *room = (struct waiting_room){.by_number = INDEX_NULL};
+    list_init(&room->all);
+}
+
+static void forget(struct waiting_room *room, struct waiting *waiting)
+{
+    index_remove(&room->by_number, &waiting->by_number);
+    list_unlink(&waiting->link);
+    free(waiting);
+}
+
+void waiting_room_deinit(struct waiting_room *room)
+{
+    list_for_each_safe (node, &room->all)
+        forget(room, list_entry(node, struct waiting, link));
+    index_deinit(&room->by_number);
+}
+
+static struct waiting *find(const struct waiting_room *room, const char *kind, uint64_t number)
+{
+    struct index_entry *entry = index_find(&room->by_number, number);
+
+    for (; entry; entry = index_find_next(entry)) {
+        struct waiting *waiting = list_entry(entry, struct waiting, by_number);
+
+        if (strcmp(waiting->kind, kind) == 0)
+            return waiting;
+    }
+    return NULL;
+}
+
+int waiting_room_add(struct waiting_room *room, const char *kind, uint64_t number,
+                     const struct saved_reader *row)
+{
+    const size_t size = (size_t)(row->end - row->at);
+    struct waiting *waiting;
+
+    if (find(room, kind, number))
+        return -EEXIST;
+    waiting = malloc(sizeof(*waiting) + size);
+    if (!waiting)
+        return -ENOMEM;
+    waiting->kind = kind;
+    waiting->stays = false;
+    waiting->size = size;
+    memcpy(waiting->fields, row->at, size);
+    list_init(&waiting->link);
+    list_push_back(&room->all, &waiting->link);
+    index_add(&room->by_number, &waiting->by_number, number);
+    return 0;
+}
+
+bool waiting_room_find(const struct waiting_room *room, const char *kind, uint64_t number,
+                       struct saved_reader *ret)
+{
+    const struct waiting *waiting = find(room, kind, number);
+
+    if (waiting)
+        *ret = (struct saved_reader){
+            .at = waiting->fields, .end = waiting->fields + waiting->size, .payload = ""};
+    return waiting;
+}
+
+void waiting_room_remove(struct waiting_room *room, const char *kind, uint64_t number)
+{
+    struct waiting *waiting = find(room, kind, number);
+
+    if (waiting)
+        forget(room, waiting);
+}
+
+void waiting_room_keep(struct waiting_room *room, const char *kind, uint64_t number)
+{
+    struct waiting *waiting = find(room, kind, number);
+
+    if (waiting)
+        waiting->stays = true;
+}
+
+unsigned waiting_room_settle(struct waiting_room *room, const char *kind)
+{
+    unsigned n = 0;
+
+    list_for_each_safe (node, &room->all) {
+        struct waiting *waiting = list_entry(node, struct waiting, link);
+
+        if (waiting->stays || strcmp(waiting->kind, kind) != 0)
+            continue;
+        forget(room, waiting);
+        n++;
+    }
+    return n;
+}
+
+int waiting_room_save(const struct waiting_room *room, struct saver *saver)
+{
+    int r = 0;
+
+    list_for_each (node, &room->all) {
+        const struct waiting *waiting = list_entry(node, struct waiting, link);
+        struct saved_writer row = {0};
+
+        saved_put_number(&row, waiting->by_number.key);
+        saved_put_raw(&row, waiting->fields, waiting->size);
+        r = saved_add(saver, waiting->kind, &row, NULL);
+        if (r < 0)
+            break;
+    }
+    return r;
+}
