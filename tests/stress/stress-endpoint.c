@@ -14,7 +14,7 @@
 #include "shared/base/fault.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -119,7 +119,8 @@ static int send_record(void)
     return r;
 }
 
-START_TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint)
+START_TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint, .setup = setup_futex,
+           .teardown = teardown)
 {
     unsigned n = 0;
     int r;
@@ -180,7 +181,8 @@ static int take_blob(uint64_t serial)
     return r;
 }
 
-START_TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes)
+START_TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .setup = setup_futex,
+           .teardown = teardown)
 {
     for (uint64_t serial = 1; serial <= 4; serial++)
         peer_send_blob(serial);
@@ -197,23 +199,7 @@ START_TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("mailbox without memory");
-    TCase *futex = tcase_create("futex"), *eventfd_case = tcase_create("eventfd");
-
-    tcase_add_checked_fixture(futex, setup_futex, teardown);
-    tcase_add_checked_fixture(eventfd_case, setup_eventfd, teardown);
-    tcase_add_test(futex, a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint);
-    tcase_add_test(futex, a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint);
-    tcase_add_test(futex, a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes);
-    tcase_add_test(eventfd_case,
-                   a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint);
-    suite_add_tcase(suite, futex);
-    suite_add_tcase(suite, eventfd_case);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "mailbox without memory",
+                            .setup = setup_futex,
+                            .teardown = teardown,
+                            .other_setup = setup_eventfd};

@@ -2,22 +2,64 @@
 #include "tests/unit/suite.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-int suite_run(const char *name, SFun setup, SFun teardown, const TTest *const *tests, size_t n)
+static struct suite_test *first, **end = &first;
+
+void suite_add(struct suite_test *test)
 {
-    Suite *suite = suite_create(name);
-    TCase *tcase = tcase_create(name);
-    SRunner *runner;
-    int failed;
+    *end = test;
+    end = &test->next;
+}
 
-    tcase_add_checked_fixture(tcase, setup, teardown);
+bool under_valgrind(void)
+{
+    const char *preload = getenv("LD_PRELOAD");
+
+    return preload && strstr(preload, "vgpreload");
+}
+
+static void add_case(Suite *check, const struct suite_test *test, SFun setup, SFun teardown)
+{
+    TCase *tcase = tcase_create(test->check->name);
+
+    if (test->unchecked)
+        tcase_add_unchecked_fixture(tcase, setup, teardown);
+    else
+        tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, SUITE_TIMEOUT);
-    for (size_t i = 0; i < n; i++)
-        tcase_add_test(tcase, tests[i]);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
+    _tcase_add_test(tcase, test->check, test->signal, test->status, test->first,
+                    test->first + (test->n > 0 ? test->n : 1));
+    suite_add_tcase(check, tcase);
+}
+
+static void add_test(Suite *check, const struct suite_test *test)
+{
+    if (test->native && under_valgrind())
+        return;
+    if (test->bare || test->setup || test->teardown) {
+        add_case(check, test, test->setup, test->teardown);
+        return;
+    }
+    add_case(check, test, suite.setup, suite.teardown);
+    if (suite.other_setup)
+        add_case(check, test, suite.other_setup, suite.teardown);
+}
+
+int main(int argc, char **argv)
+{
+    Suite *check;
+    SRunner *runner;
+    int n_failed;
+
+    if (argc == 2 && suite.argument && strcmp(argv[1], suite.argument) == 0)
+        return suite.with_argument();
+    check = suite_create(suite.name);
+    runner = srunner_create(check);
+    for (const struct suite_test *test = first; test; test = test->next)
+        add_test(check, test);
+    srunner_run_all(runner, CK_ENV);
+    n_failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

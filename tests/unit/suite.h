@@ -1,14 +1,53 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Runs the tests of a suite, each between the two fixtures. */
+/* A program of unit tests: TEST() defines and registers a test, and `suite` says what its tests
+ * have in common. main() is in suite.c. Each test runs in a process of its own. */
 
 #include "shared/base/cleanup.h"
 #include <check.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Seconds that a test may take. */
-#define SUITE_TIMEOUT 60
+#define SUITE_TIMEOUT 120
 
-/* Returns the exit status of the program. */
-int suite_run(const char *name, SFun setup, SFun teardown, const TTest *const *tests, size_t n);
+/* The program defines it. All but the name is optional. */
+extern const struct suite {
+    const char *name;
+    SFun setup, teardown;
+    SFun other_setup; /* each test runs a second time, after this instead of setup */
+    /* Called with this argument, the program does this instead of its tests. */
+    const char *argument;
+    int (*with_argument)(void);
+} suite;
+
+struct suite_test {
+    const TTest *check;
+    int first, n;         /* runs n times, with _i from first; 0: once */
+    SFun setup, teardown; /* if either is set, these replace the suite's */
+    bool unchecked;       /* setup and teardown run in the main process */
+    bool bare;            /* runs without the suite's setup and teardown */
+    bool native;          /* does not run under Valgrind */
+    int signal, status;   /* how it has to end, other than by returning */
+    struct suite_test *next;
+};
+
+void suite_add(struct suite_test *test);
+
+bool under_valgrind(void);
+
+/* What follows the name sets members of struct suite_test. */
+#define TEST(name, ...)                                                                            \
+    static void name(int _i);                                                                      \
+    __attribute__((constructor)) static void add_##name(void)                                      \
+    {                                                                                              \
+        static const TTest check = {#name, name, __FILE__, __LINE__};                              \
+        static struct suite_test test = {.check = &check, ##__VA_ARGS__};                          \
+        suite_add(&test);                                                                          \
+    }                                                                                              \
+    static void name(int _i CK_ATTRIBUTE_UNUSED)
+
+/* Check's own name for it. */
+#undef START_TEST
+#define START_TEST TEST

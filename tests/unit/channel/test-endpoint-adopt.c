@@ -2,8 +2,8 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint.h"
 #include "tests/unit/fake-peer.h"
+#include "tests/unit/suite.h"
 #include "worker/base/carrier.h"
-#include <check.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -566,41 +566,7 @@ START_TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
 }
 END_TEST
 
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, both_sides_go_on_where_they_were);
-    tcase_add_test(tcase, what_was_published_before_the_crash_arrives_once_and_in_order);
-    tcase_add_test(tcase, what_was_not_published_is_lost);
-    tcase_add_test(tcase, only_jobs_in_hand_reach_the_next_supervisor);
-    tcase_add_test(tcase,
-                   the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_records);
-    tcase_add_test(tcase, the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner);
-    tcase_add_test(tcase, a_ring_that_was_full_goes_on_and_wraps);
-    tcase_add_test(tcase, a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again);
-    tcase_add_test(tcase, flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox);
-    tcase_add_test(tcase, the_peer_learns_which_of_its_requests_the_former_supervisor_had_read);
-    tcase_add_test(tcase, a_descriptor_whose_record_was_never_published_is_dropped);
-    tcase_add_test(tcase,
-                   a_blob_that_the_former_supervisor_had_received_is_lost_and_the_next_one_comes);
-    tcase_add_test(tcase, an_inbox_waits_until_the_control_socket_has_room);
-    tcase_add_test(tcase, a_peer_with_another_back_end_is_not_adopted);
-    tcase_add_test(tcase, a_peer_that_has_spoilt_its_cursors_is_not_adopted);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("endpoint-adopt");
-    TCase *futex = tcase_create("futex"), *eventfd = tcase_create("eventfd");
-
-    tcase_add_checked_fixture(futex, setup_futex, teardown);
-    tcase_add_checked_fixture(eventfd, setup_eventfd, teardown);
-    add_tests(futex);
-    add_tests(eventfd);
-    suite_add_tcase(suite, futex);
-    suite_add_tcase(suite, eventfd);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "endpoint-adopt",
+                            .setup = setup_futex,
+                            .teardown = teardown,
+                            .other_setup = setup_eventfd};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-stock.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 
 #define RING_SIZE 16384
@@ -107,22 +107,4 @@ START_TEST(without_a_stock_they_are_made_at_once)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("endpoint-stock");
-    TCase *tcase = tcase_create("endpoint-stock");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, what_it_was_filled_with_is_taken_once);
-    tcase_add_test(tcase, parts_for_another_configuration_are_made_anew);
-    tcase_add_test(tcase, parts_that_could_not_be_made_ahead_are_made_when_they_are_needed);
-    tcase_add_test(tcase, without_a_stock_they_are_made_at_once);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "endpoint-stock", .setup = setup, .teardown = teardown};

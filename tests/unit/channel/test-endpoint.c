@@ -3,7 +3,7 @@
 #include "shared/protocol/protocol-actors.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -455,7 +455,8 @@ static void run_turns(unsigned n)
 }
 
 /* One eventfd tells of data and of room alike: it ends a wait that something else was armed for. */
-START_TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind)
+START_TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind,
+           .setup = setup_eventfd, .teardown = teardown)
 {
     struct payload blob = PAYLOAD_NULL;
 
@@ -698,48 +699,5 @@ START_TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
 }
 END_TEST
 
-static void add_tests(TCase *tcase)
-{
-    tcase_add_test(tcase, one_that_caught_up_while_it_slept_sleeps_again_on_one_watch);
-    tcase_add_test(tcase, one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch);
-    tcase_add_test(tcase, what_it_reads_ahead_may_lead_back_to_itself);
-    tcase_add_test(tcase, a_tail_that_goes_back_while_it_reads_ahead_breaks_the_endpoint);
-    tcase_add_test(tcase, what_is_urgent_passes_a_record_that_waits_whenever_it_comes);
-    tcase_add_test(tcase, records_arrive_one_by_one_however_long_the_peer_was_silent);
-    tcase_add_test(tcase, a_record_that_costs_a_whole_turn_is_the_last_of_its_turn);
-    tcase_add_test(tcase, what_is_sent_reaches_the_peer_at_the_end_of_the_turn);
-    tcase_add_test(tcase, one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work);
-    tcase_add_test(tcase, the_last_of_many_is_shown_in_its_turn_with_those_before_it);
-    tcase_add_test(tcase, a_wild_cursor_breaks_the_endpoint_once);
-    tcase_add_test(tcase, a_record_that_its_handler_rejects_breaks_the_endpoint);
-    tcase_add_test(tcase, a_wild_read_cursor_is_noticed_when_sending);
-    tcase_add_test(tcase, a_full_ring_says_so_and_tells_once_the_peer_has_read);
-    tcase_add_test(tcase, a_record_whose_answer_has_no_room_is_presented_again);
-    tcase_add_test(tcase, what_a_dead_peer_has_published_is_still_read);
-    tcase_add_test(tcase, what_is_published_after_the_end_of_a_peer_is_not_read);
-    tcase_add_test(tcase, a_wild_cursor_at_the_end_of_a_peer_is_no_leave_to_go_on_without_end);
-    tcase_add_test(tcase, a_blob_goes_through_by_descriptor_and_back);
-    tcase_add_test(tcase, a_blob_that_is_not_sealed_is_refused);
-    tcase_add_test(tcase, a_blob_that_never_came_is_a_violation);
-    tcase_add_test(tcase, a_peer_that_fetches_its_blobs_is_told_to_have_room_again);
-    tcase_add_test(tcase, a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes);
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("endpoint");
-    TCase *futex = tcase_create("futex"), *eventfd = tcase_create("eventfd");
-
-    tcase_add_checked_fixture(futex, setup_futex, teardown);
-    tcase_add_checked_fixture(eventfd, setup_eventfd, teardown);
-    add_tests(futex);
-    add_tests(eventfd);
-    tcase_add_test(eventfd, a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind);
-    suite_add_tcase(suite, futex);
-    suite_add_tcase(suite, eventfd);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {
+    .name = "endpoint", .setup = setup_futex, .teardown = teardown, .other_setup = setup_eventfd};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/held-blob.h"
 #include "supervisor/message/envelope.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -108,22 +108,4 @@ START_TEST(a_share_outlives_its_owner_until_its_last_blob_is_gone)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("held-blob");
-    TCase *tcase = tcase_create("held-blob");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_sender_leaves_as_much_as_it_takes);
-    tcase_add_test(tcase, a_high_number_shows_that_few_descriptors_are_left);
-    tcase_add_test(tcase, the_copies_of_a_message_share_one_descriptor);
-    tcase_add_test(tcase, a_share_outlives_its_owner_until_its_last_blob_is_gone);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "held-blob", .setup = setup, .teardown = teardown};

@@ -45,12 +45,4 @@ START_TEST(a_name_that_no_client_can_have_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_name_that_was_written_is_read_back,
-        a_name_that_no_client_can_have_is_refused,
-    };
-
-    return suite_run("client-name", NULL, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "client-name"};

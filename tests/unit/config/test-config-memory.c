@@ -10,7 +10,6 @@
 #include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -161,14 +160,7 @@ START_TEST(every_failed_allocation_among_problems_is_told)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        every_failed_allocation_of_a_good_load_is_told,
-        every_failed_allocation_among_problems_is_told,
-    };
-
-    return suite_run("config-memory", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "config-memory", .setup = config_test_enter, .teardown = config_test_leave};
 
 #endif

@@ -6,7 +6,6 @@
 #include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <errno.h>
 #include <grp.h>
 #include <signal.h>
@@ -169,19 +168,5 @@ START_TEST(exchanges_are_read_sorted_by_name)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        an_empty_directory_is_a_configuration,
-        a_missing_directory_is_an_error,
-        groups_are_sorted_by_name,
-        dropins_override_in_the_order_of_their_names_and_lists_grow,
-        an_empty_assignment_in_a_dropin_empties_a_list,
-        dropins_without_their_group_are_warned_of,
-        a_problem_in_a_dropin_names_the_dropin,
-        dropins_without_their_group_do_not_matter,
-        exchanges_are_read_sorted_by_name,
-    };
-
-    return suite_run("config", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "config", .setup = config_test_enter, .teardown = config_test_leave};

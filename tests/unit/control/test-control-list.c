@@ -8,6 +8,7 @@
 #include "supervisor/message/router.h"
 #include "tests/unit/control/calls.h"
 #include "tests/unit/control/letters.h"
+#include "tests/unit/suite.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -197,18 +198,5 @@ START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        jobs_are_listed_page_by_page_over_many_turns,
-        timers_are_listed_page_by_page_over_many_turns,
-        subscriptions_are_listed_page_by_page_over_many_turns,
-        an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscriptions,
-        dead_letters_are_listed_page_by_page_over_many_turns,
-        another_client_is_answered_while_a_list_is_written,
-        dead_letters_that_go_while_they_are_listed_take_nothing_along,
-        who_goes_in_the_middle_of_a_list_leaves_nothing_behind,
-    };
-
-    return suite_run("control-list", connect_client, disconnect_client, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "control-list", .setup = connect_client, .teardown = disconnect_client};

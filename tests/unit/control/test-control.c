@@ -10,6 +10,7 @@
 #include "supervisor/message/exchange/exchange.h"
 #include "supervisor/varlink/peer.h"
 #include "tests/unit/control/calls.h"
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -451,33 +452,5 @@ START_TEST(who_waits_when_another_supervisor_takes_over_is_told_to_connect_again
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        it_says_what_it_is,
-        each_interface_is_described,
-        what_is_described_is_what_there_is,
-        parameters_of_every_method_fit_into_a_request,
-        names_in_parameters_are_those_of_their_enumerations,
-        what_does_not_exist_is_named,
-        a_malformed_message_is_answered_and_ends_the_connection,
-        calls_in_a_row_are_answered_in_order,
-        a_client_that_sends_no_more_still_gets_its_answer_and_then_the_end,
-        a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection,
-        a_client_that_asks_ahead_is_answered_as_it_reads_however_much_it_asked,
-        a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word,
-        one_client_too_many_is_told_so_and_the_others_go_on,
-        an_idle_client_is_closed_and_one_that_waits_is_not,
-        who_may_change_things,
-        the_kernel_says_who_the_peer_is,
-        a_path_where_somebody_lives_is_refused,
-        a_path_that_was_left_behind_is_taken_over,
-        a_start_waits_for_a_supervisor_that_is_being_killed,
-        a_lock_keeps_others_away_even_if_the_socket_is_removed,
-        what_is_no_socket_is_left_alone,
-        at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone,
-        who_waits_when_another_supervisor_takes_over_is_told_to_connect_again,
-    };
-
-    return suite_run("control", connect_client, disconnect_client, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "control", .setup = connect_client, .teardown = disconnect_client};

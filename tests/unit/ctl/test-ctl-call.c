@@ -4,7 +4,7 @@
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -370,34 +370,4 @@ START_TEST(a_payload_that_is_absent_or_wrong_is_told_apart)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ctl-call");
-    TCase *tcase = tcase_create("ctl-call");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_call_is_one_object_and_its_reply_is_handed_out);
-    tcase_add_test(tcase, without_parameters_none_are_needed);
-    tcase_add_test(tcase, a_reply_in_pieces_is_put_together);
-    tcase_add_test(tcase, silence_ends_with_the_time_out);
-    tcase_add_test(tcase, a_supervisor_that_goes_away_is_unreachable);
-    tcase_add_test(tcase, what_is_no_varlink_is_unreachable_too);
-    tcase_add_test(tcase, parameters_that_are_no_object_are_no_varlink);
-    tcase_add_test(tcase, an_error_reply_becomes_its_exit_status);
-    tcase_add_test(tcase, where_nobody_listens_it_is_unreachable);
-    tcase_add_test(tcase, a_stream_ends_with_the_reply_that_does_not_continue);
-    tcase_add_test(tcase, every_documented_error_has_its_exit_status);
-    tcase_add_test(tcase, every_error_of_the_interfaces_is_told_in_a_sentence);
-    tcase_add_test(tcase, refusals_of_the_fast_path_have_the_same_exit_statuses);
-    tcase_add_test(tcase, payloads_survive_whatever_their_bytes_are);
-    tcase_add_test(tcase, a_payload_that_is_absent_or_wrong_is_told_apart);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "ctl-call", .setup = set_up, .teardown = tear_down};

@@ -2,7 +2,7 @@
 #include "supervisor/ctl/call/status-parts.h"
 #include "supervisor/ctl/show/cells.h"
 #include "supervisor/ctl/show/show.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -205,27 +205,4 @@ START_TEST(parts_of_a_status_make_one_whole)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ctl-cells");
-    TCase *tcase = tcase_create("ctl-cells");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, cells_are_a_table_below_what_they_make_together);
-    tcase_add_test(tcase, a_group_without_cells_yet_says_so);
-    tcase_add_test(tcase, of_many_cells_those_in_trouble_come_first_then_those_with_most_to_do);
-    tcase_add_test(tcase, all_cells_are_listed_when_asked_for);
-    tcase_add_test(tcase, one_cell_looks_like_a_group);
-    tcase_add_test(tcase, a_cell_is_found_by_group_and_key);
-    tcase_add_test(tcase, cells_without_any_member_do_no_harm);
-    tcase_add_test(tcase, parts_of_a_status_make_one_whole);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "ctl-cells", .setup = set_up, .teardown = tear_down};

@@ -5,7 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/exit-status.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <glob.h>
 #include <jansson.h>
 #include <stdbool.h>
@@ -162,20 +162,4 @@ START_TEST(a_name_that_the_supervisor_suggests_cannot_steer_the_terminal)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ctl-explain");
-    TCase *tcase = tcase_create("explain");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, every_error_of_the_interfaces_is_a_sentence_that_tells_what_is_allowed);
-    tcase_add_test(tcase, an_error_of_a_newer_supervisor_is_told_in_words);
-    tcase_add_test(tcase, a_name_that_the_supervisor_suggests_cannot_steer_the_terminal);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "ctl-explain"};

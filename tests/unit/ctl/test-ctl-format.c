@@ -4,7 +4,7 @@
 #include "supervisor/ctl/text/table.h"
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/text/value.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -322,36 +322,4 @@ START_TEST(the_same_letter_means_what_its_verb_says)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ctl-format");
-    TCase *tcase = tcase_create("ctl-format");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, spans_are_written_in_two_units_at_most);
-    tcase_add_test(tcase, the_past_is_told_as_ago_and_the_future_as_now);
-    tcase_add_test(tcase, bytes_and_counts_are_readable);
-    tcase_add_test(tcase, text_from_elsewhere_cannot_steer_a_terminal);
-    tcase_add_test(tcase, text_that_does_not_fit_is_cut_between_characters);
-    tcase_add_test(tcase, colours_are_written_only_where_they_are_wanted);
-    tcase_add_test(tcase, without_utf8_the_glyphs_have_ascii_forms);
-    tcase_add_test(tcase, lines_are_cut_at_the_width_of_the_terminal);
-    tcase_add_test(tcase, columns_are_aligned_whatever_marks_they_carry);
-    tcase_add_test(tcase, a_column_that_is_empty_throughout_takes_no_room);
-    tcase_add_test(tcase, time_spans_are_read_as_in_the_configuration);
-    tcase_add_test(tcase, what_is_no_time_span_is_refused);
-    tcase_add_test(tcase, a_range_of_spans_goes_upwards);
-    tcase_add_test(tcase, numbers_stay_within_their_bounds);
-    tcase_add_test(tcase, options_may_stand_anywhere_in_all_spellings);
-    tcase_add_test(tcase, a_dash_alone_is_an_operand);
-    tcase_add_test(tcase, options_of_other_verbs_and_bad_values_are_refused);
-    tcase_add_test(tcase, the_same_letter_means_what_its_verb_says);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "ctl-format"};

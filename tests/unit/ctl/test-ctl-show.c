@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/show/show.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -248,31 +248,4 @@ START_TEST(the_last_lines_of_a_text_are_quoted)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ctl-show");
-    TCase *tcase = tcase_create("ctl-show");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, healthy_workers_of_a_large_group_are_not_listed);
-    tcase_add_test(tcase, all_workers_are_listed_when_asked_for);
-    tcase_add_test(tcase, workers_of_a_small_group_are_listed);
-    tcase_add_test(tcase, the_one_that_is_down_stands_out_with_why_and_until_when);
-    tcase_add_test(tcase, a_worker_that_was_asked_to_stop_has_not_failed);
-    tcase_add_test(tcase, the_jobs_that_run_longest_are_shown);
-    tcase_add_test(tcase, queue_and_jobs_are_counted);
-    tcase_add_test(tcase, a_service_has_no_queue);
-    tcase_add_test(tcase, what_workers_wrote_cannot_steer_the_terminal);
-    tcase_add_test(tcase, replies_without_any_member_do_no_harm);
-    tcase_add_test(tcase, a_job_tells_of_its_attempts);
-    tcase_add_test(tcase, the_last_lines_of_a_text_are_quoted);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "ctl-show", .setup = set_up, .teardown = tear_down};

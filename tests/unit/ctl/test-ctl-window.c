@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/caller/reader.h"
 #include "supervisor/ctl/map/window.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -453,38 +453,4 @@ START_TEST(input_without_separators_does_not_fill_the_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ctl-window");
-    TCase *tcase = tcase_create("ctl-window");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, results_leave_in_the_order_of_the_input);
-    tcase_add_test(tcase, a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once);
-    tcase_add_test(tcase, lines_that_a_durable_group_does_not_know_are_submitted_again);
-    tcase_add_test(tcase, a_line_that_may_have_been_accepted_is_never_refused);
-    tcase_add_test(tcase, lines_wait_while_their_durable_group_is_stopping);
-    tcase_add_test(tcase, detached_results_stay_as_they_are);
-    tcase_add_test(tcase, a_refused_line_is_submitted_again_before_later_ones);
-    tcase_add_test(tcase, after_a_refusal_no_more_are_under_way_than_were_accepted);
-    tcase_add_test(tcase, the_limit_grows_by_one_for_each_limit_of_successes);
-    tcase_add_test(tcase, pauses_double_while_nothing_but_refusals_come);
-    tcase_add_test(tcase, a_burst_of_refusals_makes_one_pause);
-    tcase_add_test(tcase, other_errors_end_a_line);
-    tcase_add_test(tcase, results_of_what_is_not_under_way_are_strange);
-    tcase_add_test(tcase, giving_up_keeps_what_is_under_way);
-    tcase_add_test(tcase, no_line_is_lost_doubled_or_out_of_order);
-    tcase_add_test(tcase, empty_lines_count_and_the_last_newline_may_lack);
-    tcase_add_test(tcase, with_another_separator_newlines_are_content);
-    tcase_add_test(tcase, a_line_that_is_not_complete_is_not_handed_out);
-    tcase_add_test(tcase, lines_longer_than_the_buffer_arrive_whole);
-    tcase_add_test(tcase, input_without_separators_does_not_fill_the_memory);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "ctl-window"};

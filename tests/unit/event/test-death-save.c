@@ -208,15 +208,4 @@ START_TEST(latencies_are_restored)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        the_log_is_restored_in_its_order_with_all_it_says,
-        a_reference_finds_its_report_in_the_log,
-        a_report_that_has_left_the_log_goes_with_its_reference,
-        damaged_reports_do_no_harm,
-        latencies_are_restored,
-    };
-
-    return suite_run("death-save", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "death-save", .setup = setup, .teardown = teardown};

@@ -2,7 +2,7 @@
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -183,22 +183,4 @@ START_TEST(small_and_large_payloads_are_held_alike)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("death");
-    TCase *tcase = tcase_create("death, event, payload");
-
-    tcase_add_test(tcase, the_log_keeps_the_newest_first_and_drops_the_oldest);
-    tcase_add_test(tcase, a_group_that_crashes_all_the_time_leaves_the_reports_of_others);
-    tcase_add_test(tcase, a_report_that_somebody_holds_outlives_the_log);
-    tcase_add_test(tcase, the_description_says_cause_and_end);
-    tcase_add_test(tcase, the_description_explains_the_cause);
-    tcase_add_test(tcase, events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept);
-    tcase_add_test(tcase, small_and_large_payloads_are_held_alike);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "death"};

@@ -63,13 +63,4 @@ START_TEST(a_damaged_row_harms_nothing)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_bound_belongs_to_its_bucket,
-        a_saved_one_is_added,
-        a_damaged_row_harms_nothing,
-    };
-
-    return suite_run("histogram", NULL, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "histogram"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/latency.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 START_TEST(of_none_nothing_is_known)
@@ -69,21 +69,4 @@ START_TEST(what_is_long_ago_counts_no_more)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("latency");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_test(tc, of_none_nothing_is_known);
-    tcase_add_test(tc, each_time_is_told_at_most_an_eighth_too_long);
-    tcase_add_test(tc, the_longest_of_all_is_counted_too);
-    tcase_add_test(tc, percentiles_are_those_of_all);
-    tcase_add_test(tc, what_is_long_ago_counts_no_more);
-    suite_add_tcase(suite, tc);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "latency"};

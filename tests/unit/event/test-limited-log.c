@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -179,24 +179,4 @@ START_TEST(the_end_sums_up_what_is_left)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("limited-log");
-    TCase *tests = tcase_create("limited-log");
-
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, the_first_lines_are_written_and_the_others_summed_up);
-    tcase_add_test(tests, while_a_flood_goes_on_each_window_is_one_line);
-    tcase_add_test(tests, a_flood_is_over_after_a_quiet_window);
-    tcase_add_test(tests, lines_within_the_limit_arm_no_timer);
-    tcase_add_test(tests, other_groups_kinds_and_levels_are_not_silenced);
-    tcase_add_test(tests, debug_lines_and_what_is_not_shown_are_not_counted);
-    tcase_add_test(tests, more_subjects_than_are_followed_lose_no_summary);
-    tcase_add_test(tests, the_end_sums_up_what_is_left);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "limited-log", .setup = set_up, .teardown = tear_down};

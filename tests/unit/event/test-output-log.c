@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/output-log.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -77,20 +77,4 @@ START_TEST(a_log_that_was_never_begun_can_be_torn_down)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("output-log");
-    TCase *tests = tcase_create("output-log");
-
-    tcase_add_checked_fixture(tests, set_up, tear_down);
-    tcase_add_test(tests, lines_are_kept_with_their_job_in_their_order);
-    tcase_add_test(tests, M6_a_flood_drops_the_oldest_lines_and_stays_within_its_bound);
-    tcase_add_test(tests, a_line_larger_than_the_log_is_not_kept);
-    tcase_add_test(tests, a_log_that_was_never_begun_can_be_torn_down);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "output-log", .setup = set_up, .teardown = tear_down};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/unit/suite.h"
 #include "worker/examples/bank/decimal.h"
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -45,7 +45,7 @@ static const struct {
     {"99999999999999999999999", -ERANGE},
 };
 
-START_TEST(test_amount_is_read_and_written_exactly)
+START_TEST(test_amount_is_read_and_written_exactly, .n = (sizeof(good) / sizeof(good[0])))
 {
     char text[DECIMAL_TEXT];
     decimal_t amount;
@@ -56,7 +56,7 @@ START_TEST(test_amount_is_read_and_written_exactly)
 }
 END_TEST
 
-START_TEST(test_what_is_no_amount_is_refused)
+START_TEST(test_what_is_no_amount_is_refused, .n = (sizeof(bad) / sizeof(bad[0])))
 {
     decimal_t amount = 42;
 
@@ -87,23 +87,4 @@ START_TEST(test_sum_that_does_not_fit_changes_nothing)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("decimal");
-    TCase *amounts = tcase_create("amounts");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_loop_test(amounts, test_amount_is_read_and_written_exactly, 0,
-                        (int)(sizeof(good) / sizeof(good[0])));
-    tcase_add_loop_test(amounts, test_what_is_no_amount_is_refused, 0,
-                        (int)(sizeof(bad) / sizeof(bad[0])));
-    tcase_add_test(amounts, test_ten_times_ten_cents_is_one);
-    tcase_add_test(amounts, test_sum_that_does_not_fit_changes_nothing);
-    suite_add_tcase(s, amounts);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "decimal"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/unit/suite.h"
 #include "worker/examples/bank/ledger.h"
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,25 +120,4 @@ START_TEST(test_log_is_there_when_it_is_opened_again)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("ledger");
-    TCase *log = tcase_create("log");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(log, setup, teardown);
-    tcase_add_test(log, test_operations_change_the_balance_in_their_order);
-    tcase_add_test(log, test_operation_asked_for_twice_is_done_once_and_answers_the_same);
-    tcase_add_test(log, test_an_id_of_another_amount_is_refused_and_nothing_is_done);
-    tcase_add_test(log, test_overdraft_is_refused_written_down_and_changes_nothing);
-    tcase_add_test(log, test_balance_never_overflows);
-    tcase_add_test(log, test_void_operation_is_never_done_and_a_done_one_is_not_made_void);
-    tcase_add_test(log, test_log_is_there_when_it_is_opened_again);
-    suite_add_tcase(s, log);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "ledger", .setup = setup, .teardown = teardown};

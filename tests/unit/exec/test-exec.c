@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/quantity.h"
 #include "tests/unit/fake-supervisor.h"
+#include "tests/unit/suite.h"
 #include "worker/exec/command.h"
 #include "worker/exec/leftovers.h"
 #include "worker/exec/options.h"
@@ -1085,81 +1086,4 @@ static void silence(void)
     close(fd);
 }
 
-static Suite *suite(void)
-{
-    Suite *s = suite_create("exec");
-    TCase *template = tcase_create("template"), *options = tcase_create("options"),
-          *command = tcase_create("command"), *worker = tcase_create("as a worker");
-
-    tcase_add_checked_fixture(command, silence, NULL);
-    tcase_set_timeout(command, 60);
-    tcase_add_checked_fixture(worker, silence, NULL);
-    tcase_add_test(template, test_placeholders_are_replaced_wherever_they_stand);
-    tcase_add_test(template, test_other_braces_stay_as_they_are);
-    tcase_add_test(template, test_program_name_is_not_expanded);
-    tcase_add_test(template, test_filled_in_braces_are_not_expanded_again);
-    tcase_add_test(template, test_payloads_that_no_argument_can_hold_are_refused);
-    tcase_add_test(template, test_program_is_found_along_the_path);
-    tcase_add_test(options, test_sizes_times_and_statuses_are_understood);
-    tcase_add_test(options, test_bad_values_are_refused);
-    tcase_add_test(options, test_options_end_where_the_command_begins);
-    tcase_add_test(command, test_output_and_status_are_kept);
-    tcase_add_test(command, test_last_words_are_part_of_the_reason);
-    tcase_add_test(command, test_only_the_end_of_long_last_words_is_kept);
-    tcase_add_test(command, test_death_by_signal_is_named);
-    tcase_add_test(command, test_input_reaches_the_command);
-    tcase_add_test(command, test_command_that_does_not_read_its_input_is_well);
-    tcase_add_test(command, test_without_input_there_is_nothing_to_read);
-    tcase_add_test(command, test_too_much_output_ends_the_command);
-    tcase_add_test(command, test_cancelled_command_is_asked_first);
-    tcase_add_test(command, test_cancelled_command_that_does_not_listen_is_killed);
-    tcase_add_test(command, test_nothing_of_the_group_survives_the_command);
-    tcase_add_test(command, test_what_left_the_group_ends_with_the_command);
-    tcase_add_test(command, test_processes_that_trace_each_other_end);
-    tcase_add_test(command, test_a_command_that_one_of_its_own_traces_ends_with_that);
-    tcase_add_test(command, test_a_command_that_a_stranger_traces_holds_nobody_up);
-    tcase_add_test(command, test_a_chain_of_forks_does_not_hold_up_the_end);
-    tcase_add_test(command, test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not);
-    tcase_add_test(command, test_signal_to_this_process_ends_the_command);
-    tcase_add_test(command, test_senders_are_told_as_far_as_they_are_known);
-    tcase_add_test(command, test_command_runs_in_a_group_of_its_own_with_clean_signals);
-    tcase_add_test(command, test_program_that_cannot_be_executed_is_an_error);
-    tcase_add_test(command, test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept);
-    tcase_add_test(command, test_output_that_a_lock_withholds_is_a_failure);
-    tcase_add_test(command,
-                   test_a_command_whose_reader_was_killed_is_ended_and_the_next_one_has_another);
-    tcase_add_test(command, test_a_reader_ends_with_its_process);
-    tcase_add_test(command, test_standard_streams_can_be_opened_by_name);
-    tcase_add_test(command, test_input_cannot_be_written_to);
-    tcase_add_test(command,
-                   test_a_command_that_is_being_replaced_is_started_as_soon_as_that_is_over);
-    tcase_add_test(command, test_a_command_that_cannot_be_started_yet_can_be_cancelled);
-    tcase_add_test(command, test_why_a_command_was_never_started_is_told);
-    tcase_add_test(command, test_no_descriptor_and_no_child_is_left);
-    tcase_add_test(worker, test_payload_is_input_and_output_is_result);
-    tcase_add_test(worker, test_payload_as_argument_is_not_input);
-    tcase_add_test(worker, test_variables_are_those_of_the_job);
-    tcase_add_test(worker, test_large_result_of_a_command_is_a_blob);
-    tcase_add_test(worker, test_exit_statuses_are_failures_or_answers);
-    tcase_add_test(worker, test_a_death_by_a_signal_is_reported_before_the_result);
-    tcase_add_test(worker, test_the_missing_interpreter_of_a_script_is_named);
-    tcase_add_test(worker, test_payload_that_no_argument_can_hold_is_final);
-    tcase_add_test(worker, test_cancel_flag_ends_the_command_and_its_state_tells_its_pid);
-    tcase_add_test(worker, test_terminated_worker_ends_its_command_tells_and_dies);
-    suite_add_tcase(s, template);
-    suite_add_tcase(s, options);
-    suite_add_tcase(s, command);
-    suite_add_tcase(s, worker);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
+const struct suite suite = {.name = "exec", .setup = silence};

@@ -297,18 +297,4 @@ START_TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        I5_a_job_that_ran_out_of_memory_goes_on_in_the_group_that_is_named,
-        I5_it_moves_even_without_retries_and_only_once,
-        I5_out_of_memory_twice_is_the_end_also_with_retries_left,
-        I5_other_deaths_do_not_move_a_job,
-        I5_without_room_there_it_follows_its_policy_here,
-        I5_a_group_that_drains_or_is_gone_takes_none,
-        I5_with_cells_it_goes_on_in_that_of_its_key,
-        I5_it_can_be_cancelled_before_and_after_it_has_moved,
-    };
-
-    return suite_run("after-oom", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "after-oom", .setup = setup, .teardown = teardown};

@@ -3,7 +3,7 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -409,39 +409,4 @@ START_TEST(in_a_group_without_cells_a_number_is_a_worker)
 }
 END_TEST
 
-static Suite *group_suite(void)
-{
-    Suite *suite = suite_create("group-cell");
-    TCase *tcase = tcase_create("group-cell");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_key_makes_its_cell_once);
-    tcase_add_test(tcase, what_cannot_name_a_cell_is_refused);
-    tcase_add_test(tcase, without_cells_a_key_is_only_the_jobs);
-    tcase_add_test(tcase, beyond_CellsMax_only_keys_that_have_a_cell_are_served);
-    tcase_add_test(tcase, a_refused_job_leaves_no_cell_behind);
-    tcase_add_test(tcase, a_group_that_goes_away_makes_no_cells);
-    tcase_add_test(tcase, beyond_what_all_may_hold_each_may_still_hold_its_share);
-    tcase_add_test(tcase, an_idle_cell_retires_and_its_counters_stay_with_the_group);
-    tcase_add_test(tcase, a_job_calls_a_retiring_cell_back);
-    tcase_add_test(tcase, one_that_somebody_treats_differently_does_not_retire);
-    tcase_add_test(tcase, without_an_idle_time_cells_stay);
-    tcase_add_test(tcase, cells_to_come_are_as_their_group_was_made);
-    tcase_add_test(tcase, P7_a_cell_of_that_size_is_left_alone_and_one_below_one_refused);
-    tcase_add_test(tcase, a_name_and_a_generation_are_never_used_twice);
-    tcase_add_test(tcase, targets_are_groups_cells_and_workers);
-    tcase_add_test(tcase, in_a_group_without_cells_a_number_is_a_worker);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(group_suite());
-    int n_failed;
-
-    srunner_run_all(runner, CK_NORMAL);
-    n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "group-cell", .setup = setup, .teardown = teardown};

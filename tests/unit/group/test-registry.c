@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,20 +113,4 @@ START_TEST(another_supervisor_gives_a_group_the_same_reference_in_any_order)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("registry");
-    TCase *tcase = tcase_create("registry");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_group_is_found_by_its_name_and_by_its_reference);
-    tcase_add_test(tcase, groups_come_in_the_order_of_names_from_any_name_on);
-    tcase_add_test(tcase, a_reference_finds_a_group_only_while_it_is_there);
-    tcase_add_test(tcase, another_supervisor_gives_a_group_the_same_reference_in_any_order);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "registry", .setup = setup, .teardown = teardown};

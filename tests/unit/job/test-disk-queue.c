@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/disk-queue.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -111,21 +111,4 @@ START_TEST(a_number_takes_at_most_nine_bytes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("disk-queue");
-    TCase *tcase = tcase_create("disk-queue");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, numbers_come_by_priority_then_in_their_order);
-    tcase_add_test(tcase, numbers_pushed_to_the_front_come_first_across_blocks);
-    tcase_add_test(tcase, a_backlog_that_is_emptied_again_and_again_keeps_its_order);
-    tcase_add_test(tcase, an_appended_queue_comes_behind_by_priority);
-    tcase_add_test(tcase, a_number_takes_at_most_nine_bytes);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "disk-queue", .setup = setup, .teardown = teardown};

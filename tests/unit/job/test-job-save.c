@@ -165,16 +165,4 @@ START_TEST(outcomes_are_restored)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_job_keeps_what_its_row_does_not_have,
-        attempts_that_have_failed_since_come_behind,
-        a_job_of_which_there_is_no_more_to_tell_takes_no_row,
-        a_row_of_a_job_that_is_gone_is_skipped,
-        damaged_rows_do_no_harm,
-        outcomes_are_restored,
-    };
-
-    return suite_run("job-save", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "job-save", .setup = setup, .teardown = teardown};

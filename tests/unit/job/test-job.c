@@ -3,7 +3,7 @@
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -165,7 +165,7 @@ START_TEST(a_job_lives_as_long_as_somebody_holds_it)
 }
 END_TEST
 
-START_TEST(an_end_is_final)
+START_TEST(an_end_is_final, .signal = SIGABRT)
 {
     struct job *job = new_job("");
 
@@ -174,7 +174,7 @@ START_TEST(an_end_is_final)
 }
 END_TEST
 
-START_TEST(a_queued_job_cannot_succeed_without_running)
+START_TEST(a_queued_job_cannot_succeed_without_running, .signal = SIGABRT)
 {
     job_set_state(new_job(""), JOB_SUCCEEDED); /* asserts */
 }
@@ -266,31 +266,4 @@ START_TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("job");
-    TCase *tcase = tcase_create("job");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_job_is_found_by_its_handle_and_by_its_made_id);
-    tcase_add_test(tcase, a_made_id_written_as_text_finds_its_job);
-    tcase_add_test(tcase, a_changed_bit_in_a_made_id_finds_nothing);
-    tcase_add_test(tcase, made_ids_are_all_different);
-    tcase_add_test(tcase, J2_live_duplicate_id_is_refused_and_free_again_after_the_end);
-    tcase_add_test(tcase, a_chosen_id_that_looks_like_a_made_one_is_found_and_refused_twice);
-    tcase_add_test(tcase, a_chosen_id_equal_to_a_live_made_one_is_refused);
-    tcase_add_test(tcase, a_handle_of_a_freed_job_never_finds_its_successor);
-    tcase_add_test(tcase, a_job_lives_as_long_as_somebody_holds_it);
-    tcase_add_test_raise_signal(tcase, an_end_is_final, SIGABRT);
-    tcase_add_test_raise_signal(tcase, a_queued_job_cannot_succeed_without_running, SIGABRT);
-    tcase_add_test(tcase, only_the_last_attempts_are_remembered_in_order);
-    tcase_add_test(tcase, a_waiting_job_costs_at_most_320_bytes_beside_its_payload);
-    tcase_add_test(tcase, the_options_that_the_submitter_chose_are_known_as_such);
-    tcase_add_test(tcase, waiters_are_told_of_every_change_and_let_go_at_the_end);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "job", .setup = setup, .teardown = teardown};

@@ -2,7 +2,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/job/kept-results.h"
 #include "supervisor/loop/loop.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,30 +185,4 @@ START_TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
 }
 END_TEST
 
-static Suite *results_suite(void)
-{
-    Suite *suite = suite_create("kept-results");
-    TCase *tcase = tcase_create("kept-results");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, beyond_the_maximum_the_oldest_go);
-    tcase_add_test(tcase, beyond_the_memory_the_oldest_go);
-    tcase_add_test(tcase, a_result_too_large_for_the_memory_leaves_its_job_with_a_reason);
-    tcase_add_test(tcase, each_goes_at_its_time);
-    tcase_add_test(tcase, those_that_are_kept_follow_a_change);
-    tcase_add_test(tcase, a_dropped_one_belongs_to_no_group_though_somebody_holds_it);
-    tcase_add_test(tcase, a_large_payload_costs_the_oldest_large_results_of_its_sender_alone);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(results_suite());
-    int n_failed;
-
-    srunner_run_all(runner, CK_NORMAL);
-    n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "kept-results", .setup = setup, .teardown = teardown};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/outcomes.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 
 static struct outcomes outcomes;
 static usec_t now;
@@ -69,23 +69,4 @@ START_TEST(a_few_dead_jobs_among_many_are_no_failing_group)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("outcomes");
-    TCase *tcase = tcase_create("outcomes");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, a_single_dead_job_is_no_failing_group);
-    tcase_add_test(tcase, a_group_whose_jobs_all_die_is_failing_since_the_first_of_them);
-    tcase_add_test(tcase, a_group_that_has_worked_for_long_is_failing_soon_after_it_breaks);
-    tcase_add_test(tcase, a_group_that_works_again_is_not_failing_whatever_it_did_before);
-    tcase_add_test(tcase, a_few_dead_jobs_among_many_are_no_failing_group);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "outcomes", .setup = setup};

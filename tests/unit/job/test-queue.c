@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 #define N_JOBS 6
@@ -128,25 +128,4 @@ START_TEST(the_oldest_may_be_the_least_urgent)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("queue");
-    TCase *tcase = tcase_create("queue");
-    SRunner *runner;
-    int n_failed;
-
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, an_empty_queue_has_no_first_and_no_oldest);
-    tcase_add_test(tcase, equals_leave_in_the_order_they_came);
-    tcase_add_test(tcase, the_smaller_number_goes_first);
-    tcase_add_test(tcase, what_comes_back_goes_before_its_equals_but_not_before_the_more_urgent);
-    tcase_add_test(tcase, one_from_the_middle_can_be_removed);
-    tcase_add_test(tcase, each_of_the_priorities_is_found);
-    tcase_add_test(tcase, the_oldest_may_be_the_least_urgent);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "queue", .setup = setup};

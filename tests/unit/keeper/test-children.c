@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/children.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 
 static struct children children;
 
@@ -51,17 +51,4 @@ START_TEST(it_holds_so_many_and_places_are_used_again)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("children");
-    TCase *tcase = tcase_create("children");
-    tcase_add_test(tcase, a_child_is_found_by_its_pid_until_it_is_removed);
-    tcase_add_test(tcase, pids_in_one_bucket_are_kept_apart);
-    tcase_add_test(tcase, it_holds_so_many_and_places_are_used_again);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "children"};

@@ -163,17 +163,4 @@ START_TEST(without_room_for_bytes_nothing_is_left)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        bytes_and_descriptors_of_every_size_come_back,
-        what_is_replaced_or_removed_is_closed,
-        the_first_descriptor_is_replaced_and_all_else_stays,
-        replacing_keeps_how_the_process_ended,
-        a_full_table_refuses_and_has_room_again_after_a_removal,
-        clients_get_a_share_of_the_descriptors_and_processes_the_rest,
-        without_room_for_bytes_nothing_is_left,
-    };
-
-    return suite_run("holdings", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "holdings", .setup = setup, .teardown = teardown};

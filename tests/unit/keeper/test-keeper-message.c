@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/message.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -343,27 +343,4 @@ START_TEST(a_full_channel_and_a_closed_one_are_told)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("keeper-message");
-    TCase *tcase = tcase_create("keeper-message");
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_request_arrives_as_it_was_put);
-    tcase_add_test(tcase, what_is_cut_off_or_has_more_at_its_end_is_refused);
-    tcase_add_test(tcase, any_bytes_are_taken_apart_safely);
-    tcase_add_test(tcase, a_process_without_an_id_is_refused);
-    tcase_add_test(tcase, what_is_too_large_is_refused_before_it_is_sent);
-    tcase_add_test(tcase, the_largest_request_arrives);
-    tcase_add_test(tcase, replies_and_the_other_request_arrive_as_they_were_put);
-    tcase_add_test(tcase, what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unread);
-    tcase_add_test(tcase, what_is_held_arrives_as_it_was_put);
-    tcase_add_test(tcase, a_hold_that_is_cut_off_or_lacks_descriptors_is_refused);
-    tcase_add_test(tcase, a_full_channel_and_a_closed_one_are_told);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "keeper-message", .setup = set_up, .teardown = tear_down};

@@ -576,32 +576,4 @@ START_TEST(a_stop_is_done_by_the_old_program_if_the_new_one_fails)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        an_end_is_reported_with_its_status_after_the_start,
-        a_process_is_reaped_when_a_request_after_its_end_is_answered,
-        a_kill_that_names_an_earlier_process_of_the_same_pid_does_nothing,
-        what_is_held_reaches_the_next_supervisor,
-        a_held_process_lives_on_and_its_end_reaches_the_next_supervisor,
-        how_a_held_process_ended_is_kept_until_it_is_released,
-        a_process_that_is_not_held_ends_with_its_supervisor,
-        the_third_crash_within_a_while_is_followed_by_safe_mode,
-        an_upgrade_starts_the_new_program_and_counts_when_that_is_ready,
-        a_new_program_that_is_ready_in_time_stays_although_the_keeper_hears_of_it_later,
-        a_new_program_has_its_time_although_both_were_stopped_meanwhile,
-        a_new_program_that_does_not_become_ready_is_replaced_by_the_old_one,
-        an_upgrade_ends_safe_mode,
-        a_stop_while_an_upgrade_ends_is_done_by_the_new_program,
-        a_stop_is_done_by_the_old_program_if_the_new_one_fails,
-        a_program_that_was_started_in_advance_takes_over,
-        a_program_that_was_started_for_an_earlier_upgrade_does_not_take_over,
-        a_program_that_ends_before_it_takes_over_is_started_again,
-        a_program_that_ends_together_with_the_old_one_is_started_again,
-        a_program_that_may_have_read_an_old_configuration_is_started_again,
-        a_program_ends_that_is_not_needed_after_all,
-        a_crash_before_the_new_program_takes_over_is_followed_by_the_old_one,
-    };
-
-    return suite_run("keeper", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "keeper", .setup = setup, .teardown = teardown};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/relay.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,19 +125,4 @@ START_TEST(texts_for_a_manager_that_is_gone_are_dropped)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("relay");
-    TCase *tcase = tcase_create("relay");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, texts_reach_the_manager_in_order);
-    tcase_add_test(tcase, room_in_a_full_manager_is_an_event);
-    tcase_add_test(tcase, a_manager_that_starts_anew_hears_what_its_predecessor_had_no_room_for);
-    tcase_add_test(tcase, texts_for_a_manager_that_is_gone_are_dropped);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "relay", .setup = set_up, .teardown = tear_down};

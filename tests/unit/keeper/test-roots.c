@@ -148,16 +148,4 @@ START_TEST(without_a_root_changes_of_the_mounts_wake_nobody)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_root_is_found_by_the_files_for_which_it_was_offered,
-        what_was_begun_before_the_mounts_changed_is_not_kept,
-        an_offer_without_its_descriptors_is_not_kept,
-        the_oldest_of_too_many_is_replaced,
-        a_root_is_dropped_after_a_while_though_it_is_used,
-        without_a_root_changes_of_the_mounts_wake_nobody,
-    };
-
-    return suite_run("roots", NULL, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "roots"};

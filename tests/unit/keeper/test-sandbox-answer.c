@@ -141,21 +141,4 @@ START_TEST(a_jump_leads_over_as_many_instructions)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        without_filters_nothing_is_forbidden,
-        a_list_that_has_no_call_of_ipc_forbids_it,
-        so_does_a_list_that_forbids_all_of_them,
-        two_filters_together_forbid_it,
-        one_call_that_is_allowed_is_enough,
-        so_is_one_that_is_recorded,
-        a_call_that_is_forbidden_with_some_arguments_counts_as_allowed,
-        calls_of_another_architecture_count,
-        an_answer_is_that_of_the_arguments,
-        a_program_of_other_instructions_or_without_an_end_leaves_one_unsure,
-        a_jump_leads_over_as_many_instructions,
-    };
-
-    return suite_run("sandbox-answer", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "sandbox-answer", .setup = set_up, .teardown = tear_down};

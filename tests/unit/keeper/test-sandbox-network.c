@@ -2,7 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-network.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -78,12 +77,4 @@ START_TEST(a_network_is_joined_without_a_lock_and_stays_in_the_storage)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        all_processes_join_the_same_network,
-        a_network_is_joined_without_a_lock_and_stays_in_the_storage,
-    };
-
-    return suite_run("sandbox-network", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "sandbox-network", .setup = set_up, .teardown = tear_down};

@@ -4,7 +4,7 @@
 #include "supervisor/keeper/sandbox-files.h"
 #include "supervisor/keeper/sandbox-mount.h"
 #include "tests/unit/fake-keeper.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -923,52 +923,4 @@ START_TEST(without_clone3_it_joins_its_cgroup_by_itself)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spawn");
-    TCase *tcase = tcase_create("spawn");
-    tcase_set_timeout(tcase, 30);
-    tcase_add_test(tcase, the_exit_status_is_reaped);
-    tcase_add_test(tcase, the_signal_that_ended_it_is_reaped);
-    tcase_add_test(tcase, a_process_that_still_runs_is_not_reaped);
-    tcase_add_test(tcase, a_program_that_is_not_there_fails_at_exec_and_leaves_nothing);
-    tcase_add_test(tcase, a_directory_that_is_not_there_fails_at_chdir);
-    tcase_add_test(tcase, a_descriptor_that_is_not_open_fails_before_exec);
-    tcase_add_test(tcase, nothing_is_inherited_but_what_is_listed);
-    tcase_add_test(tcase, descriptors_may_swap_their_numbers);
-    tcase_add_test(tcase, signals_are_unblocked_and_at_their_default);
-    tcase_add_test(tcase, it_leads_a_process_group_of_its_own);
-    tcase_add_test(tcase, limits_nice_and_oom_score_are_set);
-    tcase_add_test(tcase, the_oom_score_is_set_though_the_supervisor_is_not_dumpable);
-    tcase_add_test(tcase, an_oom_score_that_cannot_be_set_is_an_error);
-    tcase_add_test(tcase, the_user_is_changed_and_the_supervisor_keeps_its_secrets);
-    tcase_add_test(tcase, the_user_is_changed_while_a_thread_is_about_to_begin);
-    tcase_add_test(tcase, it_dies_with_the_supervisor);
-    tcase_add_test(tcase, a_program_that_takes_long_to_open_holds_nobody_up);
-    tcase_add_test(tcase, nothing_of_the_parent_differs_after_a_spawn);
-    tcase_add_test(tcase, a_worker_with_a_user_has_no_capability_and_no_way_to_one);
-    tcase_add_test(tcase, a_worker_has_the_capabilities_of_its_sandbox);
-    tcase_add_test(tcase, a_sandbox_decides_about_new_privileges_and_modes_of_files);
-    tcase_add_test(tcase, filters_are_loaded_also_by_those_who_must_give_up_privileges_for_it);
-    tcase_add_test(tcase, a_sandbox_that_cannot_be_made_fails_the_start);
-    tcase_add_test(tcase, ambient_capabilities_are_not_handed_on);
-    tcase_add_test(tcase, without_mounts_landlock_keeps_files_from_being_written);
-    tcase_add_test(tcase, without_mounts_landlock_hides_files_and_leaves_those_beside_them);
-    tcase_add_test(tcase, the_second_wall_leaves_devices_that_can_be_written);
-    tcase_add_test(tcase, a_new_root_has_room_for_long_links);
-    tcase_add_test(tcase, a_new_root_can_be_made_without_openat2);
-    tcase_add_test(tcase, a_strict_sandbox_does_without_nothing);
-    tcase_add_test(tcase, what_could_not_be_limited_is_reported);
-    tcase_add_test(tcase, signals_stay_inside_where_the_kernel_can_keep_them);
-    tcase_add_test(tcase, the_terminal_is_out_of_reach);
-    tcase_add_test(tcase, too_many_descriptors_are_refused);
-    tcase_add_test(tcase, without_clone3_it_starts_all_the_same_and_reports_errors);
-    tcase_add_test(tcase, without_clone3_it_joins_its_cgroup_by_itself);
-    tcase_add_test(tcase, a_thousand_spawns_leave_no_descriptor_and_no_zombie);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "spawn"};

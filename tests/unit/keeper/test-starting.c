@@ -134,15 +134,4 @@ START_TEST(a_process_that_shares_the_table_at_first_changes_nothing_in_it)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        descriptors_are_closed_once_the_process_has_copied_them,
-        what_an_ended_process_has_written_does_not_count_for_its_successor,
-        without_room_or_with_a_high_descriptor_nothing_is_shared,
-        a_small_table_is_copied,
-        a_process_that_shares_the_table_at_first_changes_nothing_in_it,
-    };
-
-    return suite_run("starting", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "starting", .setup = setup, .teardown = teardown};

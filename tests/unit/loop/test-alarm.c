@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/alarm.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/timex.h>
@@ -172,27 +172,4 @@ START_TEST(the_kernel_tells_that_the_clock_was_set)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("alarm");
-    TCase *tcase = tcase_create("alarm");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, one_goes_off_after_its_time_whatever_the_clock_says);
-    tcase_add_test(tcase, a_date_that_has_passed_goes_off_at_once);
-    tcase_add_test(tcase, a_clock_that_is_set_forward_brings_a_date_nearer);
-    tcase_add_test(tcase, a_clock_that_is_set_back_puts_a_date_off);
-    tcase_add_test(tcase, one_that_is_due_too_early_by_the_clock_is_set_again);
-    tcase_add_test(tcase, a_stopped_one_does_not_go_off);
-    tcase_add_test(tcase, those_of_one_date_go_off_in_the_order_in_which_they_were_set);
-    tcase_add_test(tcase, the_kernel_tells_that_the_clock_was_set);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "alarm", .setup = setup, .teardown = teardown};

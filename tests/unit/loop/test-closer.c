@@ -3,7 +3,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/closer.h"
 #include "supervisor/loop/loop.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
@@ -169,22 +169,4 @@ START_TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("closer");
-    TCase *tcase = tcase_create("closer");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, the_thread_closes_soon);
-    tcase_add_test(tcase, before_the_thread_runs_it_closes_at_once);
-    tcase_add_test(tcase, the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go);
-    tcase_add_test(tcase, the_loop_unmaps_after_more_urgent_work);
-    tcase_add_test(tcase, the_loop_closes_after_more_urgent_work_and_wakes_up_for_it);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "closer"};

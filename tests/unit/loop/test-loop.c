@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/loop/loop.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -269,7 +269,7 @@ static void on_read_and_count(void *userdata, uint32_t events)
         loop_stop(loop);
 }
 
-START_TEST(more_watches_than_submissions_fit_are_all_served)
+START_TEST(more_watches_than_submissions_fit_are_all_served, .bare = true)
 {
     struct loop_watch watches[200] = {0};
     int fds[200][2];
@@ -495,7 +495,7 @@ static void on_wake_others(struct loop_deferred *deferred)
     loop_stop(loop);
 }
 
-START_TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full)
+START_TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full, .bare = true)
 {
     struct loop_deferred deferred;
     set_up_with(&(struct loop_options){.kind = LOOP_IO_URING, .entries = 8});
@@ -796,7 +796,7 @@ START_TEST(an_idle_loop_does_not_wake_up)
 }
 END_TEST
 
-START_TEST(the_eventfd_back_end_can_be_forced)
+START_TEST(the_eventfd_back_end_can_be_forced, .bare = true)
 {
     set_up_with(&(struct loop_options){.kind = LOOP_IO_URING, .force_eventfd = true});
     ck_assert_int_eq(loop_wake_backend(loop), WAKE_EVENTFD);
@@ -829,7 +829,7 @@ static const char *reason_when_forbidden(int error)
     return reason;
 }
 
-START_TEST(a_seccomp_filter_is_named_as_the_reason)
+START_TEST(a_seccomp_filter_is_named_as_the_reason, .bare = true)
 {
     const char *reason = reason_when_forbidden(EPERM);
     ck_assert_ptr_nonnull(strstr(reason, "seccomp"));
@@ -837,19 +837,19 @@ START_TEST(a_seccomp_filter_is_named_as_the_reason)
 }
 END_TEST
 
-START_TEST(a_kernel_without_io_uring_is_named_as_the_reason)
+START_TEST(a_kernel_without_io_uring_is_named_as_the_reason, .bare = true)
 {
     ck_assert_ptr_nonnull(strstr(reason_when_forbidden(ENOSYS), "this kernel has no io_uring"));
 }
 END_TEST
 
-START_TEST(a_shortage_of_memory_is_named_as_the_reason)
+START_TEST(a_shortage_of_memory_is_named_as_the_reason, .bare = true)
 {
     ck_assert_ptr_nonnull(strstr(reason_when_forbidden(ENOMEM), "RLIMIT_MEMLOCK"));
 }
 END_TEST
 
-START_TEST(a_shortage_of_descriptors_is_an_error_not_a_reason)
+START_TEST(a_shortage_of_descriptors_is_an_error_not_a_reason, .bare = true)
 {
     const char *reason = NULL;
     struct loop_options options = {.kind = LOOP_IO_URING};
@@ -858,7 +858,7 @@ START_TEST(a_shortage_of_descriptors_is_an_error_not_a_reason)
 }
 END_TEST
 
-START_TEST(without_io_uring_the_loop_uses_epoll_and_says_why)
+START_TEST(without_io_uring_the_loop_uses_epoll_and_says_why, .bare = true, .n = 3)
 {
     const int errors[] = {EPERM, ENOSYS, ENOMEM};
     const char *reason = NULL;
@@ -873,7 +873,7 @@ START_TEST(without_io_uring_the_loop_uses_epoll_and_says_why)
 }
 END_TEST
 
-START_TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter)
+START_TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter, .bare = true)
 {
     const char *reason = "";
     struct loop_options options = {.kind = LOOP_EPOLL};
@@ -899,7 +899,7 @@ static void forbid(unsigned call)
 }
 
 /* A whole number of milliseconds would do for neither of them. */
-START_TEST(timers_are_as_precise_without_epoll_pwait2)
+START_TEST(timers_are_as_precise_without_epoll_pwait2, .bare = true)
 {
     uint32_t events = 0;
     forbid(SYS_epoll_pwait2);
@@ -942,22 +942,6 @@ START_TEST(a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep)
     close_fd(copy);
 }
 END_TEST
-
-static TCase *bare_case(void)
-{
-    TCase *tcase = tcase_create("set-up");
-    tcase_add_test(tcase, more_watches_than_submissions_fit_are_all_served);
-    tcase_add_test(tcase, a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full);
-    tcase_add_test(tcase, the_eventfd_back_end_can_be_forced);
-    tcase_add_test(tcase, a_seccomp_filter_is_named_as_the_reason);
-    tcase_add_test(tcase, a_kernel_without_io_uring_is_named_as_the_reason);
-    tcase_add_test(tcase, a_shortage_of_memory_is_named_as_the_reason);
-    tcase_add_test(tcase, a_shortage_of_descriptors_is_an_error_not_a_reason);
-    tcase_add_loop_test(tcase, without_io_uring_the_loop_uses_epoll_and_says_why, 0, 3);
-    tcase_add_test(tcase, epoll_can_be_chosen_and_then_nothing_is_the_matter);
-    tcase_add_test(tcase, timers_are_as_precise_without_epoll_pwait2);
-    return tcase;
-}
 
 static void take_a_while(struct loop_deferred *deferred)
 {
@@ -1098,61 +1082,5 @@ START_TEST(a_watch_that_lacks_a_descriptor_can_be_ended_and_paused)
 }
 END_TEST
 
-static TCase *loop_case(const char *name, void (*new_loop)(void))
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, new_loop, tear_down);
-    tcase_add_test(tcase, a_ready_descriptor_is_reported_every_turn_until_it_is_drained);
-    tcase_add_test(tcase, the_ready_events_are_told);
-    tcase_add_test(tcase, a_closed_descriptor_comes_as_pollnval);
-    tcase_add_test(tcase, a_peer_that_hangs_up_is_reported_whatever_was_asked_for);
-    tcase_add_test(tcase, a_callback_may_end_its_own_watch_and_others_that_are_ready_too);
-    tcase_add_test(tcase, nothing_of_an_ended_watch_reaches_the_next_one_in_its_place);
-    tcase_add_test(tcase, a_paused_watch_reports_nothing_until_it_is_resumed);
-    tcase_add_test(tcase, a_paused_watch_reports_no_errors_either);
-    tcase_add_test(tcase, events_can_be_added_to_a_watch_that_is_armed);
-    tcase_add_test(tcase, a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep);
-    tcase_add_test(tcase, watching_costs_no_allocation_once_warm);
-    tcase_add_test(tcase, an_eventfd_is_read_by_the_kernel_each_time_it_rings);
-    tcase_add_test(tcase, a_stranger_who_drains_the_eventfd_first_blocks_nobody);
-    tcase_add_test(tcase, an_eventfd_that_cannot_be_read_is_an_error);
-    tcase_add_test(tcase, a_word_that_differs_already_fires_once);
-    tcase_add_test(tcase, a_word_fires_when_its_writer_in_another_process_wakes_it);
-    tcase_add_test(tcase, a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed);
-    tcase_add_test(tcase, the_mapping_of_a_watched_word_may_go_away);
-    tcase_add_test(tcase, a_stale_completion_does_not_fire_the_word_that_took_its_place);
-    tcase_add_test(tcase, descriptors_come_before_words_within_a_turn);
-    tcase_add_test(tcase, a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_turn);
-    tcase_add_test(tcase, a_hot_source_is_polled_while_it_has_work_and_then_cooled);
-    tcase_add_test(tcase, a_source_that_cannot_cool_down_stays_hot);
-    tcase_add_test(tcase, a_quiet_source_is_cooled_while_another_is_busy);
-    tcase_add_test(tcase, a_source_may_leave_and_vanish_in_its_own_poll);
-    tcase_add_test(tcase, descriptors_are_served_while_a_source_is_busy);
-    tcase_add_test(tcase, deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_between);
-    tcase_add_test(tcase, a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet);
-    tcase_add_test(tcase, what_is_late_is_done_before_the_loop_sleeps);
-    tcase_add_test(tcase, what_is_late_is_not_put_off_by_work_that_never_ends);
-    tcase_add_test(tcase, what_was_late_can_be_had_in_this_turn_or_taken_back);
-    tcase_add_test(tcase, a_timer_ends_the_sleep_not_too_early);
-    tcase_add_test(tcase, an_idle_loop_does_not_wake_up);
-    tcase_add_test(tcase, a_loop_that_stays_awake_does_not_sleep_unless_it_must_not_spin);
-    tcase_add_test(tcase, the_longest_turn_is_measured_and_sleep_is_no_part_of_it);
-    tcase_add_test(tcase, a_watch_that_lacks_a_descriptor_keeps_no_other_from_being_armed);
-    tcase_add_test(tcase,
-                   a_loop_that_lacks_a_descriptor_sleeps_and_arms_the_watch_once_there_is_one);
-    tcase_add_test(tcase, a_watch_that_lacks_a_descriptor_can_be_ended_and_paused);
-    return tcase;
-}
-
-int main(void)
-{
-    Suite *suite = suite_create("loop");
-    suite_add_tcase(suite, loop_case("io_uring", set_up));
-    suite_add_tcase(suite, loop_case("epoll", set_up_epoll));
-    suite_add_tcase(suite, bare_case());
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {
+    .name = "loop", .setup = set_up, .teardown = tear_down, .other_setup = set_up_epoll};

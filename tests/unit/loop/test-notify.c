@@ -3,7 +3,7 @@
 #include "shared/base/uapi.h"
 #include "supervisor/loop/notify.h"
 #include "supervisor/process/notify-server.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,9 @@ static void init(usec_t now)
     ck_assert_int_eq(notify_init(&notify, &timers, now, ours), 0);
 }
 
-START_TEST(without_a_manager_every_call_does_nothing)
+#define AS_CLIENT .setup = set_up, .teardown = tear_down
+
+START_TEST(without_a_manager_every_call_does_nothing, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "1000", 1);
     close_fd(ours);
@@ -77,7 +79,7 @@ START_TEST(without_a_manager_every_call_does_nothing)
 }
 END_TEST
 
-START_TEST(states_are_told_in_the_words_of_the_protocol)
+START_TEST(states_are_told_in_the_words_of_the_protocol, AS_CLIENT)
 {
     init(0);
     notify_ready(&notify, 1);
@@ -93,7 +95,7 @@ START_TEST(states_are_told_in_the_words_of_the_protocol)
 }
 END_TEST
 
-START_TEST(signs_of_life_are_sent_at_once_and_twice_per_interval)
+START_TEST(signs_of_life_are_sent_at_once_and_twice_per_interval, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "1000", 1);
     init(100);
@@ -104,7 +106,7 @@ START_TEST(signs_of_life_are_sent_at_once_and_twice_per_interval)
 }
 END_TEST
 
-START_TEST(the_watchdog_of_another_process_is_not_ours)
+START_TEST(the_watchdog_of_another_process_is_not_ours, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "1000", 1);
     setenv("WATCHDOG_PID", "1", 1);
@@ -113,14 +115,14 @@ START_TEST(the_watchdog_of_another_process_is_not_ours)
 }
 END_TEST
 
-START_TEST(a_bad_environment_is_an_error)
+START_TEST(a_bad_environment_is_an_error, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "soon", 1);
     ck_assert_int_eq(notify_init(&notify, &timers, 0, ours), -EINVAL);
 }
 END_TEST
 
-START_TEST(a_manager_that_is_busy_gets_everything_later_and_in_order)
+START_TEST(a_manager_that_is_busy_gets_everything_later_and_in_order, AS_CLIENT)
 {
     init(0);
     while (send(notify.fd, "filling", 7, MSG_DONTWAIT) == 7)
@@ -143,7 +145,7 @@ START_TEST(a_manager_that_is_busy_gets_everything_later_and_in_order)
 }
 END_TEST
 
-START_TEST(a_manager_that_is_gone_is_not_tried_for_ever)
+START_TEST(a_manager_that_is_gone_is_not_tried_for_ever, AS_CLIENT)
 {
     init(0);
     close_fd(manager);
@@ -369,33 +371,4 @@ START_TEST(the_parser_takes_whole_words_only)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("notify");
-    TCase *client = tcase_create("client"), *serving = tcase_create("server");
-    tcase_add_checked_fixture(client, set_up, tear_down);
-    tcase_add_test(client, without_a_manager_every_call_does_nothing);
-    tcase_add_test(client, states_are_told_in_the_words_of_the_protocol);
-    tcase_add_test(client, signs_of_life_are_sent_at_once_and_twice_per_interval);
-    tcase_add_test(client, the_watchdog_of_another_process_is_not_ours);
-    tcase_add_test(client, a_bad_environment_is_an_error);
-    tcase_add_test(client, a_manager_that_is_busy_gets_everything_later_and_in_order);
-    tcase_add_test(client, a_manager_that_is_gone_is_not_tried_for_ever);
-    suite_add_tcase(suite, client);
-    tcase_add_checked_fixture(serving, set_up_server, tear_down_server);
-    tcase_add_test(serving, a_service_is_heard_with_its_pid_though_it_is_gone);
-    tcase_add_test(serving, a_sender_that_is_gone_is_told_from_one_that_is_there);
-    tcase_add_test(serving, descriptors_that_come_along_are_closed);
-    tcase_add_test(serving, a_message_that_is_too_long_counts_for_nothing);
-    tcase_add_test(serving, other_users_are_not_heard);
-    tcase_add_test(serving, the_next_supervisor_hears_what_was_said_while_there_was_none);
-    tcase_add_test(serving, what_a_dead_service_has_said_does_not_count_for_the_next_one);
-    tcase_add_test(serving, a_path_that_is_too_long_is_an_error);
-    tcase_add_test(serving, the_parser_takes_whole_words_only);
-    suite_add_tcase(suite, serving);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "notify", .setup = set_up_server, .teardown = tear_down_server};

@@ -3,7 +3,7 @@
 #include "shared/base/uapi.h"
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/loop/taker.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -41,7 +41,7 @@ static void send_fd(int socket, const void *data, size_t size, int fd)
 }
 
 /* The keeper holds it too, and may close it last. */
-START_TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket)
+START_TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket, .n = 2)
 {
     int sockets[2], pipes[2], held;
     struct pollfd end;
@@ -96,7 +96,7 @@ START_TEST(the_end_of_a_socket_is_read_once)
 END_TEST
 
 /* A stream has no messages without bytes. */
-START_TEST(a_stream_is_emptied_to_its_end)
+START_TEST(a_stream_is_emptied_to_its_end, .n = 2)
 {
     static const char bytes[10000];
     int sockets[2], pipes[2], held;
@@ -150,7 +150,7 @@ static void make_sockets(int sockets[2])
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
 }
 
-START_TEST(memfds_are_received_in_order)
+START_TEST(memfds_are_received_in_order, .n = 2)
 {
     int sockets[2];
 
@@ -367,31 +367,5 @@ START_TEST(a_taker_that_was_killed_is_replaced)
 }
 END_TEST
 
-int main(int argc, char **argv)
-{
-    Suite *suite = suite_create("taker");
-    TCase *tcase = tcase_create("taker");
-    SRunner *runner;
-    int failed;
-
-    if (argc == 2 && strcmp(argv[1], TAKER_ARGUMENT) == 0)
-        return taker_run();
-    tcase_add_loop_test(tcase, what_a_socket_was_sent_is_closed_though_another_holds_the_socket, 0,
-                        2);
-    tcase_add_test(tcase, the_end_of_a_socket_is_read_once);
-    tcase_add_loop_test(tcase, a_stream_is_emptied_to_its_end, 0, 2);
-    tcase_add_loop_test(tcase, memfds_are_received_in_order, 0, 2);
-    tcase_add_test(tcase, another_descriptor_is_refused_and_closed);
-    tcase_add_test(tcase, a_close_that_waits_keeps_nobody);
-    tcase_add_test(tcase, who_keeps_takers_stuck_gets_no_other);
-    tcase_add_test(tcase, sockets_that_no_taker_can_drain_yet_are_drained_later);
-    tcase_add_test(tcase, the_descriptor_of_a_sender_is_closed);
-    tcase_add_test(tcase, a_taker_that_was_killed_is_replaced);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {
+    .name = "taker", .argument = TAKER_ARGUMENT, .with_argument = taker_run};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/timer.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -138,19 +138,4 @@ START_TEST(behaves_as_a_table_of_times_under_random_use)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("timer");
-    TCase *tcase = tcase_create("timer");
-    tcase_add_test(tcase, fires_what_is_due_earliest_first);
-    tcase_add_test(tcase, arming_for_infinity_disarms);
-    tcase_add_test(tcase, a_timer_that_rearms_itself_for_the_past_fires_once_a_run);
-    tcase_add_test(tcase, a_callback_may_disarm_another_that_is_due);
-    tcase_add_test(tcase, behaves_as_a_table_of_times_under_random_use);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "timer"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/work-queue.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <string.h>
 
 /* Slow tasks are so by the clock itself: no machine is too fast or too slow for them. */
@@ -227,28 +227,4 @@ START_TEST(a_task_may_hold_the_queue_and_free_itself)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("work-queue");
-    TCase *cases = tcase_create("work-queue");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, a_task_that_was_not_slow_can_run_at_once);
-    tcase_add_test(cases, others_have_their_turn_between_any_two_slow_tasks);
-    tcase_add_test(cases, a_slow_task_waits_the_next_time_and_others_go_before_it);
-    tcase_add_test(cases, a_prompt_queue_keeps_its_order_whatever_was_slow);
-    tcase_add_test(cases, a_slow_task_is_not_starved_by_those_that_are_not);
-    tcase_add_test(cases, a_task_that_is_cancelled_does_not_run);
-    tcase_add_test(cases, a_task_that_queues_itself_runs_once_in_a_turn);
-    tcase_add_test(cases, what_is_queued_in_a_turn_waits_for_the_next_one);
-    tcase_add_test(cases, no_task_runs_while_the_queue_is_held);
-    tcase_add_test(cases, a_task_may_hold_the_queue_and_free_itself);
-    suite_add_tcase(suite, cases);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "work-queue", .setup = setup, .teardown = teardown};

@@ -13,7 +13,7 @@
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request.h"
 #include "tests/unit/fake-peer.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -615,40 +615,4 @@ START_TEST(whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_messa
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("actor-request");
-    TCase *cases = tcase_create("actor-request");
-    SRunner *runner;
-    int failed;
-
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, a_sender_waits_behind_an_exchange_with_one_recipient_until_there_is_room);
-    tcase_add_test(cases, a_waiting_sender_is_released_when_its_recipient_unsubscribes);
-    tcase_add_test(cases, a_waiting_sender_is_released_when_its_recipient_is_gone);
-    tcase_add_test(cases, a_waiting_sender_is_released_when_the_exchange_is_deleted);
-    tcase_add_test(cases, a_waiting_sender_is_released_when_an_exchange_on_the_way_is_deleted);
-    tcase_add_test(cases, a_waiting_sender_goes_on_to_whoever_takes_the_subscription_over);
-    tcase_add_test(cases, a_waiting_sender_goes_on_to_a_subscriber_of_the_exact_type);
-    tcase_add_test(cases, a_waiting_sender_goes_on_when_the_exchange_becomes_one_that_copies);
-    tcase_add_test(cases, a_waiting_ask_fails_when_nobody_is_subscribed_any_more);
-    tcase_add_test(cases,
-                   a_copy_that_finds_no_room_holds_up_neither_the_sender_nor_the_other_copies);
-    tcase_add_test(cases, what_waited_for_a_paused_exchange_goes_on_as_there_is_room);
-    tcase_add_test(cases, a_large_message_waits_for_the_room_that_it_needs);
-    tcase_add_test(cases, exchanges_in_a_circle_hold_nobody_up);
-    tcase_add_test(cases, exchanges_of_one_creator_share_the_bounds_of_a_mailbox);
-    tcase_add_test(cases, exchanges_are_deleted_one_in_a_turn);
-    tcase_add_test(cases, a_sender_waits_while_an_exchange_is_behind_with_its_copies);
-    tcase_add_test(cases, what_a_dead_sender_has_told_an_exchange_is_copied_over_many_turns);
-    tcase_add_test(cases,
-                   whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_lost);
-    tcase_add_test(cases, timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted);
-    suite_add_tcase(suite, cases);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "actor-request", .setup = setup, .teardown = teardown};

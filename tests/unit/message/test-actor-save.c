@@ -241,19 +241,4 @@ START_TEST(an_actor_that_is_needed_is_found_once_and_not_after_it_is_made_again)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        an_actor_that_is_made_again_has_the_same_reference,
-        a_standby_gets_the_reference_of_its_predecessor_whatever_comes_first,
-        the_reference_of_an_actor_that_is_gone_is_never_used_again,
-        ids_of_messages_and_timers_go_on,
-        names_stay_with_their_actors,
-        a_name_that_something_else_has_now_is_lost,
-        damaged_names_are_refused_or_harmless,
-        damaged_rows_are_refused_or_harmless,
-        an_actor_that_is_needed_is_found_once_and_not_after_it_is_made_again,
-    };
-
-    return suite_run("actor-save", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "actor-save", .setup = setup, .teardown = teardown};

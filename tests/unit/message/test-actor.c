@@ -5,6 +5,7 @@
 
 #include "shared/protocol/protocol-requests.h"
 #include "tests/unit/fake-sender.h"
+#include "tests/unit/suite.h"
 
 #define PEER 100u /* whom the worker under test asks */
 #define SELF 7u
@@ -462,7 +463,8 @@ static void tell_self(void)
 
 /* ---- handling ---- */
 
-START_TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back)
+START_TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back,
+           .n = ELEMENTS(backends))
 {
     start(_i);
     for (int i = 0; i < 300; i++) {
@@ -560,7 +562,7 @@ START_TEST(test_reply_and_forward_name_what_they_are_about)
 }
 END_TEST
 
-START_TEST(test_blob_is_mapped_also_between_others)
+START_TEST(test_blob_is_mapped_also_between_others, .n = ELEMENTS(backends))
 {
     size_t size = 100000;
     char *data = malloc(size);
@@ -641,7 +643,7 @@ START_TEST(test_stashed_messages_come_back_first_and_in_order)
 }
 END_TEST
 
-START_TEST(test_silence_is_noticed)
+START_TEST(test_silence_is_noticed, .n = ELEMENTS(backends))
 {
     start(_i);
     fake_tell(&fake, 1, "silence", "");
@@ -652,7 +654,7 @@ END_TEST
 
 /* ---- asks ---- */
 
-START_TEST(test_reply_ends_the_ask)
+START_TEST(test_reply_ends_the_ask, .n = ELEMENTS(backends))
 {
     struct protocol_ask ask;
 
@@ -738,7 +740,8 @@ START_TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
 }
 END_TEST
 
-START_TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn)
+START_TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn,
+           .n = ELEMENTS(backends))
 {
     static const char data[6000];
     struct protocol_by_reference by;
@@ -812,7 +815,7 @@ END_TEST
 
 /* ---- awaiting ---- */
 
-START_TEST(test_messages_wait_while_a_handler_waits)
+START_TEST(test_messages_wait_while_a_handler_waits, .n = ELEMENTS(backends))
 {
     const struct memory_header *outbox;
     struct protocol_ask ask;
@@ -840,7 +843,7 @@ START_TEST(test_messages_wait_while_a_handler_waits)
 }
 END_TEST
 
-START_TEST(test_messages_run_in_between_where_the_handler_chose_so)
+START_TEST(test_messages_run_in_between_where_the_handler_chose_so, .n = ELEMENTS(backends))
 {
     struct protocol_ask ask;
 
@@ -875,7 +878,8 @@ START_TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
 }
 END_TEST
 
-START_TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds)
+START_TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds,
+           .n = ELEMENTS(backends))
 {
     static char text[4000];
     struct protocol_ask ask;
@@ -913,7 +917,7 @@ START_TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds)
 }
 END_TEST
 
-START_TEST(test_stop_overtakes_messages_but_not_the_one_in_hand)
+START_TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .n = ELEMENTS(backends))
 {
     struct protocol_ask ask;
 
@@ -935,7 +939,7 @@ START_TEST(test_stop_overtakes_messages_but_not_the_one_in_hand)
 }
 END_TEST
 
-START_TEST(test_pause_lets_messages_wait_and_jobs_pass)
+START_TEST(test_pause_lets_messages_wait_and_jobs_pass, .n = ELEMENTS(backends))
 {
     start(_i);
     fake_control(&fake, MEMORY_CONTROL_PAUSE);
@@ -953,7 +957,7 @@ START_TEST(test_pause_lets_messages_wait_and_jobs_pass)
 }
 END_TEST
 
-START_TEST(test_job_asks_while_messages_and_jobs_wait)
+START_TEST(test_job_asks_while_messages_and_jobs_wait, .n = ELEMENTS(backends))
 {
     size_t size = 50000;
     char *data = malloc(size);
@@ -983,7 +987,8 @@ START_TEST(test_job_asks_while_messages_and_jobs_wait)
 }
 END_TEST
 
-START_TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own)
+START_TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own,
+           .n = ELEMENTS(backends))
 {
     start(_i);
     fake_send(&fake, "outer", 5, 1);
@@ -1105,66 +1110,4 @@ START_TEST(test_services_ask_and_return_what_is_answered)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-    Suite *s = suite_create("actor");
-    TCase *handling = tcase_create("handling"), *asks = tcase_create("asks"),
-          *awaiting = tcase_create("awaiting"), *services = tcase_create("services");
-    int n = (int)ELEMENTS(backends);
-
-    tcase_add_loop_test(handling, test_messages_are_handled_in_order_and_each_gives_its_space_back,
-                        0, n);
-    tcase_add_test(handling, test_nearest_handler_by_type_takes_the_message);
-    tcase_add_test(handling, test_handler_learns_everything_about_its_message);
-    tcase_add_test(handling, test_message_that_nobody_handles_is_reported_and_the_next_one_goes_on);
-    tcase_add_test(handling, test_handler_that_fails_is_reported_with_its_error);
-    tcase_add_test(handling, test_reply_and_forward_name_what_they_are_about);
-    tcase_add_loop_test(handling, test_blob_is_mapped_also_between_others, 0, n);
-    tcase_add_test(handling, test_worker_without_handlers_takes_messages_as_not_handled);
-    tcase_add_test(handling, test_behaviour_switches_for_the_following_messages_and_back);
-    tcase_add_test(handling, test_behaviour_goes_back_to_the_handlers_by_type);
-    tcase_add_test(handling, test_behaviour_of_nothing_drops_all_as_not_handled);
-    tcase_add_test(handling, test_stashed_messages_come_back_first_and_in_order);
-    tcase_add_loop_test(handling, test_silence_is_noticed, 0, n);
-    tcase_add_loop_test(asks, test_reply_ends_the_ask, 0, n);
-    tcase_add_test(asks, test_failed_ask_tells_why);
-    tcase_add_test(asks, test_time_out_becomes_the_default_and_nothing_else_does);
-    tcase_add_test(asks, test_reply_without_memory_leaves_no_descriptor_behind);
-    tcase_add_test(asks, test_pipelined_asks_end_in_any_order_and_a_failure_stops_none);
-    tcase_add_loop_test(asks, test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn,
-                        0, n);
-    tcase_add_test(asks, test_callback_of_a_future_comes_before_the_next_message);
-    tcase_add_test(asks, test_failure_nobody_looks_at_is_reported);
-    tcase_add_test(asks, test_call_to_oneself_that_would_wait_for_ever_is_refused);
-    tcase_add_loop_test(awaiting, test_messages_wait_while_a_handler_waits, 0, n);
-    tcase_add_loop_test(awaiting, test_messages_run_in_between_where_the_handler_chose_so, 0, n);
-    tcase_add_test(awaiting, test_call_to_oneself_is_handled_meanwhile_where_others_may_run);
-    tcase_add_loop_test(awaiting, test_reply_gets_through_behind_more_messages_than_the_ring_holds,
-                        0, n);
-    tcase_add_loop_test(awaiting, test_stop_overtakes_messages_but_not_the_one_in_hand, 0, n);
-    tcase_add_loop_test(awaiting, test_pause_lets_messages_wait_and_jobs_pass, 0, n);
-    tcase_add_loop_test(awaiting, test_job_asks_while_messages_and_jobs_wait, 0, n);
-    tcase_add_loop_test(awaiting,
-                        test_job_handled_by_the_handler_of_another_has_a_result_of_its_own, 0, n);
-    tcase_add_test(awaiting, test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on);
-    tcase_add_test(services, test_monitor_ends_with_the_cause);
-    tcase_add_test(services, test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor);
-    tcase_add_test(services, test_services_ask_and_return_what_is_answered);
-    tcase_add_test(services, test_timer_without_memory_leaves_no_descriptor_behind);
-    suite_add_tcase(s, handling);
-    suite_add_tcase(s, asks);
-    suite_add_tcase(s, awaiting);
-    suite_add_tcase(s, services);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "actor"};

@@ -182,15 +182,4 @@ START_TEST(an_id_that_leaves_no_room_above_it_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        letters_are_restored_with_all_they_say,
-        what_waits_for_its_row_is_saved_again_and_then_forgotten,
-        a_payload_that_was_dropped_is_still_known_to_be_missing,
-        damaged_letters_do_no_harm,
-        an_id_that_leaves_no_room_above_it_is_refused,
-    };
-
-    return suite_run("dead-letter-save", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "dead-letter-save", .setup = setup, .teardown = teardown};

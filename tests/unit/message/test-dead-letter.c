@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/dead-letter/dead-letter.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -443,35 +443,4 @@ START_TEST(a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("dead-letter");
-    TCase *tcase = tcase_create("dead-letter");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, everything_about_a_letter_is_kept);
-    tcase_add_test(tcase,
-                   no_key_stays_different_from_an_empty_one_and_no_sender_from_an_unnamed_one);
-    tcase_add_test(tcase,
-                   errors_and_crashes_go_to_the_error_queue_everything_else_to_the_dead_letters);
-    tcase_add_test(tcase, a_full_ring_drops_its_oldest_and_leaves_the_other_alone);
-    tcase_add_test(tcase, memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first);
-    tcase_add_test(tcase, a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says_so);
-    tcase_add_test(tcase, smaller_bounds_take_effect_at_once);
-    tcase_add_test(tcase, the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor);
-    tcase_add_test(tcase, a_flood_of_one_group_displaces_only_its_own_letters);
-    tcase_add_test(tcase, a_flood_of_large_letters_displaces_only_the_floods_own);
-    tcase_add_test(tcase, a_flood_of_blobs_takes_only_its_own_payloads);
-    tcase_add_test(tcase, blobs_of_moderate_size_are_copied_and_all_kept);
-    tcase_add_test(tcase, a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place);
-    tcase_add_test(tcase, a_blob_that_was_put_back_counts_again);
-    tcase_add_test(tcase, filters_narrow_and_add_up);
-    tcase_add_test(tcase, purging_removes_what_matches_and_counts_it);
-    tcase_add_test(tcase, a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "dead-letter", .setup = setup, .teardown = teardown};

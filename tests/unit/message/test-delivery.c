@@ -6,7 +6,7 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "tests/unit/fake-peer.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <string.h>
 
@@ -197,23 +197,4 @@ START_TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("delivery");
-    TCase *cases = tcase_create("delivery");
-    SRunner *runner;
-    int failed;
-
-    tcase_set_timeout(cases, 120);
-    tcase_add_checked_fixture(cases, setup, teardown);
-    tcase_add_test(cases, a_message_in_hand_is_found_once_and_those_before_it_no_more);
-    tcase_add_test(cases, a_message_in_hand_is_found_however_much_came_before_it);
-    tcase_add_test(cases, what_a_dead_worker_left_waits_for_the_next_however_much_came_before_it);
-    tcase_add_test(cases, senders_that_wait_go_on_when_a_death_makes_room_in_the_stash);
-    suite_add_tcase(suite, cases);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "delivery", .setup = setup, .teardown = teardown};

@@ -327,20 +327,4 @@ START_TEST(a_subscription_to_what_is_no_exchange_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order,
-        subscriptions_keep_their_sequence,
-        the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_of_what_is_gone,
-        the_configuration_has_the_last_word_on_what_it_declares,
-        a_declared_exchange_is_left_to_the_configuration,
-        an_exchange_whose_name_a_group_has_is_gone_and_the_group_has_another_reference,
-        bounds_hold,
-        damaged_rows_are_refused_or_harmless,
-        an_exchange_of_a_kind_that_does_not_exist_is_refused,
-        a_subscription_to_what_is_no_exchange_is_refused,
-    };
-
-    return suite_run("exchange-save", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "exchange-save", .setup = setup, .teardown = teardown};

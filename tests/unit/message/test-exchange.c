@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/exchange/exchange-private.h"
 #include "supervisor/message/exchange/exchange.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -385,7 +385,7 @@ static const struct {
     {"a.*", "a.", true},
 };
 
-START_TEST(a_star_is_one_word_and_a_hash_any_number)
+START_TEST(a_star_is_one_word_and_a_hash_any_number, .n = ELEMENTS(PATTERNS))
 {
     const char *pattern = PATTERNS[_i].pattern, *key = PATTERNS[_i].key;
 
@@ -688,7 +688,7 @@ static const char *const KEYS[] = {NULL, "", "k", "k.l", "k.*", "#", "*"};
 
 #define any(vector) (vector)[(size_t)rand() % (sizeof(vector) / sizeof(*(vector)))]
 
-START_TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally)
+START_TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally, .n = 20)
 {
     char expected[65];
 
@@ -722,48 +722,4 @@ START_TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("exchange");
-    TCase *tcase = tcase_create("exchange");
-
-    tcase_add_test(tcase, C9_single_any_subscription_replaces_the_one_before_it);
-    tcase_add_test(tcase, C9_single_unsubscribing_touches_only_ones_own);
-    tcase_add_test(tcase, C9_typed_single_has_one_subscriber_per_exact_type_whoever_owned_it);
-    tcase_add_test(tcase, C9_typed_single_prefers_the_exact_type_to_older_ancestors);
-    tcase_add_test(tcase, C9_typed_single_else_takes_the_first_registered_ancestor_not_the_nearest);
-    tcase_add_test(tcase, C9_typed_single_a_replacement_keeps_the_place_of_what_it_replaces);
-    tcase_add_test(
-        tcase,
-        C9_typed_multi_delivers_to_all_of_the_type_and_its_ancestors_in_order_of_registration);
-    tcase_add_test(tcase, C9_typed_multi_replaces_per_actor_and_type);
-    tcase_add_test(tcase, C9_removing_a_typed_subscription_needs_the_exact_type_and_is_ones_own);
-    tcase_add_test(tcase, C9_routing_key_a_subscription_without_key_matches_every_message);
-    tcase_add_test(tcase,
-                   C9_routing_key_a_message_without_key_matches_only_subscriptions_without_one);
-    tcase_add_test(tcase, C9_routing_key_replaces_per_actor_type_and_key_a_null_key_included);
-    tcase_add_test(tcase, C9_keys_with_bytes_of_any_value_are_told_apart);
-    tcase_add_test(tcase, in_routing_keys_stars_and_hashes_stand_for_themselves);
-    tcase_add_test(tcase, patterns_match_keys_but_never_a_message_without_one);
-    tcase_add_test(tcase, a_pattern_is_replaced_and_removed_like_any_other_key);
-    tcase_add_loop_test(tcase, a_star_is_one_word_and_a_hash_any_number, 0,
-                        (int)(sizeof(PATTERNS) / sizeof(*PATTERNS)));
-    tcase_add_test(tcase, any_pattern_matches_what_the_rules_say);
-    tcase_add_test(tcase, the_effort_of_a_pattern_grows_with_what_is_between_two_hashes);
-    tcase_add_test(tcase, what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go);
-    tcase_add_test(tcase, only_whole_words_make_a_pattern);
-    tcase_add_test(tcase, an_actor_that_is_gone_is_forgotten_by_every_exchange);
-    tcase_add_test(tcase,
-                   an_actor_has_a_bounded_number_of_subscriptions_and_may_replace_at_the_bound);
-    tcase_add_test(tcase, more_matches_than_fit_in_place_come_in_order_all_the_same);
-    tcase_add_test(tcase, subscriptions_that_end_between_two_pieces_end_no_others);
-    tcase_add_test(tcase,
-                   an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_new_rules);
-    tcase_add_loop_test(tcase, any_sequence_of_changes_agrees_with_the_rules_read_literally, 0, 20);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "exchange"};

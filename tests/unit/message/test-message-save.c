@@ -416,20 +416,4 @@ START_TEST(damaged_rows_are_refused_or_harmless)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        messages_keep_their_order_and_all_that_is_known_of_them,
-        a_pause_and_the_log_of_an_actor_stay,
-        messages_for_an_actor_that_is_gone_are_dead_letters,
-        asks_keep_handle_asker_recipients_and_time,
-        a_handle_that_has_been_used_is_not_used_again,
-        timers_keep_id_time_and_beat,
-        a_monitor_tells_of_an_end_after_the_upgrade,
-        a_monitor_tells_once_of_what_ends_or_fails_in_between,
-        a_monitor_ends_with_its_worker,
-        damaged_rows_are_refused_or_harmless,
-    };
-
-    return suite_run("message-save", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "message-save", .setup = setup, .teardown = teardown};

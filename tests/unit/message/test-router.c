@@ -12,7 +12,7 @@
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "tests/unit/fake-peer.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -1183,65 +1183,4 @@ START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("router");
-    TCase *tc = tcase_create("all");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_reference_outlives_its_actor_and_never_finds_another);
-    tcase_add_test(tc, actors_keep_their_references_under_the_next_supervisor);
-    tcase_add_test(tc, what_waits_for_an_actor_that_goes_away_becomes_dead_letters);
-    tcase_add_test(tc, names_are_taken_once_and_go_with_their_actor);
-    tcase_add_test(tc, names_that_could_be_taken_for_addresses_are_refused);
-    tcase_add_test(tc, a_full_mailbox_refuses);
-    tcase_add_test(tc, answers_and_messages_go_in_the_order_in_which_they_were_sent);
-    tcase_add_test(tc, a_message_larger_than_the_whole_memory_is_let_in_alone);
-    tcase_add_test(tc, an_exchange_keeps_what_comes_while_it_is_paused);
-    tcase_add_test(tc, an_exchange_that_goes_on_hands_out_a_part_in_each_turn);
-    tcase_add_test(tc, a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones);
-    tcase_add_test(tc, large_copies_are_fewer_in_a_turn);
-    tcase_add_test(tc, an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter);
-    tcase_add_test(tc, the_subscriptions_of_an_exchange_that_ends_go_in_parts);
-    tcase_add_test(tc, a_subscriber_may_end_before_the_exchange_that_has_ended);
-    tcase_add_test(tc, there_are_only_so_many_exchanges);
-    tcase_add_test(tc, exchanges_in_a_circle_end);
-    tcase_add_test(tc, an_ask_ends_with_the_first_reply_that_fits);
-    tcase_add_test(tc, an_ask_of_nobody_fails_and_tells_once);
-    tcase_add_test(tc, an_ask_through_an_exchange_fails_with_its_last_copy);
-    tcase_add_test(tc, only_those_who_got_it_may_reply_to_an_ask_through_an_exchange);
-    tcase_add_test(tc, an_ask_counts_for_each_who_gets_it);
-    tcase_add_test(tc, recipients_know_their_own_however_many_they_are);
-    tcase_add_test(tc, an_ask_times_out);
-    tcase_add_test(tc, an_ask_is_dropped_by_its_cookie_however_many_there_are);
-    tcase_add_test(tc, a_monitor_is_found_however_many_there_are);
-    tcase_add_test(tc, a_stand_in_that_outlives_its_place_is_on_its_own);
-    tcase_add_test(tc, a_stashed_message_is_found_however_many_there_are);
-    tcase_add_test(tc, P8_a_death_notice_about_something_unknown_is_a_dead_letter);
-    tcase_add_test(tc, a_monitor_tells_once_and_at_once_of_what_is_gone);
-    tcase_add_test(tc, who_gives_reason_for_many_lines_is_heard_no_more_and_others_are);
-    tcase_add_test(tc, a_rate_lets_so_many_through_in_each_second);
-    tcase_add_test(tc, a_timer_tells_once_at_its_time);
-    tcase_add_test(tc, timers_are_cancelled_by_id_and_by_type);
-    tcase_add_test(tc, a_timer_is_cancelled_by_who_set_it_and_by_its_recipient);
-    tcase_add_test(tc, what_timers_are_to_tell_is_bounded);
-    tcase_add_test(tc, no_actor_takes_the_timers_of_others);
-    tcase_add_test(tc, no_actor_takes_the_memory_of_others_timers);
-    tcase_add_test(tc, timers_end_with_their_recipient);
-    tcase_add_test(tc, a_date_follows_the_wall_clock);
-    tcase_add_test(tc, a_type_is_cancelled_by_looking_at_its_own_timers);
-    tcase_add_test(tc, C6_a_periodic_timer_does_not_catch_up_on_missed_periods);
-    tcase_add_test(tc, periodic_timers_of_one_owner_go_off_so_often_and_no_more);
-    tcase_add_test(tc, periodic_timers_whose_owner_is_gone_are_bounded_as_well);
-    tcase_add_test(tc, many_owners_share_what_there_is_and_the_modest_are_not_slowed_down);
-    tcase_add_test(tc, C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on);
-    tcase_add_test(tc, a_hundred_thousand_timers_go_off_and_are_cancelled);
-    suite_add_tcase(suite, tc);
-
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
+const struct suite suite = {.name = "router", .setup = setup, .teardown = teardown};

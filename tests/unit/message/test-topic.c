@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/topic.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,21 +93,4 @@ START_TEST(topics_are_ordered_by_type_then_key_and_no_key_is_not_an_empty_one)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("topic");
-    TCase *tcase = tcase_create("topic");
-
-    tcase_add_test(tcase, types_are_names_with_dots_and_may_be_empty);
-    tcase_add_test(tcase, a_type_has_at_most_128_characters);
-    tcase_add_test(tcase, parents_lead_up_to_the_empty_type);
-    tcase_add_test(tcase, a_parent_is_cut_off_at_a_dot_also_where_dots_stand_oddly);
-    tcase_add_test(tcase, every_type_is_itself_and_its_ancestors);
-    tcase_add_test(tcase, topics_are_ordered_by_type_then_key_and_no_key_is_not_an_empty_one);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "topic"};

@@ -223,21 +223,4 @@ START_TEST(a_client_gets_the_format_that_it_accepts)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        the_older_format_names_a_counters_family_as_its_samples,
-        openmetrics_names_a_counters_family_without_total_and_says_units,
-        members_of_an_object_are_samples_with_a_label,
-        buckets_of_a_histogram_are_cumulative,
-        a_histogram_that_has_counted_nothing_is_its_last_bucket_alone,
-        replies_in_parts_give_the_same_text_as_a_whole_one,
-        values_of_labels_are_escaped,
-        what_is_missing_or_of_another_type_is_left_out,
-        times_are_written_exactly,
-        replies_in_parts_are_joined,
-        a_client_gets_the_format_that_it_accepts,
-    };
-
-    return suite_run("metrics", NULL, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "metrics", .teardown = tear_down};

@@ -88,12 +88,4 @@ START_TEST(with_TLS_only_so_many_bytes_wait_for_the_main_loop)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        with_TLS_only_so_many_messages_wait_for_the_main_loop,
-        with_TLS_only_so_many_bytes_wait_for_the_main_loop,
-    };
-
-    return suite_run("engine", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "engine", .setup = set_up, .teardown = tear_down};

@@ -256,19 +256,4 @@ START_TEST(what_has_no_headers_is_replaced)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        what_the_stream_of_results_answers_is_a_confirmation,
-        what_the_stream_of_jobs_answers_to_its_senders_is_none,
-        only_a_message_with_the_subject_of_the_result_is_found,
-        a_dead_letter_has_the_headers_of_the_sender,
-        a_name_of_two_lines_is_in_no_dead_letter,
-        very_many_headers_are_in_no_dead_letter,
-        no_header_of_a_sender_hides_those_that_have_a_letter_stored_once,
-        no_text_hides_the_headers_that_have_a_publication_stored_once,
-        what_has_no_headers_is_replaced,
-    };
-
-    return suite_run("publication", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "publication", .setup = set_up, .teardown = tear_down};

@@ -483,32 +483,4 @@ START_TEST(what_is_stored_makes_its_stream_known)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_result_that_is_confirmed_at_once_costs_no_question,
-        a_result_that_nobody_confirms_is_published_again_with_pauses_that_double,
-        a_result_for_which_there_is_no_room_is_published_once_there_is,
-        a_server_that_takes_longer_gets_more_time,
-        a_result_that_was_there_before_is_looked_for,
-        a_result_that_is_confirmed_late_is_looked_for,
-        a_result_that_is_not_found_is_published_again,
-        what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_trouble,
-        a_question_that_is_not_answered_is_asked_again,
-        a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once,
-        without_a_result_there_is_nothing_to_doubt,
-        a_letter_waits_for_its_reports_but_not_for_ever,
-        a_letter_that_is_stored_is_told_of_and_its_result_follows,
-        a_letter_that_was_there_before_is_not_told_of_again,
-        the_result_of_a_letter_that_was_lost_begins_anew,
-        what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out,
-        nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_back,
-        nothing_is_published_again_while_what_was_sent_before_waits,
-        another_stream_is_believed_once_it_has_the_result,
-        another_stream_is_asked_again_if_it_does_not_answer,
-        another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_known,
-        what_is_stored_makes_its_stream_known,
-    };
-
-    return suite_run("publish", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "publish", .setup = set_up, .teardown = tear_down};

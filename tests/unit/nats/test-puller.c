@@ -270,26 +270,4 @@ START_TEST(a_nudge_without_an_answer_is_followed_by_another_later)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        all_the_room_is_asked_for_at_once,
-        a_request_is_open_until_all_has_come,
-        little_room_is_asked_for_with_what_comes_within_a_millisecond,
-        a_quarter_of_the_room_is_enough,
-        the_millisecond_begins_anew_when_there_was_no_room,
-        a_machine_with_room_for_one_does_not_wait,
-        a_request_that_is_over_is_followed_by_another,
-        a_request_that_is_refused_is_made_again_later,
-        no_request_of_a_dead_machine_is_open_when_its_messages_come_back,
-        the_next_request_is_sent_before_the_last_one_ends,
-        a_request_that_nobody_answers_is_made_again_later,
-        a_request_that_ends_without_a_message_was_in_vain,
-        a_request_was_not_in_vain_if_there_is_no_room_any_more,
-        nudges_follow_one_another_beside_the_request_until_a_message_comes,
-        there_are_no_more_nudges_than_that_and_none_without_room_or_after_an_error,
-        a_nudge_without_an_answer_is_followed_by_another_later,
-    };
-
-    return suite_run("puller", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "puller", .setup = set_up, .teardown = tear_down};

@@ -267,19 +267,4 @@ START_TEST(the_end_waits_no_longer_than_it_may)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        all_of_one_turn_leaves_together,
-        what_the_socket_does_not_take_waits_for_it,
-        a_socket_that_takes_nothing_for_two_seconds_is_given_up,
-        a_slow_socket_is_not_given_up,
-        what_another_thread_sends_wakes_the_loop,
-        a_lost_connection_is_neither_waited_for_nor_written,
-        a_new_connection_has_time_of_its_own,
-        at_the_end_all_is_written_and_read_by_the_other_side,
-        the_end_waits_no_longer_than_it_may,
-    };
-
-    return suite_run("transport", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "transport", .setup = set_up, .teardown = tear_down};

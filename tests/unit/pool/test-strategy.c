@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/pool-private.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 /* The slots out of six that go when slot 2 dies, as bits. */
@@ -31,18 +31,4 @@ START_TEST(rest_for_one_takes_those_above_along)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("strategy");
-    TCase *tcase = tcase_create("strategy");
-
-    tcase_add_test(tcase, one_for_one_takes_nobody_along);
-    tcase_add_test(tcase, one_for_all_takes_all_others_along);
-    tcase_add_test(tcase, rest_for_one_takes_those_above_along);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "strategy"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/backoff.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <limits.h>
 
 static const struct restart_policy policy = {
@@ -236,30 +236,4 @@ START_TEST(a_spawn_that_fails_lastingly_hits_the_limit)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("backoff");
-    TCase *tcase = tcase_create("backoff");
-    tcase_add_checked_fixture(tcase, seed, forget);
-    tcase_add_test(tcase, doubles_from_min_and_stays_at_max);
-    tcase_add_test(tcase, no_number_of_retries_overflows);
-    tcase_add_test(tcase, jitter_is_between_nothing_and_the_configured_share);
-    tcase_add_test(tcase, the_source_of_randomness_is_uniform_below_one_for_any_seed);
-    tcase_add_test(tcase, the_first_restart_is_immediate_and_backoff_begins_with_the_second);
-    tcase_add_test(tcase, a_healthy_life_starts_the_backoff_anew);
-    tcase_add_test(tcase, more_unhealthy_deaths_than_the_burst_hit_the_limit);
-    tcase_add_test(tcase, healthy_deaths_and_old_ones_do_not_count_against_the_burst);
-    tcase_add_test(tcase, the_window_of_the_limit_slides);
-    tcase_add_test(tcase, a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow);
-    tcase_add_test(tcase, an_immediate_restart_is_foreseen);
-    tcase_add_test(tcase, without_a_shortest_pause_the_pauses_grow_all_the_same);
-    tcase_add_test(tcase, without_a_burst_there_is_no_limit);
-    tcase_add_test(tcase, a_spawn_that_fails_for_a_moment_waits_and_never_hits_the_limit);
-    tcase_add_test(tcase, a_spawn_that_fails_lastingly_hits_the_limit);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "backoff", .setup = seed, .teardown = forget};

@@ -4,7 +4,6 @@
 #include "supervisor/keeper/sandbox.h"
 #include "supervisor/process/call-listener.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -353,20 +352,4 @@ START_TEST(calls_are_described_shortly_and_never_too_long)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_forbidden_call_is_told_with_its_arguments,
-        a_permitted_call_is_made,
-        permitted_calls_do_not_count_as_forbidden_ones,
-        a_call_that_the_last_supervisor_has_received_is_handled,
-        a_call_that_the_last_supervisor_has_answered_is_not_handled_again,
-        without_a_receiver_a_forbidden_call_fails,
-        what_passes_the_listener_on_is_forbidden_again,
-        allowed_calls_stay_allowed,
-        where_another_listener_is_the_kernel_kills,
-        calls_are_described_shortly_and_never_too_long,
-    };
-
-    return suite_run("call-listener", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "call-listener", .setup = set_up, .teardown = tear_down};

@@ -4,7 +4,7 @@
 #include "shared/base/uapi.h"
 #include "shared/base/utf8.h"
 #include "supervisor/process/capture.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void feed(const char *text, usec_t now)
     capture_feed(&capture, text, strlen(text), now);
 }
 
-START_TEST(lines_are_put_together_from_pieces)
+START_TEST(lines_are_put_together_from_pieces, .setup = set_up, .teardown = tear_down)
 {
     feed("one\ntw", 0);
     ck_assert_uint_eq(n_lines, 1);
@@ -67,7 +67,8 @@ START_TEST(lines_are_put_together_from_pieces)
 }
 END_TEST
 
-START_TEST(a_line_without_end_is_delivered_in_bounded_pieces)
+START_TEST(a_line_without_end_is_delivered_in_bounded_pieces, .setup = set_up,
+           .teardown = tear_down)
 {
     char text[CAPTURE_LINE_MAX * 3 + 10];
     memset(text, 'x', sizeof(text));
@@ -80,7 +81,7 @@ START_TEST(a_line_without_end_is_delivered_in_bounded_pieces)
 }
 END_TEST
 
-START_TEST(control_characters_and_bad_utf8_are_escaped)
+START_TEST(control_characters_and_bad_utf8_are_escaped, .setup = set_up, .teardown = tear_down)
 {
     feed("a\x1b[31mred\x07\ttab \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xff \xc0\xaf \xed\xa0\x80 "
          "\xc2\x85 \xe2\x82\n",
@@ -93,7 +94,7 @@ START_TEST(control_characters_and_bad_utf8_are_escaped)
 }
 END_TEST
 
-START_TEST(escaping_never_writes_past_its_buffer)
+START_TEST(escaping_never_writes_past_its_buffer, .setup = set_up, .teardown = tear_down)
 {
     char buffer[8];
     for (size_t size = 1; size <= sizeof(buffer); size++) {
@@ -107,7 +108,7 @@ START_TEST(escaping_never_writes_past_its_buffer)
 }
 END_TEST
 
-START_TEST(the_tail_keeps_the_last_bytes)
+START_TEST(the_tail_keeps_the_last_bytes, .setup = set_up, .teardown = tear_down)
 {
     char text[32], tail[CAPTURE_TAIL_MAX + 1], small[5];
     ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
@@ -123,7 +124,7 @@ START_TEST(the_tail_keeps_the_last_bytes)
 }
 END_TEST
 
-START_TEST(the_tail_begins_with_a_whole_character)
+START_TEST(the_tail_begins_with_a_whole_character, .setup = set_up, .teardown = tear_down)
 {
     char tail[4];
     feed("\xe2\x82\xac!!", 0);
@@ -132,7 +133,7 @@ START_TEST(the_tail_begins_with_a_whole_character)
 }
 END_TEST
 
-START_TEST(a_flood_is_cut_off_and_summed_up_in_one_line)
+START_TEST(a_flood_is_cut_off_and_summed_up_in_one_line, .setup = set_up, .teardown = tear_down)
 {
     for (int i = 0; i < 1000; i++)
         feed("noise\n", 5 * USEC_PER_SEC + (usec_t)i);
@@ -144,7 +145,7 @@ START_TEST(a_flood_is_cut_off_and_summed_up_in_one_line)
 }
 END_TEST
 
-START_TEST(what_was_suppressed_is_told_at_the_end)
+START_TEST(what_was_suppressed_is_told_at_the_end, .setup = set_up, .teardown = tear_down)
 {
     for (int i = 0; i < CAPTURE_BURST + 3; i++)
         feed("noise\n", 1);
@@ -154,7 +155,7 @@ START_TEST(what_was_suppressed_is_told_at_the_end)
 }
 END_TEST
 
-START_TEST(the_limit_can_be_set_and_lifted)
+START_TEST(the_limit_can_be_set_and_lifted, .setup = set_up, .teardown = tear_down)
 {
     capture_set_limit(&capture, 10 * USEC_PER_SEC, 2);
     feed("1\n2\n3\n", USEC_PER_SEC);
@@ -171,7 +172,8 @@ START_TEST(the_limit_can_be_set_and_lifted)
 }
 END_TEST
 
-START_TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines)
+START_TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines, .setup = set_up,
+           .teardown = tear_down)
 {
     capture_set_limit(&capture, USEC_PER_SEC, 0);
     for (int i = 0; i < 2 * CAPTURE_TURN_LINES; i++)
@@ -191,7 +193,7 @@ static void on_line_deinit(void *userdata, const char *line)
     capture_deinit(userdata);
 }
 
-START_TEST(the_callback_may_tear_it_down)
+START_TEST(the_callback_may_tear_it_down, .setup = set_up, .teardown = tear_down)
 {
     capture_init(&capture, NULL, &memory, on_line_deinit, &capture);
     feed("one\ntwo\nthree\n", 0);
@@ -379,7 +381,7 @@ END_TEST
 
 /* As without SO_PASSRIGHTS. Nobody else has the pipe whose end is sent: whoever drops the message
  * closes that, and the reader sees it. */
-START_TEST(output_with_descriptors_is_no_longer_read_and_drops_none)
+START_TEST(output_with_descriptors_is_no_longer_read_and_drops_none, .n = 2)
 {
     const int flags = _i ? MSG_OOB : 0;
     int fd, ends[2];
@@ -498,40 +500,4 @@ START_TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("capture");
-    TCase *plain = tcase_create("lines"), *looped = tcase_create("socket");
-    tcase_add_checked_fixture(plain, set_up, tear_down);
-    tcase_add_test(plain, lines_are_put_together_from_pieces);
-    tcase_add_test(plain, a_line_without_end_is_delivered_in_bounded_pieces);
-    tcase_add_test(plain, control_characters_and_bad_utf8_are_escaped);
-    tcase_add_test(plain, escaping_never_writes_past_its_buffer);
-    tcase_add_test(plain, the_tail_keeps_the_last_bytes);
-    tcase_add_test(plain, the_tail_begins_with_a_whole_character);
-    tcase_add_test(plain, a_flood_is_cut_off_and_summed_up_in_one_line);
-    tcase_add_test(plain, what_was_suppressed_is_told_at_the_end);
-    tcase_add_test(plain, the_limit_can_be_set_and_lifted);
-    tcase_add_test(plain, M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines);
-    tcase_add_test(plain, the_callback_may_tear_it_down);
-    suite_add_tcase(suite, plain);
-    tcase_add_checked_fixture(looped, set_up_loop, tear_down);
-    tcase_add_test(looped, the_output_is_read_by_the_loop);
-    tcase_add_test(looped, the_end_of_the_output_closes_it_and_the_rest_comes_with_finish);
-    tcase_add_test(looped, finish_reads_what_is_left_though_others_hold_the_socket);
-    tcase_add_test(looped, the_summary_of_a_flood_comes_by_itself);
-    tcase_add_test(looped, captures_share_the_time_of_a_turn);
-    tcase_add_test(looped, a_cut_reads_what_was_written_and_ends_the_line);
-    tcase_add_test(looped, nobody_can_send_descriptors_with_the_output);
-    tcase_add_loop_test(looped, output_with_descriptors_is_no_longer_read_and_drops_none, 0, 2);
-    tcase_add_test(looped, the_next_supervisor_goes_on_within_a_line);
-    tcase_add_test(looped, lines_that_were_read_and_not_delivered_come_in_the_next_supervisor);
-    tcase_add_test(looped, what_was_read_when_the_supervisor_died_comes_in_the_next_one);
-    tcase_add_test(looped, damaged_memory_loses_what_was_not_delivered_and_nothing_else);
-    suite_add_tcase(suite, looped);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "capture", .setup = set_up_loop, .teardown = tear_down};

@@ -7,7 +7,6 @@
 #include "supervisor/process/cgroup-oom.h"
 #include "supervisor/process/cgroup.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -183,14 +182,4 @@ START_TEST(without_the_files_nothing_is_known)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        I4_the_worker_was_over_its_own_limit, I4_the_service_was_over_its_limit,
-        I4_the_slice_was_over_its_limit,      I4_workers_that_one_event_kills_have_the_same_cause,
-        I4_the_machine_had_no_more,           I4_systemd_oomd_has_killed,
-        without_the_files_nothing_is_known,
-    };
-
-    return suite_run("cgroup-oom", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "cgroup-oom", .setup = set_up, .teardown = tear_down};

@@ -2,7 +2,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/process/cgroup.h"
 #include "tests/unit/fake-keeper.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -402,6 +402,7 @@ static void remove_real_root(void)
     for (int i = 0; i < 100000 && strstr(get("cgroup.events"), "populated 1"); i++)
         sched_yield();
     (void)nftw(root, remove_directory, 8, FTW_DEPTH | FTW_PHYS);
+    mount[0] = '\0';
 }
 
 static void wait_until_empty(void)
@@ -412,7 +413,10 @@ static void wait_until_empty(void)
         sched_yield();
 }
 
-START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children)
+/* The process of the test moves into the cgroup, and must not be the one that kills it. */
+#define REAL .setup = make_real_root, .teardown = remove_real_root, .unchecked = true
+
+START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children, REAL)
 {
     /* The grandchild is in a session of its own, where no process group would reach it. */
     char *const argv[] = {"/bin/sh", "-c", "setsid sleep 1000 & echo ready; wait", NULL};
@@ -462,7 +466,7 @@ static int run_true(void)
     return how.signalled ? -how.code : how.code;
 }
 
-START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed)
+START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed, REAL)
 {
     if (mount[0] == '\0') {
         printf("skipped: no writable cgroup v2\n");
@@ -478,7 +482,7 @@ START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed)
 }
 END_TEST
 
-START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead)
+START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead, REAL)
 {
     char *const argv[] = {"/bin/sleep", "1000", NULL}, *const environment[] = {NULL};
     struct spawn_result result;
@@ -502,37 +506,4 @@ START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cgroup");
-    TCase *fake = tcase_create("files"), *real = tcase_create("real");
-    tcase_add_checked_fixture(fake, set_up, tear_down);
-    tcase_add_test(fake, the_supervisor_moves_into_its_leaf_and_hands_controllers_down);
-    tcase_add_test(fake, controllers_that_are_not_there_are_named);
-    tcase_add_test(fake, limits_that_no_slot_will_have_are_named);
-    tcase_add_test(fake, the_root_of_the_machine_is_not_ours);
-    tcase_add_test(fake, a_cgroup_with_other_processes_in_it_is_not_ours);
-    tcase_add_test(fake, a_directory_that_is_not_there_is_unavailable);
-    tcase_add_test(fake, without_delegation_every_function_says_so);
-    tcase_add_test(fake, limits_are_written_as_the_kernel_reads_them);
-    tcase_add_test(fake, limits_that_are_unset_are_taken_back);
-    tcase_add_test(fake, a_weight_for_input_and_output_goes_to_the_scheduler_that_is_there);
-    tcase_add_test(fake, a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for);
-    tcase_add_test(fake, what_lives_in_a_slot_taken_over_is_killed);
-    tcase_add_test(fake, without_cgroup_kill_every_process_is_killed);
-    tcase_add_test(fake, an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others);
-    tcase_add_test(fake, a_slot_whose_cgroup_is_gone_cannot_be_adopted);
-    tcase_add_test(fake, a_slot_that_is_not_empty_is_busy_and_removed_later);
-    tcase_add_test(fake, empty_leftovers_go_with_the_tree);
-    suite_add_tcase(suite, fake);
-    tcase_add_unchecked_fixture(real, make_real_root, remove_real_root);
-    tcase_add_test(real, a_worker_born_in_a_real_cgroup_is_killed_with_its_children);
-    tcase_add_test(real, a_worker_lives_in_a_slot_in_which_another_was_killed);
-    tcase_add_test(real, a_slot_with_something_alive_in_it_is_busy_until_that_is_dead);
-    suite_add_tcase(suite, real);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "cgroup", .setup = set_up, .teardown = tear_down};

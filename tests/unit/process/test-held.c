@@ -257,17 +257,4 @@ START_TEST(without_a_keeper_nothing_is_held)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_worker_is_found_by_kind_and_name_and_its_end_is_told_to_the_new_owner,
-        what_nobody_takes_is_killed_and_not_held_any_more,
-        an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_well,
-        how_a_process_ended_before_it_was_held_is_known,
-        an_id_of_the_old_supervisor_is_not_given_again,
-        the_time_of_the_loop_is_that_after_the_waiting,
-        without_a_keeper_nothing_is_held,
-    };
-
-    return suite_run("held", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "held", .setup = setup, .teardown = teardown};

@@ -4,7 +4,7 @@
 #include "supervisor/event/output-log.h"
 #include "supervisor/process/journal.h"
 #include "supervisor/process/process.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -259,28 +259,4 @@ START_TEST(standard_error_is_the_journal_only_if_the_environment_names_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("journal");
-    TCase *tcase = tcase_create("journal");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, an_entry_carries_priority_identifier_message_and_fields);
-    tcase_add_test(tcase, a_workers_line_has_its_own_identifier);
-    tcase_add_test(tcase, a_workers_output_carries_its_own_pid);
-    tcase_add_test(tcase, M6_a_line_of_a_job_carries_its_id_key_and_priority);
-    tcase_add_test(tcase, a_value_with_a_newline_cannot_forge_a_field);
-    tcase_add_test(tcase, names_that_the_journal_would_refuse_are_left_out);
-    tcase_add_test(tcase, more_fields_than_there_is_room_for_are_left_out);
-    tcase_add_test(tcase, a_large_entry_goes_as_a_sealed_file);
-    tcase_add_test(tcase,
-                   a_journal_that_takes_nothing_does_not_block_and_what_was_dropped_is_reported);
-    tcase_add_test(tcase, a_journald_that_comes_back_is_found_again);
-    tcase_add_test(tcase, the_log_goes_to_it_until_it_is_torn_down);
-    tcase_add_test(tcase, standard_error_is_the_journal_only_if_the_environment_names_it);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "journal", .setup = set_up, .teardown = tear_down};

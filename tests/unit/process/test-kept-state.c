@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/kept-text.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -167,7 +167,7 @@ static void expect_text(const char *expected, size_t size)
     free(text);
 }
 
-START_TEST(a_text_of_any_length_is_found_by_the_next_supervisor)
+START_TEST(a_text_of_any_length_is_found_by_the_next_supervisor, .n = 2)
 {
     static const size_t sizes[] = {0, 1, 327, 328, 329, 328 + 344, 328 + 345, KEPT_TEXT_MAX};
     static char bytes[KEPT_TEXT_MAX + 1];
@@ -186,7 +186,7 @@ START_TEST(a_text_of_any_length_is_found_by_the_next_supervisor)
 }
 END_TEST
 
-START_TEST(a_text_that_is_torn_too_long_or_forgotten_is_not_found)
+START_TEST(a_text_that_is_torn_too_long_or_forgotten_is_not_found, .n = 3)
 {
     static char bytes[KEPT_TEXT_MAX + 1];
     struct kept_text text = {0};
@@ -205,25 +205,4 @@ START_TEST(a_text_that_is_torn_too_long_or_forgotten_is_not_found)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("kept-state");
-    TCase *tcase = tcase_create("kept-state");
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, the_next_supervisor_finds_states_by_name);
-    tcase_add_test(tcase, states_that_are_not_opened_again_are_forgotten_and_used_for_others);
-    tcase_add_test(tcase, a_supervisor_that_does_not_start_leaves_the_states_to_the_next_one);
-    tcase_add_test(tcase, a_name_that_is_damaged_is_not_found);
-    tcase_add_test(tcase, all_states_can_be_used);
-    tcase_add_test(tcase, without_memory_or_with_a_long_name_there_is_no_state);
-    tcase_add_test(tcase, memory_of_another_size_or_version_is_refused);
-    tcase_add_test(tcase, output_that_is_not_written_occupies_no_memory);
-    tcase_add_loop_test(tcase, a_text_of_any_length_is_found_by_the_next_supervisor, 0, 2);
-    tcase_add_loop_test(tcase, a_text_that_is_torn_too_long_or_forgotten_is_not_found, 0, 3);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int n = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "kept-state", .setup = set_up, .teardown = tear_down};

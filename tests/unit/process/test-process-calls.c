@@ -175,15 +175,4 @@ START_TEST(a_process_whose_listener_is_lost_is_killed)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        the_mounts_of_a_process_are_held_until_it_is_released,
-        a_process_whose_mounts_are_lost_runs,
-        a_listener_comes_before_the_report,
-        what_confines_a_process_comes_before_its_listener,
-        a_process_whose_listener_is_lost_is_killed,
-    };
-
-    return suite_run("process-calls", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "process-calls", .setup = set_up, .teardown = tear_down};

@@ -328,18 +328,4 @@ START_TEST(a_process_that_is_not_adopted_is_killed)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_process_goes_on_with_its_output_in_the_middle_of_a_line,
-        a_process_that_ends_between_two_supervisors_is_reported_once,
-        an_adopted_process_is_killed_with_its_children,
-        a_process_that_could_get_no_signal_is_not_adopted_and_is_killed,
-        a_listener_is_held_beside_the_output,
-        a_listener_is_held_when_the_output_is_closed,
-        the_recorded_calls_of_a_process_stay_known,
-        a_process_that_is_not_adopted_is_killed,
-    };
-
-    return suite_run("process-hold", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "process-hold", .setup = setup, .teardown = teardown};

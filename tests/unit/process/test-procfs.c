@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/procfs.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
@@ -160,22 +160,4 @@ START_TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("procfs");
-    TCase *tests = tcase_create("procfs");
-
-    tcase_add_test(tests, a_process_that_lives_is_told_with_its_kin);
-    tcase_add_test(tests, a_zombie_is_on_its_way_out_and_then_nothing);
-    tcase_add_test(tests, what_a_signal_does_is_told_by_any_thread_of_the_process);
-    tcase_add_test(tests, a_signal_for_a_process_with_several_threads_may_not_end_it);
-    tcase_add_test(tests, a_signal_for_a_traced_process_may_not_end_it);
-    tcase_add_test(tests, a_signal_without_a_handler_does_not_end_the_first_process_of_a_namespace);
-    tcase_add_test(tests, only_a_cgroup_and_what_is_below_it_is_within_it);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "procfs"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/recycle.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -133,26 +133,4 @@ START_TEST(the_memory_of_nobody_is_an_error)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("recycle");
-    TCase *tcase = tcase_create("recycle");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, by_default_a_worker_is_never_worn_out);
-    tcase_add_test(tcase, after_80_to_100_percent_of_its_jobs_it_is_and_not_all_at_the_same_one);
-    tcase_add_test(tcase, one_job_is_one_whatever_its_share);
-    tcase_add_test(tcase,
-                   memory_is_measured_after_the_first_job_and_then_at_most_ten_times_a_second);
-    tcase_add_test(tcase, a_first_measure_that_failed_is_made_up_for_after_the_next_job);
-    tcase_add_test(tcase, growth_counts_over_what_it_had_after_its_first_job);
-    tcase_add_test(tcase, its_age_counts_from_when_it_was_ready);
-    tcase_add_test(tcase, what_is_read_is_the_memory_of_its_own);
-    tcase_add_test(tcase, the_memory_of_nobody_is_an_error);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "recycle", .setup = setup, .teardown = teardown};

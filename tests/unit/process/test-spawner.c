@@ -2,7 +2,7 @@
 #include "shared/base/log.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/process/spawner.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +137,7 @@ static void on_keeper_lost(struct spawner *lost)
     _exit(EXIT_FAILURE);
 }
 
-START_TEST(the_end_of_the_keeper_is_reported_at_once)
+START_TEST(the_end_of_the_keeper_is_reported_at_once, .status = EXIT_FAILURE)
 {
     spawner.keeper_lost = on_keeper_lost;
     close(channel);
@@ -146,18 +146,4 @@ START_TEST(the_end_of_the_keeper_is_reported_at_once)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spawner");
-    TCase *tcase = tcase_create("spawner");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, who_waits_for_room_hears_that_its_request_is_lost);
-    tcase_add_test(tcase, a_request_waits_while_the_user_has_too_many_descriptors_under_way);
-    tcase_add_exit_test(tcase, the_end_of_the_keeper_is_reported_at_once, EXIT_FAILURE);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int n = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "spawner", .setup = setup, .teardown = teardown};

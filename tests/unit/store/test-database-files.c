@@ -388,24 +388,4 @@ START_TEST(a_backup_holds_the_files_even_of_rows_that_go_meanwhile)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_large_payload_is_a_file_that_only_we_can_read,
-        a_small_payload_is_a_value_of_its_row,
-        a_file_is_removed_after_the_commit_that_removes_its_row,
-        a_row_that_is_replaced_in_one_transaction_keeps_its_file,
-        results_and_dead_letters_have_files_of_their_own,
-        what_a_crash_leaves_is_removed_when_the_database_is_opened,
-        a_file_that_found_no_space_is_removed_and_the_transaction_goes_on,
-        a_file_is_removed_with_a_transaction_that_found_no_space,
-        a_large_file_is_written_in_pieces_over_several_transactions,
-        a_file_that_would_leave_too_little_space_is_not_begun,
-        a_sync_that_fails_ends_the_transaction,
-        a_file_that_is_missing_or_cut_is_damage,
-        files_without_their_database_are_left_alone,
-        a_backup_holds_the_files_even_of_rows_that_go_meanwhile,
-    };
-
-    return suite_run("database-files", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "database-files", .setup = setup, .teardown = teardown};

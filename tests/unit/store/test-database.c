@@ -617,39 +617,4 @@ START_TEST(a_journal_beside_what_was_saved_is_not_played_back)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        rows_are_there_after_the_next_opening,
-        a_second_one_is_refused,
-        a_lock_of_the_directory_which_others_may_take_is_no_lock_of_the_database,
-        another_program_may_read_meanwhile,
-        a_damaged_header_is_refused,
-        a_damaged_schema_is_refused,
-        a_damaged_page_is_found_when_it_is_read,
-        a_file_cut_short_is_refused,
-        an_empty_file_is_refused,
-        the_database_of_another_program_is_refused,
-        a_log_without_its_database_is_refused,
-        a_database_that_is_removed_takes_no_commits,
-        a_file_that_has_the_inode_of_a_removed_database_is_not_taken_for_it,
-        a_database_whose_log_is_removed_takes_no_commits,
-        a_database_that_was_open_is_not_made_anew,
-        a_newer_version_is_refused,
-        an_unfinished_creation_is_done_again,
-        a_lengthened_log_has_room_for_commits,
-        a_log_that_began_anew_is_lengthened_again,
-        the_next_process_reads_a_lengthened_log_to_its_end,
-        a_commit_longer_than_the_log_before_it_is_kept_by_a_cut,
-        each_version_is_brought_to_the_last_one,
-        jobs_of_version_1_have_not_moved,
-        a_migration_that_fails_changes_nothing,
-        what_is_no_file_of_this_user_is_not_opened_as_a_saved_one,
-        what_a_newer_version_has_saved_is_refused_also_if_its_tables_are_known,
-        a_backup_does_not_wait_for_a_pipe_that_took_its_place,
-        a_backup_does_not_replace_a_file_that_was_made_meanwhile,
-        a_journal_beside_what_was_saved_is_not_played_back,
-    };
-
-    return suite_run("database", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "database", .setup = setup, .teardown = teardown};

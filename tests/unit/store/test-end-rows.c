@@ -241,13 +241,4 @@ START_TEST(dead_letters_come_in_the_order_of_their_ids)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_kept_result_is_read_as_it_was_written,      a_kept_result_keeps_its_name_taken,
-        kept_results_come_in_the_order_of_their_ends, a_dead_letter_is_read_as_it_was_written,
-        dead_letters_come_in_the_order_of_their_ids,
-    };
-
-    return suite_run("end-rows", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "end-rows", .setup = setup, .teardown = teardown};

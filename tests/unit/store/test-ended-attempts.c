@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/ended-attempts.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <string.h>
 
 static struct kept_attempt memory[KEPT_ATTEMPTS_MAX];
@@ -141,17 +140,4 @@ START_TEST(D4_an_attempt_that_goes_on_has_not_ended)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        the_next_supervisor_finds_an_attempt_that_was_not_removed,
-        attempts_that_nobody_takes_are_forgotten,
-        a_full_table_takes_no_more_until_there_is_room,
-        without_memory_nothing_is_kept,
-        D4_an_attempt_counts_once_however_often_it_was_kept,
-        D4_an_attempt_counts_those_before_it,
-        D4_an_attempt_that_goes_on_has_not_ended,
-    };
-
-    return suite_run("ended-attempts", set_up, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "ended-attempts", .setup = set_up};

@@ -124,14 +124,4 @@ START_TEST(a_row_is_found_by_its_chosen_id)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        rows_are_copied_with_payloads_and_missing_ones_are_passed_over,
-        a_load_ends_once_its_payloads_are_beyond_the_bound,
-        a_row_is_found_by_its_made_id,
-        a_row_is_found_by_its_chosen_id,
-    };
-
-    return suite_run("job-load", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "job-load", .setup = setup, .teardown = teardown};

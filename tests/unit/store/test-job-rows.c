@@ -277,14 +277,4 @@ START_TEST(a_number_is_found_in_the_id_that_was_made_from_it)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_row_is_read_as_it_was_written,     an_empty_row_is_read_as_it_was_written,
-        an_update_changes_the_progress_only, a_job_that_moves_has_the_row_of_another_group,
-        a_blob_is_written_from_its_file,     a_name_is_unique_until_its_row_is_removed,
-        a_scan_goes_on_behind_a_number,      a_number_is_found_in_the_id_that_was_made_from_it,
-    };
-
-    return suite_run("job-rows", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "job-rows", .setup = setup, .teardown = teardown};

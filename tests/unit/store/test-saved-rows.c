@@ -199,16 +199,4 @@ START_TEST(a_version_that_had_no_such_rows_has_none)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        rows_of_a_kind_are_read_in_their_order_and_those_refused_are_counted,
-        small_rows_share_one_of_the_database_and_keep_their_order_among_large_ones,
-        more_kinds_than_there_are_packs_are_saved_as_well,
-        of_a_pack_that_is_cut_off_the_rest_is_refused,
-        what_a_version_without_packs_has_saved_is_read,
-        a_version_that_had_no_such_rows_has_none,
-    };
-
-    return suite_run("saved-rows", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "saved-rows", .setup = setup, .teardown = teardown};

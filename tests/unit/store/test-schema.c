@@ -198,15 +198,4 @@ START_TEST(D14_causes_are_made_from_what_version_5_has_written)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        the_manual_tells_of_every_table_and_column,
-        D14_a_database_of_version_1_is_read,
-        D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_read,
-        D14_a_database_of_version_2_is_read,
-        D14_causes_are_made_from_what_version_5_has_written,
-    };
-
-    return suite_run("schema", NULL, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "schema"};

@@ -499,27 +499,4 @@ START_TEST(a_damaged_store_refuses_everything)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        promises_hold_when_a_write_of_a_large_payload_finds_no_space,
-        promises_hold_when_a_write_of_a_large_payload_fails,
-        promises_hold_when_a_sync_of_a_large_payload_fails,
-        promises_hold_when_a_write_finds_no_space,
-        promises_hold_when_several_writes_find_no_space,
-        promises_hold_when_a_write_fails,
-        promises_hold_when_a_sync_fails,
-        promises_hold_when_several_syncs_fail,
-        promises_hold_when_a_sync_fails_while_another_program_reads,
-        promises_hold_when_the_first_sync_after_a_power_cut_fails,
-        a_log_that_cannot_be_lengthened_takes_commits,
-        ends_pass_when_the_disk_is_full,
-        a_failed_store_refuses_additions_and_keeps_the_rest,
-        what_cannot_be_written_is_handed_back_at_the_end,
-        a_store_in_use_is_opened_once_it_is_free,
-        a_store_that_is_opened_late_goes_on_with_its_numbers,
-        a_damaged_store_refuses_everything,
-    };
-
-    return suite_run("store-failure", NULL, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "store-failure"};

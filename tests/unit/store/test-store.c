@@ -525,27 +525,4 @@ START_TEST(a_backup_that_cannot_be_finished_leaves_no_file)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        what_is_done_is_there_after_the_next_start,
-        one_that_fails_by_itself_leaves_the_others,
-        a_task_that_takes_long_lets_others_go_first,
-        a_task_can_be_taken_back_until_the_thread_has_it,
-        a_lazy_task_goes_with_the_next_one,
-        others_overtake_a_task_that_is_held,
-        a_task_that_is_held_can_be_taken_back,
-        work_without_the_loop_waits_for_nothing_that_is_held,
-        changes_overtake_queries,
-        a_query_leaves_with_its_client,
-        queries_do_not_wait_for_the_lock_of_another_program,
-        the_end_writes_what_waits,
-        numbers_are_never_used_again,
-        only_the_owner_may_read_the_files,
-        a_backup_is_made_while_jobs_come,
-        a_backup_overwrites_nothing,
-        a_backup_that_cannot_be_finished_leaves_no_file,
-    };
-
-    return suite_run("store", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "store", .setup = setup, .teardown = teardown};

@@ -160,18 +160,4 @@ START_TEST(a_row_that_found_no_memory_is_not_saved)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        fields_are_read_as_they_were_written,
-        fields_that_an_older_version_has_not_written_are_zero,
-        fields_that_a_newer_version_has_added_are_not_seen,
-        a_number_out_of_range_is_damage_and_ends_the_row,
-        a_text_that_does_not_fit_is_damage,
-        a_text_with_a_nul_within_or_without_one_is_damage,
-        damaged_rows_are_never_read_beyond_their_ends,
-        a_row_that_found_no_memory_is_not_saved,
-    };
-
-    return suite_run("saved-row", setup, teardown, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "saved-row", .setup = setup, .teardown = teardown};

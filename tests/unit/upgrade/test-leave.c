@@ -162,13 +162,4 @@ START_TEST(its_descriptors_are_closed_when_it_has_ended)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        it_ends_with_the_status_and_its_memory_follows,
-        its_descriptors_are_closed_when_it_has_ended,
-        its_memory_outlives_all_its_threads,
-    };
-
-    return suite_run("leave", become_reaper, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "leave", .setup = become_reaper};

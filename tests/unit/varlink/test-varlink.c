@@ -7,7 +7,7 @@
 #include "supervisor/varlink/account.h"
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,38 +389,4 @@ START_TEST(utf8_is_strict)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("varlink");
-    TCase *tcase = tcase_create("varlink");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_call_is_taken_apart);
-    tcase_add_test(tcase, absent_and_null_members_are_the_same);
-    tcase_add_test(tcase, what_is_no_object_is_malformed);
-    tcase_add_test(tcase, members_of_a_wrong_type_are_named);
-    tcase_add_test(tcase, a_wrong_call_that_wants_no_answer_says_so);
-    tcase_add_test(tcase, more_values_than_any_call_has_are_not_even_parsed);
-    tcase_add_test(tcase, commas_and_brackets_inside_strings_are_no_values);
-    tcase_add_test(tcase, a_method_is_split_at_its_last_dot);
-    tcase_add_test(tcase, parameters_are_stored_by_type);
-    tcase_add_test(tcase, parameters_that_are_missing_unknown_or_of_a_wrong_type_are_named);
-    tcase_add_test(tcase, values_that_are_not_allowed_are_refused_by_the_name_of_their_parameter);
-    tcase_add_test(tcase, spans_and_choices_are_stored);
-    tcase_add_test(tcase, members_are_separated_and_nested);
-    tcase_add_test(tcase, every_byte_string_becomes_a_string_that_parses);
-    tcase_add_test(tcase, text_is_left_readable_and_bytes_become_base64);
-    tcase_add_test(tcase, a_reply_beyond_its_limit_fails_and_can_be_taken_back);
-    tcase_add_test(tcase, base64_of_every_length_comes_back);
-    tcase_add_test(tcase, base64_is_that_of_the_standard);
-    tcase_add_test(tcase, what_is_not_quite_base64_is_refused);
-    tcase_add_test(tcase, utf8_is_strict);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "varlink", .setup = setup, .teardown = teardown};

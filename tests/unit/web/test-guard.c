@@ -196,19 +196,4 @@ START_TEST(a_token_file_has_a_long_line_that_others_cannot_read)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        knows_this_machine_and_the_names_that_were_given,
-        looking_needs_nothing_but_the_right_host,
-        a_body_has_one_length,
-        other_sites_are_refused_but_may_link_to_the_page,
-        a_change_needs_all_of_permission_json_and_token,
-        the_size_of_a_change_is_bounded,
-        looking_needs_the_token_if_that_is_required,
-        a_token_matches_nothing_but_itself,
-        a_token_file_has_a_long_line_that_others_cannot_read,
-    };
-
-    return suite_run("guard", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "guard", .setup = set_up, .teardown = tear_down};

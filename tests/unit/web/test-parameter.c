@@ -117,15 +117,4 @@ START_TEST(text_is_bounded)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_query_becomes_a_call,
-        a_body_becomes_the_same_call,
-        what_is_no_value_of_its_type_is_refused,
-        twice_and_too_little_are_refused,
-        text_is_bounded,
-    };
-
-    return suite_run("parameter", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "parameter", .setup = set_up, .teardown = tear_down};

@@ -211,19 +211,4 @@ START_TEST(a_browser_that_has_gone_is_not_told)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        who_asks_the_same_at_the_same_time_gets_one_reply,
-        a_reply_is_good_for_almost_a_second,
-        other_questions_and_changes_are_asked_by_themselves,
-        calls_at_a_time_are_bounded,
-        what_is_remembered_is_bounded,
-        a_supervisor_that_hangs_is_given_up,
-        a_supervisor_that_is_away_is_said_at_once,
-        nothing_is_asked_any_more_after_the_stop,
-        a_browser_that_has_gone_is_not_told,
-    };
-
-    return suite_run("question", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "question", .setup = set_up, .teardown = tear_down};

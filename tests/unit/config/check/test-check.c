@@ -8,7 +8,6 @@
 #include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -464,34 +463,5 @@ START_TEST(problems_of_environment_files_are_found)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        the_program_must_exist_and_be_executable,
-        a_program_by_name_is_looked_for_on_the_path,
-        command_lines_that_cannot_be_run_are_problems,
-        each_slot_has_its_own_command_line,
-        users_and_groups_are_resolved_by_name_and_by_number,
-        unknown_users_and_groups_are_problems,
-        another_user_need_not_be_the_one_who_may_execute,
-        the_working_directory_must_be_one,
-        the_mailbox_is_rounded_up_and_bounds_what_is_inline,
-        an_empty_assignment_takes_a_key_back,
-        a_minimum_above_its_maximum_is_a_problem,
-        groups_start_after_groups_that_exist,
-        a_group_for_jobs_that_ran_out_of_memory_can_take_them,
-        one_that_cannot_is_a_problem,
-        groups_that_wait_for_each_other_are_a_problem,
-        a_long_circle_is_told_in_short,
-        single_files_are_verified_by_their_kind,
-        an_exchange_may_not_share_its_name_with_a_group,
-        what_is_wrong_with_an_exchange_is_told,
-        good_single_files_have_no_problems,
-        a_list_without_end_is_a_problem_not_a_wait,
-        files_override_the_environment_in_their_order,
-        a_group_that_is_tried_again_gets_its_environment_anew,
-        problems_of_environment_files_are_found,
-    };
-
-    return suite_run("check", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "check", .setup = config_test_enter, .teardown = config_test_leave};

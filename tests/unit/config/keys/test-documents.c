@@ -7,7 +7,6 @@
 #include "supervisor/event/event-id.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -184,15 +183,5 @@ START_TEST(the_catalog_explains_every_message_id)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        fields_have_the_size_of_their_type,
-        the_examples_show_every_key_with_its_default,
-        the_uncommented_examples_are_valid_and_change_nothing,
-        the_manuals_tell_of_every_key,
-        the_catalog_explains_every_message_id,
-    };
-
-    return suite_run("documents", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "documents", .setup = config_test_enter, .teardown = config_test_leave};

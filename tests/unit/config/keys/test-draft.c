@@ -6,7 +6,6 @@
 #include "supervisor/config/config.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
@@ -148,16 +147,5 @@ START_TEST(files_that_cannot_be_read_are_problems)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        unknown_words_are_problems_with_the_nearest_one,
-        all_problems_of_all_files_come_in_one_run,
-        values_that_are_none_are_problems_of_one_key,
-        quoted_values_can_neither_flood_nor_steer_the_terminal,
-        a_text_that_is_cut_stays_valid,
-        files_that_cannot_be_read_are_problems,
-    };
-
-    return suite_run("draft", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "draft", .setup = config_test_enter, .teardown = config_test_leave};

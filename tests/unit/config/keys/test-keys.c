@@ -8,7 +8,6 @@
 #include "supervisor/config/config.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <errno.h>
 #include <grp.h>
 #include <signal.h>
@@ -357,21 +356,5 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_group_needs_only_a_program,
-        defaults_are_had_without_a_file,
-        only_jobs_are_durable,
-        spares_are_for_actors_that_die_one_by_one,
-        every_key_of_the_pool_jobs_and_restarts_is_read,
-        every_key_of_workers_and_resources_is_read,
-        every_key_of_the_daemon_is_read,
-        a_timeout_of_zero_is_none,
-        later_assignments_override_and_empty_ones_go_back_to_the_default,
-        policies_change_without_another_process,
-        what_a_process_is_started_with_makes_another_process,
-    };
-
-    return suite_run("keys", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "keys", .setup = config_test_enter, .teardown = config_test_leave};

@@ -151,19 +151,4 @@ START_TEST(what_a_list_does_not_forbid_is_allowed)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        all_calls_alike_take_no_test,
-        each_call_gets_its_own_answer,
-        a_program_too_large_for_short_jumps_is_right_as_well,
-        a_program_at_the_reach_of_short_jumps_is_right,
-#ifdef __x86_64__
-        calls_of_x32_kill,
-#endif
-        settings_of_calls_make_such_a_program,
-        what_a_list_does_not_forbid_is_allowed,
-    };
-
-    return suite_run("filter-program", set_up, tear_down, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "filter-program", .setup = set_up, .teardown = tear_down};

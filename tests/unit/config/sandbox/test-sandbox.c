@@ -9,7 +9,6 @@
 #include "supervisor/keeper/sandbox.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <check.h>
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -461,27 +460,5 @@ START_TEST(filters_fit_into_the_message_that_starts_a_process)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_list_allows_its_calls_and_what_every_program_needs,
-        groups_contain_other_groups,
-        a_list_with_a_tilde_forbids_its_calls,
-        later_lines_add_or_take_away,
-        a_forbidden_call_fails_with_the_error_that_is_wanted,
-        calls_of_another_architecture_end_the_process,
-        only_the_listed_families_of_sockets_are_there,
-        only_the_listed_namespaces_are_made,
-        memory_is_not_both_written_and_executed,
-        the_mask_of_file_modes_is_set,
-        capabilities_are_listed_as_in_systemd,
-        a_user_cannot_gain_privileges_unless_that_is_wanted,
-        landlock_is_used_where_it_takes_nothing_away,
-        a_group_without_these_keys_has_no_sandbox,
-        mistakes_are_told_with_what_is_allowed,
-        equal_filters_are_compiled_once,
-        filters_fit_into_the_message_that_starts_a_process,
-    };
-
-    return suite_run("sandbox", config_test_enter, config_test_leave, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "sandbox", .setup = config_test_enter, .teardown = config_test_leave};

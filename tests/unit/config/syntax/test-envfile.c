@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,27 +136,4 @@ START_TEST(an_error_of_the_handler_ends_the_parsing)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("envfile");
-    TCase *tcase = tcase_create("envfile");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(tcase, lines_are_variables);
-    tcase_add_test(tcase, comments_begin_lines_only);
-    tcase_add_test(tcase, later_lines_override_earlier_ones);
-    tcase_add_test(tcase, files_of_other_systems_are_read);
-    tcase_add_test(tcase, quotes_protect_space_and_line_ends);
-    tcase_add_test(tcase, a_backslash_continues_a_line_or_protects_a_character);
-    tcase_add_test(tcase, what_is_no_assignment_is_reported_with_its_line);
-    tcase_add_test(tcase, an_open_quote_is_reported_where_its_line_begins);
-    tcase_add_test(tcase, what_is_not_text_is_reported);
-    tcase_add_test(tcase, setting_replaces_the_variable_of_exactly_that_name);
-    tcase_add_test(tcase, an_error_of_the_handler_ends_the_parsing);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "envfile"};

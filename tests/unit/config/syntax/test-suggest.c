@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/suggest.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,25 +198,4 @@ START_TEST(another_key_of_systemd_is_not_taken_for_one_that_there_is)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("suggest");
-    TCase *tcase = tcase_create("suggest");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(tcase, equal_words_are_no_steps_apart);
-    tcase_add_test(tcase, case_does_not_count);
-    tcase_add_test(tcase, inserting_leaving_out_replacing_and_swapping_is_one_step_each);
-    tcase_add_test(tcase, overlong_words_are_near_to_nothing);
-    tcase_add_test(tcase, the_nearest_word_is_found);
-    tcase_add_test(tcase, of_several_the_first_one_is_taken);
-    tcase_add_test(tcase, far_words_are_not_suggested);
-    tcase_add_test(tcase, a_slip_in_a_key_leads_to_the_key);
-    tcase_add_test(tcase, another_key_of_systemd_is_not_taken_for_one_that_there_is);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "suggest"};

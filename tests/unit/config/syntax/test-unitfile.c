@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/unitfile.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -259,36 +259,5 @@ START_TEST(what_is_no_file_is_not_read)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("unitfile");
-    TCase *tcase = tcase_create("syntax"), *files = tcase_create("files");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(tcase, sections_and_assignments_come_in_order_with_their_lines);
-    tcase_add_test(tcase, comments_and_blank_lines_are_left_out);
-    tcase_add_test(tcase, repeated_and_empty_assignments_are_all_reported);
-    tcase_add_test(tcase, a_backslash_continues_a_line_as_a_space);
-    tcase_add_test(tcase, comments_within_a_continued_line_vanish);
-    tcase_add_test(tcase, a_blank_line_ends_a_continued_one);
-    tcase_add_test(tcase, two_backslashes_at_the_end_continue_nothing);
-    tcase_add_test(tcase, the_end_of_the_file_ends_a_continued_line);
-    tcase_add_test(tcase, files_of_other_systems_are_read);
-    tcase_add_test(tcase, only_the_first_equals_sign_separates);
-    tcase_add_test(tcase, assignments_of_a_skipped_section_are_not_reported);
-    tcase_add_test(tcase, broken_lines_are_reported_and_the_rest_is_read);
-    tcase_add_test(tcase, assignments_after_a_broken_header_belong_to_no_section);
-    tcase_add_test(tcase, what_is_not_text_is_refused_line_by_line);
-    tcase_add_test(tcase, an_empty_file_says_nothing);
-    tcase_add_test(tcase, an_error_of_a_handler_ends_the_parsing);
-    tcase_add_checked_fixture(files, enter_directory, leave_directory);
-    tcase_add_test(files, files_up_to_the_limit_are_read);
-    tcase_add_test(files, what_is_no_file_is_not_read);
-    suite_add_tcase(suite, tcase);
-    suite_add_tcase(suite, files);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {
+    .name = "unitfile", .setup = enter_directory, .teardown = leave_directory};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/values.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -269,29 +269,4 @@ START_TEST(what_is_no_signal_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("values");
-    TCase *tcase = tcase_create("values");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(tcase, time_spans_are_read_as_systemd_reads_them);
-    tcase_add_test(tcase, what_is_no_time_span_is_refused);
-    tcase_add_test(tcase, sizes_have_the_base_1024);
-    tcase_add_test(tcase, what_is_no_size_is_refused);
-    tcase_add_test(tcase, counts_are_decimal_numbers);
-    tcase_add_test(tcase, integers_may_be_negative);
-    tcase_add_test(tcase, workers_are_a_number_or_a_share_of_the_processors_and_at_least_one);
-    tcase_add_test(tcase, percentages_need_their_sign);
-    tcase_add_test(tcase, shares_are_written_with_a_point_or_in_per_cent);
-    tcase_add_test(tcase, cpus_are_numbers_and_ranges_and_lists_add_up);
-    tcase_add_test(tcase, what_is_no_list_of_cpus_is_refused_and_changes_nothing);
-    tcase_add_test(tcase, signals_have_names_and_numbers);
-    tcase_add_test(tcase, what_is_no_signal_is_refused);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "values"};

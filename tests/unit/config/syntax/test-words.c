@@ -2,7 +2,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/words.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,26 +137,4 @@ START_TEST(a_word_has_its_place_in_a_list)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("words");
-    TCase *tcase = tcase_create("words");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(tcase, a_word_has_its_place_in_a_list);
-    tcase_add_test(tcase, white_space_separates_words);
-    tcase_add_test(tcase, quotes_keep_white_space_and_each_other);
-    tcase_add_test(tcase, quotes_may_stand_within_a_word);
-    tcase_add_test(tcase, escapes_are_those_of_c);
-    tcase_add_test(tcase, broken_quoting_is_refused_with_the_reason);
-    tcase_add_test(tcase, a_command_line_is_one_command);
-    tcase_add_test(tcase, dollars_are_not_expanded);
-    tcase_add_test(tcase, specifiers_are_expanded);
-    tcase_add_test(tcase, unknown_specifiers_are_found);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "words"};

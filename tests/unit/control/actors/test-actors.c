@@ -4,6 +4,7 @@
 
 #include "tests/unit/control/calls.h"
 #include "tests/unit/control/letters.h"
+#include "tests/unit/suite.h"
 #include <stdio.h>
 
 START_TEST(four_thousand_actors_are_listed_over_many_turns)
@@ -82,16 +83,5 @@ START_TEST(a_oneway_purge_is_carried_out)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        four_thousand_actors_are_listed_over_many_turns,
-        dead_letters_are_purged_over_many_turns,
-        dead_letters_are_chosen_by_the_name_of_their_reason,
-        dead_letters_are_requeued_over_many_turns_and_once_each,
-        timers_of_one_type_are_cancelled_over_many_turns,
-        a_oneway_purge_is_carried_out,
-    };
-
-    return suite_run("control-actors", connect_client, disconnect_client, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "control-actors", .setup = connect_client, .teardown = disconnect_client};

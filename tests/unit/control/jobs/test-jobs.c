@@ -4,6 +4,7 @@
 
 #include "shared/ring/memory.h"
 #include "tests/unit/control/calls.h"
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -186,19 +187,5 @@ START_TEST(attaching_gives_descriptors_once)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        a_job_is_created_shown_listed_and_cancelled,
-        wrong_jobs_are_refused_with_what_is_wrong,
-        a_full_queue_is_busy,
-        payloads_arrive_decoded,
-        do_answers_when_the_job_has_ended_and_the_next_call_waits,
-        do_and_get_with_more_begin_with_the_state_as_it_is,
-        a_job_goes_on_without_those_who_wait_for_it,
-        a_oneway_do_is_carried_out_and_holds_nobody_up,
-        attaching_gives_descriptors_once,
-    };
-
-    return suite_run("control-jobs", connect_client, disconnect_client, tests, ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "control-jobs", .setup = connect_client, .teardown = disconnect_client};

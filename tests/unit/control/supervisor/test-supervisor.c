@@ -4,6 +4,7 @@
 
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/control/calls.h"
+#include "tests/unit/suite.h"
 #include <string.h>
 #include <sys/socket.h>
 
@@ -222,24 +223,5 @@ START_TEST(who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        status_shows_groups_and_workers,
-        unknown_targets_are_refused_with_the_nearest,
-        pause_and_resume_are_events_that_watchers_see,
-        kept_events_are_replayed_before_new_ones,
-        resizing_tells_the_old_size_and_waits_for_the_new_one,
-        shrinking_is_complete_when_the_surplus_worker_is_gone,
-        waiting_for_what_will_not_be_ends_with_what_is_in_the_way,
-        waiting_for_what_is_so_already_is_short,
-        nothing_is_begun_while_it_stops,
-        the_status_of_four_thousand_workers_is_written_over_many_turns,
-        with_more_a_status_comes_in_replies_that_leave_nothing_out,
-        a_group_that_goes_in_the_middle_of_its_status_ends_it_well,
-        who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind,
-    };
-
-    return suite_run("control-supervisor", connect_client, disconnect_client, tests,
-                     ELEMENTS(tests));
-}
+const struct suite suite = {
+    .name = "control-supervisor", .setup = connect_client, .teardown = disconnect_client};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-progress.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 #define PERIOD (100 * USEC_PER_SEC)
@@ -87,25 +87,4 @@ START_TEST(O5_without_a_period_nobody_looks)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cell-progress");
-    TCase *tcase = tcase_create("progress");
-
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, O5_work_in_which_nothing_moved_for_the_period_has_stalled);
-    tcase_add_test(tcase, O5_a_timer_that_fires_too_early_is_armed_for_the_rest);
-    tcase_add_test(tcase, O5_a_move_puts_it_off);
-    tcase_add_test(tcase, O5_a_state_that_was_published_is_a_move);
-    tcase_add_test(tcase, O5_an_idle_cell_has_not_stalled_and_is_not_looked_at);
-    tcase_add_test(tcase,
-                   O5_what_is_paused_or_has_no_worker_has_not_stalled_and_begins_anew_afterwards);
-    tcase_add_test(tcase, O5_after_a_stall_the_next_one_takes_a_whole_period);
-    tcase_add_test(tcase, O5_without_a_period_nobody_looks);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "cell-progress", .setup = setup};

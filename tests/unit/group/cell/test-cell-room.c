@@ -7,7 +7,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/parts.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -497,37 +497,4 @@ START_TEST(a_larger_queue_has_room_for_those_who_wait)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cell-room");
-    TCase *tcase = tcase_create("cell-room");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_set_timeout(tcase, 60);
-    tcase_add_test(tcase, jobs_stand_in_the_queue_by_priority_and_equals_as_they_came);
-    tcase_add_test(tcase, a_delayed_job_is_queued_when_its_time_has_come);
-    tcase_add_test(tcase, a_job_whose_date_has_passed_is_queued_at_once);
-    tcase_add_test(tcase, delayed_jobs_take_places_and_can_be_cancelled);
-    tcase_add_test(tcase, who_waits_gets_the_place_that_becomes_free);
-    tcase_add_test(tcase, those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not);
-    tcase_add_test(tcase, one_is_called_for_a_place_and_no_more);
-    tcase_add_test(tcase, beside_the_place_of_one_that_was_called_others_are_free);
-    tcase_add_test(tcase, after_its_time_a_sender_is_told_busy);
-    tcase_add_test(tcase, one_that_was_called_and_goes_away_leaves_its_place_to_the_next);
-    tcase_add_test(tcase, one_that_is_refused_when_called_leaves_its_place_to_the_next);
-    tcase_add_test(tcase, a_large_one_whose_time_is_over_holds_up_nobody);
-    tcase_add_test(tcase, a_large_one_for_later_holds_up_nobody_when_it_has_its_place);
-    tcase_add_test(tcase, a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory);
-    tcase_add_test(tcase, a_group_that_closes_tells_those_who_wait);
-    tcase_add_test(tcase, a_group_that_is_removed_tells_those_who_wait);
-    tcase_add_test(tcase, who_waits_outlives_a_cell_that_goes_away);
-    tcase_add_test(tcase, a_larger_queue_has_room_for_those_who_wait);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "cell-room", .setup = setup, .teardown = teardown};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,32 +203,4 @@ START_TEST(a_cell_that_goes_is_not_among_the_longest)
 }
 END_TEST
 
-static Suite *table_suite(void)
-{
-    Suite *suite = suite_create("cell-table");
-    TCase *tcase = tcase_create("cell-table");
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, an_empty_table_finds_nothing);
-    tcase_add_test(tcase, each_of_a_thousand_is_found_by_its_key_and_by_no_other);
-    tcase_add_test(tcase, a_key_need_not_be_terminated);
-    tcase_add_test(tcase, what_is_removed_is_not_found_and_the_others_are);
-    tcase_add_test(tcase, cells_are_listed_in_the_order_of_their_creation);
-    tcase_add_test(tcase, chains_stay_short_however_many_there_are);
-    tcase_add_test(tcase, a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes);
-    tcase_add_test(tcase, the_oldest_job_and_the_longest_queues_are_known_after_any_changes);
-    tcase_add_test(tcase, a_cell_that_goes_is_not_among_the_longest);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(table_suite());
-    int n_failed;
-
-    srunner_run_all(runner, CK_NORMAL);
-    n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "cell-table", .setup = setup, .teardown = teardown};

@@ -7,8 +7,8 @@
 #include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-keeper.h"
+#include "tests/unit/suite.h"
 #include "worker/troupe.h"
-#include <check.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,17 +52,21 @@ static int handle(struct troupe_job *job, void *userdata)
     return troupe_job_succeed(job, what, size);
 }
 
-static int be_worker(void)
+/* This program is its own worker: it then runs no tests. */
+__attribute__((constructor)) static void be_worker(void)
 {
     struct troupe_worker *worker;
-    int r = troupe_worker_new(&worker);
+    int r;
 
+    if (!getenv("TROUPE_INBOX"))
+        return;
+    r = troupe_worker_new(&worker);
     if (r < 0)
-        return troupe_worker_start_error(r);
+        exit(troupe_worker_start_error(r));
     troupe_worker_on_job(worker, handle, NULL);
     r = troupe_worker_run(worker);
     troupe_worker_free(worker);
-    return r < 0;
+    exit(r < 0);
 }
 
 /* ---- the supervisor around it ---- */
@@ -1020,59 +1024,4 @@ START_TEST(spares_go_with_their_places_and_with_the_configuration)
 }
 END_TEST
 
-static Suite *cell_suite(void)
-{
-    Suite *suite = suite_create("cell");
-    TCase *tcase = tcase_create("cell");
-
-    tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_job_succeeds_with_its_result);
-    tcase_add_test(tcase, J3_a_rejected_job_is_final_and_a_crash_is_retried);
-    tcase_add_test(tcase, J4_a_job_that_fails_on_every_attempt_is_dead_once);
-    tcase_add_test(tcase, J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports);
-    tcase_add_test(tcase, every_accepted_job_ends_exactly_once_among_crashing_ones);
-    tcase_add_test(tcase, a_job_that_runs_out_of_time_takes_its_worker_with_it);
-    tcase_add_test(tcase, a_worker_that_gives_no_sign_of_life_is_aborted);
-    tcase_add_test(tcase, J5_a_queued_job_is_cancelled_at_once_and_only_once);
-    tcase_add_test(tcase, J5_a_running_job_sees_the_cancel_flag);
-    tcase_add_test(tcase,
-                   J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried);
-    tcase_add_test(tcase, J2_a_live_duplicate_is_refused);
-    tcase_add_test(tcase, beyond_its_bounds_the_queue_is_busy);
-    tcase_add_test(tcase, kept_results_are_bounded_and_the_oldest_goes_first);
-    tcase_add_test(tcase, P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothing);
-    tcase_add_test(tcase, P7_resize_grows_and_shrinks_by_the_highest_slots);
-    tcase_add_test(tcase, a_paused_cell_accepts_and_hands_out_nothing);
-    tcase_add_test(tcase, prefetched_jobs_are_done_in_order_by_one_worker);
-    tcase_add_test(tcase, what_a_dead_worker_had_not_begun_costs_no_attempt);
-    tcase_add_test(tcase, a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes);
-    tcase_add_test(tcase, no_more_are_prefetched_after_the_work_has_run_out_once);
-    tcase_add_test(tcase, the_clock_of_a_prefetched_job_begins_with_its_work);
-    tcase_add_test(tcase, a_worker_that_dies_too_often_fails_until_it_is_reset);
-    tcase_add_test(tcase, J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed);
-    tcase_add_test(tcase, a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job);
-    tcase_add_test(tcase, a_worker_that_stays_up_for_long_enough_has_recovered);
-    tcase_add_test(tcase, a_program_that_is_not_there_is_a_retry_and_no_death);
-    tcase_add_test(tcase,
-                   a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now);
-    tcase_add_test(tcase, a_retired_slot_can_be_neither_started_nor_restarted_nor_reset);
-    tcase_add_test(tcase, J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given);
-    tcase_add_test(tcase, a_hand_over_for_which_there_is_no_descriptor_is_no_attempt);
-    tcase_add_test(tcase, a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor);
-    tcase_add_test(tcase, no_two_of_a_place_have_the_same_generation_whoever_dies);
-    tcase_add_test(tcase, spares_go_with_their_places_and_with_the_configuration);
-    suite_add_tcase(suite, tcase);
-    return suite;
-}
-
-int main(void)
-{
-    if (getenv("TROUPE_INBOX"))
-        return be_worker();
-    SRunner *runner = srunner_create(cell_suite());
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "cell", .setup = setup, .teardown = teardown};

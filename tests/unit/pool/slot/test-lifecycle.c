@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/slot/lifecycle.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdbool.h>
 #include <string.h>
 
@@ -241,32 +241,4 @@ START_TEST(states_and_events_have_names_of_their_own)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("lifecycle");
-    TCase *tcase = tcase_create("lifecycle");
-    tcase_add_test(tcase, each_state_handles_these_events_and_ignores_all_others);
-    tcase_add_test(tcase, an_ignored_event_changes_no_state);
-    tcase_add_test(tcase, every_state_reaches_stopped_when_nobody_wants_it);
-    tcase_add_test(tcase, every_state_can_get_back_to_idle);
-    tcase_add_test(tcase,
-                   a_process_is_spawned_only_where_there_is_none_and_buried_exactly_when_it_ends);
-    tcase_add_test(tcase,
-                   it_is_announced_on_entering_idle_and_withdrawn_when_it_can_take_no_more_jobs);
-    tcase_add_test(tcase, reaching_stopped_is_always_told);
-    tcase_add_test(tcase, an_old_restart_is_cancelled_and_the_tally_forgotten_before_a_new_spawn);
-    tcase_add_test(
-        tcase, an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing);
-    tcase_add_test(tcase, the_ladder_goes_from_terminate_to_kill);
-    tcase_add_test(tcase, one_that_is_said_to_be_dying_gets_no_job_any_more_and_is_made_sure_of);
-    tcase_add_test(tcase, a_terminated_worker_goes_down_the_ladder_whatever_it_has_in_hand);
-    tcase_add_test(tcase, a_killed_worker_that_nobody_wants_ends_in_stopped_without_a_restart);
-    tcase_add_test(tcase, a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset);
-    tcase_add_test(tcase, states_and_events_have_names_of_their_own);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "lifecycle"};

@@ -5,7 +5,7 @@
 #include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-peer.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -298,19 +298,4 @@ START_TEST(a_successor_that_was_ready_and_is_dead_does_not_take_the_place)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("slot");
-    TCase *tcase = tcase_create("slot");
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_worker_that_says_ready_before_its_process_is_known_is_ready_once_it_is);
-    tcase_add_test(tcase, a_worker_whose_start_and_end_are_reported_together_is_not_ready);
-    tcase_add_test(tcase, a_worker_whose_end_is_seen_before_its_start_is_not_ready);
-    tcase_add_test(tcase, a_successor_that_was_ready_and_is_dead_does_not_take_the_place);
-    suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int n = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "slot", .setup = setup, .teardown = teardown};

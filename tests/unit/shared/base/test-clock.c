@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/clock.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 START_TEST(the_monotonic_clock_never_goes_backwards)
@@ -76,24 +76,4 @@ START_TEST(a_span_becomes_seconds_and_nanoseconds)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("clock");
-    TCase *tcase = tcase_create("clock");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, the_monotonic_clock_never_goes_backwards);
-    tcase_add_test(tcase, real_time_is_microseconds_since_1970);
-    tcase_add_test(tcase, the_steady_clock_goes_on_from_its_origin);
-    tcase_add_test(tcase, sums_stay_at_infinity);
-    tcase_add_test(tcase, differences_stay_at_zero_and_infinity_stays);
-    tcase_add_test(tcase, a_span_becomes_seconds_and_nanoseconds);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "clock"};

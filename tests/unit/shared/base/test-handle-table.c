@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/handle-table.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 
 #define MANY 1000
 
@@ -100,25 +100,4 @@ START_TEST(a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positi
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("handle-table");
-    TCase *tcase = tcase_create("handle-table");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, NULL, tear_down);
-    tcase_add_test(tcase, each_handle_finds_its_object);
-    tcase_add_test(tcase, what_never_was_is_not_found);
-    tcase_add_test(tcase, the_handle_of_a_removed_object_never_finds_its_successor);
-    tcase_add_test(tcase, places_are_used_again_before_the_table_grows);
-    tcase_add_test(tcase, a_walk_meets_every_object_once);
-    tcase_add_test(tcase, a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positive);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "handle-table", .teardown = tear_down};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/heap.h"
+#include "tests/unit/suite.h"
 
-#include <check.h>
 #include <stdlib.h>
 
 #define N_NODES 300
@@ -106,25 +106,4 @@ START_TEST(nothing_is_allocated_within_what_was_reserved)
 }
 END_TEST
 
-static Suite *heap_suite(void)
-{
-    Suite *s = suite_create("heap");
-    TCase *tc = tcase_create("heap");
-
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_add_test(tc, the_first_few_come_in_order_after_any_changes);
-    tcase_add_test(tc, few_of_few_are_all);
-    tcase_add_test(tc, nothing_is_allocated_within_what_was_reserved);
-    suite_add_tcase(s, tc);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *sr = srunner_create(heap_suite());
-    int failed;
-    srunner_run_all(sr, CK_NORMAL);
-    failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+const struct suite suite = {.name = "heap", .setup = setup, .teardown = teardown};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,22 +130,4 @@ START_TEST(a_key_of_bytes_tells_them_apart)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("index");
-    TCase *tc = tcase_create("all");
-    SRunner *runner;
-    int n_failed;
-
-    tcase_add_test(tc, what_was_added_is_found_until_it_is_removed);
-    tcase_add_test(tc, several_may_have_the_same_key);
-    tcase_add_test(tc, a_look_up_passes_a_few_whatever_their_number);
-    tcase_add_test(tc, no_two_processes_hash_alike);
-    tcase_add_test(tc, a_key_of_bytes_tells_them_apart);
-    suite_add_tcase(suite, tc);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed > 0;
-}
+const struct suite suite = {.name = "index"};

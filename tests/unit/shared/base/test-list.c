@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/list.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 struct item {
@@ -93,24 +93,4 @@ START_TEST(the_current_node_may_go_while_walking)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("list");
-    TCase *tcase = tcase_create("list");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, a_new_list_is_empty);
-    tcase_add_test(tcase, nodes_stand_where_they_were_pushed);
-    tcase_add_test(tcase, unlinking_takes_out_just_that_node);
-    tcase_add_test(tcase, unlinking_an_unlinked_node_is_harmless);
-    tcase_add_test(tcase, the_current_node_may_go_while_walking);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "list", .setup = setup};

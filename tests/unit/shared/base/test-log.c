@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -238,31 +238,4 @@ START_TEST(levels_have_names)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("log");
-    TCase *tcase = tcase_create("log");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, NULL);
-    tcase_add_test(tcase, without_a_sink_a_line_goes_to_standard_error);
-    tcase_add_test(tcase, without_a_name_the_line_starts_with_the_level);
-    tcase_add_test(tcase, a_log_that_nobody_reads_stops_nobody_and_says_what_is_lost);
-    tcase_add_test(tcase, a_line_that_is_read_in_part_only_ends_where_that_is_said);
-    tcase_add_test(tcase, a_sink_gets_level_fields_and_message);
-    tcase_add_test(tcase, lines_below_the_level_are_dropped);
-    tcase_add_test(tcase, errno_is_printed_and_kept);
-    tcase_add_test(tcase, a_long_line_is_cut_with_an_ellipsis);
-    tcase_add_test(tcase, a_cut_never_splits_a_character);
-    tcase_add_test(tcase, what_is_no_printable_utf8_becomes_question_marks);
-    tcase_add_test(tcase, a_message_can_neither_forge_lines_nor_drive_a_terminal);
-    tcase_add_test(tcase, levels_have_names);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "log", .setup = setup};

@@ -36,13 +36,4 @@ START_TEST(control_characters_and_what_is_no_text_are_escaped_by_bytes)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        letters_of_all_scripts_stay,
-        what_changes_directions_or_cannot_be_seen_is_escaped,
-        control_characters_and_what_is_no_text_are_escaped_by_bytes,
-    };
-
-    return suite_run("utf8", NULL, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "utf8"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "shared/protocol/job-id.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <string.h>
 
@@ -56,21 +56,4 @@ START_TEST(bad_text_forms_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("job-id");
-    TCase *tcase = tcase_create("job-id");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, ids_have_a_text_form);
-    tcase_add_test(tcase, text_forms_are_read_back);
-    tcase_add_test(tcase, bad_text_forms_are_refused);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "job-id"};

@@ -2,7 +2,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/protocol/payload-wire.h"
 #include "shared/ring/memory.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -279,16 +279,9 @@ START_TEST(odd_messages_are_refused_and_leave_no_descriptor_behind)
 }
 END_TEST
 
-/* Valgrind keeps the limit on descriptors to itself; the kernel then never says that there are none
+/* Valgrind keeps the limit on descriptors to itself: the kernel never says that there are none
  * left. */
-static bool under_valgrind(void)
-{
-    const char *preload = getenv("LD_PRELOAD");
-
-    return preload && strstr(preload, "vgpreload");
-}
-
-START_TEST(running_out_of_descriptors_is_not_the_senders_fault)
+START_TEST(running_out_of_descriptors_is_not_the_senders_fault, .native = true)
 {
     struct rlimit old, limit;
     int fd, next = dup(STDIN_FILENO);
@@ -323,37 +316,4 @@ START_TEST(a_peer_that_is_gone_is_an_error_and_no_signal)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("payload-wire");
-    TCase *tcase = tcase_create("payload-wire");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, a_sealed_blob_passes_the_check_and_can_be_read);
-    tcase_add_test(tcase, a_copy_is_a_sealed_blob_that_is_read_from_its_beginning);
-    tcase_add_test(tcase, nobody_can_change_a_sealed_blob);
-    tcase_add_test(tcase, a_blob_that_somebody_can_still_write_is_not_sealed);
-    tcase_add_test(tcase, the_check_refuses_everything_that_is_not_just_so);
-    tcase_add_test(tcase, a_blob_that_cannot_be_read_is_refused);
-    tcase_add_test(tcase, a_blob_of_no_bytes_is_refused);
-    tcase_add_test(tcase, a_blob_with_memory_behind_its_end_is_refused);
-    tcase_add_test(tcase, empty_and_endless_blobs_are_refused);
-    tcase_add_test(tcase, a_descriptor_arrives_with_its_serial);
-    tcase_add_test(tcase, the_wrong_serial_is_refused_and_its_descriptor_closed);
-    tcase_add_test(tcase, nothing_there_is_refused_without_waiting);
-    tcase_add_test(tcase, a_descriptor_arrives_although_its_sender_is_gone_and_has_left_one_unread);
-    tcase_add_test(tcase, odd_messages_are_refused_and_leave_no_descriptor_behind);
-    if (!under_valgrind())
-        tcase_add_test(tcase, running_out_of_descriptors_is_not_the_senders_fault);
-    tcase_add_test(tcase, a_peer_that_does_not_read_makes_the_sender_busy_not_stuck);
-    tcase_add_test(tcase, a_peer_that_is_gone_is_an_error_and_no_signal);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "payload-wire", .setup = setup, .teardown = teardown};

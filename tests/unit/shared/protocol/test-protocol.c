@@ -6,7 +6,7 @@
 #include "shared/base/cleanup.h"
 
 #include "shared/protocol/protocol-requests.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -231,7 +231,7 @@ static void set_up(void)
         pool[i] = (char)('a' + i % 26);
 }
 
-START_TEST(every_record_comes_back)
+START_TEST(every_record_comes_back, .n = ELEMENTS(records))
 {
     const struct record *record = &records[_i];
 
@@ -248,7 +248,7 @@ START_TEST(every_record_comes_back)
 }
 END_TEST
 
-START_TEST(a_record_of_any_other_size_is_refused_and_reads_as_zero)
+START_TEST(a_record_of_any_other_size_is_refused_and_reads_as_zero, .n = ELEMENTS(records))
 {
     static const char zeros[sizeof(copy)];
     const struct record *record = &records[_i];
@@ -268,7 +268,7 @@ START_TEST(a_record_of_any_other_size_is_refused_and_reads_as_zero)
 }
 END_TEST
 
-START_TEST(a_record_is_never_written_into_less_room)
+START_TEST(a_record_is_never_written_into_less_room, .n = ELEMENTS(records))
 {
     const struct record *record = &records[_i];
 
@@ -285,7 +285,7 @@ START_TEST(a_record_is_never_written_into_less_room)
 END_TEST
 
 /* What it says is of no interest, as long as nothing is read beyond the record (see check-asan). */
-START_TEST(any_bytes_can_be_read)
+START_TEST(any_bytes_can_be_read, .n = ELEMENTS(records))
 {
     const struct record *record = &records[_i];
 
@@ -303,7 +303,7 @@ START_TEST(any_bytes_can_be_read)
 }
 END_TEST
 
-START_TEST(every_member_of_a_record_is_in_its_table_in_that_order)
+START_TEST(every_member_of_a_record_is_in_its_table_in_that_order, .n = ELEMENTS(records))
 {
     ck_assert_msg(records[_i].complete(&value), "%s", records[_i].name);
 }
@@ -515,37 +515,4 @@ START_TEST(a_name_that_spells_a_made_id_is_that_id)
 }
 END_TEST
 
-int main(void)
-{
-    const int n = ELEMENTS(records);
-    Suite *suite = suite_create("protocol");
-    TCase *tcase = tcase_create("protocol");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_loop_test(tcase, every_record_comes_back, 0, n);
-    tcase_add_loop_test(tcase, a_record_of_any_other_size_is_refused_and_reads_as_zero, 0, n);
-    tcase_add_loop_test(tcase, a_record_is_never_written_into_less_room, 0, n);
-    tcase_add_loop_test(tcase, any_bytes_can_be_read, 0, n);
-    tcase_add_loop_test(tcase, every_member_of_a_record_is_in_its_table_in_that_order, 0, n);
-    tcase_add_test(tcase, an_inline_payloads_end_is_a_zero_byte);
-    tcase_add_test(tcase, an_impossible_crash_is_refused);
-    tcase_add_test(tcase, the_largest_fields_stay_below_the_largest_body);
-    tcase_add_test(tcase, fields_above_their_limits_are_not_sent);
-    tcase_add_test(tcase, fields_above_their_limits_are_not_taken);
-    tcase_add_test(tcase, impossible_values_are_refused);
-    tcase_add_test(tcase, no_byte_of_a_contents_head_can_be_wrong);
-    tcase_add_test(tcase,
-                   the_bytes_of_a_content_are_the_same_in_all_records_between_which_it_moves);
-    tcase_add_test(tcase, a_messages_head_is_that_of_the_whole_message);
-    tcase_add_test(tcase, bad_names_in_ids_are_refused);
-    tcase_add_test(tcase, a_name_that_spells_a_made_id_is_that_id);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "protocol", .setup = set_up};

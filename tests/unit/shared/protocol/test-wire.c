@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/wire.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 #define FIXED (1 + 2 + 4 + 4 + 8)
@@ -104,25 +104,4 @@ START_TEST(a_surplus_byte_fails_the_end)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("wire");
-    TCase *tcase = tcase_create("wire");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, fields_come_back_as_they_were_put);
-    tcase_add_test(tcase, no_bytes_are_a_field_too);
-    tcase_add_test(tcase, bytes_leave_the_room_of_the_fields_behind_them);
-    tcase_add_test(tcase, a_writer_that_ran_over_stays_failed);
-    tcase_add_test(tcase, an_exact_fit_is_no_failure);
-    tcase_add_test(tcase, bytes_beyond_the_record_yield_nothing);
-    tcase_add_test(tcase, a_surplus_byte_fails_the_end);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "wire"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
 #include "shared/ring/channel.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +20,9 @@ static struct channel supervisor = CHANNEL_NULL, worker = CHANNEL_NULL;
 static struct channel_fds fds;
 static unsigned wakes;
 static const _Atomic uint32_t *woken;
+
+/* _i is one of them. */
+#define BOTH_BACKENDS .first = WAKE_FUTEX, .n = 2
 
 static void make(int backend)
 {
@@ -126,7 +129,7 @@ static int exit_status_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-START_TEST(records_travel_both_ways)
+START_TEST(records_travel_both_ways, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(worker.backend, _i);
@@ -137,7 +140,7 @@ START_TEST(records_travel_both_ways)
 }
 END_TEST
 
-START_TEST(a_channel_gives_back_all_its_descriptors)
+START_TEST(a_channel_gives_back_all_its_descriptors, BOTH_BACKENDS)
 {
     unsigned before = open_descriptors();
 
@@ -151,7 +154,7 @@ START_TEST(a_channel_gives_back_all_its_descriptors)
 }
 END_TEST
 
-START_TEST(a_failed_open_leaves_the_descriptors_alone)
+START_TEST(a_failed_open_leaves_the_descriptors_alone, BOTH_BACKENDS)
 {
     struct channel_fds given;
     unsigned before;
@@ -184,7 +187,7 @@ START_TEST(eventfds_must_be_there_when_the_memory_says_so)
 END_TEST
 
 /* As a peer can leave it at any moment. */
-START_TEST(a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody)
+START_TEST(a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(fcntl(worker.wait_fd, F_SETFL, O_RDWR), 0);
@@ -197,7 +200,7 @@ START_TEST(a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody)
 }
 END_TEST
 
-START_TEST(a_peer_can_send_nothing_through_the_socket_that_wakes_it)
+START_TEST(a_peer_can_send_nothing_through_the_socket_that_wakes_it, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_lt((int)write(worker.wait_fd, "x", 1), 0);
@@ -206,7 +209,7 @@ START_TEST(a_peer_can_send_nothing_through_the_socket_that_wakes_it)
 END_TEST
 
 /* The supervisor may close the peer's end last, with whatever is in it. */
-START_TEST(nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket)
+START_TEST(nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket, BOTH_BACKENDS)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t size = sizeof(address);
@@ -241,7 +244,7 @@ START_TEST(two_memories_of_different_back_ends_do_not_go_together)
 }
 END_TEST
 
-START_TEST(A4_publishing_wakes_a_sleeping_peer_only)
+START_TEST(A4_publishing_wakes_a_sleeping_peer_only, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -262,7 +265,7 @@ START_TEST(A4_publishing_wakes_a_sleeping_peer_only)
 }
 END_TEST
 
-START_TEST(A4_publishing_nothing_wakes_nobody)
+START_TEST(A4_publishing_nothing_wakes_nobody, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -275,7 +278,7 @@ START_TEST(A4_publishing_nothing_wakes_nobody)
 }
 END_TEST
 
-START_TEST(A4_nobody_goes_to_sleep_on_something_to_read)
+START_TEST(A4_nobody_goes_to_sleep_on_something_to_read, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -291,7 +294,7 @@ START_TEST(A4_nobody_goes_to_sleep_on_something_to_read)
 }
 END_TEST
 
-START_TEST(A4_releasing_wakes_a_blocked_peer_only)
+START_TEST(A4_releasing_wakes_a_blocked_peer_only, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -314,7 +317,7 @@ START_TEST(A4_releasing_wakes_a_blocked_peer_only)
 }
 END_TEST
 
-START_TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be)
+START_TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -326,7 +329,7 @@ START_TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be)
 }
 END_TEST
 
-START_TEST(waiting_for_nothing_times_out_with_the_flag_down)
+START_TEST(waiting_for_nothing_times_out_with_the_flag_down, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(channel_wait(&worker, 0), -ETIMEDOUT);
@@ -335,7 +338,7 @@ START_TEST(waiting_for_nothing_times_out_with_the_flag_down)
 }
 END_TEST
 
-START_TEST(waiting_for_space_ends_as_its_contract_says)
+START_TEST(waiting_for_space_ends_as_its_contract_says, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(channel_wait_space(&supervisor, 500, 0), 0);
@@ -349,7 +352,7 @@ START_TEST(waiting_for_space_ends_as_its_contract_says)
 }
 END_TEST
 
-START_TEST(whoever_blocks_shows_what_it_committed_first)
+START_TEST(whoever_blocks_shows_what_it_committed_first, BOTH_BACKENDS)
 {
     make_both(_i);
     while (put(&supervisor, 500, 'f') == 0)
@@ -360,7 +363,7 @@ START_TEST(whoever_blocks_shows_what_it_committed_first)
 }
 END_TEST
 
-START_TEST(A4_a_sleeper_in_another_process_is_woken)
+START_TEST(A4_a_sleeper_in_another_process_is_woken, BOTH_BACKENDS)
 {
     pid_t pid;
 
@@ -378,7 +381,7 @@ START_TEST(A4_a_sleeper_in_another_process_is_woken)
 }
 END_TEST
 
-START_TEST(A4_a_blocked_producer_in_another_process_is_woken)
+START_TEST(A4_a_blocked_producer_in_another_process_is_woken, BOTH_BACKENDS)
 {
     pid_t pid;
 
@@ -404,7 +407,7 @@ static void ignore(int signal)
     (void)signal;
 }
 
-START_TEST(a_signal_ends_the_wait)
+START_TEST(a_signal_ends_the_wait, BOTH_BACKENDS)
 {
     int status;
     pid_t pid;
@@ -431,7 +434,7 @@ START_TEST(a_signal_ends_the_wait)
 }
 END_TEST
 
-START_TEST(the_next_worker_goes_on_where_the_last_one_stopped)
+START_TEST(the_next_worker_goes_on_where_the_last_one_stopped, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -457,7 +460,7 @@ START_TEST(the_next_worker_goes_on_where_the_last_one_stopped)
 }
 END_TEST
 
-START_TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring)
+START_TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring, BOTH_BACKENDS)
 {
     struct ring_record record;
     void *body;
@@ -471,56 +474,4 @@ START_TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("channel");
-    TCase *tcase = tcase_create("channel");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, NULL, teardown);
-    tcase_add_loop_test(tcase, a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody,
-                        WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket,
-                        WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, a_peer_can_send_nothing_through_the_socket_that_wakes_it, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, records_travel_both_ways, WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, a_channel_gives_back_all_its_descriptors, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, a_failed_open_leaves_the_descriptors_alone, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_test(tcase, eventfds_must_be_there_when_the_memory_says_so);
-    tcase_add_test(tcase, two_memories_of_different_back_ends_do_not_go_together);
-    tcase_add_loop_test(tcase, A4_publishing_wakes_a_sleeping_peer_only, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, A4_publishing_nothing_wakes_nobody, WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, A4_nobody_goes_to_sleep_on_something_to_read, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, A4_releasing_wakes_a_blocked_peer_only, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, nobody_blocks_while_there_is_room_or_when_there_never_will_be,
-                        WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, waiting_for_nothing_times_out_with_the_flag_down, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, waiting_for_space_ends_as_its_contract_says, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, whoever_blocks_shows_what_it_committed_first, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, A4_a_sleeper_in_another_process_is_woken, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, A4_a_blocked_producer_in_another_process_is_woken, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, a_signal_ends_the_wait, WAKE_FUTEX, WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, the_next_worker_goes_on_where_the_last_one_stopped, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    tcase_add_loop_test(tcase, a_worker_with_wild_cursors_is_found_out_on_either_ring, WAKE_FUTEX,
-                        WAKE_EVENTFD + 1);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "channel", .teardown = teardown};

@@ -3,7 +3,7 @@
 #include "shared/base/uapi.h"
 #include "shared/ring/memory.h"
 #include "shared/ring/wake.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -366,41 +366,4 @@ START_TEST(a_wild_state_size_is_bounded)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("memory");
-    TCase *tcase = tcase_create("memory");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, NULL, teardown);
-    tcase_add_test(tcase, a_new_memory_says_what_it_is);
-    tcase_add_test(tcase, an_inbox_has_no_state_page);
-    tcase_add_test(tcase, a_file_above_the_limit_is_an_error_and_no_signal);
-    tcase_add_test(tcase, both_are_sealed_as_they_must_be);
-    tcase_add_test(tcase, the_kernel_refuses_a_worker_every_way_to_write_its_inbox);
-    tcase_add_test(tcase, nobody_can_shrink_an_outbox_under_the_reader);
-    tcase_add_test(tcase, a_worker_sees_what_the_supervisor_writes_into_the_inbox);
-    tcase_add_test(tcase, the_supervisor_sees_what_a_worker_writes_into_the_outbox);
-    tcase_add_test(tcase, mappings_outlive_their_descriptors);
-    tcase_add_test(tcase, impossible_options_are_refused);
-    tcase_add_test(tcase, the_wrong_role_is_refused_and_the_descriptor_stays_the_callers);
-    tcase_add_test(tcase, what_is_not_a_memfd_is_refused);
-    tcase_add_test(tcase, missing_seals_are_refused);
-    tcase_add_test(tcase, a_header_that_does_not_fit_is_refused);
-    tcase_add_test(tcase, a_file_too_short_or_too_long_is_refused);
-    tcase_add_test(tcase, tearing_down_nothing_or_twice_is_harmless);
-    tcase_add_test(tcase, a_state_that_was_never_written_is_empty);
-    tcase_add_test(tcase, a_state_is_read_as_it_was_written);
-    tcase_add_test(tcase, a_state_above_the_limit_is_refused_and_the_old_one_stays);
-    tcase_add_test(tcase, the_last_words_of_a_writer_that_died_while_writing_can_be_read);
-    tcase_add_test(tcase, a_sequence_that_wraps_does_not_look_unwritten);
-    tcase_add_test(tcase, a_wild_state_size_is_bounded);
-    suite_add_tcase(suite, tcase);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "memory", .teardown = teardown};

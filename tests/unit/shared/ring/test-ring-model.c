@@ -7,7 +7,7 @@
  */
 
 #include "shared/ring/ring.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,7 +155,17 @@ static void step(void)
         step_consumer_dies();
 }
 
-START_TEST(the_ring_behaves_as_a_queue_of_strings)
+/* Once for all rounds, which are processes. */
+__attribute__((constructor)) static void choose_seed(void)
+{
+    const char *fixed = getenv("TROUPE_SEED");
+
+    seed = fixed ? strtoull(fixed, NULL, 0) : (uint64_t)time(NULL);
+    printf("TROUPE_SEED=%llu\n", (unsigned long long)seed);
+    (void)fflush(stdout);
+}
+
+START_TEST(the_ring_behaves_as_a_queue_of_strings, .n = ROUNDS)
 {
     uint32_t size, start;
 
@@ -175,23 +185,4 @@ START_TEST(the_ring_behaves_as_a_queue_of_strings)
 }
 END_TEST
 
-int main(void)
-{
-    const char *fixed = getenv("TROUPE_SEED");
-    Suite *suite = suite_create("ring against a model");
-    TCase *tcase = tcase_create("model");
-    SRunner *runner;
-    int failed;
-
-    seed = fixed ? strtoull(fixed, NULL, 0) : (uint64_t)time(NULL);
-    printf("TROUPE_SEED=%llu\n", (unsigned long long)seed);
-    (void)fflush(stdout);
-    tcase_add_loop_test(tcase, the_ring_behaves_as_a_queue_of_strings, 0, ROUNDS);
-    tcase_set_timeout(tcase, 60);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "ring against a model"};

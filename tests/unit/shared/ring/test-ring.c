@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/ring/ring.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -243,7 +243,7 @@ START_TEST(a_full_ring_takes_no_more_until_space_is_released)
 }
 END_TEST
 
-START_TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve)
+START_TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, .signal = SIGABRT)
 {
     void *body;
 
@@ -503,65 +503,4 @@ START_TEST(what_the_peer_scribbles_over_our_own_cursor_is_never_read_back)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("ring");
-    TCase *order = tcase_create("order"), *space = tcase_create("space");
-    TCase *death = tcase_create("death"), *hostile = tcase_create("hostile");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(order, setup, NULL);
-    tcase_add_test(order, a_new_ring_is_empty);
-    tcase_add_test(order, a_record_arrives_as_it_was_sent);
-    tcase_add_test(order, an_empty_body_is_a_record_too);
-    tcase_add_test(order, records_arrive_in_the_order_of_their_commits);
-    tcase_add_test(order, what_was_reserved_but_not_committed_is_not_there);
-    tcase_add_test(order, what_was_committed_but_not_published_is_not_there);
-    tcase_add_test(order, a_second_reserve_replaces_the_first);
-    tcase_add_test(order, replacing_a_reserve_that_needed_padding_leaves_no_padding);
-    tcase_add_test(order, a_commit_may_be_shorter_than_its_reserve);
-    suite_add_tcase(suite, order);
-
-    tcase_add_checked_fixture(space, setup, NULL);
-    tcase_add_test(space, a_record_that_does_not_fit_before_the_end_starts_at_the_front);
-    tcase_add_test(space, a_record_that_ends_with_the_ring_needs_no_padding);
-    tcase_add_test(space, eight_bytes_before_the_end_take_a_padding_record);
-    tcase_add_test(space, a_full_ring_takes_no_more_until_space_is_released);
-    tcase_add_test_raise_signal(
-        space, a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, SIGABRT);
-    tcase_add_test(space, the_largest_body_fits_into_an_empty_ring_at_every_position);
-    tcase_add_test(space, a_body_above_the_largest_is_refused_for_good);
-    tcase_add_test(space, cursors_pass_two_to_the_32_unnoticed);
-    tcase_add_test(space, a_full_ring_across_two_to_the_32_is_still_full);
-    suite_add_tcase(suite, space);
-
-    tcase_add_checked_fixture(death, setup, NULL);
-    tcase_add_test(death, a_half_written_record_of_a_dead_producer_is_not_there_for_its_successor);
-    tcase_add_test(death, the_successor_of_a_dead_consumer_gets_what_was_not_released);
-    tcase_add_test(death, nobody_takes_up_a_ring_with_impossible_cursors);
-    suite_add_tcase(suite, death);
-
-    tcase_add_checked_fixture(hostile, setup, NULL);
-    tcase_add_test(hostile, a_cursor_beyond_the_ring_is_a_breach);
-    tcase_add_test(hostile, a_cursor_that_went_backwards_is_a_breach);
-    tcase_add_test(hostile, a_cursor_that_is_not_aligned_is_a_breach);
-    tcase_add_test(hostile, a_producer_that_overruns_what_was_not_released_is_found_out);
-    tcase_add_test(hostile, a_record_past_the_published_end_is_a_breach);
-    tcase_add_test(hostile, a_record_across_the_end_of_the_ring_is_a_breach);
-    tcase_add_test(hostile, wild_lengths_are_breaches);
-    tcase_add_test(hostile, a_reserved_field_that_is_not_zero_is_a_breach);
-    tcase_add_test(hostile, padding_that_does_not_close_the_ring_exactly_is_a_breach);
-    tcase_add_test(hostile, padding_past_the_published_end_is_a_breach);
-    tcase_add_test(hostile, padding_of_half_a_ring_or_more_is_a_breach);
-    tcase_add_test(hostile, a_consumer_that_claims_more_than_it_was_shown_is_found_out);
-    tcase_add_test(hostile, a_consumer_whose_cursor_goes_backwards_is_found_out);
-    tcase_add_test(hostile, what_the_peer_scribbles_over_our_own_cursor_is_never_read_back);
-    suite_add_tcase(suite, hostile);
-
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed > 0;
-}
+const struct suite suite = {.name = "ring", .setup = setup};

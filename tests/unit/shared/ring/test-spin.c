@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/ring/spin.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 
 #define LIMIT 50
@@ -258,37 +258,4 @@ START_TEST(test_a_try_of_patience_in_vain_changes_nothing)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("spin");
-    TCase *tcase = tcase_create("spin");
-    SRunner *runner = srunner_create(suite);
-    int n_failed;
-
-    tcase_add_checked_fixture(tcase, set_up, NULL);
-    tcase_add_test(tcase, test_a_try_in_vain_ends_at_the_limit);
-    tcase_add_test(tcase, test_a_limit_of_0_means_never);
-    tcase_add_test(tcase, test_a_limit_is_bounded);
-    tcase_add_test(tcase, test_what_pays_goes_on);
-    tcase_add_test(tcase, test_what_never_pays_becomes_rare);
-    tcase_add_test(tcase, test_what_costs_more_than_a_sleep_becomes_rare);
-    tcase_add_test(tcase, test_one_try_that_pays_is_enough_to_go_on);
-    tcase_add_test(tcase, test_some_tries_in_vain_are_forgiven);
-    tcase_add_test(tcase, test_a_find_after_more_than_the_limit_does_not_pay);
-    tcase_add_test(tcase, test_what_the_peer_uses_of_the_cpu_is_not_spent);
-    tcase_add_test(tcase, test_what_several_use_of_the_cpu_is_spent);
-    tcase_add_test(tcase, test_where_waking_is_expensive_longer_tries_pay);
-    tcase_add_test(tcase, test_where_waking_becomes_cheap_longer_tries_cease);
-    tcase_add_test(tcase, test_few_wake_ups_are_measured);
-    tcase_add_test(tcase, test_the_cpu_is_offered_now_and_then);
-    tcase_add_test(tcase, test_it_is_offered_at_once_where_that_is_what_helps);
-    tcase_add_test(tcase, test_offers_that_nobody_takes_do_not_help);
-    tcase_add_test(tcase, test_patience_returns_when_nobody_takes_the_cpu);
-    tcase_add_test(tcase, test_patience_is_tried_once_in_a_while);
-    tcase_add_test(tcase, test_a_try_of_patience_in_vain_changes_nothing);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "spin", .setup = set_up};

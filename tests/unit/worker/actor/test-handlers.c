@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/unit/suite.h"
 #include "worker/actor/handlers.h"
-#include <check.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,25 +117,4 @@ START_TEST(test_each_of_many_is_found)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("handlers");
-    TCase *types = tcase_create("types");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(types, NULL, teardown);
-    tcase_add_test(types, test_exact_type_comes_before_its_ancestors);
-    tcase_add_test(types, test_nearest_ancestor_takes_what_has_no_handler_of_its_own);
-    tcase_add_test(types, test_a_common_beginning_is_not_an_ancestor);
-    tcase_add_test(types, test_empty_type_takes_what_is_left);
-    tcase_add_test(types, test_handler_set_again_is_replaced_and_null_takes_it_away);
-    tcase_add_test(types, test_malformed_types_are_refused);
-    tcase_add_test(types, test_each_of_many_is_found);
-    suite_add_tcase(s, types);
-    runner = srunner_create(s);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "handlers", .teardown = teardown};

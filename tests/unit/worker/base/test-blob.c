@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 #include "shared/protocol/payload-wire.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -51,19 +51,4 @@ START_TEST(a_sender_does_not_spin_while_too_many_descriptors_of_its_user_are_in_
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("blob");
-    TCase *tcase = tcase_create("blob");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase,
-                   a_sender_does_not_spin_while_too_many_descriptors_of_its_user_are_in_flight);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "blob"};

@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol.h"
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -233,25 +233,4 @@ START_TEST(nothing_is_sent_once_the_connection_is_over)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("carrier");
-    TCase *tcase = tcase_create("carrier");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_blob_that_cannot_be_made_leaves_neither_record_nor_descriptor);
-    tcase_add_test(tcase, a_payload_too_large_for_a_blob_leaves_neither_record_nor_descriptor);
-    tcase_add_test(tcase, records_are_read_while_the_socket_is_full_of_descriptors);
-    tcase_add_test(tcase, whoever_does_not_wait_sends_nothing_when_there_is_no_room);
-    tcase_add_test(tcase, whoever_does_not_wait_sends_no_record_when_the_socket_is_full);
-    tcase_add_test(tcase, memory_of_the_program_is_sent_once_and_only_with_its_own_size);
-    tcase_add_test(tcase, nothing_is_sent_once_the_connection_is_over);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "carrier", .setup = set_up, .teardown = tear_down};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/unit/suite.h"
 #include "worker/base/sized.h"
 
-#include <check.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -89,20 +89,4 @@ START_TEST(a_result_is_filled_in_as_far_as_the_program_knows_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("sized");
-    TCase *tcase = tcase_create("sized");
-    SRunner *runner = srunner_create(suite);
-    int failed;
-
-    tcase_add_test(tcase, what_an_older_program_does_not_know_has_its_default);
-    tcase_add_test(tcase, what_the_library_does_not_know_must_be_zero);
-    tcase_add_test(tcase, a_size_that_cannot_be_is_refused);
-    tcase_add_test(tcase, a_result_is_filled_in_as_far_as_the_program_knows_it);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "sized"};

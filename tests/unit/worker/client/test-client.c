@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fake-daemon.h"
+#include "tests/unit/suite.h"
 #include <signal.h>
 #include <sys/time.h>
 
@@ -53,7 +54,7 @@ static const struct {
     {"", -EPROTO},
 };
 
-START_TEST(test_refusal_of_the_connection_becomes_an_errno)
+START_TEST(test_refusal_of_the_connection_becomes_an_errno, .n = ELEMENTS(replies))
 {
     listen_there(WAKE_FUTEX);
     supervisor.reply = replies[_i].reply;
@@ -62,7 +63,7 @@ START_TEST(test_refusal_of_the_connection_becomes_an_errno)
 }
 END_TEST
 
-START_TEST(test_odd_number_of_descriptors_is_refused)
+START_TEST(test_odd_number_of_descriptors_is_refused, .first = 1, .n = 4)
 {
     listen_there(WAKE_EVENTFD);
     supervisor.n_fds = (size_t)_i;
@@ -73,7 +74,7 @@ END_TEST
 
 /* ---- calls ---- */
 
-START_TEST(test_group_is_found_by_name_or_not)
+START_TEST(test_group_is_found_by_name_or_not, .n = ELEMENTS(backends))
 {
     uint64_t group;
 
@@ -86,7 +87,7 @@ START_TEST(test_group_is_found_by_name_or_not)
 }
 END_TEST
 
-START_TEST(test_do_returns_the_result)
+START_TEST(test_do_returns_the_result, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -236,7 +237,7 @@ START_TEST(test_cancel_and_watch_by_id)
 }
 END_TEST
 
-START_TEST(test_a_job_is_abandoned_without_an_answer)
+START_TEST(test_a_job_is_abandoned_without_an_answer, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -256,7 +257,7 @@ END_TEST
 
 /* ---- large payloads ---- */
 
-START_TEST(test_large_payloads_travel_as_blobs_both_ways)
+START_TEST(test_large_payloads_travel_as_blobs_both_ways, .n = ELEMENTS(backends))
 {
     size_t size = 1000000;
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -301,7 +302,7 @@ START_TEST(test_blob_filled_in_place_is_sent_and_gone)
 }
 END_TEST
 
-START_TEST(test_many_large_payloads_in_flight_do_not_get_stuck)
+START_TEST(test_many_large_payloads_in_flight_do_not_get_stuck, .n = ELEMENTS(backends))
 {
     enum {
         N = 600
@@ -331,7 +332,7 @@ END_TEST
 
 /* ---- pipelined ---- */
 
-START_TEST(test_every_submission_comes_back_once_with_its_cookie)
+START_TEST(test_every_submission_comes_back_once_with_its_cookie, .n = ELEMENTS(backends))
 {
     enum {
         N = 20000
@@ -407,7 +408,7 @@ START_TEST(test_memory_of_a_released_result_is_used_again)
 }
 END_TEST
 
-START_TEST(test_ends_that_arrive_during_a_call_are_kept_in_order)
+START_TEST(test_ends_that_arrive_during_a_call_are_kept_in_order, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -435,7 +436,7 @@ START_TEST(test_ends_that_arrive_during_a_call_are_kept_in_order)
 }
 END_TEST
 
-START_TEST(test_call_finds_its_way_through_a_full_pipeline)
+START_TEST(test_call_finds_its_way_through_a_full_pipeline, .n = ELEMENTS(backends))
 {
     static char data[INLINE_MAX];
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -456,7 +457,7 @@ START_TEST(test_call_finds_its_way_through_a_full_pipeline)
 }
 END_TEST
 
-START_TEST(test_next_gives_up_after_its_time)
+START_TEST(test_next_gives_up_after_its_time, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -490,7 +491,7 @@ static void end_signals(void)
     setitimer(ITIMER_REAL, &never, NULL);
 }
 
-START_TEST(test_next_is_interrupted_by_a_signal_handler)
+START_TEST(test_next_is_interrupted_by_a_signal_handler, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -510,7 +511,7 @@ static int count_signals(void *userdata)
     return ++*n <= 2 ? 0 : -ECANCELED;
 }
 
-START_TEST(test_a_call_that_waits_for_an_answer_is_given_up_on_request)
+START_TEST(test_a_call_that_waits_for_an_answer_is_given_up_on_request, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n = 0;
@@ -529,7 +530,7 @@ START_TEST(test_a_call_that_waits_for_an_answer_is_given_up_on_request)
 }
 END_TEST
 
-START_TEST(test_a_call_that_was_given_up_is_not_heard_of_after_a_crash)
+START_TEST(test_a_call_that_was_given_up_is_not_heard_of_after_a_crash, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n = 2;
@@ -545,7 +546,7 @@ START_TEST(test_a_call_that_was_given_up_is_not_heard_of_after_a_crash)
 }
 END_TEST
 
-START_TEST(test_an_await_is_given_up_on_request)
+START_TEST(test_an_await_is_given_up_on_request, .n = ELEMENTS(backends))
 {
     struct troupe_future *future;
     unsigned n = 0;
@@ -563,7 +564,7 @@ END_TEST
 
 /* ---- the end of the connection ---- */
 
-START_TEST(test_hang_up_ends_a_waiting_call_and_all_after_it)
+START_TEST(test_hang_up_ends_a_waiting_call_and_all_after_it, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -578,7 +579,7 @@ START_TEST(test_hang_up_ends_a_waiting_call_and_all_after_it)
 }
 END_TEST
 
-START_TEST(test_what_arrived_before_the_hang_up_can_be_taken)
+START_TEST(test_what_arrived_before_the_hang_up_can_be_taken, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -604,7 +605,7 @@ enum {
 };
 
 /* The loop's index says at which submission the supervisor hangs up. */
-START_TEST(test_each_request_ends_exactly_once_wherever_the_connection_is_cut)
+START_TEST(test_each_request_ends_exactly_once_wherever_the_connection_is_cut, .n = CUT_N + 1)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n_ends[CUT_N + 1] = {0}, n_lost = 0;
@@ -639,7 +640,7 @@ static void note_end(struct troupe_actor *actor, struct troupe_future *future, v
     ++*(unsigned *)userdata;
 }
 
-START_TEST(test_asks_and_monitors_end_once_when_the_connection_ends)
+START_TEST(test_asks_and_monitors_end_once_when_the_connection_ends, .n = ELEMENTS(backends))
 {
     struct troupe_actor *actor;
     struct troupe_future *futures[3];
@@ -672,7 +673,7 @@ enum {
 
 /* The loop's index says at which submission the supervisor crashes, before or after it has consumed
  * it, and the back end. */
-START_TEST(test_each_request_ends_exactly_once_wherever_the_supervisor_crashes)
+START_TEST(test_each_request_ends_exactly_once_wherever_the_supervisor_crashes, .n = 4 * CRASH_N)
 {
     const int crash_at = _i / 4;
     const bool unread = _i % 2;
@@ -717,7 +718,7 @@ START_TEST(test_each_request_ends_exactly_once_wherever_the_supervisor_crashes)
 }
 END_TEST
 
-START_TEST(test_calls_go_on_after_a_crash)
+START_TEST(test_calls_go_on_after_a_crash, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -736,7 +737,7 @@ START_TEST(test_calls_go_on_after_a_crash)
 }
 END_TEST
 
-START_TEST(test_an_answer_that_comes_again_after_a_crash_is_ignored)
+START_TEST(test_an_answer_that_comes_again_after_a_crash_is_ignored, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -755,7 +756,7 @@ static void note_restart(struct troupe_actor *actor, void *userdata)
     ++*(unsigned *)userdata;
 }
 
-START_TEST(test_the_actor_hears_of_a_crash_and_its_asks_end)
+START_TEST(test_the_actor_hears_of_a_crash_and_its_asks_end, .n = ELEMENTS(backends))
 {
     struct troupe_actor *actor;
     struct troupe_future *lost, *sent_after;
@@ -780,7 +781,7 @@ END_TEST
 
 /* ---- an upgrade, which keeps what was not answered ---- */
 
-START_TEST(test_each_request_ends_exactly_once_across_an_upgrade)
+START_TEST(test_each_request_ends_exactly_once_across_an_upgrade, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n_ends[CRASH_N] = {0};
@@ -813,7 +814,7 @@ START_TEST(test_each_request_ends_exactly_once_across_an_upgrade)
 }
 END_TEST
 
-START_TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended)
+START_TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -835,7 +836,8 @@ START_TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended)
 }
 END_TEST
 
-START_TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something)
+START_TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something,
+           .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     struct troupe_actor *actor;
@@ -862,7 +864,7 @@ START_TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something)
 }
 END_TEST
 
-START_TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended)
+START_TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     struct pollfd poller = {.events = POLLIN};
@@ -883,7 +885,7 @@ START_TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended)
 }
 END_TEST
 
-START_TEST(test_records_that_cannot_be_understood_end_the_connection)
+START_TEST(test_records_that_cannot_be_understood_end_the_connection, .n = 2)
 {
     static const char *const texts[] = {"nonsense", "unasked"};
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -895,76 +897,4 @@ START_TEST(test_records_that_cannot_be_understood_end_the_connection)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-    Suite *s = suite_create("client");
-    TCase *connecting = tcase_create("connecting"), *calls = tcase_create("calls"),
-          *large = tcase_create("large payloads"), *pipelined = tcase_create("pipelined"),
-          *ends = tcase_create("the end of the connection");
-    int n = (int)ELEMENTS(backends);
-
-    tcase_add_test(connecting, test_no_socket_there_is_said);
-    tcase_add_test(connecting, test_path_that_no_socket_can_have_is_refused);
-    tcase_add_test(connecting, test_socket_is_found_by_the_environment);
-    tcase_add_loop_test(connecting, test_refusal_of_the_connection_becomes_an_errno, 0,
-                        (int)ELEMENTS(replies));
-    tcase_add_loop_test(connecting, test_odd_number_of_descriptors_is_refused, 1, 5);
-    tcase_add_loop_test(calls, test_group_is_found_by_name_or_not, 0, n);
-    tcase_add_loop_test(calls, test_do_returns_the_result, 0, n);
-    tcase_add_test(calls, test_death_is_an_end_and_not_an_error);
-    tcase_add_test(calls, test_empty_payload_gives_empty_result);
-    tcase_add_test(calls, test_create_returns_the_id_made_or_chosen);
-    tcase_add_test(calls, test_refusals_are_returned_and_the_connection_goes_on);
-    tcase_add_test(calls, test_malformed_options_are_refused_here);
-    tcase_add_test(calls, test_options_reach_the_supervisor);
-    tcase_add_test(calls, test_cancel_and_watch_by_id);
-    tcase_add_loop_test(calls, test_a_job_is_abandoned_without_an_answer, 0, n);
-    tcase_add_loop_test(large, test_large_payloads_travel_as_blobs_both_ways, 0, n);
-    tcase_add_test(large, test_blob_filled_in_place_is_sent_and_gone);
-    tcase_add_loop_test(large, test_many_large_payloads_in_flight_do_not_get_stuck, 0, n);
-    tcase_add_loop_test(pipelined, test_every_submission_comes_back_once_with_its_cookie, 0, n);
-    tcase_add_test(pipelined, test_results_not_yet_released_stay_as_they_are);
-    tcase_add_test(pipelined, test_memory_of_a_released_result_is_used_again);
-    tcase_add_loop_test(pipelined, test_ends_that_arrive_during_a_call_are_kept_in_order, 0, n);
-    tcase_add_loop_test(pipelined, test_call_finds_its_way_through_a_full_pipeline, 0, n);
-    tcase_add_loop_test(pipelined, test_next_gives_up_after_its_time, 0, n);
-    tcase_add_loop_test(pipelined, test_next_is_interrupted_by_a_signal_handler, 0, n);
-    tcase_add_loop_test(pipelined, test_a_call_that_waits_for_an_answer_is_given_up_on_request, 0,
-                        n);
-    tcase_add_loop_test(pipelined, test_a_call_that_was_given_up_is_not_heard_of_after_a_crash, 0,
-                        n);
-    tcase_add_loop_test(pipelined, test_an_await_is_given_up_on_request, 0, n);
-    tcase_add_loop_test(ends, test_hang_up_ends_a_waiting_call_and_all_after_it, 0, n);
-    tcase_add_loop_test(ends, test_what_arrived_before_the_hang_up_can_be_taken, 0, n);
-    tcase_add_loop_test(ends, test_each_request_ends_exactly_once_wherever_the_connection_is_cut, 0,
-                        CUT_N + 1);
-    tcase_add_loop_test(ends, test_asks_and_monitors_end_once_when_the_connection_ends, 0, n);
-    tcase_add_loop_test(ends, test_each_request_ends_exactly_once_wherever_the_supervisor_crashes,
-                        0, 4 * CRASH_N);
-    tcase_add_loop_test(ends, test_calls_go_on_after_a_crash, 0, n);
-    tcase_add_loop_test(ends, test_an_answer_that_comes_again_after_a_crash_is_ignored, 0, n);
-    tcase_add_loop_test(ends, test_the_actor_hears_of_a_crash_and_its_asks_end, 0, n);
-    tcase_add_loop_test(ends, test_each_request_ends_exactly_once_across_an_upgrade, 0, n);
-    tcase_add_loop_test(ends, test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended, 0, n);
-    tcase_add_loop_test(ends, test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something, 0,
-                        n);
-    tcase_add_loop_test(ends, test_an_event_loop_is_told_of_requests_that_a_crash_has_ended, 0, n);
-    tcase_add_loop_test(ends, test_records_that_cannot_be_understood_end_the_connection, 0, 2);
-    suite_add_tcase(s, connecting);
-    suite_add_tcase(s, calls);
-    suite_add_tcase(s, large);
-    suite_add_tcase(s, pipelined);
-    suite_add_tcase(s, ends);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
+const struct suite suite = {.name = "client"};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/unit/suite.h"
 #include "worker/query/json-reader.h"
-#include <check.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,21 +79,4 @@ START_TEST(what_is_cut_off_anywhere_is_read_to_its_end_and_no_further)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("json-reader");
-    TCase *tcase = tcase_create("json-reader");
-    SRunner *runner;
-    int failed;
-
-    tcase_add_test(tcase, members_are_found_by_their_path_whatever_stands_around_them);
-    tcase_add_test(tcase, elements_come_one_after_the_other);
-    tcase_add_test(tcase, strings_are_read_with_all_their_escapes);
-    tcase_add_test(tcase, what_is_cut_off_anywhere_is_read_to_its_end_and_no_further);
-    suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "json-reader"};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/cleanup.h"
+#include "tests/unit/suite.h"
 #include "worker/worker/lifeline.h"
-#include <check.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -149,22 +149,4 @@ START_TEST(it_gets_along_with_robust_mutexes_and_children_of_the_program)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("lifeline");
-    TCase *tcase = tcase_create("lifeline");
-    SRunner *runner = srunner_create(suite);
-    int n_failed;
-
-    tcase_add_checked_fixture(tcase, set_up, tear_down);
-    tcase_add_test(tcase, a_holder_that_is_killed_or_leaves_is_marked);
-    tcase_add_test(tcase, who_has_let_go_of_it_is_not_marked);
-    tcase_add_test(tcase, the_end_of_the_thread_that_holds_it_is_marked_while_the_process_lives_on);
-    tcase_add_test(tcase, when_another_thread_takes_over_the_first_ones_end_says_nothing);
-    tcase_add_test(tcase, it_gets_along_with_robust_mutexes_and_children_of_the_program);
-    suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_ENV);
-    n_failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return n_failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+const struct suite suite = {.name = "lifeline", .setup = set_up, .teardown = tear_down};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "tests/unit/suite.h"
 #include "worker/worker/private-tmp.h"
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -150,20 +150,4 @@ START_TEST(what_is_mounted_below_stays)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("private-tmp");
-    TCase *tests = tcase_create("private-tmp");
-
-    tcase_add_test(tests, a_directory_that_the_supervisor_has_not_mounted_is_never_emptied);
-    tcase_add_test(tests, a_private_directory_is_emptied_whatever_is_in_it);
-    tcase_add_test(tests, what_is_left_in_either_of_two_directories_goes);
-    tcase_add_test(tests, files_are_not_counted_in_a_file_system_of_another_layout);
-    tcase_add_test(tests, what_is_mounted_below_stays);
-    suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+const struct suite suite = {.name = "private-tmp"};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fake-supervisor.h"
+#include "tests/unit/suite.h"
 #include "worker/troupe.h"
 #include <sched.h>
 #include <string.h>
@@ -219,7 +220,8 @@ START_TEST(test_control_socket_of_another_type_is_refused)
 }
 END_TEST
 
-START_TEST(test_environment_that_makes_no_sense_is_refused_and_consumed)
+START_TEST(test_environment_that_makes_no_sense_is_refused_and_consumed,
+           .n = ELEMENTS(bad_environments))
 {
     bad_environment = bad_environments[_i];
     fake_start(&fake, WAKE_FUTEX, run_bad_environment);
@@ -250,7 +252,7 @@ static int run_inspect(void)
     return 0;
 }
 
-START_TEST(test_children_of_a_worker_inherit_nothing)
+START_TEST(test_children_of_a_worker_inherit_nothing, .n = ELEMENTS(backends))
 {
     fake_start(&fake, backends[_i], run_inspect);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 0);
@@ -259,7 +261,7 @@ END_TEST
 
 /* ---- jobs ---- */
 
-START_TEST(test_started_precedes_the_result_which_carries_the_data)
+START_TEST(test_started_precedes_the_result_which_carries_the_data, .n = ELEMENTS(backends))
 {
     start(_i);
     fake_do_text(&fake, "hello");
@@ -306,7 +308,7 @@ START_TEST(test_empty_payload_is_not_null)
 }
 END_TEST
 
-START_TEST(test_large_payload_comes_as_a_mapped_blob)
+START_TEST(test_large_payload_comes_as_a_mapped_blob, .n = ELEMENTS(backends))
 {
     size_t size = 300000;
     char *data = malloc(size);
@@ -445,7 +447,7 @@ START_TEST(test_handler_sees_the_cancel_flag_of_its_own_job)
 }
 END_TEST
 
-START_TEST(test_more_jobs_than_the_rings_hold_pass_through)
+START_TEST(test_more_jobs_than_the_rings_hold_pass_through, .n = ELEMENTS(backends))
 {
     char text[2000];
 
@@ -459,7 +461,7 @@ START_TEST(test_more_jobs_than_the_rings_hold_pass_through)
 }
 END_TEST
 
-START_TEST(test_queued_jobs_are_handled_in_order_before_the_stop)
+START_TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .n = ELEMENTS(backends))
 {
     start(_i);
     for (int i = 0; i < 5; i++)
@@ -603,7 +605,7 @@ static int run_turns(void)
     return r == -ESHUTDOWN && handled == 3 ? 0 : 93;
 }
 
-START_TEST(test_turns_handle_one_job_each_and_tell_of_the_stop)
+START_TEST(test_turns_handle_one_job_each_and_tell_of_the_stop, .n = ELEMENTS(backends))
 {
     fake_start(&fake, backends[_i], run_turns);
     fake_expect(&fake, PROTOCOL_READY);
@@ -638,54 +640,4 @@ START_TEST(test_turn_notices_that_the_supervisor_is_gone)
 }
 END_TEST
 
-static Suite *suite(void)
-{
-    Suite *s = suite_create("worker");
-    TCase *attach = tcase_create("attaching"), *jobs = tcase_create("jobs"),
-          *rest = tcase_create("state, scope, turns");
-    int n = (int)ELEMENTS(backends);
-
-    tcase_add_test(attach, test_process_not_started_by_the_supervisor_is_told_so);
-    tcase_add_loop_test(attach, test_environment_that_makes_no_sense_is_refused_and_consumed, 0,
-                        (int)ELEMENTS(bad_environments));
-    tcase_add_test(attach, test_control_socket_of_another_type_is_refused);
-    tcase_add_loop_test(attach, test_children_of_a_worker_inherit_nothing, 0, n);
-    tcase_add_loop_test(jobs, test_started_precedes_the_result_which_carries_the_data, 0, n);
-    tcase_add_test(jobs, test_handler_learns_everything_about_its_job);
-    tcase_add_test(jobs, test_inline_payload_is_aligned_and_ends_with_nul);
-    tcase_add_test(jobs, test_empty_payload_is_not_null);
-    tcase_add_loop_test(jobs, test_large_payload_comes_as_a_mapped_blob, 0, n);
-    tcase_add_test(jobs, test_result_is_a_blob_only_above_inline_max);
-    tcase_add_test(jobs, test_result_can_be_written_in_place);
-    tcase_add_test(jobs, test_handler_that_returns_zero_has_succeeded_with_nothing);
-    tcase_add_test(jobs, test_handler_that_returns_an_errno_has_failed_with_its_text);
-    tcase_add_test(jobs, test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one);
-    tcase_add_test(jobs, test_reject_carries_code_and_data);
-    tcase_add_test(jobs, test_job_ends_once);
-    tcase_add_test(jobs, test_crash_of_a_process_is_reported_once_before_the_end);
-    tcase_add_test(jobs, test_long_reason_is_cut_between_characters);
-    tcase_add_test(jobs, test_handler_sees_the_cancel_flag_of_its_own_job);
-    tcase_add_loop_test(jobs, test_more_jobs_than_the_rings_hold_pass_through, 0, n);
-    tcase_add_loop_test(jobs, test_queued_jobs_are_handled_in_order_before_the_stop, 0, n);
-    tcase_add_test(jobs, test_record_of_unknown_kind_ends_the_worker);
-    tcase_add_test(rest, test_state_is_readable_while_the_handler_runs_and_counts_as_life);
-    tcase_add_test(rest, test_scope_is_set_up_before_readiness_and_torn_down_once);
-    tcase_add_test(rest, test_failed_set_up_ends_the_worker_before_it_is_ready);
-    tcase_add_loop_test(rest, test_turns_handle_one_job_each_and_tell_of_the_stop, 0, n);
-    tcase_add_test(rest, test_turn_notices_that_the_supervisor_is_gone);
-    suite_add_tcase(s, attach);
-    suite_add_tcase(s, jobs);
-    suite_add_tcase(s, rest);
-    return s;
-}
-
-int main(void)
-{
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
+const struct suite suite = {.name = "worker"};
