@@ -197,16 +197,4 @@ START_TEST(rows_that_wait_are_saved_again_with_their_number)
 }
 END_TEST
 
-int main(void)
-{
-    const TTest *const tests[] = {
-        each_field_of_each_type_gets_through_an_upgrade,
-        what_is_cut_off_or_out_of_range_is_damage_and_within_bounds,
-        a_struct_in_shared_memory_is_checked_by_its_table,
-        any_change_of_a_table_changes_the_digest,
-        rows_wait_by_kind_and_number_until_they_are_claimed_or_dropped,
-        rows_that_wait_are_saved_again_with_their_number,
-    };
-
-    return suite_run("record", NULL, NULL, tests, ELEMENTS(tests));
-}
+const struct suite suite = {.name = "record"};
