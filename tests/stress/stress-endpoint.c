@@ -119,8 +119,8 @@ static int send_record(void)
     return r;
 }
 
-START_TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint, .setup = setup_futex,
-           .teardown = teardown)
+TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint, .setup = setup_futex,
+     .teardown = teardown)
 {
     unsigned n = 0;
     int r;
@@ -134,9 +134,8 @@ START_TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint, .setup = s
     ck_assert_int_eq(send_record(), -EPROTO);
     ck_assert_uint_eq(n_broken, 1);
 }
-END_TEST
 
-START_TEST(a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint)
+TEST(a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint)
 {
     struct payload blob = PAYLOAD_NULL;
     struct payload_wire wire;
@@ -156,7 +155,6 @@ START_TEST(a_full_control_socket_that_cannot_be_waited_for_breaks_the_endpoint)
     ck_assert_uint_eq(n_broken, 1);
     payload_deinit(&blob);
 }
-END_TEST
 
 static void peer_send_blob(uint64_t serial)
 {
@@ -181,8 +179,8 @@ static int take_blob(uint64_t serial)
     return r;
 }
 
-START_TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .setup = setup_futex,
-           .teardown = teardown)
+TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .setup = setup_futex,
+     .teardown = teardown)
 {
     for (uint64_t serial = 1; serial <= 4; serial++)
         peer_send_blob(serial);
@@ -197,7 +195,6 @@ START_TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .
     peer_send_blob(5);
     ck_assert_int_eq(take_blob(5), -EPROTO);
 }
-END_TEST
 
 const struct suite suite = {.name = "mailbox without memory",
                             .setup = setup_futex,

@@ -22,14 +22,13 @@ static void setup(void)
 
 #ifndef __SANITIZE_ADDRESS__
 
-START_TEST(what_is_never_needed_fails_with_an_error)
+TEST(what_is_never_needed_fails_with_an_error)
 {
     ck_assert(unshare(CLONE_NEWNS) < 0 && errno == EPERM);
     ck_assert(setuid(getuid()) < 0 && errno == EPERM);
     ck_assert(mount("none", "/nowhere", "tmpfs", 0, NULL) < 0 && errno == EPERM);
     ck_assert(ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0 && errno == EPERM);
 }
-END_TEST
 
 /* Returns 0 with a process that has ended, or -errno. */
 static int clone_with(unsigned long flags)
@@ -44,7 +43,7 @@ static int clone_with(unsigned long flags)
     return 0;
 }
 
-START_TEST(a_clone_makes_no_namespace_either)
+TEST(a_clone_makes_no_namespace_either)
 {
     static const unsigned long kinds[] = {CLONE_NEWNS,  CLONE_NEWCGROUP, CLONE_NEWUTS,
                                           CLONE_NEWIPC, CLONE_NEWUSER,   CLONE_NEWPID,
@@ -57,7 +56,6 @@ START_TEST(a_clone_makes_no_namespace_either)
     ck_assert(syscall(SYS_clone3, NULL, 0) < 0 && errno == ENOSYS);
     ck_assert_int_eq(clone_with(0), 0);
 }
-END_TEST
 
 #endif
 
@@ -66,7 +64,7 @@ static void *begin(void *userdata)
     return userdata;
 }
 
-START_TEST(threads_and_processes_are_made_as_before)
+TEST(threads_and_processes_are_made_as_before)
 {
     pthread_t thread;
     void *result;
@@ -82,22 +80,19 @@ START_TEST(threads_and_processes_are_made_as_before)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(WEXITSTATUS(status), 7);
 }
-END_TEST
 
-START_TEST(everything_else_goes_on)
+TEST(everything_else_goes_on)
 {
     ck_assert_int_gt(getppid(), 0);
     ck_assert_int_eq(umask(umask(022)), 022);
     free(malloc(1 << 20));
 }
-END_TEST
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-START_TEST(calls_of_other_machines_are_no_way_out)
+TEST(calls_of_other_machines_are_no_way_out)
 {
     ck_assert(syscall(0x40000000 | SYS_setuid, getuid()) < 0 && errno == EPERM);
 }
-END_TEST
 #endif
 
 const struct suite suite = {.name = "confinement", .setup = setup};

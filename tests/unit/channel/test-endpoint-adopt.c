@@ -241,7 +241,7 @@ static void peer_send(uint64_t value)
     carrier_flush(&peer);
 }
 
-START_TEST(both_sides_go_on_where_they_were)
+TEST(both_sides_go_on_where_they_were)
 {
     give_now(1);
     expect(1);
@@ -256,14 +256,13 @@ START_TEST(both_sides_go_on_where_they_were)
     ck_assert_uint_eq(n_restarted, 1);
     ck_assert_uint_eq(n_broken, 0);
 }
-END_TEST
 
 static bool peer_is_rung(uint32_t before)
 {
     return atomic_load(&peer.channel.their_words->bell) != before;
 }
 
-START_TEST(the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner)
+TEST(the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner)
 {
     struct work_queue queue;
     uint32_t bell;
@@ -287,9 +286,8 @@ START_TEST(the_wake_up_of_a_peer_waits_in_its_queue_and_a_record_comes_sooner)
     endpoint.announcement.queue = NULL;
     work_queue_deinit(&queue);
 }
-END_TEST
 
-START_TEST(only_jobs_in_hand_reach_the_next_supervisor)
+TEST(only_jobs_in_hand_reach_the_next_supervisor)
 {
     struct memory_header *header = endpoint.channel.mine.header;
     const uint64_t hands = 1 | UINT64_C(1) << (MEMORY_JOBS_MAX - 1);
@@ -305,9 +303,8 @@ START_TEST(only_jobs_in_hand_reach_the_next_supervisor)
     ck_assert_uint_eq(header->jobs[1].handle, 0);
     ck_assert_uint_eq(header->jobs[MEMORY_JOBS_MAX - 1].id.low, 3);
 }
-END_TEST
 
-START_TEST(what_was_published_before_the_crash_arrives_once_and_in_order)
+TEST(what_was_published_before_the_crash_arrives_once_and_in_order)
 {
     give_now(1);
     give_now(2);
@@ -324,9 +321,8 @@ START_TEST(what_was_published_before_the_crash_arrives_once_and_in_order)
     await_records(1);
     ck_assert_uint_eq(last_value, 10);
 }
-END_TEST
 
-START_TEST(what_was_not_published_is_lost)
+TEST(what_was_not_published_is_lost)
 {
     give_now(1);
     give(2);
@@ -336,9 +332,8 @@ START_TEST(what_was_not_published_is_lost)
     expect(3);
     expect_nothing();
 }
-END_TEST
 
-START_TEST(the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_records)
+TEST(the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_records)
 {
     give_now(1);
     expect(1);
@@ -351,9 +346,8 @@ START_TEST(the_next_supervisor_knows_what_the_peer_consumes_of_its_predecessors_
     (void)endpoint_advance(&endpoint);
     ck_assert_uint_eq(n_consumed, 2);
 }
-END_TEST
 
-START_TEST(a_ring_that_was_full_goes_on_and_wraps)
+TEST(a_ring_that_was_full_goes_on_and_wraps)
 {
     uint64_t given = 0, expected = 0;
 
@@ -370,7 +364,6 @@ START_TEST(a_ring_that_was_full_goes_on_and_wraps)
     }
     ck_assert_uint_gt(given, 4 * RING_SIZE / 16);
 }
-END_TEST
 
 static void *wait_for_record(void *result)
 {
@@ -380,7 +373,7 @@ static void *wait_for_record(void *result)
     return NULL;
 }
 
-START_TEST(a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again)
+TEST(a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again)
 {
     pthread_t thread;
     int r = 1;
@@ -399,9 +392,8 @@ START_TEST(a_sleeping_peer_wakes_for_the_next_inbox_and_sleeps_again)
     ck_assert_int_eq(channel_wait(&peer.channel, USEC_INFINITY), 0);
     expect(1);
 }
-END_TEST
 
-START_TEST(flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox)
+TEST(flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox)
 {
     restart();
     endpoint_mark(&endpoint, 77);
@@ -410,9 +402,8 @@ START_TEST(flags_and_controls_reach_a_peer_that_has_not_taken_the_next_inbox)
     ck_assert_uint_eq(peer.channel.their_words->control, MEMORY_CONTROL_PAUSE);
     ck_assert_uint_eq(n_restarted, 0);
 }
-END_TEST
 
-START_TEST(the_peer_learns_which_of_its_requests_the_former_supervisor_had_read)
+TEST(the_peer_learns_which_of_its_requests_the_former_supervisor_had_read)
 {
     uint64_t before;
 
@@ -429,7 +420,6 @@ START_TEST(the_peer_learns_which_of_its_requests_the_former_supervisor_had_read)
     await_records(3);
     ck_assert_uint_eq(last_value, 3);
 }
-END_TEST
 
 /* Sends the descriptor of a blob of three bytes. */
 static void send_blob(int socket, uint64_t serial)
@@ -449,7 +439,7 @@ static void expect_blob(uint64_t serial)
     close(fd);
 }
 
-START_TEST(a_descriptor_whose_record_was_never_published_is_dropped)
+TEST(a_descriptor_whose_record_was_never_published_is_dropped)
 {
     send_blob(endpoint.control, 1);
     give_now(1);
@@ -467,9 +457,8 @@ START_TEST(a_descriptor_whose_record_was_never_published_is_dropped)
     expect(3);
     expect_blob(1);
 }
-END_TEST
 
-START_TEST(a_blob_that_the_former_supervisor_had_received_is_lost_and_the_next_one_comes)
+TEST(a_blob_that_the_former_supervisor_had_received_is_lost_and_the_next_one_comes)
 {
     int fd;
 
@@ -502,9 +491,8 @@ START_TEST(a_blob_that_the_former_supervisor_had_received_is_lost_and_the_next_o
     ck_assert_int_eq(take_result, 0);
     ck_assert_uint_eq(n_broken, 0);
 }
-END_TEST
 
-START_TEST(an_inbox_waits_until_the_control_socket_has_room)
+TEST(an_inbox_waits_until_the_control_socket_has_room)
 {
     uint64_t n = 0, serial;
     int fd;
@@ -532,9 +520,8 @@ START_TEST(an_inbox_waits_until_the_control_socket_has_room)
         turns(1);
     expect(1000);
 }
-END_TEST
 
-START_TEST(a_peer_with_another_back_end_is_not_adopted)
+TEST(a_peer_with_another_back_end_is_not_adopted)
 {
     const bool eventfd = endpoint.channel.backend == WAKE_EVENTFD;
 
@@ -547,9 +534,8 @@ START_TEST(a_peer_with_another_back_end_is_not_adopted)
     new_loop(eventfd);
     ck_assert_int_eq(adopt(), 0);
 }
-END_TEST
 
-START_TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
+TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
 {
     give_now(1);
     crash();
@@ -564,7 +550,6 @@ START_TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
     peer.channel.mine.header->magic ^= 1;
     ck_assert_int_eq(adopt(), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "endpoint-adopt",
                             .setup = setup_futex,

@@ -61,7 +61,7 @@ static void fill(void)
     ck_assert_int_eq(loop_run(loop), 0);
 }
 
-START_TEST(what_it_was_filled_with_is_taken_once)
+TEST(what_it_was_filled_with_is_taken_once)
 {
     const struct memory_header *ready;
     struct endpoint_parts parts;
@@ -75,9 +75,8 @@ START_TEST(what_it_was_filled_with_is_taken_once)
     let_go(take());
     let_go(parts);
 }
-END_TEST
 
-START_TEST(parts_for_another_configuration_are_made_anew)
+TEST(parts_for_another_configuration_are_made_anew)
 {
     struct endpoint_parts parts;
 
@@ -88,9 +87,8 @@ START_TEST(parts_for_another_configuration_are_made_anew)
     ck_assert(!stock.filled);
     let_go(parts);
 }
-END_TEST
 
-START_TEST(parts_that_could_not_be_made_ahead_are_made_when_they_are_needed)
+TEST(parts_that_could_not_be_made_ahead_are_made_when_they_are_needed)
 {
     options.ring_size = 1;
     fill();
@@ -98,13 +96,11 @@ START_TEST(parts_that_could_not_be_made_ahead_are_made_when_they_are_needed)
     options.ring_size = RING_SIZE;
     let_go(take());
 }
-END_TEST
 
-START_TEST(without_a_stock_they_are_made_at_once)
+TEST(without_a_stock_they_are_made_at_once)
 {
     options.stock = NULL;
     let_go(take());
 }
-END_TEST
 
 const struct suite suite = {.name = "endpoint-stock", .setup = setup, .teardown = teardown};

@@ -173,7 +173,7 @@ static void peer_read_all(void)
     channel_release(&peer);
 }
 
-START_TEST(records_arrive_one_by_one_however_long_the_peer_was_silent)
+TEST(records_arrive_one_by_one_however_long_the_peer_was_silent)
 {
     for (uint32_t i = 1; i <= 20; i++) {
         peer_send(i);
@@ -182,9 +182,8 @@ START_TEST(records_arrive_one_by_one_however_long_the_peer_was_silent)
         ck_assert_uint_eq(last_value, i);
     }
 }
-END_TEST
 
-START_TEST(a_record_that_costs_a_whole_turn_is_the_last_of_its_turn)
+TEST(a_record_that_costs_a_whole_turn_is_the_last_of_its_turn)
 {
     for (uint32_t i = 1; i <= 20; i++)
         peer_send(i);
@@ -200,9 +199,8 @@ START_TEST(a_record_that_costs_a_whole_turn_is_the_last_of_its_turn)
     }
     ends_batch = false;
 }
-END_TEST
 
-START_TEST(what_is_sent_reaches_the_peer_at_the_end_of_the_turn)
+TEST(what_is_sent_reaches_the_peer_at_the_end_of_the_turn)
 {
     struct ring_record record;
 
@@ -214,7 +212,6 @@ START_TEST(what_is_sent_reaches_the_peer_at_the_end_of_the_turn)
     ck_assert_uint_eq(record.size, 24);
     ck_assert_uint_eq(record.kind, 5);
 }
-END_TEST
 
 static void send_one_of(unsigned more)
 {
@@ -235,7 +232,7 @@ static unsigned peer_count(void)
     return n;
 }
 
-START_TEST(one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work)
+TEST(one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work)
 {
     send_one_of(10);
     send_one_of(9);
@@ -246,9 +243,8 @@ START_TEST(one_of_many_waits_for_its_like_but_not_beyond_the_end_of_the_work)
     run(); /* it has slept in between */
     ck_assert_uint_eq(peer_count(), 2);
 }
-END_TEST
 
-START_TEST(the_last_of_many_is_shown_in_its_turn_with_those_before_it)
+TEST(the_last_of_many_is_shown_in_its_turn_with_those_before_it)
 {
     send_one_of(2);
     send_one_of(1);
@@ -256,9 +252,8 @@ START_TEST(the_last_of_many_is_shown_in_its_turn_with_those_before_it)
     run();
     ck_assert_uint_eq(peer_count(), 2);
 }
-END_TEST
 
-START_TEST(a_wild_cursor_breaks_the_endpoint_once)
+TEST(a_wild_cursor_breaks_the_endpoint_once)
 {
     atomic_store(&peer.mine.header->tail, UINT32_C(0x7ffffff8));
     ring_bell(&peer);
@@ -270,27 +265,24 @@ START_TEST(a_wild_cursor_breaks_the_endpoint_once)
     ck_assert_int_eq(endpoint_send(8), -EPROTO);
     ck_assert_uint_eq(n_broken, 1);
 }
-END_TEST
 
-START_TEST(a_record_that_its_handler_rejects_breaks_the_endpoint)
+TEST(a_record_that_its_handler_rejects_breaks_the_endpoint)
 {
     record_answer = -EBADMSG;
     peer_send(1);
     run();
     ck_assert_uint_eq(n_broken, 1);
 }
-END_TEST
 
-START_TEST(a_wild_read_cursor_is_noticed_when_sending)
+TEST(a_wild_read_cursor_is_noticed_when_sending)
 {
     atomic_store(&peer.words->head, UINT32_C(12345));
     while (n_broken == 0 && endpoint_send(1000) == 0)
         ;
     ck_assert_uint_eq(n_broken, 1);
 }
-END_TEST
 
-START_TEST(a_full_ring_says_so_and_tells_once_the_peer_has_read)
+TEST(a_full_ring_says_so_and_tells_once_the_peer_has_read)
 {
     struct ring_record record;
 
@@ -307,9 +299,8 @@ START_TEST(a_full_ring_says_so_and_tells_once_the_peer_has_read)
     ck_assert_uint_eq(n_space, 1);
     ck_assert_int_eq(endpoint_send(1000), 0);
 }
-END_TEST
 
-START_TEST(a_record_whose_answer_has_no_room_is_presented_again)
+TEST(a_record_whose_answer_has_no_room_is_presented_again)
 {
     record_answer = ENDPOINT_E_FULL;
     peer_send(41);
@@ -324,9 +315,8 @@ START_TEST(a_record_whose_answer_has_no_room_is_presented_again)
         run();
     ck_assert_uint_eq(last_value, 42);
 }
-END_TEST
 
-START_TEST(what_a_dead_peer_has_published_is_still_read)
+TEST(what_a_dead_peer_has_published_is_still_read)
 {
     for (uint32_t i = 1; i <= 5; i++)
         peer_send(i);
@@ -334,9 +324,8 @@ START_TEST(what_a_dead_peer_has_published_is_still_read)
     ck_assert_uint_eq(n_records, 5);
     ck_assert_uint_eq(last_value, 5);
 }
-END_TEST
 
-START_TEST(what_is_published_after_the_end_of_a_peer_is_not_read)
+TEST(what_is_published_after_the_end_of_a_peer_is_not_read)
 {
     for (uint32_t i = 1; i <= 5; i++)
         peer_send(i);
@@ -347,9 +336,8 @@ START_TEST(what_is_published_after_the_end_of_a_peer_is_not_read)
     ck_assert_uint_eq(n_records, 5);
     ck_assert_uint_eq(last_value, 5);
 }
-END_TEST
 
-START_TEST(a_wild_cursor_at_the_end_of_a_peer_is_no_leave_to_go_on_without_end)
+TEST(a_wild_cursor_at_the_end_of_a_peer_is_no_leave_to_go_on_without_end)
 {
     peer_send(1);
     atomic_store(&peer.mine.header->tail, UINT32_C(0x7ffffff8));
@@ -360,9 +348,8 @@ START_TEST(a_wild_cursor_at_the_end_of_a_peer_is_no_leave_to_go_on_without_end)
     }
     ck_assert_uint_eq(n_records, 0);
 }
-END_TEST
 
-START_TEST(a_blob_goes_through_by_descriptor_and_back)
+TEST(a_blob_goes_through_by_descriptor_and_back)
 {
     struct payload out = PAYLOAD_NULL, in = PAYLOAD_NULL;
     struct payload_wire wire;
@@ -386,9 +373,8 @@ START_TEST(a_blob_goes_through_by_descriptor_and_back)
     payload_deinit(&in);
     payload_deinit(&out);
 }
-END_TEST
 
-START_TEST(a_blob_that_is_not_sealed_is_refused)
+TEST(a_blob_that_is_not_sealed_is_refused)
 {
     struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
     struct payload in = PAYLOAD_NULL;
@@ -398,16 +384,14 @@ START_TEST(a_blob_that_is_not_sealed_is_refused)
     ck_assert_int_eq(payload_send_fd(peer_control, fd, 1), 0);
     ck_assert_int_eq(endpoint_take(&endpoint, &wire, &in), -EPROTO);
 }
-END_TEST
 
-START_TEST(a_blob_that_never_came_is_a_violation)
+TEST(a_blob_that_never_came_is_a_violation)
 {
     struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
     struct payload in = PAYLOAD_NULL;
 
     ck_assert_int_eq(endpoint_take(&endpoint, &wire, &in), -EPROTO);
 }
-END_TEST
 
 /* Until the control socket takes no more. Returns what refused the last one. */
 static int give_until_refused(const struct payload *payload)
@@ -455,8 +439,8 @@ static void run_turns(unsigned n)
 }
 
 /* One eventfd tells of data and of room alike: it ends a wait that something else was armed for. */
-START_TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind,
-           .setup = setup_eventfd, .teardown = teardown)
+TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind, .setup = setup_eventfd,
+     .teardown = teardown)
 {
     struct payload blob = PAYLOAD_NULL;
 
@@ -475,9 +459,8 @@ START_TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind,
     ck_assert_uint_eq(n_space, 2);
     payload_deinit(&blob);
 }
-END_TEST
 
-START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
+TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
 {
     struct payload blob = PAYLOAD_NULL;
     uint64_t serial = 0;
@@ -497,9 +480,8 @@ START_TEST(a_peer_that_fetches_its_blobs_is_told_to_have_room_again)
     close_fd(fd);
     payload_deinit(&blob);
 }
-END_TEST
 
-START_TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes)
+TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_comes)
 {
     struct payload_wire wire = {.form = PAYLOAD_BLOB, .size = 100, .serial = 1};
     struct payload blob = PAYLOAD_NULL, in = PAYLOAD_NULL;
@@ -519,7 +501,6 @@ START_TEST(a_blob_for_which_there_is_no_descriptor_is_lost_and_the_next_one_come
     payload_deinit(&in);
     payload_deinit(&blob);
 }
-END_TEST
 
 /* ---- a peer that published and did not wake ---- */
 
@@ -550,7 +531,7 @@ static void catch_up(void)
     run();
 }
 
-START_TEST(one_that_caught_up_while_it_slept_sleeps_again_on_one_watch)
+TEST(one_that_caught_up_while_it_slept_sleeps_again_on_one_watch)
 {
     for (uint32_t i = 1; i <= 3; i++) {
         peer_send_kind(77, i);
@@ -562,9 +543,8 @@ START_TEST(one_that_caught_up_while_it_slept_sleeps_again_on_one_watch)
     wake_tail();
     run_turns(5);
 }
-END_TEST
 
-START_TEST(one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch)
+TEST(one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch)
 {
     record_answer = ENDPOINT_E_FULL;
     run_turns(UNTIL_COOL);
@@ -580,7 +560,6 @@ START_TEST(one_that_was_held_up_while_it_caught_up_sleeps_again_on_one_watch)
     run();
     ck_assert_uint_eq(n_records, 2);
 }
-END_TEST
 
 /* ---- before their turn ---- */
 
@@ -624,7 +603,7 @@ static const struct endpoint_handler AHEAD = {
     .broken = on_broken,
 };
 
-START_TEST(what_it_reads_ahead_may_lead_back_to_itself)
+TEST(what_it_reads_ahead_may_lead_back_to_itself)
 {
     endpoint.handler = &AHEAD;
     ck_assert_uint_ge(fill(), 3);
@@ -649,9 +628,8 @@ START_TEST(what_it_reads_ahead_may_lead_back_to_itself)
     ck_assert_uint_eq(n_records, 1);
     ck_assert_uint_eq(n_envelopes, 4);
 }
-END_TEST
 
-START_TEST(a_tail_that_goes_back_while_it_reads_ahead_breaks_the_endpoint)
+TEST(a_tail_that_goes_back_while_it_reads_ahead_breaks_the_endpoint)
 {
     endpoint.handler = &AHEAD;
     ck_assert_uint_ge(fill(), 3);
@@ -666,9 +644,8 @@ START_TEST(a_tail_that_goes_back_while_it_reads_ahead_breaks_the_endpoint)
         run();
     ck_assert_uint_eq(n_envelopes, 0);
 }
-END_TEST
 
-START_TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
+TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
 {
     endpoint.handler = &AHEAD;
     record_answer = ENDPOINT_E_FULL;
@@ -697,7 +674,6 @@ START_TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
     run();
     ck_assert_uint_eq(last_value, 5);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "endpoint", .setup = setup_futex, .teardown = teardown, .other_setup = setup_eventfd};

@@ -37,7 +37,7 @@ static unsigned fill(struct held_blob **blobs, struct blob_share *of)
     return n;
 }
 
-START_TEST(a_sender_leaves_as_much_as_it_takes)
+TEST(a_sender_leaves_as_much_as_it_takes)
 {
     struct held_blob *mine[100], *others[100];
     unsigned n_mine, n_others;
@@ -56,9 +56,8 @@ START_TEST(a_sender_leaves_as_much_as_it_takes)
     while (n_mine > 0)
         (void)held_blob_unref(mine[--n_mine]);
 }
-END_TEST
 
-START_TEST(a_high_number_shows_that_few_descriptors_are_left)
+TEST(a_high_number_shows_that_few_descriptors_are_left)
 {
     struct held_blob *blob;
     int fd = new_fd();
@@ -70,9 +69,8 @@ START_TEST(a_high_number_shows_that_few_descriptors_are_left)
     (void)held_blob_unref(blob);
     ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
 }
-END_TEST
 
-START_TEST(the_copies_of_a_message_share_one_descriptor)
+TEST(the_copies_of_a_message_share_one_descriptor)
 {
     const struct topic topic = {.type = "t", .type_size = 1};
     struct envelope *envelope = envelope_new(0, &topic), *copies[8];
@@ -94,9 +92,8 @@ START_TEST(the_copies_of_a_message_share_one_descriptor)
     }
     ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
 }
-END_TEST
 
-START_TEST(a_share_outlives_its_owner_until_its_last_blob_is_gone)
+TEST(a_share_outlives_its_owner_until_its_last_blob_is_gone)
 {
     struct blob_share *brief = blob_share_new(&quota);
     struct held_blob *blob;
@@ -106,6 +103,5 @@ START_TEST(a_share_outlives_its_owner_until_its_last_blob_is_gone)
     ck_assert_uint_eq(blob->share->n, 1);
     (void)held_blob_unref(blob);
 }
-END_TEST
 
 const struct suite suite = {.name = "held-blob", .setup = setup, .teardown = teardown};

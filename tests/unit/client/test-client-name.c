@@ -2,7 +2,7 @@
 #include "supervisor/client/client-name.h"
 #include "tests/unit/suite.h"
 
-START_TEST(a_name_that_was_written_is_read_back)
+TEST(a_name_that_was_written_is_read_back)
 {
     static const uint64_t numbers[] = {1, 9, 10, 4711, CLIENT_NUMBER_MAX};
     char name[CLIENT_NAME_SIZE];
@@ -14,9 +14,8 @@ START_TEST(a_name_that_was_written_is_read_back)
         ck_assert_uint_eq(number, numbers[i]);
     }
 }
-END_TEST
 
-START_TEST(a_name_that_no_client_can_have_is_refused)
+TEST(a_name_that_no_client_can_have_is_refused)
 {
     static const char *const names[] = {
         "",
@@ -43,6 +42,5 @@ START_TEST(a_name_that_no_client_can_have_is_refused)
     for (size_t i = 0; i < ELEMENTS(names); i++)
         ck_assert_msg(!client_name_read(names[i], &number), "%s", names[i]);
 }
-END_TEST
 
 const struct suite suite = {.name = "client-name"};

@@ -133,7 +133,7 @@ static int verify_once(void)
     return r;
 }
 
-START_TEST(every_failed_allocation_of_a_good_load_is_told)
+TEST(every_failed_allocation_of_a_good_load_is_told)
 {
     char more[512];
 
@@ -149,16 +149,14 @@ START_TEST(every_failed_allocation_of_a_good_load_is_told)
     write_file("a.group.d/x.conf", "[Group]\nEnvironment=C=3\n");
     ck_assert_uint_gt(fail_each(load_once), 30);
 }
-END_TEST
 
-START_TEST(every_failed_allocation_among_problems_is_told)
+TEST(every_failed_allocation_among_problems_is_told)
 {
     write_group("a", "Type=x\nUnknown=1\nAfter=nobody\n[Poool]\nnonsense\n");
     write_file("-.group", "");
     ck_assert_uint_gt(fail_each(load_once), 20);
     ck_assert_uint_gt(fail_each(verify_once), 10);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "config-memory", .setup = config_test_enter, .teardown = config_test_leave};

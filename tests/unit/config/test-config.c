@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-START_TEST(an_empty_directory_is_a_configuration)
+TEST(an_empty_directory_is_a_configuration)
 {
     struct config *config = load();
 
@@ -29,9 +29,8 @@ START_TEST(an_empty_directory_is_a_configuration)
     ck_assert_int_eq(config->daemon.log_level, LOG_LEVEL_INFO);
     config_free(config);
 }
-END_TEST
 
-START_TEST(a_missing_directory_is_an_error)
+TEST(a_missing_directory_is_an_error)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config *config = NULL;
@@ -40,9 +39,8 @@ START_TEST(a_missing_directory_is_an_error)
     ck_assert_uint_eq(problems.n_problems, 0);
     ck_assert_ptr_null(config);
 }
-END_TEST
 
-START_TEST(groups_are_sorted_by_name)
+TEST(groups_are_sorted_by_name)
 {
     struct config *config;
 
@@ -60,11 +58,10 @@ START_TEST(groups_are_sorted_by_name)
     ck_assert_str_eq(config->groups[3]->name, "b");
     config_free(config);
 }
-END_TEST
 
 /* ---- drop-ins ---- */
 
-START_TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
+TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
 {
     struct config_group *group;
 
@@ -82,9 +79,8 @@ START_TEST(dropins_override_in_the_order_of_their_names_and_lists_grow)
     ck_assert_str_eq(group->environment.strings[2], "C=3");
     config_group_free(group);
 }
-END_TEST
 
-START_TEST(an_empty_assignment_in_a_dropin_empties_a_list)
+TEST(an_empty_assignment_in_a_dropin_empties_a_list)
 {
     struct config_group *group;
 
@@ -95,7 +91,6 @@ START_TEST(an_empty_assignment_in_a_dropin_empties_a_list)
     ck_assert_ptr_null(group->environment.strings[1]);
     config_group_free(group);
 }
-END_TEST
 
 static char warnings[512];
 
@@ -106,7 +101,7 @@ static void note_warning(enum log_level level, struct log_fields fields, const c
         snprintf(warnings + strlen(warnings), sizeof(warnings) - strlen(warnings), "%s\n", message);
 }
 
-START_TEST(dropins_without_their_group_are_warned_of)
+TEST(dropins_without_their_group_are_warned_of)
 {
     struct config *config;
 
@@ -121,9 +116,8 @@ START_TEST(dropins_without_their_group_are_warned_of)
     ck_assert_ptr_null(strstr(warnings, "a.group"));
     config_free(config);
 }
-END_TEST
 
-START_TEST(a_problem_in_a_dropin_names_the_dropin)
+TEST(a_problem_in_a_dropin_names_the_dropin)
 {
     write_group("a", "");
     ck_assert_int_eq(mkdir("a.group.d", 0755), 0);
@@ -135,9 +129,8 @@ START_TEST(a_problem_in_a_dropin_names_the_dropin)
         "of the processors from 1% to 1000%\n"
         "a.group.d/b.conf:0: no such file\n");
 }
-END_TEST
 
-START_TEST(dropins_without_their_group_do_not_matter)
+TEST(dropins_without_their_group_do_not_matter)
 {
     struct config *config;
 
@@ -147,9 +140,8 @@ START_TEST(dropins_without_their_group_do_not_matter)
     ck_assert_uint_eq(config->n_groups, 0);
     config_free(config);
 }
-END_TEST
 
-START_TEST(exchanges_are_read_sorted_by_name)
+TEST(exchanges_are_read_sorted_by_name)
 {
     struct config *config;
 
@@ -166,7 +158,6 @@ START_TEST(exchanges_are_read_sorted_by_name)
     ck_assert_ptr_null(config_find_exchange(config, "c"));
     config_free(config);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "config", .setup = config_test_enter, .teardown = config_test_leave};

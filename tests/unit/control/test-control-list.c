@@ -67,7 +67,7 @@ static void make_jobs(void)
         check_done(JOBS("Create", "{\"group\":\"test\"}"));
 }
 
-START_TEST(jobs_are_listed_page_by_page_over_many_turns)
+TEST(jobs_are_listed_page_by_page_over_many_turns)
 {
     unsigned turns;
 
@@ -77,15 +77,13 @@ START_TEST(jobs_are_listed_page_by_page_over_many_turns)
     ck_assert_uint_eq(count_items("Jobs.List", "\"state\":\"running\",", "jobs", 1000, &turns), 0);
     check_turns(turns, MANY, 1);
 }
-END_TEST
 
-START_TEST(timers_are_listed_page_by_page_over_many_turns)
+TEST(timers_are_listed_page_by_page_over_many_turns)
 {
     for (int i = 0; i < MANY; i++)
         check_done(ACTORS("Schedule", "{\"to\":\"test\",\"delay_usec\":3600000000}"));
     check_list("Actors.ListTimers", "\"to\":\"test\",", "timers");
 }
-END_TEST
 
 static struct actor *make_exchange(void)
 {
@@ -106,7 +104,7 @@ static void subscribe(struct exchange *exchange, struct exchange_subscriber *sub
     ck_assert_int_eq(exchange_subscribe(exchange, subscriber, &topic), 0);
 }
 
-START_TEST(subscriptions_are_listed_page_by_page_over_many_turns)
+TEST(subscriptions_are_listed_page_by_page_over_many_turns)
 {
     struct actor *exchange = make_exchange();
 
@@ -114,9 +112,8 @@ START_TEST(subscriptions_are_listed_page_by_page_over_many_turns)
         subscribe(actor_exchange(exchange), &fake_group->cell->pool.actor->subscriptions, i);
     check_list("Actors.ListSubscriptions", "\"exchange\":\"x\",", "subscriptions");
 }
-END_TEST
 
-START_TEST(an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscriptions)
+TEST(an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscriptions)
 {
     struct actor *exchange = make_exchange();
 
@@ -128,18 +125,16 @@ START_TEST(an_exchange_that_goes_in_the_middle_ends_the_list_of_its_subscription
     actor_end(exchange, "deleted");
     json_decref(parameters_of(fake_receive(client)));
 }
-END_TEST
 
-START_TEST(dead_letters_are_listed_page_by_page_over_many_turns)
+TEST(dead_letters_are_listed_page_by_page_over_many_turns)
 {
     add_letters(DEAD_GONE, MANY / 2);
     add_letters(DEAD_ERROR, MANY / 4);
     add_letters(DEAD_LOOP, MANY / 4);
     check_list("Actors.ListDeadLetters", "", "letters");
 }
-END_TEST
 
-START_TEST(another_client_is_answered_while_a_list_is_written)
+TEST(another_client_is_answered_while_a_list_is_written)
 {
     const struct list *cursors = &fake_parts.messages.dead_letters.cursors;
     struct fake_client *other = fake_connect();
@@ -153,10 +148,9 @@ START_TEST(another_client_is_answered_while_a_list_is_written)
     json_decref(parameters_of(fake_receive(client)));
     fake_disconnect(other);
 }
-END_TEST
 
 /* Messages are evicted while they are listed: those at the cursor too, and in whatever order. */
-START_TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
+TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
 {
     struct dead_letters *letters = &fake_parts.messages.dead_letters;
     uint64_t expected = 0;
@@ -180,9 +174,8 @@ START_TEST(dead_letters_that_go_while_they_are_listed_take_nothing_along)
     ck_assert_uint_ge(json_array_size(json_object_get(page, "letters")), expected);
     json_decref(page);
 }
-END_TEST
 
-START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
+TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
 {
     struct fake_client *other = fake_connect(), *first = client;
 
@@ -196,7 +189,6 @@ START_TEST(who_goes_in_the_middle_of_a_list_leaves_nothing_behind)
     fake_settle();
     ck_assert(list_empty(&fake_parts.messages.dead_letters.cursors));
 }
-END_TEST
 
 const struct suite suite = {
     .name = "control-list", .setup = connect_client, .teardown = disconnect_client};

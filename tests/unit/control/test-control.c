@@ -24,7 +24,7 @@
 
 /* ---- what every Varlink service does ---- */
 
-START_TEST(it_says_what_it_is)
+TEST(it_says_what_it_is)
 {
     json_t *info = ask(CALL("org.varlink.service.GetInfo", "{}"));
 
@@ -32,9 +32,8 @@ START_TEST(it_says_what_it_is)
     ck_assert_uint_eq(json_array_size(json_object_get(info, "interfaces")), 4);
     json_decref(info);
 }
-END_TEST
 
-START_TEST(each_interface_is_described)
+TEST(each_interface_is_described)
 {
     static const char *const names[] = {"org.varlink.service", "io.troupe.Supervisor",
                                         "io.troupe.Jobs", "io.troupe.Actors"};
@@ -52,10 +51,9 @@ START_TEST(each_interface_is_described)
         json_decref(answer);
     }
 }
-END_TEST
 
 /* Whoever adds a method and forgets to describe it, or the other way round, is told here. */
-START_TEST(what_is_described_is_what_there_is)
+TEST(what_is_described_is_what_there_is)
 {
     for (const struct request_interface *const *i = control_interfaces; *i; i++) {
         unsigned described = 0, there = 0;
@@ -75,9 +73,8 @@ START_TEST(what_is_described_is_what_there_is)
         ck_assert_uint_eq(described, there);
     }
 }
-END_TEST
 
-START_TEST(parameters_of_every_method_fit_into_a_request)
+TEST(parameters_of_every_method_fit_into_a_request)
 {
     for (const struct request_interface *const *i = control_interfaces; *i; i++)
         for (const struct request_method *const *table = (*i)->methods; *table; table++)
@@ -88,7 +85,6 @@ START_TEST(parameters_of_every_method_fit_into_a_request)
                                       REQUEST_PARAMETERS_MAX,
                                   "%s.%s", method->name, row->name);
 }
-END_TEST
 
 /* The number of a word that a parameter may have; -1 = none. */
 static int word_of(const struct request_method *method, const char *name, const char *parameter,
@@ -99,7 +95,7 @@ static int word_of(const struct request_method *method, const char *name, const 
     return words_find(varlink_find(method->parameters, parameter)->allowed, word);
 }
 
-START_TEST(names_in_parameters_are_those_of_their_enumerations)
+TEST(names_in_parameters_are_those_of_their_enumerations)
 {
     for (int i = 0; i < _JOB_N_STATES; i++)
         ck_assert_int_eq(word_of(control_list_jobs_methods, "List", "state",
@@ -114,9 +110,8 @@ START_TEST(names_in_parameters_are_those_of_their_enumerations)
                                  exchange_kind_to_string((enum exchange_kind)i)),
                          i);
 }
-END_TEST
 
-START_TEST(what_does_not_exist_is_named)
+TEST(what_does_not_exist_is_named)
 {
     check_refused("InterfaceNotFound", "interface", "io.troupe.Nothing",
                   CALL("io.troupe.Nothing.Do", "{}"));
@@ -128,16 +123,14 @@ START_TEST(what_does_not_exist_is_named)
     check_refused("InvalidParameter", "parameter", "upgrade",
                   "{\"method\":\"io.troupe.Supervisor.GetInfo\",\"upgrade\":true}");
 }
-END_TEST
 
-START_TEST(a_malformed_message_is_answered_and_ends_the_connection)
+TEST(a_malformed_message_is_answered_and_ends_the_connection)
 {
     check_refused("InvalidParameter", "parameter", "message", "{]");
     ck_assert_ptr_null(fake_receive(client));
 }
-END_TEST
 
-START_TEST(calls_in_a_row_are_answered_in_order)
+TEST(calls_in_a_row_are_answered_in_order)
 {
     json_t *answer;
 
@@ -151,20 +144,18 @@ START_TEST(calls_in_a_row_are_answered_in_order)
     ck_assert_str_eq(string(answer, "state"), "running");
     json_decref(answer);
 }
-END_TEST
 
-START_TEST(a_client_that_sends_no_more_still_gets_its_answer_and_then_the_end)
+TEST(a_client_that_sends_no_more_still_gets_its_answer_and_then_the_end)
 {
     fake_send(client, SUPERVISOR("GetInfo", "{}"));
     shutdown(client->fd, SHUT_WR);
     json_decref(parameters_of(fake_receive(client)));
     ck_assert_ptr_null(fake_receive(client));
 }
-END_TEST
 
 /* ---- bounds ---- */
 
-START_TEST(a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection)
+TEST(a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection)
 {
     size_t size = CONNECTION_INPUT_MAX + 1, sent = 0;
     char *text = malloc(size);
@@ -192,9 +183,8 @@ START_TEST(a_message_beyond_a_mebibyte_is_refused_and_ends_the_connection)
     ck_assert_uint_eq(control_n_clients(fake_control), 0);
     client = fake_connect();
 }
-END_TEST
 
-START_TEST(a_client_that_asks_ahead_is_answered_as_it_reads_however_much_it_asked)
+TEST(a_client_that_asks_ahead_is_answered_as_it_reads_however_much_it_asked)
 {
     static const char text[] =
         CALL("org.varlink.service.GetInterfaceDescription", "{\"interface\":\"io.troupe.Jobs\"}");
@@ -218,11 +208,10 @@ START_TEST(a_client_that_asks_ahead_is_answered_as_it_reads_however_much_it_aske
     }
     check_done(SUPERVISOR("GetInfo", "{}"));
 }
-END_TEST
 
 /* What it has not read stays within its bound; the last thing it can read says why that was the
  * end. */
-START_TEST(a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word)
+TEST(a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word)
 {
     static char message[60000];
     bool told = false;
@@ -243,9 +232,8 @@ START_TEST(a_client_that_is_told_more_than_it_reads_is_cut_off_with_a_word)
     }
     ck_assert(told);
 }
-END_TEST
 
-START_TEST(one_client_too_many_is_told_so_and_the_others_go_on)
+TEST(one_client_too_many_is_told_so_and_the_others_go_on)
 {
     struct fake_client *second;
     json_t *parameters;
@@ -260,9 +248,8 @@ START_TEST(one_client_too_many_is_told_so_and_the_others_go_on)
     check_done(SUPERVISOR("GetInfo", "{}"));
     fake_disconnect(second);
 }
-END_TEST
 
-START_TEST(an_idle_client_is_closed_and_one_that_waits_is_not)
+TEST(an_idle_client_is_closed_and_one_that_waits_is_not)
 {
     struct fake_client *waiting;
 
@@ -273,11 +260,10 @@ START_TEST(an_idle_client_is_closed_and_one_that_waits_is_not)
     ck_assert_uint_eq(control_n_clients(fake_control), 1);
     fake_disconnect(waiting);
 }
-END_TEST
 
 /* ---- permission ---- */
 
-START_TEST(who_may_change_things)
+TEST(who_may_change_things)
 {
     gid_t groups[] = {5, 70};
     struct peer peer = {.uid = 0};
@@ -300,9 +286,8 @@ START_TEST(who_may_change_things)
     peer_describe_needed(needed, &config);
     ck_assert_ptr_nonnull(strstr(needed, "operators"));
 }
-END_TEST
 
-START_TEST(the_kernel_says_who_the_peer_is)
+TEST(the_kernel_says_who_the_peer_is)
 {
     struct peer peer;
     int pair[2];
@@ -316,18 +301,16 @@ START_TEST(the_kernel_says_who_the_peer_is)
     close(pair[0]);
     close(pair[1]);
 }
-END_TEST
 
 /* ---- the listening socket ---- */
 
-START_TEST(a_path_where_somebody_lives_is_refused)
+TEST(a_path_where_somebody_lives_is_refused)
 {
     ck_assert_int_eq(control_listen(fake_path, 0), -EADDRINUSE);
     check_done(SUPERVISOR("GetInfo", "{}"));
 }
-END_TEST
 
-START_TEST(a_path_that_was_left_behind_is_taken_over)
+TEST(a_path_that_was_left_behind_is_taken_over)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat status;
@@ -345,7 +328,6 @@ START_TEST(a_path_that_was_left_behind_is_taken_over)
     close(fd);
     unlink(path);
 }
-END_TEST
 
 /* Listens at the path, and ends as soon as somebody connects. */
 static pid_t listen_until_asked(const char *path)
@@ -372,7 +354,7 @@ static pid_t listen_until_asked(const char *path)
     return pid;
 }
 
-START_TEST(a_start_waits_for_a_supervisor_that_is_being_killed)
+TEST(a_start_waits_for_a_supervisor_that_is_being_killed)
 {
     char path[80];
     pid_t pid;
@@ -386,9 +368,8 @@ START_TEST(a_start_waits_for_a_supervisor_that_is_being_killed)
     close(fd);
     unlink(path);
 }
-END_TEST
 
-START_TEST(a_lock_keeps_others_away_even_if_the_socket_is_removed)
+TEST(a_lock_keeps_others_away_even_if_the_socket_is_removed)
 {
     int first = -1, second = -1, again;
     char path[80], file[96];
@@ -410,9 +391,8 @@ START_TEST(a_lock_keeps_others_away_even_if_the_socket_is_removed)
     ck_assert_int_eq(control_lock(path, &second, 0), 0);
     control_unlock(path, second);
 }
-END_TEST
 
-START_TEST(what_is_no_socket_is_left_alone)
+TEST(what_is_no_socket_is_left_alone)
 {
     char path[80];
     int fd;
@@ -425,7 +405,6 @@ START_TEST(what_is_no_socket_is_left_alone)
     ck_assert_int_eq(control_listen("/nonexistent-directory/s", 0), -ENOENT);
     ck_assert_int_eq(control_listen("", 0), -ENAMETOOLONG);
 }
-END_TEST
 
 static void check_farewell(bool restarting, const char *error)
 {
@@ -439,18 +418,16 @@ static void check_farewell(bool restarting, const char *error)
     json_decref(answer);
 }
 
-START_TEST(at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone)
+TEST(at_the_end_everybody_who_waits_is_answered_and_the_path_is_gone)
 {
     check_farewell(false, "io.troupe.Jobs.Stopping");
     ck_assert_int_ne(access(fake_path, F_OK), 0);
 }
-END_TEST
 
-START_TEST(who_waits_when_another_supervisor_takes_over_is_told_to_connect_again)
+TEST(who_waits_when_another_supervisor_takes_over_is_told_to_connect_again)
 {
     check_farewell(true, "io.troupe.Jobs.Restarting");
 }
-END_TEST
 
 const struct suite suite = {
     .name = "control", .setup = connect_client, .teardown = disconnect_client};

@@ -103,7 +103,7 @@ static int call_once(usec_t timeout, json_t *parameters, json_t **ret)
     return r;
 }
 
-START_TEST(a_call_is_one_object_and_its_reply_is_handed_out)
+TEST(a_call_is_one_object_and_its_reply_is_handed_out)
 {
     json_t *reply;
 
@@ -112,9 +112,8 @@ START_TEST(a_call_is_one_object_and_its_reply_is_handed_out)
     ck_assert_int_eq(field_int(reply, "n"), 5);
     json_decref(reply);
 }
-END_TEST
 
-START_TEST(without_parameters_none_are_needed)
+TEST(without_parameters_none_are_needed)
 {
     json_t *reply;
 
@@ -123,9 +122,8 @@ START_TEST(without_parameters_none_are_needed)
     ck_assert_uint_eq(json_object_size(reply), 0);
     json_decref(reply);
 }
-END_TEST
 
-START_TEST(a_reply_in_pieces_is_put_together)
+TEST(a_reply_in_pieces_is_put_together)
 {
     static const char *const pieces[] = {"{\"para", "meters\":{\"n\"", ":7}}", ""};
     static const size_t sizes[] = {6, 12, 4, 1};
@@ -136,18 +134,16 @@ START_TEST(a_reply_in_pieces_is_put_together)
     ck_assert_int_eq(field_int(reply, "n"), 7);
     json_decref(reply);
 }
-END_TEST
 
-START_TEST(silence_ends_with_the_time_out)
+TEST(silence_ends_with_the_time_out)
 {
     json_t *reply;
 
     serve(NULL, NULL, NULL, 0, true);
     ck_assert_int_eq(call_once(20 * USEC_PER_MSEC, json_object(), &reply), EXIT_TIMEOUT);
 }
-END_TEST
 
-START_TEST(a_supervisor_that_goes_away_is_unreachable)
+TEST(a_supervisor_that_goes_away_is_unreachable)
 {
     static const char *const half[] = {"{\"parameters\":{"};
     static const size_t size[] = {15};
@@ -156,27 +152,24 @@ START_TEST(a_supervisor_that_goes_away_is_unreachable)
     serve(NULL, half, size, 1, false);
     ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
-END_TEST
 
-START_TEST(what_is_no_varlink_is_unreachable_too)
+TEST(what_is_no_varlink_is_unreachable_too)
 {
     json_t *reply;
 
     serve_text(NULL, "HTTP/1.1 400 Bad Request");
     ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
-END_TEST
 
-START_TEST(parameters_that_are_no_object_are_no_varlink)
+TEST(parameters_that_are_no_object_are_no_varlink)
 {
     json_t *reply;
 
     serve_text(NULL, "{\"parameters\":[1]}");
     ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
-END_TEST
 
-START_TEST(an_error_reply_becomes_its_exit_status)
+TEST(an_error_reply_becomes_its_exit_status)
 {
     json_t *reply;
 
@@ -184,16 +177,14 @@ START_TEST(an_error_reply_becomes_its_exit_status)
                      "{\"target\":\"digets\",\"nearest\":\"digest\"}}");
     ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_NOT_FOUND);
 }
-END_TEST
 
-START_TEST(where_nobody_listens_it_is_unreachable)
+TEST(where_nobody_listens_it_is_unreachable)
 {
     json_t *reply;
 
     ck_assert_int_eq(unlink(path), 0);
     ck_assert_int_eq(call_once(0, json_object(), &reply), EXIT_UNREACHABLE);
 }
-END_TEST
 
 struct seen {
     int64_t numbers[8];
@@ -212,7 +203,7 @@ static int remember(struct invocation *invocation, const json_t *parameters, boo
     return EXIT_OK;
 }
 
-START_TEST(a_stream_ends_with_the_reply_that_does_not_continue)
+TEST(a_stream_ends_with_the_reply_that_does_not_continue)
 {
     static const char stream[] = "{\"continues\":true,\"parameters\":{\"n\":1}}\0"
                                  "{\"continues\":true,\"parameters\":{\"n\":2}}\0"
@@ -231,7 +222,6 @@ START_TEST(a_stream_ends_with_the_reply_that_does_not_continue)
     ck_assert(seen.last);
     varlink_client_deinit(&invocation.client);
 }
-END_TEST
 
 /* What is said of an error, in this process' standard error. */
 static const char *said_of(const char *error, const json_t *parameters)
@@ -253,7 +243,7 @@ static const char *said_of(const char *error, const json_t *parameters)
     return text;
 }
 
-START_TEST(every_error_of_the_interfaces_is_told_in_a_sentence)
+TEST(every_error_of_the_interfaces_is_told_in_a_sentence)
 {
     static const char *const INTERFACES[] = {"Supervisor", "Jobs", "Actors"};
     json_t *nothing = json_object();
@@ -279,9 +269,8 @@ START_TEST(every_error_of_the_interfaces_is_told_in_a_sentence)
     ck_assert_uint_gt(n, 40);
     json_decref(nothing);
 }
-END_TEST
 
-START_TEST(every_documented_error_has_its_exit_status)
+TEST(every_documented_error_has_its_exit_status)
 {
     static const struct {
         const char *error;
@@ -312,9 +301,8 @@ START_TEST(every_documented_error_has_its_exit_status)
         ck_assert_int_eq(explain_error(cases[i].error, nothing), cases[i].status);
     json_decref(nothing);
 }
-END_TEST
 
-START_TEST(refusals_of_the_fast_path_have_the_same_exit_statuses)
+TEST(refusals_of_the_fast_path_have_the_same_exit_statuses)
 {
     ck_assert_int_eq(explain_refused("g", -EBUSY, ""), EXIT_BUSY);
     ck_assert_int_eq(explain_refused("g", -EEXIST, ""), EXIT_BUSY);
@@ -326,9 +314,8 @@ START_TEST(refusals_of_the_fast_path_have_the_same_exit_statuses)
     ck_assert_int_eq(explain_connect("/s", -EUSERS), EXIT_BUSY);
     ck_assert_int_eq(explain_connect("/s", -ENOENT), EXIT_UNREACHABLE);
 }
-END_TEST
 
-START_TEST(payloads_survive_whatever_their_bytes_are)
+TEST(payloads_survive_whatever_their_bytes_are)
 {
     static const struct {
         const char *data;
@@ -351,9 +338,8 @@ START_TEST(payloads_survive_whatever_their_bytes_are)
         json_decref(object);
     }
 }
-END_TEST
 
-START_TEST(a_payload_that_is_absent_or_wrong_is_told_apart)
+TEST(a_payload_that_is_absent_or_wrong_is_told_apart)
 {
     json_t *object = json_pack("{s:n, s:s, s:{s:s,s:s}}", "null", "text", "x", "bad", "encoding",
                                "base64", "data", "@@@@");
@@ -368,6 +354,5 @@ START_TEST(a_payload_that_is_absent_or_wrong_is_told_apart)
     ck_assert_int_eq(field_payload(object, "bad", &data, &size), -EPROTO);
     json_decref(object);
 }
-END_TEST
 
 const struct suite suite = {.name = "ctl-call", .setup = set_up, .teardown = tear_down};

@@ -54,7 +54,7 @@ static void show(bool all)
     ck_assert_int_eq(fclose(terminal.file), 0);
 }
 
-START_TEST(cells_are_a_table_below_what_they_make_together)
+TEST(cells_are_a_table_below_what_they_make_together)
 {
     json_t *cell = add_cell("loud", "running", 5);
 
@@ -76,14 +76,12 @@ START_TEST(cells_are_a_table_below_what_they_make_together)
                 "for 3.0s, 2 died\n"
                 "   ● quiet  paused   1/1 up  0 queued  0 running  3 done\n");
 }
-END_TEST
 
-START_TEST(a_group_without_cells_yet_says_so)
+TEST(a_group_without_cells_yet_says_so)
 {
     show(false);
     ck_assert_msg(strstr(output, "     Cells: none yet\n") != NULL, "%s", output);
 }
-END_TEST
 
 static void add_thousand(void)
 {
@@ -104,7 +102,7 @@ static const char *place_of(const char *text)
     return place;
 }
 
-START_TEST(of_many_cells_those_in_trouble_come_first_then_those_with_most_to_do)
+TEST(of_many_cells_those_in_trouble_come_first_then_those_with_most_to_do)
 {
     add_thousand();
     show(false);
@@ -113,9 +111,8 @@ START_TEST(of_many_cells_those_in_trouble_come_first_then_those_with_most_to_do)
     ck_assert_ptr_null(strstr(output, "● k2 "));
     place_of("   and 990 more\n");
 }
-END_TEST
 
-START_TEST(all_cells_are_listed_when_asked_for)
+TEST(all_cells_are_listed_when_asked_for)
 {
     add_thousand();
     show(true);
@@ -123,9 +120,8 @@ START_TEST(all_cells_are_listed_when_asked_for)
     place_of("● k999 ");
     ck_assert_ptr_null(strstr(output, "more"));
 }
-END_TEST
 
-START_TEST(one_cell_looks_like_a_group)
+TEST(one_cell_looks_like_a_group)
 {
     add_cell("quiet", "running", 0);
     show_cell(&terminal, group, add_cell("loud", "paused", 1), NOW, false);
@@ -136,9 +132,8 @@ START_TEST(one_cell_looks_like_a_group)
                              "      Jobs: 3 succeeded\n"
                              "   ● mail/loud/0  idle  pid 4711\n");
 }
-END_TEST
 
-START_TEST(a_cell_is_found_by_group_and_key)
+TEST(a_cell_is_found_by_group_and_key)
 {
     json_t *cell = add_cell("acme", "running", 0);
 
@@ -148,9 +143,8 @@ START_TEST(a_cell_is_found_by_group_and_key)
     json_object_del(group, "cells");
     ck_assert_ptr_null(cells_find(group, "mail/acme"));
 }
-END_TEST
 
-START_TEST(cells_without_any_member_do_no_harm)
+TEST(cells_without_any_member_do_no_harm)
 {
     json_array_append_new(json_object_get(group, "cells"), json_object());
     json_array_append_new(json_object_get(group, "cells"), json_integer(3));
@@ -158,7 +152,6 @@ START_TEST(cells_without_any_member_do_no_harm)
     show(true);
     ck_assert_msg(strstr(output, "Cells:") != NULL, "%s", output);
 }
-END_TEST
 
 /* ---- parts ---- */
 
@@ -178,7 +171,7 @@ static json_t *part(const char *text)
     return value;
 }
 
-START_TEST(parts_of_a_status_make_one_whole)
+TEST(parts_of_a_status_make_one_whole)
 {
     json_t *groups = json_array(), *whole;
     json_t *parts[] = {
@@ -203,6 +196,5 @@ START_TEST(parts_of_a_status_make_one_whole)
     json_decref(groups);
     json_decref(whole);
 }
-END_TEST
 
 const struct suite suite = {.name = "ctl-cells", .setup = set_up, .teardown = tear_down};

@@ -122,7 +122,7 @@ static unsigned check_errors(const char *path)
 }
 
 /* Tests are run at the top of the tree. */
-START_TEST(every_error_of_the_interfaces_is_a_sentence_that_tells_what_is_allowed)
+TEST(every_error_of_the_interfaces_is_a_sentence_that_tells_what_is_allowed)
 {
     unsigned n = 0;
     glob_t found = {0};
@@ -134,9 +134,8 @@ START_TEST(every_error_of_the_interfaces_is_a_sentence_that_tells_what_is_allowe
     globfree(&found);
     ck_assert_uint_gt(n, 50);
 }
-END_TEST
 
-START_TEST(an_error_of_a_newer_supervisor_is_told_in_words)
+TEST(an_error_of_a_newer_supervisor_is_told_in_words)
 {
     json_t *parameters = json_pack("{s:s, s:i, s:[]}", "group", "a", "maximum", 5, "list");
     int status;
@@ -148,9 +147,8 @@ START_TEST(an_error_of_a_newer_supervisor_is_told_in_words)
     free(sentence);
     json_decref(parameters);
 }
-END_TEST
 
-START_TEST(a_name_that_the_supervisor_suggests_cannot_steer_the_terminal)
+TEST(a_name_that_the_supervisor_suggests_cannot_steer_the_terminal)
 {
     json_t *parameters = json_pack("{s:s, s:s}", "group", "g", "nearest", "\033[2J");
     int status;
@@ -160,6 +158,5 @@ START_TEST(a_name_that_the_supervisor_suggests_cannot_steer_the_terminal)
     free(sentence);
     json_decref(parameters);
 }
-END_TEST
 
 const struct suite suite = {.name = "ctl-explain"};

@@ -11,7 +11,7 @@
 
 #define SECOND USEC_PER_SEC
 
-START_TEST(spans_are_written_in_two_units_at_most)
+TEST(spans_are_written_in_two_units_at_most)
 {
     static const struct {
         usec_t span;
@@ -35,17 +35,15 @@ START_TEST(spans_are_written_in_two_units_at_most)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         ck_assert_str_eq(SPAN(cases[i].span), cases[i].text);
 }
-END_TEST
 
-START_TEST(the_past_is_told_as_ago_and_the_future_as_now)
+TEST(the_past_is_told_as_ago_and_the_future_as_now)
 {
     ck_assert_str_eq(AGO(200 * SECOND, 8 * SECOND), "3min 12s ago");
     ck_assert_str_eq(AGO(SECOND, SECOND), "now");
     ck_assert_str_eq(AGO(SECOND, 90 * SECOND), "now");
 }
-END_TEST
 
-START_TEST(bytes_and_counts_are_readable)
+TEST(bytes_and_counts_are_readable)
 {
     ck_assert_str_eq(BYTES(0), "0 B");
     ck_assert_str_eq(BYTES(1023), "1023 B");
@@ -57,9 +55,8 @@ START_TEST(bytes_and_counts_are_readable)
     ck_assert_str_eq(COUNT(1000), "1,000");
     ck_assert_str_eq(COUNT(UINT64_MAX), "18,446,744,073,709,551,615");
 }
-END_TEST
 
-START_TEST(text_from_elsewhere_cannot_steer_a_terminal)
+TEST(text_from_elsewhere_cannot_steer_a_terminal)
 {
     ck_assert_str_eq(SAFE("a\033[31mb"), "a\\x1b[31mb");
     ck_assert_str_eq(SAFE("two\tcolumns\n"), "two columns\\x0a");
@@ -71,9 +68,8 @@ START_TEST(text_from_elsewhere_cannot_steer_a_terminal)
     /* Marks for colours are control characters as well. */
     ck_assert_str_eq(SAFE(RED), "\\x04");
 }
-END_TEST
 
-START_TEST(text_that_does_not_fit_is_cut_between_characters)
+TEST(text_that_does_not_fit_is_cut_between_characters)
 {
     char buffer[9];
 
@@ -81,7 +77,6 @@ START_TEST(text_that_does_not_fit_is_cut_between_characters)
     ck_assert_str_eq(format_safe(buffer, sizeof(buffer), "1234567890"), "12345…");
     ck_assert_str_eq(format_safe(buffer, sizeof(buffer), "1234€"), "1234…");
 }
-END_TEST
 
 /* ---- lines ---- */
 
@@ -104,7 +99,7 @@ static char *printed(const struct terminal *like, const char *text)
         free(output_);                                                                             \
     } while (0)
 
-START_TEST(colours_are_written_only_where_they_are_wanted)
+TEST(colours_are_written_only_where_they_are_wanted)
 {
     const struct terminal plain = {.utf8 = true}, colored = {.utf8 = true, .colors = true};
 
@@ -112,17 +107,15 @@ START_TEST(colours_are_written_only_where_they_are_wanted)
     ck_assert_printed(&colored, RED "dead" PLAIN " end", "\033[31mdead\033[0m end\033[0m\n");
     ck_assert_printed(&colored, "no mark", "no mark\n");
 }
-END_TEST
 
-START_TEST(without_utf8_the_glyphs_have_ascii_forms)
+TEST(without_utf8_the_glyphs_have_ascii_forms)
 {
     const struct terminal ascii = {0};
 
     ck_assert_printed(&ascii, "● ✗ │ 4 → 8 ü", "* x | 4 > 8 ?\n");
 }
-END_TEST
 
-START_TEST(lines_are_cut_at_the_width_of_the_terminal)
+TEST(lines_are_cut_at_the_width_of_the_terminal)
 {
     const struct terminal narrow = {.utf8 = true, .colors = true, .width = 6};
 
@@ -131,9 +124,8 @@ START_TEST(lines_are_cut_at_the_width_of_the_terminal)
     ck_assert_printed(&narrow, RED "123456", "\033[31m123456\033[0m\n");
     ck_assert_printed(&narrow, GREEN "12" PLAIN "345678", "\033[32m12\033[0m345…\033[0m\n");
 }
-END_TEST
 
-START_TEST(columns_are_aligned_whatever_marks_they_carry)
+TEST(columns_are_aligned_whatever_marks_they_carry)
 {
     struct terminal terminal = {.utf8 = true};
     struct table table;
@@ -158,9 +150,8 @@ START_TEST(columns_are_aligned_whatever_marks_they_carry)
                              "> long name  1000\n");
     free(output);
 }
-END_TEST
 
-START_TEST(a_column_that_is_empty_throughout_takes_no_room)
+TEST(a_column_that_is_empty_throughout_takes_no_room)
 {
     struct terminal terminal = {.utf8 = true};
     struct table table;
@@ -178,11 +169,10 @@ START_TEST(a_column_that_is_empty_throughout_takes_no_room)
     ck_assert_str_eq(output, "a  b\n");
     free(output);
 }
-END_TEST
 
 /* ---- values ---- */
 
-START_TEST(time_spans_are_read_as_in_the_configuration)
+TEST(time_spans_are_read_as_in_the_configuration)
 {
     static const struct {
         const char *text;
@@ -206,9 +196,8 @@ START_TEST(time_spans_are_read_as_in_the_configuration)
         ck_assert_uint_eq(span, cases[i].span);
     }
 }
-END_TEST
 
-START_TEST(what_is_no_time_span_is_refused)
+TEST(what_is_no_time_span_is_refused)
 {
     static const char *const wrong[] = {"",      " ",    "s",    "5 parsecs",           "-1",
                                         "1..2s", "1e9s", "5s x", "99999999999999999999"};
@@ -218,9 +207,8 @@ START_TEST(what_is_no_time_span_is_refused)
         ck_assert_int_eq(value_span(wrong[i], &span), -EINVAL);
     ck_assert_uint_eq(span, 7);
 }
-END_TEST
 
-START_TEST(a_range_of_spans_goes_upwards)
+TEST(a_range_of_spans_goes_upwards)
 {
     usec_t min, max;
 
@@ -234,9 +222,8 @@ START_TEST(a_range_of_spans_goes_upwards)
     ck_assert_int_eq(value_span_range("..1s", &min, &max), -EINVAL);
     ck_assert_int_eq(value_span_range("1s..", &min, &max), -EINVAL);
 }
-END_TEST
 
-START_TEST(numbers_stay_within_their_bounds)
+TEST(numbers_stay_within_their_bounds)
 {
     int64_t value = 7;
 
@@ -249,7 +236,6 @@ START_TEST(numbers_stay_within_their_bounds)
     ck_assert_int_eq(value_number("99999999999999999999", 0, INT64_MAX, &value), -EINVAL);
     ck_assert_int_eq(value, 12);
 }
-END_TEST
 
 /* ---- options ---- */
 
@@ -264,7 +250,7 @@ static int parse(struct options *options, unsigned sets, char *const *items, siz
     return r < 0 ? r : n;
 }
 
-START_TEST(options_may_stand_anywhere_in_all_spellings)
+TEST(options_may_stand_anywhere_in_all_spellings)
 {
     char *const items[] = {"one",       "--json",   "-n", "5",    "two",
                            "--limit=6", "-qs/sock", "--", "--all"};
@@ -281,9 +267,8 @@ START_TEST(options_may_stand_anywhere_in_all_spellings)
     ck_assert_int_eq(options.limit, 6);
     ck_assert_str_eq(options.socket, "/sock");
 }
-END_TEST
 
-START_TEST(a_dash_alone_is_an_operand)
+TEST(a_dash_alone_is_an_operand)
 {
     char *const items[] = {"-"};
     struct options options = OPTIONS_DEFAULTS;
@@ -292,9 +277,8 @@ START_TEST(a_dash_alone_is_an_operand)
     ck_assert_int_eq(parse(&options, OPTIONS_COMMON, items, 1, operands), 1);
     ck_assert_str_eq(operands[0], "-");
 }
-END_TEST
 
-START_TEST(options_of_other_verbs_and_bad_values_are_refused)
+TEST(options_of_other_verbs_and_bad_values_are_refused)
 {
     static char *const wrong[][2] = {
         {"--limit", "5"},   {"--json=yes", ""}, {"--retries", "many"},
@@ -306,9 +290,8 @@ START_TEST(options_of_other_verbs_and_bad_values_are_refused)
         ck_assert_int_eq(parse(&options, OPTIONS_COMMON | OPTIONS_JOB, wrong[i], 2, operands),
                          -EINVAL);
 }
-END_TEST
 
-START_TEST(the_same_letter_means_what_its_verb_says)
+TEST(the_same_letter_means_what_its_verb_says)
 {
     char *const items[] = {"-t", "5s"};
     struct options job = OPTIONS_DEFAULTS, answer = OPTIONS_DEFAULTS;
@@ -320,6 +303,5 @@ START_TEST(the_same_letter_means_what_its_verb_says)
     ck_assert_int_eq(parse(&answer, OPTIONS_CONNECT, items, 2, operands), 0);
     ck_assert_uint_eq(answer.timeout, 5 * SECOND);
 }
-END_TEST
 
 const struct suite suite = {.name = "ctl-format"};

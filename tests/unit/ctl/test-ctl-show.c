@@ -64,7 +64,7 @@ static json_t *group_of(size_t n, size_t index, json_t *worker)
     return group;
 }
 
-START_TEST(healthy_workers_of_a_large_group_are_not_listed)
+TEST(healthy_workers_of_a_large_group_are_not_listed)
 {
     show_and_forget(group_of(1000, 1000, NULL), false);
     ck_assert_str_eq(output, "● g - Work: running\n"
@@ -72,26 +72,23 @@ START_TEST(healthy_workers_of_a_large_group_are_not_listed)
                              "     Queue: empty\n"
                              "      Jobs: none yet\n");
 }
-END_TEST
 
-START_TEST(all_workers_are_listed_when_asked_for)
+TEST(all_workers_are_listed_when_asked_for)
 {
     show_and_forget(group_of(20, 20, NULL), true);
     ck_assert_shows("● g/0   idle for 5.0s  pid 4711\n");
     ck_assert_shows("● g/19  idle for 5.0s  pid 4711\n");
     ck_assert_shows_not("more:");
 }
-END_TEST
 
-START_TEST(workers_of_a_small_group_are_listed)
+TEST(workers_of_a_small_group_are_listed)
 {
     show_and_forget(group_of(2, 2, NULL), false);
     ck_assert_shows("g/0");
     ck_assert_shows("g/1");
 }
-END_TEST
 
-START_TEST(the_one_that_is_down_stands_out_with_why_and_until_when)
+TEST(the_one_that_is_down_stands_out_with_why_and_until_when)
 {
     json_t *worker = parse("{\"name\":\"g/7\",\"state\":\"backoff\",\"since_at\":998000000,"
                            "\"restart_at\":1001200000,\"restarts\":3,\"last_death\":{"
@@ -114,9 +111,8 @@ START_TEST(the_one_that_is_down_stands_out_with_why_and_until_when)
         "     │ assertion failed\n"
         "   and 19 more: 19 idle\n");
 }
-END_TEST
 
-START_TEST(a_worker_that_was_asked_to_stop_has_not_failed)
+TEST(a_worker_that_was_asked_to_stop_has_not_failed)
 {
     json_t *worker = parse("{\"name\":\"g/0\",\"state\":\"stopped\",\"last_death\":{\"worker\":"
                            "\"g/0\",\"cause\":\"stop\",\"at\":998000000,\"detail\":\"stopped\"}}");
@@ -125,9 +121,8 @@ START_TEST(a_worker_that_was_asked_to_stop_has_not_failed)
     ck_assert_shows_not("Deaths:");
     ck_assert_shows_not("ago");
 }
-END_TEST
 
-START_TEST(the_jobs_that_run_longest_are_shown)
+TEST(the_jobs_that_run_longest_are_shown)
 {
     json_t *group = group_of(20, 20, NULL), *workers = json_object_get(group, "workers");
 
@@ -145,9 +140,8 @@ START_TEST(the_jobs_that_run_longest_are_shown)
     ck_assert_shows_not("job j6");
     ck_assert_shows("and 17 more: 7 busy, 10 idle\n");
 }
-END_TEST
 
-START_TEST(queue_and_jobs_are_counted)
+TEST(queue_and_jobs_are_counted)
 {
     json_t *group = group_of(2, 2, NULL);
     static const char *const names[] = {"succeeded", "rejected", "cancelled", "dead",
@@ -165,9 +159,8 @@ START_TEST(queue_and_jobs_are_counted)
         "Jobs: 6,000 running, 7,000 delayed or between attempts; 4,000 dead, 1,000 succeeded, "
         "2,000 rejected, 3,000 cancelled; 5,000 retried\n");
 }
-END_TEST
 
-START_TEST(a_service_has_no_queue)
+TEST(a_service_has_no_queue)
 {
     json_t *group = group_of(1, 1, NULL);
 
@@ -177,9 +170,8 @@ START_TEST(a_service_has_no_queue)
     ck_assert_shows_not("Queue");
     ck_assert_shows_not("Jobs");
 }
-END_TEST
 
-START_TEST(what_workers_wrote_cannot_steer_the_terminal)
+TEST(what_workers_wrote_cannot_steer_the_terminal)
 {
     json_t *death = parse("{\"worker\":\"g/0\",\"cause\":\"exit\",\"detail\":\"\\u001b[2J\","
                           "\"stderr\":\"\\u001b]0;title\\u0007\\n\",\"state\":"
@@ -192,9 +184,8 @@ START_TEST(what_workers_wrote_cannot_steer_the_terminal)
     ck_assert_shows("\\x1b[2J");
     json_decref(death);
 }
-END_TEST
 
-START_TEST(replies_without_any_member_do_no_harm)
+TEST(replies_without_any_member_do_no_harm)
 {
     json_t *nothing = json_object(), *numbers = parse("{\"workers\":7,\"name\":[],\"state\":{}}");
 
@@ -211,9 +202,8 @@ START_TEST(replies_without_any_member_do_no_harm)
     json_decref(nothing);
     json_decref(numbers);
 }
-END_TEST
 
-START_TEST(a_job_tells_of_its_attempts)
+TEST(a_job_tells_of_its_attempts)
 {
     json_t *job = parse(
         "{\"id\":\"j\",\"group\":\"g\",\"state\":\"dead\",\"attempt\":2,"
@@ -231,9 +221,8 @@ START_TEST(a_job_tells_of_its_attempts)
     ck_assert_shows("Failed: 2 of 2 allowed attempts\n");
     json_decref(job);
 }
-END_TEST
 
-START_TEST(the_last_lines_of_a_text_are_quoted)
+TEST(the_last_lines_of_a_text_are_quoted)
 {
     char buffer[64];
 
@@ -246,6 +235,5 @@ START_TEST(the_last_lines_of_a_text_are_quoted)
     ck_assert_str_eq(show_last_line(buffer, sizeof(buffer), "a"), "a");
     ck_assert_str_eq(show_last_line(buffer, sizeof(buffer), ""), "");
 }
-END_TEST
 
 const struct suite suite = {.name = "ctl-show", .setup = set_up, .teardown = tear_down};

@@ -115,7 +115,7 @@ static void restore_all(void)
     }
 }
 
-START_TEST(the_log_is_restored_in_its_order_with_all_it_says)
+TEST(the_log_is_restored_in_its_order_with_all_it_says)
 {
     const struct list *node;
 
@@ -131,7 +131,6 @@ START_TEST(the_log_is_restored_in_its_order_with_all_it_says)
         node = node->next;
     }
 }
-END_TEST
 
 static struct death *refer(const struct death *death)
 {
@@ -144,7 +143,7 @@ static struct death *refer(const struct death *death)
     return death_get(&row, &after);
 }
 
-START_TEST(a_reference_finds_its_report_in_the_log)
+TEST(a_reference_finds_its_report_in_the_log)
 {
     struct death *death, *second;
 
@@ -160,9 +159,8 @@ START_TEST(a_reference_finds_its_report_in_the_log)
     death_unref(death);
     ck_assert_ptr_null(refer(NULL));
 }
-END_TEST
 
-START_TEST(a_report_that_has_left_the_log_goes_with_its_reference)
+TEST(a_report_that_has_left_the_log_goes_with_its_reference)
 {
     struct death *old = make_death(4), *death = refer(old);
 
@@ -171,7 +169,6 @@ START_TEST(a_report_that_has_left_the_log_goes_with_its_reference)
     death_unref(death);
     death_unref(old);
 }
-END_TEST
 
 static void restore_damaged(void *userdata, struct saved_reader *row)
 {
@@ -179,7 +176,7 @@ static void restore_damaged(void *userdata, struct saved_reader *row)
     (void)death_log_restore(&after, row);
 }
 
-START_TEST(damaged_reports_do_no_harm)
+TEST(damaged_reports_do_no_harm)
 {
     struct saved_reader row;
 
@@ -190,9 +187,8 @@ START_TEST(damaged_reports_do_no_harm)
     row.end -= 2;
     ck_assert_int_eq(death_log_restore(&after, &row), -EBADMSG);
 }
-END_TEST
 
-START_TEST(latencies_are_restored)
+TEST(latencies_are_restored)
 {
     struct latency latency = {0}, restored;
     struct saved_writer writer = {0};
@@ -206,6 +202,5 @@ START_TEST(latencies_are_restored)
     latency_get(&row, &restored);
     ck_assert_mem_eq(&restored, &latency, sizeof(latency));
 }
-END_TEST
 
 const struct suite suite = {.name = "death-save", .setup = setup, .teardown = teardown};

@@ -17,7 +17,7 @@ static struct death *death_number(uint64_t generation)
     return death;
 }
 
-START_TEST(the_log_keeps_the_newest_first_and_drops_the_oldest)
+TEST(the_log_keeps_the_newest_first_and_drops_the_oldest)
 {
     struct death_log log;
     uint64_t expected = 5;
@@ -35,7 +35,6 @@ START_TEST(the_log_keeps_the_newest_first_and_drops_the_oldest)
     ck_assert_uint_eq(expected, 2);
     death_log_deinit(&log);
 }
-END_TEST
 
 static void add_death(struct death_log *log, const char *worker, uint64_t generation)
 {
@@ -46,7 +45,7 @@ static void add_death(struct death_log *log, const char *worker, uint64_t genera
     death_unref(death);
 }
 
-START_TEST(a_group_that_crashes_all_the_time_leaves_the_reports_of_others)
+TEST(a_group_that_crashes_all_the_time_leaves_the_reports_of_others)
 {
     struct death_log log;
     struct list_cursor cursor;
@@ -70,9 +69,8 @@ START_TEST(a_group_that_crashes_all_the_time_leaves_the_reports_of_others)
     list_cursor_end(&cursor);
     death_log_deinit(&log);
 }
-END_TEST
 
-START_TEST(a_report_that_somebody_holds_outlives_the_log)
+TEST(a_report_that_somebody_holds_outlives_the_log)
 {
     struct death_log log;
     struct death *death = death_number(7);
@@ -84,7 +82,6 @@ START_TEST(a_report_that_somebody_holds_outlives_the_log)
     ck_assert_uint_eq(death->generation, 7);
     ck_assert_ptr_null(death_unref(death));
 }
-END_TEST
 
 static const char *described(enum death_cause cause, bool signalled, int code, bool core)
 {
@@ -98,7 +95,7 @@ static const char *described(enum death_cause cause, bool signalled, int code, b
     return death.detail;
 }
 
-START_TEST(the_description_says_cause_and_end)
+TEST(the_description_says_cause_and_end)
 {
     ck_assert_str_eq(described(DEATH_SIGNAL, true, SIGSEGV, true),
                      "killed by SIGSEGV (core dumped)");
@@ -109,16 +106,14 @@ START_TEST(the_description_says_cause_and_end)
                      "gave no sign of life within WatchdogSec: killed by SIGABRT");
     ck_assert_str_eq(described(DEATH_SIGNAL, true, 200, false), "killed by signal 200");
 }
-END_TEST
 
-START_TEST(the_description_explains_the_cause)
+TEST(the_description_explains_the_cause)
 {
     struct death death = {.cause = DEATH_OOM, .exit = {.signalled = true, .code = SIGKILL}};
 
     death_describe(&death, "its own limit");
     ck_assert_str_eq(death.detail, "ran out of memory: its own limit: killed by SIGKILL");
 }
-END_TEST
 
 static int n_events;
 static char last_message[64];
@@ -137,7 +132,7 @@ static void sink(enum log_level level, struct log_fields fields, const char *mes
     (void)message;
 }
 
-START_TEST(events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept)
+TEST(events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept)
 {
     struct event_bus bus;
     struct event_subscriber subscriber = {.fn = on_event};
@@ -160,9 +155,8 @@ START_TEST(events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept)
     ck_assert_ptr_null(event_kept(&bus, EVENTS_KEPT));
     event_bus_deinit(&bus);
 }
-END_TEST
 
-START_TEST(small_and_large_payloads_are_held_alike)
+TEST(small_and_large_payloads_are_held_alike)
 {
     static const size_t SIZES[] = {0, 1, PAYLOAD_SMALL, PAYLOAD_SMALL + 1, 100000};
     static uint8_t bytes[100000];
@@ -181,6 +175,5 @@ START_TEST(small_and_large_payloads_are_held_alike)
         ck_assert_uint_eq(to.size, 0);
     }
 }
-END_TEST
 
 const struct suite suite = {.name = "death"};

@@ -18,7 +18,7 @@ static unsigned bucket_of(usec_t took)
     ck_abort_msg("no bucket counts %llu", (unsigned long long)took);
 }
 
-START_TEST(a_bound_belongs_to_its_bucket)
+TEST(a_bound_belongs_to_its_bucket)
 {
     ck_assert_uint_eq(bucket_of(0), 0);
     ck_assert_uint_eq(bucket_of(1), 0);
@@ -28,9 +28,8 @@ START_TEST(a_bound_belongs_to_its_bucket)
     }
     ck_assert_uint_eq(bucket_of(USEC_INFINITY), HISTOGRAM_BOUNDS);
 }
-END_TEST
 
-START_TEST(a_saved_one_is_added)
+TEST(a_saved_one_is_added)
 {
     struct histogram histogram = {0}, other = {0};
     struct saved_writer row = {0};
@@ -48,9 +47,8 @@ START_TEST(a_saved_one_is_added)
     ck_assert_mem_eq(&histogram, &other, sizeof(other));
     free(row.bytes);
 }
-END_TEST
 
-START_TEST(a_damaged_row_harms_nothing)
+TEST(a_damaged_row_harms_nothing)
 {
     static const uint8_t bytes[] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
@@ -61,6 +59,5 @@ START_TEST(a_damaged_row_harms_nothing)
         histogram_get(&reader, &histogram);
     }
 }
-END_TEST
 
 const struct suite suite = {.name = "histogram"};

@@ -3,16 +3,15 @@
 #include "tests/unit/suite.h"
 #include <stdlib.h>
 
-START_TEST(of_none_nothing_is_known)
+TEST(of_none_nothing_is_known)
 {
     struct latency latency = {0};
 
     ck_assert_uint_eq(latency_percentile(&latency, 50), 0);
     ck_assert_uint_eq(latency_percentile(&latency, 100), 0);
 }
-END_TEST
 
-START_TEST(each_time_is_told_at_most_an_eighth_too_long)
+TEST(each_time_is_told_at_most_an_eighth_too_long)
 {
     for (unsigned shift = 0; shift < 38; shift++) {
         for (usec_t add = 0; add < 16; add++) {
@@ -27,9 +26,8 @@ START_TEST(each_time_is_told_at_most_an_eighth_too_long)
         }
     }
 }
-END_TEST
 
-START_TEST(the_longest_of_all_is_counted_too)
+TEST(the_longest_of_all_is_counted_too)
 {
     struct latency latency = {0};
 
@@ -37,9 +35,8 @@ START_TEST(the_longest_of_all_is_counted_too)
     latency_add(&latency, (usec_t)1 << 60);
     ck_assert_uint_ge(latency_percentile(&latency, 100), ((usec_t)1 << 39) - 1);
 }
-END_TEST
 
-START_TEST(percentiles_are_those_of_all)
+TEST(percentiles_are_those_of_all)
 {
     struct latency latency = {0};
 
@@ -52,9 +49,8 @@ START_TEST(percentiles_are_those_of_all)
     ck_assert_uint_eq(latency_percentile(&latency, 99), 1151);
     ck_assert_uint_eq(latency_percentile(&latency, 100), 73727);
 }
-END_TEST
 
-START_TEST(what_is_long_ago_counts_no_more)
+TEST(what_is_long_ago_counts_no_more)
 {
     struct latency latency = {0};
 
@@ -67,6 +63,5 @@ START_TEST(what_is_long_ago_counts_no_more)
         latency_add(&latency, 5);
     ck_assert_uint_eq(latency_percentile(&latency, 100), 5);
 }
-END_TEST
 
 const struct suite suite = {.name = "latency"};

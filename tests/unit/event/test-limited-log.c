@@ -79,7 +79,7 @@ static void pass(usec_t time)
     timer_queue_run(loop_timers(loop), now, SIZE_MAX);
 }
 
-START_TEST(the_first_lines_are_written_and_the_others_summed_up)
+TEST(the_first_lines_are_written_and_the_others_summed_up)
 {
     ck_assert_uint_eq(flood(2000, "web"), LIMITED_LOG_BURST);
     ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), now + LIMITED_LOG_WINDOW);
@@ -90,9 +90,8 @@ START_TEST(the_first_lines_are_written_and_the_others_summed_up)
     ck_assert_str_eq(last, "web: 1990 more like this in 10 s, the latest: line 2000");
     ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(while_a_flood_goes_on_each_window_is_one_line)
+TEST(while_a_flood_goes_on_each_window_is_one_line)
 {
     (void)flood(2000, "web");
     for (unsigned i = 1; i <= 5; i++) {
@@ -108,24 +107,21 @@ START_TEST(while_a_flood_goes_on_each_window_is_one_line)
     ck_assert_str_eq(last, "only this");
     ck_assert(say(LOG_LEVEL_ERROR, "web", DEAD, "calm"));
 }
-END_TEST
 
-START_TEST(a_flood_is_over_after_a_quiet_window)
+TEST(a_flood_is_over_after_a_quiet_window)
 {
     (void)flood(2000, "web");
     pass(2 * LIMITED_LOG_WINDOW);
     ck_assert_uint_eq(flood(2000, "web"), LIMITED_LOG_BURST);
 }
-END_TEST
 
-START_TEST(lines_within_the_limit_arm_no_timer)
+TEST(lines_within_the_limit_arm_no_timer)
 {
     ck_assert_uint_eq(flood(LIMITED_LOG_BURST, "web"), LIMITED_LOG_BURST);
     ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(other_groups_kinds_and_levels_are_not_silenced)
+TEST(other_groups_kinds_and_levels_are_not_silenced)
 {
     (void)flood(2000, "web");
     ck_assert(say(LOG_LEVEL_ERROR, "mail", DEAD, "x"));
@@ -134,9 +130,8 @@ START_TEST(other_groups_kinds_and_levels_are_not_silenced)
     ck_assert(say(LOG_LEVEL_WARNING, "web", DEAD, "x"));
     ck_assert(!say(LOG_LEVEL_ERROR, "web", DEAD, "x"));
 }
-END_TEST
 
-START_TEST(debug_lines_and_what_is_not_shown_are_not_counted)
+TEST(debug_lines_and_what_is_not_shown_are_not_counted)
 {
     log_set_max_level(LOG_LEVEL_DEBUG);
     for (unsigned i = 0; i < 100; i++)
@@ -146,9 +141,8 @@ START_TEST(debug_lines_and_what_is_not_shown_are_not_counted)
         ck_assert(say(LOG_LEVEL_INFO, "web", DEAD, "x"));
     ck_assert_uint_eq(timer_queue_next(loop_timers(loop)), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(more_subjects_than_are_followed_lose_no_summary)
+TEST(more_subjects_than_are_followed_lose_no_summary)
 {
     unsigned n_written = 0;
 
@@ -162,9 +156,8 @@ START_TEST(more_subjects_than_are_followed_lose_no_summary)
     pass(LIMITED_LOG_WINDOW);
     ck_assert_uint_eq(n_lines, 3 * LIMITED_LOG_ENTRIES * (LIMITED_LOG_BURST + 1));
 }
-END_TEST
 
-START_TEST(the_end_sums_up_what_is_left)
+TEST(the_end_sums_up_what_is_left)
 {
     static char text[600];
 
@@ -177,6 +170,5 @@ START_TEST(the_end_sums_up_what_is_left)
     ck_assert_str_eq(last + strlen(last) - 4, "x…");
     ck_assert_int_eq(limited_log_init(&limited, loop), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "limited-log", .setup = set_up, .teardown = tear_down};

@@ -22,7 +22,7 @@ static void tear_down(void)
     output_log_deinit(&log_);
 }
 
-START_TEST(lines_are_kept_with_their_job_in_their_order)
+TEST(lines_are_kept_with_their_job_in_their_order)
 {
     const struct output_line *line;
 
@@ -40,9 +40,8 @@ START_TEST(lines_are_kept_with_their_job_in_their_order)
     ck_assert_ptr_eq(output_log_after(&log_, 1), line);
     ck_assert_ptr_null(output_log_after(&log_, 2));
 }
-END_TEST
 
-START_TEST(M6_a_flood_drops_the_oldest_lines_and_stays_within_its_bound)
+TEST(M6_a_flood_drops_the_oldest_lines_and_stays_within_its_bound)
 {
     char text[32];
 
@@ -55,9 +54,8 @@ START_TEST(M6_a_flood_drops_the_oldest_lines_and_stays_within_its_bound)
     ck_assert_str_eq(output_log_after(&log_, 99999)->text, "line 99999");
     ck_assert_uint_gt(output_log_after(&log_, 0)->id, 90000);
 }
-END_TEST
 
-START_TEST(a_line_larger_than_the_log_is_not_kept)
+TEST(a_line_larger_than_the_log_is_not_kept)
 {
     static char text[OUTPUT_LOG_MAX];
 
@@ -67,14 +65,12 @@ START_TEST(a_line_larger_than_the_log_is_not_kept)
     ck_assert_str_eq(output_log_after(&log_, 0)->text, "kept");
     ck_assert_uint_eq(log_.last_id, 1);
 }
-END_TEST
 
-START_TEST(a_log_that_was_never_begun_can_be_torn_down)
+TEST(a_log_that_was_never_begun_can_be_torn_down)
 {
     static struct output_log zeroed;
 
     output_log_deinit(&zeroed);
 }
-END_TEST
 
 const struct suite suite = {.name = "output-log", .setup = set_up, .teardown = tear_down};

@@ -45,7 +45,7 @@ static const struct {
     {"99999999999999999999999", -ERANGE},
 };
 
-START_TEST(test_amount_is_read_and_written_exactly, .n = (sizeof(good) / sizeof(good[0])))
+TEST(test_amount_is_read_and_written_exactly, .n = (sizeof(good) / sizeof(good[0])))
 {
     char text[DECIMAL_TEXT];
     decimal_t amount;
@@ -54,18 +54,16 @@ START_TEST(test_amount_is_read_and_written_exactly, .n = (sizeof(good) / sizeof(
     ck_assert_int_eq(amount, good[_i].amount);
     ck_assert_str_eq(decimal_format(amount, text), good[_i].written);
 }
-END_TEST
 
-START_TEST(test_what_is_no_amount_is_refused, .n = (sizeof(bad) / sizeof(bad[0])))
+TEST(test_what_is_no_amount_is_refused, .n = (sizeof(bad) / sizeof(bad[0])))
 {
     decimal_t amount = 42;
 
     ck_assert_msg(decimal_parse(&amount, bad[_i].text) == bad[_i].error, "%s", bad[_i].text);
     ck_assert_int_eq(amount, 42);
 }
-END_TEST
 
-START_TEST(test_ten_times_ten_cents_is_one)
+TEST(test_ten_times_ten_cents_is_one)
 {
     decimal_t dime, sum = 0;
     char text[DECIMAL_TEXT];
@@ -75,9 +73,8 @@ START_TEST(test_ten_times_ten_cents_is_one)
         ck_assert_int_eq(decimal_add(sum, dime, &sum), 0);
     ck_assert_str_eq(decimal_format(sum, text), "1.00");
 }
-END_TEST
 
-START_TEST(test_sum_that_does_not_fit_changes_nothing)
+TEST(test_sum_that_does_not_fit_changes_nothing)
 {
     decimal_t sum = 7;
 
@@ -85,6 +82,5 @@ START_TEST(test_sum_that_does_not_fit_changes_nothing)
     ck_assert_int_eq(decimal_add(INT64_MIN, -1, &sum), -ERANGE);
     ck_assert_int_eq(sum, 7);
 }
-END_TEST
 
 const struct suite suite = {.name = "decimal"};

@@ -40,25 +40,23 @@ static decimal_t balance(void)
     return amount;
 }
 
-START_TEST(test_operations_change_the_balance_in_their_order)
+TEST(test_operations_change_the_balance_in_their_order)
 {
     ck_assert_int_eq(balance(), 0);
     ck_assert_int_eq(apply("a", 1000).balance, 1000);
     ck_assert_int_eq(apply("b", -300).balance, 700);
     ck_assert_int_eq(balance(), 700);
 }
-END_TEST
 
-START_TEST(test_operation_asked_for_twice_is_done_once_and_answers_the_same)
+TEST(test_operation_asked_for_twice_is_done_once_and_answers_the_same)
 {
     apply("a", 1000);
     apply("b", -300);
     ck_assert_int_eq(apply("a", 1000).balance, 1000);
     ck_assert_int_eq(balance(), 700);
 }
-END_TEST
 
-START_TEST(test_an_id_of_another_amount_is_refused_and_nothing_is_done)
+TEST(test_an_id_of_another_amount_is_refused_and_nothing_is_done)
 {
     struct ledger_entry entry;
 
@@ -67,9 +65,8 @@ START_TEST(test_an_id_of_another_amount_is_refused_and_nothing_is_done)
     ck_assert_int_eq(ledger_apply(&ledger, "a", 1001, &entry), LEDGER_E_OTHER);
     ck_assert_int_eq(balance(), 1000);
 }
-END_TEST
 
-START_TEST(test_overdraft_is_refused_written_down_and_changes_nothing)
+TEST(test_overdraft_is_refused_written_down_and_changes_nothing)
 {
     struct ledger_entry entry;
     char text[200];
@@ -86,17 +83,15 @@ START_TEST(test_overdraft_is_refused_written_down_and_changes_nothing)
     ck_assert_int_eq(apply("b", -1001).outcome, LEDGER_INSUFFICIENT);
     ck_assert_int_eq(apply("d", -2000).balance, 0);
 }
-END_TEST
 
-START_TEST(test_balance_never_overflows)
+TEST(test_balance_never_overflows)
 {
     apply("a", INT64_MAX);
     ck_assert_int_eq(apply("b", 1).outcome, LEDGER_TOO_LARGE);
     ck_assert_int_eq(balance(), INT64_MAX);
 }
-END_TEST
 
-START_TEST(test_void_operation_is_never_done_and_a_done_one_is_not_made_void)
+TEST(test_void_operation_is_never_done_and_a_done_one_is_not_made_void)
 {
     struct ledger_entry entry;
 
@@ -108,9 +103,8 @@ START_TEST(test_void_operation_is_never_done_and_a_done_one_is_not_made_void)
     ck_assert_int_eq(entry.outcome, LEDGER_DONE);
     ck_assert_int_eq(balance(), 1000);
 }
-END_TEST
 
-START_TEST(test_log_is_there_when_it_is_opened_again)
+TEST(test_log_is_there_when_it_is_opened_again)
 {
     apply("a", 1000);
     ledger_close(&ledger);
@@ -118,6 +112,5 @@ START_TEST(test_log_is_there_when_it_is_opened_again)
     ck_assert_int_eq(balance(), 1000);
     ck_assert_int_eq(apply("a", 1000).balance, 1000);
 }
-END_TEST
 
 const struct suite suite = {.name = "ledger", .setup = setup, .teardown = teardown};

@@ -39,7 +39,7 @@ static void expand(const char *from, const char *to)
     template_free(argv);
 }
 
-START_TEST(test_placeholders_are_replaced_wherever_they_stand)
+TEST(test_placeholders_are_replaced_wherever_they_stand)
 {
     expand("{}", "the payload");
     expand("--file={}", "--file=the payload");
@@ -47,9 +47,8 @@ START_TEST(test_placeholders_are_replaced_wherever_they_stand)
     expand("{}{}", "the payloadthe payload");
     expand("", "");
 }
-END_TEST
 
-START_TEST(test_other_braces_stay_as_they_are)
+TEST(test_other_braces_stay_as_they_are)
 {
     expand("{print $1}", "{print $1}");
     expand("{", "{");
@@ -58,9 +57,8 @@ START_TEST(test_other_braces_stay_as_they_are)
     expand("{{}}", "{the payload}");
     expand("{{{", "{{{");
 }
-END_TEST
 
-START_TEST(test_program_name_is_not_expanded)
+TEST(test_program_name_is_not_expanded)
 {
     char **argv;
 
@@ -70,9 +68,8 @@ START_TEST(test_program_name_is_not_expanded)
     template_free(argv);
     ck_assert(template_takes_payload(ARGV("x", "a", "-{}-")));
 }
-END_TEST
 
-START_TEST(test_filled_in_braces_are_not_expanded_again)
+TEST(test_filled_in_braces_are_not_expanded_again)
 {
     struct template_values v = values;
     char **argv;
@@ -83,9 +80,8 @@ START_TEST(test_filled_in_braces_are_not_expanded_again)
     ck_assert_str_eq(argv[1], "{id}");
     template_free(argv);
 }
-END_TEST
 
-START_TEST(test_payloads_that_no_argument_can_hold_are_refused)
+TEST(test_payloads_that_no_argument_can_hold_are_refused)
 {
     static char large[131072];
     struct template_values v = values;
@@ -105,9 +101,8 @@ START_TEST(test_payloads_that_no_argument_can_hold_are_refused)
     template_free(argv);
     ck_assert_int_eq(template_expand(ARGV("x", "-{}"), &v, &argv), -E2BIG);
 }
-END_TEST
 
-START_TEST(test_program_is_found_along_the_path)
+TEST(test_program_is_found_along_the_path)
 {
     char *path;
 
@@ -125,11 +120,10 @@ START_TEST(test_program_is_found_along_the_path)
     setenv("PATH", "/etc:/usr", 1);
     ck_assert_int_eq(template_find_program("passwd", &path), -EACCES);
 }
-END_TEST
 
 /* ---- options ---- */
 
-START_TEST(test_sizes_times_and_statuses_are_understood)
+TEST(test_sizes_times_and_statuses_are_understood)
 {
     struct outcome_policy policy = {0};
     size_t size;
@@ -146,9 +140,8 @@ START_TEST(test_sizes_times_and_statuses_are_understood)
     ck_assert_int_eq(options_parse_statuses("1,255", &policy), 0);
     ck_assert(policy.rejected[1] && policy.rejected[255] && !policy.rejected[2]);
 }
-END_TEST
 
-START_TEST(test_bad_values_are_refused)
+TEST(test_bad_values_are_refused)
 {
     static const char *const sizes[] = {"", "-1", "1X", "M", "99999999999G", " 1", "1 M"};
     static const char *const statuses[] = {"", "0", "256", "1,", ",1", "1 2", "x"};
@@ -162,9 +155,8 @@ START_TEST(test_bad_values_are_refused)
     }
     ck_assert_int_eq(quantity_parse_time("5h", &time), -EINVAL);
 }
-END_TEST
 
-START_TEST(test_options_end_where_the_command_begins)
+TEST(test_options_end_where_the_command_begins)
 {
     char **argv = ARGV("troupe-exec", "--max-output=1K", "grep", "--literal", "-h");
     struct exec_options options;
@@ -176,7 +168,6 @@ START_TEST(test_options_end_where_the_command_begins)
     ck_assert_uint_eq(options.max_output, 1024);
     ck_assert_uint_eq(options.kill_after, 5 * USEC_PER_SEC);
 }
-END_TEST
 
 /* ---- command ---- */
 
@@ -209,7 +200,7 @@ static void expect_description(const char *text)
     command_end_deinit(&end);
 }
 
-START_TEST(test_output_and_status_are_kept)
+TEST(test_output_and_status_are_kept)
 {
     run("printf hello; exit 3");
     ck_assert(!end.signalled);
@@ -218,18 +209,16 @@ START_TEST(test_output_and_status_are_kept)
     ck_assert_mem_eq(end.output, "hello", 5);
     expect_description("exited with status 3");
 }
-END_TEST
 
-START_TEST(test_last_words_are_part_of_the_reason)
+TEST(test_last_words_are_part_of_the_reason)
 {
     run("echo out of luck >&2; exit 1");
     expect_description("exited with status 1: out of luck");
     run("echo '<3>out of luck' >&2; echo '<7>x <3> <8>' >&2; echo '<8>' >&2; exit 1");
     expect_description("exited with status 1: out of luck\nx <3> <8>\n<8>");
 }
-END_TEST
 
-START_TEST(test_only_the_end_of_long_last_words_is_kept)
+TEST(test_only_the_end_of_long_last_words_is_kept)
 {
     char text[64];
 
@@ -238,9 +227,8 @@ START_TEST(test_only_the_end_of_long_last_words_is_kept)
     ck_assert_str_eq(outcome_describe(&end, text, 40), "exited with status 1: ne 2998\nline 2999");
     command_end_deinit(&end);
 }
-END_TEST
 
-START_TEST(test_death_by_signal_is_named)
+TEST(test_death_by_signal_is_named)
 {
     struct rlimit none = {0, 0};
 
@@ -253,9 +241,8 @@ START_TEST(test_death_by_signal_is_named)
     end = (struct command_end){.signalled = true, .code = 60};
     expect_description("killed by signal 60");
 }
-END_TEST
 
-START_TEST(test_input_reaches_the_command)
+TEST(test_input_reaches_the_command)
 {
     size_t size = 3000000;
     char *data = malloc(size);
@@ -270,9 +257,8 @@ START_TEST(test_input_reaches_the_command)
     command_end_deinit(&end);
     free(data);
 }
-END_TEST
 
-START_TEST(test_command_that_does_not_read_its_input_is_well)
+TEST(test_command_that_does_not_read_its_input_is_well)
 {
     size_t size = 3000000;
     char *data = calloc(1, size);
@@ -282,24 +268,21 @@ START_TEST(test_command_that_does_not_read_its_input_is_well)
     command_end_deinit(&end);
     free(data);
 }
-END_TEST
 
-START_TEST(test_without_input_there_is_nothing_to_read)
+TEST(test_without_input_there_is_nothing_to_read)
 {
     run("read x && echo something || echo nothing");
     ck_assert_mem_eq(end.output, "nothing", 7);
     command_end_deinit(&end);
 }
-END_TEST
 
-START_TEST(test_too_much_output_ends_the_command)
+TEST(test_too_much_output_ends_the_command)
 {
     run_with((struct command_options){.max_output = 100000}, "while :; do echo y; done");
     ck_assert_int_eq(end.stop, COMMAND_OVERFLOW);
     ck_assert_uint_le(end.output_size, 100000);
     expect_description("wrote more to standard output than --max-output=");
 }
-END_TEST
 
 /* Says "go on" until the command has shown that it is up. */
 static bool stop_after_output(void *userdata, const struct command_progress *progress)
@@ -308,7 +291,7 @@ static bool stop_after_output(void *userdata, const struct command_progress *pro
     return progress->output_size > 0;
 }
 
-START_TEST(test_cancelled_command_is_asked_first)
+TEST(test_cancelled_command_is_asked_first)
 {
     run_with((struct command_options){.tick = stop_after_output},
              "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.01; done");
@@ -317,9 +300,8 @@ START_TEST(test_cancelled_command_is_asked_first)
     ck_assert_mem_eq(end.output, "up\nbye\n", 7);
     command_end_deinit(&end);
 }
-END_TEST
 
-START_TEST(test_cancelled_command_that_does_not_listen_is_killed)
+TEST(test_cancelled_command_that_does_not_listen_is_killed)
 {
     run_with((struct command_options){.tick = stop_after_output, .kill_after = 1000},
              "trap '' TERM; echo up; while :; do sleep 0.01; done");
@@ -328,9 +310,8 @@ START_TEST(test_cancelled_command_that_does_not_listen_is_killed)
     ck_assert_int_eq(end.code, SIGKILL);
     command_end_deinit(&end);
 }
-END_TEST
 
-START_TEST(test_nothing_of_the_group_survives_the_command)
+TEST(test_nothing_of_the_group_survives_the_command)
 {
     int fds[2];
     char c;
@@ -344,11 +325,10 @@ START_TEST(test_nothing_of_the_group_survives_the_command)
     ck_assert_mem_eq(end.output, "started", 7);
     command_end_deinit(&end);
 }
-END_TEST
 
 /* Whether a process ends when the command has: it is orphaned, in a session of its own, and ignores
  * what it can. */
-START_TEST(test_what_left_the_group_ends_with_the_command)
+TEST(test_what_left_the_group_ends_with_the_command)
 {
     const struct timespec never = {0};
     int fds[2];
@@ -369,7 +349,6 @@ START_TEST(test_what_left_the_group_ends_with_the_command)
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
     command_end_deinit(&end);
 }
-END_TEST
 
 /* Forks; the child calls `fn`, and has ended or paused when that wrote to the pipe. */
 static void fork_and_await(void (*fn)(int ready))
@@ -402,7 +381,7 @@ static void trace_a_child(int ready)
         pause();
 }
 
-START_TEST(test_processes_that_trace_each_other_end)
+TEST(test_processes_that_trace_each_other_end)
 {
     ck_assert_int_eq(leftovers_begin(), 0);
     fork_and_await(trace_a_child);
@@ -410,7 +389,6 @@ START_TEST(test_processes_that_trace_each_other_end)
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
     ck_assert_int_eq(errno, ECHILD);
 }
-END_TEST
 
 static pid_t tracer;
 
@@ -469,15 +447,14 @@ static void run_traced(bool (*tick)(void *unused, const struct command_progress 
              "</proc/$$/status; done; exit 3");
 }
 
-START_TEST(test_a_command_that_one_of_its_own_traces_ends_with_that)
+TEST(test_a_command_that_one_of_its_own_traces_ends_with_that)
 {
     run_traced(trace_as_a_child);
     expect_description("exited with status 3");
     ck_assert_int_eq(kill(tracer, 0), -1);
 }
-END_TEST
 
-START_TEST(test_a_command_that_a_stranger_traces_holds_nobody_up)
+TEST(test_a_command_that_a_stranger_traces_holds_nobody_up)
 {
     run_traced(trace_as_a_stranger);
     ck_assert_int_eq(end.stop, COMMAND_TRACED);
@@ -486,7 +463,6 @@ START_TEST(test_a_command_that_a_stranger_traces_holds_nobody_up)
     ck_assert_int_eq(waitpid(end.pid, NULL, 0), end.pid);
     expect_description("ended in an unknown way, because another process traces it");
 }
-END_TEST
 
 #define LINKS_MAX 5000
 
@@ -503,7 +479,7 @@ static void run_away(int ready)
     }
 }
 
-START_TEST(test_a_chain_of_forks_does_not_hold_up_the_end)
+TEST(test_a_chain_of_forks_does_not_hold_up_the_end)
 {
     ck_assert_int_eq(leftovers_begin(), 0);
     fork_and_await(run_away);
@@ -515,9 +491,8 @@ START_TEST(test_a_chain_of_forks_does_not_hold_up_the_end)
     while (waitpid(-1, NULL, 0) > 0)
         ;
 }
-END_TEST
 
-START_TEST(test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not)
+TEST(test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not)
 {
     int status;
     const pid_t orphan = fork();
@@ -536,9 +511,8 @@ START_TEST(test_ended_orphans_of_a_command_at_work_are_reaped_and_it_is_not)
     ck_assert_int_eq(waitpid(-1, NULL, WNOHANG), -1);
     ck_assert_int_eq(errno, ECHILD);
 }
-END_TEST
 
-START_TEST(test_signal_to_this_process_ends_the_command)
+TEST(test_signal_to_this_process_ends_the_command)
 {
     char script[64], expected[128];
 
@@ -552,7 +526,6 @@ START_TEST(test_signal_to_this_process_ends_the_command)
     expect_description(expected);
     ck_assert(!sender_is_supervisor(&end.sender));
 }
-END_TEST
 
 static void expect_sender(const struct signalfd_siginfo *info, const char *expected)
 {
@@ -563,7 +536,7 @@ static void expect_sender(const struct signalfd_siginfo *info, const char *expec
     ck_assert_str_eq(sender_describe(&sender, text, sizeof(text)), expected);
 }
 
-START_TEST(test_senders_are_told_as_far_as_they_are_known)
+TEST(test_senders_are_told_as_far_as_they_are_known)
 {
     const pid_t gone = fork();
     char expected[64];
@@ -582,7 +555,6 @@ START_TEST(test_senders_are_told_as_far_as_they_are_known)
     sender_look_up(&sender, &(struct signalfd_siginfo){.ssi_pid = (uint32_t)getpid()});
     ck_assert(sender_is_supervisor(&sender)); /* a child of the same process */
 }
-END_TEST
 
 /*
  * As trouped starts every worker; whoever started this test may have ignored some. By system call,
@@ -599,7 +571,7 @@ static void clean_signals(void)
     ck_assert_int_eq(sigprocmask(SIG_SETMASK, &none, NULL), 0);
 }
 
-START_TEST(test_command_runs_in_a_group_of_its_own_with_clean_signals)
+TEST(test_command_runs_in_a_group_of_its_own_with_clean_signals)
 {
     clean_signals();
     run("set -- $(cat /proc/$$/stat); [ $5 = $$ ] && exec grep -E 'Sig(Blk|Ign)' "
@@ -608,9 +580,8 @@ START_TEST(test_command_runs_in_a_group_of_its_own_with_clean_signals)
     ck_assert_mem_eq(end.output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n", 50);
     command_end_deinit(&end);
 }
-END_TEST
 
-START_TEST(test_program_that_cannot_be_executed_is_an_error)
+TEST(test_program_that_cannot_be_executed_is_an_error)
 {
     struct command_options options = {.path = "/nonexistent", .argv = ARGV("x"), .reader = &reader};
 
@@ -619,7 +590,6 @@ START_TEST(test_program_that_cannot_be_executed_is_an_error)
     ck_assert_int_eq(command_run(&options, &end), -EACCES);
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
 }
-END_TEST
 
 /* Locks the pipe of its output, as long as it lives. */
 #define LOCKS_ITS_PIPE                                                                             \
@@ -628,7 +598,7 @@ END_TEST
     "os.write(1, b'up')\n"                                                                         \
     "ctypes.CDLL(None).splice(a.fileno(), None, 1, None, 4096, 0)\n"
 
-START_TEST(test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept)
+TEST(test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept)
 {
     struct command_options options = {.path = "/usr/bin/python3",
                                       .argv = ARGV("python3", "-c", LOCKS_ITS_PIPE),
@@ -645,7 +615,6 @@ START_TEST(test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept)
     ck_assert_mem_eq(end.output, "next", 4);
     command_end_deinit(&end);
 }
-END_TEST
 
 /* Waits until the descriptor is no pipe any more. */
 static void await_no_pipe(const char *path)
@@ -687,7 +656,7 @@ static bool lock_from_outside(void *unused, const struct command_progress *progr
     return false;
 }
 
-START_TEST(test_output_that_a_lock_withholds_is_a_failure)
+TEST(test_output_that_a_lock_withholds_is_a_failure)
 {
     tracer = 0;
     run_with((struct command_options){.tick = lock_from_outside},
@@ -698,7 +667,6 @@ START_TEST(test_output_that_a_lock_withholds_is_a_failure)
     expect_description("ended, but its output is lost: its reader was killed, or another process "
                        "holds the lock of its pipes");
 }
-END_TEST
 
 /* Kills the reader once the command is up. */
 static bool kill_reader(void *unused, const struct command_progress *progress)
@@ -709,7 +677,7 @@ static bool kill_reader(void *unused, const struct command_progress *progress)
     return false;
 }
 
-START_TEST(test_a_command_whose_reader_was_killed_is_ended_and_the_next_one_has_another)
+TEST(test_a_command_whose_reader_was_killed_is_ended_and_the_next_one_has_another)
 {
     run_with((struct command_options){.tick = kill_reader},
              "echo up; while :; do sleep 0.01; done");
@@ -721,9 +689,8 @@ START_TEST(test_a_command_whose_reader_was_killed_is_ended_and_the_next_one_has_
     expect_description("exited with status 1: word");
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
 }
-END_TEST
 
-START_TEST(test_a_reader_ends_with_its_process)
+TEST(test_a_reader_ends_with_its_process)
 {
     siginfo_t info;
     int fds[2], status;
@@ -741,9 +708,8 @@ START_TEST(test_a_reader_ends_with_its_process)
     ck_assert_int_gt(wait(&status), 0);
     ck_assert_int_eq(waitid(P_ALL, 0, &info, WEXITED), -1);
 }
-END_TEST
 
-START_TEST(test_standard_streams_can_be_opened_by_name)
+TEST(test_standard_streams_can_be_opened_by_name)
 {
     run_with((struct command_options){.input = "in", .input_size = 2},
              "read x </dev/stdin; cat /dev/stdin >/dev/stdout; echo error >/dev/stderr; exit 1");
@@ -751,9 +717,8 @@ START_TEST(test_standard_streams_can_be_opened_by_name)
     ck_assert_mem_eq(end.output, "in", 2);
     expect_description("exited with status 1: error");
 }
-END_TEST
 
-START_TEST(test_input_cannot_be_written_to)
+TEST(test_input_cannot_be_written_to)
 {
     run_with((struct command_options){.input = "in", .input_size = 2},
              "echo x >>/proc/self/fd/0; echo x >/proc/self/fd/0; cat");
@@ -761,7 +726,6 @@ START_TEST(test_input_cannot_be_written_to)
     ck_assert_mem_eq(end.output, "in", 2);
     command_end_deinit(&end);
 }
-END_TEST
 
 static int written = -1;
 
@@ -792,14 +756,13 @@ static void run_busy(bool (*tick)(void *unused, const struct command_progress *p
     unlink(path);
 }
 
-START_TEST(test_a_command_that_is_being_replaced_is_started_as_soon_as_that_is_over)
+TEST(test_a_command_that_is_being_replaced_is_started_as_soon_as_that_is_over)
 {
     run_busy(finish_writing);
     ck_assert_int_eq(written, -1);
     ck_assert_int_eq(end.start_error, 0);
     expect_description("exited with status 0");
 }
-END_TEST
 
 static bool cancel_unstarted(void *unused, const struct command_progress *progress)
 {
@@ -807,14 +770,13 @@ static bool cancel_unstarted(void *unused, const struct command_progress *progre
     return progress->pid < 0;
 }
 
-START_TEST(test_a_command_that_cannot_be_started_yet_can_be_cancelled)
+TEST(test_a_command_that_cannot_be_started_yet_can_be_cancelled)
 {
     run_busy(cancel_unstarted);
     ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
     ck_assert_int_eq(end.start_error, -ETXTBSY);
     ck_assert_int_eq(end.pid, 0);
 }
-END_TEST
 
 static bool terminate_unstarted(void *unused, const struct command_progress *progress)
 {
@@ -824,7 +786,7 @@ static bool terminate_unstarted(void *unused, const struct command_progress *pro
     return false;
 }
 
-START_TEST(test_why_a_command_was_never_started_is_told)
+TEST(test_why_a_command_was_never_started_is_told)
 {
     char text[256];
 
@@ -833,7 +795,6 @@ START_TEST(test_why_a_command_was_never_started_is_told)
     outcome_describe(&end, text, sizeof(text));
     ck_assert_ptr_nonnull(strstr(text, ", before it could be started: Text file busy"));
 }
-END_TEST
 
 static unsigned count_descriptors(void)
 {
@@ -846,7 +807,7 @@ static unsigned count_descriptors(void)
     return n;
 }
 
-START_TEST(test_no_descriptor_and_no_child_is_left)
+TEST(test_no_descriptor_and_no_child_is_left)
 {
     struct command_options missing = {.path = "/nonexistent", .argv = ARGV("x"), .reader = &reader};
     unsigned before = count_descriptors();
@@ -861,7 +822,6 @@ START_TEST(test_no_descriptor_and_no_child_is_left)
     ck_assert_int_eq(waitpid(-1, NULL, (int)__WALL), -1);
     ck_assert_int_eq(errno, ECHILD);
 }
-END_TEST
 
 /* ---- as a worker ---- */
 
@@ -896,7 +856,7 @@ static void start(char *const *argv)
     fake_expect(&fake, PROTOCOL_READY);
 }
 
-START_TEST(test_payload_is_input_and_output_is_result)
+TEST(test_payload_is_input_and_output_is_result)
 {
     start(ARGV("tr", "a-z", "A-Z"));
     for (int i = 0; i < 3; i++) {
@@ -906,9 +866,8 @@ START_TEST(test_payload_is_input_and_output_is_result)
     }
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_payload_as_argument_is_not_input)
+TEST(test_payload_as_argument_is_not_input)
 {
     start(ARGV("sh", "-c", "echo $1 $2 $3 $TROUPE_JOB_ID $TROUPE_JOB_KEY; cat", "sh", "{}", "{id}",
                "{attempt}"));
@@ -916,7 +875,6 @@ START_TEST(test_payload_as_argument_is_not_input)
     ck_assert_str_eq(fake.data, "$(id) job-1 1 job-1 key\n");
     fake_stop(&fake);
 }
-END_TEST
 
 static void expect_variables(bool key, uint32_t attempt, const char *text)
 {
@@ -927,7 +885,7 @@ static void expect_variables(bool key, uint32_t attempt, const char *text)
     ck_assert_str_eq(fake.data, text);
 }
 
-START_TEST(test_variables_are_those_of_the_job)
+TEST(test_variables_are_those_of_the_job)
 {
     start(ARGV("sh", "-c", "echo $TROUPE_JOB_ID $TROUPE_JOB_ATTEMPT ${TROUPE_JOB_KEY-none}"));
     expect_variables(true, 1, "job-1 1 key\n");
@@ -936,9 +894,8 @@ START_TEST(test_variables_are_those_of_the_job)
     expect_variables(true, 3, "job-1 3 key\n");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_large_result_of_a_command_is_a_blob)
+TEST(test_large_result_of_a_command_is_a_blob)
 {
     static char data[50000];
 
@@ -948,9 +905,8 @@ START_TEST(test_large_result_of_a_command_is_a_blob)
     ck_assert_uint_eq(fake.size, 50000);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_exit_statuses_are_failures_or_answers)
+TEST(test_exit_statuses_are_failures_or_answers)
 {
     start(ARGV("sh"));
     fake_do_text(&fake, "echo broken >&2; exit 3");
@@ -969,9 +925,8 @@ START_TEST(test_exit_statuses_are_failures_or_answers)
     ck_assert_str_eq(fake.data, "killed by SIGKILL");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_a_death_by_a_signal_is_reported_before_the_result)
+TEST(test_a_death_by_a_signal_is_reported_before_the_result)
 {
     start(ARGV("sh", "-c", "[ $1 = 0 ] || kill -$1 $$", "x", "{}"));
     fake_do_text(&fake, "SEGV");
@@ -985,7 +940,6 @@ START_TEST(test_a_death_by_a_signal_is_reported_before_the_result)
     ck_assert_int_eq(fake.crash.signal, 0);
     fake_stop(&fake);
 }
-END_TEST
 
 /* Makes a script that begins with `line`. */
 static void write_script(char *path, const char *line)
@@ -997,7 +951,7 @@ static void write_script(char *path, const char *line)
     close(fd);
 }
 
-START_TEST(test_the_missing_interpreter_of_a_script_is_named)
+TEST(test_the_missing_interpreter_of_a_script_is_named)
 {
     static const struct {
         const char *line, *reason;
@@ -1022,9 +976,8 @@ START_TEST(test_the_missing_interpreter_of_a_script_is_named)
         unlink(path);
     }
 }
-END_TEST
 
-START_TEST(test_payload_that_no_argument_can_hold_is_final)
+TEST(test_payload_that_no_argument_can_hold_is_final)
 {
     start(ARGV("echo", "{}"));
     fake_do(&fake, "a\0b", 3);
@@ -1032,9 +985,8 @@ START_TEST(test_payload_that_no_argument_can_hold_is_final)
     ck_assert_int_eq(fake.code, EINVAL);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
+TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
 {
     char state[MEMORY_STATE_MAX + 1];
     size_t size;
@@ -1053,9 +1005,8 @@ START_TEST(test_cancel_flag_ends_the_command_and_its_state_tells_its_pid)
     ck_assert_int_eq(fake.outcome, PROTOCOL_CANCELLED);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_terminated_worker_ends_its_command_tells_and_dies)
+TEST(test_terminated_worker_ends_its_command_tells_and_dies)
 {
     int status;
 
@@ -1075,7 +1026,6 @@ START_TEST(test_terminated_worker_ends_its_command_tells_and_dies)
     status = fake_wait(&fake);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }
-END_TEST
 
 /* Commands' standard error is passed on: here nobody wants to read it. */
 static void silence(void)

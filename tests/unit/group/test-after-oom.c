@@ -152,7 +152,7 @@ static void expect_in(const struct group *group, const struct job *job)
     ck_assert_ptr_null(queue_first(&other->cell->queue));
 }
 
-START_TEST(I5_a_job_that_ran_out_of_memory_goes_on_in_the_group_that_is_named)
+TEST(I5_a_job_that_ran_out_of_memory_goes_on_in_the_group_that_is_named)
 {
     struct job *job = submit(3);
 
@@ -169,9 +169,8 @@ START_TEST(I5_a_job_that_ran_out_of_memory_goes_on_in_the_group_that_is_named)
     ck_assert_mem_eq(payload_data(&job->payload), "data", 4);
     ck_assert_str_eq(events, "job.accepted small, job.retried small, job.moved small, ");
 }
-END_TEST
 
-START_TEST(I5_it_moves_even_without_retries_and_only_once)
+TEST(I5_it_moves_even_without_retries_and_only_once)
 {
     struct job *job = submit(0);
 
@@ -186,9 +185,8 @@ START_TEST(I5_it_moves_even_without_retries_and_only_once)
     ck_assert_uint_eq(big->counts.n[JOBS_DEAD], 1);
     ck_assert_uint_eq(from->counts.n[JOBS_DEAD], 0);
 }
-END_TEST
 
-START_TEST(I5_out_of_memory_twice_is_the_end_also_with_retries_left)
+TEST(I5_out_of_memory_twice_is_the_end_also_with_retries_left)
 {
     struct job *job = submit(5);
 
@@ -200,9 +198,8 @@ START_TEST(I5_out_of_memory_twice_is_the_end_also_with_retries_left)
     die_of(job, DEATH_OOM);
     ck_assert_int_eq(job->state, JOB_DEAD);
 }
-END_TEST
 
-START_TEST(I5_other_deaths_do_not_move_a_job)
+TEST(I5_other_deaths_do_not_move_a_job)
 {
     struct job *job = submit(1);
 
@@ -216,9 +213,8 @@ START_TEST(I5_other_deaths_do_not_move_a_job)
     ck_assert_int_eq(job->state, JOB_DEAD);
     ck_assert_str_eq(job->reason, "died");
 }
-END_TEST
 
-START_TEST(I5_without_room_there_it_follows_its_policy_here)
+TEST(I5_without_room_there_it_follows_its_policy_here)
 {
     struct job *job = submit(1);
 
@@ -233,9 +229,8 @@ START_TEST(I5_without_room_there_it_follows_its_policy_here)
     ck_assert_ptr_nonnull(strstr(job->reason, "OnOom="));
     ck_assert_ptr_eq(job->group, from);
 }
-END_TEST
 
-START_TEST(I5_a_group_that_drains_or_is_gone_takes_none)
+TEST(I5_a_group_that_drains_or_is_gone_takes_none)
 {
     struct job *job = submit(3);
 
@@ -248,9 +243,8 @@ START_TEST(I5_a_group_that_drains_or_is_gone_takes_none)
     end_pause(job);
     expect_in(from, job);
 }
-END_TEST
 
-START_TEST(I5_with_cells_it_goes_on_in_that_of_its_key)
+TEST(I5_with_cells_it_goes_on_in_that_of_its_key)
 {
     struct cell *own, *other;
     struct job *job;
@@ -276,9 +270,8 @@ START_TEST(I5_with_cells_it_goes_on_in_that_of_its_key)
     ck_assert(!list_linked(&own->live_link));
     ck_assert(list_linked(&other->live_link));
 }
-END_TEST
 
-START_TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
+TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
 {
     struct job *job = submit(3);
 
@@ -295,6 +288,5 @@ START_TEST(I5_it_can_be_cancelled_before_and_after_it_has_moved)
     ck_assert_uint_eq(big->counts.n[JOBS_CANCELLED], 1);
     ck_assert_uint_eq(big->counts.n[JOBS_LIVE], 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "after-oom", .setup = setup, .teardown = teardown};

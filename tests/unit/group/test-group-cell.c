@@ -163,7 +163,7 @@ static void idle_for(struct cell *cell, usec_t time)
     cell->idle_timer.fn(&cell->idle_timer, cell->idle_since + time);
 }
 
-START_TEST(a_key_makes_its_cell_once)
+TEST(a_key_makes_its_cell_once)
 {
     ck_assert(group_is_keyed(group));
     ck_assert_int_eq(submit("acme"), 0);
@@ -176,9 +176,8 @@ START_TEST(a_key_makes_its_cell_once)
     ck_assert_uint_eq(group->counts.n[JOBS_LIVE], 3);
     ck_assert_str_eq(events, "cell.created mail/acme, cell.created mail/other, ");
 }
-END_TEST
 
-START_TEST(what_cannot_name_a_cell_is_refused)
+TEST(what_cannot_name_a_cell_is_refused)
 {
     ck_assert_int_eq(submit(""), CELL_E_NO_KEY);
     ck_assert_int_eq(submit("a/b"), CELL_E_BAD_KEY);
@@ -187,9 +186,8 @@ START_TEST(what_cannot_name_a_cell_is_refused)
                      CELL_E_BAD_KEY);
     ck_assert_uint_eq(group->cells.n_cells, 0);
 }
-END_TEST
 
-START_TEST(without_cells_a_key_is_only_the_jobs)
+TEST(without_cells_a_key_is_only_the_jobs)
 {
     struct job *job;
 
@@ -205,9 +203,8 @@ START_TEST(without_cells_a_key_is_only_the_jobs)
     ck_assert_ptr_eq(group_next_cell(group, NULL), group->cell);
     ck_assert_ptr_null(group_next_cell(group, group->cell));
 }
-END_TEST
 
-START_TEST(beyond_CellsMax_only_keys_that_have_a_cell_are_served)
+TEST(beyond_CellsMax_only_keys_that_have_a_cell_are_served)
 {
     ck_assert_int_eq(submit("a"), 0);
     ck_assert_int_eq(submit("b"), 0);
@@ -216,9 +213,8 @@ START_TEST(beyond_CellsMax_only_keys_that_have_a_cell_are_served)
     ck_assert_int_eq(submit("a"), 0);
     ck_assert_uint_eq(group->counts.n[JOBS_REFUSED], 1);
 }
-END_TEST
 
-START_TEST(a_refused_job_leaves_no_cell_behind)
+TEST(a_refused_job_leaves_no_cell_behind)
 {
     ck_assert_int_eq(submit_data("a", 4, "mine", NULL), 0);
     ck_assert_int_eq(submit_data("b", 4, "mine", NULL), CELL_E_EXISTS);
@@ -226,9 +222,8 @@ START_TEST(a_refused_job_leaves_no_cell_behind)
     ck_assert_uint_eq(group->cells.n_cells, 1);
     ck_assert_str_eq(events, "cell.created mail/a, ");
 }
-END_TEST
 
-START_TEST(a_group_that_goes_away_makes_no_cells)
+TEST(a_group_that_goes_away_makes_no_cells)
 {
     ck_assert_int_eq(submit("a"), 0);
     group_close(group, "it is over");
@@ -238,9 +233,8 @@ START_TEST(a_group_that_goes_away_makes_no_cells)
     group_reopen(group);
     ck_assert_int_eq(submit("b"), 0);
 }
-END_TEST
 
-START_TEST(beyond_what_all_may_hold_each_may_still_hold_its_share)
+TEST(beyond_what_all_may_hold_each_may_still_hold_its_share)
 {
     config->cells_queue_memory_max = 3000000;
     for (int i = 0; i < 2; i++)
@@ -255,9 +249,8 @@ START_TEST(beyond_what_all_may_hold_each_may_still_hold_its_share)
     ck_assert_uint_eq(group->counts.n[JOBS_BYTES], 1800000);
     ck_assert_int_eq(submit_data("b", 900000, "", NULL), 0);
 }
-END_TEST
 
-START_TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
+TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
 {
     ck_assert_int_eq(submit("a"), 0);
     idle_for(cell_of("a"), 2 * USEC_PER_SEC);
@@ -275,9 +268,8 @@ START_TEST(an_idle_cell_retires_and_its_counters_stay_with_the_group)
     ck_assert_uint_eq(group->counts.n[JOBS_CANCELLED], 1);
     ck_assert_str_eq(events, "cell.created mail/a, cell.retired mail/a, ");
 }
-END_TEST
 
-START_TEST(a_job_calls_a_retiring_cell_back)
+TEST(a_job_calls_a_retiring_cell_back)
 {
     struct cell *cell;
 
@@ -294,9 +286,8 @@ START_TEST(a_job_calls_a_retiring_cell_back)
     ck_assert_uint_eq(cell->pool.n_slots, 2);
     ck_assert_uint_eq(cell->queue.n_jobs, 1);
 }
-END_TEST
 
-START_TEST(one_that_somebody_treats_differently_does_not_retire)
+TEST(one_that_somebody_treats_differently_does_not_retire)
 {
     struct cell *cell;
 
@@ -315,9 +306,8 @@ START_TEST(one_that_somebody_treats_differently_does_not_retire)
     ck_assert_uint_eq(cell->pool.size, 4);
     ck_assert(timer_armed(&cell->idle_timer));
 }
-END_TEST
 
-START_TEST(without_an_idle_time_cells_stay)
+TEST(without_an_idle_time_cells_stay)
 {
     config->cell_idle = USEC_INFINITY;
     ck_assert_int_eq(submit("a"), 0);
@@ -327,9 +317,8 @@ START_TEST(without_an_idle_time_cells_stay)
     cell_review(cell_of("a"));
     ck_assert(timer_armed(&cell_of("a")->idle_timer));
 }
-END_TEST
 
-START_TEST(cells_to_come_are_as_their_group_was_made)
+TEST(cells_to_come_are_as_their_group_was_made)
 {
     group_set_paused(group, true);
     ck_assert_int_eq(group_resize(group, 3), 0);
@@ -341,9 +330,8 @@ START_TEST(cells_to_come_are_as_their_group_was_made)
     ck_assert_str_eq(
         events, "group.paused mail, group.resized mail, cell.created mail/a, group.resumed mail, ");
 }
-END_TEST
 
-START_TEST(P7_a_cell_of_that_size_is_left_alone_and_one_below_one_refused)
+TEST(P7_a_cell_of_that_size_is_left_alone_and_one_below_one_refused)
 {
     ck_assert_int_eq(submit("a"), 0);
     ck_assert_int_eq(group_resize_cell(cell_of("a"), 0), GROUP_E_BAD_SIZE);
@@ -352,9 +340,8 @@ START_TEST(P7_a_cell_of_that_size_is_left_alone_and_one_below_one_refused)
     ck_assert(!cell_of("a")->own_size);
     ck_assert_str_eq(events, "cell.created mail/a, ");
 }
-END_TEST
 
-START_TEST(a_name_and_a_generation_are_never_used_twice)
+TEST(a_name_and_a_generation_are_never_used_twice)
 {
     ck_assert_int_eq(submit("a"), 0);
     cell_of("a")->pool.slots[1]->generation = 7;
@@ -365,14 +352,13 @@ START_TEST(a_name_and_a_generation_are_never_used_twice)
     ck_assert_uint_eq(cell_of("a")->pool.slots[1]->generation, 7);
     ck_assert_uint_eq(cell_of("a")->pool.slots[1]->born, 7);
 }
-END_TEST
 
 static int resolve(const char *target, struct registry_target *ret)
 {
     return registry_resolve(&parts.registry, target, ret);
 }
 
-START_TEST(targets_are_groups_cells_and_workers)
+TEST(targets_are_groups_cells_and_workers)
 {
     struct registry_target target;
 
@@ -393,9 +379,8 @@ START_TEST(targets_are_groups_cells_and_workers)
     ck_assert_int_eq(registry_resolve_ever(&parts.registry, "mail/-1", &target), -ENOENT);
     ck_assert_int_eq(registry_resolve_ever(&parts.registry, "male/1", &target), -ENOENT);
 }
-END_TEST
 
-START_TEST(in_a_group_without_cells_a_number_is_a_worker)
+TEST(in_a_group_without_cells_a_number_is_a_worker)
 {
     struct registry_target target;
 
@@ -407,6 +392,5 @@ START_TEST(in_a_group_without_cells_a_number_is_a_worker)
     ck_assert_int_eq(registry_resolve_ever(&parts.registry, "mail/key", &target), -ENOENT);
     ck_assert_int_eq(resolve("mail/1/1", &target), -ENOENT);
 }
-END_TEST
 
 const struct suite suite = {.name = "group-cell", .setup = setup, .teardown = teardown};

@@ -53,7 +53,7 @@ static void teardown(void)
     empty(&registry);
 }
 
-START_TEST(a_group_is_found_by_its_name_and_by_its_reference)
+TEST(a_group_is_found_by_its_name_and_by_its_reference)
 {
     struct group again = {.name = "g123"};
 
@@ -66,9 +66,8 @@ START_TEST(a_group_is_found_by_its_name_and_by_its_reference)
     ck_assert_ptr_null(registry_find(&registry, "h"));
     ck_assert_int_eq(registry_add(&registry, &again), -EEXIST);
 }
-END_TEST
 
-START_TEST(groups_come_in_the_order_of_names_from_any_name_on)
+TEST(groups_come_in_the_order_of_names_from_any_name_on)
 {
     const struct group *group;
     const char *name = "";
@@ -81,9 +80,8 @@ START_TEST(groups_come_in_the_order_of_names_from_any_name_on)
     ck_assert_ptr_null(registry_after(&registry, name));
     ck_assert_ptr_eq(registry_after(&registry, "g0005"), &groups[1]);
 }
-END_TEST
 
-START_TEST(a_reference_finds_a_group_only_while_it_is_there)
+TEST(a_reference_finds_a_group_only_while_it_is_there)
 {
     uint64_t reference = groups[200].reference;
 
@@ -96,9 +94,8 @@ START_TEST(a_reference_finds_a_group_only_while_it_is_there)
     ck_assert_ptr_eq(registry_get(&registry, reference), &groups[200]);
     ck_assert_uint_eq(registry.n_groups, N);
 }
-END_TEST
 
-START_TEST(another_supervisor_gives_a_group_the_same_reference_in_any_order)
+TEST(another_supervisor_gives_a_group_the_same_reference_in_any_order)
 {
     const uint64_t reference = groups[123].reference;
     struct registry other;
@@ -111,6 +108,5 @@ START_TEST(another_supervisor_gives_a_group_the_same_reference_in_any_order)
     ck_assert_ptr_eq(registry_get(&other, reference), &group);
     empty(&other);
 }
-END_TEST
 
 const struct suite suite = {.name = "registry", .setup = setup, .teardown = teardown};

@@ -28,7 +28,7 @@ static void push_front(unsigned priority, int64_t number)
     ck_assert_int_eq(disk_queue_push_front(&queue, priority, number), 0);
 }
 
-START_TEST(numbers_come_by_priority_then_in_their_order)
+TEST(numbers_come_by_priority_then_in_their_order)
 {
     push_back(32, 1);
     push_back(63, 2);
@@ -42,9 +42,8 @@ START_TEST(numbers_come_by_priority_then_in_their_order)
     ck_assert_int_eq(disk_queue_pop(&queue), 2);
     ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
 }
-END_TEST
 
-START_TEST(numbers_pushed_to_the_front_come_first_across_blocks)
+TEST(numbers_pushed_to_the_front_come_first_across_blocks)
 {
     enum {
         N = 5000
@@ -60,10 +59,9 @@ START_TEST(numbers_pushed_to_the_front_come_first_across_blocks)
         ck_assert_int_eq(disk_queue_pop(&queue), i);
     ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
 }
-END_TEST
 
 /* A queue of one that is filled and emptied in turns walks through its block. */
-START_TEST(a_backlog_that_is_emptied_again_and_again_keeps_its_order)
+TEST(a_backlog_that_is_emptied_again_and_again_keeps_its_order)
 {
     push_back(7, 0);
     for (int64_t i = 1; i <= 3000; i++) {
@@ -72,9 +70,8 @@ START_TEST(a_backlog_that_is_emptied_again_and_again_keeps_its_order)
     }
     ck_assert_int_eq(disk_queue_pop(&queue), 3000);
 }
-END_TEST
 
-START_TEST(an_appended_queue_comes_behind_by_priority)
+TEST(an_appended_queue_comes_behind_by_priority)
 {
     struct disk_queue more;
 
@@ -94,9 +91,8 @@ START_TEST(an_appended_queue_comes_behind_by_priority)
     ck_assert_int_eq(disk_queue_pop(&queue), 2);
     ck_assert_uint_eq(disk_queue_priority(&queue), QUEUE_PRIORITIES);
 }
-END_TEST
 
-START_TEST(a_number_takes_at_most_nine_bytes)
+TEST(a_number_takes_at_most_nine_bytes)
 {
     enum {
         N = 200000
@@ -109,6 +105,5 @@ START_TEST(a_number_takes_at_most_nine_bytes)
     after = mallinfo2();
     ck_assert_uint_le((after.uordblks - before.uordblks) / N, 9);
 }
-END_TEST
 
 const struct suite suite = {.name = "disk-queue", .setup = setup, .teardown = teardown};

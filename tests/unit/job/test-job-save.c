@@ -51,7 +51,7 @@ static void note_attempts(uint32_t n)
     }
 }
 
-START_TEST(a_job_keeps_what_its_row_does_not_have)
+TEST(a_job_keeps_what_its_row_does_not_have)
 {
     note_attempts(3);
     job->put_off = job->crashed = true;
@@ -77,9 +77,8 @@ START_TEST(a_job_keeps_what_its_row_does_not_have)
     ck_assert_str_eq(job->attempts[2].cause, "signal");
     ck_assert_str_eq(job->attempts[2].detail, "killed by SIGSEGV");
 }
-END_TEST
 
-START_TEST(attempts_that_have_failed_since_come_behind)
+TEST(attempts_that_have_failed_since_come_behind)
 {
     note_attempts(6);
     ck_assert_int_eq(job_save(job, &saver.saver), 0);
@@ -90,16 +89,14 @@ START_TEST(attempts_that_have_failed_since_come_behind)
     ck_assert_uint_eq(job->attempts[0].number, 1);
     ck_assert_uint_eq(job->attempts[7].number, 9);
 }
-END_TEST
 
-START_TEST(a_job_of_which_there_is_no_more_to_tell_takes_no_row)
+TEST(a_job_of_which_there_is_no_more_to_tell_takes_no_row)
 {
     ck_assert_int_eq(job_save(job, &saver.saver), 0);
     ck_assert_uint_eq(saver.n_rows, 0);
 }
-END_TEST
 
-START_TEST(a_row_of_a_job_that_is_gone_is_skipped)
+TEST(a_row_of_a_job_that_is_gone_is_skipped)
 {
     note_attempts(1);
     job->handle++;
@@ -109,7 +106,6 @@ START_TEST(a_row_of_a_job_that_is_gone_is_skipped)
     restore(0);
     ck_assert_uint_eq(job->n_attempts, 0);
 }
-END_TEST
 
 static void restore_damaged(void *userdata, struct saved_reader *row)
 {
@@ -118,7 +114,7 @@ static void restore_damaged(void *userdata, struct saved_reader *row)
     ck_assert_uint_le(job->n_attempts, JOB_ATTEMPTS_KEPT);
 }
 
-START_TEST(damaged_rows_do_no_harm)
+TEST(damaged_rows_do_no_harm)
 {
     note_attempts(2);
     ck_assert_int_eq(job_save(job, &saver.saver), 0);
@@ -126,7 +122,6 @@ START_TEST(damaged_rows_do_no_harm)
     saver.rows[0].fields[8] = 2; /* a flag */
     restore(-EBADMSG);
 }
-END_TEST
 
 static void restore_outcomes(struct saved_reader *row, struct outcomes *ret)
 {
@@ -136,7 +131,7 @@ static void restore_outcomes(struct saved_reader *row, struct outcomes *ret)
     ck_assert_uint_lt(ret->next, OUTCOMES_MAX);
 }
 
-START_TEST(outcomes_are_restored)
+TEST(outcomes_are_restored)
 {
     static const unsigned counts[] = {0, 1, 30, OUTCOMES_MAX, 1700};
 
@@ -163,6 +158,5 @@ START_TEST(outcomes_are_restored)
         }
     }
 }
-END_TEST
 
 const struct suite suite = {.name = "job-save", .setup = setup, .teardown = teardown};

@@ -45,7 +45,7 @@ static void finish(struct job *job)
     job_set_state(job, JOB_SUCCEEDED);
 }
 
-START_TEST(a_job_is_found_by_its_handle_and_by_its_made_id)
+TEST(a_job_is_found_by_its_handle_and_by_its_made_id)
 {
     struct job *job = new_job("");
     const struct protocol_id id = id_of(job);
@@ -54,9 +54,8 @@ START_TEST(a_job_is_found_by_its_handle_and_by_its_made_id)
     ck_assert_ptr_eq(job_by_id(&table, &id), job);
     ck_assert_uint_eq(table.n_live, 1);
 }
-END_TEST
 
-START_TEST(a_made_id_written_as_text_finds_its_job)
+TEST(a_made_id_written_as_text_finds_its_job)
 {
     struct job *job = new_job("");
     char text[PROTOCOL_ID_TEXT];
@@ -65,9 +64,8 @@ START_TEST(a_made_id_written_as_text_finds_its_job)
     ck_assert_int_eq(protocol_id_parse(&id, job_format_id(job, text)), 0);
     ck_assert_ptr_eq(job_by_id(&table, &id), job);
 }
-END_TEST
 
-START_TEST(a_changed_bit_in_a_made_id_finds_nothing)
+TEST(a_changed_bit_in_a_made_id_finds_nothing)
 {
     struct job *job = new_job("");
 
@@ -80,9 +78,8 @@ START_TEST(a_changed_bit_in_a_made_id_finds_nothing)
         ck_assert_ptr_null(job_by_id(&table, &id));
     }
 }
-END_TEST
 
-START_TEST(made_ids_are_all_different)
+TEST(made_ids_are_all_different)
 {
     enum {
         N = 1000
@@ -97,9 +94,8 @@ START_TEST(made_ids_are_all_different)
     }
     ck_assert_int_eq(n_same, 0);
 }
-END_TEST
 
-START_TEST(J2_live_duplicate_id_is_refused_and_free_again_after_the_end)
+TEST(J2_live_duplicate_id_is_refused_and_free_again_after_the_end)
 {
     struct job *job = new_job("invoice-7"), *second;
     struct protocol_id id = {.name = "invoice-7"};
@@ -111,9 +107,8 @@ START_TEST(J2_live_duplicate_id_is_refused_and_free_again_after_the_end)
     ck_assert_ptr_null(job_by_id(&table, &id));
     ck_assert_int_eq(job_new(&table, "invoice-7", &second), 0);
 }
-END_TEST
 
-START_TEST(a_chosen_id_that_looks_like_a_made_one_is_found_and_refused_twice)
+TEST(a_chosen_id_that_looks_like_a_made_one_is_found_and_refused_twice)
 {
     const char *name = "00112233445566778899aabbccddeeff";
     struct job *job = new_job(name), *second;
@@ -123,9 +118,8 @@ START_TEST(a_chosen_id_that_looks_like_a_made_one_is_found_and_refused_twice)
     ck_assert_ptr_eq(job_by_id(&table, &id), job);
     ck_assert_int_eq(job_new(&table, name, &second), JOB_E_EXISTS);
 }
-END_TEST
 
-START_TEST(a_chosen_id_equal_to_a_live_made_one_is_refused)
+TEST(a_chosen_id_equal_to_a_live_made_one_is_refused)
 {
     char text[PROTOCOL_ID_TEXT];
     struct job *second;
@@ -133,9 +127,8 @@ START_TEST(a_chosen_id_equal_to_a_live_made_one_is_refused)
     job_format_id(new_job(""), text);
     ck_assert_int_eq(job_new(&table, text, &second), JOB_E_EXISTS);
 }
-END_TEST
 
-START_TEST(a_handle_of_a_freed_job_never_finds_its_successor)
+TEST(a_handle_of_a_freed_job_never_finds_its_successor)
 {
     struct job *job = new_job("");
     uint64_t handle = job->handle;
@@ -148,9 +141,8 @@ START_TEST(a_handle_of_a_freed_job_never_finds_its_successor)
     ck_assert_ptr_null(job_by_handle(&table, handle));
     ck_assert_ptr_null(job_by_id(&table, &id));
 }
-END_TEST
 
-START_TEST(a_job_lives_as_long_as_somebody_holds_it)
+TEST(a_job_lives_as_long_as_somebody_holds_it)
 {
     struct job *job = new_job("held");
     struct protocol_id id = {.name = "held"};
@@ -163,24 +155,21 @@ START_TEST(a_job_lives_as_long_as_somebody_holds_it)
     ck_assert_ptr_null(job_by_id(&table, &id));
     ck_assert_uint_eq(table.n_live, 0);
 }
-END_TEST
 
-START_TEST(an_end_is_final, .signal = SIGABRT)
+TEST(an_end_is_final, .signal = SIGABRT)
 {
     struct job *job = new_job("");
 
     finish(job);
     job_set_state(job, JOB_QUEUED); /* asserts */
 }
-END_TEST
 
-START_TEST(a_queued_job_cannot_succeed_without_running, .signal = SIGABRT)
+TEST(a_queued_job_cannot_succeed_without_running, .signal = SIGABRT)
 {
     job_set_state(new_job(""), JOB_SUCCEEDED); /* asserts */
 }
-END_TEST
 
-START_TEST(only_the_last_attempts_are_remembered_in_order)
+TEST(only_the_last_attempts_are_remembered_in_order)
 {
     struct job *job = new_job("");
 
@@ -192,7 +181,6 @@ START_TEST(only_the_last_attempts_are_remembered_in_order)
     for (uint32_t i = 0; i < JOB_ATTEMPTS_KEPT; i++)
         ck_assert_uint_eq(job->attempts[i].number, i + 4);
 }
-END_TEST
 
 /* What the table has taken from the heap, the handles included. */
 static size_t heap(void)
@@ -202,7 +190,7 @@ static size_t heap(void)
     return info.uordblks + info.hblkhd;
 }
 
-START_TEST(a_waiting_job_costs_at_most_320_bytes_beside_its_payload)
+TEST(a_waiting_job_costs_at_most_320_bytes_beside_its_payload)
 {
     enum {
         N = 1 << 15,
@@ -215,9 +203,8 @@ START_TEST(a_waiting_job_costs_at_most_320_bytes_beside_its_payload)
         ck_assert_int_eq(payload_set(&new_job("")->payload, data, SIZE), 0);
     ck_assert_uint_le((heap() - before) / N, 320 + SIZE); /* a sanitizer's heap counts as empty */
 }
-END_TEST
 
-START_TEST(the_options_that_the_submitter_chose_are_known_as_such)
+TEST(the_options_that_the_submitter_chose_are_known_as_such)
 {
     const struct config_group config = {
         .max_retries = 5, .timeout = 6, .backoff_min = 7, .backoff_max = 8};
@@ -239,7 +226,6 @@ START_TEST(the_options_that_the_submitter_chose_are_known_as_such)
     ck_assert_uint_eq(asked.backoff_max, PROTOCOL_DEFAULT_USEC);
     ck_assert_uint_eq(asked.priority, PROTOCOL_DEFAULT_PRIORITY);
 }
-END_TEST
 
 static int n_told;
 
@@ -249,7 +235,7 @@ static void told(struct job_waiter *waiter, struct job *job)
     n_told++;
 }
 
-START_TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
+TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
 {
     struct job *job = new_job("");
     struct job_waiter *waiter = job_waiter_new(&table, job);
@@ -264,6 +250,5 @@ START_TEST(waiters_are_told_of_every_change_and_let_go_at_the_end)
     ck_assert_int_eq(n_told, 2);
     (void)job_waiter_free(&table, waiter);
 }
-END_TEST
 
 const struct suite suite = {.name = "job", .setup = setup, .teardown = teardown};

@@ -61,7 +61,7 @@ static bool is_known(const char *name)
     return job_by_id(&table, &id) != NULL;
 }
 
-START_TEST(beyond_the_maximum_the_oldest_go)
+TEST(beyond_the_maximum_the_oldest_go)
 {
     kept_results_set_bounds(&results, USEC_PER_SEC, 2, UINT64_MAX);
     kept_results_add(&results, ended("a", NULL));
@@ -72,7 +72,6 @@ START_TEST(beyond_the_maximum_the_oldest_go)
     ck_assert(!is_known("b") && is_known("c"));
     ck_assert_uint_eq(results.n_jobs, 1);
 }
-END_TEST
 
 static struct job *sized(const char *name, size_t size)
 {
@@ -85,7 +84,7 @@ static struct job *sized(const char *name, size_t size)
     return job;
 }
 
-START_TEST(beyond_the_memory_the_oldest_go)
+TEST(beyond_the_memory_the_oldest_go)
 {
     kept_results_set_bounds(&results, USEC_PER_SEC, 10, 1000);
     kept_results_add(&results, sized("a", 400));
@@ -98,9 +97,8 @@ START_TEST(beyond_the_memory_the_oldest_go)
     ck_assert(!is_known("b") && is_known("c"));
     ck_assert_uint_eq(results.bytes, 400);
 }
-END_TEST
 
-START_TEST(a_result_too_large_for_the_memory_leaves_its_job_with_a_reason)
+TEST(a_result_too_large_for_the_memory_leaves_its_job_with_a_reason)
 {
     struct job *job = sized("large", 1000);
 
@@ -112,7 +110,6 @@ START_TEST(a_result_too_large_for_the_memory_leaves_its_job_with_a_reason)
     ck_assert_ptr_nonnull(strstr(job->reason, "1000 bytes"));
     ck_assert_uint_eq(results.bytes, 400);
 }
-END_TEST
 
 /* As if they had been added so long ago. */
 static void let_pass(usec_t time)
@@ -121,7 +118,7 @@ static void let_pass(usec_t time)
         list_entry(node, struct kept_result, link)->since -= time;
 }
 
-START_TEST(each_goes_at_its_time)
+TEST(each_goes_at_its_time)
 {
     const usec_t now = loop_now(loop);
 
@@ -135,9 +132,8 @@ START_TEST(each_goes_at_its_time)
     ck_assert(!is_known("a") && is_known("b"));
     ck_assert_uint_eq(timer_at(&results.timer), now + 3 * USEC_PER_SEC);
 }
-END_TEST
 
-START_TEST(those_that_are_kept_follow_a_change)
+TEST(those_that_are_kept_follow_a_change)
 {
     kept_results_set_bounds(&results, 3 * USEC_PER_SEC, 10, UINT64_MAX);
     kept_results_add(&results, ended("a", NULL));
@@ -147,9 +143,8 @@ START_TEST(those_that_are_kept_follow_a_change)
     ck_assert(!is_known("a") && is_known("b"));
     ck_assert_uint_eq(timer_at(&results.timer), loop_now(loop) + 1 * USEC_PER_SEC);
 }
-END_TEST
 
-START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
+TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
 {
     struct job *job = ended("a", NULL);
 
@@ -163,9 +158,8 @@ START_TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
     ck_assert_uint_eq(results.n_jobs, 0);
     job_unref(&table, job);
 }
-END_TEST
 
-START_TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
+TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
 {
     struct blob_share *share = blob_share_new(&table.blobs), *others_share;
     struct held_blob *blob;
@@ -183,6 +177,5 @@ START_TEST(a_large_payload_costs_the_oldest_large_results_of_its_sender_alone)
     (void)blob_share_unref(share);
     (void)blob_share_unref(others_share);
 }
-END_TEST
 
 const struct suite suite = {.name = "kept-results", .setup = setup, .teardown = teardown};

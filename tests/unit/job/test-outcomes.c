@@ -17,14 +17,13 @@ static void end_jobs(unsigned n, bool dead)
         outcomes_add(&outcomes, dead, ++now);
 }
 
-START_TEST(a_single_dead_job_is_no_failing_group)
+TEST(a_single_dead_job_is_no_failing_group)
 {
     end_jobs(OUTCOMES_ENOUGH - 1, true);
     ck_assert(!outcomes_failing(&outcomes));
 }
-END_TEST
 
-START_TEST(a_group_whose_jobs_all_die_is_failing_since_the_first_of_them)
+TEST(a_group_whose_jobs_all_die_is_failing_since_the_first_of_them)
 {
     unsigned n;
 
@@ -34,9 +33,8 @@ START_TEST(a_group_whose_jobs_all_die_is_failing_since_the_first_of_them)
     ck_assert_uint_eq(n, OUTCOMES_MAX);
     ck_assert_uint_eq(outcomes.since, 1001);
 }
-END_TEST
 
-START_TEST(a_group_that_has_worked_for_long_is_failing_soon_after_it_breaks)
+TEST(a_group_that_has_worked_for_long_is_failing_soon_after_it_breaks)
 {
     unsigned n;
 
@@ -47,9 +45,8 @@ START_TEST(a_group_that_has_worked_for_long_is_failing_soon_after_it_breaks)
     ck_assert_uint_eq(n, OUTCOMES_RECENT);
     ck_assert_uint_eq(outcomes.since, 6001);
 }
-END_TEST
 
-START_TEST(a_group_that_works_again_is_not_failing_whatever_it_did_before)
+TEST(a_group_that_works_again_is_not_failing_whatever_it_did_before)
 {
     unsigned n;
 
@@ -59,14 +56,12 @@ START_TEST(a_group_that_works_again_is_not_failing_whatever_it_did_before)
     ck_assert_uint_eq(outcomes.since, 0);
     ck_assert_uint_eq(outcomes_count_dead(&outcomes, &n), OUTCOMES_MAX - OUTCOMES_RECENT);
 }
-END_TEST
 
-START_TEST(a_few_dead_jobs_among_many_are_no_failing_group)
+TEST(a_few_dead_jobs_among_many_are_no_failing_group)
 {
     for (unsigned i = 0; i < 1000; i++)
         outcomes_add(&outcomes, i % 3 == 0, ++now);
     ck_assert(!outcomes_failing(&outcomes));
 }
-END_TEST
 
 const struct suite suite = {.name = "outcomes", .setup = setup};

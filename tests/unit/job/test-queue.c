@@ -48,24 +48,22 @@ static unsigned taken(void)
     return number;
 }
 
-START_TEST(an_empty_queue_has_no_first_and_no_oldest)
+TEST(an_empty_queue_has_no_first_and_no_oldest)
 {
     ck_assert_ptr_null(queue_first(&queue));
     ck_assert_uint_eq(queue_oldest(&queue), 0);
     ck_assert_uint_eq(queue.n_jobs, 0);
 }
-END_TEST
 
-START_TEST(equals_leave_in_the_order_they_came)
+TEST(equals_leave_in_the_order_they_came)
 {
     push(1, 7);
     push(2, 7);
     push(3, 7);
     ck_assert_uint_eq(taken(), 123);
 }
-END_TEST
 
-START_TEST(the_smaller_number_goes_first)
+TEST(the_smaller_number_goes_first)
 {
     push(1, 63);
     push(2, 32);
@@ -77,9 +75,8 @@ START_TEST(the_smaller_number_goes_first)
     ck_assert_uint_eq(taken(), 35241);
     ck_assert_uint_eq(queue.n_jobs, 0);
 }
-END_TEST
 
-START_TEST(what_comes_back_goes_before_its_equals_but_not_before_the_more_urgent)
+TEST(what_comes_back_goes_before_its_equals_but_not_before_the_more_urgent)
 {
     push(1, 5);
     push(2, 6);
@@ -87,9 +84,8 @@ START_TEST(what_comes_back_goes_before_its_equals_but_not_before_the_more_urgent
     queue_push_front(&queue, &jobs[3]);
     ck_assert_uint_eq(taken(), 132);
 }
-END_TEST
 
-START_TEST(one_from_the_middle_can_be_removed)
+TEST(one_from_the_middle_can_be_removed)
 {
     push(1, 5);
     push(2, 5);
@@ -102,9 +98,8 @@ START_TEST(one_from_the_middle_can_be_removed)
     queue_remove(&queue, &jobs[3]);
     ck_assert_uint_eq(taken(), 4);
 }
-END_TEST
 
-START_TEST(each_of_the_priorities_is_found)
+TEST(each_of_the_priorities_is_found)
 {
     for (unsigned priority = 0; priority < QUEUE_PRIORITIES; priority++) {
         push(1, (uint8_t)priority);
@@ -115,9 +110,8 @@ START_TEST(each_of_the_priorities_is_found)
         ck_assert_uint_eq(queue.occupied, 0);
     }
 }
-END_TEST
 
-START_TEST(the_oldest_may_be_the_least_urgent)
+TEST(the_oldest_may_be_the_least_urgent)
 {
     push(2, 0);
     push(1, 63);
@@ -126,6 +120,5 @@ START_TEST(the_oldest_may_be_the_least_urgent)
     queue_remove(&queue, &jobs[1]);
     ck_assert_uint_eq(queue_oldest(&queue), jobs[2].created_at);
 }
-END_TEST
 
 const struct suite suite = {.name = "queue", .setup = setup};

@@ -64,7 +64,7 @@ static usec_t left(void)
     return usec_sub(timer_at(&alarms.next), loop_now(loop));
 }
 
-START_TEST(one_goes_off_after_its_time_whatever_the_clock_says)
+TEST(one_goes_off_after_its_time_whatever_the_clock_says)
 {
     ck_assert_int_eq(alarm_set_after(&first, USEC_PER_MSEC), 0);
     ck_assert_uint_eq(first.delay, USEC_PER_MSEC);
@@ -74,18 +74,16 @@ START_TEST(one_goes_off_after_its_time_whatever_the_clock_says)
     ck_assert_uint_eq(n_fired, 1);
     ck_assert_int_lt(alarms.fd, 0);
 }
-END_TEST
 
-START_TEST(a_date_that_has_passed_goes_off_at_once)
+TEST(a_date_that_has_passed_goes_off_at_once)
 {
     ck_assert_int_eq(alarm_set_at(&first, NOW - 1), 0);
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_fired, 1);
     ck_assert(!timer_armed(&first.timer));
 }
-END_TEST
 
-START_TEST(a_clock_that_is_set_forward_brings_a_date_nearer)
+TEST(a_clock_that_is_set_forward_brings_a_date_nearer)
 {
     ck_assert_int_eq(alarm_set_at(&first, NOW + 3600 * USEC_PER_SEC), 0);
     ck_assert_int_eq(alarm_set_at(&second, NOW + 9000 * USEC_PER_SEC), 0);
@@ -96,18 +94,16 @@ START_TEST(a_clock_that_is_set_forward_brings_a_date_nearer)
     ck_assert_uint_eq(n_fired, 1);
     ck_assert(timer_armed(&second.timer));
 }
-END_TEST
 
-START_TEST(a_clock_that_is_set_back_puts_a_date_off)
+TEST(a_clock_that_is_set_back_puts_a_date_off)
 {
     ck_assert_int_eq(alarm_set_at(&first, NOW + 5 * USEC_PER_SEC), 0);
     wall = NOW - 100 * USEC_PER_SEC;
     alarms_review(&alarms);
     ck_assert_uint_eq(left(), 105 * USEC_PER_SEC);
 }
-END_TEST
 
-START_TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
+TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
 {
     ck_assert_int_eq(alarm_set_at(&first, NOW + 1), 0);
     wall = NOW - 50 * USEC_PER_SEC; /* and nobody has told us */
@@ -115,9 +111,8 @@ START_TEST(one_that_is_due_too_early_by_the_clock_is_set_again)
     ck_assert_uint_eq(n_fired, 0);
     ck_assert_uint_eq(left(), 50 * USEC_PER_SEC + 1);
 }
-END_TEST
 
-START_TEST(a_stopped_one_does_not_go_off)
+TEST(a_stopped_one_does_not_go_off)
 {
     ck_assert_int_eq(alarm_set_at(&first, NOW), 0);
     ck_assert_int_eq(alarm_set_after(&second, USEC_PER_MSEC), 0);
@@ -128,7 +123,6 @@ START_TEST(a_stopped_one_does_not_go_off)
     ck_assert_uint_eq(n_fired, 1);
     ck_assert(!timer_armed(&second.timer));
 }
-END_TEST
 
 static struct alarm many[100];
 static unsigned n_in_order;
@@ -141,7 +135,7 @@ static void fired_in_turn(struct alarm *alarm)
 }
 
 /* The clock goes on between them, as it does. */
-START_TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
+TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
 {
     n_in_order = 0;
     for (unsigned i = 0; i < 100; i++) {
@@ -153,10 +147,9 @@ START_TEST(those_of_one_date_go_off_in_the_order_in_which_they_were_set)
     alarms_review(&alarms);
     ck_assert_uint_eq(n_in_order, 100);
 }
-END_TEST
 
 /* By a nanosecond: a change of the clock all the same. */
-START_TEST(the_kernel_tells_that_the_clock_was_set)
+TEST(the_kernel_tells_that_the_clock_was_set)
 {
     struct timex step = {.modes = ADJ_SETOFFSET | ADJ_NANO, .time.tv_usec = 1};
 
@@ -170,6 +163,5 @@ START_TEST(the_kernel_tells_that_the_clock_was_set)
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_uint_eq(n_fired, 1);
 }
-END_TEST
 
 const struct suite suite = {.name = "alarm", .setup = setup, .teardown = teardown};

@@ -18,7 +18,7 @@ static void wait_until_closed(int fd)
         (void)poll(NULL, 0, 1);
 }
 
-START_TEST(the_thread_closes_soon)
+TEST(the_thread_closes_soon)
 {
     int fds[8];
 
@@ -34,9 +34,8 @@ START_TEST(the_thread_closes_soon)
     closer_close(fds[7]);
     wait_until_closed(fds[7]);
 }
-END_TEST
 
-START_TEST(before_the_thread_runs_it_closes_at_once)
+TEST(before_the_thread_runs_it_closes_at_once)
 {
     int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 
@@ -46,7 +45,6 @@ START_TEST(before_the_thread_runs_it_closes_at_once)
     ck_assert_int_lt(fcntl(fd, F_GETFD), 0);
     closer_close(-1);
 }
-END_TEST
 
 static struct loop *loop;
 static int closed_fd;
@@ -66,7 +64,7 @@ static void on_never(void *userdata, uint32_t events)
     ck_abort();
 }
 
-START_TEST(the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go)
+TEST(the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go)
 {
     const struct loop_options options = {0};
     struct loop_watch watch = LOOP_WATCH_NULL;
@@ -91,7 +89,6 @@ START_TEST(the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go)
     loop_free(loop);
     ck_assert_int_lt(fcntl(sockets[1], F_GETFD), 0);
 }
-END_TEST
 
 static bool is_mapped(void *start)
 {
@@ -116,7 +113,7 @@ static void *map_page(void)
     return start;
 }
 
-START_TEST(the_loop_unmaps_after_more_urgent_work)
+TEST(the_loop_unmaps_after_more_urgent_work)
 {
     const struct loop_options options = {0};
     struct loop_deferred deferred;
@@ -139,7 +136,6 @@ START_TEST(the_loop_unmaps_after_more_urgent_work)
     ck_assert(!is_mapped(page));
     ck_assert_int_ge(fcntl(0, F_GETFD), 0); /* NULL is no descriptor */
 }
-END_TEST
 
 static void on_hangup(void *userdata, uint32_t events)
 {
@@ -148,7 +144,7 @@ static void on_hangup(void *userdata, uint32_t events)
     loop_stop(loop);
 }
 
-START_TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
+TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
 {
     const struct loop_options options = {0};
     struct loop_watch watch = LOOP_WATCH_NULL;
@@ -167,6 +163,5 @@ START_TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
     close_fd(fds[0]);
     loop_free(loop);
 }
-END_TEST
 
 const struct suite suite = {.name = "closer"};

@@ -118,34 +118,31 @@ static void ring_bell(void)
     wake_eventfd_wake(event_fd);
 }
 
-START_TEST(a_ready_descriptor_is_reported_every_turn_until_it_is_drained)
+TEST(a_ready_descriptor_is_reported_every_turn_until_it_is_drained)
 {
     ring_bell();
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_count, &n_calls), 0);
     run();
     ck_assert_uint_eq(n_calls, 3);
 }
-END_TEST
 
-START_TEST(the_ready_events_are_told)
+TEST(the_ready_events_are_told)
 {
     uint32_t events = 0;
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN | POLLOUT, on_stop, &events), 0);
     run();
     ck_assert_uint_eq(events, POLLOUT);
 }
-END_TEST
 
-START_TEST(a_closed_descriptor_comes_as_pollnval)
+TEST(a_closed_descriptor_comes_as_pollnval)
 {
     uint32_t events = 0;
     ck_assert_int_eq(loop_watch_fd(loop, &watch, 1023, POLLIN, on_stop, &events), 0);
     run();
     ck_assert_uint_eq(events, POLLNVAL);
 }
-END_TEST
 
-START_TEST(a_peer_that_hangs_up_is_reported_whatever_was_asked_for)
+TEST(a_peer_that_hangs_up_is_reported_whatever_was_asked_for)
 {
     uint32_t events = 0;
     int fds[2];
@@ -156,7 +153,6 @@ START_TEST(a_peer_that_hangs_up_is_reported_whatever_was_asked_for)
     ck_assert_uint_eq(events & POLLERR, POLLERR);
     close_fd(fds[1]);
 }
-END_TEST
 
 static void on_unwatch_both(void *userdata, uint32_t events)
 {
@@ -168,7 +164,7 @@ static void on_unwatch_both(void *userdata, uint32_t events)
     loop_stop(loop);
 }
 
-START_TEST(a_callback_may_end_its_own_watch_and_others_that_are_ready_too)
+TEST(a_callback_may_end_its_own_watch_and_others_that_are_ready_too)
 {
     ring_bell();
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_unwatch_both, NULL), 0);
@@ -181,9 +177,8 @@ START_TEST(a_callback_may_end_its_own_watch_and_others_that_are_ready_too)
     run();
     ck_assert_uint_eq(n_calls, 1);
 }
-END_TEST
 
-START_TEST(nothing_of_an_ended_watch_reaches_the_next_one_in_its_place)
+TEST(nothing_of_an_ended_watch_reaches_the_next_one_in_its_place)
 {
     uint32_t events = 0;
     int silent = eventfd(0, EFD_CLOEXEC);
@@ -204,9 +199,8 @@ START_TEST(nothing_of_an_ended_watch_reaches_the_next_one_in_its_place)
     ck_assert_uint_eq(events, POLLIN);
     close_fd(silent);
 }
-END_TEST
 
-START_TEST(a_paused_watch_reports_nothing_until_it_is_resumed)
+TEST(a_paused_watch_reports_nothing_until_it_is_resumed)
 {
     uint32_t events = 0;
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
@@ -221,9 +215,8 @@ START_TEST(a_paused_watch_reports_nothing_until_it_is_resumed)
     run();
     ck_assert_uint_eq(events, POLLIN);
 }
-END_TEST
 
-START_TEST(a_paused_watch_reports_no_errors_either)
+TEST(a_paused_watch_reports_no_errors_either)
 {
     uint32_t events = 0;
     int fds[2];
@@ -241,9 +234,8 @@ START_TEST(a_paused_watch_reports_no_errors_either)
     ck_assert_uint_eq(events & POLLHUP, POLLHUP);
     close_fd(fds[0]);
 }
-END_TEST
 
-START_TEST(events_can_be_added_to_a_watch_that_is_armed)
+TEST(events_can_be_added_to_a_watch_that_is_armed)
 {
     uint32_t events = 0;
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
@@ -258,7 +250,6 @@ START_TEST(events_can_be_added_to_a_watch_that_is_armed)
     run();
     ck_assert_uint_eq(n_calls, 1);
 }
-END_TEST
 
 static void on_read_and_count(void *userdata, uint32_t events)
 {
@@ -269,7 +260,7 @@ static void on_read_and_count(void *userdata, uint32_t events)
         loop_stop(loop);
 }
 
-START_TEST(more_watches_than_submissions_fit_are_all_served, .bare = true)
+TEST(more_watches_than_submissions_fit_are_all_served, .bare = true)
 {
     struct loop_watch watches[200] = {0};
     int fds[200][2];
@@ -291,9 +282,8 @@ START_TEST(more_watches_than_submissions_fit_are_all_served, .bare = true)
     run();
     tear_down();
 }
-END_TEST
 
-START_TEST(watching_costs_no_allocation_once_warm)
+TEST(watching_costs_no_allocation_once_warm)
 {
     for (int i = 0; i < 1000; i++) {
         ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
@@ -306,9 +296,8 @@ START_TEST(watching_costs_no_allocation_once_warm)
     }
     ck_assert_uint_eq(mallinfo2().uordblks, before);
 }
-END_TEST
 
-START_TEST(an_eventfd_is_read_by_the_kernel_each_time_it_rings)
+TEST(an_eventfd_is_read_by_the_kernel_each_time_it_rings)
 {
     uint32_t events = 0;
     uint64_t value;
@@ -330,9 +319,8 @@ START_TEST(an_eventfd_is_read_by_the_kernel_each_time_it_rings)
     ck_assert_int_eq(read(blocking, &value, sizeof(value)), sizeof(value)); /* left to us */
     close_fd(blocking);
 }
-END_TEST
 
-START_TEST(a_stranger_who_drains_the_eventfd_first_blocks_nobody)
+TEST(a_stranger_who_drains_the_eventfd_first_blocks_nobody)
 {
     uint64_t value;
     int blocking = eventfd(0, EFD_CLOEXEC);
@@ -345,16 +333,14 @@ START_TEST(a_stranger_who_drains_the_eventfd_first_blocks_nobody)
     run();
     close_fd(blocking);
 }
-END_TEST
 
-START_TEST(an_eventfd_that_cannot_be_read_is_an_error)
+TEST(an_eventfd_that_cannot_be_read_is_an_error)
 {
     uint32_t events = 0;
     ck_assert_int_eq(loop_watch_eventfd(loop, &watch, 1023, on_stop, &events), 0);
     run();
     ck_assert_uint_eq(events, POLLERR);
 }
-END_TEST
 
 static _Atomic uint32_t *new_word(void)
 {
@@ -371,7 +357,7 @@ static void on_word(void *userdata, uint32_t events)
     loop_stop(loop);
 }
 
-START_TEST(a_word_that_differs_already_fires_once)
+TEST(a_word_that_differs_already_fires_once)
 {
     need_futex();
     _Atomic uint32_t *word = new_word();
@@ -382,9 +368,8 @@ START_TEST(a_word_that_differs_already_fires_once)
     run();
     ck_assert_uint_eq(n_calls, 1);
 }
-END_TEST
 
-START_TEST(a_word_fires_when_its_writer_in_another_process_wakes_it)
+TEST(a_word_fires_when_its_writer_in_another_process_wakes_it)
 {
     need_futex();
     _Atomic uint32_t *word = new_word();
@@ -402,7 +387,6 @@ START_TEST(a_word_fires_when_its_writer_in_another_process_wakes_it)
     ck_assert_uint_eq(n_calls, 1);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
-END_TEST
 
 #define N_WAITERS 24u
 static _Atomic unsigned n_waiting;
@@ -415,7 +399,7 @@ static void *wait_on(void *word)
     return NULL;
 }
 
-START_TEST(a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed)
+TEST(a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed)
 {
     _Atomic uint32_t *word = new_word();
     pthread_t threads[N_WAITERS];
@@ -437,9 +421,8 @@ START_TEST(a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed)
     for (unsigned i = 0; i < N_WAITERS; i++)
         ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 }
-END_TEST
 
-START_TEST(the_mapping_of_a_watched_word_may_go_away)
+TEST(the_mapping_of_a_watched_word_may_go_away)
 {
     need_futex();
     _Atomic uint32_t *word = new_word();
@@ -453,7 +436,6 @@ START_TEST(the_mapping_of_a_watched_word_may_go_away)
     stop_after(1000);
     run();
 }
-END_TEST
 
 static _Atomic uint32_t *second_word;
 
@@ -467,7 +449,7 @@ static void on_watch_second_word(void *userdata, uint32_t events)
 }
 
 /* The cancelled wait completes after a new one, of a callback before, has taken its place. */
-START_TEST(a_stale_completion_does_not_fire_the_word_that_took_its_place)
+TEST(a_stale_completion_does_not_fire_the_word_that_took_its_place)
 {
     need_futex();
     _Atomic uint32_t *word = new_word();
@@ -482,7 +464,6 @@ START_TEST(a_stale_completion_does_not_fire_the_word_that_took_its_place)
     run();
     loop_unwatch(loop, &watch);
 }
-END_TEST
 
 static _Atomic uint32_t *woken_word;
 
@@ -495,7 +476,7 @@ static void on_wake_others(struct loop_deferred *deferred)
     loop_stop(loop);
 }
 
-START_TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full, .bare = true)
+TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full, .bare = true)
 {
     struct loop_deferred deferred;
     set_up_with(&(struct loop_options){.kind = LOOP_IO_URING, .entries = 8});
@@ -513,7 +494,6 @@ START_TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full, .bar
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     tear_down();
 }
-END_TEST
 
 static void on_trace(void *userdata, uint32_t events)
 {
@@ -525,7 +505,7 @@ static void on_trace(void *userdata, uint32_t events)
         loop_unwatch(loop, &other);
 }
 
-START_TEST(descriptors_come_before_words_within_a_turn)
+TEST(descriptors_come_before_words_within_a_turn)
 {
     need_futex();
     _Atomic uint32_t *word = new_word();
@@ -536,7 +516,6 @@ START_TEST(descriptors_come_before_words_within_a_turn)
     run();
     ck_assert_str_eq(trace, "fw");
 }
-END_TEST
 
 static void on_unwatch_word(void *userdata, uint32_t events)
 {
@@ -547,7 +526,7 @@ static void on_unwatch_word(void *userdata, uint32_t events)
     loop_stop(loop);
 }
 
-START_TEST(a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_turn)
+TEST(a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_turn)
 {
     need_futex();
     _Atomic uint32_t *word = new_word();
@@ -559,7 +538,6 @@ START_TEST(a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_t
     stop_after(1000);
     run();
 }
-END_TEST
 
 struct source {
     struct loop_hot hot;
@@ -596,7 +574,7 @@ static bool source_cool(struct loop_hot *hot)
     return false;
 }
 
-START_TEST(a_hot_source_is_polled_while_it_has_work_and_then_cooled)
+TEST(a_hot_source_is_polled_while_it_has_work_and_then_cooled)
 {
     struct source source = {.work = 100, .stop_when_cool = true};
     loop_hot_init(&source.hot, source_poll, source_cool);
@@ -609,9 +587,8 @@ START_TEST(a_hot_source_is_polled_while_it_has_work_and_then_cooled)
     ck_assert_uint_eq(source.n_cools, 1);
     ck_assert(!list_linked(&source.hot.link));
 }
-END_TEST
 
-START_TEST(a_source_that_cannot_cool_down_stays_hot)
+TEST(a_source_that_cannot_cool_down_stays_hot)
 {
     struct source source = {.refuse_to_cool = true, .stop_when_cool = true};
     loop_hot_init(&source.hot, source_poll, source_cool);
@@ -620,9 +597,8 @@ START_TEST(a_source_that_cannot_cool_down_stays_hot)
     ck_assert_uint_eq(source.work, 0);
     ck_assert_uint_eq(source.n_cools, 2);
 }
-END_TEST
 
-START_TEST(a_quiet_source_is_cooled_while_another_is_busy)
+TEST(a_quiet_source_is_cooled_while_another_is_busy)
 {
     struct source busy = {.work = 1000000000}, quiet = {.stop_when_cool = true};
     loop_hot_init(&busy.hot, source_poll, source_cool);
@@ -634,9 +610,8 @@ START_TEST(a_quiet_source_is_cooled_while_another_is_busy)
     ck_assert_uint_eq(busy.n_cools, 0);
     loop_unheat(loop, &busy.hot);
 }
-END_TEST
 
-START_TEST(a_source_may_leave_and_vanish_in_its_own_poll)
+TEST(a_source_may_leave_and_vanish_in_its_own_poll)
 {
     struct source source = {.leave = true};
     loop_hot_init(&source.hot, source_poll, source_cool);
@@ -646,9 +621,8 @@ START_TEST(a_source_may_leave_and_vanish_in_its_own_poll)
     ck_assert_uint_eq(source.n_cools, 0);
     ck_assert_uint_eq(source.hot.worked, 4711);
 }
-END_TEST
 
-START_TEST(descriptors_are_served_while_a_source_is_busy)
+TEST(descriptors_are_served_while_a_source_is_busy)
 {
     struct source busy = {.work = 1000000000};
     uint32_t events = 0;
@@ -668,7 +642,6 @@ START_TEST(descriptors_are_served_while_a_source_is_busy)
     loop_unheat(loop, &busy.hot);
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
 }
-END_TEST
 
 static struct loop_deferred first, second;
 
@@ -691,7 +664,7 @@ static void on_second(struct loop_deferred *deferred)
     loop_defer(loop, &first);
 }
 
-START_TEST(deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_between)
+TEST(deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_between)
 {
     loop_deferred_init(&first, on_first);
     loop_deferred_init(&second, on_second);
@@ -705,9 +678,8 @@ START_TEST(deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_betw
     run();
     ck_assert_str_eq(trace, "12121");
 }
-END_TEST
 
-START_TEST(a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet)
+TEST(a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet)
 {
     struct source source = {.stop_when_cool = true};
     usec_t begin = clock_now();
@@ -720,7 +692,6 @@ START_TEST(a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet)
     ck_assert_uint_eq(source.n_cools, 1);
     ck_assert(!list_linked(&source.hot.link));
 }
-END_TEST
 
 static void on_late(struct loop_deferred *deferred)
 {
@@ -729,7 +700,7 @@ static void on_late(struct loop_deferred *deferred)
     loop_stop(loop);
 }
 
-START_TEST(what_is_late_is_done_before_the_loop_sleeps)
+TEST(what_is_late_is_done_before_the_loop_sleeps)
 {
     loop_deferred_init(&first, on_late);
     loop_defer_late(loop, &first);
@@ -737,9 +708,8 @@ START_TEST(what_is_late_is_done_before_the_loop_sleeps)
     run(); /* nothing else would ever wake it */
     ck_assert_str_eq(trace, "l");
 }
-END_TEST
 
-START_TEST(what_is_late_is_not_put_off_by_work_that_never_ends)
+TEST(what_is_late_is_not_put_off_by_work_that_never_ends)
 {
     struct source busy = {.work = 1000000000};
     loop_set_spin(loop, 50);
@@ -752,9 +722,8 @@ START_TEST(what_is_late_is_not_put_off_by_work_that_never_ends)
     ck_assert_uint_ge(busy.n_polls, 1);
     loop_unheat(loop, &busy.hot);
 }
-END_TEST
 
-START_TEST(what_was_late_can_be_had_in_this_turn_or_taken_back)
+TEST(what_was_late_can_be_had_in_this_turn_or_taken_back)
 {
     struct source busy = {.work = 1000000000};
     loop_hot_init(&busy.hot, source_poll, source_cool);
@@ -770,9 +739,8 @@ START_TEST(what_was_late_can_be_had_in_this_turn_or_taken_back)
     ck_assert_str_eq(trace, "l");
     loop_unheat(loop, &busy.hot);
 }
-END_TEST
 
-START_TEST(a_timer_ends_the_sleep_not_too_early)
+TEST(a_timer_ends_the_sleep_not_too_early)
 {
     usec_t begin = clock_now();
     stop_after(3000);
@@ -780,9 +748,8 @@ START_TEST(a_timer_ends_the_sleep_not_too_early)
     ck_assert_uint_ge(clock_now() - begin, 3000);
     ck_assert_uint_ge(loop_now(loop), begin + 3000);
 }
-END_TEST
 
-START_TEST(an_idle_loop_does_not_wake_up)
+TEST(an_idle_loop_does_not_wake_up)
 {
     struct rusage before, after;
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
@@ -794,15 +761,13 @@ START_TEST(an_idle_loop_does_not_wake_up)
     getrusage(RUSAGE_SELF, &after);
     ck_assert_int_le(after.ru_nvcsw - before.ru_nvcsw, 2);
 }
-END_TEST
 
-START_TEST(the_eventfd_back_end_can_be_forced, .bare = true)
+TEST(the_eventfd_back_end_can_be_forced, .bare = true)
 {
     set_up_with(&(struct loop_options){.kind = LOOP_IO_URING, .force_eventfd = true});
     ck_assert_int_eq(loop_wake_backend(loop), WAKE_EVENTFD);
     tear_down();
 }
-END_TEST
 
 /* A filter as a container has it: io_uring_setup fails with `error`, all else is allowed. */
 static void forbid_io_uring(int error)
@@ -829,36 +794,32 @@ static const char *reason_when_forbidden(int error)
     return reason;
 }
 
-START_TEST(a_seccomp_filter_is_named_as_the_reason, .bare = true)
+TEST(a_seccomp_filter_is_named_as_the_reason, .bare = true)
 {
     const char *reason = reason_when_forbidden(EPERM);
     ck_assert_ptr_nonnull(strstr(reason, "seccomp"));
     ck_assert_ptr_nonnull(strstr(reason, "io_uring_setup"));
 }
-END_TEST
 
-START_TEST(a_kernel_without_io_uring_is_named_as_the_reason, .bare = true)
+TEST(a_kernel_without_io_uring_is_named_as_the_reason, .bare = true)
 {
     ck_assert_ptr_nonnull(strstr(reason_when_forbidden(ENOSYS), "this kernel has no io_uring"));
 }
-END_TEST
 
-START_TEST(a_shortage_of_memory_is_named_as_the_reason, .bare = true)
+TEST(a_shortage_of_memory_is_named_as_the_reason, .bare = true)
 {
     ck_assert_ptr_nonnull(strstr(reason_when_forbidden(ENOMEM), "RLIMIT_MEMLOCK"));
 }
-END_TEST
 
-START_TEST(a_shortage_of_descriptors_is_an_error_not_a_reason, .bare = true)
+TEST(a_shortage_of_descriptors_is_an_error_not_a_reason, .bare = true)
 {
     const char *reason = NULL;
     struct loop_options options = {.kind = LOOP_IO_URING};
     forbid_io_uring(EMFILE);
     ck_assert_int_eq(loop_new(&loop, &options, &reason), -EMFILE);
 }
-END_TEST
 
-START_TEST(without_io_uring_the_loop_uses_epoll_and_says_why, .bare = true, .n = 3)
+TEST(without_io_uring_the_loop_uses_epoll_and_says_why, .bare = true, .n = 3)
 {
     const int errors[] = {EPERM, ENOSYS, ENOMEM};
     const char *reason = NULL;
@@ -871,9 +832,8 @@ START_TEST(without_io_uring_the_loop_uses_epoll_and_says_why, .bare = true, .n =
     ck_assert_ptr_nonnull(reason);
     loop_free(loop);
 }
-END_TEST
 
-START_TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter, .bare = true)
+TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter, .bare = true)
 {
     const char *reason = "";
     struct loop_options options = {.kind = LOOP_EPOLL};
@@ -882,7 +842,6 @@ START_TEST(epoll_can_be_chosen_and_then_nothing_is_the_matter, .bare = true)
     ck_assert_ptr_null(reason);
     loop_free(loop);
 }
-END_TEST
 
 /* Answers a system call with ENOSYS, as a kernel without it does. */
 static void forbid(unsigned call)
@@ -899,7 +858,7 @@ static void forbid(unsigned call)
 }
 
 /* A whole number of milliseconds would do for neither of them. */
-START_TEST(timers_are_as_precise_without_epoll_pwait2, .bare = true)
+TEST(timers_are_as_precise_without_epoll_pwait2, .bare = true)
 {
     uint32_t events = 0;
     forbid(SYS_epoll_pwait2);
@@ -915,7 +874,6 @@ START_TEST(timers_are_as_precise_without_epoll_pwait2, .bare = true)
     ck_assert_uint_eq(events, POLLIN);
     tear_down();
 }
-END_TEST
 
 static usec_t processor_time(void)
 {
@@ -925,7 +883,7 @@ static usec_t processor_time(void)
 }
 
 /* A process that has the file open would keep it in the set after we have closed our descriptor. */
-START_TEST(a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep)
+TEST(a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep)
 {
     usec_t before;
     int copy = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
@@ -941,7 +899,6 @@ START_TEST(a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep)
     ck_assert_uint_lt(processor_time() - before, 50 * USEC_PER_MSEC); /* of 100 */
     close_fd(copy);
 }
-END_TEST
 
 static void take_a_while(struct loop_deferred *deferred)
 {
@@ -981,16 +938,15 @@ static bool comes(bool sleep, bool stay_awake, int tries)
     return false;
 }
 
-START_TEST(a_loop_that_stays_awake_does_not_sleep_unless_it_must_not_spin)
+TEST(a_loop_that_stays_awake_does_not_sleep_unless_it_must_not_spin)
 {
     ck_assert(comes(true, true, 20));
     loop_set_spin(loop, 1);
     ck_assert(comes(false, true, 10000));
     ck_assert(comes(true, false, 20));
 }
-END_TEST
 
-START_TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
+TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
 {
     struct loop_deferred deferred;
     struct timer timer;
@@ -1005,7 +961,6 @@ START_TEST(the_longest_turn_is_measured_and_sleep_is_no_part_of_it)
     ck_assert_uint_ge(loop_turns(loop).longest, 20 * USEC_PER_MSEC);
     ck_assert_uint_eq(loop_turns(loop).recent, loop_turns(loop).longest);
 }
-END_TEST
 
 /* The lowest descriptor that is free becomes the limit, as if all were in use. */
 static void forbid_descriptors(void)
@@ -1027,7 +982,7 @@ static void permit_descriptors(void)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-START_TEST(a_watch_that_lacks_a_descriptor_keeps_no_other_from_being_armed)
+TEST(a_watch_that_lacks_a_descriptor_keeps_no_other_from_being_armed)
 {
     struct loop_watch third = LOOP_WATCH_NULL;
     uint32_t events = 0;
@@ -1040,9 +995,8 @@ START_TEST(a_watch_that_lacks_a_descriptor_keeps_no_other_from_being_armed)
     ck_assert_uint_eq(events, POLLIN);
     close_fd(full);
 }
-END_TEST
 
-START_TEST(a_loop_that_lacks_a_descriptor_sleeps_and_arms_the_watch_once_there_is_one)
+TEST(a_loop_that_lacks_a_descriptor_sleeps_and_arms_the_watch_once_there_is_one)
 {
     struct rusage before, after;
     uint32_t events = 0;
@@ -1060,9 +1014,8 @@ START_TEST(a_loop_that_lacks_a_descriptor_sleeps_and_arms_the_watch_once_there_i
     run();
     ck_assert_uint_eq(events, POLLIN);
 }
-END_TEST
 
-START_TEST(a_watch_that_lacks_a_descriptor_can_be_ended_and_paused)
+TEST(a_watch_that_lacks_a_descriptor_can_be_ended_and_paused)
 {
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
     ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_never, NULL), 0);
@@ -1080,7 +1033,6 @@ START_TEST(a_watch_that_lacks_a_descriptor_can_be_ended_and_paused)
     stop_after(30 * USEC_PER_MSEC);
     run();
 }
-END_TEST
 
 const struct suite suite = {
     .name = "loop", .setup = set_up, .teardown = tear_down, .other_setup = set_up_epoll};

@@ -66,7 +66,7 @@ static void init(usec_t now)
 
 #define AS_CLIENT .setup = set_up, .teardown = tear_down
 
-START_TEST(without_a_manager_every_call_does_nothing, AS_CLIENT)
+TEST(without_a_manager_every_call_does_nothing, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "1000", 1);
     close_fd(ours);
@@ -77,9 +77,8 @@ START_TEST(without_a_manager_every_call_does_nothing, AS_CLIENT)
     notify_stopping(&notify, 0);
     ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(states_are_told_in_the_words_of_the_protocol, AS_CLIENT)
+TEST(states_are_told_in_the_words_of_the_protocol, AS_CLIENT)
 {
     init(0);
     notify_ready(&notify, 1);
@@ -93,9 +92,8 @@ START_TEST(states_are_told_in_the_words_of_the_protocol, AS_CLIENT)
     notify_stopping(&notify, 5);
     ck_assert_str_eq(receive(), "STOPPING=1");
 }
-END_TEST
 
-START_TEST(signs_of_life_are_sent_at_once_and_twice_per_interval, AS_CLIENT)
+TEST(signs_of_life_are_sent_at_once_and_twice_per_interval, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "1000", 1);
     init(100);
@@ -104,25 +102,22 @@ START_TEST(signs_of_life_are_sent_at_once_and_twice_per_interval, AS_CLIENT)
     ck_assert_str_eq(receive(), "WATCHDOG=1");
     ck_assert_uint_eq(timer_queue_next(&timers), 600);
 }
-END_TEST
 
-START_TEST(the_watchdog_of_another_process_is_not_ours, AS_CLIENT)
+TEST(the_watchdog_of_another_process_is_not_ours, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "1000", 1);
     setenv("WATCHDOG_PID", "1", 1);
     init(100);
     ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(a_bad_environment_is_an_error, AS_CLIENT)
+TEST(a_bad_environment_is_an_error, AS_CLIENT)
 {
     setenv("WATCHDOG_USEC", "soon", 1);
     ck_assert_int_eq(notify_init(&notify, &timers, 0, ours), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_manager_that_is_busy_gets_everything_later_and_in_order, AS_CLIENT)
+TEST(a_manager_that_is_busy_gets_everything_later_and_in_order, AS_CLIENT)
 {
     init(0);
     while (send(notify.fd, "filling", 7, MSG_DONTWAIT) == 7)
@@ -143,9 +138,8 @@ START_TEST(a_manager_that_is_busy_gets_everything_later_and_in_order, AS_CLIENT)
     ck_assert_str_eq(receive(), "");
     ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(a_manager_that_is_gone_is_not_tried_for_ever, AS_CLIENT)
+TEST(a_manager_that_is_gone_is_not_tried_for_ever, AS_CLIENT)
 {
     init(0);
     close_fd(manager);
@@ -153,7 +147,6 @@ START_TEST(a_manager_that_is_gone_is_not_tried_for_ever, AS_CLIENT)
     notify_ready(&notify, 0);
     ck_assert_uint_eq(timer_queue_next(&timers), USEC_INFINITY);
 }
-END_TEST
 
 static const struct notify_senders ONLY_ROOT = {.owner = (uid_t)-1};
 
@@ -222,7 +215,7 @@ static void say_text(const char *text)
     (void)say(text, strlen(text), -1, 0);
 }
 
-START_TEST(a_service_is_heard_with_its_pid_though_it_is_gone)
+TEST(a_service_is_heard_with_its_pid_though_it_is_gone)
 {
     static const char text[] = "READY=1\nSTATUS=all fine\nUNKNOWN=1\n";
     pid_t pid = say(text, strlen(text), -1, 0);
@@ -235,9 +228,8 @@ START_TEST(a_service_is_heard_with_its_pid_though_it_is_gone)
     ck_assert(heard.watchdog && !heard.ready);
     ck_assert_ptr_null(heard.status);
 }
-END_TEST
 
-START_TEST(a_sender_that_is_gone_is_told_from_one_that_is_there)
+TEST(a_sender_that_is_gone_is_told_from_one_that_is_there)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     _cleanup_close_ int s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -253,9 +245,8 @@ START_TEST(a_sender_that_is_gone_is_told_from_one_that_is_there)
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert(heard.ready && heard_is_there);
 }
-END_TEST
 
-START_TEST(descriptors_that_come_along_are_closed)
+TEST(descriptors_that_come_along_are_closed)
 {
     int fds[2];
     char byte;
@@ -266,9 +257,8 @@ START_TEST(descriptors_that_come_along_are_closed)
     ck_assert_int_eq(read(fds[0], &byte, 1), 0); /* would wait for ever */
     close_fd(fds[0]);
 }
-END_TEST
 
-START_TEST(a_message_that_is_too_long_counts_for_nothing)
+TEST(a_message_that_is_too_long_counts_for_nothing)
 {
     static char text[6000];
     memset(text, 'x', sizeof(text));
@@ -281,9 +271,8 @@ START_TEST(a_message_that_is_too_long_counts_for_nothing)
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert(heard.stopping && !heard.too_long);
 }
-END_TEST
 
-START_TEST(other_users_are_not_heard)
+TEST(other_users_are_not_heard)
 {
     struct stat st;
     ck_assert_int_eq(stat(path, &st), 0);
@@ -307,9 +296,8 @@ START_TEST(other_users_are_not_heard)
     ck_assert_uint_eq(n_heard, 1);
     ck_assert(heard.stopping);
 }
-END_TEST
 
-START_TEST(the_next_supervisor_hears_what_was_said_while_there_was_none)
+TEST(the_next_supervisor_hears_what_was_said_while_there_was_none)
 {
     int held = fcntl(server.fd, F_DUPFD_CLOEXEC, 3); /* the keeper's */
     ck_assert_int_ge(held, 0);
@@ -326,9 +314,8 @@ START_TEST(the_next_supervisor_hears_what_was_said_while_there_was_none)
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_str_eq(heard_status, "on");
 }
-END_TEST
 
-START_TEST(what_a_dead_service_has_said_does_not_count_for_the_next_one)
+TEST(what_a_dead_service_has_said_does_not_count_for_the_next_one)
 {
     const int fd = server.fd;
 
@@ -344,9 +331,8 @@ START_TEST(what_a_dead_service_has_said_does_not_count_for_the_next_one)
     ck_assert(!heard.ready);
     ck_assert_str_eq(heard_status, "new");
 }
-END_TEST
 
-START_TEST(a_path_that_is_too_long_is_an_error)
+TEST(a_path_that_is_too_long_is_an_error)
 {
     struct notify_server another;
     char long_path[200];
@@ -355,9 +341,8 @@ START_TEST(a_path_that_is_too_long_is_an_error)
     ck_assert_int_eq(notify_server_init(&another, loop, long_path, &ONLY_ROOT, on_message, NULL),
                      -ENAMETOOLONG);
 }
-END_TEST
 
-START_TEST(the_parser_takes_whole_words_only)
+TEST(the_parser_takes_whole_words_only)
 {
     struct notify_message message;
     char text[] =
@@ -369,6 +354,5 @@ START_TEST(the_parser_takes_whole_words_only)
     ck_assert_str_eq(message.status, "");
     ck_assert_uint_eq(message.extend, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "notify", .setup = set_up_server, .teardown = tear_down_server};

@@ -41,7 +41,7 @@ static void send_fd(int socket, const void *data, size_t size, int fd)
 }
 
 /* The keeper holds it too, and may close it last. */
-START_TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket, .n = 2)
+TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket, .n = 2)
 {
     int sockets[2], pipes[2], held;
     struct pollfd end;
@@ -63,7 +63,6 @@ START_TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket, .n 
     close_fd(sockets[1]);
     close_fd(pipes[0]);
 }
-END_TEST
 
 static _Atomic unsigned n_received;
 
@@ -75,7 +74,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 }
 
 /* The end of a socket looks like messages without bytes, of which there may be hundreds. */
-START_TEST(the_end_of_a_socket_is_read_once)
+TEST(the_end_of_a_socket_is_read_once)
 {
     enum {
         MESSAGES = 3
@@ -93,10 +92,9 @@ START_TEST(the_end_of_a_socket_is_read_once)
     close_fd(held);
     close_fd(sockets[1]);
 }
-END_TEST
 
 /* A stream has no messages without bytes. */
-START_TEST(a_stream_is_emptied_to_its_end, .n = 2)
+TEST(a_stream_is_emptied_to_its_end, .n = 2)
 {
     static const char bytes[10000];
     int sockets[2], pipes[2], held;
@@ -118,7 +116,6 @@ START_TEST(a_stream_is_emptied_to_its_end, .n = 2)
     close_fd(sockets[1]);
     close_fd(pipes[0]);
 }
-END_TEST
 
 static void send_serial(int socket, uint64_t serial, int fd)
 {
@@ -150,7 +147,7 @@ static void make_sockets(int sockets[2])
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
 }
 
-START_TEST(memfds_are_received_in_order, .n = 2)
+TEST(memfds_are_received_in_order, .n = 2)
 {
     int sockets[2];
 
@@ -162,9 +159,8 @@ START_TEST(memfds_are_received_in_order, .n = 2)
         receive_memfd(sockets[0], i);
     taker_stop();
 }
-END_TEST
 
-START_TEST(another_descriptor_is_refused_and_closed)
+TEST(another_descriptor_is_refused_and_closed)
 {
     uint64_t serial;
     int sockets[2], pipes[2], fd;
@@ -184,7 +180,6 @@ START_TEST(another_descriptor_is_refused_and_closed)
     ck_assert_int_eq(taker_receive(sockets[0], OWNER, &serial, &fd), -EPROTO); /* nothing there */
     taker_stop();
 }
-END_TEST
 
 static int lock[2], locked[2];
 
@@ -216,7 +211,7 @@ static void unlock_pipe(pthread_t thread)
     close_fd(locked[1]);
 }
 
-START_TEST(a_close_that_waits_keeps_nobody)
+TEST(a_close_that_waits_keeps_nobody)
 {
     uint64_t serial;
     int sockets[2], held, fd;
@@ -252,9 +247,8 @@ START_TEST(a_close_that_waits_keeps_nobody)
     taker_stop();
     unlock_pipe(thread);
 }
-END_TEST
 
-START_TEST(who_keeps_takers_stuck_gets_no_other)
+TEST(who_keeps_takers_stuck_gets_no_other)
 {
     enum {
         STUCK = 8
@@ -293,10 +287,9 @@ START_TEST(who_keeps_takers_stuck_gets_no_other)
     close_fd(fd);
     taker_stop();
 }
-END_TEST
 
 /* A socket of whose queue a taker holds only some at a time (net.unix.max_dgram_qlen). */
-START_TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
+TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
 {
     enum {
         SOCKETS = 1000
@@ -329,9 +322,8 @@ START_TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
     ck_assert_int_eq(end.revents, POLLHUP);
     taker_stop();
 }
-END_TEST
 
-START_TEST(the_descriptor_of_a_sender_is_closed)
+TEST(the_descriptor_of_a_sender_is_closed)
 {
     int sockets[2], next;
 
@@ -346,9 +338,8 @@ START_TEST(the_descriptor_of_a_sender_is_closed)
     ck_assert_int_eq(dup(sockets[0]), next);
     ck_assert_int_eq(dup(sockets[0]), next + 1);
 }
-END_TEST
 
-START_TEST(a_taker_that_was_killed_is_replaced)
+TEST(a_taker_that_was_killed_is_replaced)
 {
     int sockets[2];
     siginfo_t ended;
@@ -365,7 +356,6 @@ START_TEST(a_taker_that_was_killed_is_replaced)
     receive_memfd(sockets[0], 2);
     taker_stop();
 }
-END_TEST
 
 const struct suite suite = {
     .name = "taker", .argument = TAKER_ARGUMENT, .with_argument = taker_run};

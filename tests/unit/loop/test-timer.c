@@ -33,7 +33,7 @@ static void on_disarm_second(struct timer *timer, usec_t now)
     timer_disarm(current, &timers[1]);
 }
 
-START_TEST(fires_what_is_due_earliest_first)
+TEST(fires_what_is_due_earliest_first)
 {
     struct timer_queue queue = TIMER_QUEUE_NULL;
     const usec_t at[] = {50, 10, 40, 10, 30};
@@ -51,9 +51,8 @@ START_TEST(fires_what_is_due_earliest_first)
     timer_queue_deinit(&queue);
     ck_assert(!timer_armed(&timers[0]));
 }
-END_TEST
 
-START_TEST(arming_for_infinity_disarms)
+TEST(arming_for_infinity_disarms)
 {
     struct timer_queue queue = TIMER_QUEUE_NULL;
     timer_init(&timers[0], on_timer);
@@ -64,9 +63,8 @@ START_TEST(arming_for_infinity_disarms)
     timer_disarm(&queue, &timers[0]);
     timer_queue_deinit(&queue);
 }
-END_TEST
 
-START_TEST(a_timer_that_rearms_itself_for_the_past_fires_once_a_run)
+TEST(a_timer_that_rearms_itself_for_the_past_fires_once_a_run)
 {
     struct timer_queue queue = TIMER_QUEUE_NULL;
     current = &queue;
@@ -77,9 +75,8 @@ START_TEST(a_timer_that_rearms_itself_for_the_past_fires_once_a_run)
     ck_assert(timer_armed(&timers[0]));
     timer_queue_deinit(&queue);
 }
-END_TEST
 
-START_TEST(a_callback_may_disarm_another_that_is_due)
+TEST(a_callback_may_disarm_another_that_is_due)
 {
     struct timer_queue queue = TIMER_QUEUE_NULL;
     current = &queue;
@@ -92,10 +89,9 @@ START_TEST(a_callback_may_disarm_another_that_is_due)
     ck_assert_uint_eq(fired[1], 0);
     timer_queue_deinit(&queue);
 }
-END_TEST
 
 /* Against the plainest model there is: a table of times. */
-START_TEST(behaves_as_a_table_of_times_under_random_use)
+TEST(behaves_as_a_table_of_times_under_random_use)
 {
     struct timer_queue queue = TIMER_QUEUE_NULL;
     usec_t model[N_TIMERS], now = 0;
@@ -136,6 +132,5 @@ START_TEST(behaves_as_a_table_of_times_under_random_use)
     }
     timer_queue_deinit(&queue);
 }
-END_TEST
 
 const struct suite suite = {.name = "timer"};

@@ -75,16 +75,15 @@ static void run_one_turn(void)
     ck_assert_int_eq(loop_run(loop), 0);
 }
 
-START_TEST(a_task_that_was_not_slow_can_run_at_once)
+TEST(a_task_that_was_not_slow_can_run_at_once)
 {
     task_run(&tasks[3]);
     ck_assert_uint_eq(n, 1);
     ck_assert_uint_eq(order[0], 3);
     ck_assert(!tasks[3].slow);
 }
-END_TEST
 
-START_TEST(others_have_their_turn_between_any_two_slow_tasks)
+TEST(others_have_their_turn_between_any_two_slow_tasks)
 {
     takes = WORK_QUEUE_BUDGET;
     run_all();
@@ -97,9 +96,8 @@ START_TEST(others_have_their_turn_between_any_two_slow_tasks)
     for (unsigned i = 0; i < N_TASKS; i++)
         ck_assert_uint_eq(order[i], i);
 }
-END_TEST
 
-START_TEST(a_slow_task_waits_the_next_time_and_others_go_before_it)
+TEST(a_slow_task_waits_the_next_time_and_others_go_before_it)
 {
     takes = WORK_QUEUE_BUDGET;
     task_run(&tasks[0]);
@@ -115,10 +113,9 @@ START_TEST(a_slow_task_waits_the_next_time_and_others_go_before_it)
     task_run(&tasks[0]); /* fast again */
     ck_assert_uint_eq(n, 4);
 }
-END_TEST
 
 /* The order in which workers start is documented. */
-START_TEST(a_prompt_queue_keeps_its_order_whatever_was_slow)
+TEST(a_prompt_queue_keeps_its_order_whatever_was_slow)
 {
     queue.prompt = true;
     takes = WORK_QUEUE_SLOW;
@@ -133,9 +130,8 @@ START_TEST(a_prompt_queue_keeps_its_order_whatever_was_slow)
     ck_assert_uint_eq(order[0], 0);
     ck_assert_uint_eq(order[1], 1);
 }
-END_TEST
 
-START_TEST(a_slow_task_is_not_starved_by_those_that_are_not)
+TEST(a_slow_task_is_not_starved_by_those_that_are_not)
 {
     tasks[0].slow = true;
     task_queue(&tasks[0]);
@@ -146,9 +142,8 @@ START_TEST(a_slow_task_is_not_starved_by_those_that_are_not)
     ck_assert_uint_lt(n, N_TASKS);
     ck_assert_uint_eq(order[n - 1], 0);
 }
-END_TEST
 
-START_TEST(a_task_that_is_cancelled_does_not_run)
+TEST(a_task_that_is_cancelled_does_not_run)
 {
     takes = WORK_QUEUE_BUDGET;
     run_all();
@@ -158,9 +153,8 @@ START_TEST(a_task_that_is_cancelled_does_not_run)
     run_one_turn();
     ck_assert_uint_eq(n, 1);
 }
-END_TEST
 
-START_TEST(a_task_that_queues_itself_runs_once_in_a_turn)
+TEST(a_task_that_queues_itself_runs_once_in_a_turn)
 {
     again = true;
     task_queue(&tasks[0]);
@@ -170,7 +164,6 @@ START_TEST(a_task_that_queues_itself_runs_once_in_a_turn)
         ck_assert_uint_eq(n, turn);
     }
 }
-END_TEST
 
 static void queue_one(struct loop_deferred *deferred)
 {
@@ -178,7 +171,7 @@ static void queue_one(struct loop_deferred *deferred)
     task_queue(&tasks[0]);
 }
 
-START_TEST(what_is_queued_in_a_turn_waits_for_the_next_one)
+TEST(what_is_queued_in_a_turn_waits_for_the_next_one)
 {
     struct loop_deferred deferred;
 
@@ -189,9 +182,8 @@ START_TEST(what_is_queued_in_a_turn_waits_for_the_next_one)
     run_one_turn();
     ck_assert_uint_eq(n, 1);
 }
-END_TEST
 
-START_TEST(no_task_runs_while_the_queue_is_held)
+TEST(no_task_runs_while_the_queue_is_held)
 {
     work_queue_hold(&queue, true);
     task_queue(&tasks[0]);
@@ -202,7 +194,6 @@ START_TEST(no_task_runs_while_the_queue_is_held)
     run_one_turn();
     ck_assert_uint_eq(n, 1);
 }
-END_TEST
 
 /* Gives its memory to somebody else, as far as the queue is concerned. */
 static void hold_and_end(struct task *task)
@@ -213,7 +204,7 @@ static void hold_and_end(struct task *task)
     memset(task, 'x', sizeof(*task));
 }
 
-START_TEST(a_task_may_hold_the_queue_and_free_itself)
+TEST(a_task_may_hold_the_queue_and_free_itself)
 {
     struct task task, ended;
 
@@ -225,6 +216,5 @@ START_TEST(a_task_may_hold_the_queue_and_free_itself)
     ck_assert_uint_eq(n, 1);
     ck_assert_mem_eq(&task, &ended, sizeof(task));
 }
-END_TEST
 
 const struct suite suite = {.name = "work-queue", .setup = setup, .teardown = teardown};

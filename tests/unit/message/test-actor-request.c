@@ -229,7 +229,7 @@ static void fill(const struct actor *exchange, const char *type)
     tell(exchange, type);
 }
 
-START_TEST(a_sender_waits_behind_an_exchange_with_one_recipient_until_there_is_room)
+TEST(a_sender_waits_behind_an_exchange_with_one_recipient_until_there_is_room)
 {
     struct actor *first = new_exchange("first", EXCHANGE_TYPED_SINGLE);
 
@@ -243,9 +243,8 @@ START_TEST(a_sender_waits_behind_an_exchange_with_one_recipient_until_there_is_r
     ck_assert_uint_eq(actors[0]->mailbox.n, MAILBOX_MAX);
     ck_assert_uint_eq(all_dead(), 0);
 }
-END_TEST
 
-START_TEST(a_waiting_sender_is_released_when_its_recipient_unsubscribes)
+TEST(a_waiting_sender_is_released_when_its_recipient_unsubscribes)
 {
     subscribe(post, actors[0], "");
     fill(post, "a");
@@ -254,9 +253,8 @@ START_TEST(a_waiting_sender_is_released_when_its_recipient_unsubscribes)
     ck_assert(!waits());
     ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
 }
-END_TEST
 
-START_TEST(a_waiting_sender_is_released_when_its_recipient_is_gone)
+TEST(a_waiting_sender_is_released_when_its_recipient_is_gone)
 {
     subscribe(post, actors[0], "");
     fill(post, "a");
@@ -266,9 +264,8 @@ START_TEST(a_waiting_sender_is_released_when_its_recipient_is_gone)
     ck_assert_uint_eq(dead(DEAD_GONE), MAILBOX_MAX);
     ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
 }
-END_TEST
 
-START_TEST(a_waiting_sender_is_released_when_the_exchange_is_deleted)
+TEST(a_waiting_sender_is_released_when_the_exchange_is_deleted)
 {
     subscribe(post, actors[0], "");
     fill(post, "a");
@@ -277,9 +274,8 @@ START_TEST(a_waiting_sender_is_released_when_the_exchange_is_deleted)
     ck_assert(!waits());
     ck_assert_uint_eq(dead(DEAD_GONE), 1);
 }
-END_TEST
 
-START_TEST(a_waiting_sender_is_released_when_an_exchange_on_the_way_is_deleted)
+TEST(a_waiting_sender_is_released_when_an_exchange_on_the_way_is_deleted)
 {
     struct actor *first = new_exchange("first", EXCHANGE_SINGLE);
 
@@ -291,9 +287,8 @@ START_TEST(a_waiting_sender_is_released_when_an_exchange_on_the_way_is_deleted)
     ck_assert(!waits());
     ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
 }
-END_TEST
 
-START_TEST(a_waiting_sender_goes_on_to_whoever_takes_the_subscription_over)
+TEST(a_waiting_sender_goes_on_to_whoever_takes_the_subscription_over)
 {
     subscribe(post, actors[0], "");
     fill(post, "a");
@@ -303,9 +298,8 @@ START_TEST(a_waiting_sender_goes_on_to_whoever_takes_the_subscription_over)
     ck_assert_uint_eq(actors[1]->mailbox.n, 1);
     ck_assert_uint_eq(all_dead(), 0);
 }
-END_TEST
 
-START_TEST(a_waiting_sender_goes_on_to_a_subscriber_of_the_exact_type)
+TEST(a_waiting_sender_goes_on_to_a_subscriber_of_the_exact_type)
 {
     struct actor *typed = new_exchange("typed", EXCHANGE_TYPED_SINGLE);
 
@@ -316,9 +310,8 @@ START_TEST(a_waiting_sender_goes_on_to_a_subscriber_of_the_exact_type)
     ck_assert(!waits());
     ck_assert_uint_eq(actors[1]->mailbox.n, 1);
 }
-END_TEST
 
-START_TEST(a_waiting_sender_goes_on_when_the_exchange_becomes_one_that_copies)
+TEST(a_waiting_sender_goes_on_when_the_exchange_becomes_one_that_copies)
 {
     subscribe(post, actors[0], "");
     fill(post, "a");
@@ -327,9 +320,8 @@ START_TEST(a_waiting_sender_goes_on_when_the_exchange_becomes_one_that_copies)
     ck_assert(!waits());
     ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
 }
-END_TEST
 
-START_TEST(a_waiting_ask_fails_when_nobody_is_subscribed_any_more)
+TEST(a_waiting_ask_fails_when_nobody_is_subscribed_any_more)
 {
     subscribe(post, actors[0], "");
     for (unsigned i = 0; i < MAILBOX_MAX; i++)
@@ -341,9 +333,8 @@ START_TEST(a_waiting_ask_fails_when_nobody_is_subscribed_any_more)
     ck_assert_uint_eq(dead(DEAD_NO_MATCH), 1);
     ck_assert_uint_eq(sender->n_asks, 0);
 }
-END_TEST
 
-START_TEST(a_copy_that_finds_no_room_holds_up_neither_the_sender_nor_the_other_copies)
+TEST(a_copy_that_finds_no_room_holds_up_neither_the_sender_nor_the_other_copies)
 {
     struct actor *many = new_exchange("many", EXCHANGE_TYPED_MULTI);
 
@@ -358,9 +349,8 @@ START_TEST(a_copy_that_finds_no_room_holds_up_neither_the_sender_nor_the_other_c
     ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
     ck_assert_uint_eq(all_dead(), 1);
 }
-END_TEST
 
-START_TEST(what_waited_for_a_paused_exchange_goes_on_as_there_is_room)
+TEST(what_waited_for_a_paused_exchange_goes_on_as_there_is_room)
 {
     subscribe(post, actors[0], "");
     delivery_pause(post);
@@ -373,9 +363,8 @@ START_TEST(what_waited_for_a_paused_exchange_goes_on_as_there_is_room)
     }
     ck_assert_uint_eq(all_dead(), 0);
 }
-END_TEST
 
-START_TEST(a_large_message_waits_for_the_room_that_it_needs)
+TEST(a_large_message_waits_for_the_room_that_it_needs)
 {
     tell_blob(actors[0], 600000);
     tell_blob(actors[0], 600000);
@@ -385,9 +374,8 @@ START_TEST(a_large_message_waits_for_the_room_that_it_needs)
     ck_assert_uint_eq(actors[0]->mailbox.n, 1);
     ck_assert_uint_eq(all_dead(), 0);
 }
-END_TEST
 
-START_TEST(exchanges_in_a_circle_hold_nobody_up)
+TEST(exchanges_in_a_circle_hold_nobody_up)
 {
     struct actor *other = new_exchange("other", EXCHANGE_SINGLE);
 
@@ -397,9 +385,8 @@ START_TEST(exchanges_in_a_circle_hold_nobody_up)
     ck_assert(!waits());
     ck_assert_uint_eq(dead(DEAD_LOOP), 1);
 }
-END_TEST
 
-START_TEST(exchanges_are_deleted_one_in_a_turn)
+TEST(exchanges_are_deleted_one_in_a_turn)
 {
     struct actor *other = new_exchange("other", EXCHANGE_SINGLE);
     const uint64_t first = post->reference, second = other->reference;
@@ -421,7 +408,6 @@ START_TEST(exchanges_are_deleted_one_in_a_turn)
     ck_assert(!waits());
     ck_assert_ptr_null(actor_get(&context, second));
 }
-END_TEST
 
 /* ---- exchanges that copy ---- */
 
@@ -449,7 +435,7 @@ static void tell_many(const struct actor *to)
     channel_publish(&peer.channel);
 }
 
-START_TEST(exchanges_of_one_creator_share_the_bounds_of_a_mailbox)
+TEST(exchanges_of_one_creator_share_the_bounds_of_a_mailbox)
 {
     struct actor *made[EXCHANGES_PER_ACTOR_MAX], *more;
     char name[16];
@@ -474,7 +460,6 @@ START_TEST(exchanges_of_one_creator_share_the_bounds_of_a_mailbox)
     actor_end(made[1], "it was deleted");
     ck_assert_int_eq(exchange_actor_make(&more, sender, "more", EXCHANGE_SINGLE), 0);
 }
-END_TEST
 
 static struct actor *new_wide_exchange(struct actor *subscribers[N_SUBSCRIBERS])
 {
@@ -496,7 +481,7 @@ static uint64_t count_copies(struct actor *const subscribers[N_SUBSCRIBERS])
     return n;
 }
 
-START_TEST(a_sender_waits_while_an_exchange_is_behind_with_its_copies)
+TEST(a_sender_waits_while_an_exchange_is_behind_with_its_copies)
 {
     struct actor *subscribers[N_SUBSCRIBERS], *wide = new_wide_exchange(subscribers);
     uint64_t copies = 0;
@@ -514,9 +499,8 @@ START_TEST(a_sender_waits_while_an_exchange_is_behind_with_its_copies)
     ck_assert_uint_eq(copies, N_TOLD * N_SUBSCRIBERS);
     ck_assert(!waits());
 }
-END_TEST
 
-START_TEST(what_a_dead_sender_has_told_an_exchange_is_copied_over_many_turns)
+TEST(what_a_dead_sender_has_told_an_exchange_is_copied_over_many_turns)
 {
     struct actor *subscribers[N_SUBSCRIBERS], *wide = new_wide_exchange(subscribers);
 
@@ -527,11 +511,10 @@ START_TEST(what_a_dead_sender_has_told_an_exchange_is_copied_over_many_turns)
         fake_peer_turns(context.loop, 1);
     ck_assert_uint_eq(count_copies(subscribers), N_TOLD * N_SUBSCRIBERS);
 }
-END_TEST
 
 /* ---- timers ---- */
 
-START_TEST(timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted)
+TEST(timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted)
 {
     const struct topic topic = topic_of("tick");
     const struct schedule_options options = {
@@ -556,14 +539,13 @@ START_TEST(timers_of_a_type_are_cancelled_over_many_turns_and_all_are_counted)
     ck_assert_uint_eq(answer.value, 5000);
     ck_assert_int_ne(ring_next(&peer.channel.in, &record), 0);
 }
-END_TEST
 
 static unsigned random_below(unsigned n)
 {
     return (unsigned)rand() % n;
 }
 
-START_TEST(whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_lost)
+TEST(whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_message_lost)
 {
     static const char *const TYPES[] = {"", "a", "a.b"};
     const char *fixed = getenv("TROUPE_SEED");
@@ -613,6 +595,5 @@ START_TEST(whatever_is_subscribed_and_told_leaves_no_sender_waiting_and_no_messa
     ck_assert_uint_eq(n_handled + all_dead(), n_told);
     ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "actor-request", .setup = setup, .teardown = teardown};

@@ -71,7 +71,7 @@ static void upgrade(void)
     }
 }
 
-START_TEST(an_actor_that_is_made_again_has_the_same_reference)
+TEST(an_actor_that_is_made_again_has_the_same_reference)
 {
     struct actor *first = make(&before, "group/0", false);
     const uint64_t former = first->reference;
@@ -87,9 +87,8 @@ START_TEST(an_actor_that_is_made_again_has_the_same_reference)
     ck_assert_ptr_null(actor_get(&after, former));
     ck_assert_uint_ne(make(&after, "exchange", true)->reference, transient->reference);
 }
-END_TEST
 
-START_TEST(a_standby_gets_the_reference_of_its_predecessor_whatever_comes_first)
+TEST(a_standby_gets_the_reference_of_its_predecessor_whatever_comes_first)
 {
     struct actor *standby, *place;
 
@@ -103,9 +102,8 @@ START_TEST(a_standby_gets_the_reference_of_its_predecessor_whatever_comes_first)
     ck_assert_uint_eq(make(&after, "group/0", false)->reference, place->reference);
     ck_assert_uint_eq(make(&after, "group/0", false)->reference, standby->reference);
 }
-END_TEST
 
-START_TEST(the_reference_of_an_actor_that_is_gone_is_never_used_again)
+TEST(the_reference_of_an_actor_that_is_gone_is_never_used_again)
 {
     struct actor *ended = make(&before, "ended", false), *dropped = make(&before, "dropped", false);
     const uint64_t reference = ended->reference;
@@ -118,9 +116,8 @@ START_TEST(the_reference_of_an_actor_that_is_gone_is_never_used_again)
     ck_assert_ptr_null(actor_get(&after, reference));
     ck_assert_ptr_null(actor_get(&after, dropped->reference));
 }
-END_TEST
 
-START_TEST(ids_of_messages_and_timers_go_on)
+TEST(ids_of_messages_and_timers_go_on)
 {
     before.last_message = 77;
     before.schedules.last_id = 88;
@@ -128,7 +125,6 @@ START_TEST(ids_of_messages_and_timers_go_on)
     ck_assert_uint_eq(message_context_next_id(&after), 78);
     ck_assert_uint_eq(after.schedules.last_id, 88);
 }
-END_TEST
 
 /* Restores the names, from row `i` on. */
 static int restore_names(size_t i)
@@ -143,7 +139,7 @@ static int restore_names(size_t i)
     return r;
 }
 
-START_TEST(names_stay_with_their_actors)
+TEST(names_stay_with_their_actors)
 {
     struct actor *bob = make(&before, "group/0", false), *client = make(&before, "@1", false);
 
@@ -165,9 +161,8 @@ START_TEST(names_stay_with_their_actors)
     ck_assert_ptr_null(actor_by_name(&after, "lost"));
     ck_assert_int_eq(actor_register(client, "bob"), ACTOR_E_EXISTS);
 }
-END_TEST
 
-START_TEST(a_name_that_something_else_has_now_is_lost)
+TEST(a_name_that_something_else_has_now_is_lost)
 {
     struct actor *bob, *owner;
 
@@ -180,7 +175,6 @@ START_TEST(a_name_that_something_else_has_now_is_lost)
     ck_assert_ptr_eq(actor_by_name(&after, "bob"), owner);
     ck_assert_uint_eq(bob->n_names, 0);
 }
-END_TEST
 
 static void check_name(void *userdata, struct saved_reader *row)
 {
@@ -190,14 +184,13 @@ static void check_name(void *userdata, struct saved_reader *row)
     ck_assert(r == 0 || r == -EBADMSG);
 }
 
-START_TEST(damaged_names_are_refused_or_harmless)
+TEST(damaged_names_are_refused_or_harmless)
 {
     ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
     make(&after, "group/0", false);
     ck_assert_int_eq(actor_names_save(&before, &saver.saver), 0);
     memory_saver_damage(&saver, 0, check_name, NULL);
 }
-END_TEST
 
 static void check_messages(void *userdata, struct saved_reader *row)
 {
@@ -215,7 +208,7 @@ static void check_actor(void *userdata, struct saved_reader *row)
     ck_assert(r == 0 || r == -EBADMSG);
 }
 
-START_TEST(damaged_rows_are_refused_or_harmless)
+TEST(damaged_rows_are_refused_or_harmless)
 {
     make(&before, "group/0", false);
     ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
@@ -224,9 +217,8 @@ START_TEST(damaged_rows_are_refused_or_harmless)
     make(&after, "group/0", false);
     actors_settle(&after);
 }
-END_TEST
 
-START_TEST(an_actor_that_is_needed_is_found_once_and_not_after_it_is_made_again)
+TEST(an_actor_that_is_needed_is_found_once_and_not_after_it_is_made_again)
 {
     char name[INHERITED_NAME_MAX];
 
@@ -239,6 +231,5 @@ START_TEST(an_actor_that_is_needed_is_found_once_and_not_after_it_is_made_again)
     ck_assert_str_eq(name, "b");
     ck_assert(!inheritance_next_needed(&after.inheritance, name));
 }
-END_TEST
 
 const struct suite suite = {.name = "actor-save", .setup = setup, .teardown = teardown};

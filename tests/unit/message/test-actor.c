@@ -463,8 +463,7 @@ static void tell_self(void)
 
 /* ---- handling ---- */
 
-START_TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back,
-           .n = ELEMENTS(backends))
+TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back, .n = ELEMENTS(backends))
 {
     start(_i);
     for (int i = 0; i < 300; i++) {
@@ -478,9 +477,8 @@ START_TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back,
     fake_consumed(&fake);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_nearest_handler_by_type_takes_the_message)
+TEST(test_nearest_handler_by_type_takes_the_message)
 {
     start(0);
     fake_tell(&fake, 1, "named", "");
@@ -491,9 +489,8 @@ START_TEST(test_nearest_handler_by_type_takes_the_message)
     fake_expect_tell(&fake, "by:parent");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_handler_learns_everything_about_its_message)
+TEST(test_handler_learns_everything_about_its_message)
 {
     struct protocol_message message = {
         .id = 11,
@@ -519,9 +516,8 @@ START_TEST(test_handler_learns_everything_about_its_message)
     fake_expect_tell(&fake, "described:none 0 3 11 22 33 55 44 0");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_message_that_nobody_handles_is_reported_and_the_next_one_goes_on)
+TEST(test_message_that_nobody_handles_is_reported_and_the_next_one_goes_on)
 {
     start(0);
     fake_tell(&fake, 1, "unknown", "x");
@@ -532,9 +528,8 @@ START_TEST(test_message_that_nobody_handles_is_reported_and_the_next_one_goes_on
     fake_expect_tell(&fake, "any:x");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_handler_that_fails_is_reported_with_its_error)
+TEST(test_handler_that_fails_is_reported_with_its_error)
 {
     start(0);
     fake_tell(&fake, 1, "error", "");
@@ -543,9 +538,8 @@ START_TEST(test_handler_that_fails_is_reported_with_its_error)
     fake_expect_verdict(&fake, PROTOCOL_ERRED, 2, 17, "the ledger is closed");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_reply_and_forward_name_what_they_are_about)
+TEST(test_reply_and_forward_name_what_they_are_about)
 {
     struct protocol_forward forward;
     struct ring_record record;
@@ -560,9 +554,8 @@ START_TEST(test_reply_and_forward_name_what_they_are_about)
     ck_assert_uint_eq(forward.to, 42);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_blob_is_mapped_also_between_others, .n = ELEMENTS(backends))
+TEST(test_blob_is_mapped_also_between_others, .n = ELEMENTS(backends))
 {
     size_t size = 100000;
     char *data = malloc(size);
@@ -578,20 +571,18 @@ START_TEST(test_blob_is_mapped_also_between_others, .n = ELEMENTS(backends))
     free(data);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_worker_without_handlers_takes_messages_as_not_handled)
+TEST(test_worker_without_handlers_takes_messages_as_not_handled)
 {
     start(0);
     fake_tell(&fake, 1, "", "");
     fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 1, 0, "no handler took it");
     fake_stop(&fake);
 }
-END_TEST
 
 /* ---- become, stash, silence ---- */
 
-START_TEST(test_behaviour_switches_for_the_following_messages_and_back)
+TEST(test_behaviour_switches_for_the_following_messages_and_back)
 {
     start(0);
     fake_tell(&fake, 1, "become", "other");
@@ -599,9 +590,8 @@ START_TEST(test_behaviour_switches_for_the_following_messages_and_back)
     fake_expect_tell(&fake, "by:another");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_behaviour_goes_back_to_the_handlers_by_type)
+TEST(test_behaviour_goes_back_to_the_handlers_by_type)
 {
     start(0);
     fake_tell(&fake, 1, "become", "become");
@@ -610,9 +600,8 @@ START_TEST(test_behaviour_goes_back_to_the_handlers_by_type)
     fake_expect_tell(&fake, "any:x");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_behaviour_of_nothing_drops_all_as_not_handled)
+TEST(test_behaviour_of_nothing_drops_all_as_not_handled)
 {
     start(0);
     fake_tell(&fake, 1, "become", "nothing");
@@ -620,9 +609,8 @@ START_TEST(test_behaviour_of_nothing_drops_all_as_not_handled)
     fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 2, 0, "the actor has become nothing");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_stashed_messages_come_back_first_and_in_order)
+TEST(test_stashed_messages_come_back_first_and_in_order)
 {
     start(0);
     fake_tell(&fake, 1, "stash", "one");
@@ -641,20 +629,18 @@ START_TEST(test_stashed_messages_come_back_first_and_in_order)
     fake_expect_tell(&fake, "any:last");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_silence_is_noticed, .n = ELEMENTS(backends))
+TEST(test_silence_is_noticed, .n = ELEMENTS(backends))
 {
     start(_i);
     fake_tell(&fake, 1, "silence", "");
     fake_expect_tell(&fake, "silence:at last");
     fake_stop(&fake);
 }
-END_TEST
 
 /* ---- asks ---- */
 
-START_TEST(test_reply_ends_the_ask, .n = ELEMENTS(backends))
+TEST(test_reply_ends_the_ask, .n = ELEMENTS(backends))
 {
     struct protocol_ask ask;
 
@@ -670,9 +656,8 @@ START_TEST(test_reply_ends_the_ask, .n = ELEMENTS(backends))
     fake_consumed(&fake);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_failed_ask_tells_why)
+TEST(test_failed_ask_tells_why)
 {
     struct protocol_ask ask;
 
@@ -684,9 +669,8 @@ START_TEST(test_failed_ask_tells_why)
     fake_expect_tell(&fake, "ended:-104   it died");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_time_out_becomes_the_default_and_nothing_else_does)
+TEST(test_time_out_becomes_the_default_and_nothing_else_does)
 {
     struct protocol_ask ask;
 
@@ -702,9 +686,8 @@ START_TEST(test_time_out_becomes_the_default_and_nothing_else_does)
     fake_expect_tell(&fake, "ended:-2   gone");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_reply_without_memory_leaves_no_descriptor_behind)
+TEST(test_reply_without_memory_leaves_no_descriptor_behind)
 {
     static const char data[6000];
     struct protocol_ask ask;
@@ -718,9 +701,8 @@ START_TEST(test_reply_without_memory_leaves_no_descriptor_behind)
     fake_expect_tell(&fake, "described:none 0 6000 2 100 502 0 0 0");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
+TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
 {
     uint64_t cookies[3];
 
@@ -738,10 +720,8 @@ START_TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
     fake_expect_tell(&fake, "ended:-5   early");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn,
-           .n = ELEMENTS(backends))
+TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn, .n = ELEMENTS(backends))
 {
     static const char data[6000];
     struct protocol_by_reference by;
@@ -764,9 +744,8 @@ START_TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn,
     fake_expect_tell(&fake, "described:none 0 6000 2 100 502 0 0 0");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_callback_of_a_future_comes_before_the_next_message)
+TEST(test_callback_of_a_future_comes_before_the_next_message)
 {
     struct protocol_ask ask;
 
@@ -779,9 +758,8 @@ START_TEST(test_callback_of_a_future_comes_before_the_next_message)
     fake_expect_tell(&fake, "any:x");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_failure_nobody_looks_at_is_reported)
+TEST(test_failure_nobody_looks_at_is_reported)
 {
     struct protocol_ask ask;
 
@@ -800,9 +778,8 @@ START_TEST(test_failure_nobody_looks_at_is_reported)
     fake_replied(&fake, ask.cookie, "a", "well");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_call_to_oneself_that_would_wait_for_ever_is_refused)
+TEST(test_call_to_oneself_that_would_wait_for_ever_is_refused)
 {
     start(0);
     fake_tell(&fake, 1, "ask", "self");
@@ -811,11 +788,10 @@ START_TEST(test_call_to_oneself_that_would_wait_for_ever_is_refused)
     fake_expect_tell(&fake, "ended:-35   ");
     fake_stop(&fake);
 }
-END_TEST
 
 /* ---- awaiting ---- */
 
-START_TEST(test_messages_wait_while_a_handler_waits, .n = ELEMENTS(backends))
+TEST(test_messages_wait_while_a_handler_waits, .n = ELEMENTS(backends))
 {
     const struct memory_header *outbox;
     struct protocol_ask ask;
@@ -841,9 +817,8 @@ START_TEST(test_messages_wait_while_a_handler_waits, .n = ELEMENTS(backends))
     ck_assert_uint_eq(atomic_load(&outbox->taken), atomic_load(&outbox->worker.head));
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_messages_run_in_between_where_the_handler_chose_so, .n = ELEMENTS(backends))
+TEST(test_messages_run_in_between_where_the_handler_chose_so, .n = ELEMENTS(backends))
 {
     struct protocol_ask ask;
 
@@ -859,9 +834,8 @@ START_TEST(test_messages_run_in_between_where_the_handler_chose_so, .n = ELEMENT
     fake_expect_stash(&fake, PROTOCOL_UNSTASHED, 1, 0);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
+TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
 {
     struct protocol_ask ask;
 
@@ -876,10 +850,8 @@ START_TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
     fake_expect_stash(&fake, PROTOCOL_UNSTASHED, 1, 0);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds,
-           .n = ELEMENTS(backends))
+TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds, .n = ELEMENTS(backends))
 {
     static char text[4000];
     struct protocol_ask ask;
@@ -915,9 +887,8 @@ START_TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds,
     ck_assert_uint_gt(shadows, 30);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .n = ELEMENTS(backends))
+TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .n = ELEMENTS(backends))
 {
     struct protocol_ask ask;
 
@@ -937,9 +908,8 @@ START_TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .n = ELEMENTS(b
     ck_assert_uint_ne(atomic_load(&fake.channel.their_words->head), fake.channel.out.published);
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
-END_TEST
 
-START_TEST(test_pause_lets_messages_wait_and_jobs_pass, .n = ELEMENTS(backends))
+TEST(test_pause_lets_messages_wait_and_jobs_pass, .n = ELEMENTS(backends))
 {
     start(_i);
     fake_control(&fake, MEMORY_CONTROL_PAUSE);
@@ -955,9 +925,8 @@ START_TEST(test_pause_lets_messages_wait_and_jobs_pass, .n = ELEMENTS(backends))
     fake_expect_tell(&fake, "any:two");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_job_asks_while_messages_and_jobs_wait, .n = ELEMENTS(backends))
+TEST(test_job_asks_while_messages_and_jobs_wait, .n = ELEMENTS(backends))
 {
     size_t size = 50000;
     char *data = malloc(size);
@@ -985,10 +954,8 @@ START_TEST(test_job_asks_while_messages_and_jobs_wait, .n = ELEMENTS(backends))
     free(data);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own,
-           .n = ELEMENTS(backends))
+TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own, .n = ELEMENTS(backends))
 {
     start(_i);
     fake_send(&fake, "outer", 5, 1);
@@ -1003,9 +970,8 @@ START_TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own,
     fake_expect_tell(&fake, "own:yes");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on)
+TEST(test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on)
 {
     static const char data[50000];
 
@@ -1021,11 +987,10 @@ START_TEST(test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on)
     ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
     fake_stop(&fake);
 }
-END_TEST
 
 /* ---- the supervisor's services ---- */
 
-START_TEST(test_monitor_ends_with_the_cause)
+TEST(test_monitor_ends_with_the_cause)
 {
     start(0);
     fake_tell(&fake, 1, "watch", "");
@@ -1036,9 +1001,8 @@ START_TEST(test_monitor_ends_with_the_cause)
     fake_expect_tell(&fake, "ended:0  killed ");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
+TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
 {
     struct protocol_by_reference by;
     struct ring_record record;
@@ -1055,7 +1019,6 @@ START_TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
     fake_expect_tell(&fake, "any:x");
     fake_stop(&fake);
 }
-END_TEST
 
 static uint64_t cookie_of(unsigned kind)
 {
@@ -1066,7 +1029,7 @@ static uint64_t cookie_of(unsigned kind)
     return cookie;
 }
 
-START_TEST(test_timer_without_memory_leaves_no_descriptor_behind)
+TEST(test_timer_without_memory_leaves_no_descriptor_behind)
 {
     const void *data;
     struct protocol_tell tell;
@@ -1081,9 +1044,8 @@ START_TEST(test_timer_without_memory_leaves_no_descriptor_behind)
     ck_assert_str_eq(data, "a blob");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_services_ask_and_return_what_is_answered)
+TEST(test_services_ask_and_return_what_is_answered)
 {
     struct protocol_subscription subscription;
     struct protocol_timer timer;
@@ -1108,6 +1070,5 @@ START_TEST(test_services_ask_and_return_what_is_answered)
     fake_expect_tell(&fake, "services:0 1234 -17 0 0 77 3 1");
     fake_stop(&fake);
 }
-END_TEST
 
 const struct suite suite = {.name = "actor"};

@@ -63,7 +63,7 @@ static const struct dead_letter *find(struct dead_letters *letters, uint64_t id)
     return letter;
 }
 
-START_TEST(letters_are_restored_with_all_they_say)
+TEST(letters_are_restored_with_all_they_say)
 {
     const struct dead_letter *a, *b;
     struct payload payload = PAYLOAD_NULL;
@@ -114,10 +114,9 @@ START_TEST(letters_are_restored_with_all_they_say)
         ck_assert_mem_eq(payload_data(&a->payload), "data", 4);
     }
 }
-END_TEST
 
 /* A second upgrade may come before. */
-START_TEST(what_waits_for_its_row_is_saved_again_and_then_forgotten)
+TEST(what_waits_for_its_row_is_saved_again_and_then_forgotten)
 {
     struct saved_reader row;
 
@@ -130,9 +129,8 @@ START_TEST(what_waits_for_its_row_is_saved_again_and_then_forgotten)
     dead_letters_settle(&after);
     ck_assert(!dead_letter_complete(&after, 1, 5, NULL, false));
 }
-END_TEST
 
-START_TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
+TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
 {
     struct saved_reader row;
 
@@ -146,7 +144,6 @@ START_TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
     ck_assert(find(&after, 1)->payload_dropped);
     ck_assert_uint_eq(find(&after, 1)->payload_size, 4);
 }
-END_TEST
 
 static void restore_damaged(void *userdata, struct saved_reader *row)
 {
@@ -154,7 +151,7 @@ static void restore_damaged(void *userdata, struct saved_reader *row)
     (void)dead_letter_restore_row(&after, &deaths, row);
 }
 
-START_TEST(damaged_letters_do_no_harm)
+TEST(damaged_letters_do_no_harm)
 {
     struct saved_reader row;
 
@@ -165,9 +162,8 @@ START_TEST(damaged_letters_do_no_harm)
     row.end -= 2;
     ck_assert_int_eq(dead_letter_restore_row(&after, &deaths, &row), -EBADMSG);
 }
-END_TEST
 
-START_TEST(an_id_that_leaves_no_room_above_it_is_refused)
+TEST(an_id_that_leaves_no_room_above_it_is_refused)
 {
     struct saved_reader row;
 
@@ -180,6 +176,5 @@ START_TEST(an_id_that_leaves_no_room_above_it_is_refused)
     ck_assert_int_eq(dead_letter_tally_restore_row(&after, &row), -EBADMSG);
     ck_assert_uint_eq(after.last_id, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "dead-letter-save", .setup = setup, .teardown = teardown};

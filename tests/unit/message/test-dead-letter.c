@@ -88,7 +88,7 @@ static unsigned purge(const struct dead_letter_filter *filter)
     return n;
 }
 
-START_TEST(everything_about_a_letter_is_kept)
+TEST(everything_about_a_letter_is_kept)
 {
     struct dead_letter *letter = dead_letter_find(&letters, add(DEAD_UNHANDLED, "payload"));
 
@@ -109,9 +109,8 @@ START_TEST(everything_about_a_letter_is_kept)
     ck_assert(!letter->payload_dropped);
     ck_assert_uint_gt(letter->at, 0);
 }
-END_TEST
 
-START_TEST(no_key_stays_different_from_an_empty_one_and_no_sender_from_an_unnamed_one)
+TEST(no_key_stays_different_from_an_empty_one_and_no_sender_from_an_unnamed_one)
 {
     struct dead_letter_facts about = facts(DEAD_GONE);
     const struct dead_letter *letter;
@@ -127,9 +126,8 @@ START_TEST(no_key_stays_different_from_an_empty_one_and_no_sender_from_an_unname
     ck_assert_ptr_nonnull(letter->topic.key);
     ck_assert_uint_eq(letter->topic.key_size, 0);
 }
-END_TEST
 
-START_TEST(errors_and_crashes_go_to_the_error_queue_everything_else_to_the_dead_letters)
+TEST(errors_and_crashes_go_to_the_error_queue_everything_else_to_the_dead_letters)
 {
     dead_letters_resize(&letters, 100, 1 << 20);
     for (unsigned reason = 0; reason < _DEAD_N_REASONS; reason++)
@@ -139,9 +137,8 @@ START_TEST(errors_and_crashes_go_to_the_error_queue_everything_else_to_the_dead_
     for (unsigned reason = 0; reason < _DEAD_N_REASONS; reason++)
         ck_assert_uint_eq(letters.counts[reason], 1);
 }
-END_TEST
 
-START_TEST(a_full_ring_drops_its_oldest_and_leaves_the_other_alone)
+TEST(a_full_ring_drops_its_oldest_and_leaves_the_other_alone)
 {
     const struct dead_letter_filter errors = {.queue = DEAD_ERRORS, .reason = -1};
 
@@ -154,9 +151,8 @@ START_TEST(a_full_ring_drops_its_oldest_and_leaves_the_other_alone)
     ck_assert_uint_eq(letters.counts[DEAD_GONE], 12);
     ck_assert_uint_eq(letters.n_evicted, 2);
 }
-END_TEST
 
-START_TEST(memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first)
+TEST(memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first)
 {
     static char large[100000];
 
@@ -170,9 +166,8 @@ START_TEST(memory_is_bounded_over_both_rings_and_the_oldest_of_both_goes_first)
     ck_assert_str_eq(ids(ANY, 0), "2 3 4");
     ck_assert_uint_le(letters.shares.used[DEAD_SHARE_MEMORY], 350000);
 }
-END_TEST
 
-START_TEST(a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says_so)
+TEST(a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says_so)
 {
     static char large[100000];
     const struct dead_letter *letter;
@@ -186,9 +181,8 @@ START_TEST(a_payload_larger_than_the_whole_memory_is_dropped_and_the_letter_says
     ck_assert_uint_eq(letter->payload.size, 0);
     ck_assert_str_eq(ids(ANY, 0), "1 2");
 }
-END_TEST
 
-START_TEST(smaller_bounds_take_effect_at_once)
+TEST(smaller_bounds_take_effect_at_once)
 {
     for (unsigned i = 0; i < 5; i++)
         add(DEAD_GONE, "");
@@ -200,7 +194,6 @@ START_TEST(smaller_bounds_take_effect_at_once)
     ck_assert_str_eq(ids(ANY, 0), "");
     ck_assert_uint_eq(letters.counts[DEAD_GONE], 6);
 }
-END_TEST
 
 static uint64_t add_blob(void)
 {
@@ -212,7 +205,7 @@ static uint64_t add_blob(void)
     return dead_letter_add(&letters, &about, &payload);
 }
 
-START_TEST(the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor)
+TEST(the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor)
 {
     const struct dead_letter *letter;
     uint64_t first;
@@ -231,7 +224,6 @@ START_TEST(the_oldest_blobs_beyond_their_bound_lose_their_payload_and_descriptor
     ck_assert(!dead_letter_find(&letters, first + 1)->payload_dropped);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], DEAD_LETTER_BLOBS_MAX);
 }
-END_TEST
 
 static uint64_t add_from(const char *sender, const char *recipient, enum dead_letter_reason reason)
 {
@@ -242,7 +234,7 @@ static uint64_t add_from(const char *sender, const char *recipient, enum dead_le
     return dead_letter_add(&letters, &about, NULL);
 }
 
-START_TEST(a_flood_of_one_group_displaces_only_its_own_letters)
+TEST(a_flood_of_one_group_displaces_only_its_own_letters)
 {
     add_from("shop/0", "stock/0", DEAD_GONE);
     add_from(NULL, "stock/0", DEAD_JOB);
@@ -260,9 +252,8 @@ START_TEST(a_flood_of_one_group_displaces_only_its_own_letters)
         ids(&(struct dead_letter_filter){.queue = -1, .reason = -1, .sender = "@7"}, 0), "3");
     ck_assert_str_eq(ids(&(struct dead_letter_filter){.queue = -1, .reason = DEAD_JOB}, 0), "2");
 }
-END_TEST
 
-START_TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
+TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
 {
     struct payload payload = PAYLOAD_NULL;
     struct dead_letter_facts about = facts(DEAD_UNHANDLED);
@@ -278,9 +269,8 @@ START_TEST(a_flood_of_large_letters_displaces_only_the_floods_own)
     ck_assert_ptr_nonnull(dead_letter_find(&letters, 1));
     ck_assert_uint_le(letters.shares.used[DEAD_SHARE_MEMORY], 1 << 20);
 }
-END_TEST
 
-START_TEST(a_flood_of_blobs_takes_only_its_own_payloads)
+TEST(a_flood_of_blobs_takes_only_its_own_payloads)
 {
     const struct dead_letter_facts about = facts(DEAD_UNHANDLED);
     struct dead_letter_facts flood = about;
@@ -296,9 +286,8 @@ START_TEST(a_flood_of_blobs_takes_only_its_own_payloads)
     ck_assert(!dead_letter_find(&letters, 1)->payload_dropped);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], DEAD_LETTER_BLOBS_MAX);
 }
-END_TEST
 
-START_TEST(blobs_of_moderate_size_are_copied_and_all_kept)
+TEST(blobs_of_moderate_size_are_copied_and_all_kept)
 {
     const struct dead_letter_facts about = facts(DEAD_JOB);
     struct payload payload = PAYLOAD_NULL;
@@ -320,9 +309,8 @@ START_TEST(blobs_of_moderate_size_are_copied_and_all_kept)
     }
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 0);
 }
-END_TEST
 
-START_TEST(a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place)
+TEST(a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place)
 {
     struct dead_letter *letter;
 
@@ -340,9 +328,8 @@ START_TEST(a_letter_that_was_taken_is_not_found_and_can_be_put_back_in_its_place
     dead_letter_free(letter);
     ck_assert_str_eq(ids(ANY, 0), "1 3 4");
 }
-END_TEST
 
-START_TEST(a_blob_that_was_put_back_counts_again)
+TEST(a_blob_that_was_put_back_counts_again)
 {
     struct dead_letter *letter = dead_letter_find(&letters, add_blob());
 
@@ -352,9 +339,8 @@ START_TEST(a_blob_that_was_put_back_counts_again)
     dead_letter_put(&letters, letter);
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_BLOBS], 1);
 }
-END_TEST
 
-START_TEST(filters_narrow_and_add_up)
+TEST(filters_narrow_and_add_up)
 {
     struct dead_letter_facts about = facts(DEAD_GONE);
     struct dead_letter_filter filter = DEAD_LETTER_FILTER_ANY;
@@ -398,9 +384,8 @@ START_TEST(filters_narrow_and_add_up)
     filter.since = dead_letter_find(&letters, 5)->at + 1;
     ck_assert_str_eq(ids(&filter, 0), "");
 }
-END_TEST
 
-START_TEST(purging_removes_what_matches_and_counts_it)
+TEST(purging_removes_what_matches_and_counts_it)
 {
     const struct dead_letter_filter errors = {.queue = DEAD_ERRORS, .reason = -1};
 
@@ -414,9 +399,8 @@ START_TEST(purging_removes_what_matches_and_counts_it)
     ck_assert_uint_eq(letters.shares.used[DEAD_SHARE_MEMORY], 0);
     ck_assert_uint_eq(add(DEAD_GONE, ""), 4);
 }
-END_TEST
 
-START_TEST(a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept)
+TEST(a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept)
 {
     struct death *deaths[DEAD_LETTER_DEATHS_MAX + 2];
     struct dead_letter_facts about = facts(DEAD_JOB);
@@ -441,6 +425,5 @@ START_TEST(a_dead_job_keeps_the_last_death_reports_for_as_long_as_it_is_kept)
         death_unref(deaths[i]);
     }
 }
-END_TEST
 
 const struct suite suite = {.name = "dead-letter", .setup = setup, .teardown = teardown};

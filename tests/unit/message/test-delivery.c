@@ -131,7 +131,7 @@ static void send_and_consume(const char *type)
     consume_all();
 }
 
-START_TEST(a_message_in_hand_is_found_once_and_those_before_it_no_more)
+TEST(a_message_in_hand_is_found_once_and_those_before_it_no_more)
 {
     const uint64_t first = send_message("first"), second = send_message("second");
     struct envelope *envelope;
@@ -142,10 +142,9 @@ START_TEST(a_message_in_hand_is_found_once_and_those_before_it_no_more)
     ck_assert_int_eq(delivery_claim(actor, second, &envelope), -EBADMSG);
     ck_assert_int_eq(delivery_claim(actor, first, &envelope), -EBADMSG);
 }
-END_TEST
 
 /* Cursors run freely and come round: after 2 GiB what was never set lies ahead. */
-START_TEST(a_message_in_hand_is_found_however_much_came_before_it)
+TEST(a_message_in_hand_is_found_however_much_came_before_it)
 {
     for (unsigned i = 0; i < 3; i++) {
         struct envelope *envelope;
@@ -159,9 +158,8 @@ START_TEST(a_message_in_hand_is_found_however_much_came_before_it)
         consume_all();
     }
 }
-END_TEST
 
-START_TEST(what_a_dead_worker_left_waits_for_the_next_however_much_came_before_it)
+TEST(what_a_dead_worker_left_waits_for_the_next_however_much_came_before_it)
 {
     send_and_consume("early");
     pass((UINT64_C(1) << 31) + FILLER_SIZE);
@@ -169,10 +167,9 @@ START_TEST(what_a_dead_worker_left_waits_for_the_next_however_much_came_before_i
     delivery_recover(actor, NULL);
     ck_assert_uint_eq(actor->mailbox.n, 1);
 }
-END_TEST
 
 /* The dead worker may have no successor that would feed from the mailbox, and so wake them. */
-START_TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
+TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
 {
     const uint64_t id = send_message("stashed");
     struct actor *sender;
@@ -195,6 +192,5 @@ START_TEST(senders_that_wait_go_on_when_a_death_makes_room_in_the_stash)
     ck_assert(!list_linked(&sender->blocked_link));
     actor_end(sender, "the test is over");
 }
-END_TEST
 
 const struct suite suite = {.name = "delivery", .setup = setup, .teardown = teardown};

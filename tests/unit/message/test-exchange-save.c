@@ -128,7 +128,7 @@ static const char *types_of(const struct actor *exchange)
     return types;
 }
 
-START_TEST(an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order)
+TEST(an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_order)
 {
     struct actor *maker = make(&before, "maker"), *other = make(&before, "other");
     struct actor *exchange = make_exchange(maker, "x", EXCHANGE_PATTERN), *again;
@@ -151,10 +151,9 @@ START_TEST(an_exchange_keeps_reference_kind_creator_and_subscriptions_in_their_o
     ck_assert_uint_eq(actor_exchange(again)->effort, actor_exchange(exchange)->effort);
     ck_assert_uint_eq(other->subscriptions.effort, maker->subscriptions.effort * 2);
 }
-END_TEST
 
 /* A message that is half copied goes on behind the last one. */
-START_TEST(subscriptions_keep_their_sequence)
+TEST(subscriptions_keep_their_sequence)
 {
     struct actor *maker = make(&before, "maker"), *other = make(&before, "other");
     struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI), *again;
@@ -175,9 +174,8 @@ START_TEST(subscriptions_keep_their_sequence)
     ck_assert_uint_eq(match.sequence, 3);
     ck_assert_uint_eq(match.actor, other->reference);
 }
-END_TEST
 
-START_TEST(the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_of_what_is_gone)
+TEST(the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_of_what_is_gone)
 {
     struct actor *maker = make(&before, "maker");
     struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI);
@@ -192,9 +190,8 @@ START_TEST(the_exchange_of_a_maker_that_is_gone_stays_without_the_subscriptions_
     ck_assert_str_eq(types_of(exchange), "");
     ck_assert_uint_eq(actor_exchange(actor_by_name(&after, "administrators"))->creator, 0);
 }
-END_TEST
 
-START_TEST(the_configuration_has_the_last_word_on_what_it_declares)
+TEST(the_configuration_has_the_last_word_on_what_it_declares)
 {
     struct actor *maker = make(&before, "maker");
     struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI), *declared;
@@ -213,9 +210,8 @@ START_TEST(the_configuration_has_the_last_word_on_what_it_declares)
     ck_assert(list_empty(&maker->made));
     ck_assert_str_eq(types_of(declared), "two ");
 }
-END_TEST
 
-START_TEST(a_declared_exchange_is_left_to_the_configuration)
+TEST(a_declared_exchange_is_left_to_the_configuration)
 {
     struct actor *exchange, *subscriber = make(&before, "subscriber");
 
@@ -230,7 +226,6 @@ START_TEST(a_declared_exchange_is_left_to_the_configuration)
     restore_all();
     ck_assert_str_eq(types_of(exchange), "one ");
 }
-END_TEST
 
 static struct actor *group;
 
@@ -241,7 +236,7 @@ static bool find_group(void *userdata, const char *address, struct actor **ret)
     return *ret;
 }
 
-START_TEST(an_exchange_whose_name_a_group_has_is_gone_and_the_group_has_another_reference)
+TEST(an_exchange_whose_name_a_group_has_is_gone_and_the_group_has_another_reference)
 {
     struct actor *exchange = make_exchange(make(&before, "maker"), "x", EXCHANGE_SINGLE);
     struct actor *declared;
@@ -256,9 +251,8 @@ START_TEST(an_exchange_whose_name_a_group_has_is_gone_and_the_group_has_another_
     ck_assert_ptr_null(actor_get(&after, exchange->reference));
     ck_assert_uint_ne(make(&after, "y")->reference, declared->reference);
 }
-END_TEST
 
-START_TEST(bounds_hold)
+TEST(bounds_hold)
 {
     struct actor *maker = make(&before, "maker"), *other = make(&before, "other");
     struct actor *exchange = make_exchange(maker, "x", EXCHANGE_TYPED_MULTI);
@@ -275,7 +269,6 @@ START_TEST(bounds_hold)
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -ENOSPC);
     other->subscriptions.n_subscriptions = 0;
 }
-END_TEST
 
 static void check(void *userdata, struct saved_reader *row)
 {
@@ -285,7 +278,7 @@ static void check(void *userdata, struct saved_reader *row)
     ck_assert(r == 0 || r == -EBADMSG);
 }
 
-START_TEST(damaged_rows_are_refused_or_harmless)
+TEST(damaged_rows_are_refused_or_harmless)
 {
     struct actor *maker = make(&before, "maker");
     restore_fn exchange = exchange_restore_row, subscription = subscription_restore_row;
@@ -298,9 +291,8 @@ START_TEST(damaged_rows_are_refused_or_harmless)
     restore_all();
     memory_saver_damage(&saver, 1, check, &subscription);
 }
-END_TEST
 
-START_TEST(an_exchange_of_a_kind_that_does_not_exist_is_refused)
+TEST(an_exchange_of_a_kind_that_does_not_exist_is_refused)
 {
     struct saved_writer row = {0};
 
@@ -311,9 +303,8 @@ START_TEST(an_exchange_of_a_kind_that_does_not_exist_is_refused)
     ck_assert_int_eq(restore(EXCHANGE_ROW, exchange_restore_row), -EBADMSG);
     ck_assert_ptr_null(actor_by_name(&after, "x"));
 }
-END_TEST
 
-START_TEST(a_subscription_to_what_is_no_exchange_is_refused)
+TEST(a_subscription_to_what_is_no_exchange_is_refused)
 {
     struct actor *subscriber = make(&after, "subscriber");
     const struct topic topic = {.type = "t", .type_size = 1};
@@ -325,6 +316,5 @@ START_TEST(a_subscription_to_what_is_no_exchange_is_refused)
     ck_assert_int_eq(saved_add(&saver.saver, SUBSCRIPTION_ROW, &row, NULL), 0);
     ck_assert_int_eq(restore(SUBSCRIPTION_ROW, subscription_restore_row), -EBADMSG);
 }
-END_TEST
 
 const struct suite suite = {.name = "exchange-save", .setup = setup, .teardown = teardown};

@@ -111,7 +111,7 @@ static const char *route(const char *type, const char *key)
 
 #define assert_route(type, key, who) ck_assert_str_eq(route(type, key), who)
 
-START_TEST(C9_single_any_subscription_replaces_the_one_before_it)
+TEST(C9_single_any_subscription_replaces_the_one_before_it)
 {
     begin(EXCHANGE_SINGLE);
     assert_route("a", NULL, "");
@@ -122,9 +122,8 @@ START_TEST(C9_single_any_subscription_replaces_the_one_before_it)
     ck_assert_uint_eq(exchange.n_subscriptions, 1);
     end();
 }
-END_TEST
 
-START_TEST(C9_single_unsubscribing_touches_only_ones_own)
+TEST(C9_single_unsubscribing_touches_only_ones_own)
 {
     begin(EXCHANGE_SINGLE);
     subscribe(A, "a", NULL);
@@ -136,9 +135,8 @@ START_TEST(C9_single_unsubscribing_touches_only_ones_own)
     ck_assert(!unsubscribe(B, "", NULL));
     end();
 }
-END_TEST
 
-START_TEST(C9_typed_single_has_one_subscriber_per_exact_type_whoever_owned_it)
+TEST(C9_typed_single_has_one_subscriber_per_exact_type_whoever_owned_it)
 {
     begin(EXCHANGE_TYPED_SINGLE);
     subscribe(A, "order", NULL);
@@ -153,9 +151,8 @@ START_TEST(C9_typed_single_has_one_subscriber_per_exact_type_whoever_owned_it)
     assert_route("order", NULL, "");
     end();
 }
-END_TEST
 
-START_TEST(C9_typed_single_prefers_the_exact_type_to_older_ancestors)
+TEST(C9_typed_single_prefers_the_exact_type_to_older_ancestors)
 {
     begin(EXCHANGE_TYPED_SINGLE);
     subscribe(A, "", NULL);
@@ -165,9 +162,8 @@ START_TEST(C9_typed_single_prefers_the_exact_type_to_older_ancestors)
     assert_route("order", NULL, "B");
     end();
 }
-END_TEST
 
-START_TEST(C9_typed_single_else_takes_the_first_registered_ancestor_not_the_nearest)
+TEST(C9_typed_single_else_takes_the_first_registered_ancestor_not_the_nearest)
 {
     begin(EXCHANGE_TYPED_SINGLE);
     subscribe(A, "order.created", NULL);
@@ -182,9 +178,8 @@ START_TEST(C9_typed_single_else_takes_the_first_registered_ancestor_not_the_near
     assert_route("order.created.now", NULL, "C");
     end();
 }
-END_TEST
 
-START_TEST(C9_typed_single_a_replacement_keeps_the_place_of_what_it_replaces)
+TEST(C9_typed_single_a_replacement_keeps_the_place_of_what_it_replaces)
 {
     begin(EXCHANGE_TYPED_SINGLE);
     subscribe(A, "order", NULL);
@@ -193,9 +188,8 @@ START_TEST(C9_typed_single_a_replacement_keeps_the_place_of_what_it_replaces)
     assert_route("order.created", NULL, "C");
     end();
 }
-END_TEST
 
-START_TEST(C9_typed_multi_delivers_to_all_of_the_type_and_its_ancestors_in_order_of_registration)
+TEST(C9_typed_multi_delivers_to_all_of_the_type_and_its_ancestors_in_order_of_registration)
 {
     begin(EXCHANGE_TYPED_MULTI);
     subscribe(C, "", NULL);
@@ -209,9 +203,8 @@ START_TEST(C9_typed_multi_delivers_to_all_of_the_type_and_its_ancestors_in_order
     assert_route("", NULL, "C");
     end();
 }
-END_TEST
 
-START_TEST(C9_typed_multi_replaces_per_actor_and_type)
+TEST(C9_typed_multi_replaces_per_actor_and_type)
 {
     begin(EXCHANGE_TYPED_MULTI);
     subscribe(A, "order", NULL);
@@ -222,9 +215,8 @@ START_TEST(C9_typed_multi_replaces_per_actor_and_type)
     ck_assert_uint_eq(actors[A].n_subscriptions, 1);
     end();
 }
-END_TEST
 
-START_TEST(C9_removing_a_typed_subscription_needs_the_exact_type_and_is_ones_own)
+TEST(C9_removing_a_typed_subscription_needs_the_exact_type_and_is_ones_own)
 {
     begin(EXCHANGE_TYPED_MULTI);
     subscribe(A, "order.created", NULL);
@@ -237,9 +229,8 @@ START_TEST(C9_removing_a_typed_subscription_needs_the_exact_type_and_is_ones_own
     assert_route("order.created", NULL, "B");
     end();
 }
-END_TEST
 
-START_TEST(C9_routing_key_a_subscription_without_key_matches_every_message)
+TEST(C9_routing_key_a_subscription_without_key_matches_every_message)
 {
     begin(EXCHANGE_ROUTING_KEY);
     subscribe(A, "order", NULL);
@@ -249,9 +240,8 @@ START_TEST(C9_routing_key_a_subscription_without_key_matches_every_message)
     assert_route("invoice", "k", "");
     end();
 }
-END_TEST
 
-START_TEST(C9_routing_key_a_message_without_key_matches_only_subscriptions_without_one)
+TEST(C9_routing_key_a_message_without_key_matches_only_subscriptions_without_one)
 {
     begin(EXCHANGE_ROUTING_KEY);
     subscribe(A, "order", "k");
@@ -263,9 +253,8 @@ START_TEST(C9_routing_key_a_message_without_key_matches_only_subscriptions_witho
     assert_route("order", "other", "");
     end();
 }
-END_TEST
 
-START_TEST(C9_routing_key_replaces_per_actor_type_and_key_a_null_key_included)
+TEST(C9_routing_key_replaces_per_actor_type_and_key_a_null_key_included)
 {
     begin(EXCHANGE_ROUTING_KEY);
     subscribe(A, "order", "k");
@@ -286,9 +275,8 @@ START_TEST(C9_routing_key_replaces_per_actor_type_and_key_a_null_key_included)
     assert_route("order", "", "A");
     end();
 }
-END_TEST
 
-START_TEST(C9_keys_with_bytes_of_any_value_are_told_apart)
+TEST(C9_keys_with_bytes_of_any_value_are_told_apart)
 {
     const struct topic one = {.type = "t", .type_size = 1, .key = "a\0b", .key_size = 3};
     const struct topic two = {.type = "t", .type_size = 1, .key = "a\0c", .key_size = 3};
@@ -301,9 +289,8 @@ START_TEST(C9_keys_with_bytes_of_any_value_are_told_apart)
     assert_route("t", "a", "");
     end();
 }
-END_TEST
 
-START_TEST(in_routing_keys_stars_and_hashes_stand_for_themselves)
+TEST(in_routing_keys_stars_and_hashes_stand_for_themselves)
 {
     begin(EXCHANGE_ROUTING_KEY);
     subscribe(A, "t", "a.*");
@@ -313,9 +300,8 @@ START_TEST(in_routing_keys_stars_and_hashes_stand_for_themselves)
     assert_route("t", "#", "B");
     end();
 }
-END_TEST
 
-START_TEST(patterns_match_keys_but_never_a_message_without_one)
+TEST(patterns_match_keys_but_never_a_message_without_one)
 {
     begin(EXCHANGE_PATTERN);
     subscribe(A, "t", "eu.*.high");
@@ -330,9 +316,8 @@ START_TEST(patterns_match_keys_but_never_a_message_without_one)
     assert_route("t", NULL, "");
     end();
 }
-END_TEST
 
-START_TEST(a_pattern_is_replaced_and_removed_like_any_other_key)
+TEST(a_pattern_is_replaced_and_removed_like_any_other_key)
 {
     begin(EXCHANGE_PATTERN);
     subscribe(A, "t", "a.*");
@@ -347,7 +332,6 @@ START_TEST(a_pattern_is_replaced_and_removed_like_any_other_key)
     ck_assert_ptr_null(exchange.patterns);
     end();
 }
-END_TEST
 
 static const struct {
     const char *pattern, *key;
@@ -385,7 +369,7 @@ static const struct {
     {"a.*", "a.", true},
 };
 
-START_TEST(a_star_is_one_word_and_a_hash_any_number, .n = ELEMENTS(PATTERNS))
+TEST(a_star_is_one_word_and_a_hash_any_number, .n = ELEMENTS(PATTERNS))
 {
     const char *pattern = PATTERNS[_i].pattern, *key = PATTERNS[_i].key;
 
@@ -393,7 +377,6 @@ START_TEST(a_star_is_one_word_and_a_hash_any_number, .n = ELEMENTS(PATTERNS))
                                            (uint32_t)strlen(key)) == PATTERNS[_i].matches,
                   "'%s' and '%s'", pattern, key);
 }
-END_TEST
 
 /* As the rules say it; one character a word. */
 static bool matches_by_the_rules(const char *pattern, const char *key)
@@ -420,7 +403,7 @@ static void random_words(char *words, char *dotted, const char *alphabet)
     dotted[n > 0 ? 2 * n - 1 : 0] = '\0';
 }
 
-START_TEST(any_pattern_matches_what_the_rules_say)
+TEST(any_pattern_matches_what_the_rules_say)
 {
     srand(4711);
     for (unsigned i = 0; i < 200000; i++) {
@@ -434,16 +417,14 @@ START_TEST(any_pattern_matches_what_the_rules_say)
                       "'%s' and '%s'", pattern_text, key_text);
     }
 }
-END_TEST
 
-START_TEST(the_effort_of_a_pattern_grows_with_what_is_between_two_hashes)
+TEST(the_effort_of_a_pattern_grows_with_what_is_between_two_hashes)
 {
     ck_assert_uint_eq(exchange_pattern_effort("a.*.c", 5), 4);
     ck_assert_uint_eq(exchange_pattern_effort("#.c.d", 5), 4);
     ck_assert_uint_eq(exchange_pattern_effort("a.#", 3), 3);
     ck_assert_uint_eq(exchange_pattern_effort("#.c.#", 5), 4 + 128);
 }
-END_TEST
 
 /* "#.c.INDEX.#": tried at every word of a key. */
 static int subscribe_costly(unsigned actor, unsigned index)
@@ -456,7 +437,7 @@ static int subscribe_costly(unsigned actor, unsigned index)
     return exchange_subscribe(&exchange, &actors[actor], &wanted);
 }
 
-START_TEST(what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go)
+TEST(what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go)
 {
     unsigned n = 0;
 
@@ -473,18 +454,16 @@ START_TEST(what_patterns_cost_together_is_bounded_and_room_comes_with_those_that
     ck_assert_int_eq(subscribe_costly(A, n), 0);
     end();
 }
-END_TEST
 
-START_TEST(only_whole_words_make_a_pattern)
+TEST(only_whole_words_make_a_pattern)
 {
     ck_assert(exchange_is_pattern("a.*", 3));
     ck_assert(exchange_is_pattern("#", 1));
     ck_assert(!exchange_is_pattern("a*.#b", 5));
     ck_assert(!exchange_is_pattern("", 0));
 }
-END_TEST
 
-START_TEST(an_actor_that_is_gone_is_forgotten_by_every_exchange)
+TEST(an_actor_that_is_gone_is_forgotten_by_every_exchange)
 {
     struct exchange other;
     const struct topic all = topic("", NULL);
@@ -502,9 +481,8 @@ START_TEST(an_actor_that_is_gone_is_forgotten_by_every_exchange)
     exchange_deinit(&other);
     end();
 }
-END_TEST
 
-START_TEST(an_actor_has_a_bounded_number_of_subscriptions_and_may_replace_at_the_bound)
+TEST(an_actor_has_a_bounded_number_of_subscriptions_and_may_replace_at_the_bound)
 {
     const struct topic one_more = topic("t", NULL), old = topic("t", "0");
 
@@ -521,9 +499,8 @@ START_TEST(an_actor_has_a_bounded_number_of_subscriptions_and_may_replace_at_the
     assert_route("t", "77", "AB");
     end();
 }
-END_TEST
 
-START_TEST(more_matches_than_fit_in_place_come_in_order_all_the_same)
+TEST(more_matches_than_fit_in_place_come_in_order_all_the_same)
 {
     char expected[201] = "";
 
@@ -543,9 +520,8 @@ START_TEST(more_matches_than_fit_in_place_come_in_order_all_the_same)
         "key", expected);
     end();
 }
-END_TEST
 
-START_TEST(subscriptions_that_end_between_two_pieces_end_no_others)
+TEST(subscriptions_that_end_between_two_pieces_end_no_others)
 {
     const struct topic about = topic("a", NULL);
     struct exchange_match matches[2];
@@ -564,9 +540,8 @@ START_TEST(subscriptions_that_end_between_two_pieces_end_no_others)
     ck_assert_uint_eq(matches[1].actor, actors[A].actor);
     end();
 }
-END_TEST
 
-START_TEST(an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_new_rules)
+TEST(an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_new_rules)
 {
     begin(EXCHANGE_PATTERN);
     subscribe(A, "t", "a.*");
@@ -588,7 +563,6 @@ START_TEST(an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_n
     assert_route("u", NULL, "");
     end();
 }
-END_TEST
 
 /* ---- against a plain model --------------------------------------------------------------------
  */
@@ -688,7 +662,7 @@ static const char *const KEYS[] = {NULL, "", "k", "k.l", "k.*", "#", "*"};
 
 #define any(vector) (vector)[(size_t)rand() % (sizeof(vector) / sizeof(*(vector)))]
 
-START_TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally, .n = 20)
+TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally, .n = 20)
 {
     char expected[65];
 
@@ -720,6 +694,5 @@ START_TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally, .n = 20
     }
     end();
 }
-END_TEST
 
 const struct suite suite = {.name = "exchange"};

@@ -140,7 +140,7 @@ static void check_message(const struct list *node, const char *type, uint64_t id
     ck_assert_mem_eq(payload_data(&envelope->payload), type, strlen(type));
 }
 
-START_TEST(messages_keep_their_order_and_all_that_is_known_of_them)
+TEST(messages_keep_their_order_and_all_that_is_known_of_them)
 {
     struct mailbox *mailbox = &before.actor->mailbox;
     struct envelope *stashed = make_message("stashed", 1);
@@ -162,9 +162,8 @@ START_TEST(messages_keep_their_order_and_all_that_is_known_of_them)
     ck_assert_uint_eq(mailbox->n, 4);
     ck_assert_uint_eq(mailbox->bytes, before.actor->mailbox.bytes);
 }
-END_TEST
 
-START_TEST(a_pause_and_the_log_of_an_actor_stay)
+TEST(a_pause_and_the_log_of_an_actor_stay)
 {
     delivery_pause(before.actor);
     before.actor->log = ACTOR_LOG_UNHANDLED;
@@ -174,9 +173,8 @@ START_TEST(a_pause_and_the_log_of_an_actor_stay)
     ck_assert_uint_eq(after.actor->inbox.control, MEMORY_CONTROL_PAUSE);
     ck_assert_uint_eq(after.actor->log, ACTOR_LOG_UNHANDLED);
 }
-END_TEST
 
-START_TEST(messages_for_an_actor_that_is_gone_are_dead_letters)
+TEST(messages_for_an_actor_that_is_gone_are_dead_letters)
 {
     mailbox_add(&before.actor->mailbox, make_message("first", 3));
     mailbox_add_stash(&before.actor->mailbox, make_message("second", 4));
@@ -186,7 +184,6 @@ START_TEST(messages_for_an_actor_that_is_gone_are_dead_letters)
     index_add(&after.context.references, &after.actor->by_reference, after.actor->reference);
     ck_assert_uint_eq(after.context.dead_letters.last_id, 2);
 }
-END_TEST
 
 static struct ask *ask(uint64_t cookie, usec_t timeout)
 {
@@ -198,7 +195,7 @@ static struct ask *ask(uint64_t cookie, usec_t timeout)
     return ret;
 }
 
-START_TEST(asks_keep_handle_asker_recipients_and_time)
+TEST(asks_keep_handle_asker_recipients_and_time)
 {
     struct ask *first = ask(1, USEC_INFINITY), *ended = ask(2, 5), *copied = ask(3, 1000000),
                *found;
@@ -231,9 +228,8 @@ START_TEST(asks_keep_handle_asker_recipients_and_time)
     ask_end_cookie(after.actor, 3);
     ck_assert_uint_eq(after.actor->n_asks, 1);
 }
-END_TEST
 
-START_TEST(a_handle_that_has_been_used_is_not_used_again)
+TEST(a_handle_that_has_been_used_is_not_used_again)
 {
     const uint64_t gone = ask(2, 5)->handle;
     struct ask *next;
@@ -249,7 +245,6 @@ START_TEST(a_handle_that_has_been_used_is_not_used_again)
     ck_assert_uint_eq((uint32_t)next->handle, (uint32_t)gone);
     ck_assert_uint_eq(next->handle >> 32, (gone >> 32) + 1);
 }
-END_TEST
 
 static uint64_t set_timer(usec_t at, usec_t period, bool realtime)
 {
@@ -279,7 +274,7 @@ static const struct schedule *find_timer(const struct message_context *context, 
     return list_entry(entry, struct schedule, by_id);
 }
 
-START_TEST(timers_keep_id_time_and_beat)
+TEST(timers_keep_id_time_and_beat)
 {
     const uint64_t ids[] = {set_timer(1000000, 0, false), set_timer(5000, 7000, false),
                             set_timer(clock_realtime() + 1000000, 0, true)};
@@ -303,7 +298,6 @@ START_TEST(timers_keep_id_time_and_beat)
     ck_assert_uint_eq(after.actor->timers.bytes, before.actor->timers.bytes);
     ck_assert_uint_eq(schedule_cancel_type(after.actor, "tick", 4, after.actor, 10), 3);
 }
-END_TEST
 
 static struct actor *make_other(struct side *side)
 {
@@ -328,7 +322,7 @@ static unsigned count_notices(const struct actor *observer, const struct actor *
     return n;
 }
 
-START_TEST(a_monitor_tells_of_an_end_after_the_upgrade)
+TEST(a_monitor_tells_of_an_end_after_the_upgrade)
 {
     struct actor *other = make_other(&before);
     const struct actor former = *other;
@@ -343,9 +337,8 @@ START_TEST(a_monitor_tells_of_an_end_after_the_upgrade)
     ck_assert_uint_eq(count_notices(after.actor, &former), 1);
     ck_assert_uint_eq(after.actor->n_monitoring, 0);
 }
-END_TEST
 
-START_TEST(a_monitor_tells_once_of_what_ends_or_fails_in_between)
+TEST(a_monitor_tells_once_of_what_ends_or_fails_in_between)
 {
     struct actor *other = make_other(&before), *again;
 
@@ -359,9 +352,8 @@ START_TEST(a_monitor_tells_once_of_what_ends_or_fails_in_between)
     actor_end(again, "gone");
     ck_assert_uint_eq(count_notices(after.actor, other), 2);
 }
-END_TEST
 
-START_TEST(a_monitor_ends_with_its_worker)
+TEST(a_monitor_ends_with_its_worker)
 {
     struct actor *other = make_other(&before);
     struct endpoint *endpoint = after.actor->inbox.endpoint;
@@ -375,7 +367,6 @@ START_TEST(a_monitor_ends_with_its_worker)
     ck_assert_uint_eq(after.actor->n_monitoring, 0);
     actor_end(other, "gone");
 }
-END_TEST
 
 static void check(void *userdata, struct saved_reader *row)
 {
@@ -385,7 +376,7 @@ static void check(void *userdata, struct saved_reader *row)
     ck_assert(r == 0 || r == -EBADMSG || r == -ENOENT);
 }
 
-START_TEST(damaged_rows_are_refused_or_harmless)
+TEST(damaged_rows_are_refused_or_harmless)
 {
     static const struct {
         const char *kind;
@@ -414,6 +405,5 @@ START_TEST(damaged_rows_are_refused_or_harmless)
                 memory_saver_damage(&saver, i, check, &fn);
         }
 }
-END_TEST
 
 const struct suite suite = {.name = "message-save", .setup = setup, .teardown = teardown};

@@ -104,7 +104,7 @@ static uint64_t dead(enum dead_letter_reason reason)
 
 /* ---- references ---- */
 
-START_TEST(a_reference_outlives_its_actor_and_never_finds_another)
+TEST(a_reference_outlives_its_actor_and_never_finds_another)
 {
     struct actor *first = new_actor("first");
     uint64_t reference = first->reference, handle = first->handle;
@@ -119,9 +119,8 @@ START_TEST(a_reference_outlives_its_actor_and_never_finds_another)
     ck_assert_uint_eq(dead(DEAD_GONE), 1);
     ck_assert_str_eq(waiting(second), "");
 }
-END_TEST
 
-START_TEST(actors_keep_their_references_under_the_next_supervisor)
+TEST(actors_keep_their_references_under_the_next_supervisor)
 {
     const uint64_t reference = new_actor("first")->reference;
     struct message_context next;
@@ -148,9 +147,8 @@ START_TEST(actors_keep_their_references_under_the_next_supervisor)
     ck_assert_uint_ne(declared->reference, reference);
     message_context_deinit(&next);
 }
-END_TEST
 
-START_TEST(what_waits_for_an_actor_that_goes_away_becomes_dead_letters)
+TEST(what_waits_for_an_actor_that_goes_away_becomes_dead_letters)
 {
     struct actor *actor = new_actor("actor");
 
@@ -160,11 +158,10 @@ START_TEST(what_waits_for_an_actor_that_goes_away_becomes_dead_letters)
     actor_end(actor, "gone");
     ck_assert_uint_eq(dead(DEAD_GONE), 2);
 }
-END_TEST
 
 /* ---- names ---- */
 
-START_TEST(names_are_taken_once_and_go_with_their_actor)
+TEST(names_are_taken_once_and_go_with_their_actor)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b");
 
@@ -179,9 +176,8 @@ START_TEST(names_are_taken_once_and_go_with_their_actor)
     ck_assert(actor_deregister(b, "bank"));
     ck_assert(!actor_deregister(b, "bank"));
 }
-END_TEST
 
-START_TEST(names_that_could_be_taken_for_addresses_are_refused)
+TEST(names_that_could_be_taken_for_addresses_are_refused)
 {
     static const char *const bad[] = {"", "a/b", "@1", "-a", ".a", "a b", "\xc3\xa4"};
     struct actor *actor = new_actor("a");
@@ -189,11 +185,10 @@ START_TEST(names_that_could_be_taken_for_addresses_are_refused)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         ck_assert_int_eq(actor_register(actor, bad[i]), ACTOR_E_BAD_NAME);
 }
-END_TEST
 
 /* ---- mailboxes ---- */
 
-START_TEST(a_full_mailbox_refuses)
+TEST(a_full_mailbox_refuses)
 {
     struct actor *actor = new_actor("actor");
 
@@ -202,9 +197,8 @@ START_TEST(a_full_mailbox_refuses)
     ck_assert_int_eq(tell(actor->reference, "y"), ROUTER_E_FULL);
     ck_assert_uint_eq(dead(DEAD_MAILBOX_FULL), 1);
 }
-END_TEST
 
-START_TEST(answers_and_messages_go_in_the_order_in_which_they_were_sent)
+TEST(answers_and_messages_go_in_the_order_in_which_they_were_sent)
 {
     struct mailbox mailbox;
     struct topic none = topic_of("");
@@ -227,9 +221,8 @@ START_TEST(answers_and_messages_go_in_the_order_in_which_they_were_sent)
     ck_assert(mailbox_idle(&mailbox));
     ck_assert_uint_eq(mailbox.n + mailbox.bytes + mailbox.answer_bytes, 0);
 }
-END_TEST
 
-START_TEST(a_message_larger_than_the_whole_memory_is_let_in_alone)
+TEST(a_message_larger_than_the_whole_memory_is_let_in_alone)
 {
     struct mailbox mailbox;
     struct topic none = topic_of("");
@@ -244,11 +237,10 @@ START_TEST(a_message_larger_than_the_whole_memory_is_let_in_alone)
     mailbox_take(&mailbox, envelope);
     envelope_free(envelope);
 }
-END_TEST
 
 /* ---- exchanges ---- */
 
-START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
+TEST(an_exchange_keeps_what_comes_while_it_is_paused)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
@@ -269,9 +261,8 @@ START_TEST(an_exchange_keeps_what_comes_while_it_is_paused)
     actor_end(exchange, "deleted");
     ck_assert(list_empty(&a->subscriptions.subscriptions));
 }
-END_TEST
 
-START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
+TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
@@ -296,7 +287,6 @@ START_TEST(an_exchange_that_goes_on_hands_out_a_part_in_each_turn)
                      "last", 4);
     actor_end(exchange, "deleted");
 }
-END_TEST
 
 /* Subscribes to so many types, all of which are ancestors of one. */
 static void subscribe_often(struct actor *exchange, struct actor *subscriber, unsigned n,
@@ -312,7 +302,7 @@ static void subscribe_often(struct actor *exchange, struct actor *subscriber, un
     }
 }
 
-START_TEST(a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones)
+TEST(a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones)
 {
     struct actor *exchange, *subscribers[10], *a, *late;
     const struct topic all = topic_of("");
@@ -349,9 +339,8 @@ START_TEST(a_message_is_copied_in_pieces_and_stays_ahead_of_later_ones)
     }
     ck_assert_uint_eq(dead(DEAD_NO_MATCH), 0);
 }
-END_TEST
 
-START_TEST(large_copies_are_fewer_in_a_turn)
+TEST(large_copies_are_fewer_in_a_turn)
 {
     struct actor *a = new_actor("a"), *exchange;
     struct payload payload = PAYLOAD_NULL;
@@ -370,9 +359,8 @@ START_TEST(large_copies_are_fewer_in_a_turn)
         fake_peer_turns(context.loop, 1);
     ck_assert_uint_eq(a->mailbox.n, 100);
 }
-END_TEST
 
-START_TEST(an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter)
+TEST(an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b"), *c = new_actor("c"), *exchange;
     char type[256];
@@ -387,9 +375,8 @@ START_TEST(an_exchange_that_ends_between_two_pieces_leaves_a_dead_letter)
     ck_assert_uint_lt(c->mailbox.n, 100);
     ck_assert_uint_eq(dead(DEAD_GONE), 1);
 }
-END_TEST
 
-START_TEST(the_subscriptions_of_an_exchange_that_ends_go_in_parts)
+TEST(the_subscriptions_of_an_exchange_that_ends_go_in_parts)
 {
     struct actor *subscriber = new_actor("a"), *exchange, *other;
     char name[16];
@@ -414,9 +401,8 @@ START_TEST(the_subscriptions_of_an_exchange_that_ends_go_in_parts)
     fake_peer_turns(context.loop, 10);
     ck_assert_uint_eq(subscriber->subscriptions.n_subscriptions, 1);
 }
-END_TEST
 
-START_TEST(a_subscriber_may_end_before_the_exchange_that_has_ended)
+TEST(a_subscriber_may_end_before_the_exchange_that_has_ended)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
@@ -431,9 +417,8 @@ START_TEST(a_subscriber_may_end_before_the_exchange_that_has_ended)
     ck_assert_uint_eq(b->subscriptions.n_subscriptions, 0);
     ck_assert(list_empty(&context.ended_exchanges));
 }
-END_TEST
 
-START_TEST(there_are_only_so_many_exchanges)
+TEST(there_are_only_so_many_exchanges)
 {
     struct actor *exchange = NULL, *more;
     char name[16];
@@ -447,9 +432,8 @@ START_TEST(there_are_only_so_many_exchanges)
     actor_end(exchange, "gone");
     ck_assert_int_eq(exchange_actor_new(&more, &context, "more", EXCHANGE_SINGLE), 0);
 }
-END_TEST
 
-START_TEST(exchanges_in_a_circle_end)
+TEST(exchanges_in_a_circle_end)
 {
     struct actor *a, *b;
     const struct topic all = topic_of("");
@@ -461,7 +445,6 @@ START_TEST(exchanges_in_a_circle_end)
     (void)tell(a->reference, "x");
     ck_assert_uint_eq(dead(DEAD_LOOP), 1);
 }
-END_TEST
 
 /* ---- asks ---- */
 
@@ -489,7 +472,7 @@ static int ask(uint64_t to, const char *wanted, usec_t timeout, uint64_t *ret)
     return router_ask(&context, &message, wanted, timeout, on_done, NULL, ret);
 }
 
-START_TEST(an_ask_ends_with_the_first_reply_that_fits)
+TEST(an_ask_ends_with_the_first_reply_that_fits)
 {
     struct actor *actor = new_actor("actor");
     struct topic right = topic_of("answer.yes");
@@ -507,9 +490,8 @@ START_TEST(an_ask_ends_with_the_first_reply_that_fits)
     ck_assert_str_eq(answered.type, "answer.yes");
     ck_assert_ptr_null(ask_get(&context.asks, handle));
 }
-END_TEST
 
-START_TEST(an_ask_of_nobody_fails_and_tells_once)
+TEST(an_ask_of_nobody_fails_and_tells_once)
 {
     struct actor *actor = new_actor("actor");
     uint64_t handle, gone = actor->reference;
@@ -521,9 +503,8 @@ START_TEST(an_ask_of_nobody_fails_and_tells_once)
     ck_assert_int_eq(ask(gone, "", USEC_INFINITY, &handle), ROUTER_E_GONE);
     ck_assert_uint_eq(answered.n, 0);
 }
-END_TEST
 
-START_TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
+TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
@@ -538,9 +519,8 @@ START_TEST(an_ask_through_an_exchange_fails_with_its_last_copy)
     actor_end(b, "gone");
     ck_assert_uint_eq(answered.n, 1);
 }
-END_TEST
 
-START_TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
+TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
 {
     struct actor *a = new_actor("a"), *b = new_actor("b"), *exchange;
     const struct topic all = topic_of("");
@@ -561,9 +541,8 @@ START_TEST(only_those_who_got_it_may_reply_to_an_ask_through_an_exchange)
     ck_assert(!ask_may_reply(entry, 0));
     ask_end(entry);
 }
-END_TEST
 
-START_TEST(an_ask_counts_for_each_who_gets_it)
+TEST(an_ask_counts_for_each_who_gets_it)
 {
     struct actor *asker = new_actor("asker"), *subscriber, *exchange;
     const struct ask_options options = {
@@ -586,9 +565,8 @@ START_TEST(an_ask_counts_for_each_who_gets_it)
     ask_end(second);
     ck_assert_uint_eq(subscriber->n_asks, 0);
 }
-END_TEST
 
-START_TEST(recipients_know_their_own_however_many_they_are)
+TEST(recipients_know_their_own_however_many_they_are)
 {
     struct recipients *recipients = NULL;
 
@@ -604,9 +582,8 @@ START_TEST(recipients_know_their_own_however_many_they_are)
     }
     free(recipients);
 }
-END_TEST
 
-START_TEST(an_ask_times_out)
+TEST(an_ask_times_out)
 {
     struct actor *actor = new_actor("actor");
     usec_t now = loop_now(context.loop);
@@ -619,7 +596,6 @@ START_TEST(an_ask_times_out)
     ck_assert_uint_eq(answered.n, 1);
     ck_assert_int_eq(answered.error, ETIMEDOUT);
 }
-END_TEST
 
 /* How many entries a look-up in it may have to pass. */
 static unsigned longest(const struct index *index)
@@ -637,7 +613,7 @@ static unsigned longest(const struct index *index)
     return most;
 }
 
-START_TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
+TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
 {
     struct actor *asker = new_actor("asker"), *other = new_actor("other");
     struct ask_options options = {.asker = asker, .wanted = topic_of(""), .timeout = USEC_INFINITY};
@@ -655,9 +631,8 @@ START_TEST(an_ask_is_dropped_by_its_cookie_however_many_there_are)
     }
     ck_assert_uint_eq(other->n_asks, 0);
 }
-END_TEST
 
-START_TEST(a_monitor_is_found_however_many_there_are)
+TEST(a_monitor_is_found_however_many_there_are)
 {
     struct actor *observer = new_actor("watcher"), *other = new_actor("other");
     struct actor *monitored[ACTOR_MONITORS_MAX];
@@ -674,9 +649,8 @@ START_TEST(a_monitor_is_found_however_many_there_are)
         ck_assert(monitor_remove(other, monitored[i]->reference));
     }
 }
-END_TEST
 
-START_TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
+TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
 {
     struct actor *place = new_actor("place"), *standby = new_actor("place");
 
@@ -687,9 +661,8 @@ START_TEST(a_stand_in_that_outlives_its_place_is_on_its_own)
     actor_end(place, "the test wants it");
     ck_assert_ptr_eq(actor_self(standby), standby);
 }
-END_TEST
 
-START_TEST(a_stashed_message_is_found_however_many_there_are)
+TEST(a_stashed_message_is_found_however_many_there_are)
 {
     const struct topic none = topic_of("");
     struct mailbox mailbox;
@@ -715,11 +688,10 @@ START_TEST(a_stashed_message_is_found_however_many_there_are)
     ck_assert_uint_eq(mailbox.n_in_hand + mailbox.n_stashed + mailbox.n, 0);
     mailbox_deinit(&mailbox);
 }
-END_TEST
 
 /* ---- watches ---- */
 
-START_TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
+TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
 {
     struct actor *observer = new_actor("watcher"), *monitored = new_actor("watched");
     uint64_t reference = monitored->reference;
@@ -735,9 +707,8 @@ START_TEST(P8_a_death_notice_about_something_unknown_is_a_dead_letter)
     ck_assert(!monitor_remove(observer, 0));
     ck_assert_uint_eq(dead(DEAD_UNKNOWN_DEATH), 2);
 }
-END_TEST
 
-START_TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
+TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
 {
     struct actor *observer = new_actor("watcher"), *monitored = new_actor("watched");
     struct endpoint *never_read = (struct endpoint *)(uintptr_t)&context;
@@ -764,7 +735,6 @@ START_TEST(a_monitor_tells_once_and_at_once_of_what_is_gone)
     ck_assert(!monitor_remove(observer, reference));
     observer->inbox.endpoint = NULL;
 }
-END_TEST
 
 /* ---- what is said about them ---- */
 
@@ -778,7 +748,7 @@ static void count_line(enum log_level level, struct log_fields fields, const cha
     n_lines++;
 }
 
-START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
+TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
 {
     struct actor *loud = new_actor("loud");
 
@@ -798,9 +768,8 @@ START_TEST(who_gives_reason_for_many_lines_is_heard_no_more_and_others_are)
     ck_assert_uint_eq(n_lines, 2 * LIMITED_LOG_BURST + 3); /* summed up */
     log_set_sink(NULL);
 }
-END_TEST
 
-START_TEST(a_rate_lets_so_many_through_in_each_second)
+TEST(a_rate_lets_so_many_through_in_each_second)
 {
     struct rate rate = RATE_NULL;
     unsigned left_out;
@@ -813,7 +782,6 @@ START_TEST(a_rate_lets_so_many_through_in_each_second)
     ck_assert(rate_take(&rate, 6 * USEC_PER_SEC, 3, &left_out));
     ck_assert_uint_eq(left_out, 0);
 }
-END_TEST
 
 /* ---- timers ---- */
 
@@ -836,7 +804,7 @@ static void run_timers(usec_t now)
         timer_queue_run(loop_timers(context.loop), now, SIZE_MAX);
 }
 
-START_TEST(a_timer_tells_once_at_its_time)
+TEST(a_timer_tells_once_at_its_time)
 {
     struct actor *actor = new_actor("actor");
     usec_t now = loop_now(context.loop);
@@ -849,9 +817,8 @@ START_TEST(a_timer_tells_once_at_its_time)
     ck_assert_str_eq(waiting(actor), "once ");
     ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 0);
 }
-END_TEST
 
-START_TEST(timers_are_cancelled_by_id_and_by_type)
+TEST(timers_are_cancelled_by_id_and_by_type)
 {
     struct actor *actor = new_actor("actor"), *other = new_actor("other");
     uint64_t id = schedule(actor, 1000, 1000, false, "a");
@@ -866,9 +833,8 @@ START_TEST(timers_are_cancelled_by_id_and_by_type)
     ck_assert_uint_eq(schedule_cancel_type(actor, "b", 1, NULL, UINT_MAX), 0);
     ck_assert_uint_eq(context.schedules.n_armed, 2);
 }
-END_TEST
 
-START_TEST(a_timer_is_cancelled_by_who_set_it_and_by_its_recipient)
+TEST(a_timer_is_cancelled_by_who_set_it_and_by_its_recipient)
 {
     struct actor *to = new_actor("to"), *setter = new_actor("setter"), *other = new_actor("other");
     uint64_t ids[3];
@@ -887,9 +853,8 @@ START_TEST(a_timer_is_cancelled_by_who_set_it_and_by_its_recipient)
     ck_assert_uint_eq(schedule_cancel(&context, ids[1], to), 1);
     ck_assert_uint_eq(schedule_cancel_type(to, "t", 1, setter, UINT_MAX), 1);
 }
-END_TEST
 
-START_TEST(what_timers_are_to_tell_is_bounded)
+TEST(what_timers_are_to_tell_is_bounded)
 {
     static const char megabyte[1 << 20];
     struct actor *to = new_actor("to"), *setters[9];
@@ -917,7 +882,6 @@ START_TEST(what_timers_are_to_tell_is_bounded)
     ck_assert_uint_eq(schedule_cancel_type(to, "tick", 4, NULL, UINT_MAX), n - 1);
     ck_assert_uint_eq(context.schedules.bytes, 0);
 }
-END_TEST
 
 static int schedule_for(struct actor *setter, struct actor *to, usec_t period, size_t size,
                         uint64_t *ret)
@@ -936,7 +900,7 @@ static int schedule_for(struct actor *setter, struct actor *to, usec_t period, s
     return schedule_add(&context, &options, ret);
 }
 
-START_TEST(no_actor_takes_the_timers_of_others)
+TEST(no_actor_takes_the_timers_of_others)
 {
     struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest");
     usec_t now = loop_now(context.loop);
@@ -958,9 +922,8 @@ START_TEST(no_actor_takes_the_timers_of_others)
     ck_assert_uint_eq(schedule_cancel_type(greedy, "tick", 4, NULL, UINT_MAX), 1);
     ck_assert_uint_eq(modest->timers.n, 0);
 }
-END_TEST
 
-START_TEST(no_actor_takes_the_memory_of_others_timers)
+TEST(no_actor_takes_the_memory_of_others_timers)
 {
     struct actor *greedy = new_actor("greedy"), *modest = new_actor("modest");
     uint64_t id;
@@ -977,9 +940,8 @@ START_TEST(no_actor_takes_the_memory_of_others_timers)
     ck_assert_uint_eq(context.schedules.bytes, 0);
     ck_assert_uint_eq(modest->timers.bytes, 0);
 }
-END_TEST
 
-START_TEST(timers_end_with_their_recipient)
+TEST(timers_end_with_their_recipient)
 {
     struct actor *actor = new_actor("actor");
 
@@ -988,9 +950,8 @@ START_TEST(timers_end_with_their_recipient)
     actor_end(actor, "gone");
     ck_assert_uint_eq(context.schedules.n_armed, 0);
 }
-END_TEST
 
-START_TEST(a_date_follows_the_wall_clock)
+TEST(a_date_follows_the_wall_clock)
 {
     struct actor *actor = new_actor("actor");
     usec_t now = loop_now(context.loop);
@@ -1003,9 +964,8 @@ START_TEST(a_date_follows_the_wall_clock)
     run_timers(now + 2 * USEC_PER_SEC);
     ck_assert_str_eq(waiting(actor), "date ");
 }
-END_TEST
 
-START_TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
+TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
 {
     struct actor *actor = new_actor("actor");
     char type[16];
@@ -1020,9 +980,8 @@ START_TEST(a_type_is_cancelled_by_looking_at_its_own_timers)
     ck_assert_uint_eq(schedule_cancel_type(actor, "type.17", 7, NULL, UINT_MAX), 0);
     ck_assert_uint_eq(context.schedules.n_armed, 9999);
 }
-END_TEST
 
-START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
+TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
 {
     struct actor *actor = new_actor("actor");
     usec_t now = loop_now(context.loop);
@@ -1040,7 +999,6 @@ START_TEST(C6_a_periodic_timer_does_not_catch_up_on_missed_periods)
     ck_assert_str_eq(waiting(actor), "beat beat ");
     ck_assert_uint_eq(schedule_cancel(&context, id, NULL), 1);
 }
-END_TEST
 
 /* What periodic timers with a period of 1 ms, set by `owner`, tell `to` in three seconds. */
 static uint64_t beats_in_three_seconds(struct actor *owner, struct actor *to, unsigned n)
@@ -1067,7 +1025,7 @@ static uint64_t beats_in_three_seconds(struct actor *owner, struct actor *to, un
     return message_context_next_id(&context) - before - 1;
 }
 
-START_TEST(periodic_timers_of_one_owner_go_off_so_often_and_no_more)
+TEST(periodic_timers_of_one_owner_go_off_so_often_and_no_more)
 {
     struct actor *owner = new_actor("owner"), *to = new_actor("to");
 
@@ -1076,9 +1034,8 @@ START_TEST(periodic_timers_of_one_owner_go_off_so_often_and_no_more)
     ck_assert_uint_ge(beats_in_three_seconds(NULL, to, 2000), 2 * BEATS_PER_OWNER);
     ck_assert_uint_eq(context.schedules.beats.granted, 0);
 }
-END_TEST
 
-START_TEST(periodic_timers_whose_owner_is_gone_are_bounded_as_well)
+TEST(periodic_timers_whose_owner_is_gone_are_bounded_as_well)
 {
     struct actor *owner = new_actor("owner"), *to = new_actor("to");
     const struct topic topic = topic_of("beat");
@@ -1096,9 +1053,8 @@ START_TEST(periodic_timers_whose_owner_is_gone_are_bounded_as_well)
     schedule_forget(to);
     ck_assert_uint_eq(context.schedules.beats.granted, 0);
 }
-END_TEST
 
-START_TEST(many_owners_share_what_there_is_and_the_modest_are_not_slowed_down)
+TEST(many_owners_share_what_there_is_and_the_modest_are_not_slowed_down)
 {
     struct beats_total total = {0};
     struct beats greedy[20] = {{0}}, modest = {0};
@@ -1116,7 +1072,6 @@ START_TEST(many_owners_share_what_there_is_and_the_modest_are_not_slowed_down)
     beats_remove(&total, &modest, 1000);
     ck_assert_uint_eq(beats_stride(&total, &greedy[0]), 1);
 }
-END_TEST
 
 /* ---- the message log ---- */
 
@@ -1136,7 +1091,7 @@ static void note_line(enum log_level level, struct log_fields fields, const char
     (void)snprintf(logged + used, sizeof(logged) - used, "\n");
 }
 
-START_TEST(C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on)
+TEST(C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_on)
 {
     struct actor *from = new_actor("from"), *to = new_actor("to");
     const struct router_message message = {
@@ -1157,9 +1112,8 @@ START_TEST(C8_the_message_log_is_structured_fields_and_off_until_it_is_switched_
     log_init("test", LOG_LEVEL_ERROR);
     ck_assert_ptr_eq(strchr(logged, '\n'), strrchr(logged, '\n'));
 }
-END_TEST
 
-START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
+TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
 {
     enum {
         N = 100000,
@@ -1181,6 +1135,5 @@ START_TEST(a_hundred_thousand_timers_go_off_and_are_cancelled)
     for (unsigned i = 0; i < FANS; i++)
         ck_assert_uint_eq(actors[i]->mailbox.n, i % 2 == 0 ? 0 : N / FANS);
 }
-END_TEST
 
 const struct suite suite = {.name = "router", .setup = setup, .teardown = teardown};

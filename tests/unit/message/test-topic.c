@@ -14,7 +14,7 @@ static bool is_a(const char *type, const char *ancestor)
     return topic_type_is_a(type, (uint32_t)strlen(type), ancestor, (uint32_t)strlen(ancestor));
 }
 
-START_TEST(types_are_names_with_dots_and_may_be_empty)
+TEST(types_are_names_with_dots_and_may_be_empty)
 {
     ck_assert(valid("order.created"));
     ck_assert(valid(""));
@@ -23,9 +23,8 @@ START_TEST(types_are_names_with_dots_and_may_be_empty)
     ck_assert(!valid("order/created"));
     ck_assert(!valid("\303\244"));
 }
-END_TEST
 
-START_TEST(a_type_has_at_most_128_characters)
+TEST(a_type_has_at_most_128_characters)
 {
     char type[TOPIC_TYPE_MAX + 1];
 
@@ -33,9 +32,8 @@ START_TEST(a_type_has_at_most_128_characters)
     ck_assert(topic_type_valid(type, TOPIC_TYPE_MAX));
     ck_assert(!topic_type_valid(type, TOPIC_TYPE_MAX + 1));
 }
-END_TEST
 
-START_TEST(parents_lead_up_to_the_empty_type)
+TEST(parents_lead_up_to_the_empty_type)
 {
     const char *type = "a.bc.d";
     uint32_t size = 6;
@@ -49,9 +47,8 @@ START_TEST(parents_lead_up_to_the_empty_type)
     ck_assert(!topic_type_parent(type, &size));
     ck_assert_uint_eq(size, 0);
 }
-END_TEST
 
-START_TEST(a_parent_is_cut_off_at_a_dot_also_where_dots_stand_oddly)
+TEST(a_parent_is_cut_off_at_a_dot_also_where_dots_stand_oddly)
 {
     const char *type = "..a.";
     uint32_t size = 4;
@@ -63,9 +60,8 @@ START_TEST(a_parent_is_cut_off_at_a_dot_also_where_dots_stand_oddly)
     ck_assert(topic_type_parent(type, &size));
     ck_assert_uint_eq(size, 0);
 }
-END_TEST
 
-START_TEST(every_type_is_itself_and_its_ancestors)
+TEST(every_type_is_itself_and_its_ancestors)
 {
     ck_assert(is_a("order.created", "order.created"));
     ck_assert(is_a("order.created", "order"));
@@ -75,9 +71,8 @@ START_TEST(every_type_is_itself_and_its_ancestors)
     ck_assert(!is_a("orders", "order"));
     ck_assert(!is_a("", "order"));
 }
-END_TEST
 
-START_TEST(topics_are_ordered_by_type_then_key_and_no_key_is_not_an_empty_one)
+TEST(topics_are_ordered_by_type_then_key_and_no_key_is_not_an_empty_one)
 {
     const struct topic none = {.type = "a", .type_size = 1};
     const struct topic empty = {.type = "a", .type_size = 1, .key = ""};
@@ -91,6 +86,5 @@ START_TEST(topics_are_ordered_by_type_then_key_and_no_key_is_not_an_empty_one)
     ck_assert_int_eq(topic_compare(&key, &key), 0);
     ck_assert_int_lt(topic_compare(&key, &longer), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "topic"};

@@ -45,7 +45,7 @@ static const char *write_as(enum metrics_format format, const char *json)
     return text;
 }
 
-START_TEST(the_older_format_names_a_counters_family_as_its_samples)
+TEST(the_older_format_names_a_counters_family_as_its_samples)
 {
     ck_assert_str_eq(write_as(METRICS_PROMETHEUS,
                               "{'groups': [{'name': 'a', 'accepted': 3, 'queued': 2},"
@@ -60,9 +60,8 @@ START_TEST(the_older_format_names_a_counters_family_as_its_samples)
                      "troupe_queue_jobs{group=\"b\"} 0\n"
                      "# EOF\n");
 }
-END_TEST
 
-START_TEST(openmetrics_names_a_counters_family_without_total_and_says_units)
+TEST(openmetrics_names_a_counters_family_without_total_and_says_units)
 {
     ck_assert_str_eq(write_as(METRICS_OPENMETRICS, "{'supervisor': {'upgrades': 1, 'cpu_usec':"
                                                    " 1500000, 'resident_bytes': 4096}}"),
@@ -80,9 +79,8 @@ START_TEST(openmetrics_names_a_counters_family_without_total_and_says_units)
                      "troupe_resident_memory_bytes 4096\n"
                      "# EOF\n");
 }
-END_TEST
 
-START_TEST(members_of_an_object_are_samples_with_a_label)
+TEST(members_of_an_object_are_samples_with_a_label)
 {
     write_as(METRICS_PROMETHEUS,
              "{'groups': [{'name': 'a', 'workers': {'idle': 3, 'busy': 1}, 'state': 'paused'}]}");
@@ -90,9 +88,8 @@ START_TEST(members_of_an_object_are_samples_with_a_label)
                                        "troupe_workers{group=\"a\",state=\"busy\"} 1\n"));
     ck_assert_ptr_nonnull(strstr(text, "\ntroupe_group_state{group=\"a\",state=\"paused\"} 1\n"));
 }
-END_TEST
 
-START_TEST(buckets_of_a_histogram_are_cumulative)
+TEST(buckets_of_a_histogram_are_cumulative)
 {
     write_as(METRICS_OPENMETRICS, "{'bounds_usec': [16, 32, 1000000], 'groups': [{'name': 'a',"
                                   " 'wait': {'buckets': [2, 0, 3, 1], 'sum_usec': 2000001},"
@@ -111,9 +108,8 @@ START_TEST(buckets_of_a_histogram_are_cumulative)
                                        "troupe_job_run_seconds_count{group=\"a\"} 1\n"
                                        "troupe_job_run_seconds_sum{group=\"a\"} 0.000007\n"));
 }
-END_TEST
 
-START_TEST(a_histogram_that_has_counted_nothing_is_its_last_bucket_alone)
+TEST(a_histogram_that_has_counted_nothing_is_its_last_bucket_alone)
 {
     write_as(METRICS_PROMETHEUS,
              "{'bounds_usec': [16, 32], 'groups': [{'name': 'a', 'wait': {'buckets': [],"
@@ -127,9 +123,8 @@ START_TEST(a_histogram_that_has_counted_nothing_is_its_last_bucket_alone)
                                  "troupe_job_wait_seconds_bucket{group=\"b\",le=\"0.000032\"} 1\n"
                                  "troupe_job_wait_seconds_bucket{group=\"b\",le=\"+Inf\"} 1\n"));
 }
-END_TEST
 
-START_TEST(replies_in_parts_give_the_same_text_as_a_whole_one)
+TEST(replies_in_parts_give_the_same_text_as_a_whole_one)
 {
     static const char *const PARTS[] = {
         "{'groups': [{'name': 'a', 'queued': 1, 'run': {'buckets': [1], 'sum_usec': 7}},"
@@ -156,18 +151,16 @@ START_TEST(replies_in_parts_give_the_same_text_as_a_whole_one)
     metrics_text_free(lines);
     json_decref(whole);
 }
-END_TEST
 
-START_TEST(values_of_labels_are_escaped)
+TEST(values_of_labels_are_escaped)
 {
     write_as(METRICS_PROMETHEUS,
              "{'top_cells': [{'group': 'a', 'key': 'x\\\"\\\\\\n=', 'queued': 1}]}");
     ck_assert_ptr_nonnull(
         strstr(text, "troupe_cell_queue_jobs{group=\"a\",cell=\"x\\\"\\\\\\n=\"} 1\n"));
 }
-END_TEST
 
-START_TEST(what_is_missing_or_of_another_type_is_left_out)
+TEST(what_is_missing_or_of_another_type_is_left_out)
 {
     static const char *const STRANGE[] = {
         "{}",
@@ -180,9 +173,8 @@ START_TEST(what_is_missing_or_of_another_type_is_left_out)
     for (size_t i = 0; i < ELEMENTS(STRANGE); i++)
         ck_assert_str_eq(write_as(METRICS_OPENMETRICS, STRANGE[i]), "# EOF\n");
 }
-END_TEST
 
-START_TEST(times_are_written_exactly)
+TEST(times_are_written_exactly)
 {
     write_as(METRICS_PROMETHEUS, "{'groups': [{'name': 'a', 'oldest_usec': 0},"
                                  " {'name': 'b', 'oldest_usec': 1000000},"
@@ -193,9 +185,8 @@ START_TEST(times_are_written_exactly)
     ck_assert_ptr_nonnull(strstr(text, "{group=\"c\"} 90071992547.40993\n"));
     ck_assert_ptr_nonnull(strstr(text, "{group=\"d\"} -0.000001\n"));
 }
-END_TEST
 
-START_TEST(replies_in_parts_are_joined)
+TEST(replies_in_parts_are_joined)
 {
     json_t *whole = json_object(), *first = parse("{'groups': [{'name': 'a', 'queued': 1}]}");
     json_t *last = parse("{'groups': [{'name': 'b', 'queued': 2}], 'supervisor': {'clients': 3}}");
@@ -209,9 +200,8 @@ START_TEST(replies_in_parts_are_joined)
     json_decref(first);
     json_decref(last);
 }
-END_TEST
 
-START_TEST(a_client_gets_the_format_that_it_accepts)
+TEST(a_client_gets_the_format_that_it_accepts)
 {
     ck_assert_int_eq(metrics_negotiate(NULL), METRICS_PROMETHEUS);
     ck_assert_int_eq(metrics_negotiate("text/plain;version=0.0.4, */*"), METRICS_PROMETHEUS);
@@ -221,6 +211,5 @@ START_TEST(a_client_gets_the_format_that_it_accepts)
     ck_assert_str_eq(metrics_content_type(METRICS_OPENMETRICS),
                      "application/openmetrics-text; version=1.0.0; charset=utf-8");
 }
-END_TEST
 
 const struct suite suite = {.name = "metrics", .teardown = tear_down};

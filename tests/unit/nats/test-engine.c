@@ -68,16 +68,15 @@ static unsigned take(void)
     return n;
 }
 
-START_TEST(with_TLS_only_so_many_messages_wait_for_the_main_loop)
+TEST(with_TLS_only_so_many_messages_wait_for_the_main_loop)
 {
     bring(ARRIVALS_MAX + 1000, 10);
     ck_assert_uint_eq(take(), ARRIVALS_MAX);
     bring(10, 10);
     ck_assert_uint_eq(take(), 10);
 }
-END_TEST
 
-START_TEST(with_TLS_only_so_many_bytes_wait_for_the_main_loop)
+TEST(with_TLS_only_so_many_bytes_wait_for_the_main_loop)
 {
     const size_t size = (size_t)1 << 20;
 
@@ -86,6 +85,5 @@ START_TEST(with_TLS_only_so_many_bytes_wait_for_the_main_loop)
     bring(10, size);
     ck_assert_uint_eq(take(), 10);
 }
-END_TEST
 
 const struct suite suite = {.name = "engine", .setup = set_up, .teardown = tear_down};

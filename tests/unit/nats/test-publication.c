@@ -130,7 +130,7 @@ static void check_left_out(const char *name, const char *value, unsigned n)
     natsMsg_Destroy(made);
 }
 
-START_TEST(a_dead_letter_has_the_headers_of_the_sender)
+TEST(a_dead_letter_has_the_headers_of_the_sender)
 {
     natsMsg *made = letter("A b", "x", 1000);
 
@@ -138,20 +138,17 @@ START_TEST(a_dead_letter_has_the_headers_of_the_sender)
     ck_assert_int_eq(count(made, "Troupe-Missing"), 0);
     natsMsg_Destroy(made);
 }
-END_TEST
 
-START_TEST(a_name_of_two_lines_is_in_no_dead_letter)
+TEST(a_name_of_two_lines_is_in_no_dead_letter)
 {
     check_left_out("a\r\nNats-Expected-Stream", "x", 1);
     check_left_out("a\nTroupe-End", "x", 1);
 }
-END_TEST
 
-START_TEST(very_many_headers_are_in_no_dead_letter)
+TEST(very_many_headers_are_in_no_dead_letter)
 {
     check_left_out("a", "x", 1001);
 }
-END_TEST
 
 static void check_value(natsMsg *message, const char *name, const char *expected)
 {
@@ -161,7 +158,7 @@ static void check_value(natsMsg *message, const char *name, const char *expected
     ck_assert_str_eq(value, expected);
 }
 
-START_TEST(no_header_of_a_sender_hides_those_that_have_a_letter_stored_once)
+TEST(no_header_of_a_sender_hides_those_that_have_a_letter_stored_once)
 {
     natsMsg *made = letter("Nats-Msg-Id", "x", 1); /* it has been sent with one */
 
@@ -171,9 +168,8 @@ START_TEST(no_header_of_a_sender_hides_those_that_have_a_letter_stored_once)
     check_left_out("Nats", "a Nats-Msg-Id", 1);
     check_left_out("a", "Nats-Expected-Last-Subject-Sequence: 1", 1);
 }
-END_TEST
 
-START_TEST(no_text_hides_the_headers_that_have_a_publication_stored_once)
+TEST(no_text_hides_the_headers_that_have_a_publication_stored_once)
 {
     static char job[] = "{\"key\":\"Nats-Msg-Id\"}";
     static char reason[] = "Nats-Expected-Last-Subject-Sequence Nats-Msg-Id,Nats-Msg-Id Nats-";
@@ -196,9 +192,8 @@ START_TEST(no_text_hides_the_headers_that_have_a_publication_stored_once)
     natsMsg_Destroy(made);
     natsMsg_Destroy(message);
 }
-END_TEST
 
-START_TEST(what_the_stream_of_results_answers_is_a_confirmation)
+TEST(what_the_stream_of_results_answers_is_a_confirmation)
 {
     ck_assert_int_eq(confirm("{\"stream\":\"OTHER\",\"seq\":1}"), 0);
     ck_assert_str_eq(stream, "OTHER");
@@ -212,9 +207,8 @@ START_TEST(what_the_stream_of_results_answers_is_a_confirmation)
     ck_assert_str_eq(stream, "");
     ck_assert_int_eq(confirm("?"), -EIO);
 }
-END_TEST
 
-START_TEST(what_the_stream_of_jobs_answers_to_its_senders_is_none)
+TEST(what_the_stream_of_jobs_answers_to_its_senders_is_none)
 {
     ck_assert_int_eq(confirm("{\"stream\":\"JOBS\",\"seq\":1}"), PUBLICATION_E_FOREIGN);
     ck_assert_int_eq(confirm("{\"type\":\"io.nats.jetstream.api.v1.stream_msg_get_response\","
@@ -224,9 +218,8 @@ START_TEST(what_the_stream_of_jobs_answers_to_its_senders_is_none)
                      PUBLICATION_E_FOREIGN);
     ck_assert_str_eq(stream, "TROUPE");
 }
-END_TEST
 
-START_TEST(only_a_message_with_the_subject_of_the_result_is_found)
+TEST(only_a_message_with_the_subject_of_the_result_is_found)
 {
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\",\"hdrs\":\"\"}}"), 0);
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.8\"}}"),
@@ -240,9 +233,8 @@ START_TEST(only_a_message_with_the_subject_of_the_result_is_found)
     ck_assert_int_eq(find("{\"message\":{\"subject\":\"troupe.result.JOBS.7\"}}"),
                      PUBLICATION_E_FOREIGN);
 }
-END_TEST
 
-START_TEST(what_has_no_headers_is_replaced)
+TEST(what_has_no_headers_is_replaced)
 {
     natsMsg *made;
 
@@ -254,6 +246,5 @@ START_TEST(what_has_no_headers_is_replaced)
     check_value(made, "Nats-Expected-Last-Subject-Sequence", "12");
     natsMsg_Destroy(made);
 }
-END_TEST
 
 const struct suite suite = {.name = "publication", .setup = set_up, .teardown = tear_down};

@@ -192,7 +192,7 @@ static void answered(enum publication_kind of, int with, usec_t at)
     bridge_note_confirmation(&bridge, "", message, at);
 }
 
-START_TEST(a_result_that_is_confirmed_at_once_costs_no_question)
+TEST(a_result_that_is_confirmed_at_once_costs_no_question)
 {
     answered(0, 0, NOW + LATE - 1);
     ck_assert_uint_eq(n_concluded, 1);
@@ -200,9 +200,8 @@ START_TEST(a_result_that_is_confirmed_at_once_costs_no_question)
     ck_assert_uint_eq(n_asked, 0);
     ck_assert_uint_eq(n_published, 1);
 }
-END_TEST
 
-START_TEST(a_result_that_nobody_confirms_is_published_again_with_pauses_that_double)
+TEST(a_result_that_nobody_confirms_is_published_again_with_pauses_that_double)
 {
     usec_t pause = PATIENCE_MIN, at = NOW;
 
@@ -216,9 +215,8 @@ START_TEST(a_result_that_nobody_confirms_is_published_again_with_pauses_that_dou
     }
     ck_assert_uint_eq(pause, PATIENCE_MAX);
 }
-END_TEST
 
-START_TEST(a_result_for_which_there_is_no_room_is_published_once_there_is)
+TEST(a_result_for_which_there_is_no_room_is_published_once_there_is)
 {
     is_full = true;
     bridge_publish_soon(&bridge);
@@ -231,9 +229,8 @@ START_TEST(a_result_for_which_there_is_no_room_is_published_once_there_is)
     ck_assert_uint_eq(n_published, 2);
     ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 0);
 }
-END_TEST
 
-START_TEST(a_server_that_takes_longer_gets_more_time)
+TEST(a_server_that_takes_longer_gets_more_time)
 {
     answered(0, 0, NOW + 2 * PATIENCE_MIN);
     flight_set_state(&bridge.flights, flight, FLIGHT_ENDED);
@@ -241,7 +238,6 @@ START_TEST(a_server_that_takes_longer_gets_more_time)
     bridge_publish(&bridge, flight, NOW + LATE);
     ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + LATE), NOW + LATE + 8 * PATIENCE_MIN);
 }
-END_TEST
 
 static void check_doubt(int with, usec_t at)
 {
@@ -254,15 +250,14 @@ static void check_doubt(int with, usec_t at)
     ck_assert_uint_eq(n_published, 1);
 }
 
-START_TEST(a_result_that_was_there_before_is_looked_for)
+TEST(a_result_that_was_there_before_is_looked_for)
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW + 1);
     answered(PUBLICATION_QUESTION, 0, NOW + ASK + 2);
     ck_assert_uint_eq(n_concluded, 1);
 }
-END_TEST
 
-START_TEST(a_result_that_is_confirmed_late_is_looked_for)
+TEST(a_result_that_is_confirmed_late_is_looked_for)
 {
     check_doubt(0, NOW + LATE);
     answered(0, 0, NOW + LATE + ASK); /* of a second publication */
@@ -270,9 +265,8 @@ START_TEST(a_result_that_is_confirmed_late_is_looked_for)
     answered(PUBLICATION_QUESTION, 0, NOW + LATE + ASK);
     ck_assert_uint_eq(n_concluded, 1);
 }
-END_TEST
 
-START_TEST(a_result_that_is_not_found_is_published_again)
+TEST(a_result_that_is_not_found_is_published_again)
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW);
     answered(PUBLICATION_QUESTION, PUBLICATION_E_MISSING, NOW + ASK);
@@ -282,9 +276,8 @@ START_TEST(a_result_that_is_not_found_is_published_again)
     answered(0, 0, NOW + ASK);
     ck_assert_uint_eq(n_concluded, 1);
 }
-END_TEST
 
-START_TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_trouble)
+TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_trouble)
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW);
     other = 5;
@@ -294,9 +287,8 @@ START_TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of
     ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 1);
     ck_assert_uint_eq(bridge.unpublished_at, 0);
 }
-END_TEST
 
-START_TEST(a_question_that_is_not_answered_is_asked_again)
+TEST(a_question_that_is_not_answered_is_asked_again)
 {
     check_doubt(0, NOW + LATE);
     answered(PUBLICATION_QUESTION, -EIO, NOW + LATE + ASK);
@@ -305,9 +297,8 @@ START_TEST(a_question_that_is_not_answered_is_asked_again)
     ck_assert_uint_eq(n_published, 1);
     ck_assert_uint_eq(n_concluded, 0);
 }
-END_TEST
 
-START_TEST(a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once)
+TEST(a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once)
 {
     answered(0, 0, NOW);
     ck_assert(bridge_doubt(&bridge, flight, NOW + 1));
@@ -315,17 +306,15 @@ START_TEST(a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_f
     answered(PUBLICATION_QUESTION, 0, NOW + 2);
     ck_assert_uint_eq(n_concluded, 2);
 }
-END_TEST
 
-START_TEST(without_a_result_there_is_nothing_to_doubt)
+TEST(without_a_result_there_is_nothing_to_doubt)
 {
     config.results = CONFIG_RESULTS_NONE;
     ck_assert(!bridge_doubt(&bridge, flight, NOW));
     ck_assert_uint_eq(n_asked, 0);
 }
-END_TEST
 
-START_TEST(a_letter_waits_for_its_reports_but_not_for_ever)
+TEST(a_letter_waits_for_its_reports_but_not_for_ever)
 {
     flight_die(&bridge.flights, flight, NOW);
     ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + LATE), NOW + REPORTS);
@@ -333,7 +322,6 @@ START_TEST(a_letter_waits_for_its_reports_but_not_for_ever)
     (void)bridge_serve_unconfirmed(&bridge, NOW + REPORTS);
     ck_assert_uint_eq(n_published, 2);
 }
-END_TEST
 
 /* The letter is published. */
 static void die(void)
@@ -343,7 +331,7 @@ static void die(void)
     ck_assert_uint_eq(n_published, 2);
 }
 
-START_TEST(a_letter_that_is_stored_is_told_of_and_its_result_follows)
+TEST(a_letter_that_is_stored_is_told_of_and_its_result_follows)
 {
     die();
     answered(PUBLICATION_LETTER, 0, NOW + 1);
@@ -355,9 +343,8 @@ START_TEST(a_letter_that_is_stored_is_told_of_and_its_result_follows)
     answered(0, 0, NOW + 3);
     ck_assert_uint_eq(n_concluded, 1);
 }
-END_TEST
 
-START_TEST(a_letter_that_was_there_before_is_not_told_of_again)
+TEST(a_letter_that_was_there_before_is_not_told_of_again)
 {
     die();
     answered(PUBLICATION_LETTER, PUBLICATION_E_DOUBLE, NOW + 1);
@@ -365,9 +352,8 @@ START_TEST(a_letter_that_was_there_before_is_not_told_of_again)
     ck_assert_uint_eq(n_notices, 0);
     ck_assert_int_eq(flight->state, FLIGHT_ENDED);
 }
-END_TEST
 
-START_TEST(the_result_of_a_letter_that_was_lost_begins_anew)
+TEST(the_result_of_a_letter_that_was_lost_begins_anew)
 {
     die();
     answered(PUBLICATION_LETTER, PUBLICATION_E_DOUBLE, NOW);
@@ -378,9 +364,8 @@ START_TEST(the_result_of_a_letter_that_was_lost_begins_anew)
     answered(0, 0, NOW + 2 * LATE); /* late only since the letter was sent */
     ck_assert_uint_eq(n_concluded, 1);
 }
-END_TEST
 
-START_TEST(what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out)
+TEST(what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out)
 {
     send_status = -EMSGSIZE;
     bridge_publish(&bridge, flight, NOW);
@@ -394,9 +379,8 @@ START_TEST(what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_
     ck_assert_uint_eq(n_published, 3);
     ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 1);
 }
-END_TEST
 
-START_TEST(nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_back)
+TEST(nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_back)
 {
     struct flight *doubted = flight_new(&bridge.flights, 2, message, NOW);
 
@@ -413,15 +397,13 @@ START_TEST(nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_i
     ck_assert_uint_eq(n_published, 2);
     ck_assert_uint_eq(n_asked, 2);
 }
-END_TEST
 
-START_TEST(nothing_is_published_again_while_what_was_sent_before_waits)
+TEST(nothing_is_published_again_while_what_was_sent_before_waits)
 {
     bridge.engine.transport.stalled_at = NOW;
     ck_assert_uint_gt(bridge_serve_unconfirmed(&bridge, NOW + ASK), NOW + ASK);
     ck_assert_uint_eq(n_published, 1);
 }
-END_TEST
 
 static void probed(uint64_t with, int found, usec_t at)
 {
@@ -430,7 +412,7 @@ static void probed(uint64_t with, int found, usec_t at)
     number = 1;
 }
 
-START_TEST(another_stream_is_believed_once_it_has_the_result)
+TEST(another_stream_is_believed_once_it_has_the_result)
 {
     named = "OTHER";
     answered(0, 0, NOW + 1);
@@ -449,9 +431,8 @@ START_TEST(another_stream_is_believed_once_it_has_the_result)
     probed(secret, 0, NOW + 7); /* a second time */
     ck_assert_uint_eq(n_concluded, 1);
 }
-END_TEST
 
-START_TEST(another_stream_is_asked_again_if_it_does_not_answer)
+TEST(another_stream_is_asked_again_if_it_does_not_answer)
 {
     named = "OTHER";
     answered(0, 0, NOW + 1);
@@ -460,9 +441,8 @@ START_TEST(another_stream_is_asked_again_if_it_does_not_answer)
     answered(0, 0, NOW + 1 + ASK);
     ck_assert_uint_eq(n_probed, 2);
 }
-END_TEST
 
-START_TEST(another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_known)
+TEST(another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_known)
 {
     bridge.results_known = true;
     named = "OTHER";
@@ -472,15 +452,13 @@ START_TEST(another_stream_for_which_a_result_is_too_large_counts_only_while_none
     answered(0, -EMSGSIZE, NOW + 2);
     ck_assert_int_eq(flight->bare, true);
 }
-END_TEST
 
-START_TEST(what_is_stored_makes_its_stream_known)
+TEST(what_is_stored_makes_its_stream_known)
 {
     answered(0, -EIO, NOW + 1);
     ck_assert_int_eq(bridge.results_known, false);
     answered(0, 0, NOW + 2);
     ck_assert_int_eq(bridge.results_known, true);
 }
-END_TEST
 
 const struct suite suite = {.name = "publish", .setup = set_up, .teardown = tear_down};

@@ -62,15 +62,14 @@ static void bring(unsigned n)
         puller_note_message(&puller);
 }
 
-START_TEST(all_the_room_is_asked_for_at_once)
+TEST(all_the_room_is_asked_for_at_once)
 {
     ck_assert_uint_gt(puller_ask(&puller, 64, NOW), NOW);
     ck_assert_uint_eq(n_requests, 1);
     ck_assert_uint_eq(batch, 64);
 }
-END_TEST
 
-START_TEST(a_request_is_open_until_all_has_come)
+TEST(a_request_is_open_until_all_has_come)
 {
     (void)puller_ask(&puller, 64, NOW);
     bring(63);
@@ -81,9 +80,8 @@ START_TEST(a_request_is_open_until_all_has_come)
     ck_assert_uint_eq(n_requests, 2);
     ck_assert_uint_eq(batch, 32);
 }
-END_TEST
 
-START_TEST(little_room_is_asked_for_with_what_comes_within_a_millisecond)
+TEST(little_room_is_asked_for_with_what_comes_within_a_millisecond)
 {
     ck_assert_uint_eq(puller_ask(&puller, 1, NOW), NOW + GATHER_USEC);
     ck_assert_uint_eq(puller_ask(&puller, 2, NOW + 500), NOW + GATHER_USEC);
@@ -92,40 +90,36 @@ START_TEST(little_room_is_asked_for_with_what_comes_within_a_millisecond)
     ck_assert_uint_eq(n_requests, 1);
     ck_assert_uint_eq(batch, 3);
 }
-END_TEST
 
-START_TEST(a_quarter_of_the_room_is_enough)
+TEST(a_quarter_of_the_room_is_enough)
 {
     ck_assert_uint_eq(puller_ask(&puller, 15, NOW), NOW + GATHER_USEC);
     (void)puller_ask(&puller, 16, NOW + 1);
     ck_assert_uint_eq(n_requests, 1);
     ck_assert_uint_eq(batch, 16);
 }
-END_TEST
 
-START_TEST(the_millisecond_begins_anew_when_there_was_no_room)
+TEST(the_millisecond_begins_anew_when_there_was_no_room)
 {
     (void)puller_ask(&puller, 1, NOW);
     ck_assert_uint_eq(puller_ask(&puller, 0, NOW + 1), USEC_INFINITY);
     ck_assert_uint_eq(puller_ask(&puller, 1, NOW + 2 * GATHER_USEC), NOW + 3 * GATHER_USEC);
     ck_assert_uint_eq(n_requests, 0);
 }
-END_TEST
 
-START_TEST(a_machine_with_room_for_one_does_not_wait)
+TEST(a_machine_with_room_for_one_does_not_wait)
 {
     config.in_flight = 1;
     (void)puller_ask(&puller, 1, NOW);
     ck_assert_uint_eq(n_requests, 1);
 }
-END_TEST
 
 static void note_status(const char *token, const char *status)
 {
     puller_note_status(&puller, token, (natsMsg *)status, NOW);
 }
 
-START_TEST(a_request_that_is_over_is_followed_by_another)
+TEST(a_request_that_is_over_is_followed_by_another)
 {
     (void)puller_ask(&puller, 64, NOW);
     note_status("m1.7", "408"); /* of another one */
@@ -136,18 +130,16 @@ START_TEST(a_request_that_is_over_is_followed_by_another)
     (void)puller_ask(&puller, 64, NOW);
     ck_assert_uint_eq(n_requests, 2);
 }
-END_TEST
 
-START_TEST(a_request_that_is_refused_is_made_again_later)
+TEST(a_request_that_is_refused_is_made_again_later)
 {
     (void)puller_ask(&puller, 64, NOW);
     note_status("m1.1", "409");
     ck_assert_uint_gt(puller_ask(&puller, 64, NOW), NOW);
     ck_assert_uint_eq(n_requests, 1);
 }
-END_TEST
 
-START_TEST(no_request_of_a_dead_machine_is_open_when_its_messages_come_back)
+TEST(no_request_of_a_dead_machine_is_open_when_its_messages_come_back)
 {
     for (usec_t ack_wait = USEC_PER_SEC; ack_wait <= 3600 * USEC_PER_SEC;
          ack_wait += USEC_PER_SEC) {
@@ -156,9 +148,8 @@ START_TEST(no_request_of_a_dead_machine_is_open_when_its_messages_come_back)
         ck_assert_uint_le(puller.expires, 20 * USEC_PER_SEC);
     }
 }
-END_TEST
 
-START_TEST(the_next_request_is_sent_before_the_last_one_ends)
+TEST(the_next_request_is_sent_before_the_last_one_ends)
 {
     for (usec_t ack_wait = USEC_PER_SEC / 10; ack_wait <= 100 * USEC_PER_SEC; ack_wait *= 10) {
         usec_t next;
@@ -178,9 +169,8 @@ START_TEST(the_next_request_is_sent_before_the_last_one_ends)
         ck_assert_uint_eq(n_requests, 2);
     }
 }
-END_TEST
 
-START_TEST(a_request_that_nobody_answers_is_made_again_later)
+TEST(a_request_that_nobody_answers_is_made_again_later)
 {
     usec_t next;
 
@@ -192,11 +182,10 @@ START_TEST(a_request_that_nobody_answers_is_made_again_later)
     (void)puller_ask(&puller, 64, next);
     ck_assert_uint_eq(n_requests, 2);
 }
-END_TEST
 
 /* ---- requests in vain, and nudges ---- */
 
-START_TEST(a_request_that_ends_without_a_message_was_in_vain)
+TEST(a_request_that_ends_without_a_message_was_in_vain)
 {
     (void)puller_ask(&puller, 64, NOW);
     note_status("m1.1", "408");
@@ -210,9 +199,8 @@ START_TEST(a_request_that_ends_without_a_message_was_in_vain)
     (void)puller_ask(&puller, 63, NOW);
     ck_assert_uint_eq(puller.n_in_vain, 0);
 }
-END_TEST
 
-START_TEST(a_request_was_not_in_vain_if_there_is_no_room_any_more)
+TEST(a_request_was_not_in_vain_if_there_is_no_room_any_more)
 {
     (void)puller_ask(&puller, 64, NOW);
     note_status("m1.1", "408");
@@ -220,9 +208,8 @@ START_TEST(a_request_was_not_in_vain_if_there_is_no_room_any_more)
     (void)puller_ask(&puller, 64, NOW);
     ck_assert_uint_eq(puller.n_in_vain, 0);
 }
-END_TEST
 
-START_TEST(nudges_follow_one_another_beside_the_request_until_a_message_comes)
+TEST(nudges_follow_one_another_beside_the_request_until_a_message_comes)
 {
     (void)puller_ask(&puller, 64, NOW);
     puller_nudge(&puller, 5);
@@ -239,9 +226,8 @@ START_TEST(nudges_follow_one_another_beside_the_request_until_a_message_comes)
     ck_assert_uint_eq(n_requests, 3);
     ck_assert_uint_eq(puller.open, 63);
 }
-END_TEST
 
-START_TEST(there_are_no_more_nudges_than_that_and_none_without_room_or_after_an_error)
+TEST(there_are_no_more_nudges_than_that_and_none_without_room_or_after_an_error)
 {
     (void)puller_ask(&puller, 64, NOW);
     puller_nudge(&puller, 2);
@@ -258,9 +244,8 @@ START_TEST(there_are_no_more_nudges_than_that_and_none_without_room_or_after_an_
     (void)puller_ask(&puller, 64, NOW);
     ck_assert_uint_eq(n_requests, 4);
 }
-END_TEST
 
-START_TEST(a_nudge_without_an_answer_is_followed_by_another_later)
+TEST(a_nudge_without_an_answer_is_followed_by_another_later)
 {
     (void)puller_ask(&puller, 64, NOW);
     puller_nudge(&puller, 2);
@@ -268,6 +253,5 @@ START_TEST(a_nudge_without_an_answer_is_followed_by_another_later)
     (void)puller_ask(&puller, 64, puller.nudge_until);
     ck_assert_uint_eq(puller.n_nudges, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "puller", .setup = set_up, .teardown = tear_down};

@@ -123,7 +123,7 @@ static bool is_shut_down(void)
     return recv(other, &byte, 1, MSG_DONTWAIT) == 0;
 }
 
-START_TEST(all_of_one_turn_leaves_together)
+TEST(all_of_one_turn_leaves_together)
 {
     for (int i = 0; i < 100; i++)
         publish(10);
@@ -132,9 +132,8 @@ START_TEST(all_of_one_turn_leaves_together)
     ck_assert_uint_eq(take(), 1000);
     ck_assert_int_eq(transport_poll(&transport).events, POLLIN);
 }
-END_TEST
 
-START_TEST(what_the_socket_does_not_take_waits_for_it)
+TEST(what_the_socket_does_not_take_waits_for_it)
 {
     publish_too_much();
     ck_assert_int_eq(transport_poll(&transport).events, POLLIN | POLLOUT);
@@ -145,17 +144,15 @@ START_TEST(what_the_socket_does_not_take_waits_for_it)
     ck_assert_int_eq(transport_poll(&transport).events, POLLIN);
     ck_assert_uint_eq(transport.stalled_at, 0);
 }
-END_TEST
 
-START_TEST(a_socket_that_takes_nothing_for_two_seconds_is_given_up)
+TEST(a_socket_that_takes_nothing_for_two_seconds_is_given_up)
 {
     publish_too_much();
     (void)transport_send(&transport, NULL, 1000 + 2 * USEC_PER_SEC);
     ck_assert(is_shut_down());
 }
-END_TEST
 
-START_TEST(a_slow_socket_is_not_given_up)
+TEST(a_slow_socket_is_not_given_up)
 {
     usec_t now = 1000;
 
@@ -167,7 +164,6 @@ START_TEST(a_slow_socket_is_not_given_up)
     }
     ck_assert(!is_shut_down());
 }
-END_TEST
 
 static void *publish_one(void *userdata)
 {
@@ -176,7 +172,7 @@ static void *publish_one(void *userdata)
     return NULL;
 }
 
-START_TEST(what_another_thread_sends_wakes_the_loop)
+TEST(what_another_thread_sends_wakes_the_loop)
 {
     eventfd_t n;
     pthread_t thread;
@@ -187,9 +183,8 @@ START_TEST(what_another_thread_sends_wakes_the_loop)
     pthread_join(thread, NULL);
     ck_assert_int_eq(eventfd_read(wake_fd, &n), 0);
 }
-END_TEST
 
-START_TEST(a_lost_connection_is_neither_waited_for_nor_written)
+TEST(a_lost_connection_is_neither_waited_for_nor_written)
 {
     publish(1);
     peer.read(peer.userdata, false);
@@ -197,7 +192,6 @@ START_TEST(a_lost_connection_is_neither_waited_for_nor_written)
     ck_assert_uint_eq(transport_send(&transport, NULL, 1), USEC_INFINITY);
     ck_assert_uint_eq(take(), 0);
 }
-END_TEST
 
 /* The socket takes no more. */
 static void fill(void)
@@ -208,7 +202,7 @@ static void fill(void)
         continue;
 }
 
-START_TEST(a_new_connection_has_time_of_its_own)
+TEST(a_new_connection_has_time_of_its_own)
 {
     publish_too_much();
     peer.read(peer.userdata, false);
@@ -221,7 +215,6 @@ START_TEST(a_new_connection_has_time_of_its_own)
                       1000 + 4 * USEC_PER_SEC);
     ck_assert(!is_shut_down());
 }
-END_TEST
 
 struct reading {
     size_t total;
@@ -245,7 +238,7 @@ static void *read_to_the_end(void *userdata)
     return NULL;
 }
 
-START_TEST(at_the_end_all_is_written_and_read_by_the_other_side)
+TEST(at_the_end_all_is_written_and_read_by_the_other_side)
 {
     struct reading reading = {0};
     pthread_t thread;
@@ -257,14 +250,12 @@ START_TEST(at_the_end_all_is_written_and_read_by_the_other_side)
     pthread_join(thread, NULL);
     ck_assert_uint_eq(reading.total, 4 << 20);
 }
-END_TEST
 
-START_TEST(the_end_waits_no_longer_than_it_may)
+TEST(the_end_waits_no_longer_than_it_may)
 {
     publish_too_much();
     transport_finish(&transport, NULL, clock_deadline(1000));
     ck_assert_int_gt(peer.buffered, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "transport", .setup = set_up, .teardown = tear_down};

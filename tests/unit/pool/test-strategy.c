@@ -13,22 +13,19 @@ static unsigned taken(enum config_strategy strategy)
     return set;
 }
 
-START_TEST(one_for_one_takes_nobody_along)
+TEST(one_for_one_takes_nobody_along)
 {
     ck_assert_uint_eq(taken(CONFIG_ONE_FOR_ONE), 0);
 }
-END_TEST
 
-START_TEST(one_for_all_takes_all_others_along)
+TEST(one_for_all_takes_all_others_along)
 {
     ck_assert_uint_eq(taken(CONFIG_ONE_FOR_ALL), 0x3b);
 }
-END_TEST
 
-START_TEST(rest_for_one_takes_those_above_along)
+TEST(rest_for_one_takes_those_above_along)
 {
     ck_assert_uint_eq(taken(CONFIG_REST_FOR_ONE), 0x38);
 }
-END_TEST
 
 const struct suite suite = {.name = "strategy"};

@@ -22,15 +22,14 @@ static void forget(void)
     restart_reset(&tally);
 }
 
-START_TEST(doubles_from_min_and_stays_at_max)
+TEST(doubles_from_min_and_stays_at_max)
 {
     const usec_t expected[] = {100, 200, 400, 800, 1000, 1000};
     for (unsigned n = 0; n < 6; n++)
         ck_assert_uint_eq(backoff_delay(&policy.backoff, n, &source), expected[n]);
 }
-END_TEST
 
-START_TEST(no_number_of_retries_overflows)
+TEST(no_number_of_retries_overflows)
 {
     struct backoff_policy wide = {.min = 3, .max = USEC_INFINITY, .random = 1};
     usec_t before = 0;
@@ -45,9 +44,8 @@ START_TEST(no_number_of_retries_overflows)
     ck_assert_uint_eq(backoff_delay(&wide, UINT_MAX, &source), USEC_INFINITY);
     ck_assert_uint_eq(backoff_delay(&(struct backoff_policy){0}, UINT_MAX, &source), 0);
 }
-END_TEST
 
-START_TEST(jitter_is_between_nothing_and_the_configured_share)
+TEST(jitter_is_between_nothing_and_the_configured_share)
 {
     struct backoff_policy jittery = {.min = 1000, .max = 100000, .random = 0.2};
     usec_t low = USEC_INFINITY, high = 0;
@@ -61,9 +59,8 @@ START_TEST(jitter_is_between_nothing_and_the_configured_share)
     ck_assert_uint_lt(high, 4800);
     ck_assert_uint_gt(high, 4790);
 }
-END_TEST
 
-START_TEST(the_source_of_randomness_is_uniform_below_one_for_any_seed)
+TEST(the_source_of_randomness_is_uniform_below_one_for_any_seed)
 {
     for (uint64_t s = 0; s < 64; s++) {
         double sum = 0;
@@ -76,9 +73,8 @@ START_TEST(the_source_of_randomness_is_uniform_below_one_for_any_seed)
         ck_assert(sum > 440 && sum < 560);
     }
 }
-END_TEST
 
-START_TEST(the_first_restart_is_immediate_and_backoff_begins_with_the_second)
+TEST(the_first_restart_is_immediate_and_backoff_begins_with_the_second)
 {
     const usec_t expected[] = {0, 100, 200, 400, 800};
     usec_t delay;
@@ -88,9 +84,8 @@ START_TEST(the_first_restart_is_immediate_and_backoff_begins_with_the_second)
         ck_assert_uint_eq(delay, expected[i]);
     }
 }
-END_TEST
 
-START_TEST(a_healthy_life_starts_the_backoff_anew)
+TEST(a_healthy_life_starts_the_backoff_anew)
 {
     usec_t delay;
     for (int i = 0; i < 3; i++)
@@ -104,9 +99,8 @@ START_TEST(a_healthy_life_starts_the_backoff_anew)
                      0);
     ck_assert_uint_eq(delay, 100);
 }
-END_TEST
 
-START_TEST(more_unhealthy_deaths_than_the_burst_hit_the_limit)
+TEST(more_unhealthy_deaths_than_the_burst_hit_the_limit)
 {
     usec_t delay, now = 1000;
     for (int i = 0; i < 5; i++)
@@ -119,9 +113,8 @@ START_TEST(more_unhealthy_deaths_than_the_burst_hit_the_limit)
                      0);
     ck_assert_uint_eq(delay, 0);
 }
-END_TEST
 
-START_TEST(healthy_deaths_and_old_ones_do_not_count_against_the_burst)
+TEST(healthy_deaths_and_old_ones_do_not_count_against_the_burst)
 {
     usec_t delay, now = 1000;
     for (int i = 0; i < 100; i++)
@@ -134,9 +127,8 @@ START_TEST(healthy_deaths_and_old_ones_do_not_count_against_the_burst)
         now += policy.interval;
     }
 }
-END_TEST
 
-START_TEST(the_window_of_the_limit_slides)
+TEST(the_window_of_the_limit_slides)
 {
     usec_t delay, now = USEC_PER_SEC;
     /* Three late in one window and three early in the next are six within less than one. */
@@ -153,9 +145,8 @@ START_TEST(the_window_of_the_limit_slides)
     ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
                      BACKOFF_E_LIMIT);
 }
-END_TEST
 
-START_TEST(a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow)
+TEST(a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow)
 {
     usec_t delay;
     for (int i = 0; i < 100; i++) {
@@ -170,9 +161,8 @@ START_TEST(a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow)
     ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_AT_WORK, 1, &source, &delay), 0);
     ck_assert_uint_eq(delay, 100);
 }
-END_TEST
 
-START_TEST(an_immediate_restart_is_foreseen)
+TEST(an_immediate_restart_is_foreseen)
 {
     static const enum restart_death deaths[] = {RESTART_UNHEALTHY, RESTART_AT_WORK, RESTART_HEALTHY,
                                                 RESTART_AT_WORK, RESTART_HEALTHY};
@@ -183,9 +173,8 @@ START_TEST(an_immediate_restart_is_foreseen)
         ck_assert_int_eq(immediate, delay == 0);
     }
 }
-END_TEST
 
-START_TEST(without_a_shortest_pause_the_pauses_grow_all_the_same)
+TEST(without_a_shortest_pause_the_pauses_grow_all_the_same)
 {
     const struct restart_policy eager = {.backoff = {.max = 30 * USEC_PER_SEC}};
     usec_t delay;
@@ -194,9 +183,8 @@ START_TEST(without_a_shortest_pause_the_pauses_grow_all_the_same)
                          0);
     ck_assert_uint_eq(delay, 30 * USEC_PER_SEC);
 }
-END_TEST
 
-START_TEST(without_a_burst_there_is_no_limit)
+TEST(without_a_burst_there_is_no_limit)
 {
     struct restart_policy endless = policy;
     usec_t delay;
@@ -206,14 +194,13 @@ START_TEST(without_a_burst_there_is_no_limit)
             restart_after_death(&tally, &endless, RESTART_UNHEALTHY, 1, &source, &delay), 0);
     ck_assert_uint_eq(delay, 1000);
 }
-END_TEST
 
 static int after_failed_spawn(bool lasting, usec_t *ret_delay)
 {
     return restart_after_failed_spawn(&tally, &policy, lasting, 1, &source, ret_delay);
 }
 
-START_TEST(a_spawn_that_fails_for_a_moment_waits_and_never_hits_the_limit)
+TEST(a_spawn_that_fails_for_a_moment_waits_and_never_hits_the_limit)
 {
     const usec_t expected[] = {100, 200, 400, 800, 1000, 1000, 1000, 1000};
     usec_t delay;
@@ -224,9 +211,8 @@ START_TEST(a_spawn_that_fails_for_a_moment_waits_and_never_hits_the_limit)
     ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1, &source, &delay),
                      0);
 }
-END_TEST
 
-START_TEST(a_spawn_that_fails_lastingly_hits_the_limit)
+TEST(a_spawn_that_fails_lastingly_hits_the_limit)
 {
     usec_t delay;
     for (unsigned i = 0; i < policy.burst; i++)
@@ -234,6 +220,5 @@ START_TEST(a_spawn_that_fails_lastingly_hits_the_limit)
     ck_assert_uint_ge(delay, policy.backoff.min);
     ck_assert_int_eq(after_failed_spawn(true, &delay), BACKOFF_E_LIMIT);
 }
-END_TEST
 
 const struct suite suite = {.name = "backoff", .setup = seed, .teardown = forget};

@@ -53,7 +53,7 @@ static void feed(const char *text, usec_t now)
     capture_feed(&capture, text, strlen(text), now);
 }
 
-START_TEST(lines_are_put_together_from_pieces, .setup = set_up, .teardown = tear_down)
+TEST(lines_are_put_together_from_pieces, .setup = set_up, .teardown = tear_down)
 {
     feed("one\ntw", 0);
     ck_assert_uint_eq(n_lines, 1);
@@ -65,10 +65,8 @@ START_TEST(lines_are_put_together_from_pieces, .setup = set_up, .teardown = tear
     ck_assert_uint_eq(n_lines, 3);
     ck_assert_str_eq(lines[2], "three");
 }
-END_TEST
 
-START_TEST(a_line_without_end_is_delivered_in_bounded_pieces, .setup = set_up,
-           .teardown = tear_down)
+TEST(a_line_without_end_is_delivered_in_bounded_pieces, .setup = set_up, .teardown = tear_down)
 {
     char text[CAPTURE_LINE_MAX * 3 + 10];
     memset(text, 'x', sizeof(text));
@@ -79,9 +77,8 @@ START_TEST(a_line_without_end_is_delivered_in_bounded_pieces, .setup = set_up,
     capture_finish(&capture);
     ck_assert_uint_eq(strlen(lines[3]), 10);
 }
-END_TEST
 
-START_TEST(control_characters_and_bad_utf8_are_escaped, .setup = set_up, .teardown = tear_down)
+TEST(control_characters_and_bad_utf8_are_escaped, .setup = set_up, .teardown = tear_down)
 {
     feed("a\x1b[31mred\x07\ttab \xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80 \xff \xc0\xaf \xed\xa0\x80 "
          "\xc2\x85 \xe2\x82\n",
@@ -92,9 +89,8 @@ START_TEST(control_characters_and_bad_utf8_are_escaped, .setup = set_up, .teardo
     capture_feed(&capture, "nul\0byte\n", 9, 0);
     ck_assert_str_eq(lines[1], "nul\\x00byte");
 }
-END_TEST
 
-START_TEST(escaping_never_writes_past_its_buffer, .setup = set_up, .teardown = tear_down)
+TEST(escaping_never_writes_past_its_buffer, .setup = set_up, .teardown = tear_down)
 {
     char buffer[8];
     for (size_t size = 1; size <= sizeof(buffer); size++) {
@@ -106,9 +102,8 @@ START_TEST(escaping_never_writes_past_its_buffer, .setup = set_up, .teardown = t
             ck_assert_int_eq(buffer[i], 'z');
     }
 }
-END_TEST
 
-START_TEST(the_tail_keeps_the_last_bytes, .setup = set_up, .teardown = tear_down)
+TEST(the_tail_keeps_the_last_bytes, .setup = set_up, .teardown = tear_down)
 {
     char text[32], tail[CAPTURE_TAIL_MAX + 1], small[5];
     ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
@@ -122,18 +117,16 @@ START_TEST(the_tail_keeps_the_last_bytes, .setup = set_up, .teardown = tear_down
     ck_assert_uint_eq(capture_tail(&capture, 0, small, sizeof(small)), 4);
     ck_assert_str_eq(small, "999\n");
 }
-END_TEST
 
-START_TEST(the_tail_begins_with_a_whole_character, .setup = set_up, .teardown = tear_down)
+TEST(the_tail_begins_with_a_whole_character, .setup = set_up, .teardown = tear_down)
 {
     char tail[4];
     feed("\xe2\x82\xac!!", 0);
     ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 2);
     ck_assert_str_eq(tail, "!!");
 }
-END_TEST
 
-START_TEST(a_flood_is_cut_off_and_summed_up_in_one_line, .setup = set_up, .teardown = tear_down)
+TEST(a_flood_is_cut_off_and_summed_up_in_one_line, .setup = set_up, .teardown = tear_down)
 {
     for (int i = 0; i < 1000; i++)
         feed("noise\n", 5 * USEC_PER_SEC + (usec_t)i);
@@ -143,9 +136,8 @@ START_TEST(a_flood_is_cut_off_and_summed_up_in_one_line, .setup = set_up, .teard
     ck_assert_ptr_nonnull(strstr(lines[n_lines - 2], " 800 lines suppressed"));
     ck_assert_str_eq(lines[n_lines - 1], "later");
 }
-END_TEST
 
-START_TEST(what_was_suppressed_is_told_at_the_end, .setup = set_up, .teardown = tear_down)
+TEST(what_was_suppressed_is_told_at_the_end, .setup = set_up, .teardown = tear_down)
 {
     for (int i = 0; i < CAPTURE_BURST + 3; i++)
         feed("noise\n", 1);
@@ -153,9 +145,8 @@ START_TEST(what_was_suppressed_is_told_at_the_end, .setup = set_up, .teardown = 
     ck_assert_uint_eq(n_lines, CAPTURE_BURST + 1);
     ck_assert_ptr_nonnull(strstr(lines[n_lines - 1], " 3 lines suppressed"));
 }
-END_TEST
 
-START_TEST(the_limit_can_be_set_and_lifted, .setup = set_up, .teardown = tear_down)
+TEST(the_limit_can_be_set_and_lifted, .setup = set_up, .teardown = tear_down)
 {
     capture_set_limit(&capture, 10 * USEC_PER_SEC, 2);
     feed("1\n2\n3\n", USEC_PER_SEC);
@@ -170,10 +161,9 @@ START_TEST(the_limit_can_be_set_and_lifted, .setup = set_up, .teardown = tear_do
         feed("noise\n", 11 * USEC_PER_SEC);
     ck_assert_uint_eq(n_lines, 4 + 2 * CAPTURE_BURST);
 }
-END_TEST
 
-START_TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines, .setup = set_up,
-           .teardown = tear_down)
+TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines, .setup = set_up,
+     .teardown = tear_down)
 {
     capture_set_limit(&capture, USEC_PER_SEC, 0);
     for (int i = 0; i < 2 * CAPTURE_TURN_LINES; i++)
@@ -184,7 +174,6 @@ START_TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines, .setu
     capture_finish(&capture);
     ck_assert_uint_eq(n_lines, CAPTURE_TURN_LINES + 2);
 }
-END_TEST
 
 static void on_line_deinit(void *userdata, const char *line)
 {
@@ -193,13 +182,12 @@ static void on_line_deinit(void *userdata, const char *line)
     capture_deinit(userdata);
 }
 
-START_TEST(the_callback_may_tear_it_down, .setup = set_up, .teardown = tear_down)
+TEST(the_callback_may_tear_it_down, .setup = set_up, .teardown = tear_down)
 {
     capture_init(&capture, NULL, &memory, on_line_deinit, &capture);
     feed("one\ntwo\nthree\n", 0);
     ck_assert_uint_eq(n_lines, 1);
 }
-END_TEST
 
 static void on_line_stop(void *userdata, const char *line)
 {
@@ -208,7 +196,7 @@ static void on_line_stop(void *userdata, const char *line)
         loop_stop(loop);
 }
 
-START_TEST(the_output_is_read_by_the_loop)
+TEST(the_output_is_read_by_the_loop)
 {
     int fd;
     capture.fn = on_line_stop;
@@ -218,7 +206,6 @@ START_TEST(the_output_is_read_by_the_loop)
     ck_assert_uint_eq(n_lines, 2);
     close_fd(fd);
 }
-END_TEST
 
 static void on_stop_timer(struct timer *timer, usec_t now)
 {
@@ -227,7 +214,7 @@ static void on_stop_timer(struct timer *timer, usec_t now)
     loop_stop(loop);
 }
 
-START_TEST(the_end_of_the_output_closes_it_and_the_rest_comes_with_finish)
+TEST(the_end_of_the_output_closes_it_and_the_rest_comes_with_finish)
 {
     struct timer timer;
     int fd;
@@ -242,9 +229,8 @@ START_TEST(the_end_of_the_output_closes_it_and_the_rest_comes_with_finish)
     capture_finish(&capture);
     ck_assert_str_eq(lines[0], "rest");
 }
-END_TEST
 
-START_TEST(finish_reads_what_is_left_though_others_hold_the_socket)
+TEST(finish_reads_what_is_left_though_others_hold_the_socket)
 {
     char tail[CAPTURE_TAIL_MAX + 1];
     int fd;
@@ -259,9 +245,8 @@ START_TEST(finish_reads_what_is_left_though_others_hold_the_socket)
     ck_assert_uint_eq(capture_tail(&capture, 0, tail, sizeof(tail)), 0);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(the_summary_of_a_flood_comes_by_itself)
+TEST(the_summary_of_a_flood_comes_by_itself)
 {
     int fd;
     capture.fn = on_line_stop;
@@ -272,7 +257,6 @@ START_TEST(the_summary_of_a_flood_comes_by_itself)
     ck_assert_uint_eq(n_lines, CAPTURE_BURST + 1);
     close_fd(fd);
 }
-END_TEST
 
 /* The first supervisor's capture ends as after a crash: its descriptor is gone, the memory stays.
  */
@@ -319,7 +303,7 @@ static void on_slow_line(void *userdata, const char *line)
         loop_stop(loop);
 }
 
-START_TEST(captures_share_the_time_of_a_turn)
+TEST(captures_share_the_time_of_a_turn)
 {
     static struct capture_memory memories[2];
     int fds[2];
@@ -338,9 +322,8 @@ START_TEST(captures_share_the_time_of_a_turn)
         close_fd(fds[i]);
     }
 }
-END_TEST
 
-START_TEST(a_cut_reads_what_was_written_and_ends_the_line)
+TEST(a_cut_reads_what_was_written_and_ends_the_line)
 {
     int fd;
     ck_assert_int_eq(capture_open(&capture, &fd), 0);
@@ -355,7 +338,6 @@ START_TEST(a_cut_reads_what_was_written_and_ends_the_line)
     ck_assert_str_eq(lines[2], "two");
     close_fd(fd);
 }
-END_TEST
 
 static int send_with(int socket, const char *text, int fd, int flags)
 {
@@ -366,7 +348,7 @@ static int send_with(int socket, const char *text, int fd, int flags)
     return sendmsg(socket, &message, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-START_TEST(nobody_can_send_descriptors_with_the_output)
+TEST(nobody_can_send_descriptors_with_the_output)
 {
     int fd;
     ck_assert_int_eq(capture_open(&capture, &fd), 0);
@@ -377,11 +359,10 @@ START_TEST(nobody_can_send_descriptors_with_the_output)
     ck_assert_str_eq(lines[n_lines - 1], "two");
     close_fd(fd);
 }
-END_TEST
 
 /* As without SO_PASSRIGHTS. Nobody else has the pipe whose end is sent: whoever drops the message
  * closes that, and the reader sees it. */
-START_TEST(output_with_descriptors_is_no_longer_read_and_drops_none, .n = 2)
+TEST(output_with_descriptors_is_no_longer_read_and_drops_none, .n = 2)
 {
     const int flags = _i ? MSG_OOB : 0;
     int fd, ends[2];
@@ -404,9 +385,8 @@ START_TEST(output_with_descriptors_is_no_longer_read_and_drops_none, .n = 2)
     ck_assert_ptr_nonnull(strstr(lines[1], "no longer read"));
     close_fd(ends[0]);
 }
-END_TEST
 
-START_TEST(the_next_supervisor_goes_on_within_a_line)
+TEST(the_next_supervisor_goes_on_within_a_line)
 {
     char tail[CAPTURE_TAIL_MAX + 1];
     int fd, held;
@@ -426,7 +406,6 @@ START_TEST(the_next_supervisor_goes_on_within_a_line)
     ck_assert_str_eq(tail, "one\ntwo\nthree\nstop\n");
     close_fd(fd);
 }
-END_TEST
 
 static void on_line_die(void *userdata, const char *line)
 {
@@ -435,7 +414,7 @@ static void on_line_die(void *userdata, const char *line)
     _exit(0);
 }
 
-START_TEST(lines_that_were_read_and_not_delivered_come_in_the_next_supervisor)
+TEST(lines_that_were_read_and_not_delivered_come_in_the_next_supervisor)
 {
     struct capture_memory *shared =
         mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -460,9 +439,8 @@ START_TEST(lines_that_were_read_and_not_delivered_come_in_the_next_supervisor)
     close_fd(fd);
     ck_assert_int_eq(munmap(shared, sizeof(*shared)), 0);
 }
-END_TEST
 
-START_TEST(what_was_read_when_the_supervisor_died_comes_in_the_next_one)
+TEST(what_was_read_when_the_supervisor_died_comes_in_the_next_one)
 {
     int fd, held;
     ck_assert_int_eq(capture_open(&capture, &fd), 0);
@@ -481,9 +459,8 @@ START_TEST(what_was_read_when_the_supervisor_died_comes_in_the_next_one)
     ck_assert_str_eq(lines[2], "three");
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
+TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
 {
     int fd, held;
     ck_assert_int_eq(capture_open(&capture, &fd), 0);
@@ -498,6 +475,5 @@ START_TEST(damaged_memory_loses_what_was_not_delivered_and_nothing_else)
     ck_assert_str_eq(lines[1], "o");
     close_fd(fd);
 }
-END_TEST
 
 const struct suite suite = {.name = "capture", .setup = set_up_loop, .teardown = tear_down};

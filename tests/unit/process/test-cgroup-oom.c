@@ -104,7 +104,7 @@ static const char *description(void)
     return text;
 }
 
-START_TEST(I4_the_worker_was_over_its_own_limit)
+TEST(I4_the_worker_was_over_its_own_limit)
 {
     ck_assert(!take(USEC_PER_SEC)); /* those of a life before */
     put_events(WORKER "memory.events", 4, 4);
@@ -116,9 +116,8 @@ START_TEST(I4_the_worker_was_over_its_own_limit)
                                     "62 % of the time");
     ck_assert(!take(USEC_PER_SEC)); /* told once */
 }
-END_TEST
 
-START_TEST(I4_the_service_was_over_its_limit)
+TEST(I4_the_service_was_over_its_limit)
 {
     put_events(WORKER "memory.events", 3, 4);
     put_events(SERVICE "memory.events.local", 8, 0);
@@ -126,18 +125,16 @@ START_TEST(I4_the_service_was_over_its_limit)
     ck_assert_int_eq(oom.limit, OOM_OF_ABOVE);
     ck_assert_str_eq(description(), "the limit of trouped.service (MemoryMax=1024M), peak 63M");
 }
-END_TEST
 
-START_TEST(I4_the_slice_was_over_its_limit)
+TEST(I4_the_slice_was_over_its_limit)
 {
     put_events(WORKER "memory.events", 3, 4);
     put_events(SLICE "memory.events.local", 6, 0);
     ck_assert(take(USEC_PER_SEC));
     ck_assert_str_eq(description(), "the limit of work.slice, peak 63M");
 }
-END_TEST
 
-START_TEST(I4_workers_that_one_event_kills_have_the_same_cause)
+TEST(I4_workers_that_one_event_kills_have_the_same_cause)
 {
     put_events(WORKER "memory.events", 3, 4);
     put_events(SERVICE "memory.events.local", 8, 0);
@@ -149,18 +146,16 @@ START_TEST(I4_workers_that_one_event_kills_have_the_same_cause)
     ck_assert(take(60 * USEC_PER_SEC));
     ck_assert_int_eq(oom.limit, OOM_OF_MACHINE);
 }
-END_TEST
 
-START_TEST(I4_the_machine_had_no_more)
+TEST(I4_the_machine_had_no_more)
 {
     put_events(WORKER "memory.events", 3, 4);
     ck_assert_int_eq(unlink(path_of(WORKER "memory.peak")), 0); /* Linux before 5.19 */
     ck_assert(take(USEC_PER_SEC));
     ck_assert_str_eq(description(), "the machine has no more");
 }
-END_TEST
 
-START_TEST(I4_systemd_oomd_has_killed)
+TEST(I4_systemd_oomd_has_killed)
 {
     if (setxattr(path_of(WORKER), "user.oomd_kill", "2", 1, 0) < 0) {
         ck_assert_int_eq(errno, ENOTSUP);
@@ -171,15 +166,13 @@ START_TEST(I4_systemd_oomd_has_killed)
     ck_assert_str_eq(description(), "systemd-oomd chose it, peak 63M");
     ck_assert(!take(USEC_PER_SEC));
 }
-END_TEST
 
-START_TEST(without_the_files_nothing_is_known)
+TEST(without_the_files_nothing_is_known)
 {
     ck_assert_int_eq(unlink(path_of(WORKER "memory.events")), 0);
     ck_assert(!take(USEC_PER_SEC));
     cgroup.fd = close_fd(cgroup.fd);
     ck_assert(!take(USEC_PER_SEC));
 }
-END_TEST
 
 const struct suite suite = {.name = "cgroup-oom", .setup = set_up, .teardown = tear_down};

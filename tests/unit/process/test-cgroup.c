@@ -100,7 +100,7 @@ static void expect_unavailable(const char *why)
     ck_assert_ptr_null(strchr(cgroup_tree_missing(&tree), '\n'));
 }
 
-START_TEST(the_supervisor_moves_into_its_leaf_and_hands_controllers_down)
+TEST(the_supervisor_moves_into_its_leaf_and_hands_controllers_down)
 {
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_str_eq(get("supervisor/cgroup.procs"), "0");
@@ -109,9 +109,8 @@ START_TEST(the_supervisor_moves_into_its_leaf_and_hands_controllers_down)
     ck_assert_uint_eq(tree.controllers,
                       CGROUP_MEMORY | CGROUP_PIDS | CGROUP_CPU | CGROUP_IO | CGROUP_CPUSET);
 }
-END_TEST
 
-START_TEST(controllers_that_are_not_there_are_named)
+TEST(controllers_that_are_not_there_are_named)
 {
     put("cgroup.controllers", "pids misc\n");
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
@@ -120,18 +119,16 @@ START_TEST(controllers_that_are_not_there_are_named)
         strstr(cgroup_tree_missing(&tree), "; no memory, cpu, io, cpuset controllers here"));
     ck_assert_str_eq(get("cgroup.subtree_control"), "+pids");
 }
-END_TEST
 
-START_TEST(the_root_of_the_machine_is_not_ours)
+TEST(the_root_of_the_machine_is_not_ours)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "%s/cgroup.type", root);
     ck_assert_int_eq(unlink(path), 0);
     expect_unavailable("root cgroup");
 }
-END_TEST
 
-START_TEST(a_cgroup_with_other_processes_in_it_is_not_ours)
+TEST(a_cgroup_with_other_processes_in_it_is_not_ours)
 {
     char own[32];
     put("cgroup.procs", "1\n");
@@ -141,18 +138,16 @@ START_TEST(a_cgroup_with_other_processes_in_it_is_not_ours)
     put("cgroup.procs", own);
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
 }
-END_TEST
 
-START_TEST(a_directory_that_is_not_there_is_unavailable)
+TEST(a_directory_that_is_not_there_is_unavailable)
 {
     char path[128];
     (void)snprintf(path, sizeof(path), "%s/nothing", root);
     ck_assert_int_eq(cgroup_tree_init(&tree, path, 0), CGROUP_E_UNAVAILABLE);
     ck_assert_ptr_nonnull(strstr(cgroup_tree_missing(&tree), "No such file"));
 }
-END_TEST
 
-START_TEST(without_delegation_every_function_says_so)
+TEST(without_delegation_every_function_says_so)
 {
     put("cgroup.procs", "1\n");
     expect_unavailable("Delegate=yes");
@@ -162,9 +157,8 @@ START_TEST(without_delegation_every_function_says_so)
     ck_assert_int_eq(cgroup_kill(&cgroup), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
-END_TEST
 
-START_TEST(limits_that_no_slot_will_have_are_named)
+TEST(limits_that_no_slot_will_have_are_named)
 {
     struct cgroup_tree some = {.fd = -1, .controllers = CGROUP_CPU | CGROUP_PIDS};
     struct config_group limited = group;
@@ -192,7 +186,6 @@ START_TEST(limits_that_no_slot_will_have_are_named)
                       1);
     ck_assert_str_eq(text, "AllowedCPUs=");
 }
-END_TEST
 
 /* As a supervisor before would have left it, with the files that the kernel makes in a new one. */
 static void make_slot(void)
@@ -208,7 +201,7 @@ static void make_slot(void)
     }
 }
 
-START_TEST(limits_are_written_as_the_kernel_reads_them)
+TEST(limits_are_written_as_the_kernel_reads_them)
 {
     make_slot();
     group.memory_max = 64 << 20;
@@ -230,9 +223,8 @@ START_TEST(limits_are_written_as_the_kernel_reads_them)
     ck_assert_str_eq(get("digest:3/cpu.max"), "150000 100000");
     ck_assert_str_eq(get("digest:3/pids.max"), "7");
 }
-END_TEST
 
-START_TEST(limits_that_are_unset_are_taken_back)
+TEST(limits_that_are_unset_are_taken_back)
 {
     make_slot();
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
@@ -244,9 +236,8 @@ START_TEST(limits_that_are_unset_are_taken_back)
     ck_assert_str_eq(get("digest:3/cpuset.cpus"), "\n");
     ck_assert_str_eq(get("digest:3/io.weight"), "100");
 }
-END_TEST
 
-START_TEST(a_weight_for_input_and_output_goes_to_the_scheduler_that_is_there)
+TEST(a_weight_for_input_and_output_goes_to_the_scheduler_that_is_there)
 {
     char path[128];
     make_slot();
@@ -268,9 +259,8 @@ START_TEST(a_weight_for_input_and_output_goes_to_the_scheduler_that_is_there)
     group.io_weight = CONFIG_UNSET;
     ck_assert_int_eq(cgroup_set_limits(&cgroup, &tree, &group), 0);
 }
-END_TEST
 
-START_TEST(a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for)
+TEST(a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for)
 {
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/4"), 0); /* no files there */
@@ -279,18 +269,16 @@ START_TEST(a_limit_that_cannot_be_set_is_an_error_only_if_it_was_asked_for)
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/4"), -ENOENT);
     ck_assert_int_eq(cgroup.fd, -1);
 }
-END_TEST
 
-START_TEST(what_lives_in_a_slot_taken_over_is_killed)
+TEST(what_lives_in_a_slot_taken_over_is_killed)
 {
     make_slot();
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/3"), 0);
     ck_assert_str_eq(get("digest:3/cgroup.kill"), "1");
 }
-END_TEST
 
-START_TEST(without_cgroup_kill_every_process_is_killed)
+TEST(without_cgroup_kill_every_process_is_killed)
 {
     char path[128], pids[64];
     int status;
@@ -309,9 +297,8 @@ START_TEST(without_cgroup_kill_every_process_is_killed)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(WTERMSIG(status), SIGKILL);
 }
-END_TEST
 
-START_TEST(an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others)
+TEST(an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others)
 {
     make_slot();
     make("digest:4");
@@ -328,18 +315,16 @@ START_TEST(an_adopted_slot_keeps_its_processes_and_a_sweep_kills_the_others)
     ck_assert_int_eq(cgroup_kill(&cgroup), 0);
     ck_assert_str_eq(get("digest:3/cgroup.kill"), "1");
 }
-END_TEST
 
-START_TEST(a_slot_whose_cgroup_is_gone_cannot_be_adopted)
+TEST(a_slot_whose_cgroup_is_gone_cannot_be_adopted)
 {
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_adopt(&cgroup, &tree, "digest/3"), CGROUP_E_UNAVAILABLE);
     ck_assert_int_eq(cgroup.fd, -1);
     ck_assert_ptr_null(cgroup.name);
 }
-END_TEST
 
-START_TEST(a_slot_that_is_not_empty_is_busy_and_removed_later)
+TEST(a_slot_that_is_not_empty_is_busy_and_removed_later)
 {
     ck_assert_int_eq(cgroup_tree_init(&tree, root, 0), 0);
     ck_assert_int_eq(cgroup_init(&cgroup, &tree, &group, "digest/5"), 0);
@@ -355,9 +340,8 @@ START_TEST(a_slot_that_is_not_empty_is_busy_and_removed_later)
     (void)snprintf(path, sizeof(path), "%s/digest:5", root);
     ck_assert_int_lt(access(path, F_OK), 0);
 }
-END_TEST
 
-START_TEST(empty_leftovers_go_with_the_tree)
+TEST(empty_leftovers_go_with_the_tree)
 {
     char path[128];
     make("other:1");
@@ -369,7 +353,6 @@ START_TEST(empty_leftovers_go_with_the_tree)
     (void)snprintf(path, sizeof(path), "%s/not-a-slot", root);
     ck_assert_int_eq(access(path, F_OK), 0);
 }
-END_TEST
 
 /* Where cgroup v2 is mounted and ours to change; empty where that is not to be had. */
 static char mount[64];
@@ -416,7 +399,7 @@ static void wait_until_empty(void)
 /* The process of the test moves into the cgroup, and must not be the one that kills it. */
 #define REAL .setup = make_real_root, .teardown = remove_real_root, .unchecked = true
 
-START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children, REAL)
+TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children, REAL)
 {
     /* The grandchild is in a session of its own, where no process group would reach it. */
     char *const argv[] = {"/bin/sh", "-c", "setsid sleep 1000 & echo ready; wait", NULL};
@@ -450,7 +433,6 @@ START_TEST(a_worker_born_in_a_real_cgroup_is_killed_with_its_children, REAL)
     wait_until_empty();
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
-END_TEST
 
 /* Its exit status, or minus the signal that ended it. */
 static int run_true(void)
@@ -466,7 +448,7 @@ static int run_true(void)
     return how.signalled ? -how.code : how.code;
 }
 
-START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed, REAL)
+TEST(a_worker_lives_in_a_slot_in_which_another_was_killed, REAL)
 {
     if (mount[0] == '\0') {
         printf("skipped: no writable cgroup v2\n");
@@ -480,9 +462,8 @@ START_TEST(a_worker_lives_in_a_slot_in_which_another_was_killed, REAL)
     ck_assert_int_eq(run_true(), 0);
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
-END_TEST
 
-START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead, REAL)
+TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead, REAL)
 {
     char *const argv[] = {"/bin/sleep", "1000", NULL}, *const environment[] = {NULL};
     struct spawn_result result;
@@ -504,6 +485,5 @@ START_TEST(a_slot_with_something_alive_in_it_is_busy_until_that_is_dead, REAL)
     ck_assert_int_eq(run_true(), 0);
     ck_assert_int_eq(cgroup_remove(&cgroup, &tree), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "cgroup", .setup = set_up, .teardown = tear_down};

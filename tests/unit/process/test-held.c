@@ -115,7 +115,7 @@ static _Noreturn void crash(void)
     abort();
 }
 
-START_TEST(a_worker_is_found_by_kind_and_name_and_its_end_is_told_to_the_new_owner)
+TEST(a_worker_is_found_by_kind_and_name_and_its_end_is_told_to_the_new_owner)
 {
     struct held *held;
 
@@ -142,9 +142,8 @@ START_TEST(a_worker_is_found_by_kind_and_name_and_its_end_is_told_to_the_new_own
     ck_assert_int_eq(loop_run(context.loop), 0);
     ck_assert(worker.exited && worker.how.code == SIGKILL);
 }
-END_TEST
 
-START_TEST(what_nobody_takes_is_killed_and_not_held_any_more)
+TEST(what_nobody_takes_is_killed_and_not_held_any_more)
 {
     struct held *held;
     pid_t pid;
@@ -166,9 +165,8 @@ START_TEST(what_nobody_takes_is_killed_and_not_held_any_more)
     held = held_take_any(table, HOLDING_WORKER);
     ck_assert_ptr_null(held);
 }
-END_TEST
 
-START_TEST(an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_well)
+TEST(an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_well)
 {
     struct held *held;
 
@@ -188,9 +186,8 @@ START_TEST(an_end_that_the_old_supervisor_was_told_of_is_told_to_the_new_one_as_
     ck_assert_uint_ne(worker.holding.id, 0);
     holding_drop(&worker.holding, spawner);
 }
-END_TEST
 
-START_TEST(how_a_process_ended_before_it_was_held_is_known)
+TEST(how_a_process_ended_before_it_was_held_is_known)
 {
     struct held *held;
 
@@ -208,9 +205,8 @@ START_TEST(how_a_process_ended_before_it_was_held_is_known)
     ck_assert_int_eq(held->how.code, 5);
     held_discard(held);
 }
-END_TEST
 
-START_TEST(an_id_of_the_old_supervisor_is_not_given_again)
+TEST(an_id_of_the_old_supervisor_is_not_given_again)
 {
     struct spawner_client others[8] = {0}, client = {0};
     struct holding holding = {0};
@@ -237,16 +233,14 @@ START_TEST(an_id_of_the_old_supervisor_is_not_given_again)
     }
     ck_assert_ptr_null(held_take_any(table, HOLDING_CLIENT));
 }
-END_TEST
 
 /* A program that was started for an upgrade in advance may wait for long. */
-START_TEST(the_time_of_the_loop_is_that_after_the_waiting)
+TEST(the_time_of_the_loop_is_that_after_the_waiting)
 {
     ck_assert_uint_gt(loop_now(context.loop), loop_made_at);
 }
-END_TEST
 
-START_TEST(without_a_keeper_nothing_is_held)
+TEST(without_a_keeper_nothing_is_held)
 {
     struct held_table none = {0};
     struct spawner nobody = {.fd = -1};
@@ -255,6 +249,5 @@ START_TEST(without_a_keeper_nothing_is_held)
     ck_assert_ptr_null(held_take(&none, HOLDING_WORKER, "group/0"));
     held_deinit(&none);
 }
-END_TEST
 
 const struct suite suite = {.name = "held", .setup = setup, .teardown = teardown};

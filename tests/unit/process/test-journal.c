@@ -65,7 +65,7 @@ static ssize_t receive(void)
     return n;
 }
 
-START_TEST(an_entry_carries_priority_identifier_message_and_fields)
+TEST(an_entry_carries_priority_identifier_message_and_fields)
 {
     ck_assert(journal_send(&journal, LOG_LEVEL_WARNING, NULL,
                            LOG_FIELDS({"TROUPE_WORKER", "digest/0"}, {"TROUPE_JOB", NULL}),
@@ -74,17 +74,15 @@ START_TEST(an_entry_carries_priority_identifier_message_and_fields)
     ck_assert_str_eq(
         entry, "PRIORITY=4\nSYSLOG_IDENTIFIER=trouped\nMESSAGE=hello\nTROUPE_WORKER=digest/0\n");
 }
-END_TEST
 
-START_TEST(a_workers_line_has_its_own_identifier)
+TEST(a_workers_line_has_its_own_identifier)
 {
     ck_assert(journal_send(&journal, LOG_LEVEL_INFO, "digest", LOG_NO_FIELDS, "hello"));
     ck_assert_int_gt(receive(), 0);
     ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=digest\nMESSAGE=hello\n");
 }
-END_TEST
 
-START_TEST(a_workers_output_carries_its_own_pid)
+TEST(a_workers_output_carries_its_own_pid)
 {
     struct event_bus events;
     struct process_context context = {.journal = &journal, .events = &events};
@@ -103,7 +101,6 @@ START_TEST(a_workers_output_carries_its_own_pid)
     process_deinit(&process);
     event_bus_deinit(&events);
 }
-END_TEST
 
 static bool job_of_process(struct process *process, struct process_job *ret)
 {
@@ -112,7 +109,7 @@ static bool job_of_process(struct process *process, struct process_job *ret)
     return true;
 }
 
-START_TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
+TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
 {
     static const struct process_handler handler = {.job = job_of_process};
     struct event_bus events;
@@ -143,9 +140,8 @@ START_TEST(M6_a_line_of_a_job_carries_its_id_key_and_priority)
     output_log_deinit(subject.log);
     event_bus_deinit(&events);
 }
-END_TEST
 
-START_TEST(a_value_with_a_newline_cannot_forge_a_field)
+TEST(a_value_with_a_newline_cannot_forge_a_field)
 {
     static const char expected[] = "MESSAGE\n\x14\0\0\0\0\0\0\0hello\n_UID=0\nX=y\nend\n";
     ck_assert(
@@ -154,9 +150,8 @@ START_TEST(a_value_with_a_newline_cannot_forge_a_field)
     ck_assert_int_ge(n, (ssize_t)sizeof(expected) - 1);
     ck_assert_mem_eq(entry + n - (ssize_t)(sizeof(expected) - 1), expected, sizeof(expected) - 1);
 }
-END_TEST
 
-START_TEST(names_that_the_journal_would_refuse_are_left_out)
+TEST(names_that_the_journal_would_refuse_are_left_out)
 {
     char long_name[70];
     memset(long_name, 'A', sizeof(long_name) - 1);
@@ -168,9 +163,8 @@ START_TEST(names_that_the_journal_would_refuse_are_left_out)
     ck_assert_int_gt(receive(), 0);
     ck_assert_str_eq(entry, "PRIORITY=6\nSYSLOG_IDENTIFIER=trouped\nMESSAGE=m\nGOOD_1=yes\n");
 }
-END_TEST
 
-START_TEST(more_fields_than_there_is_room_for_are_left_out)
+TEST(more_fields_than_there_is_room_for_are_left_out)
 {
     struct log_field fields[100];
     for (size_t i = 0; i < ELEMENTS(fields); i++)
@@ -178,9 +172,8 @@ START_TEST(more_fields_than_there_is_room_for_are_left_out)
     ck_assert(journal_send(&journal, LOG_LEVEL_INFO, NULL, (struct log_fields){fields, 100}, "m"));
     ck_assert_int_gt(receive(), 0);
 }
-END_TEST
 
-START_TEST(a_large_entry_goes_as_a_sealed_file)
+TEST(a_large_entry_goes_as_a_sealed_file)
 {
     static char text[200 * 1024];
     /* So that it cannot go as a datagram. */
@@ -190,9 +183,8 @@ START_TEST(a_large_entry_goes_as_a_sealed_file)
     ck_assert_int_gt(receive(), (ssize_t)sizeof(text));
     ck_assert_ptr_nonnull(strstr(entry, "\nMESSAGE=xxxx"));
 }
-END_TEST
 
-START_TEST(a_journal_that_takes_nothing_does_not_block_and_what_was_dropped_is_reported)
+TEST(a_journal_that_takes_nothing_does_not_block_and_what_was_dropped_is_reported)
 {
     unsigned sent = 0;
     while (journal_send(&journal, LOG_LEVEL_INFO, NULL, LOG_NO_FIELDS, "filling"))
@@ -211,9 +203,8 @@ START_TEST(a_journal_that_takes_nothing_does_not_block_and_what_was_dropped_is_r
     ck_assert_int_gt(receive(), 0);
     ck_assert_ptr_nonnull(strstr(entry, "MESSAGE=more\n"));
 }
-END_TEST
 
-START_TEST(a_journald_that_comes_back_is_found_again)
+TEST(a_journald_that_comes_back_is_found_again)
 {
     close_fd(server);
     ck_assert_int_eq(unlink(path), 0);
@@ -223,9 +214,8 @@ START_TEST(a_journald_that_comes_back_is_found_again)
     ck_assert_int_gt(receive(), 0);
     ck_assert_ptr_nonnull(strstr(entry, "MESSAGE=1 log entries were dropped"));
 }
-END_TEST
 
-START_TEST(the_log_goes_to_it_until_it_is_torn_down)
+TEST(the_log_goes_to_it_until_it_is_torn_down)
 {
     log_init("trouped", LOG_LEVEL_INFO);
     journal_log_to(&journal);
@@ -237,9 +227,8 @@ START_TEST(the_log_goes_to_it_until_it_is_torn_down)
     log_warning("not shown");
     ck_assert_int_lt(receive(), 0);
 }
-END_TEST
 
-START_TEST(standard_error_is_the_journal_only_if_the_environment_names_it)
+TEST(standard_error_is_the_journal_only_if_the_environment_names_it)
 {
     struct stat st;
     char stream[64];
@@ -257,6 +246,5 @@ START_TEST(standard_error_is_the_journal_only_if_the_environment_names_it)
     setenv("JOURNAL_STREAM", "rubbish", 1);
     ck_assert(!journal_is_stderr());
 }
-END_TEST
 
 const struct suite suite = {.name = "journal", .setup = set_up, .teardown = tear_down};

@@ -46,7 +46,7 @@ static struct kept_state *open_state(struct kept_states *states, const char *nam
     return state;
 }
 
-START_TEST(the_next_supervisor_finds_states_by_name)
+TEST(the_next_supervisor_finds_states_by_name)
 {
     strcpy((char *)open_state(&first, "a/0", false)->data, "of a");
     strcpy((char *)open_state(&first, "b/0", false)->data, "of b");
@@ -58,9 +58,8 @@ START_TEST(the_next_supervisor_finds_states_by_name)
     kept_state_free(&second, b);
     ck_assert_str_eq((char *)open_state(&second, "b/0", false)->data, "");
 }
-END_TEST
 
-START_TEST(states_that_are_not_opened_again_are_forgotten_and_used_for_others)
+TEST(states_that_are_not_opened_again_are_forgotten_and_used_for_others)
 {
     struct kept_state *a = open_state(&first, "a/0", false);
     strcpy((char *)a->data, "of a");
@@ -77,9 +76,8 @@ START_TEST(states_that_are_not_opened_again_are_forgotten_and_used_for_others)
     ck_assert_uint_eq(kept_state_output(&second, c)->reading_to, 0);
     ck_assert_uint_eq(second.n_free, 0);
 }
-END_TEST
 
-START_TEST(a_supervisor_that_does_not_start_leaves_the_states_to_the_next_one)
+TEST(a_supervisor_that_does_not_start_leaves_the_states_to_the_next_one)
 {
     (void)open_state(&first, "a/0", false);
     (void)open_state(&first, "b/0", false);
@@ -89,9 +87,8 @@ START_TEST(a_supervisor_that_does_not_start_leaves_the_states_to_the_next_one)
     (void)open_state(&first, "a/0", true);
     (void)open_state(&first, "b/0", true);
 }
-END_TEST
 
-START_TEST(a_name_that_is_damaged_is_not_found)
+TEST(a_name_that_is_damaged_is_not_found)
 {
     struct kept_state *a = open_state(&first, "a/0", false);
     (void)open_state(&first, "b/0", false);
@@ -100,9 +97,8 @@ START_TEST(a_name_that_is_damaged_is_not_found)
     (void)open_state(&second, "a/0", false);
     (void)open_state(&second, "b/0", true);
 }
-END_TEST
 
-START_TEST(all_states_can_be_used)
+TEST(all_states_can_be_used)
 {
     char name[16];
     struct kept_state *state = NULL;
@@ -117,9 +113,8 @@ START_TEST(all_states_can_be_used)
     crash_and_adopt();
     ck_assert_ptr_nonnull(open_state(&second, "more", true));
 }
-END_TEST
 
-START_TEST(without_memory_or_with_a_long_name_there_is_no_state)
+TEST(without_memory_or_with_a_long_name_there_is_no_state)
 {
     char name[KEPT_NAME_MAX + 2];
     memset(name, 'x', sizeof(name));
@@ -130,9 +125,8 @@ START_TEST(without_memory_or_with_a_long_name_there_is_no_state)
     ck_assert_ptr_null(kept_state_output(&first, NULL));
     kept_state_free(&second, NULL);
 }
-END_TEST
 
-START_TEST(memory_of_another_size_or_version_is_refused)
+TEST(memory_of_another_size_or_version_is_refused)
 {
     int fd = memfd_create("other", MFD_CLOEXEC);
     ck_assert_int_ge(fd, 0);
@@ -142,9 +136,8 @@ START_TEST(memory_of_another_size_or_version_is_refused)
     ck_assert_int_eq(kept_states_adopt(&second, first.fd), -EINVAL);
     ck_assert_ptr_null(second.memory);
 }
-END_TEST
 
-START_TEST(output_that_is_not_written_occupies_no_memory)
+TEST(output_that_is_not_written_occupies_no_memory)
 {
     char name[16];
     struct stat stat;
@@ -155,7 +148,6 @@ START_TEST(output_that_is_not_written_occupies_no_memory)
     ck_assert_int_eq(fstat(first.fd, &stat), 0);
     ck_assert_int_le(stat.st_blocks * 512, 1000 * 512 + 2 * 4096);
 }
-END_TEST
 
 static void expect_text(const char *expected, size_t size)
 {
@@ -167,7 +159,7 @@ static void expect_text(const char *expected, size_t size)
     free(text);
 }
 
-START_TEST(a_text_of_any_length_is_found_by_the_next_supervisor, .n = 2)
+TEST(a_text_of_any_length_is_found_by_the_next_supervisor, .n = 2)
 {
     static const size_t sizes[] = {0, 1, 327, 328, 329, 328 + 344, 328 + 345, KEPT_TEXT_MAX};
     static char bytes[KEPT_TEXT_MAX + 1];
@@ -184,9 +176,8 @@ START_TEST(a_text_of_any_length_is_found_by_the_next_supervisor, .n = 2)
     }
     kept_text_deinit(&text, &first);
 }
-END_TEST
 
-START_TEST(a_text_that_is_torn_too_long_or_forgotten_is_not_found, .n = 3)
+TEST(a_text_that_is_torn_too_long_or_forgotten_is_not_found, .n = 3)
 {
     static char bytes[KEPT_TEXT_MAX + 1];
     struct kept_text text = {0};
@@ -203,6 +194,5 @@ START_TEST(a_text_that_is_torn_too_long_or_forgotten_is_not_found, .n = 3)
     ck_assert_int_eq(kept_text_read(&second, "a", &found, &size), KEPT_TEXT_E_NONE);
     free(text.states);
 }
-END_TEST
 
 const struct suite suite = {.name = "kept-state", .setup = set_up, .teardown = tear_down};

@@ -175,7 +175,7 @@ static void run_until_exited(void)
         ck_assert_int_eq(loop_run(context.loop), 0);
 }
 
-START_TEST(a_process_goes_on_with_its_output_in_the_middle_of_a_line)
+TEST(a_process_goes_on_with_its_output_in_the_middle_of_a_line)
 {
     if (context.held.end.n_restarts == 0) {
         start(
@@ -200,9 +200,8 @@ START_TEST(a_process_goes_on_with_its_output_in_the_middle_of_a_line)
     (void)process_last_output(&process, 0, tail, sizeof(tail));
     ck_assert_str_eq(tail, "first\nhalf a line\n");
 }
-END_TEST
 
-START_TEST(a_process_that_ends_between_two_supervisors_is_reported_once)
+TEST(a_process_that_ends_between_two_supervisors_is_reported_once)
 {
     if (context.held.end.n_restarts == 0) {
         start("read x <&3; echo last words; exit 4");
@@ -219,9 +218,8 @@ START_TEST(a_process_that_ends_between_two_supervisors_is_reported_once)
     }
     ck_assert_ptr_null(held_take(&context.held, HOLDING_SERVICE, "test/0"));
 }
-END_TEST
 
-START_TEST(an_adopted_process_is_killed_with_its_children)
+TEST(an_adopted_process_is_killed_with_its_children)
 {
     if (context.held.end.n_restarts == 0) {
         start("sleep 10000 & echo $!; wait");
@@ -240,9 +238,8 @@ START_TEST(an_adopted_process_is_killed_with_its_children)
     while (kill(child, 0) == 0)
         sched_yield();
 }
-END_TEST
 
-START_TEST(a_process_that_could_get_no_signal_is_not_adopted_and_is_killed)
+TEST(a_process_that_could_get_no_signal_is_not_adopted_and_is_killed)
 {
     if (context.held.end.n_restarts == 0) {
         start("exec sleep 10000");
@@ -258,9 +255,8 @@ START_TEST(a_process_that_could_get_no_signal_is_not_adopted_and_is_killed)
     while (kill(pid, 0) == 0)
         sched_yield();
 }
-END_TEST
 
-START_TEST(a_listener_is_held_beside_the_output)
+TEST(a_listener_is_held_beside_the_output)
 {
     if (context.held.end.n_restarts == 0) {
         start("exec sleep 10000");
@@ -273,9 +269,8 @@ START_TEST(a_listener_is_held_beside_the_output)
     process_kill_all(&process);
     run_until_exited();
 }
-END_TEST
 
-START_TEST(a_listener_is_held_when_the_output_is_closed)
+TEST(a_listener_is_held_when_the_output_is_closed)
 {
     if (context.held.end.n_restarts == 0) {
         start("exec >&- 2>&-; exec sleep 10000");
@@ -290,10 +285,9 @@ START_TEST(a_listener_is_held_when_the_output_is_closed)
     process_kill_all(&process);
     run_until_exited();
 }
-END_TEST
 
 /* Its filter still asks about them, although they may not be configured any more. */
-START_TEST(the_recorded_calls_of_a_process_stay_known)
+TEST(the_recorded_calls_of_a_process_stay_known)
 {
     if (context.held.end.n_restarts == 0) {
         start("exec sleep 10000");
@@ -310,9 +304,8 @@ START_TEST(the_recorded_calls_of_a_process_stay_known)
     process_kill_all(&process);
     run_until_exited();
 }
-END_TEST
 
-START_TEST(a_process_that_is_not_adopted_is_killed)
+TEST(a_process_that_is_not_adopted_is_killed)
 {
     if (context.held.end.n_restarts == 0) {
         start("exec sleep 10000");
@@ -326,6 +319,5 @@ START_TEST(a_process_that_is_not_adopted_is_killed)
     while (kill(pid, 0) == 0)
         sched_yield();
 }
-END_TEST
 
 const struct suite suite = {.name = "process-hold", .setup = setup, .teardown = teardown};

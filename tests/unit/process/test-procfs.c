@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-START_TEST(a_process_that_lives_is_told_with_its_kin)
+TEST(a_process_that_lives_is_told_with_its_kin)
 {
     struct procfs_stat stat;
 
@@ -23,9 +23,8 @@ START_TEST(a_process_that_lives_is_told_with_its_kin)
     ck_assert(!procfs_is_traced(getpid()));
     ck_assert(!stat.exiting);
 }
-END_TEST
 
-START_TEST(a_zombie_is_on_its_way_out_and_then_nothing)
+TEST(a_zombie_is_on_its_way_out_and_then_nothing)
 {
     struct procfs_stat stat;
     siginfo_t info;
@@ -39,9 +38,8 @@ START_TEST(a_zombie_is_on_its_way_out_and_then_nothing)
     ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
     ck_assert_int_eq(procfs_stat(pid, &stat), -ESRCH);
 }
-END_TEST
 
-START_TEST(what_a_signal_does_is_told_by_any_thread_of_the_process)
+TEST(what_a_signal_does_is_told_by_any_thread_of_the_process)
 {
     struct procfs_signals signals;
     sigset_t set;
@@ -63,7 +61,6 @@ START_TEST(what_a_signal_does_is_told_by_any_thread_of_the_process)
     ck_assert(signals.ends);
     ck_assert_int_eq(procfs_signals(INT_MAX, SIGSYS, &signals), -ESRCH);
 }
-END_TEST
 
 static void *stay(void *barrier)
 {
@@ -72,7 +69,7 @@ static void *stay(void *barrier)
     return NULL;
 }
 
-START_TEST(a_signal_for_a_process_with_several_threads_may_not_end_it)
+TEST(a_signal_for_a_process_with_several_threads_may_not_end_it)
 {
     struct procfs_signals signals;
     pthread_barrier_t barrier;
@@ -88,9 +85,8 @@ START_TEST(a_signal_for_a_process_with_several_threads_may_not_end_it)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_eq(pthread_barrier_destroy(&barrier), 0);
 }
-END_TEST
 
-START_TEST(a_signal_for_a_traced_process_may_not_end_it)
+TEST(a_signal_for_a_traced_process_may_not_end_it)
 {
     struct procfs_signals signals;
     const pid_t pid = fork();
@@ -109,7 +105,6 @@ START_TEST(a_signal_for_a_traced_process_may_not_end_it)
     ck_assert_int_eq(kill(pid, SIGKILL), 0);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 }
-END_TEST
 
 /* Whether the first process of a namespace survives. A sanitizer could not look for leaks in a
  * process whose children are in a namespace that has ended. */
@@ -132,7 +127,7 @@ static bool survives_in_a_namespace(void)
     return waitpid(pid, NULL, 0) == pid && survives;
 }
 
-START_TEST(a_signal_without_a_handler_does_not_end_the_first_process_of_a_namespace)
+TEST(a_signal_without_a_handler_does_not_end_the_first_process_of_a_namespace)
 {
     const pid_t pid = fork();
     int status;
@@ -142,9 +137,8 @@ START_TEST(a_signal_without_a_handler_does_not_end_the_first_process_of_a_namesp
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
+TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
 {
     static const char own[] = "/system.slice/trouped.service/supervisor";
 
@@ -158,6 +152,5 @@ START_TEST(only_a_cgroup_and_what_is_below_it_is_within_it)
     ck_assert(!procfs_is_within(own, "web:0", "/"));
     ck_assert(!procfs_is_within("", "web:0", ""));
 }
-END_TEST
 
 const struct suite suite = {.name = "procfs"};

@@ -22,12 +22,11 @@ static void teardown(void)
     config_group_free(config);
 }
 
-START_TEST(by_default_a_worker_is_never_worn_out)
+TEST(by_default_a_worker_is_never_worn_out)
 {
     ck_assert_int_eq(recycle_after_job(&recycle, config, UINT64_MAX, 1000), RECYCLE_KEEP);
     ck_assert_uint_eq(recycle_age_at(&recycle, config), USEC_INFINITY);
 }
-END_TEST
 
 /* The number of the job after which it is worn out. */
 static uint64_t jobs_until_worn_out(void)
@@ -39,7 +38,7 @@ static uint64_t jobs_until_worn_out(void)
     return n;
 }
 
-START_TEST(after_80_to_100_percent_of_its_jobs_it_is_and_not_all_at_the_same_one)
+TEST(after_80_to_100_percent_of_its_jobs_it_is_and_not_all_at_the_same_one)
 {
     uint64_t least = UINT64_MAX, most = 0;
 
@@ -55,9 +54,8 @@ START_TEST(after_80_to_100_percent_of_its_jobs_it_is_and_not_all_at_the_same_one
     ck_assert_uint_ge(most, 990);
     ck_assert_uint_le(most, 1000);
 }
-END_TEST
 
-START_TEST(one_job_is_one_whatever_its_share)
+TEST(one_job_is_one_whatever_its_share)
 {
     config->max_jobs = 1;
     for (int i = 0; i < 1000; i++) {
@@ -65,9 +63,8 @@ START_TEST(one_job_is_one_whatever_its_share)
         ck_assert_uint_eq(jobs_until_worn_out(), 1);
     }
 }
-END_TEST
 
-START_TEST(memory_is_measured_after_the_first_job_and_then_at_most_ten_times_a_second)
+TEST(memory_is_measured_after_the_first_job_and_then_at_most_ten_times_a_second)
 {
     config->max_memory = MEGABYTE;
     ck_assert_int_eq(recycle_after_job(&recycle, config, 1, 2000), RECYCLE_MEASURE);
@@ -78,17 +75,15 @@ START_TEST(memory_is_measured_after_the_first_job_and_then_at_most_ten_times_a_s
     ck_assert_int_eq(recycle_after_job(&recycle, config, 4, 2000 + RECYCLE_MEASURE_EVERY),
                      RECYCLE_MEASURE);
 }
-END_TEST
 
-START_TEST(a_first_measure_that_failed_is_made_up_for_after_the_next_job)
+TEST(a_first_measure_that_failed_is_made_up_for_after_the_next_job)
 {
     config->max_memory = MEGABYTE;
     ck_assert_int_eq(recycle_after_job(&recycle, config, 1, 2000), RECYCLE_MEASURE);
     ck_assert_int_eq(recycle_after_job(&recycle, config, 2, 2001), RECYCLE_MEASURE);
 }
-END_TEST
 
-START_TEST(growth_counts_over_what_it_had_after_its_first_job)
+TEST(growth_counts_over_what_it_had_after_its_first_job)
 {
     config->max_memory = 10 * MEGABYTE;
     ck_assert_int_eq(recycle_measured(&recycle, config, 100 * MEGABYTE), RECYCLE_KEEP);
@@ -96,9 +91,8 @@ START_TEST(growth_counts_over_what_it_had_after_its_first_job)
     ck_assert_int_eq(recycle_measured(&recycle, config, 50 * MEGABYTE), RECYCLE_KEEP);
     ck_assert_int_eq(recycle_measured(&recycle, config, 110 * MEGABYTE), RECYCLE_MEMORY);
 }
-END_TEST
 
-START_TEST(its_age_counts_from_when_it_was_ready)
+TEST(its_age_counts_from_when_it_was_ready)
 {
     config->max_age = 100 * USEC_PER_SEC;
     for (int i = 0; i < 100; i++) {
@@ -107,9 +101,8 @@ START_TEST(its_age_counts_from_when_it_was_ready)
         ck_assert_uint_le(recycle_age_at(&recycle, config), 5000 + 100 * USEC_PER_SEC);
     }
 }
-END_TEST
 
-START_TEST(what_is_read_is_the_memory_of_its_own)
+TEST(what_is_read_is_the_memory_of_its_own)
 {
     const size_t size = 64 * MEGABYTE;
     uint64_t before, after;
@@ -123,14 +116,12 @@ START_TEST(what_is_read_is_the_memory_of_its_own)
     ck_assert_uint_gt(after, before + size / 2);
     free((void *)block);
 }
-END_TEST
 
-START_TEST(the_memory_of_nobody_is_an_error)
+TEST(the_memory_of_nobody_is_an_error)
 {
     uint64_t bytes;
 
     ck_assert_int_lt(recycle_read_memory(0x7fffffff, &bytes), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "recycle", .setup = setup, .teardown = teardown};

@@ -73,7 +73,7 @@ static int request(struct spawner_client *client)
     return spawner_request(&spawner, client, &options);
 }
 
-START_TEST(who_waits_for_room_hears_that_its_request_is_lost)
+TEST(who_waits_for_room_hears_that_its_request_is_lost)
 {
     int n_waiting = 0;
     for (int i = 0; i < N_CLIENTS; i++) {
@@ -91,10 +91,9 @@ START_TEST(who_waits_for_room_hears_that_its_request_is_lost)
     ck_assert_int_eq(n_failed, n_waiting);
     ck_assert_uint_eq(spawner.n_unanswered, (unsigned)(N_CLIENTS - n_waiting));
 }
-END_TEST
 
 /* The kernel counts them for each user, and takes no more than a process may have open. */
-START_TEST(a_request_waits_while_the_user_has_too_many_descriptors_under_way)
+TEST(a_request_waits_while_the_user_has_too_many_descriptors_under_way)
 {
     static struct message message;
     struct rlimit limit;
@@ -129,7 +128,6 @@ START_TEST(a_request_waits_while_the_user_has_too_many_descriptors_under_way)
     ck_assert_int_eq(loop_run(loop), 0);
     ck_assert_int_eq(n_started, 1);
 }
-END_TEST
 
 static void on_keeper_lost(struct spawner *lost)
 {
@@ -137,13 +135,12 @@ static void on_keeper_lost(struct spawner *lost)
     _exit(EXIT_FAILURE);
 }
 
-START_TEST(the_end_of_the_keeper_is_reported_at_once, .status = EXIT_FAILURE)
+TEST(the_end_of_the_keeper_is_reported_at_once, .status = EXIT_FAILURE)
 {
     spawner.keeper_lost = on_keeper_lost;
     close(channel);
     (void)loop_run(loop);
     _exit(EXIT_SUCCESS); /* not reached */
 }
-END_TEST
 
 const struct suite suite = {.name = "spawner", .setup = setup, .teardown = teardown};

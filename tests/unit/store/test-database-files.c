@@ -123,7 +123,7 @@ static int fetch(int64_t number)
     return r;
 }
 
-START_TEST(a_large_payload_is_a_file_that_only_we_can_read)
+TEST(a_large_payload_is_a_file_that_only_we_can_read)
 {
     struct stat status;
     unsigned n = 0;
@@ -140,18 +140,16 @@ START_TEST(a_large_payload_is_a_file_that_only_we_can_read)
     ck_assert_int_eq(job_rows_list(&database, 0, true, 10, check_size, &n), 0);
     ck_assert_uint_eq(n, 2);
 }
-END_TEST
 
-START_TEST(a_small_payload_is_a_value_of_its_row)
+TEST(a_small_payload_is_a_value_of_its_row)
 {
     database_begin(&database);
     ck_assert_int_eq(add(1, SIDE_FILE_MIN - 1), 0);
     ck_assert_int_eq(database_commit(&database), 0);
     ck_assert(!exists(""));
 }
-END_TEST
 
-START_TEST(a_file_is_removed_after_the_commit_that_removes_its_row)
+TEST(a_file_is_removed_after_the_commit_that_removes_its_row)
 {
     add_committed(1);
     database_begin(&database);
@@ -162,9 +160,8 @@ START_TEST(a_file_is_removed_after_the_commit_that_removes_its_row)
     remove_committed(1);
     ck_assert(!exists("job.1"));
 }
-END_TEST
 
-START_TEST(a_row_that_is_replaced_in_one_transaction_keeps_its_file)
+TEST(a_row_that_is_replaced_in_one_transaction_keeps_its_file)
 {
     add_committed(1);
     database_begin(&database);
@@ -173,7 +170,6 @@ START_TEST(a_row_that_is_replaced_in_one_transaction_keeps_its_file)
     ck_assert_int_eq(database_commit(&database), 0);
     ck_assert_int_eq(fetch(1), 0);
 }
-END_TEST
 
 static int check_result(void *userdata, const struct ended_row *row)
 {
@@ -203,7 +199,7 @@ static int put_result(uint64_t size)
     return ended_rows_put(&database, &row);
 }
 
-START_TEST(results_and_dead_letters_have_files_of_their_own)
+TEST(results_and_dead_letters_have_files_of_their_own)
 {
     struct dead_row dead = DEAD_ROW_NULL;
     bool result = false, letter = false;
@@ -230,9 +226,8 @@ START_TEST(results_and_dead_letters_have_files_of_their_own)
     ck_assert_int_eq(database_commit(&database), 0);
     ck_assert(!exists("ended.1") && !exists("dead.1"));
 }
-END_TEST
 
-START_TEST(what_a_crash_leaves_is_removed_when_the_database_is_opened)
+TEST(what_a_crash_leaves_is_removed_when_the_database_is_opened)
 {
     add_committed(1);
     make_file("job.2");
@@ -246,9 +241,8 @@ START_TEST(what_a_crash_leaves_is_removed_when_the_database_is_opened)
     ck_assert_uint_eq(database.side.n, 1);
     ck_assert_uint_eq(database.side.bytes, LARGE);
 }
-END_TEST
 
-START_TEST(a_file_that_found_no_space_is_removed_and_the_transaction_goes_on)
+TEST(a_file_that_found_no_space_is_removed_and_the_transaction_goes_on)
 {
     add_committed(1);
     fake_disk_fail(FAKE_ENOSPC, 12, 1); /* a file is 9 writes */
@@ -261,9 +255,8 @@ START_TEST(a_file_that_found_no_space_is_removed_and_the_transaction_goes_on)
     ck_assert_int_eq(fetch(2), 0);
     ck_assert_int_eq(fetch(3), JOB_ROWS_E_MISSING);
 }
-END_TEST
 
-START_TEST(a_file_is_removed_with_a_transaction_that_found_no_space)
+TEST(a_file_is_removed_with_a_transaction_that_found_no_space)
 {
     add_committed(1);
     database_begin(&database);
@@ -274,9 +267,8 @@ START_TEST(a_file_is_removed_with_a_transaction_that_found_no_space)
     database_rollback(&database);
     ck_assert(exists("job.1") && !exists("job.2"));
 }
-END_TEST
 
-START_TEST(a_large_file_is_written_in_pieces_over_several_transactions)
+TEST(a_large_file_is_written_in_pieces_over_several_transactions)
 {
     const struct side_file file = {.kind = SIDE_FILE_JOB, .number = 2};
     const uint64_t size = (UINT64_C(9) << 20) + 1;
@@ -299,9 +291,8 @@ START_TEST(a_large_file_is_written_in_pieces_over_several_transactions)
     open_again(); /* no row has come */
     ck_assert(exists("job.1") && !exists("job.2"));
 }
-END_TEST
 
-START_TEST(a_file_that_would_leave_too_little_space_is_not_begun)
+TEST(a_file_that_would_leave_too_little_space_is_not_begun)
 {
     const struct side_file file = {.kind = SIDE_FILE_JOB, .number = 1};
 
@@ -310,9 +301,8 @@ START_TEST(a_file_that_would_leave_too_little_space_is_not_begun)
     ck_assert(!exists("job.1"));
     ck_assert_int_eq(database_commit(&database), 0);
 }
-END_TEST
 
-START_TEST(a_sync_that_fails_ends_the_transaction)
+TEST(a_sync_that_fails_ends_the_transaction)
 {
     fake_disk_fail(FAKE_EIO_ON_SYNC, 1, 1);
     database_begin(&database);
@@ -324,9 +314,8 @@ START_TEST(a_sync_that_fails_ends_the_transaction)
     ck_assert_int_eq(open_it(), 0);
     ck_assert(!exists("job.1"));
 }
-END_TEST
 
-START_TEST(a_file_that_is_missing_or_cut_is_damage)
+TEST(a_file_that_is_missing_or_cut_is_damage)
 {
     add_committed(1);
     ck_assert_int_eq(truncate(path_of("job.1"), 100), 0);
@@ -336,9 +325,8 @@ START_TEST(a_file_that_is_missing_or_cut_is_damage)
     ck_assert_int_eq(fetch(1), -EUCLEAN);
     ck_assert_ptr_nonnull(strstr(database.problem, "is missing or damaged; restore a backup"));
 }
-END_TEST
 
-START_TEST(files_without_their_database_are_left_alone)
+TEST(files_without_their_database_are_left_alone)
 {
     add_committed(1);
     database_close(&database, false);
@@ -348,7 +336,6 @@ START_TEST(files_without_their_database_are_left_alone)
     ck_assert_int_eq(unlink(path_of("job.1")), 0);
     ck_assert_int_eq(open_it(), 0);
 }
-END_TEST
 
 static void step_until_copied(struct backup *backup)
 {
@@ -356,7 +343,7 @@ static void step_until_copied(struct backup *backup)
         ck_assert_int_eq(backup_step(backup), BACKUP_E_GOES_ON);
 }
 
-START_TEST(a_backup_holds_the_files_even_of_rows_that_go_meanwhile)
+TEST(a_backup_holds_the_files_even_of_rows_that_go_meanwhile)
 {
     static char path[256];
     struct backup backup = {0};
@@ -386,6 +373,5 @@ START_TEST(a_backup_holds_the_files_even_of_rows_that_go_meanwhile)
     ck_assert_int_eq(fetch(2), 0);
     ck_assert_int_eq(fetch(3), JOB_ROWS_E_MISSING);
 }
-END_TEST
 
 const struct suite suite = {.name = "database-files", .setup = setup, .teardown = teardown};

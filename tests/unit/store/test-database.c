@@ -84,7 +84,7 @@ static void execute(const char *sql)
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
 
-START_TEST(rows_are_there_after_the_next_opening)
+TEST(rows_are_there_after_the_next_opening)
 {
     uint64_t run;
 
@@ -96,9 +96,8 @@ START_TEST(rows_are_there_after_the_next_opening)
     ck_assert_uint_eq(database.run, run + 1);
     ck_assert_int_eq(count_rows(), 10);
 }
-END_TEST
 
-START_TEST(a_second_one_is_refused)
+TEST(a_second_one_is_refused)
 {
     struct database second = DATABASE_NULL;
 
@@ -110,9 +109,8 @@ START_TEST(a_second_one_is_refused)
     ck_assert_int_eq(database_open(&second, scratch.path, NULL), 0);
     database_close(&second, false);
 }
-END_TEST
 
-START_TEST(a_lock_of_the_directory_which_others_may_take_is_no_lock_of_the_database)
+TEST(a_lock_of_the_directory_which_others_may_take_is_no_lock_of_the_database)
 {
     const int fd = open(scratch.parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char path[PATH_MAX];
@@ -126,9 +124,8 @@ START_TEST(a_lock_of_the_directory_which_others_may_take_is_no_lock_of_the_datab
     ck_assert_uint_eq(status.st_mode & 0777, 0600);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(another_program_may_read_meanwhile)
+TEST(another_program_may_read_meanwhile)
 {
     sqlite3 *handle;
     sqlite3_stmt *statement;
@@ -147,7 +144,6 @@ START_TEST(another_program_may_read_meanwhile)
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
     ck_assert_int_eq(count_rows(), 6);
 }
-END_TEST
 
 /* Writes zeros into the file. */
 static void damage(off_t at, size_t size)
@@ -187,23 +183,21 @@ static void make(void)
     database_close(&database, false);
 }
 
-START_TEST(a_damaged_header_is_refused)
+TEST(a_damaged_header_is_refused)
 {
     make();
     damage(0, 100);
     check_refused(-EUCLEAN, "not a database");
 }
-END_TEST
 
-START_TEST(a_damaged_schema_is_refused)
+TEST(a_damaged_schema_is_refused)
 {
     make();
     damage(100, 1000);
     check_refused(-EUCLEAN, "malformed");
 }
-END_TEST
 
-START_TEST(a_damaged_page_is_found_when_it_is_read)
+TEST(a_damaged_page_is_found_when_it_is_read)
 {
     make();
     damage(size_of_file() / 2, 16384);
@@ -211,9 +205,8 @@ START_TEST(a_damaged_page_is_found_when_it_is_read)
     ck_assert_int_eq(count_rows(), -EUCLEAN);
     ck_assert_ptr_nonnull(strstr(database.problem, "restore a backup"));
 }
-END_TEST
 
-START_TEST(a_file_cut_short_is_refused)
+TEST(a_file_cut_short_is_refused)
 {
     make();
     ck_assert_int_eq(truncate(scratch.path, 8192), 0);
@@ -221,9 +214,8 @@ START_TEST(a_file_cut_short_is_refused)
         ck_assert_int_eq(count_rows(), -EUCLEAN);
     ck_assert_ptr_nonnull(strstr(database.problem, "restore a backup"));
 }
-END_TEST
 
-START_TEST(an_empty_file_is_refused)
+TEST(an_empty_file_is_refused)
 {
     make();
     ck_assert_int_eq(rename(scratch.path, beside("-wal")), 0);
@@ -231,24 +223,21 @@ START_TEST(an_empty_file_is_refused)
     check_refused(-EUCLEAN, "it is empty");
     ck_assert_int_eq(access(beside("-wal"), F_OK), 0);
 }
-END_TEST
 
-START_TEST(the_database_of_another_program_is_refused)
+TEST(the_database_of_another_program_is_refused)
 {
     make();
     execute("PRAGMA application_id = 1");
     check_refused(-EUCLEAN, "no database of trouped");
 }
-END_TEST
 
-START_TEST(a_log_without_its_database_is_refused)
+TEST(a_log_without_its_database_is_refused)
 {
     make();
     ck_assert_int_eq(rename(scratch.path, beside("-wal")), 0);
     ck_assert_int_eq(open_it(), -EUCLEAN);
     ck_assert_int_lt(access(scratch.path, F_OK), 0);
 }
-END_TEST
 
 static void move_away_and_back(const char *suffix)
 {
@@ -267,11 +256,10 @@ static void move_away_and_back(const char *suffix)
     ck_assert_int_eq(count_rows(), 1);
 }
 
-START_TEST(a_database_that_is_removed_takes_no_commits)
+TEST(a_database_that_is_removed_takes_no_commits)
 {
     move_away_and_back("");
 }
-END_TEST
 
 static ino_t inode_of(const char *path)
 {
@@ -296,7 +284,7 @@ static void replace(ino_t inode)
     ck_assert_int_eq(rename(beside(name), scratch.path), 0);
 }
 
-START_TEST(a_file_that_has_the_inode_of_a_removed_database_is_not_taken_for_it)
+TEST(a_file_that_has_the_inode_of_a_removed_database_is_not_taken_for_it)
 {
     ino_t inode;
 
@@ -311,15 +299,13 @@ START_TEST(a_file_that_has_the_inode_of_a_removed_database_is_not_taken_for_it)
     replace(inode);
     ck_assert_int_eq(open_it(), -ESTALE);
 }
-END_TEST
 
-START_TEST(a_database_whose_log_is_removed_takes_no_commits)
+TEST(a_database_whose_log_is_removed_takes_no_commits)
 {
     move_away_and_back("-wal");
 }
-END_TEST
 
-START_TEST(a_database_that_was_open_is_not_made_anew)
+TEST(a_database_that_was_open_is_not_made_anew)
 {
     char aside[256];
 
@@ -334,9 +320,8 @@ START_TEST(a_database_that_was_open_is_not_made_anew)
     ck_assert_int_eq(open_it(), 0);
     ck_assert_int_eq(count_rows(), 1);
 }
-END_TEST
 
-START_TEST(a_newer_version_is_refused)
+TEST(a_newer_version_is_refused)
 {
     char sql[64];
 
@@ -349,16 +334,14 @@ START_TEST(a_newer_version_is_refused)
     ck_assert_int_eq(open_it(), 0);
     ck_assert_int_eq(count_rows(), 1000);
 }
-END_TEST
 
-START_TEST(an_unfinished_creation_is_done_again)
+TEST(an_unfinished_creation_is_done_again)
 {
     ck_assert_int_eq(mkdir(scratch.directory, 0700), 0);
     close_fd(open(beside(".new"), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     ck_assert_int_eq(open_it(), 0);
     ck_assert_int_lt(access(beside(".new"), F_OK), 0);
 }
-END_TEST
 
 static off_t size_of_log(void)
 {
@@ -376,7 +359,7 @@ static void open_as_another(void)
     ck_assert_int_eq(open_it(), 0);
 }
 
-START_TEST(a_lengthened_log_has_room_for_commits)
+TEST(a_lengthened_log_has_room_for_commits)
 {
     off_t size;
 
@@ -393,9 +376,8 @@ START_TEST(a_lengthened_log_has_room_for_commits)
     database_lengthen_log(&database);
     ck_assert_int_gt(size_of_log(), database.log_valid + (1 << 19));
 }
-END_TEST
 
-START_TEST(a_log_that_began_anew_is_lengthened_again)
+TEST(a_log_that_began_anew_is_lengthened_again)
 {
     ck_assert_int_eq(open_it(), 0);
     add_rows(1, 500);
@@ -406,9 +388,8 @@ START_TEST(a_log_that_began_anew_is_lengthened_again)
     database_lengthen_log(&database);
     ck_assert_int_gt(size_of_log(), database.log_valid + (1 << 19));
 }
-END_TEST
 
-START_TEST(the_next_process_reads_a_lengthened_log_to_its_end)
+TEST(the_next_process_reads_a_lengthened_log_to_its_end)
 {
     off_t end;
 
@@ -425,9 +406,8 @@ START_TEST(the_next_process_reads_a_lengthened_log_to_its_end)
     open_as_another();
     ck_assert_int_eq(count_rows(), 200);
 }
-END_TEST
 
-START_TEST(a_commit_longer_than_the_log_before_it_is_kept_by_a_cut)
+TEST(a_commit_longer_than_the_log_before_it_is_kept_by_a_cut)
 {
     ck_assert_int_eq(open_it(), 0);
     add_rows(1, 1);
@@ -438,7 +418,6 @@ START_TEST(a_commit_longer_than_the_log_before_it_is_kept_by_a_cut)
     ck_assert_int_eq(open_it(), 0);
     ck_assert_int_eq(count_rows(), 500);
 }
-END_TEST
 
 static int read_pragma(sqlite3 *handle, const char *sql)
 {
@@ -452,7 +431,7 @@ static int read_pragma(sqlite3 *handle, const char *sql)
     return value;
 }
 
-START_TEST(each_version_is_brought_to_the_last_one)
+TEST(each_version_is_brought_to_the_last_one)
 {
     sqlite3 *handle;
 
@@ -463,9 +442,8 @@ START_TEST(each_version_is_brought_to_the_last_one)
     ck_assert_int_eq(schema_migrate(handle, SCHEMA_VERSION), SQLITE_OK);
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
-END_TEST
 
-START_TEST(jobs_of_version_1_have_not_moved)
+TEST(jobs_of_version_1_have_not_moved)
 {
     sqlite3 *handle;
 
@@ -486,9 +464,8 @@ START_TEST(jobs_of_version_1_have_not_moved)
     ck_assert_int_eq(read_pragma(handle, "SELECT moved IS NULL FROM job"), 1);
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
-END_TEST
 
-START_TEST(a_migration_that_fails_changes_nothing)
+TEST(a_migration_that_fails_changes_nothing)
 {
     sqlite3 *handle;
 
@@ -500,9 +477,8 @@ START_TEST(a_migration_that_fails_changes_nothing)
     ck_assert_int_eq(read_pragma(handle, "SELECT count(*) FROM sqlite_schema"), 1);
     ck_assert_int_eq(sqlite3_close(handle), SQLITE_OK);
 }
-END_TEST
 
-START_TEST(what_is_no_file_of_this_user_is_not_opened_as_a_saved_one)
+TEST(what_is_no_file_of_this_user_is_not_opened_as_a_saved_one)
 {
     char file[256], link[256];
 
@@ -521,9 +497,8 @@ START_TEST(what_is_no_file_of_this_user_is_not_opened_as_a_saved_one)
     }
     ck_assert_int_eq(database_open_unsynced(&database, file, false), 0);
 }
-END_TEST
 
-START_TEST(what_a_newer_version_has_saved_is_refused_also_if_its_tables_are_known)
+TEST(what_a_newer_version_has_saved_is_refused_also_if_its_tables_are_known)
 {
     char path[256];
 
@@ -536,9 +511,8 @@ START_TEST(what_a_newer_version_has_saved_is_refused_also_if_its_tables_are_know
     ck_assert_int_eq(database_open_unsynced(&database, path, false), -ENOTSUP);
     ck_assert_ptr_nonnull(strstr(database.problem, "a newer trouped has written it"));
 }
-END_TEST
 
-START_TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
+TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
 {
     struct backup backup = {0};
     char path[256], unfinished[300];
@@ -556,9 +530,8 @@ START_TEST(a_backup_does_not_wait_for_a_pipe_that_took_its_place)
     ck_assert_int_eq(access(path, F_OK), -1);
     ck_assert_int_eq(access(unfinished, F_OK), -1);
 }
-END_TEST
 
-START_TEST(a_backup_does_not_replace_a_file_that_was_made_meanwhile)
+TEST(a_backup_does_not_replace_a_file_that_was_made_meanwhile)
 {
     struct backup backup = {0};
     char path[256], unfinished[300], text[8] = "";
@@ -583,14 +556,13 @@ START_TEST(a_backup_does_not_replace_a_file_that_was_made_meanwhile)
     (void)fclose(file);
     ck_assert_int_eq(access(unfinished, F_OK), -1);
 }
-END_TEST
 
 static void execute_at(sqlite3 *handle, const char *sql)
 {
     ck_assert_int_eq(sqlite3_exec(handle, sql, NULL, NULL, NULL), SQLITE_OK);
 }
 
-START_TEST(a_journal_beside_what_was_saved_is_not_played_back)
+TEST(a_journal_beside_what_was_saved_is_not_played_back)
 {
     char path[256], journal[300], copy[300];
     sqlite3_stmt *query;
@@ -615,6 +587,5 @@ START_TEST(a_journal_beside_what_was_saved_is_not_played_back)
     ck_assert_int_eq(sqlite3_column_int(query, 0), 4711);
     ck_assert_int_eq(sqlite3_finalize(query), SQLITE_OK);
 }
-END_TEST
 
 const struct suite suite = {.name = "database", .setup = setup, .teardown = teardown};

@@ -56,7 +56,7 @@ static int compare_ended(void *userdata, const struct ended_row *row)
     return 0;
 }
 
-START_TEST(a_kept_result_is_read_as_it_was_written)
+TEST(a_kept_result_is_read_as_it_was_written)
 {
     struct ended_row row = {
         .number = 5,
@@ -92,7 +92,6 @@ START_TEST(a_kept_result_is_read_as_it_was_written)
     ck_assert_int_eq(ended_rows_remove(&database, 5), 0);
     ck_assert_int_eq(ended_rows_fetch(&database, 5, compare_ended, &row), ENDED_ROWS_E_MISSING);
 }
-END_TEST
 
 static struct ended_row ended(int64_t number, usec_t at, const char *name)
 {
@@ -107,7 +106,7 @@ static struct ended_row ended(int64_t number, usec_t at, const char *name)
     return row;
 }
 
-START_TEST(a_kept_result_keeps_its_name_taken)
+TEST(a_kept_result_keeps_its_name_taken)
 {
     const struct ended_row kept = ended(1, 1, "x");
     struct job_row job = JOB_ROW_NULL;
@@ -122,7 +121,6 @@ START_TEST(a_kept_result_keeps_its_name_taken)
     ck_assert_int_eq(ended_rows_remove(&database, 1), 0);
     ck_assert_int_eq(job_rows_add(&database, &job), 0);
 }
-END_TEST
 
 struct numbers {
     int64_t numbers[8];
@@ -138,7 +136,7 @@ static int collect_ended(void *userdata, const struct ended_row *row)
     return 0;
 }
 
-START_TEST(kept_results_come_in_the_order_of_their_ends)
+TEST(kept_results_come_in_the_order_of_their_ends)
 {
     const usec_t times[] = {3, 1, 2, 2};
     struct numbers found = {0};
@@ -156,7 +154,6 @@ START_TEST(kept_results_come_in_the_order_of_their_ends)
     ck_assert_int_eq(found.numbers[2], 4);
     ck_assert_int_eq(found.numbers[3], 1);
 }
-END_TEST
 
 static int compare_dead(void *userdata, const struct dead_row *row)
 {
@@ -183,7 +180,7 @@ static int compare_dead(void *userdata, const struct dead_row *row)
     return 1;
 }
 
-START_TEST(a_dead_letter_is_read_as_it_was_written)
+TEST(a_dead_letter_is_read_as_it_was_written)
 {
     struct dead_row row = {
         .number = 5,
@@ -213,7 +210,6 @@ START_TEST(a_dead_letter_is_read_as_it_was_written)
     ck_assert_int_eq(dead_rows_remove(&database, 5), 0);
     ck_assert_int_eq(dead_rows_scan(&database, compare_dead, &row), 0);
 }
-END_TEST
 
 static int collect_dead(void *userdata, const struct dead_row *row)
 {
@@ -223,7 +219,7 @@ static int collect_dead(void *userdata, const struct dead_row *row)
     return 0;
 }
 
-START_TEST(dead_letters_come_in_the_order_of_their_ids)
+TEST(dead_letters_come_in_the_order_of_their_ids)
 {
     struct dead_row row = DEAD_ROW_NULL;
     struct numbers found = {0};
@@ -239,6 +235,5 @@ START_TEST(dead_letters_come_in_the_order_of_their_ids)
     ck_assert_int_eq(found.numbers[0], 3);
     ck_assert_int_eq(found.numbers[2], 1);
 }
-END_TEST
 
 const struct suite suite = {.name = "end-rows", .setup = setup, .teardown = teardown};

@@ -18,7 +18,7 @@ static void crash(void)
     ended_attempts_init(&attempts, memory);
 }
 
-START_TEST(the_next_supervisor_finds_an_attempt_that_was_not_removed)
+TEST(the_next_supervisor_finds_an_attempt_that_was_not_removed)
 {
     ck_assert_ptr_nonnull(ended_attempts_add(&attempts, 30, 3, 2));
     ended_attempts_remove(&attempts, ended_attempts_add(&attempts, 20, 1, 0));
@@ -35,9 +35,8 @@ START_TEST(the_next_supervisor_finds_an_attempt_that_was_not_removed)
     ended_attempts_put_back(&attempts, entry);
     ck_assert_ptr_eq(ended_attempts_take(&attempts, 30), entry);
 }
-END_TEST
 
-START_TEST(attempts_that_nobody_takes_are_forgotten)
+TEST(attempts_that_nobody_takes_are_forgotten)
 {
     (void)ended_attempts_add(&attempts, 10, 1, 0);
     crash();
@@ -45,9 +44,8 @@ START_TEST(attempts_that_nobody_takes_are_forgotten)
     crash();
     ck_assert(!ended_attempts_has(&attempts, 10));
 }
-END_TEST
 
-START_TEST(a_full_table_takes_no_more_until_there_is_room)
+TEST(a_full_table_takes_no_more_until_there_is_room)
 {
     for (int64_t i = 1; i < KEPT_ATTEMPTS_MAX; i++)
         ck_assert_ptr_nonnull(ended_attempts_add(&attempts, i, 1, 0));
@@ -59,9 +57,8 @@ START_TEST(a_full_table_takes_no_more_until_there_is_room)
     ck_assert(ended_attempts_has(&attempts, 10000) && !ended_attempts_has(&attempts, 9999));
     ck_assert_uint_eq(attempts.n_earlier, KEPT_ATTEMPTS_MAX);
 }
-END_TEST
 
-START_TEST(without_memory_nothing_is_kept)
+TEST(without_memory_nothing_is_kept)
 {
     ended_attempts_init(&attempts, NULL);
     ck_assert_ptr_null(ended_attempts_add(&attempts, 1, 1, 0));
@@ -69,7 +66,6 @@ START_TEST(without_memory_nothing_is_kept)
     ck_assert_ptr_null(ended_attempts_take(&attempts, 1));
     ended_attempts_settle(&attempts);
 }
-END_TEST
 
 /* Checks what joining the entries {attempt, n_failed} of a job gives, in any order, and after a
  * crash. */
@@ -102,7 +98,7 @@ static void check_join(const uint32_t entries[][2], size_t n, uint32_t row_n_fai
                sizeof((const uint32_t[][2]){__VA_ARGS__}) / sizeof(uint32_t[2]), row,              \
                (const uint32_t[2]){attempt, n_failed})
 
-START_TEST(D4_an_attempt_counts_once_however_often_it_was_kept)
+TEST(D4_an_attempt_counts_once_however_often_it_was_kept)
 {
     CHECK_JOIN(0, 1, 0, {1, N_FAILED_UNKNOWN});
     CHECK_JOIN(3, 4, 3, {4, N_FAILED_UNKNOWN});
@@ -110,9 +106,8 @@ START_TEST(D4_an_attempt_counts_once_however_often_it_was_kept)
     CHECK_JOIN(0, 1, 0, {1, N_FAILED_UNKNOWN}, {1, N_FAILED_UNKNOWN});
     CHECK_JOIN(1, 2, 1, {2, N_FAILED_UNKNOWN}, {2, 1}, {2, N_FAILED_UNKNOWN});
 }
-END_TEST
 
-START_TEST(D4_an_attempt_counts_those_before_it)
+TEST(D4_an_attempt_counts_those_before_it)
 {
     CHECK_JOIN(0, 2, 1, {2, 1});
     CHECK_JOIN(0, 2, 1, {1, 0}, {2, N_FAILED_UNKNOWN});
@@ -122,9 +117,8 @@ START_TEST(D4_an_attempt_counts_those_before_it)
     CHECK_JOIN(0, 3, 2, {2, 1}, {3, 2});
     CHECK_JOIN(2, 3, 2, {1, 0}, {3, N_FAILED_UNKNOWN});
 }
-END_TEST
 
-START_TEST(D4_an_attempt_that_goes_on_has_not_ended)
+TEST(D4_an_attempt_that_goes_on_has_not_ended)
 {
     (void)ended_attempts_add(&attempts, 7, 1, 0);
     (void)ended_attempts_add(&attempts, 7, 2, 1);
@@ -138,6 +132,5 @@ START_TEST(D4_an_attempt_that_goes_on_has_not_ended)
     crash();
     ck_assert_uint_eq(attempts.n_earlier, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "ended-attempts", .setup = set_up};

@@ -76,7 +76,7 @@ static void assert_loaded(size_t i, const char *name, const char *payload, size_
         ck_assert_mem_eq(payload_data(&job->payload), payload, size);
 }
 
-START_TEST(rows_are_copied_with_payloads_and_missing_ones_are_passed_over)
+TEST(rows_are_copied_with_payloads_and_missing_ones_are_passed_over)
 {
     new_load(4);
     apply();
@@ -87,9 +87,8 @@ START_TEST(rows_are_copied_with_payloads_and_missing_ones_are_passed_over)
     ck_assert_ptr_null(load->entries[2].job);
     assert_loaded(3, "", "", 0);
 }
-END_TEST
 
-START_TEST(a_load_ends_once_its_payloads_are_beyond_the_bound)
+TEST(a_load_ends_once_its_payloads_are_beyond_the_bound)
 {
     new_load(4);
     load->bytes_max = 5;
@@ -98,9 +97,8 @@ START_TEST(a_load_ends_once_its_payloads_are_beyond_the_bound)
     assert_loaded(1, "", large, sizeof(large));
     ck_assert_ptr_null(load->entries[3].job);
 }
-END_TEST
 
-START_TEST(a_row_is_found_by_its_made_id)
+TEST(a_row_is_found_by_its_made_id)
 {
     new_load(1);
     load->by_id = true;
@@ -108,9 +106,8 @@ START_TEST(a_row_is_found_by_its_made_id)
     apply();
     assert_loaded(0, "", large, sizeof(large));
 }
-END_TEST
 
-START_TEST(a_row_is_found_by_its_chosen_id)
+TEST(a_row_is_found_by_its_chosen_id)
 {
     new_load(1);
     load->by_id = true;
@@ -122,6 +119,5 @@ START_TEST(a_row_is_found_by_its_chosen_id)
     apply();
     ck_assert_ptr_null(load->entries[0].job);
 }
-END_TEST
 
 const struct suite suite = {.name = "job-load", .setup = setup, .teardown = teardown};

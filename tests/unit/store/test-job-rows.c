@@ -110,7 +110,7 @@ static void compare_saved(struct job_row expected)
     free(writer.bytes);
 }
 
-START_TEST(a_row_is_read_as_it_was_written)
+TEST(a_row_is_read_as_it_was_written)
 {
     struct job_row row = {
         .number = INT64_C(1) << 50,
@@ -147,9 +147,8 @@ START_TEST(a_row_is_read_as_it_was_written)
     ck_assert_int_eq(job_rows_scan(&database, 0, 10, compare, &row), 0);
     compare_saved(row);
 }
-END_TEST
 
-START_TEST(an_empty_row_is_read_as_it_was_written)
+TEST(an_empty_row_is_read_as_it_was_written)
 {
     struct job_row row = JOB_ROW_NULL;
 
@@ -160,9 +159,8 @@ START_TEST(an_empty_row_is_read_as_it_was_written)
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
     compare_saved(row);
 }
-END_TEST
 
-START_TEST(an_update_changes_the_progress_only)
+TEST(an_update_changes_the_progress_only)
 {
     struct job_row row = named(1, "x"), change = JOB_ROW_NULL;
 
@@ -182,9 +180,8 @@ START_TEST(an_update_changes_the_progress_only)
     ck_assert_int_eq(job_rows_update(&database, &change), 0);
     ck_assert_int_eq(job_rows_fetch(&database, 2, compare, &row), JOB_ROWS_E_MISSING);
 }
-END_TEST
 
-START_TEST(a_job_that_moves_has_the_row_of_another_group)
+TEST(a_job_that_moves_has_the_row_of_another_group)
 {
     struct job_row row = named(1, "x"), other = named(2, "y");
 
@@ -199,9 +196,8 @@ START_TEST(a_job_that_moves_has_the_row_of_another_group)
     row.number = 3;
     ck_assert_int_eq(job_rows_move(&database, &row), 0);
 }
-END_TEST
 
-START_TEST(a_blob_is_written_from_its_file)
+TEST(a_blob_is_written_from_its_file)
 {
     struct job_row row = named(1, "");
     static const char data[100000] = "blob";
@@ -215,9 +211,8 @@ START_TEST(a_blob_is_written_from_its_file)
     row.payload = data;
     ck_assert_int_eq(job_rows_fetch(&database, 1, compare, &row), 0);
 }
-END_TEST
 
-START_TEST(a_name_is_unique_until_its_row_is_removed)
+TEST(a_name_is_unique_until_its_row_is_removed)
 {
     int64_t number;
 
@@ -232,7 +227,6 @@ START_TEST(a_name_is_unique_until_its_row_is_removed)
     ck_assert_int_eq(job_rows_find(&database, "x", 1, &number), JOB_ROWS_E_MISSING);
     ck_assert_int_eq(add(2, "x"), 0);
 }
-END_TEST
 
 struct numbers {
     int64_t numbers[8];
@@ -247,7 +241,7 @@ static int collect(void *userdata, const struct job_row *row)
     return numbers->n == 8;
 }
 
-START_TEST(a_scan_goes_on_behind_a_number)
+TEST(a_scan_goes_on_behind_a_number)
 {
     struct numbers found = {0};
 
@@ -261,9 +255,8 @@ START_TEST(a_scan_goes_on_behind_a_number)
     ck_assert_uint_eq(found.n, 4);
     ck_assert_int_eq(found.numbers[3], 6);
 }
-END_TEST
 
-START_TEST(a_number_is_found_in_the_id_that_was_made_from_it)
+TEST(a_number_is_found_in_the_id_that_was_made_from_it)
 {
     struct protocol_id id = job_number_to_id(77, job_number_first(3));
     char text[PROTOCOL_ID_TEXT];
@@ -275,6 +268,5 @@ START_TEST(a_number_is_found_in_the_id_that_was_made_from_it)
     id.high++;
     ck_assert_int_eq(job_number_of_id(77, &id), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "job-rows", .setup = setup, .teardown = teardown};

@@ -52,7 +52,7 @@ static int read_row(void *userdata, struct saved_reader *row)
     return number == 3 ? -EBADMSG : 0;
 }
 
-START_TEST(rows_of_a_kind_are_read_in_their_order_and_those_refused_are_counted)
+TEST(rows_of_a_kind_are_read_in_their_order_and_those_refused_are_counted)
 {
     uint64_t n_refused = 0;
 
@@ -67,7 +67,6 @@ START_TEST(rows_of_a_kind_are_read_in_their_order_and_those_refused_are_counted)
     ck_assert_uint_eq(n_read, 4);
     ck_assert_uint_eq(n_refused, 1);
 }
-END_TEST
 
 /* Its number and a payload of so many bytes, on the heap or in a file. */
 static void add_bytes(uint64_t number, size_t size, bool blob)
@@ -115,7 +114,7 @@ static int64_t count_rows(void)
     return n;
 }
 
-START_TEST(small_rows_share_one_of_the_database_and_keep_their_order_among_large_ones)
+TEST(small_rows_share_one_of_the_database_and_keep_their_order_among_large_ones)
 {
     uint64_t number = 0, n_refused = 0;
 
@@ -133,9 +132,8 @@ START_TEST(small_rows_share_one_of_the_database_and_keep_their_order_among_large
     ck_assert_uint_eq(n_read, number);
     ck_assert_uint_eq(n_refused, 0);
 }
-END_TEST
 
-START_TEST(more_kinds_than_there_are_packs_are_saved_as_well)
+TEST(more_kinds_than_there_are_packs_are_saved_as_well)
 {
     static char kinds[SAVED_PACKS_MAX + 2][16];
 
@@ -154,9 +152,8 @@ START_TEST(more_kinds_than_there_are_packs_are_saved_as_well)
         ck_assert_uint_eq(n_read, 2);
     }
 }
-END_TEST
 
-START_TEST(of_a_pack_that_is_cut_off_the_rest_is_refused)
+TEST(of_a_pack_that_is_cut_off_the_rest_is_refused)
 {
     uint64_t n_refused = 0;
 
@@ -172,9 +169,8 @@ START_TEST(of_a_pack_that_is_cut_off_the_rest_is_refused)
     ck_assert_uint_eq(n_read, 2); /* of 42 bytes each */
     ck_assert_uint_eq(n_refused, 8);
 }
-END_TEST
 
-START_TEST(what_a_version_without_packs_has_saved_is_read)
+TEST(what_a_version_without_packs_has_saved_is_read)
 {
     static const char sql[] = "INSERT INTO saved (kind, fields, payload)"
                               " VALUES ('one', x'0100000000000000', x'64617461')";
@@ -186,9 +182,8 @@ START_TEST(what_a_version_without_packs_has_saved_is_read)
     ck_assert_uint_eq(n_read, 1);
     ck_assert_uint_eq(n_refused, 0);
 }
-END_TEST
 
-START_TEST(a_version_that_had_no_such_rows_has_none)
+TEST(a_version_that_had_no_such_rows_has_none)
 {
     uint64_t n_refused = 0;
 
@@ -197,6 +192,5 @@ START_TEST(a_version_that_had_no_such_rows_has_none)
     ck_assert_int_eq(saved_rows_scan(&database, "one", read_row, NULL, &n_refused), 0);
     ck_assert_uint_eq(n_read, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "saved-rows", .setup = setup, .teardown = teardown};

@@ -28,7 +28,7 @@ static void assert_in_manual(const char *manual, const char *macro, const char *
     ck_abort_msg("%s lacks %s%s (tests are run from the top of the tree)", MANUAL, macro, word);
 }
 
-START_TEST(the_manual_tells_of_every_table_and_column)
+TEST(the_manual_tells_of_every_table_and_column)
 {
     static const char sql[] = "SELECT t.name, c.name FROM sqlite_schema t,"
                               " pragma_table_info(t.name) c WHERE t.type = 'table'";
@@ -53,7 +53,6 @@ START_TEST(the_manual_tells_of_every_table_and_column)
     scratch_deinit(&scratch);
     free(manual);
 }
-END_TEST
 
 static const char VERSION_1[] = "tests/unit/store/database-1.sql";
 
@@ -131,27 +130,24 @@ static void check_version_1(const char *more)
     scratch_deinit(&scratch);
 }
 
-START_TEST(D14_a_database_of_version_1_is_read)
+TEST(D14_a_database_of_version_1_is_read)
 {
     check_version_1("");
 }
-END_TEST
 
-START_TEST(D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_read)
+TEST(D14_a_database_of_version_1_with_columns_that_came_to_it_later_is_read)
 {
     check_version_1("ALTER TABLE job ADD COLUMN cause INTEGER");
     check_version_1("ALTER TABLE job ADD COLUMN cause INTEGER;"
                     "ALTER TABLE dead ADD COLUMN cause INTEGER");
 }
-END_TEST
 
-START_TEST(D14_a_database_of_version_2_is_read)
+TEST(D14_a_database_of_version_2_is_read)
 {
     check_version_1("ALTER TABLE job ADD COLUMN cause INTEGER;"
                     "ALTER TABLE dead ADD COLUMN cause INTEGER;"
                     "ALTER TABLE job ADD COLUMN moved INTEGER; PRAGMA user_version = 2");
 }
-END_TEST
 
 /* Returns the cause of a row that version 5 has written with these columns. */
 static int64_t read_cause(const char *columns)
@@ -178,7 +174,7 @@ static int64_t read_cause(const char *columns)
     return cause;
 }
 
-START_TEST(D14_causes_are_made_from_what_version_5_has_written)
+TEST(D14_causes_are_made_from_what_version_5_has_written)
 {
     ck_assert_int_eq(read_cause("state = 4"), PROTOCOL_CAUSE_NONE);
     ck_assert_int_eq(read_cause("state = 5, reason = 'cancelled by uid 0'"), PROTOCOL_CAUSE_NONE);
@@ -196,6 +192,5 @@ START_TEST(D14_causes_are_made_from_what_version_5_has_written)
     ck_assert_int_eq(read_cause("state = 7, reason = 'its payload is lost: it crashed'"),
                      PROTOCOL_CAUSE_PAYLOAD_LOST);
 }
-END_TEST
 
 const struct suite suite = {.name = "schema"};

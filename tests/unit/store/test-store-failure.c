@@ -242,67 +242,58 @@ static void fail_each(enum fake_fault fault, unsigned n, bool reader)
     ck_assert_uint_gt(nth, 5);
 }
 
-START_TEST(promises_hold_when_a_write_of_a_large_payload_finds_no_space)
+TEST(promises_hold_when_a_write_of_a_large_payload_finds_no_space)
 {
     payload_size = SIDE_FILE_MIN;
     n_jobs_of_lane = 2;
     fail_each(FAKE_ENOSPC, 1, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_a_write_of_a_large_payload_fails)
+TEST(promises_hold_when_a_write_of_a_large_payload_fails)
 {
     payload_size = SIDE_FILE_MIN;
     n_jobs_of_lane = 2;
     fail_each(FAKE_EIO_ON_WRITE, 1, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_a_sync_of_a_large_payload_fails)
+TEST(promises_hold_when_a_sync_of_a_large_payload_fails)
 {
     payload_size = SIDE_FILE_MIN;
     n_jobs_of_lane = 2;
     fail_each(FAKE_EIO_ON_SYNC, 1, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_a_write_finds_no_space)
+TEST(promises_hold_when_a_write_finds_no_space)
 {
     fail_each(FAKE_ENOSPC, 1, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_several_writes_find_no_space)
+TEST(promises_hold_when_several_writes_find_no_space)
 {
     fail_each(FAKE_ENOSPC, 5, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_a_write_fails)
+TEST(promises_hold_when_a_write_fails)
 {
     fail_each(FAKE_EIO_ON_WRITE, 1, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_a_sync_fails)
+TEST(promises_hold_when_a_sync_fails)
 {
     fail_each(FAKE_EIO_ON_SYNC, 1, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_several_syncs_fail)
+TEST(promises_hold_when_several_syncs_fail)
 {
     fail_each(FAKE_EIO_ON_SYNC, 3, false);
 }
-END_TEST
 
-START_TEST(promises_hold_when_a_sync_fails_while_another_program_reads)
+TEST(promises_hold_when_a_sync_fails_while_another_program_reads)
 {
     fail_each(FAKE_EIO_ON_SYNC, 1, true);
 }
-END_TEST
 
-START_TEST(promises_hold_when_the_first_sync_after_a_power_cut_fails)
+TEST(promises_hold_when_the_first_sync_after_a_power_cut_fails)
 {
     begin();
     run_lanes(1, JOBS);
@@ -320,7 +311,6 @@ START_TEST(promises_hold_when_the_first_sync_after_a_power_cut_fails)
     check_promises();
     end();
 }
-END_TEST
 
 static atomic_bool no_space;
 
@@ -345,7 +335,7 @@ ssize_t __wrap_pwrite(int fd, const void *from, size_t size, off_t at)
     return -1;
 }
 
-START_TEST(a_log_that_cannot_be_lengthened_takes_commits)
+TEST(a_log_that_cannot_be_lengthened_takes_commits)
 {
     no_lengthening = true;
     n_refused = 0;
@@ -360,9 +350,8 @@ START_TEST(a_log_that_cannot_be_lengthened_takes_commits)
     no_lengthening = false;
     end();
 }
-END_TEST
 
-START_TEST(ends_pass_when_the_disk_is_full)
+TEST(ends_pass_when_the_disk_is_full)
 {
     char reserve[128];
 
@@ -394,9 +383,8 @@ START_TEST(ends_pass_when_the_disk_is_full)
     ck_assert_int_eq(promises[2 * LANES + 1], THERE);
     end();
 }
-END_TEST
 
-START_TEST(a_failed_store_refuses_additions_and_keeps_the_rest)
+TEST(a_failed_store_refuses_additions_and_keeps_the_rest)
 {
     begin();
     run_lanes(1, 1);
@@ -422,7 +410,6 @@ START_TEST(a_failed_store_refuses_additions_and_keeps_the_rest)
     ck_assert_int_eq(promises[N_ROWS_MAX - 1], GONE);
     end();
 }
-END_TEST
 
 static int cancelled;
 
@@ -432,7 +419,7 @@ static void on_cancelled(struct store_task *task, int result)
     cancelled = result;
 }
 
-START_TEST(what_cannot_be_written_is_handed_back_at_the_end)
+TEST(what_cannot_be_written_is_handed_back_at_the_end)
 {
     begin();
     run_lanes(1, 1);
@@ -444,9 +431,8 @@ START_TEST(what_cannot_be_written_is_handed_back_at_the_end)
     end();
     ck_assert_int_eq(cancelled, -ECANCELED);
 }
-END_TEST
 
-START_TEST(a_store_in_use_is_opened_once_it_is_free)
+TEST(a_store_in_use_is_opened_once_it_is_free)
 {
     struct database other = DATABASE_NULL;
 
@@ -460,9 +446,8 @@ START_TEST(a_store_in_use_is_opened_once_it_is_free)
     run_until(STORE_OPEN);
     end();
 }
-END_TEST
 
-START_TEST(a_store_that_is_opened_late_goes_on_with_its_numbers)
+TEST(a_store_that_is_opened_late_goes_on_with_its_numbers)
 {
     struct database other = DATABASE_NULL;
     int64_t earlier;
@@ -478,9 +463,8 @@ START_TEST(a_store_that_is_opened_late_goes_on_with_its_numbers)
     ck_assert_int_gt(store_next_number(store), earlier);
     end();
 }
-END_TEST
 
-START_TEST(a_damaged_store_refuses_everything)
+TEST(a_damaged_store_refuses_everything)
 {
     int fd;
 
@@ -497,6 +481,5 @@ START_TEST(a_damaged_store_refuses_everything)
     end();
     ck_assert_int_eq(cancelled, -EUCLEAN);
 }
-END_TEST
 
 const struct suite suite = {.name = "store-failure"};

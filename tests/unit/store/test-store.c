@@ -133,7 +133,7 @@ static int fetch(int64_t number)
     return look.result;
 }
 
-START_TEST(what_is_done_is_there_after_the_next_start)
+TEST(what_is_done_is_there_after_the_next_start)
 {
     struct change first = change(1, apply_add), second = change(2, apply_add),
                   removal = change(1, apply_remove);
@@ -150,9 +150,8 @@ START_TEST(what_is_done_is_there_after_the_next_start)
     ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
     ck_assert_int_eq(fetch(2), 0);
 }
-END_TEST
 
-START_TEST(one_that_fails_by_itself_leaves_the_others)
+TEST(one_that_fails_by_itself_leaves_the_others)
 {
     struct change changes[3];
 
@@ -165,7 +164,6 @@ START_TEST(one_that_fails_by_itself_leaves_the_others)
     ck_assert_int_eq(changes[1].result, JOB_ROWS_E_EXISTS);
     ck_assert_int_eq(changes[2].result, 0);
 }
-END_TEST
 
 static int apply_in_pieces(struct store_task *task, struct database *database)
 {
@@ -175,7 +173,7 @@ static int apply_in_pieces(struct store_task *task, struct database *database)
     return change->number-- > 0 ? STORE_AGAIN : 0;
 }
 
-START_TEST(a_task_that_takes_long_lets_others_go_first)
+TEST(a_task_that_takes_long_lets_others_go_first)
 {
     struct change large = change(20, apply_in_pieces), small = change(1, apply_add);
 
@@ -191,9 +189,8 @@ START_TEST(a_task_that_takes_long_lets_others_go_first)
     ck_assert_int_eq(large.result, 0);
     start();
 }
-END_TEST
 
-START_TEST(a_task_can_be_taken_back_until_the_thread_has_it)
+TEST(a_task_can_be_taken_back_until_the_thread_has_it)
 {
     struct change first = change(1, apply_add), second = change(2, apply_add);
 
@@ -208,9 +205,8 @@ START_TEST(a_task_can_be_taken_back_until_the_thread_has_it)
     ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
     ck_assert_int_eq(fetch(2), 0);
 }
-END_TEST
 
-START_TEST(a_lazy_task_goes_with_the_next_one)
+TEST(a_lazy_task_goes_with_the_next_one)
 {
     struct change lazy = change(1, apply_add), other = change(2, apply_add);
     usec_t began;
@@ -229,9 +225,8 @@ START_TEST(a_lazy_task_goes_with_the_next_one)
     run_until_done();
     ck_assert_int_eq(lazy.result, 0);
 }
-END_TEST
 
-START_TEST(others_overtake_a_task_that_is_held)
+TEST(others_overtake_a_task_that_is_held)
 {
     struct change held = change(1, apply_add), other = change(2, apply_add);
     usec_t began;
@@ -246,9 +241,8 @@ START_TEST(others_overtake_a_task_that_is_held)
     ck_assert_int_eq(held.result, 0);
     ck_assert_uint_gt(held.order, other.order);
 }
-END_TEST
 
-START_TEST(a_task_that_is_held_can_be_taken_back)
+TEST(a_task_that_is_held_can_be_taken_back)
 {
     struct change first = change(1, apply_add), second = change(2, apply_add);
 
@@ -262,9 +256,8 @@ START_TEST(a_task_that_is_held_can_be_taken_back)
     ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
     ck_assert_int_eq(fetch(2), 0);
 }
-END_TEST
 
-START_TEST(work_without_the_loop_waits_for_nothing_that_is_held)
+TEST(work_without_the_loop_waits_for_nothing_that_is_held)
 {
     struct change held = change(1, apply_add);
 
@@ -276,7 +269,6 @@ START_TEST(work_without_the_loop_waits_for_nothing_that_is_held)
     ck_assert_int_eq(held.result, 0);
     ck_assert_int_eq(fetch(1), 0);
 }
-END_TEST
 
 static sem_t entered, leave;
 
@@ -301,7 +293,7 @@ static void begin_slow_query(struct change *slow)
     ck_assert_int_eq(sem_wait(&entered), 0);
 }
 
-START_TEST(changes_overtake_queries)
+TEST(changes_overtake_queries)
 {
     struct change slow, queries[20], late = change(1, apply_add);
 
@@ -321,9 +313,8 @@ START_TEST(changes_overtake_queries)
     for (unsigned i = 0; i < 20; i++)
         ck_assert_int_eq(queries[i].result, 0);
 }
-END_TEST
 
-START_TEST(a_query_leaves_with_its_client)
+TEST(a_query_leaves_with_its_client)
 {
     struct change slow, query = change(1, apply_fetch);
 
@@ -340,9 +331,8 @@ START_TEST(a_query_leaves_with_its_client)
     ck_assert_int_eq(fetch(1), JOB_ROWS_E_MISSING);
     ck_assert_int_eq(query.result, 1000);
 }
-END_TEST
 
-START_TEST(queries_do_not_wait_for_the_lock_of_another_program)
+TEST(queries_do_not_wait_for_the_lock_of_another_program)
 {
     struct change write = change(2, apply_add), query = change(1, apply_fetch);
     sqlite3 *other;
@@ -364,9 +354,8 @@ START_TEST(queries_do_not_wait_for_the_lock_of_another_program)
     run_until_done();
     ck_assert_int_eq(write.result, 0);
 }
-END_TEST
 
-START_TEST(the_end_writes_what_waits)
+TEST(the_end_writes_what_waits)
 {
     struct change lazy = change(1, apply_add), other = change(2, apply_add);
     struct change held = change(3, apply_add);
@@ -384,9 +373,8 @@ START_TEST(the_end_writes_what_waits)
     ck_assert_int_eq(fetch(1), 0);
     ck_assert_int_eq(fetch(2), 0);
 }
-END_TEST
 
-START_TEST(numbers_are_never_used_again)
+TEST(numbers_are_never_used_again)
 {
     uint64_t key;
     int64_t number;
@@ -401,7 +389,6 @@ START_TEST(numbers_are_never_used_again)
     ck_assert_int_gt(store_next_number(store), number + (INT64_C(1) << 40));
     ck_assert_uint_eq(store_id_key(store), key);
 }
-END_TEST
 
 static struct store_backup backup;
 static char copy[128];
@@ -449,7 +436,7 @@ static mode_t mode_of(const char *path)
     return status.st_mode & 0777;
 }
 
-START_TEST(only_the_owner_may_read_the_files)
+TEST(only_the_owner_may_read_the_files)
 {
     char log[128];
 
@@ -459,9 +446,8 @@ START_TEST(only_the_owner_may_read_the_files)
     ck_assert_uint_eq(mode_of(scratch.path), 0600);
     ck_assert_uint_eq(mode_of(log), 0600);
 }
-END_TEST
 
-START_TEST(a_backup_is_made_while_jobs_come)
+TEST(a_backup_is_made_while_jobs_come)
 {
     struct database other = DATABASE_NULL;
     struct change changes[8], late = change(100, apply_add);
@@ -486,9 +472,8 @@ START_TEST(a_backup_is_made_while_jobs_come)
         ck_assert_int_eq(job_rows_fetch(&other, i, found, NULL), 0);
     database_close(&other, false);
 }
-END_TEST
 
-START_TEST(a_backup_overwrites_nothing)
+TEST(a_backup_overwrites_nothing)
 {
     begin_backup();
     run_until_backed_up();
@@ -499,9 +484,8 @@ START_TEST(a_backup_overwrites_nothing)
     ck_assert_ptr_nonnull(strstr(backup.problem, copy));
     ck_assert_int_eq(remove(copy), 0);
 }
-END_TEST
 
-START_TEST(a_backup_that_cannot_be_finished_leaves_no_file)
+TEST(a_backup_that_cannot_be_finished_leaves_no_file)
 {
     struct change big = change(1, apply_add_big);
 
@@ -523,6 +507,5 @@ START_TEST(a_backup_that_cannot_be_finished_leaves_no_file)
     ck_assert_int_eq(backup.result, -ENOENT);
     ck_assert_ptr_nonnull(strstr(backup.problem, copy));
 }
-END_TEST
 
 const struct suite suite = {.name = "store", .setup = setup, .teardown = teardown};

@@ -54,16 +54,15 @@ static struct saved_reader reader_of(const struct saved_writer *writer)
         .at = writer->bytes, .end = writer->bytes + writer->size, .payload = ""};
 }
 
-START_TEST(each_field_of_each_type_gets_through_an_upgrade)
+TEST(each_field_of_each_type_gets_through_an_upgrade)
 {
     struct ticket row = {0}, found = {.seat = 5};
 
     odd_check_upgrade(&TICKET, &row, &found);
     ck_assert_uint_eq(found.seat, 5); /* of another medium: untouched */
 }
-END_TEST
 
-START_TEST(what_is_cut_off_or_out_of_range_is_damage_and_within_bounds)
+TEST(what_is_cut_off_or_out_of_range_is_damage_and_within_bounds)
 {
     struct ticket row = {0}, found;
     struct saved_writer writer = {0};
@@ -82,9 +81,8 @@ START_TEST(what_is_cut_off_or_out_of_range_is_damage_and_within_bounds)
     }
     free(writer.bytes);
 }
-END_TEST
 
-START_TEST(a_struct_in_shared_memory_is_checked_by_its_table)
+TEST(a_struct_in_shared_memory_is_checked_by_its_table)
 {
     struct ticket row = {0};
 
@@ -100,7 +98,6 @@ START_TEST(a_struct_in_shared_memory_is_checked_by_its_table)
     memset(row.stamps[3].word, 'x', sizeof(row.stamps[3].word));
     ck_assert(!record_is_sound(&TICKET, &row));
 }
-END_TEST
 
 /* Returns the digest of a table that differs from TICKET in one field. */
 static uint64_t digest_with(size_t i, struct field other)
@@ -114,7 +111,7 @@ static uint64_t digest_with(size_t i, struct field other)
     return record_digest(0, &changed);
 }
 
-START_TEST(any_change_of_a_table_changes_the_digest)
+TEST(any_change_of_a_table_changes_the_digest)
 {
     const uint64_t digest = record_digest(0, &TICKET);
     struct field field = TICKET_TABLE[2];
@@ -133,7 +130,6 @@ START_TEST(any_change_of_a_table_changes_the_digest)
     ck_assert_uint_ne(digest_with(10, field), digest);
     ck_assert_uint_ne(record_digest(0, &STAMP), digest);
 }
-END_TEST
 
 static void wait(struct waiting_room *room, const char *kind, uint64_t number, uint64_t value,
                  int expected)
@@ -154,7 +150,7 @@ static uint64_t find(const struct waiting_room *room, const char *kind, uint64_t
     return waiting_room_find(room, kind, number, &row) ? saved_get_number(&row) : 0;
 }
 
-START_TEST(rows_wait_by_kind_and_number_until_they_are_claimed_or_dropped)
+TEST(rows_wait_by_kind_and_number_until_they_are_claimed_or_dropped)
 {
     struct waiting_room room;
 
@@ -176,9 +172,8 @@ START_TEST(rows_wait_by_kind_and_number_until_they_are_claimed_or_dropped)
     ck_assert_uint_eq(find(&room, "b", 1), 12);
     waiting_room_deinit(&room);
 }
-END_TEST
 
-START_TEST(rows_that_wait_are_saved_again_with_their_number)
+TEST(rows_that_wait_are_saved_again_with_their_number)
 {
     struct waiting_room room;
     struct memory_saver saver;
@@ -195,6 +190,5 @@ START_TEST(rows_that_wait_are_saved_again_with_their_number)
     memory_saver_deinit(&saver);
     waiting_room_deinit(&room);
 }
-END_TEST
 
 const struct suite suite = {.name = "record"};

@@ -26,7 +26,7 @@ static struct saved_reader read_back(void)
     return memory_saver_read(&saver, saver.n_rows - 1, "kind");
 }
 
-START_TEST(fields_are_read_as_they_were_written)
+TEST(fields_are_read_as_they_were_written)
 {
     struct saved_reader reader, inner;
     char text[4];
@@ -53,9 +53,8 @@ START_TEST(fields_are_read_as_they_were_written)
     ck_assert_uint_eq(size, 3);
     ck_assert(!saved_has_more(&reader) && !reader.damaged);
 }
-END_TEST
 
-START_TEST(fields_that_an_older_version_has_not_written_are_zero)
+TEST(fields_that_an_older_version_has_not_written_are_zero)
 {
     struct saved_reader reader = read_back();
     char text[4] = "x";
@@ -70,9 +69,8 @@ START_TEST(fields_that_an_older_version_has_not_written_are_zero)
     ck_assert_uint_eq(size, 0);
     ck_assert(!reader.damaged);
 }
-END_TEST
 
-START_TEST(fields_that_a_newer_version_has_added_are_not_seen)
+TEST(fields_that_a_newer_version_has_added_are_not_seen)
 {
     struct saved_reader reader;
 
@@ -82,9 +80,8 @@ START_TEST(fields_that_a_newer_version_has_added_are_not_seen)
     ck_assert_uint_eq(saved_get_number(&reader), 1);
     ck_assert(!reader.damaged);
 }
-END_TEST
 
-START_TEST(a_number_out_of_range_is_damage_and_ends_the_row)
+TEST(a_number_out_of_range_is_damage_and_ends_the_row)
 {
     struct saved_reader reader;
 
@@ -95,9 +92,8 @@ START_TEST(a_number_out_of_range_is_damage_and_ends_the_row)
     ck_assert(reader.damaged);
     ck_assert_uint_eq(saved_get_number(&reader), 0);
 }
-END_TEST
 
-START_TEST(a_text_that_does_not_fit_is_damage)
+TEST(a_text_that_does_not_fit_is_damage)
 {
     struct saved_reader reader;
     char text[3] = "x";
@@ -108,9 +104,8 @@ START_TEST(a_text_that_does_not_fit_is_damage)
     ck_assert_str_eq(text, "");
     ck_assert(reader.damaged);
 }
-END_TEST
 
-START_TEST(a_text_with_a_nul_within_or_without_one_is_damage)
+TEST(a_text_with_a_nul_within_or_without_one_is_damage)
 {
     for (size_t size = 2; size <= 3; size++) {
         struct saved_reader reader;
@@ -121,7 +116,6 @@ START_TEST(a_text_with_a_nul_within_or_without_one_is_damage)
         ck_assert(reader.damaged);
     }
 }
-END_TEST
 
 static void check_damage(void *userdata, struct saved_reader *reader)
 {
@@ -137,7 +131,7 @@ static void check_damage(void *userdata, struct saved_reader *reader)
     ck_assert(reader->at <= reader->end);
 }
 
-START_TEST(damaged_rows_are_never_read_beyond_their_ends)
+TEST(damaged_rows_are_never_read_beyond_their_ends)
 {
     size_t begin;
 
@@ -150,14 +144,12 @@ START_TEST(damaged_rows_are_never_read_beyond_their_ends)
     (void)read_back();
     memory_saver_damage(&saver, 0, check_damage, NULL);
 }
-END_TEST
 
-START_TEST(a_row_that_found_no_memory_is_not_saved)
+TEST(a_row_that_found_no_memory_is_not_saved)
 {
     row.failed = true;
     ck_assert_int_eq(saved_add(&saver.saver, "kind", &row, NULL), -ENOMEM);
     ck_assert_uint_eq(saver.n_rows, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "saved-row", .setup = setup, .teardown = teardown};

@@ -32,7 +32,7 @@ static pid_t start_leaver(void)
     return pid;
 }
 
-START_TEST(it_ends_with_the_status_and_its_memory_follows)
+TEST(it_ends_with_the_status_and_its_memory_follows)
 {
     int status;
     pid_t pid, heir;
@@ -45,7 +45,6 @@ START_TEST(it_ends_with_the_status_and_its_memory_follows)
     ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
     ck_assert_int_lt(waitpid(-1, &status, __WALL), 0);
 }
-END_TEST
 
 /* ---- another thread, which ends late ---- */
 
@@ -115,7 +114,7 @@ static void wait_for_state(pid_t pid, char state)
     } while (now != state);
 }
 
-START_TEST(its_memory_outlives_all_its_threads)
+TEST(its_memory_outlives_all_its_threads)
 {
     int ends[2], status;
     pid_t pid, tid, heir;
@@ -140,9 +139,8 @@ START_TEST(its_memory_outlives_all_its_threads)
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(waitpid(heir, &status, __WALL), heir);
 }
-END_TEST
 
-START_TEST(its_descriptors_are_closed_when_it_has_ended)
+TEST(its_descriptors_are_closed_when_it_has_ended)
 {
     struct pollfd end = {.events = POLLIN};
     int ends[2], status;
@@ -160,6 +158,5 @@ START_TEST(its_descriptors_are_closed_when_it_has_ended)
         ck_assert_int_gt(waitpid(-1, &status, __WALL), 0);
     }
 }
-END_TEST
 
 const struct suite suite = {.name = "leave", .setup = become_reaper};

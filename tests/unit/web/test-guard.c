@@ -42,7 +42,7 @@ static void make_change(void)
     request.authorization = "Bearer 0123456789abcdef";
 }
 
-START_TEST(knows_this_machine_and_the_names_that_were_given)
+TEST(knows_this_machine_and_the_names_that_were_given)
 {
     static const char *const known[] = {"localhost",       "LOCALHOST",     "127.0.0.1:1",
                                         "[::1]",           "[::1]:65535",   "box.example",
@@ -70,9 +70,8 @@ START_TEST(knows_this_machine_and_the_names_that_were_given)
     for (size_t i = 0; i < ELEMENTS(unknown); i++)
         ck_assert_msg(!guard_knows_host(&guard, unknown[i]), "%s", unknown[i]);
 }
-END_TEST
 
-START_TEST(looking_needs_nothing_but_the_right_host)
+TEST(looking_needs_nothing_but_the_right_host)
 {
     expect(0);
     request.host = "evil.example";
@@ -81,18 +80,16 @@ START_TEST(looking_needs_nothing_but_the_right_host)
     request.host = NULL;
     expect(MHD_HTTP_BAD_REQUEST);
 }
-END_TEST
 
-START_TEST(a_body_has_one_length)
+TEST(a_body_has_one_length)
 {
     request.n_lengths = 1;
     expect(0);
     request.n_lengths = 2;
     expect(MHD_HTTP_BAD_REQUEST);
 }
-END_TEST
 
-START_TEST(other_sites_are_refused_but_may_link_to_the_page)
+TEST(other_sites_are_refused_but_may_link_to_the_page)
 {
     request.fetch_site = "cross-site";
     expect(MHD_HTTP_FORBIDDEN);
@@ -105,9 +102,8 @@ START_TEST(other_sites_are_refused_but_may_link_to_the_page)
     request.origin = "https://localhost:7671";
     expect(MHD_HTTP_FORBIDDEN);
 }
-END_TEST
 
-START_TEST(a_change_needs_all_of_permission_json_and_token)
+TEST(a_change_needs_all_of_permission_json_and_token)
 {
     make_change();
     expect(0);
@@ -122,9 +118,8 @@ START_TEST(a_change_needs_all_of_permission_json_and_token)
     guard.allow_changes = false;
     expect(MHD_HTTP_FORBIDDEN);
 }
-END_TEST
 
-START_TEST(the_size_of_a_change_is_bounded)
+TEST(the_size_of_a_change_is_bounded)
 {
     make_change();
     request.content_length = "65536";
@@ -134,18 +129,16 @@ START_TEST(the_size_of_a_change_is_bounded)
     request.content_length = "18446744073709551617";
     expect(MHD_HTTP_CONTENT_TOO_LARGE);
 }
-END_TEST
 
-START_TEST(looking_needs_the_token_if_that_is_required)
+TEST(looking_needs_the_token_if_that_is_required)
 {
     guard.require_token = true;
     expect(MHD_HTTP_UNAUTHORIZED);
     request.authorization = "bearer 0123456789abcdef";
     expect(0);
 }
-END_TEST
 
-START_TEST(a_token_matches_nothing_but_itself)
+TEST(a_token_matches_nothing_but_itself)
 {
     static const char *const others[] = {"",
                                          "Bearer ",
@@ -161,7 +154,6 @@ START_TEST(a_token_matches_nothing_but_itself)
     ck_assert(!token_matches(&guard.token, NULL));
     ck_assert(!token_matches(&none, "Bearer "));
 }
-END_TEST
 
 static int read_file(const char *text, mode_t mode)
 {
@@ -178,7 +170,7 @@ static int read_file(const char *text, mode_t mode)
     return r;
 }
 
-START_TEST(a_token_file_has_a_long_line_that_others_cannot_read)
+TEST(a_token_file_has_a_long_line_that_others_cannot_read)
 {
     char long_text[TOKEN_SIZE_MAX + 2];
 
@@ -194,6 +186,5 @@ START_TEST(a_token_file_has_a_long_line_that_others_cannot_read)
     long_text[TOKEN_SIZE_MAX] = '\0';
     ck_assert_int_eq(read_file(long_text, 0600), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "guard", .setup = set_up, .teardown = tear_down};

@@ -42,7 +42,7 @@ static void expect(const json_t *json, const char *text)
     ck_assert_str_eq(found, text);
 }
 
-START_TEST(a_query_becomes_a_call)
+TEST(a_query_becomes_a_call)
 {
     ck_assert_int_eq(add("id", "x\"y"), 0);
     ck_assert_int_eq(add("n", "9223372036854775807"), 0);
@@ -54,16 +54,14 @@ START_TEST(a_query_becomes_a_call)
                             "\"limit\":50,\"n\":9223372036854775807}");
     expect(parameters.local, "{\"offset\":7}");
 }
-END_TEST
 
-START_TEST(a_body_becomes_the_same_call)
+TEST(a_body_becomes_the_same_call)
 {
     ck_assert_int_eq(add_body("{\"id\":\"x\",\"n\":1,\"reason\":\"job\"}"), 0);
     expect(parameters.call, "{\"filter\":{\"reason\":\"job\"},\"id\":\"x\",\"n\":1}");
 }
-END_TEST
 
-START_TEST(what_is_no_value_of_its_type_is_refused)
+TEST(what_is_no_value_of_its_type_is_refused)
 {
     static const char *const wrong[][2] = {
         {"n", "-1"},    {"n", ""},        {"n", "1x"},      {"n", "9223372036854775808"},
@@ -92,18 +90,16 @@ START_TEST(what_is_no_value_of_its_type_is_refused)
     for (size_t i = 0; i < ELEMENTS(bodies); i++)
         ck_assert_msg(add_body(bodies[i]) == PARAMETER_E_BAD, "%s", bodies[i]);
 }
-END_TEST
 
-START_TEST(twice_and_too_little_are_refused)
+TEST(twice_and_too_little_are_refused)
 {
     ck_assert_int_eq(add("n", "1"), 0);
     ck_assert_int_eq(add("n", "1"), PARAMETER_E_BAD);
     ck_assert_int_eq(parameters_complete(&parameters, table, &reason), PARAMETER_E_BAD);
     ck_assert_str_eq(reason.text, "id: is missing");
 }
-END_TEST
 
-START_TEST(text_is_bounded)
+TEST(text_is_bounded)
 {
     char text[PARAMETER_TEXT_MAX + 2];
 
@@ -115,6 +111,5 @@ START_TEST(text_is_bounded)
     text[PARAMETER_TEXT_MAX] = '\0';
     ck_assert_int_eq(add("id", text), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "parameter", .setup = set_up, .teardown = tear_down};

@@ -88,7 +88,7 @@ static void expect(size_t browser, unsigned answers, json_int_t number)
     ck_assert_int_eq(browsers[browser].number, number);
 }
 
-START_TEST(who_asks_the_same_at_the_same_time_gets_one_reply)
+TEST(who_asks_the_same_at_the_same_time_gets_one_reply)
 {
     ask(0, "a", true);
     ask(1, "a", true);
@@ -97,9 +97,8 @@ START_TEST(who_asks_the_same_at_the_same_time_gets_one_reply)
     expect(0, 1, 1);
     expect(1, 1, 1);
 }
-END_TEST
 
-START_TEST(a_reply_is_good_for_almost_a_second)
+TEST(a_reply_is_good_for_almost_a_second)
 {
     ask(0, "a", true);
     ck_assert(reply(1));
@@ -113,9 +112,8 @@ START_TEST(a_reply_is_good_for_almost_a_second)
     ck_assert(reply(2));
     expect(2, 1, 2);
 }
-END_TEST
 
-START_TEST(other_questions_and_changes_are_asked_by_themselves)
+TEST(other_questions_and_changes_are_asked_by_themselves)
 {
     ask(0, "a", true);
     ask(1, "b", true);
@@ -128,9 +126,8 @@ START_TEST(other_questions_and_changes_are_asked_by_themselves)
     ck_assert(reply(4));
     expect(3, 1, 4);
 }
-END_TEST
 
-START_TEST(calls_at_a_time_are_bounded)
+TEST(calls_at_a_time_are_bounded)
 {
     char target[16];
 
@@ -144,9 +141,8 @@ START_TEST(calls_at_a_time_are_bounded)
     ask(QUESTIONS_PENDING_MAX, "one more", true);
     expect(QUESTIONS_PENDING_MAX, 1, 0);
 }
-END_TEST
 
-START_TEST(what_is_remembered_is_bounded)
+TEST(what_is_remembered_is_bounded)
 {
     char target[16];
 
@@ -160,9 +156,8 @@ START_TEST(what_is_remembered_is_bounded)
     questions_run(&questions, now);
     ck_assert_uint_eq(questions.n, 0);
 }
-END_TEST
 
-START_TEST(a_supervisor_that_hangs_is_given_up)
+TEST(a_supervisor_that_hangs_is_given_up)
 {
     struct poller poller;
 
@@ -178,18 +173,16 @@ START_TEST(a_supervisor_that_hangs_is_given_up)
     expect(0, 1, 0);
     ck_assert_int_eq(browsers[0].failure, -ETIMEDOUT);
 }
-END_TEST
 
-START_TEST(a_supervisor_that_is_away_is_said_at_once)
+TEST(a_supervisor_that_is_away_is_said_at_once)
 {
     questions.socket = "/nowhere/sock";
     ask(0, "a", true);
     expect(0, 1, 0);
     ck_assert_int_eq(browsers[0].failure, -ENOENT);
 }
-END_TEST
 
-START_TEST(nothing_is_asked_any_more_after_the_stop)
+TEST(nothing_is_asked_any_more_after_the_stop)
 {
     ask(0, "a", true);
     questions_stop(&questions);
@@ -198,9 +191,8 @@ START_TEST(nothing_is_asked_any_more_after_the_stop)
     ck_assert_int_eq(browsers[1].failure, -ECANCELED);
     ck_assert_uint_eq(browsers[1].answers, 1);
 }
-END_TEST
 
-START_TEST(a_browser_that_has_gone_is_not_told)
+TEST(a_browser_that_has_gone_is_not_told)
 {
     ask(0, "a", true);
     ask(1, "a", true);
@@ -209,6 +201,5 @@ START_TEST(a_browser_that_has_gone_is_not_told)
     expect(0, 0, 0);
     expect(1, 1, 1);
 }
-END_TEST
 
 const struct suite suite = {.name = "question", .setup = set_up, .teardown = tear_down};

@@ -18,7 +18,7 @@
 
 /* ---- programs ---- */
 
-START_TEST(the_program_must_exist_and_be_executable)
+TEST(the_program_must_exist_and_be_executable)
 {
     write_file("plain", "");
     write_file("a.group", "[Group]\nExecStart=/nonexistent/program\n");
@@ -31,9 +31,8 @@ START_TEST(the_program_must_exist_and_be_executable)
     ck_assert_str_eq(load_problems(), "a.group:2: ExecStart=: program '/tmp': not a regular file; "
                                       "allowed: an executable file\n");
 }
-END_TEST
 
-START_TEST(a_program_by_name_is_looked_for_on_the_path)
+TEST(a_program_by_name_is_looked_for_on_the_path)
 {
     struct config_group *group = load_group("ExecStart=true --flag\n");
 
@@ -46,9 +45,8 @@ START_TEST(a_program_by_name_is_looked_for_on_the_path)
                      "a.group:2: ExecStart=: program 'no-such-program-here' is not on the path "
                      "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\n");
 }
-END_TEST
 
-START_TEST(command_lines_that_cannot_be_run_are_problems)
+TEST(command_lines_that_cannot_be_run_are_problems)
 {
     static const char *const cases[][2] = {
         {"bin/true", "the path of the program is not absolute"},
@@ -74,9 +72,8 @@ START_TEST(command_lines_that_cannot_be_run_are_problems)
         ck_assert_ptr_eq(strchr(problems, '\n'), problems + strlen(problems) - 1);
     }
 }
-END_TEST
 
-START_TEST(each_slot_has_its_own_command_line)
+TEST(each_slot_has_its_own_command_line)
 {
     struct config_group *group =
         load_group("ExecStart=/bin/echo %n-%i '100%%' \"a b\" \\\n  --last\n");
@@ -93,11 +90,10 @@ START_TEST(each_slot_has_its_own_command_line)
     ck_assert_ptr_null(strv_free(NULL));
     config_group_free(group);
 }
-END_TEST
 
 /* ---- users ---- */
 
-START_TEST(users_and_groups_are_resolved_by_name_and_by_number)
+TEST(users_and_groups_are_resolved_by_name_and_by_number)
 {
     const struct passwd *user = getpwnam("nobody");
     struct config_group *group;
@@ -124,9 +120,8 @@ START_TEST(users_and_groups_are_resolved_by_name_and_by_number)
     ck_assert_uint_eq(group->gid, 0);
     config_group_free(group);
 }
-END_TEST
 
-START_TEST(unknown_users_and_groups_are_problems)
+TEST(unknown_users_and_groups_are_problems)
 {
     write_file("troupe.conf", "[Supervisor]\nAdminGroup=no-such-group\n");
     write_group("a", "User=no-such-user\nGroup=4294967296\n");
@@ -138,9 +133,8 @@ START_TEST(unknown_users_and_groups_are_problems)
                      "a.group:4: Group=4294967296: unknown group; allowed: the name or number of "
                      "an existing group\n");
 }
-END_TEST
 
-START_TEST(another_user_need_not_be_the_one_who_may_execute)
+TEST(another_user_need_not_be_the_one_who_may_execute)
 {
     struct config_group *group;
     char text[512];
@@ -153,9 +147,8 @@ START_TEST(another_user_need_not_be_the_one_who_may_execute)
     ck_assert_int_eq(chmod("program", 0600), 0);
     ck_assert_ptr_nonnull(strstr(load_problems(), "not executable"));
 }
-END_TEST
 
-START_TEST(the_working_directory_must_be_one)
+TEST(the_working_directory_must_be_one)
 {
     write_group("a", "WorkingDirectory=/nonexistent\n");
     write_group("b", "WorkingDirectory=/etc/passwd\n");
@@ -165,11 +158,10 @@ START_TEST(the_working_directory_must_be_one)
                      "b.group:3: WorkingDirectory=/etc/passwd: not a directory; allowed: an "
                      "existing directory\n");
 }
-END_TEST
 
 /* ---- what must fit together ---- */
 
-START_TEST(the_mailbox_is_rounded_up_and_bounds_what_is_inline)
+TEST(the_mailbox_is_rounded_up_and_bounds_what_is_inline)
 {
     struct config_group *group = load_group("[Worker]\nMailboxSize=100K\nInlineMax=32K\n");
 
@@ -184,9 +176,8 @@ START_TEST(the_mailbox_is_rounded_up_and_bounds_what_is_inline)
     ck_assert_str_eq(load_problems(), "a.group:4: InlineMax= (4097) is above a quarter of "
                                       "MailboxSize= (16384); allowed: up to 4096\n");
 }
-END_TEST
 
-START_TEST(an_empty_assignment_takes_a_key_back)
+TEST(an_empty_assignment_takes_a_key_back)
 {
     struct config_group *group =
         load_group("[Worker]\nInlineMax=1M\nInlineMax=\nMailboxSize=16K\n");
@@ -197,9 +188,8 @@ START_TEST(an_empty_assignment_takes_a_key_back)
     ck_assert_str_eq(load_problems(),
                      "a.group:0: ExecStart= is missing in [Group]: which program to run\n");
 }
-END_TEST
 
-START_TEST(a_minimum_above_its_maximum_is_a_problem)
+TEST(a_minimum_above_its_maximum_is_a_problem)
 {
     write_group("a", "[Jobs]\nBackoffMinSec=1min\n[Restart]\nMinSec=5\nMaxSec=4\n");
     ck_assert_str_eq(load_problems(),
@@ -208,9 +198,8 @@ START_TEST(a_minimum_above_its_maximum_is_a_problem)
                      "a.group:7: MinSec= (5000 ms) is above MaxSec= (4000 ms); allowed: up to "
                      "MaxSec=\n");
 }
-END_TEST
 
-START_TEST(groups_start_after_groups_that_exist)
+TEST(groups_start_after_groups_that_exist)
 {
     struct config *config;
 
@@ -227,9 +216,8 @@ START_TEST(groups_start_after_groups_that_exist)
                      "a.group:3: After=bb: unknown group; did you mean 'b'?\n"
                      "a.group:3: After=other: unknown group; allowed: names of NAME.group files\n");
 }
-END_TEST
 
-START_TEST(a_group_for_jobs_that_ran_out_of_memory_can_take_them)
+TEST(a_group_for_jobs_that_ran_out_of_memory_can_take_them)
 {
     struct config *config;
 
@@ -242,9 +230,8 @@ START_TEST(a_group_for_jobs_that_ran_out_of_memory_can_take_them)
     write_group("keys", "[Pool]\nCells=by-key\n");
     config_free(load());
 }
-END_TEST
 
-START_TEST(one_that_cannot_is_a_problem)
+TEST(one_that_cannot_is_a_problem)
 {
     write_group("a", "[Jobs]\nOnOom=bigg\n");
     write_group("b", "[Jobs]\nOnOom=b\n");
@@ -272,9 +259,8 @@ START_TEST(one_that_cannot_is_a_problem)
         "f.group:4: OnOom=a: it has OnOom= as well, and a job moves only once; allowed: a group "
         "without OnOom=\n");
 }
-END_TEST
 
-START_TEST(groups_that_wait_for_each_other_are_a_problem)
+TEST(groups_that_wait_for_each_other_are_a_problem)
 {
     write_group("a", "After=b\n");
     write_group("b", "After=c d\n");
@@ -284,9 +270,8 @@ START_TEST(groups_that_wait_for_each_other_are_a_problem)
                      "b.group:3: After= makes groups wait for each other: b -> c -> b\n"
                      "d.group:3: After= makes groups wait for each other: d -> d\n");
 }
-END_TEST
 
-START_TEST(a_long_circle_is_told_in_short)
+TEST(a_long_circle_is_told_in_short)
 {
     const char *problems;
 
@@ -301,7 +286,6 @@ START_TEST(a_long_circle_is_told_in_short)
     ck_assert_ptr_nonnull(strstr(problems, "... -> a-group-with-a-long-name-00\n"));
     ck_assert_uint_lt(strlen(problems), 512);
 }
-END_TEST
 
 /* ---- single files ---- */
 
@@ -316,7 +300,7 @@ static const char *verify(const char *path, int expected)
     return text;
 }
 
-START_TEST(single_files_are_verified_by_their_kind)
+TEST(single_files_are_verified_by_their_kind)
 {
     write_group("a", "After=b\n[Pool]\nSize=0\n");
     write_file("troupe.conf", "[Supervisor]\nDeathsMax=x\n");
@@ -336,18 +320,16 @@ START_TEST(single_files_are_verified_by_their_kind)
     ck_assert_ptr_nonnull(strstr(verify(".", CONFIG_E_INVALID), "troupe.conf:2: Deaths"));
     ck_assert_str_eq(verify("missing.group", -ENOENT), "");
 }
-END_TEST
 
-START_TEST(an_exchange_may_not_share_its_name_with_a_group)
+TEST(an_exchange_may_not_share_its_name_with_a_group)
 {
     write_group("a", "");
     write_file("a.exchange", "[Exchange]\nType=single\n");
     ck_assert_ptr_nonnull(strstr(verify(".", CONFIG_E_INVALID), "a.exchange:0: there is a group"));
     ck_assert_str_eq(verify("a.exchange", 0), "");
 }
-END_TEST
 
-START_TEST(what_is_wrong_with_an_exchange_is_told)
+TEST(what_is_wrong_with_an_exchange_is_told)
 {
     write_file("e.exchange", "[Exchange]\nType=topic\n[Group]\nType=actor\n");
     ck_assert_str_eq(verify("e.exchange", CONFIG_E_INVALID),
@@ -357,9 +339,8 @@ START_TEST(what_is_wrong_with_an_exchange_is_told)
     write_file("-.exchange", "");
     ck_assert_ptr_nonnull(strstr(verify("-.exchange", CONFIG_E_INVALID), "not a possible name"));
 }
-END_TEST
 
-START_TEST(good_single_files_have_no_problems)
+TEST(good_single_files_have_no_problems)
 {
     write_group("b", "After=a\n");
     write_group("a", "");
@@ -374,10 +355,9 @@ START_TEST(good_single_files_have_no_problems)
     ck_assert_str_eq(verify("a.group", CONFIG_E_INVALID),
                      "a.group:3: After= makes the group wait for itself: a\n");
 }
-END_TEST
 
 /* A list is searched for every string that is added to it. */
-START_TEST(a_list_without_end_is_a_problem_not_a_wait)
+TEST(a_list_without_end_is_a_problem_not_a_wait)
 {
     const size_t n = 100000;
     char *text = malloc(n * 10 + 64), *at;
@@ -394,11 +374,10 @@ START_TEST(a_list_without_end_is_a_problem_not_a_wait)
     free(text);
     ck_assert_ptr_nonnull(strstr(load_problems(), "more than 4096 words"));
 }
-END_TEST
 
 /* ---- environment ---- */
 
-START_TEST(files_override_the_environment_in_their_order)
+TEST(files_override_the_environment_in_their_order)
 {
     struct config_group *group;
     char more[512];
@@ -418,9 +397,8 @@ START_TEST(files_override_the_environment_in_their_order)
     ck_assert_uint_eq(group->environment_files.n, 3);
     config_group_free(group);
 }
-END_TEST
 
-START_TEST(a_group_that_is_tried_again_gets_its_environment_anew)
+TEST(a_group_that_is_tried_again_gets_its_environment_anew)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config *config;
@@ -444,9 +422,8 @@ START_TEST(a_group_that_is_tried_again_gets_its_environment_anew)
     config_free(config);
     config_problems_deinit(&problems);
 }
-END_TEST
 
-START_TEST(problems_of_environment_files_are_found)
+TEST(problems_of_environment_files_are_found)
 {
     char more[512], expected[1024];
 
@@ -461,7 +438,6 @@ START_TEST(problems_of_environment_files_are_found)
              config_test_directory, config_test_directory);
     ck_assert_str_eq(load_problems(), expected);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "check", .setup = config_test_enter, .teardown = config_test_leave};

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(fields_have_the_size_of_their_type)
+TEST(fields_have_the_size_of_their_type)
 {
     const struct config_schema *schemas[] = {&CONFIG_GROUP_SCHEMA, &CONFIG_DAEMON_SCHEMA,
                                              &CONFIG_EXCHANGE_SCHEMA};
@@ -25,7 +25,6 @@ START_TEST(fields_have_the_size_of_their_type)
             ck_assert_msg(key->allowed, "%s", key->name);
         }
 }
-END_TEST
 
 static char *read_source(const char *name, size_t *ret_size)
 {
@@ -56,7 +55,7 @@ static void assert_in_example(const char *example, const struct config_key *key)
     ck_assert_msg(found && (!end || found < end), "[%s]%s", key->section, line);
 }
 
-START_TEST(the_examples_show_every_key_with_its_default)
+TEST(the_examples_show_every_key_with_its_default)
 {
     size_t size;
     char *text = read_source("units/example.group.example", &size);
@@ -74,7 +73,6 @@ START_TEST(the_examples_show_every_key_with_its_default)
         assert_in_example(text, &CONFIG_EXCHANGE_SCHEMA.keys[i]);
     free(text);
 }
-END_TEST
 
 /* The examples with every "#Key=" taken at its word. */
 static void uncomment(char *text)
@@ -101,7 +99,7 @@ static void drop_user(char *text)
     memset(line, '\n', strlen("\nUser=troupe\n"));
 }
 
-START_TEST(the_uncommented_examples_are_valid_and_change_nothing)
+TEST(the_uncommented_examples_are_valid_and_change_nothing)
 {
     size_t size;
     char *text = read_source("units/example.group.example", &size);
@@ -131,7 +129,6 @@ START_TEST(the_uncommented_examples_are_valid_and_change_nothing)
     config_group_free(defaults);
     config_free(config);
 }
-END_TEST
 
 static void assert_in_manual(const char *manual, const struct config_schema *schema)
 {
@@ -147,15 +144,14 @@ static void assert_in_manual(const char *manual, const struct config_schema *sch
     free(text);
 }
 
-START_TEST(the_manuals_tell_of_every_key)
+TEST(the_manuals_tell_of_every_key)
 {
     assert_in_manual("supervisor/config/troupe.group.5", &CONFIG_GROUP_SCHEMA);
     assert_in_manual("supervisor/config/troupe.conf.5", &CONFIG_DAEMON_SCHEMA);
     assert_in_manual("supervisor/config/troupe.exchange.5", &CONFIG_EXCHANGE_SCHEMA);
 }
-END_TEST
 
-START_TEST(the_catalog_explains_every_message_id)
+TEST(the_catalog_explains_every_message_id)
 {
     static const char *const ids[] = {
         EVENT_ID_WORKER_DIED,   EVENT_ID_WORKER_RESTARTED,
@@ -181,7 +177,6 @@ START_TEST(the_catalog_explains_every_message_id)
     ck_assert_uint_eq(n, ELEMENTS(ids));
     free(text);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "documents", .setup = config_test_enter, .teardown = config_test_leave};

@@ -15,7 +15,7 @@
 
 /* ---- what is wrong ---- */
 
-START_TEST(unknown_words_are_problems_with_the_nearest_one)
+TEST(unknown_words_are_problems_with_the_nearest_one)
 {
     write_group("a", "Descriptoin=x\nSize=2\n[Pol]\nSize=0\n[Pool]\nSise=1\nBanana=2\n"
                      "[Fruit]\nx=y\n[jobs]\n");
@@ -31,9 +31,8 @@ START_TEST(unknown_words_are_problems_with_the_nearest_one)
         "[Worker], [Resources], [Sandbox]\n"
         "a.group:12: unknown section [jobs]; did you mean [Jobs]?\n");
 }
-END_TEST
 
-START_TEST(all_problems_of_all_files_come_in_one_run)
+TEST(all_problems_of_all_files_come_in_one_run)
 {
     write_file("troupe.conf", "[Supervisor]\nClientsMax=0\nLogLevel=loud\n[Group]\n");
     write_group("b", "[Pool]\nSize=4097\n");
@@ -52,9 +51,8 @@ START_TEST(all_problems_of_all_files_come_in_one_run)
         "b.group:4: Size=4097: out of range; allowed: a number from 1 to 4096, or a share of "
         "the processors from 1% to 1000%\n");
 }
-END_TEST
 
-START_TEST(values_that_are_none_are_problems_of_one_key)
+TEST(values_that_are_none_are_problems_of_one_key)
 {
     static const struct {
         const char *section, *assignment, *reason;
@@ -106,9 +104,8 @@ START_TEST(values_that_are_none_are_problems_of_one_key)
         ck_assert_ptr_eq(strchr(problems, '\n'), problems + strlen(problems) - 1);
     }
 }
-END_TEST
 
-START_TEST(quoted_values_can_neither_flood_nor_steer_the_terminal)
+TEST(quoted_values_can_neither_flood_nor_steer_the_terminal)
 {
     char text[4096], *at = text;
     const char *problems;
@@ -122,9 +119,8 @@ START_TEST(quoted_values_can_neither_flood_nor_steer_the_terminal)
     ck_assert_ptr_nonnull(strstr(problems, "Type=?[31mxxx"));
     ck_assert_ptr_null(strchr(problems, '\x1b'));
 }
-END_TEST
 
-START_TEST(a_text_that_is_cut_stays_valid)
+TEST(a_text_that_is_cut_stays_valid)
 {
     char text[4096] = "[Group]\n" PROGRAM "Type=x";
     const char *problems;
@@ -135,9 +131,8 @@ START_TEST(a_text_that_is_cut_stays_valid)
     problems = load_problems();
     ck_assert_ptr_nonnull(strstr(problems, "\xc3\xa4?: unknown"));
 }
-END_TEST
 
-START_TEST(files_that_cannot_be_read_are_problems)
+TEST(files_that_cannot_be_read_are_problems)
 {
     ck_assert_int_eq(mkdir("a.group", 0755), 0);
     ck_assert_int_eq(symlink("nowhere", "b.group"), 0);
@@ -145,7 +140,6 @@ START_TEST(files_that_cannot_be_read_are_problems)
     ck_assert_str_eq(load_problems(), "a.group:0: not a regular file\n"
                                       "b.group:0: no such file\n");
 }
-END_TEST
 
 const struct suite suite = {
     .name = "draft", .setup = config_test_enter, .teardown = config_test_leave};

@@ -77,7 +77,7 @@ static void assert_process_defaults(const struct config_group *group)
     ck_assert(!group->nice_set && !group->oom_score_adjust_set);
 }
 
-START_TEST(a_group_needs_only_a_program)
+TEST(a_group_needs_only_a_program)
 {
     struct config_group *group = load_group("");
 
@@ -91,9 +91,8 @@ START_TEST(a_group_needs_only_a_program)
     assert_process_defaults(group);
     config_group_free(group);
 }
-END_TEST
 
-START_TEST(defaults_are_had_without_a_file)
+TEST(defaults_are_had_without_a_file)
 {
     struct config_group *group;
 
@@ -105,11 +104,10 @@ START_TEST(defaults_are_had_without_a_file)
     config_group_free(group);
     ck_assert_int_eq(config_defaults(&group, "-a"), -EINVAL);
 }
-END_TEST
 
 /* ---- every key ---- */
 
-START_TEST(spares_are_for_actors_that_die_one_by_one)
+TEST(spares_are_for_actors_that_die_one_by_one)
 {
     static const char *const refused[] = {"Type=service\n[Pool]\nSpare=1\n",
                                           "[Pool]\nSpare=1\n[Restart]\nStrategy=one-for-all\n"};
@@ -122,16 +120,14 @@ START_TEST(spares_are_for_actors_that_die_one_by_one)
         ck_assert_ptr_nonnull(strstr(load_problems(), "Spare= is above 0"));
     }
 }
-END_TEST
 
-START_TEST(only_jobs_are_durable)
+TEST(only_jobs_are_durable)
 {
     write_group("a", "Type=service\n[Jobs]\nDurable=yes\n");
     ck_assert_ptr_nonnull(strstr(load_problems(), "Durable=yes needs jobs"));
 }
-END_TEST
 
-START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
+TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
 {
     struct config_group *group = load_group(
         "[Pool]\nSize=4\nMaxJobs=100\nPrefetch=8\nBatchMax=20\nMaxMemory=64M\nMaxAgeSec="
@@ -169,9 +165,8 @@ START_TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
     ck_assert_uint_eq(group->start_limit_interval, 3600 * USEC_PER_SEC);
     config_group_free(group);
 }
-END_TEST
 
-START_TEST(every_key_of_workers_and_resources_is_read)
+TEST(every_key_of_workers_and_resources_is_read)
 {
     struct config_group *group = load_group(
         "Type=service\nDescription=Digests of files\nWorkingDirectory=/tmp\n"
@@ -216,9 +211,8 @@ START_TEST(every_key_of_workers_and_resources_is_read)
     ck_assert_int_eq(group->oom_score_adjust, -500);
     config_group_free(group);
 }
-END_TEST
 
-START_TEST(every_key_of_the_daemon_is_read)
+TEST(every_key_of_the_daemon_is_read)
 {
     const struct group *root = getgrgid(0);
     char text[256];
@@ -244,9 +238,8 @@ START_TEST(every_key_of_the_daemon_is_read)
     ck_assert_int_eq(config->daemon.log_level, LOG_LEVEL_DEBUG);
     config_free(config);
 }
-END_TEST
 
-START_TEST(a_timeout_of_zero_is_none)
+TEST(a_timeout_of_zero_is_none)
 {
     struct config_group *group =
         load_group("[Jobs]\nTimeoutSec=0\n[Worker]\nWatchdogSec=0\nTimeoutStartSec=0\n");
@@ -256,9 +249,8 @@ START_TEST(a_timeout_of_zero_is_none)
     ck_assert_uint_eq(group->timeout_start, USEC_INFINITY);
     config_group_free(group);
 }
-END_TEST
 
-START_TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
+TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
 {
     struct config_group *group = load_group("Description=x\nDescription=\n"
                                             "ExecStart=\nExecStart=/bin/false now\n"
@@ -279,7 +271,6 @@ START_TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
     ck_assert_ptr_null(group->allowed_cpus);
     config_group_free(group);
 }
-END_TEST
 
 /* ---- comparing ---- */
 
@@ -290,7 +281,7 @@ static uint32_t digest_of(struct config_group *group)
     return group->process_digest;
 }
 
-START_TEST(policies_change_without_another_process)
+TEST(policies_change_without_another_process)
 {
     struct config_group *a = load_group("");
     struct config_group *b = load_group("Description=x\nAfter=\n[Pool]\nSize=9\nMaxJobs=1\n"
@@ -304,9 +295,8 @@ START_TEST(policies_change_without_another_process)
     config_group_free(a);
     config_group_free(b);
 }
-END_TEST
 
-START_TEST(what_a_process_is_started_with_makes_another_process)
+TEST(what_a_process_is_started_with_makes_another_process)
 {
     static const char *const changes[] = {
         "ExecStart=/bin/true x\n",
@@ -354,7 +344,6 @@ START_TEST(what_a_process_is_started_with_makes_another_process)
     }
     config_group_free(a);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "keys", .setup = config_test_enter, .teardown = config_test_leave};

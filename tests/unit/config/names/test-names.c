@@ -72,7 +72,7 @@ static void check_alice(void)
 }
 
 /* Not under Valgrind: it is what /proc/self/exe then leads to. */
-START_TEST(another_process_finds_what_this_one_would, .native = true)
+TEST(another_process_finds_what_this_one_would, .native = true)
 {
     want("alice");
     want("alice");
@@ -89,24 +89,21 @@ START_TEST(another_process_finds_what_this_one_would, .native = true)
     ck_assert_uint_eq(names_find(&names, NAMES_GROUP, "0")->gid, 0);
     ck_assert_int_eq(names.pid, 0);
 }
-END_TEST
 
-START_TEST(the_other_process_is_no_copy_of_this_one, .native = true)
+TEST(the_other_process_is_no_copy_of_this_one, .native = true)
 {
     copied = true; /* a fork() of a supervisor that holds many payloads takes long */
     want("copy");
     ck_assert_int_eq(names_wait(&names), 0);
     ck_assert_int_eq(user("copy")->error, ENOENT);
 }
-END_TEST
 
-START_TEST(this_process_finds_it_too)
+TEST(this_process_finds_it_too)
 {
     want("alice");
     ck_assert_int_eq(names_look_up(&names), 0);
     check_alice();
 }
-END_TEST
 
 static const struct name *found(enum names_kind kind, const char *wanted)
 {
@@ -116,7 +113,7 @@ static const struct name *found(enum names_kind kind, const char *wanted)
     return name;
 }
 
-START_TEST(filters_are_compiled, .n = 2)
+TEST(filters_are_compiled, .n = 2)
 {
     static const char settings[] = "calls 1 ~mount", broken[] = "nothing";
 
@@ -130,7 +127,6 @@ START_TEST(filters_are_compiled, .n = 2)
     ck_assert_uint_eq(found(NAMES_FILTER, settings)->size % sizeof(struct sock_filter), 0);
     ck_assert_int_eq(found(NAMES_FILTER, broken)->error, EINVAL);
 }
-END_TEST
 
 static void write_file(char *path, const char *contents, size_t size)
 {
@@ -142,7 +138,7 @@ static void write_file(char *path, const char *contents, size_t size)
 }
 
 /* `_i`: in this process, or in another one. */
-START_TEST(files_are_looked_at, .n = 2)
+TEST(files_are_looked_at, .n = 2)
 {
     static const char contents[] = "A=1\nB=\0";
     char path[] = "/tmp/test-names-XXXXXX", empty[] = "/tmp/test-names-XXXXXX",
@@ -191,9 +187,8 @@ START_TEST(files_are_looked_at, .n = 2)
     (void)unlink(empty);
     (void)unlink(script);
 }
-END_TEST
 
-START_TEST(a_crash_takes_only_its_own_name_along, .native = true)
+TEST(a_crash_takes_only_its_own_name_along, .native = true)
 {
     want("crash");
     want("alice");
@@ -201,9 +196,8 @@ START_TEST(a_crash_takes_only_its_own_name_along, .native = true)
     ck_assert_int_eq(user("crash")->error, EIO);
     check_alice();
 }
-END_TEST
 
-START_TEST(no_answer_takes_only_its_own_name_along, .native = true)
+TEST(no_answer_takes_only_its_own_name_along, .native = true)
 {
     want("slow");
     want("alice");
@@ -217,7 +211,6 @@ START_TEST(no_answer_takes_only_its_own_name_along, .native = true)
     ck_assert_int_eq(user("slow")->error, ETIMEDOUT);
     check_alice();
 }
-END_TEST
 
 /* Returns a process that traces `pid`, which hides the end of that from its parent; 0 if it may
  * not. */
@@ -243,7 +236,7 @@ static pid_t trace(pid_t pid)
     return tracer;
 }
 
-START_TEST(a_process_that_is_not_seen_to_end_is_not_waited_for, .native = true)
+TEST(a_process_that_is_not_seen_to_end_is_not_waited_for, .native = true)
 {
     siginfo_t end;
     pid_t traced, tracer;
@@ -266,9 +259,8 @@ START_TEST(a_process_that_is_not_seen_to_end_is_not_waited_for, .native = true)
     names_reap();
     ck_assert_int_eq(kill(traced, 0), -1);
 }
-END_TEST
 
-START_TEST(what_is_given_up_is_known_to_be_unknown)
+TEST(what_is_given_up_is_known_to_be_unknown)
 {
     want("slow");
     want("alice");
@@ -278,9 +270,8 @@ START_TEST(what_is_given_up_is_known_to_be_unknown)
     ck_assert_int_eq(user("slow")->error, ETIMEDOUT);
     ck_assert_int_eq(user("alice")->error, ETIMEDOUT);
 }
-END_TEST
 
-START_TEST(an_answer_that_makes_no_sense_is_refused)
+TEST(an_answer_that_makes_no_sense_is_refused)
 {
     struct name found = {.kind = NAMES_USER}, name = {.kind = NAMES_USER};
     char alice[] = "alice", *bytes = NULL;
@@ -300,7 +291,6 @@ START_TEST(an_answer_that_makes_no_sense_is_refused)
     names_clear(&found);
     free(bytes);
 }
-END_TEST
 
 const struct suite suite = {.name = "names",
                             .setup = setup,

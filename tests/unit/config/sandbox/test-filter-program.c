@@ -66,7 +66,7 @@ static void check(const uint32_t *actions)
     ck_assert_uint_eq(answer(0, seccomp_arch_native() ^ 1), KILL);
 }
 
-START_TEST(all_calls_alike_take_no_test)
+TEST(all_calls_alike_take_no_test)
 {
     uint32_t actions[SYSCALLS_MAX];
 
@@ -75,9 +75,8 @@ START_TEST(all_calls_alike_take_no_test)
     check(actions);
     ck_assert_uint_le(filter.size / sizeof(struct sock_filter), 8);
 }
-END_TEST
 
-START_TEST(each_call_gets_its_own_answer)
+TEST(each_call_gets_its_own_answer)
 {
     uint32_t actions[SYSCALLS_MAX];
 
@@ -85,9 +84,8 @@ START_TEST(each_call_gets_its_own_answer)
         actions[i] = i % 7 == 3 ? ERROR(i % 5 + 1) : i > 300 && i < 340 ? KILL : ALLOW;
     check(actions);
 }
-END_TEST
 
-START_TEST(a_program_too_large_for_short_jumps_is_right_as_well)
+TEST(a_program_too_large_for_short_jumps_is_right_as_well)
 {
     uint32_t actions[SYSCALLS_MAX];
 
@@ -95,9 +93,8 @@ START_TEST(a_program_too_large_for_short_jumps_is_right_as_well)
         actions[i] = ERROR(i + 1);
     check(actions);
 }
-END_TEST
 
-START_TEST(a_program_at_the_reach_of_short_jumps_is_right)
+TEST(a_program_at_the_reach_of_short_jumps_is_right)
 {
     uint32_t actions[SYSCALLS_MAX];
 
@@ -109,10 +106,9 @@ START_TEST(a_program_at_the_reach_of_short_jumps_is_right)
         filter.code = NULL;
     }
 }
-END_TEST
 
 #ifdef __x86_64__
-START_TEST(calls_of_x32_kill)
+TEST(calls_of_x32_kill)
 {
     uint32_t actions[SYSCALLS_MAX] = {0};
 
@@ -121,7 +117,6 @@ START_TEST(calls_of_x32_kill)
     ck_assert_uint_eq(answer(0x40000001, seccomp_arch_native()), KILL);
     ck_assert_uint_eq(answer(UINT32_MAX - 1, seccomp_arch_native()), KILL);
 }
-END_TEST
 #endif
 
 static unsigned answer_to(const char *name)
@@ -129,7 +124,7 @@ static unsigned answer_to(const char *name)
     return answer((unsigned)seccomp_syscall_resolve_name(name), seccomp_arch_native());
 }
 
-START_TEST(settings_of_calls_make_such_a_program)
+TEST(settings_of_calls_make_such_a_program)
 {
     ck_assert_int_eq(filter_compile("calls 1 @system-service ~@mount bpf:22 | ptrace", &filter), 0);
     ck_assert_uint_eq(answer_to("read"), ALLOW);
@@ -139,9 +134,8 @@ START_TEST(settings_of_calls_make_such_a_program)
     ck_assert_uint_eq(answer_to("ptrace"), SECCOMP_RET_LOG);
     ck_assert_uint_eq(answer(SYSCALLS_MAX - 1, seccomp_arch_native()), ERROR(EPERM));
 }
-END_TEST
 
-START_TEST(what_a_list_does_not_forbid_is_allowed)
+TEST(what_a_list_does_not_forbid_is_allowed)
 {
     ck_assert_int_eq(filter_compile("calls 0 ~ptrace ~@mount", &filter), 0);
     ck_assert_uint_eq(answer_to("ptrace"), KILL);
@@ -149,6 +143,5 @@ START_TEST(what_a_list_does_not_forbid_is_allowed)
     ck_assert_uint_eq(answer_to("read"), ALLOW);
     ck_assert_uint_eq(answer(SYSCALLS_MAX, seccomp_arch_native()), ALLOW);
 }
-END_TEST
 
 const struct suite suite = {.name = "filter-program", .setup = set_up, .teardown = tear_down};

@@ -38,47 +38,41 @@ static const char *parse(const char *text)
     return parse_bytes(text, strlen(text));
 }
 
-START_TEST(lines_are_variables)
+TEST(lines_are_variables)
 {
     ck_assert_str_eq(parse("A=1\nB = two words \n\nC="), "A=1|B=two words|C=|");
 }
-END_TEST
 
-START_TEST(comments_begin_lines_only)
+TEST(comments_begin_lines_only)
 {
     ck_assert_str_eq(parse("# x\n; y\n  # z\nA=1 # part of it\n"), "A=1 # part of it|");
 }
-END_TEST
 
-START_TEST(later_lines_override_earlier_ones)
+TEST(later_lines_override_earlier_ones)
 {
     ck_assert_str_eq(parse("A=1\nB=2\nA=3\n"), "A=3|B=2|");
 }
-END_TEST
 
-START_TEST(files_of_other_systems_are_read)
+TEST(files_of_other_systems_are_read)
 {
     ck_assert_str_eq(parse("\xef\xbb\xbf"
                            "A=1\r\nB=two\\\r\nlines\r\nC=\"x\r\ny\\\r\nz\"\r\n"),
                      "A=1|B=twolines|C=x\nyz|");
 }
-END_TEST
 
-START_TEST(quotes_protect_space_and_line_ends)
+TEST(quotes_protect_space_and_line_ends)
 {
     ck_assert_str_eq(parse("A=' x '\nB=\"a\nb\"\nC='it'\"'\"s \nD=\"\\\"\\\\\\$\\x\"\n"),
                      "A= x |B=a\nb|C=it's|D=\"\\$\\x|");
 }
-END_TEST
 
-START_TEST(a_backslash_continues_a_line_or_protects_a_character)
+TEST(a_backslash_continues_a_line_or_protects_a_character)
 {
     ck_assert_str_eq(parse("A=one\\\ntwo\nB=x\\ \nC=\"y\\\nz\"\n"), "A=onetwo|B=x |C=yz|");
     ck_assert_str_eq(parse("A=x\\"), "A=x\\|");
 }
-END_TEST
 
-START_TEST(what_is_no_assignment_is_reported_with_its_line)
+TEST(what_is_no_assignment_is_reported_with_its_line)
 {
     ck_assert_str_eq(parse("A=\"1\n2\"\nnonsense\n1A=x\nA B=x\n=x\nC=3\n"),
                      "A=1\n2|C=3|"
@@ -87,15 +81,13 @@ START_TEST(what_is_no_assignment_is_reported_with_its_line)
                      "5!not KEY=VALUE with a KEY of letters, digits and _|"
                      "6!not KEY=VALUE with a KEY of letters, digits and _|");
 }
-END_TEST
 
-START_TEST(an_open_quote_is_reported_where_its_line_begins)
+TEST(an_open_quote_is_reported_where_its_line_begins)
 {
     ck_assert_str_eq(parse("A=1\nB='x\ny\n"), "A=1|2!a quote is not closed|");
 }
-END_TEST
 
-START_TEST(what_is_not_text_is_reported)
+TEST(what_is_not_text_is_reported)
 {
     static const char text[] = "A=x\0y\nB=\xff\nC=1\n";
 
@@ -103,9 +95,8 @@ START_TEST(what_is_not_text_is_reported)
                      "C=1|1!the value is not valid UTF-8 without NUL|"
                      "2!the value is not valid UTF-8 without NUL|");
 }
-END_TEST
 
-START_TEST(setting_replaces_the_variable_of_exactly_that_name)
+TEST(setting_replaces_the_variable_of_exactly_that_name)
 {
     struct config_strings environment = {0};
 
@@ -117,7 +108,6 @@ START_TEST(setting_replaces_the_variable_of_exactly_that_name)
     ck_assert_str_eq(environment.strings[1], "A=2");
     strings_clear(&environment);
 }
-END_TEST
 
 static int refuse(void *userdata, unsigned line, const char *text)
 {
@@ -127,13 +117,12 @@ static int refuse(void *userdata, unsigned line, const char *text)
     return -EIO;
 }
 
-START_TEST(an_error_of_the_handler_ends_the_parsing)
+TEST(an_error_of_the_handler_ends_the_parsing)
 {
     struct config_strings environment = {0};
 
     ck_assert_int_eq(envfile_parse("x\nA=1\n", 6, &environment, refuse, NULL), -EIO);
     ck_assert_ptr_null(environment.strings);
 }
-END_TEST
 
 const struct suite suite = {.name = "envfile"};

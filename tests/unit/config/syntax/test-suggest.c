@@ -8,20 +8,18 @@
 
 static const char *const VERBS[] = {"status", "start", "stop", "restart", "reset", "reload", NULL};
 
-START_TEST(equal_words_are_no_steps_apart)
+TEST(equal_words_are_no_steps_apart)
 {
     ck_assert_uint_eq(suggest_distance("Size", "Size"), 0);
     ck_assert_uint_eq(suggest_distance("", ""), 0);
 }
-END_TEST
 
-START_TEST(case_does_not_count)
+TEST(case_does_not_count)
 {
     ck_assert_uint_eq(suggest_distance("execstart", "ExecStart"), 0);
 }
-END_TEST
 
-START_TEST(inserting_leaving_out_replacing_and_swapping_is_one_step_each)
+TEST(inserting_leaving_out_replacing_and_swapping_is_one_step_each)
 {
     ck_assert_uint_eq(suggest_distance("stop", "stopp"), 1);
     ck_assert_uint_eq(suggest_distance("stop", "sto"), 1);
@@ -30,9 +28,8 @@ START_TEST(inserting_leaving_out_replacing_and_swapping_is_one_step_each)
     ck_assert_uint_eq(suggest_distance("", "stop"), 4);
     ck_assert_uint_eq(suggest_distance("kitten", "sitting"), 3);
 }
-END_TEST
 
-START_TEST(overlong_words_are_near_to_nothing)
+TEST(overlong_words_are_near_to_nothing)
 {
     char word[SUGGEST_WORD_MAX + 2];
 
@@ -45,26 +42,23 @@ START_TEST(overlong_words_are_near_to_nothing)
     word[SUGGEST_WORD_MAX] = '\0';
     ck_assert_uint_eq(suggest_distance(word, word), 0);
 }
-END_TEST
 
-START_TEST(the_nearest_word_is_found)
+TEST(the_nearest_word_is_found)
 {
     ck_assert_str_eq(suggest_nearest("statsu", VERBS), "status");
     ck_assert_str_eq(suggest_nearest("resart", VERBS), "restart");
     ck_assert_str_eq(suggest_nearest("relaod", VERBS), "reload");
     ck_assert_str_eq(suggest_nearest("STOP", VERBS), "stop");
 }
-END_TEST
 
-START_TEST(of_several_the_first_one_is_taken)
+TEST(of_several_the_first_one_is_taken)
 {
     static const char *const words[] = {"boat", "coat", NULL};
 
     ck_assert_str_eq(suggest_nearest("goat", words), "boat");
 }
-END_TEST
 
-START_TEST(far_words_are_not_suggested)
+TEST(far_words_are_not_suggested)
 {
     static const char *const one[] = {"a", NULL}, *const none[] = {NULL};
 
@@ -73,7 +67,6 @@ START_TEST(far_words_are_not_suggested)
     ck_assert_ptr_null(suggest_nearest("b", one));
     ck_assert_ptr_null(suggest_nearest("status", none));
 }
-END_TEST
 
 /* ---- keys ---- */
 
@@ -92,7 +85,7 @@ static const char *nearest_key(const char *word)
     return suggest_nearest(word, keys);
 }
 
-START_TEST(a_slip_in_a_key_leads_to_the_key)
+TEST(a_slip_in_a_key_leads_to_the_key)
 {
     static const char *const slips[][2] = {
         {"execstart", "ExecStart"},
@@ -134,10 +127,9 @@ START_TEST(a_slip_in_a_key_leads_to_the_key)
         ck_assert_msg(nearest && strcmp(nearest, slips[i][1]) == 0, "%s: %s", slips[i][0], nearest);
     }
 }
-END_TEST
 
 /* They share a part with keys that there are. */
-START_TEST(another_key_of_systemd_is_not_taken_for_one_that_there_is)
+TEST(another_key_of_systemd_is_not_taken_for_one_that_there_is)
 {
     static const char *const others[] = {
         "PrivateDevices",
@@ -196,6 +188,5 @@ START_TEST(another_key_of_systemd_is_not_taken_for_one_that_there_is)
         ck_assert_msg(!nearest || strcmp(nearest, others[i]) == 0, "%s: %s", others[i], nearest);
     }
 }
-END_TEST
 
 const struct suite suite = {.name = "suggest"};

@@ -72,83 +72,72 @@ static const char *parse(const char *text)
     return record.text;
 }
 
-START_TEST(sections_and_assignments_come_in_order_with_their_lines)
+TEST(sections_and_assignments_come_in_order_with_their_lines)
 {
     ck_assert_str_eq(parse("[Group]\nType=actor\n\n[Pool]\nSize = 4 \n"), "1 [Group]\n"
                                                                           "2 [Group] Type=actor.\n"
                                                                           "4 [Pool]\n"
                                                                           "5 [Pool] Size=4.\n");
 }
-END_TEST
 
-START_TEST(comments_and_blank_lines_are_left_out)
+TEST(comments_and_blank_lines_are_left_out)
 {
     ck_assert_str_eq(parse("# a\n; b\n  # c\n\t\n[A]\nk=v # not a comment\n"),
                      "5 [A]\n6 [A] k=v # not a comment.\n");
 }
-END_TEST
 
-START_TEST(repeated_and_empty_assignments_are_all_reported)
+TEST(repeated_and_empty_assignments_are_all_reported)
 {
     ck_assert_str_eq(parse("[A]\nk=1\nk=2\nk=\n"), "1 [A]\n2 [A] k=1.\n3 [A] k=2.\n4 [A] k=.\n");
 }
-END_TEST
 
-START_TEST(a_backslash_continues_a_line_as_a_space)
+TEST(a_backslash_continues_a_line_as_a_space)
 {
     ck_assert_str_eq(parse("[A]\nk=one\\\ntwo \\\n   three\nl=x\n"),
                      "1 [A]\n2 [A] k=one two     three.\n5 [A] l=x.\n");
 }
-END_TEST
 
-START_TEST(comments_within_a_continued_line_vanish)
+TEST(comments_within_a_continued_line_vanish)
 {
     ck_assert_str_eq(parse("[A]\nk=one\\\n# a comment\\\n; another\n two\nl=x\n"),
                      "1 [A]\n2 [A] k=one  two.\n6 [A] l=x.\n");
 }
-END_TEST
 
-START_TEST(a_blank_line_ends_a_continued_one)
+TEST(a_blank_line_ends_a_continued_one)
 {
     ck_assert_str_eq(parse("[A]\nk=one\\\n\nl=x\n"), "1 [A]\n2 [A] k=one.\n4 [A] l=x.\n");
 }
-END_TEST
 
-START_TEST(two_backslashes_at_the_end_continue_nothing)
+TEST(two_backslashes_at_the_end_continue_nothing)
 {
     ck_assert_str_eq(parse("[A]\nk=one\\\\\nl=x\n"), "1 [A]\n2 [A] k=one\\\\.\n3 [A] l=x.\n");
     ck_assert_str_eq(parse("[A]\nk=one\\\\\\\ntwo\n"), "1 [A]\n2 [A] k=one\\\\ two.\n");
 }
-END_TEST
 
-START_TEST(the_end_of_the_file_ends_a_continued_line)
+TEST(the_end_of_the_file_ends_a_continued_line)
 {
     ck_assert_str_eq(parse("[A]\nk=one\\"), "1 [A]\n2 [A] k=one.\n");
     ck_assert_str_eq(parse("[A]\nk=one\\\n# c"), "1 [A]\n2 [A] k=one.\n");
 }
-END_TEST
 
-START_TEST(files_of_other_systems_are_read)
+TEST(files_of_other_systems_are_read)
 {
     ck_assert_str_eq(parse("\xef\xbb\xbf[A]\r\nk=v\r\n"), "1 [A]\n2 [A] k=v.\n");
     ck_assert_str_eq(parse("[A]\r\nk=one\\\r\ntwo\r\nl=x\r\n"),
                      "1 [A]\n2 [A] k=one two.\n4 [A] l=x.\n");
 }
-END_TEST
 
-START_TEST(only_the_first_equals_sign_separates)
+TEST(only_the_first_equals_sign_separates)
 {
     ck_assert_str_eq(parse("[A]\nk=a=b\n"), "1 [A]\n2 [A] k=a=b.\n");
 }
-END_TEST
 
-START_TEST(assignments_of_a_skipped_section_are_not_reported)
+TEST(assignments_of_a_skipped_section_are_not_reported)
 {
     ck_assert_str_eq(parse("[Skipped]\nk=v\n[A]\nk=w\n"), "1 [Skipped]\n3 [A]\n4 [A] k=w.\n");
 }
-END_TEST
 
-START_TEST(broken_lines_are_reported_and_the_rest_is_read)
+TEST(broken_lines_are_reported_and_the_rest_is_read)
 {
     ck_assert_str_eq(parse("k=v\n[A]\nword\n=v\nk=v\n"),
                      "1 ! an assignment before the first [Section]\n"
@@ -157,9 +146,8 @@ START_TEST(broken_lines_are_reported_and_the_rest_is_read)
                      "4 ! the key is missing before '='\n"
                      "5 [A] k=v.\n");
 }
-END_TEST
 
-START_TEST(assignments_after_a_broken_header_belong_to_no_section)
+TEST(assignments_after_a_broken_header_belong_to_no_section)
 {
     const char *header = "a section is written [Name], with nothing after the bracket";
     char expected[256];
@@ -172,9 +160,8 @@ START_TEST(assignments_after_a_broken_header_belong_to_no_section)
     ck_assert_str_eq(parse("["),
                      "1 ! a section is written [Name], with nothing after the bracket\n");
 }
-END_TEST
 
-START_TEST(what_is_not_text_is_refused_line_by_line)
+TEST(what_is_not_text_is_refused_line_by_line)
 {
     struct record record = {0};
     static const char text[] = "[A]\nk=\xff\nl=a\0b\nm=\xc3\xa4\n";
@@ -183,16 +170,14 @@ START_TEST(what_is_not_text_is_refused_line_by_line)
     ck_assert_str_eq(record.text, "1 [A]\n2 ! is not valid UTF-8\n3 ! contains a NUL byte\n"
                                   "4 [A] m=\xc3\xa4.\n");
 }
-END_TEST
 
-START_TEST(an_empty_file_says_nothing)
+TEST(an_empty_file_says_nothing)
 {
     ck_assert_str_eq(parse(""), "");
     ck_assert_str_eq(parse("\n\n"), "");
 }
-END_TEST
 
-START_TEST(an_error_of_a_handler_ends_the_parsing)
+TEST(an_error_of_a_handler_ends_the_parsing)
 {
     struct record record = {.assignment_result = -ENOMEM};
     static const char text[] = "[A]\nk=v\nl=w\n";
@@ -202,7 +187,6 @@ START_TEST(an_error_of_a_handler_ends_the_parsing)
     record = (struct record){.section_result = -EIO};
     ck_assert_int_eq(parse_into(&record, text, sizeof(text) - 1), -EIO);
 }
-END_TEST
 
 static char directory[] = "/tmp/troupe-unitfile-XXXXXX";
 
@@ -228,7 +212,7 @@ static void write_file(size_t size)
     ck_assert_int_eq(fclose(file), 0);
 }
 
-START_TEST(files_up_to_the_limit_are_read)
+TEST(files_up_to_the_limit_are_read)
 {
     char *text;
     size_t size;
@@ -244,9 +228,8 @@ START_TEST(files_up_to_the_limit_are_read)
     write_file(UNITFILE_SIZE_MAX + 1);
     ck_assert_int_eq(unitfile_read("file", &text, &size), UNITFILE_E_TOO_LARGE);
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_not_read)
+TEST(what_is_no_file_is_not_read)
 {
     char *text;
     size_t size;
@@ -257,7 +240,6 @@ START_TEST(what_is_no_file_is_not_read)
     ck_assert_int_eq(mkfifo("file", 0600), 0);
     ck_assert_int_eq(unitfile_read("file", &text, &size), UNITFILE_E_NOT_REGULAR);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "unitfile", .setup = enter_directory, .teardown = leave_directory};

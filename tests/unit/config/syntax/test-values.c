@@ -9,7 +9,7 @@
 
 #define SECOND USEC_PER_SEC
 
-START_TEST(time_spans_are_read_as_systemd_reads_them)
+TEST(time_spans_are_read_as_systemd_reads_them)
 {
     static const struct {
         const char *text;
@@ -47,9 +47,8 @@ START_TEST(time_spans_are_read_as_systemd_reads_them)
                       (unsigned long long)value);
     }
 }
-END_TEST
 
-START_TEST(what_is_no_time_span_is_refused)
+TEST(what_is_no_time_span_is_refused)
 {
     static const char *const invalid[] = {"",      "-1",   "x",    "5 parsecs", "1.",        ".5",
                                           "1..5s", "5s x", "5 5x", "infinit",   "infinity 1"};
@@ -64,9 +63,8 @@ START_TEST(what_is_no_time_span_is_refused)
         ck_assert_msg(values_time(large[i], &value) == VALUES_E_RANGE, "%s", large[i]);
     ck_assert_uint_eq(value, 77);
 }
-END_TEST
 
-START_TEST(sizes_have_the_base_1024)
+TEST(sizes_have_the_base_1024)
 {
     uint64_t value;
 
@@ -83,9 +81,8 @@ START_TEST(sizes_have_the_base_1024)
     ck_assert_int_eq(values_size("infinity", &value), 0);
     ck_assert_uint_eq(value, UINT64_MAX);
 }
-END_TEST
 
-START_TEST(what_is_no_size_is_refused)
+TEST(what_is_no_size_is_refused)
 {
     uint64_t value = 77;
 
@@ -99,9 +96,8 @@ START_TEST(what_is_no_size_is_refused)
     ck_assert_int_eq(values_size("8E 8E", &value), VALUES_E_RANGE);
     ck_assert_uint_eq(value, 77);
 }
-END_TEST
 
-START_TEST(counts_are_decimal_numbers)
+TEST(counts_are_decimal_numbers)
 {
     uint64_t value = 77;
 
@@ -118,9 +114,8 @@ START_TEST(counts_are_decimal_numbers)
     ck_assert_int_eq(values_count("+1", &value), VALUES_E_INVALID);
     ck_assert_int_eq(values_count("", &value), VALUES_E_INVALID);
 }
-END_TEST
 
-START_TEST(integers_may_be_negative)
+TEST(integers_may_be_negative)
 {
     int64_t value = 77;
 
@@ -135,9 +130,8 @@ START_TEST(integers_may_be_negative)
     ck_assert_int_eq(values_integer("-", &value), VALUES_E_INVALID);
     ck_assert_int_eq(values_integer("5x", &value), VALUES_E_INVALID);
 }
-END_TEST
 
-START_TEST(workers_are_a_number_or_a_share_of_the_processors_and_at_least_one)
+TEST(workers_are_a_number_or_a_share_of_the_processors_and_at_least_one)
 {
     cpu_set_t all, one;
     uint64_t value = 77;
@@ -163,9 +157,8 @@ START_TEST(workers_are_a_number_or_a_share_of_the_processors_and_at_least_one)
     ck_assert_int_eq(values_workers("1001%", &value), VALUES_E_RANGE);
     ck_assert_int_eq(values_workers("half", &value), VALUES_E_INVALID);
 }
-END_TEST
 
-START_TEST(percentages_need_their_sign)
+TEST(percentages_need_their_sign)
 {
     uint64_t value = 77;
 
@@ -176,9 +169,8 @@ START_TEST(percentages_need_their_sign)
     ck_assert_int_eq(values_percent("1.5%", &value), VALUES_E_INVALID);
     ck_assert_int_eq(values_percent("150%%", &value), VALUES_E_INVALID);
 }
-END_TEST
 
-START_TEST(shares_are_written_with_a_point_or_in_per_cent)
+TEST(shares_are_written_with_a_point_or_in_per_cent)
 {
     double value = 77;
 
@@ -196,7 +188,6 @@ START_TEST(shares_are_written_with_a_point_or_in_per_cent)
     ck_assert_int_eq(values_fraction("1.", &value), VALUES_E_INVALID);
     ck_assert_int_eq(values_fraction("", &value), VALUES_E_INVALID);
 }
-END_TEST
 
 /* The list after `text` was added to `before` (NULL = none). */
 static void expect_cpus(const char *before, const char *text, const char *expected)
@@ -208,7 +199,7 @@ static void expect_cpus(const char *before, const char *text, const char *expect
     free(list);
 }
 
-START_TEST(cpus_are_numbers_and_ranges_and_lists_add_up)
+TEST(cpus_are_numbers_and_ranges_and_lists_add_up)
 {
     expect_cpus(NULL, "3", "3");
     expect_cpus(NULL, "0-3,6 8", "0-3,6,8");
@@ -216,9 +207,8 @@ START_TEST(cpus_are_numbers_and_ranges_and_lists_add_up)
     expect_cpus(NULL, "0-8191", "0-8191");
     expect_cpus("0-1,7", "2 9-10", "0-2,7,9-10");
 }
-END_TEST
 
-START_TEST(what_is_no_list_of_cpus_is_refused_and_changes_nothing)
+TEST(what_is_no_list_of_cpus_is_refused_and_changes_nothing)
 {
     static const char *const invalid[] = {"", ",", "a", "1-", "-1", "1-2-3", "3-1", "1;2", "0x1"};
     char *list = strdup("1");
@@ -230,9 +220,8 @@ START_TEST(what_is_no_list_of_cpus_is_refused_and_changes_nothing)
     ck_assert_str_eq(list, "1");
     free(list);
 }
-END_TEST
 
-START_TEST(signals_have_names_and_numbers)
+TEST(signals_have_names_and_numbers)
 {
     int value = 77;
 
@@ -249,9 +238,8 @@ START_TEST(signals_have_names_and_numbers)
     ck_assert_int_eq(values_signal("RTMAX-1", &value), 0);
     ck_assert_int_eq(value, SIGRTMAX - 1);
 }
-END_TEST
 
-START_TEST(what_is_no_signal_is_refused)
+TEST(what_is_no_signal_is_refused)
 {
     int value = 77;
 
@@ -267,6 +255,5 @@ START_TEST(what_is_no_signal_is_refused)
     ck_assert_int_eq(values_signal("RTMIN+99", &value), VALUES_E_RANGE);
     ck_assert_int_eq(value, 77);
 }
-END_TEST
 
 const struct suite suite = {.name = "values"};

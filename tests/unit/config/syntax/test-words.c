@@ -30,38 +30,34 @@ static const char *split(const char *text, bool command)
     return joined;
 }
 
-START_TEST(white_space_separates_words)
+TEST(white_space_separates_words)
 {
     ck_assert_str_eq(split(" a  b\tc ", false), "a|b|c|");
     ck_assert_str_eq(split("", false), "");
     ck_assert_str_eq(split("  ", false), "");
 }
-END_TEST
 
-START_TEST(quotes_keep_white_space_and_each_other)
+TEST(quotes_keep_white_space_and_each_other)
 {
     ck_assert_str_eq(split("'a b' \"c d\"", false), "a b|c d|");
     ck_assert_str_eq(split("'say \"hi\"' \"it's\"", false), "say \"hi\"|it's|");
     ck_assert_str_eq(split("'' \"\"", false), "||");
 }
-END_TEST
 
-START_TEST(quotes_may_stand_within_a_word)
+TEST(quotes_may_stand_within_a_word)
 {
     ck_assert_str_eq(split("NAME=\"a b\" x'y z'w", false), "NAME=a b|xy zw|");
 }
-END_TEST
 
-START_TEST(escapes_are_those_of_c)
+TEST(escapes_are_those_of_c)
 {
     ck_assert_str_eq(split("a\\tb\\sc \\\\ \\x41\\101 \\\"q\\'", false), "a\tb c|\\|AA|\"q'|");
     ck_assert_str_eq(split("\\u00e4 \\U0001F600", false), "ä|😀|");
     ck_assert_str_eq(split("\\x7e\\xC3\\xa4", false), "~ä|");
     ck_assert_str_eq(split("'a\\nb' \"\\a\\b\\f\\r\\v\"", false), "a\nb|\a\b\f\r\v|");
 }
-END_TEST
 
-START_TEST(broken_quoting_is_refused_with_the_reason)
+TEST(broken_quoting_is_refused_with_the_reason)
 {
     ck_assert_str_eq(split("'a b", false), "!a quote is not closed");
     ck_assert_str_eq(split("don't", false), "!a quote is not closed");
@@ -77,9 +73,8 @@ START_TEST(broken_quoting_is_refused_with_the_reason)
     ck_assert_str_eq(split("\\ud800", false), "!an escape makes the word invalid UTF-8");
     ck_assert_str_eq(split("\\xff", false), "!an escape makes the word invalid UTF-8");
 }
-END_TEST
 
-START_TEST(a_command_line_is_one_command)
+TEST(a_command_line_is_one_command)
 {
     ck_assert_ptr_nonnull(strstr(split("a ; b", true), "second command"));
     ck_assert_ptr_nonnull(strstr(split("a ;", true), "second command"));
@@ -87,15 +82,13 @@ START_TEST(a_command_line_is_one_command)
     ck_assert_str_eq(split("a;b ';'", true), "a;b|;|");
     ck_assert_str_eq(split("a ; b", false), "a|;|b|");
 }
-END_TEST
 
-START_TEST(dollars_are_not_expanded)
+TEST(dollars_are_not_expanded)
 {
     ck_assert_str_eq(split("sh -c 'echo $HOME ${HOME} $$'", true), "sh|-c|echo $HOME ${HOME} $$|");
 }
-END_TEST
 
-START_TEST(specifiers_are_expanded)
+TEST(specifiers_are_expanded)
 {
     static const char *const cases[][2] = {
         {"plain", "plain"},
@@ -115,9 +108,8 @@ START_TEST(specifiers_are_expanded)
         free(expanded);
     }
 }
-END_TEST
 
-START_TEST(unknown_specifiers_are_found)
+TEST(unknown_specifiers_are_found)
 {
     char *expanded;
 
@@ -125,9 +117,8 @@ START_TEST(unknown_specifiers_are_found)
     ck_assert_int_eq(words_bad_specifier("100%"), '%');
     ck_assert_int_eq(words_expand("%H", "digest", 0, &expanded), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_word_has_its_place_in_a_list)
+TEST(a_word_has_its_place_in_a_list)
 {
     ck_assert_int_eq(words_find("a, bc, b", "a"), 0);
     ck_assert_int_eq(words_find("a, bc, b", "b"), 2);
@@ -135,6 +126,5 @@ START_TEST(a_word_has_its_place_in_a_list)
     ck_assert_int_eq(words_find("a, bc, b", "a, bc"), -1);
     ck_assert_int_eq(words_find("a, bc, b", ""), -1);
 }
-END_TEST
 
 const struct suite suite = {.name = "words"};

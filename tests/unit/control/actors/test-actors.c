@@ -7,7 +7,7 @@
 #include "tests/unit/suite.h"
 #include <stdio.h>
 
-START_TEST(four_thousand_actors_are_listed_over_many_turns)
+TEST(four_thousand_actors_are_listed_over_many_turns)
 {
     json_t *answer;
     unsigned few;
@@ -20,7 +20,6 @@ START_TEST(four_thousand_actors_are_listed_over_many_turns)
     ck_assert_int_gt(json_integer_value(json_object_get(answer, "next")), 0);
     json_decref(answer);
 }
-END_TEST
 
 /* Makes a call that changes `n` of MANY items, as `member` of its reply tells, over many turns. */
 static void check_changes(const char *call, const char *member, json_int_t n)
@@ -32,16 +31,15 @@ static void check_changes(const char *call, const char *member, json_int_t n)
     json_decref(reply);
 }
 
-START_TEST(dead_letters_are_purged_over_many_turns)
+TEST(dead_letters_are_purged_over_many_turns)
 {
     add_letters(DEAD_GONE, MANY);
     add_letters(DEAD_ERROR, 1);
     check_changes(ACTORS("Purge", "{\"filter\":{\"queue\":\"errors\"}}"), "purged", 1);
     check_changes(ACTORS("Purge", "{\"filter\":{}}"), "purged", MANY);
 }
-END_TEST
 
-START_TEST(dead_letters_are_chosen_by_the_name_of_their_reason)
+TEST(dead_letters_are_chosen_by_the_name_of_their_reason)
 {
     char filter[128];
 
@@ -56,32 +54,28 @@ START_TEST(dead_letters_are_chosen_by_the_name_of_their_reason)
     check_refused("BadOption", "option", "reason",
                   ACTORS("Purge", "{\"filter\":{\"reason\":\"bored\"}}"));
 }
-END_TEST
 
-START_TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
+TEST(dead_letters_are_requeued_over_many_turns_and_once_each)
 {
     add_letters(DEAD_GONE, MANY);
     check_changes(ACTORS("Requeue", "{\"filter\":{}}"), "failed", MANY);
     check_changes(ACTORS("Requeue", "{\"filter\":{},\"to\":\"test\"}"), "requeued", MANY);
 }
-END_TEST
 
-START_TEST(timers_of_one_type_are_cancelled_over_many_turns)
+TEST(timers_of_one_type_are_cancelled_over_many_turns)
 {
     for (int i = 0; i < MANY; i++)
         check_done(ACTORS("Schedule", "{\"to\":\"test\",\"delay_usec\":3600000000}"));
     check_changes(ACTORS("Unschedule", "{\"to\":\"test\",\"type\":\"\"}"), "cancelled", MANY);
 }
-END_TEST
 
-START_TEST(a_oneway_purge_is_carried_out)
+TEST(a_oneway_purge_is_carried_out)
 {
     add_letters(DEAD_GONE, MANY);
     fake_send(client, ONEWAY("io.troupe.Actors.Purge", "{\"filter\":{}}"));
     check_done(SUPERVISOR("GetInfo", "{}"));
     ck_assert_ptr_null(dead_letter_find(&fake_parts.messages.dead_letters, MANY));
 }
-END_TEST
 
 const struct suite suite = {
     .name = "control-actors", .setup = connect_client, .teardown = disconnect_client};

@@ -14,7 +14,7 @@ static const char *job_state(json_t *parameters)
     return string(json_object_get(parameters, "job"), "state");
 }
 
-START_TEST(a_job_is_created_shown_listed_and_cancelled)
+TEST(a_job_is_created_shown_listed_and_cancelled)
 {
     json_t *answer = ask(JOBS("Create", "{\"group\":\"test\",\"options\":{\"id\":\"a\","
                                         "\"max_retries\":0}}"));
@@ -33,9 +33,8 @@ START_TEST(a_job_is_created_shown_listed_and_cancelled)
     check_refused("AlreadyEnded", "state", "cancelled", JOBS("Cancel", "{\"id\":\"a\"}"));
     check_refused("NoSuchJob", "id", "b", JOBS("Cancel", "{\"id\":\"b\"}"));
 }
-END_TEST
 
-START_TEST(wrong_jobs_are_refused_with_what_is_wrong)
+TEST(wrong_jobs_are_refused_with_what_is_wrong)
 {
     check_refused("NoSuchGroup", "nearest", "test", JOBS("Create", "{\"group\":\"tests\"}"));
     check_refused("BadId", "id", "",
@@ -57,9 +56,8 @@ START_TEST(wrong_jobs_are_refused_with_what_is_wrong)
     check_refused("BadOption", "option", "cursor", JOBS("List", "{\"cursor\":-1}"));
     ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 0);
 }
-END_TEST
 
-START_TEST(a_full_queue_is_busy)
+TEST(a_full_queue_is_busy)
 {
     json_t *parameters;
 
@@ -70,9 +68,8 @@ START_TEST(a_full_queue_is_busy)
     ck_assert_int_eq(json_integer_value(json_object_get(parameters, "maximum")), 3);
     json_decref(parameters);
 }
-END_TEST
 
-START_TEST(payloads_arrive_decoded)
+TEST(payloads_arrive_decoded)
 {
     struct job *job;
 
@@ -82,7 +79,6 @@ START_TEST(payloads_arrive_decoded)
     ck_assert_uint_eq(job->payload.size, 4);
     ck_assert_mem_eq(payload_data(&job->payload), "\0\1\2\xff", 4);
 }
-END_TEST
 
 static void cancel_elsewhere(const char *text)
 {
@@ -92,7 +88,7 @@ static void cancel_elsewhere(const char *text)
     fake_disconnect(other);
 }
 
-START_TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
+TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
 {
     json_t *answer;
 
@@ -108,9 +104,8 @@ START_TEST(do_answers_when_the_job_has_ended_and_the_next_call_waits)
     json_decref(answer);
     check_refused("NoSuchJob", "id", "d", JOBS("Get", "{\"id\":\"d\"}"));
 }
-END_TEST
 
-START_TEST(do_and_get_with_more_begin_with_the_state_as_it_is)
+TEST(do_and_get_with_more_begin_with_the_state_as_it_is)
 {
     struct fake_client *second = fake_connect();
     json_t *answer;
@@ -132,9 +127,8 @@ START_TEST(do_and_get_with_more_begin_with_the_state_as_it_is)
     }
     fake_disconnect(second);
 }
-END_TEST
 
-START_TEST(a_job_goes_on_without_those_who_wait_for_it)
+TEST(a_job_goes_on_without_those_who_wait_for_it)
 {
     struct fake_client *asker = fake_connect(), *waiter = fake_connect();
     struct job *job;
@@ -153,9 +147,8 @@ START_TEST(a_job_goes_on_without_those_who_wait_for_it)
     ck_assert_uint_eq(fake_group->cell->queue.n_jobs, 1);
     ck_assert_uint_eq(control_n_clients(fake_control), 1);
 }
-END_TEST
 
-START_TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
+TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
 {
     json_t *answer;
 
@@ -170,9 +163,8 @@ START_TEST(a_oneway_do_is_carried_out_and_holds_nobody_up)
     ck_assert_uint_eq(client->size, 0);
     json_decref(answer);
 }
-END_TEST
 
-START_TEST(attaching_gives_descriptors_once)
+TEST(attaching_gives_descriptors_once)
 {
     json_t *answer = ask(JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
 
@@ -185,7 +177,6 @@ START_TEST(attaching_gives_descriptors_once)
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "supported")), MEMORY_VERSION);
     json_decref(answer);
 }
-END_TEST
 
 const struct suite suite = {
     .name = "control-jobs", .setup = connect_client, .teardown = disconnect_client};

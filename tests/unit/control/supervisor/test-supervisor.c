@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-START_TEST(status_shows_groups_and_workers)
+TEST(status_shows_groups_and_workers)
 {
     json_t *answer = ask(SUPERVISOR("GetStatus", "{\"target\":\"test/1\"}"));
     json_t *group = json_array_get(json_object_get(answer, "groups"), 0);
@@ -21,9 +21,8 @@ START_TEST(status_shows_groups_and_workers)
     ck_assert_str_eq(string(json_array_get(workers, 0), "name"), "test/1");
     json_decref(answer);
 }
-END_TEST
 
-START_TEST(unknown_targets_are_refused_with_the_nearest)
+TEST(unknown_targets_are_refused_with_the_nearest)
 {
     check_refused("NoSuchTarget", "nearest", "test",
                   SUPERVISOR("GetStatus", "{\"target\":\"tset\"}"));
@@ -32,9 +31,8 @@ START_TEST(unknown_targets_are_refused_with_the_nearest)
     check_refused("NoSuchTarget", "target", "q", SUPERVISOR("Watch", "{\"target\":\"q\"}"));
     check_refused("BadOption", "option", "target", SUPERVISOR("Pause", "{\"target\":\"test/0\"}"));
 }
-END_TEST
 
-START_TEST(pause_and_resume_are_events_that_watchers_see)
+TEST(pause_and_resume_are_events_that_watchers_see)
 {
     struct fake_client *watcher = fake_connect(), *other = fake_connect();
     json_t *answer, *event;
@@ -64,9 +62,8 @@ START_TEST(pause_and_resume_are_events_that_watchers_see)
     ck_assert_uint_eq(json_array_size(json_object_get(answer, "events")), 0);
     json_decref(answer);
 }
-END_TEST
 
-START_TEST(kept_events_are_replayed_before_new_ones)
+TEST(kept_events_are_replayed_before_new_ones)
 {
     json_t *answer;
 
@@ -77,9 +74,8 @@ START_TEST(kept_events_are_replayed_before_new_ones)
         json_array_size(json_object_get(json_object_get(answer, "parameters"), "events")), 1);
     json_decref(answer);
 }
-END_TEST
 
-START_TEST(resizing_tells_the_old_size_and_waits_for_the_new_one)
+TEST(resizing_tells_the_old_size_and_waits_for_the_new_one)
 {
     json_t *answer = ask(SUPERVISOR("Resize", "{\"target\":\"test\",\"size\":5,\"wait\":true}"));
 
@@ -94,11 +90,10 @@ START_TEST(resizing_tells_the_old_size_and_waits_for_the_new_one)
     ck_assert_int_eq(json_integer_value(json_object_get(answer, "minimum")), 1);
     json_decref(answer);
 }
-END_TEST
 
 /* The last event comes before the pool lets go of the slot: looking only once would be once too
  * early. */
-START_TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
+TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
 {
     struct cell *cell = fake_group->cell;
     struct slot *last = cell->pool.slots[1];
@@ -114,9 +109,8 @@ START_TEST(shrinking_is_complete_when_the_surplus_worker_is_gone)
     json_decref(parameters_of(fake_receive(client)));
     ck_assert_uint_eq(cell->pool.n_slots, 1);
 }
-END_TEST
 
-START_TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
+TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
 {
     struct slot *slot = fake_group->cell->pool.slots[0];
 
@@ -129,16 +123,14 @@ START_TEST(waiting_for_what_will_not_be_ends_with_what_is_in_the_way)
                (struct event){.level = LOG_LEVEL_INFO, .type = "worker.failed", .message = ""});
     check_refused_next("NotReached", "state", "failed");
 }
-END_TEST
 
-START_TEST(waiting_for_what_is_so_already_is_short)
+TEST(waiting_for_what_is_so_already_is_short)
 {
     check_done(SUPERVISOR("Stop", "{\"target\":\"test\",\"wait\":true}"));
     check_done(SUPERVISOR("Stop", "{\"target\":\"test/1\",\"wait\":true}"));
 }
-END_TEST
 
-START_TEST(nothing_is_begun_while_it_stops)
+TEST(nothing_is_begun_while_it_stops)
 {
     fake_parts.control.state = CONTROL_STOPPING;
     check_refused("Stopping", NULL, NULL, SUPERVISOR("Start", "{\"target\":\"test\"}"));
@@ -146,11 +138,10 @@ START_TEST(nothing_is_begun_while_it_stops)
     check_refused("Stopping", NULL, NULL, JOBS("Create", "{\"group\":\"test\"}"));
     check_refused("Stopping", NULL, NULL, JOBS("Attach", "{\"version\":" TEXT(MEMORY_VERSION) "}"));
 }
-END_TEST
 
 /* ---- long replies ---- */
 
-START_TEST(the_status_of_four_thousand_workers_is_written_over_many_turns)
+TEST(the_status_of_four_thousand_workers_is_written_over_many_turns)
 {
     json_t *two, *many, *workers;
     unsigned few;
@@ -163,7 +154,6 @@ START_TEST(the_status_of_four_thousand_workers_is_written_over_many_turns)
     json_decref(two);
     json_decref(many);
 }
-END_TEST
 
 /* How many replies, and how many workers in them. */
 static void count_parts(size_t *ret_replies, size_t *ret_workers)
@@ -184,7 +174,7 @@ static void count_parts(size_t *ret_replies, size_t *ret_workers)
     }
 }
 
-START_TEST(with_more_a_status_comes_in_replies_that_leave_nothing_out)
+TEST(with_more_a_status_comes_in_replies_that_leave_nothing_out)
 {
     size_t replies, workers;
 
@@ -194,9 +184,8 @@ START_TEST(with_more_a_status_comes_in_replies_that_leave_nothing_out)
     ck_assert_uint_eq(workers, 4096);
     ck_assert_uint_ge(replies, 20);
 }
-END_TEST
 
-START_TEST(a_group_that_goes_in_the_middle_of_its_status_ends_it_well)
+TEST(a_group_that_goes_in_the_middle_of_its_status_ends_it_well)
 {
     size_t replies, workers;
 
@@ -209,9 +198,8 @@ START_TEST(a_group_that_goes_in_the_middle_of_its_status_ends_it_well)
     ck_assert_int_eq(registry_add(&fake_parts.registry, fake_group), 0);
     json_decref(ask(SUPERVISOR("GetInfo", "{}")));
 }
-END_TEST
 
-START_TEST(who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind)
+TEST(who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind)
 {
     struct fake_client *other = fake_connect();
 
@@ -221,7 +209,6 @@ START_TEST(who_goes_in_the_middle_of_a_long_answer_leaves_nothing_behind)
     fake_disconnect(other);
     json_decref(ask(SUPERVISOR("GetInfo", "{}")));
 }
-END_TEST
 
 const struct suite suite = {
     .name = "control-supervisor", .setup = connect_client, .teardown = disconnect_client};

@@ -21,46 +21,41 @@ static bool look(usec_t now)
     return cell_progress_look(&progress, &view, now, &next);
 }
 
-START_TEST(O5_work_in_which_nothing_moved_for_the_period_has_stalled)
+TEST(O5_work_in_which_nothing_moved_for_the_period_has_stalled)
 {
     ck_assert(look(1000 + PERIOD));
 }
-END_TEST
 
-START_TEST(O5_a_timer_that_fires_too_early_is_armed_for_the_rest)
+TEST(O5_a_timer_that_fires_too_early_is_armed_for_the_rest)
 {
     ck_assert(!look(1000 + PERIOD - 1));
     ck_assert_uint_eq(next, 1000 + PERIOD);
 }
-END_TEST
 
-START_TEST(O5_a_move_puts_it_off)
+TEST(O5_a_move_puts_it_off)
 {
     progress.moved_at = 5000;
     ck_assert(!look(1000 + PERIOD));
     ck_assert_uint_eq(next, 5000 + PERIOD);
     ck_assert(look(5000 + PERIOD));
 }
-END_TEST
 
-START_TEST(O5_a_state_that_was_published_is_a_move)
+TEST(O5_a_state_that_was_published_is_a_move)
 {
     view.mark++;
     ck_assert(!look(1000 + PERIOD));
     ck_assert_uint_eq(next, 1000 + 2 * PERIOD);
     ck_assert(look(1000 + 2 * PERIOD));
 }
-END_TEST
 
-START_TEST(O5_an_idle_cell_has_not_stalled_and_is_not_looked_at)
+TEST(O5_an_idle_cell_has_not_stalled_and_is_not_looked_at)
 {
     view.has_work = false;
     ck_assert(!look(1000 + 10 * PERIOD));
     ck_assert_uint_eq(next, USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(O5_what_is_paused_or_has_no_worker_has_not_stalled_and_begins_anew_afterwards)
+TEST(O5_what_is_paused_or_has_no_worker_has_not_stalled_and_begins_anew_afterwards)
 {
     view.may_move = false;
     ck_assert(!look(1000 + 10 * PERIOD));
@@ -69,22 +64,19 @@ START_TEST(O5_what_is_paused_or_has_no_worker_has_not_stalled_and_begins_anew_af
     ck_assert(!look(1000 + 11 * PERIOD - 1));
     ck_assert(look(1000 + 11 * PERIOD));
 }
-END_TEST
 
-START_TEST(O5_after_a_stall_the_next_one_takes_a_whole_period)
+TEST(O5_after_a_stall_the_next_one_takes_a_whole_period)
 {
     ck_assert(look(1000 + PERIOD));
     ck_assert_uint_eq(next, 1000 + 2 * PERIOD);
     ck_assert(!look(1000 + 2 * PERIOD - 1));
 }
-END_TEST
 
-START_TEST(O5_without_a_period_nobody_looks)
+TEST(O5_without_a_period_nobody_looks)
 {
     view.period = USEC_INFINITY;
     ck_assert(!look(USEC_INFINITY - 1));
     ck_assert_uint_eq(next, USEC_INFINITY);
 }
-END_TEST
 
 const struct suite suite = {.name = "cell-progress", .setup = setup};

@@ -107,7 +107,7 @@ static struct job *queued(const char *name, uint8_t priority)
 
 /* ---- order and delay ---- */
 
-START_TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
+TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
 {
     static const char *const expected[] = {"urgent", "a", "b", "last"};
     unsigned n = 0;
@@ -122,7 +122,6 @@ START_TEST(jobs_stand_in_the_queue_by_priority_and_equals_as_they_came)
             ck_assert_str_eq(list_entry(node, struct job, link)->name, expected[n++]);
     ck_assert_uint_eq(n, 4);
 }
-END_TEST
 
 static void stop_loop(struct job_waiter *waiter, struct job *job)
 {
@@ -132,7 +131,7 @@ static void stop_loop(struct job_waiter *waiter, struct job *job)
         (void)job_waiter_free(&parts.jobs, waiter);
 }
 
-START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
+TEST(a_delayed_job_is_queued_when_its_time_has_come)
 {
     struct cell_request request = request_of("later");
     struct job *job;
@@ -148,18 +147,16 @@ START_TEST(a_delayed_job_is_queued_when_its_time_has_come)
     ck_assert_ptr_eq(queue_first(&group->cell->queue), job);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_BACKOFF], 0);
 }
-END_TEST
 
-START_TEST(a_job_whose_date_has_passed_is_queued_at_once)
+TEST(a_job_whose_date_has_passed_is_queued_at_once)
 {
     struct cell_request request = request_of("now");
 
     request.at = clock_realtime() - 1;
     ck_assert_int_eq(accepted(&request)->state, JOB_QUEUED);
 }
-END_TEST
 
-START_TEST(delayed_jobs_take_places_and_can_be_cancelled)
+TEST(delayed_jobs_take_places_and_can_be_cancelled)
 {
     struct cell_request request = request_of("");
     struct job *job, *jobs[3];
@@ -172,7 +169,6 @@ START_TEST(delayed_jobs_take_places_and_can_be_cancelled)
     ck_assert_int_eq(submit(&request, &job), 0);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_CANCELLED], 1);
 }
-END_TEST
 
 /* ---- waiting for room ---- */
 
@@ -237,7 +233,7 @@ static void fill(void)
         jobs[i] = queued(i == 0 ? "first" : "", 1);
 }
 
-START_TEST(who_waits_gets_the_place_that_becomes_free)
+TEST(who_waits_gets_the_place_that_becomes_free)
 {
     struct sender sender;
 
@@ -252,9 +248,8 @@ START_TEST(who_waits_gets_the_place_that_becomes_free)
     ck_assert_uint_eq(group->cell->queue.n_jobs, 3);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 0);
 }
-END_TEST
 
-START_TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not)
+TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_not)
 {
     struct sender senders[3];
     struct cell_request impatient = request_of("");
@@ -274,9 +269,8 @@ START_TEST(those_who_wait_are_served_in_the_order_they_came_and_before_who_does_
     ck_assert_ptr_eq(order[1], &senders[1]);
     ck_assert_ptr_eq(order[2], &senders[2]);
 }
-END_TEST
 
-START_TEST(one_is_called_for_a_place_and_no_more)
+TEST(one_is_called_for_a_place_and_no_more)
 {
     struct sender senders[2];
 
@@ -289,7 +283,6 @@ START_TEST(one_is_called_for_a_place_and_no_more)
     ck_assert(!senders[1].waiter.called);
     cell_waiter_stop(&senders[1].waiter);
 }
-END_TEST
 
 static void stop_the_loop(struct cell_waiter *waiter)
 {
@@ -297,7 +290,7 @@ static void stop_the_loop(struct cell_waiter *waiter)
     loop_stop(parts.loop);
 }
 
-START_TEST(beside_the_place_of_one_that_was_called_others_are_free)
+TEST(beside_the_place_of_one_that_was_called_others_are_free)
 {
     struct sender sender;
     struct cell_request impatient = request_of("");
@@ -315,9 +308,8 @@ START_TEST(beside_the_place_of_one_that_was_called_others_are_free)
     sender_try(&sender);
     ck_assert_int_eq(sender.result, 0);
 }
-END_TEST
 
-START_TEST(after_its_time_a_sender_is_told_busy)
+TEST(after_its_time_a_sender_is_told_busy)
 {
     struct sender sender;
 
@@ -328,7 +320,6 @@ START_TEST(after_its_time_a_sender_is_told_busy)
     ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 1);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_WAITERS], 0);
 }
-END_TEST
 
 static void stop_at_turn(struct cell_waiter *waiter)
 {
@@ -336,7 +327,7 @@ static void stop_at_turn(struct cell_waiter *waiter)
     loop_stop(parts.loop);
 }
 
-START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
+TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
 {
     struct sender senders[2];
 
@@ -352,9 +343,8 @@ START_TEST(one_that_was_called_and_goes_away_leaves_its_place_to_the_next)
     ck_assert_ptr_eq(order[0], &senders[1]);
     ck_assert_int_eq(senders[1].result, 0);
 }
-END_TEST
 
-START_TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
+TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
 {
     struct sender senders[2];
 
@@ -368,9 +358,8 @@ START_TEST(one_that_is_refused_when_called_leaves_its_place_to_the_next)
     ck_assert_int_eq(senders[0].result, CELL_E_EXISTS);
     ck_assert_int_eq(senders[1].result, 0);
 }
-END_TEST
 
-START_TEST(a_large_one_whose_time_is_over_holds_up_nobody)
+TEST(a_large_one_whose_time_is_over_holds_up_nobody)
 {
     static char large[901];
     struct sender first, half, small;
@@ -388,9 +377,8 @@ START_TEST(a_large_one_whose_time_is_over_holds_up_nobody)
     ck_assert_int_eq(half.result, CELL_E_BUSY);
     ck_assert_int_eq(small.result, 0);
 }
-END_TEST
 
-START_TEST(a_large_one_for_later_holds_up_nobody_when_it_has_its_place)
+TEST(a_large_one_for_later_holds_up_nobody_when_it_has_its_place)
 {
     static char large[901];
     struct sender first, half, small;
@@ -406,9 +394,8 @@ START_TEST(a_large_one_for_later_holds_up_nobody_when_it_has_its_place)
     ck_assert_int_eq(half.job->state, JOB_DELAYED);
     ck_assert_int_eq(small.result, 0);
 }
-END_TEST
 
-START_TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
+TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
 {
     static char half[501], large[901];
     struct sender first, second, big, small;
@@ -433,9 +420,8 @@ START_TEST(a_large_one_is_not_overtaken_by_small_ones_while_it_waits_for_memory)
     ck_assert_int_eq(big.result, 0);
     ck_assert_int_eq(small.result, 0);
 }
-END_TEST
 
-START_TEST(a_group_that_closes_tells_those_who_wait)
+TEST(a_group_that_closes_tells_those_who_wait)
 {
     struct sender senders[2];
 
@@ -447,9 +433,8 @@ START_TEST(a_group_that_closes_tells_those_who_wait)
     ck_assert_int_eq(senders[0].result, CELL_E_STOPPING);
     ck_assert_int_eq(senders[1].result, CELL_E_STOPPING);
 }
-END_TEST
 
-START_TEST(a_group_that_is_removed_tells_those_who_wait)
+TEST(a_group_that_is_removed_tells_those_who_wait)
 {
     struct sender sender;
 
@@ -460,9 +445,8 @@ START_TEST(a_group_that_is_removed_tells_those_who_wait)
     run_until_answered(1);
     ck_assert_int_eq(sender.result, CELL_E_STOPPING);
 }
-END_TEST
 
-START_TEST(who_waits_outlives_a_cell_that_goes_away)
+TEST(who_waits_outlives_a_cell_that_goes_away)
 {
     struct sender sender;
     struct cell *cell;
@@ -482,9 +466,8 @@ START_TEST(who_waits_outlives_a_cell_that_goes_away)
     run_until_answered(1);
     ck_assert_int_eq(sender.result, 0);
 }
-END_TEST
 
-START_TEST(a_larger_queue_has_room_for_those_who_wait)
+TEST(a_larger_queue_has_room_for_those_who_wait)
 {
     struct sender sender;
 
@@ -495,6 +478,5 @@ START_TEST(a_larger_queue_has_room_for_those_who_wait)
     run_until_answered(1);
     ck_assert_int_eq(sender.result, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "cell-room", .setup = setup, .teardown = teardown};

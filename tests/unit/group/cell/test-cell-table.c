@@ -43,14 +43,13 @@ static void add(unsigned first, unsigned end)
         cell_table_add(&table, &cells[i]);
 }
 
-START_TEST(an_empty_table_finds_nothing)
+TEST(an_empty_table_finds_nothing)
 {
     ck_assert_ptr_null(find("key-0"));
     ck_assert_ptr_null(find(""));
 }
-END_TEST
 
-START_TEST(each_of_a_thousand_is_found_by_its_key_and_by_no_other)
+TEST(each_of_a_thousand_is_found_by_its_key_and_by_no_other)
 {
     add(0, MANY);
     ck_assert_uint_eq(table.n_cells, MANY);
@@ -60,9 +59,8 @@ START_TEST(each_of_a_thousand_is_found_by_its_key_and_by_no_other)
     ck_assert_ptr_null(find("key-"));
     ck_assert_ptr_null(find("key-00"));
 }
-END_TEST
 
-START_TEST(a_key_need_not_be_terminated)
+TEST(a_key_need_not_be_terminated)
 {
     add(0, 20);
     ck_assert_ptr_eq(cell_table_find(&table, "key-1/0", 5), &cells[1]);
@@ -70,9 +68,8 @@ START_TEST(a_key_need_not_be_terminated)
     ck_assert_ptr_eq(cell_table_find(&table, "key-19", 6), &cells[19]);
     ck_assert_ptr_null(cell_table_find(&table, "key-19\0", 7));
 }
-END_TEST
 
-START_TEST(what_is_removed_is_not_found_and_the_others_are)
+TEST(what_is_removed_is_not_found_and_the_others_are)
 {
     add(0, MANY);
     for (unsigned i = 0; i < MANY; i += 2)
@@ -85,9 +82,8 @@ START_TEST(what_is_removed_is_not_found_and_the_others_are)
     ck_assert(list_empty(&table.cells));
     ck_assert_ptr_null(find("key-1"));
 }
-END_TEST
 
-START_TEST(cells_are_listed_in_the_order_of_their_creation)
+TEST(cells_are_listed_in_the_order_of_their_creation)
 {
     unsigned n = 0;
 
@@ -100,9 +96,8 @@ START_TEST(cells_are_listed_in_the_order_of_their_creation)
     }
     ck_assert_uint_eq(n, 100);
 }
-END_TEST
 
-START_TEST(chains_stay_short_however_many_there_are)
+TEST(chains_stay_short_however_many_there_are)
 {
     size_t longest = 0;
 
@@ -117,9 +112,8 @@ START_TEST(chains_stay_short_however_many_there_are)
     /* Of a good hash and a thousand keys, one in a billion tables has a chain of 16. */
     ck_assert_uint_lt(longest, 16);
 }
-END_TEST
 
-START_TEST(a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes)
+TEST(a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes)
 {
     struct cell_cursor cursor, other, end;
 
@@ -145,7 +139,6 @@ START_TEST(a_cursor_goes_through_all_in_order_and_moves_on_when_its_cell_goes)
     cell_table_remove(&table, &cells[0]);
     ck_assert_ptr_null(other.next);
 }
-END_TEST
 
 /* Gives the cell a queue whose only job in memory was created at that time. */
 static void set_queue(unsigned i, struct job *job, usec_t created_at, uint64_t n_queued)
@@ -159,7 +152,7 @@ static void set_queue(unsigned i, struct job *job, usec_t created_at, uint64_t n
     cell_table_note_queue(&table, &cells[i]);
 }
 
-START_TEST(the_oldest_job_and_the_longest_queues_are_known_after_any_changes)
+TEST(the_oldest_job_and_the_longest_queues_are_known_after_any_changes)
 {
     static struct job jobs[MANY];
     struct cell *longest[5];
@@ -188,9 +181,8 @@ START_TEST(the_oldest_job_and_the_longest_queues_are_known_after_any_changes)
     for (unsigned i = 1; i < 5; i++)
         ck_assert_uint_le(longest[i]->counts.n[JOBS_LIVE], longest[i - 1]->counts.n[JOBS_LIVE]);
 }
-END_TEST
 
-START_TEST(a_cell_that_goes_is_not_among_the_longest)
+TEST(a_cell_that_goes_is_not_among_the_longest)
 {
     struct job job = {0};
     struct cell *longest[5];
@@ -201,6 +193,5 @@ START_TEST(a_cell_that_goes_is_not_among_the_longest)
     ck_assert_uint_eq(cell_table_longest(&table, longest, 5), 0);
     ck_assert_uint_eq(cell_table_oldest(&table), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "cell-table", .setup = setup, .teardown = teardown};

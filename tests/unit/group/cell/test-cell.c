@@ -303,7 +303,7 @@ static void run_jobs(void)
     ck_assert_uint_eq(n_ended, n_expected);
 }
 
-START_TEST(a_job_succeeds_with_its_result)
+TEST(a_job_succeeds_with_its_result)
 {
     struct job *job = accepted("hello");
 
@@ -316,9 +316,8 @@ START_TEST(a_job_succeeds_with_its_result)
     ck_assert_uint_eq(group->cell->counts.n[JOBS_SUCCEEDED], 1);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_BYTES], 0);
 }
-END_TEST
 
-START_TEST(J3_a_rejected_job_is_final_and_a_crash_is_retried)
+TEST(J3_a_rejected_job_is_final_and_a_crash_is_retried)
 {
     struct job *no = accepted("no"), *once = accepted("crash once");
 
@@ -333,9 +332,8 @@ START_TEST(J3_a_rejected_job_is_final_and_a_crash_is_retried)
     ck_assert_str_eq(once->attempts[0].cause, "signal");
     ck_assert_uint_eq(parts.deaths.n_total, 1);
 }
-END_TEST
 
-START_TEST(J4_a_job_that_fails_on_every_attempt_is_dead_once)
+TEST(J4_a_job_that_fails_on_every_attempt_is_dead_once)
 {
     struct job *crash = accepted("crash"), *error = accepted("error");
 
@@ -349,9 +347,8 @@ START_TEST(J4_a_job_that_fails_on_every_attempt_is_dead_once)
     ck_assert_str_eq(error->reason, "it is broken");
     ck_assert_uint_eq(group->cell->counts.n[JOBS_DEAD], 2);
 }
-END_TEST
 
-START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
+TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
 {
     const struct job *crash = accepted("crash"), *error = accepted("error");
     struct dead_letter_walk walk;
@@ -379,9 +376,8 @@ START_TEST(J4_a_dead_job_is_one_dead_letter_with_its_payload_and_death_reports)
     dead_letter_walk_end(&walk);
     ck_assert_uint_eq(n, 2);
 }
-END_TEST
 
-START_TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
+TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
 {
     enum {
         N = 300
@@ -397,9 +393,8 @@ START_TEST(every_accepted_job_ends_exactly_once_among_crashing_ones)
     ck_assert_uint_eq(n[JOBS_RETRIES], N / 10);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_LIVE], 0);
 }
-END_TEST
 
-START_TEST(a_job_that_runs_out_of_time_takes_its_worker_with_it)
+TEST(a_job_that_runs_out_of_time_takes_its_worker_with_it)
 {
     struct job *job;
 
@@ -411,9 +406,8 @@ START_TEST(a_job_that_runs_out_of_time_takes_its_worker_with_it)
     ck_assert_int_eq(job->state, JOB_DEAD);
     ck_assert_str_eq(job->reason, "its job ran out of time: killed by SIGTERM");
 }
-END_TEST
 
-START_TEST(a_worker_that_gives_no_sign_of_life_is_aborted)
+TEST(a_worker_that_gives_no_sign_of_life_is_aborted)
 {
     struct job *job;
 
@@ -425,9 +419,8 @@ START_TEST(a_worker_that_gives_no_sign_of_life_is_aborted)
     ck_assert_int_eq(job->state, JOB_DEAD);
     ck_assert_ptr_nonnull(strstr(job->reason, "WatchdogSec: killed by SIGABRT"));
 }
-END_TEST
 
-START_TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
+TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
 {
     struct job *job = accepted("hello");
 
@@ -436,7 +429,6 @@ START_TEST(J5_a_queued_job_is_cancelled_at_once_and_only_once)
     ck_assert_int_eq(cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, 0), CELL_CANCEL_E_ENDED);
     ck_assert_uint_eq(n_ended, 1);
 }
-END_TEST
 
 static struct job *running(const char *what)
 {
@@ -450,7 +442,7 @@ static struct job *running(const char *what)
     return job;
 }
 
-START_TEST(J5_a_running_job_sees_the_cancel_flag)
+TEST(J5_a_running_job_sees_the_cancel_flag)
 {
     struct job *job = running("until cancelled");
 
@@ -460,9 +452,8 @@ START_TEST(J5_a_running_job_sees_the_cancel_flag)
     ck_assert_int_eq(job->state, JOB_CANCELLED);
     ck_assert_uint_eq(parts.deaths.n_total, 0);
 }
-END_TEST
 
-START_TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried)
+TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_retried)
 {
     struct job *job;
 
@@ -474,9 +465,8 @@ START_TEST(J5_a_job_that_ignores_the_flag_goes_down_the_stop_ladder_and_is_not_r
     ck_assert_uint_eq(parts.deaths.n_total, 1);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_RETRIES], 0);
 }
-END_TEST
 
-START_TEST(J2_a_live_duplicate_is_refused)
+TEST(J2_a_live_duplicate_is_refused)
 {
     struct job *job, *second;
 
@@ -485,9 +475,8 @@ START_TEST(J2_a_live_duplicate_is_refused)
     ck_assert_int_eq(submit("b", "bad id", &second), CELL_E_BAD_ID);
     ck_assert_uint_eq(group->cell->queue.n_jobs, 1);
 }
-END_TEST
 
-START_TEST(beyond_its_bounds_the_queue_is_busy)
+TEST(beyond_its_bounds_the_queue_is_busy)
 {
     struct job *job;
 
@@ -501,9 +490,8 @@ START_TEST(beyond_its_bounds_the_queue_is_busy)
     ck_assert_int_eq(submit("dd", "", &job), 0);
     ck_assert_uint_eq(group->cell->counts.n[JOBS_REFUSED], 2);
 }
-END_TEST
 
-START_TEST(kept_results_are_bounded_and_the_oldest_goes_first)
+TEST(kept_results_are_bounded_and_the_oldest_goes_first)
 {
     struct protocol_id id = {.name = "first"};
     struct job *job;
@@ -520,9 +508,8 @@ START_TEST(kept_results_are_bounded_and_the_oldest_goes_first)
     ck_assert_ptr_null(job_by_id(&parts.jobs, &id));
     ck_assert_uint_eq(group->results.n_jobs, 2);
 }
-END_TEST
 
-START_TEST(P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothing)
+TEST(P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothing)
 {
     struct job *job = running("until cancelled");
     struct slot *slot = job->slot;
@@ -536,9 +523,8 @@ START_TEST(P9_a_busy_worker_stops_after_its_job_and_stopping_twice_changes_nothi
     ck_assert_int_eq(slot->state, LIFECYCLE_STOPPED);
     ck_assert_int_eq(slot->last_death->cause, DEATH_STOP);
 }
-END_TEST
 
-START_TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
+TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
 {
     group_start(group);
     run_until(is_settled);
@@ -555,9 +541,8 @@ START_TEST(P7_resize_grows_and_shrinks_by_the_highest_slots)
     ck_assert(slot_is_up(group->cell->pool.slots[0]));
     ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
 }
-END_TEST
 
-START_TEST(a_paused_cell_accepts_and_hands_out_nothing)
+TEST(a_paused_cell_accepts_and_hands_out_nothing)
 {
     struct job *job;
 
@@ -570,9 +555,8 @@ START_TEST(a_paused_cell_accepts_and_hands_out_nothing)
     run_jobs();
     ck_assert_int_eq(job->state, JOB_SUCCEEDED);
 }
-END_TEST
 
-START_TEST(prefetched_jobs_are_done_in_order_by_one_worker)
+TEST(prefetched_jobs_are_done_in_order_by_one_worker)
 {
     struct job *jobs[20];
 
@@ -588,9 +572,8 @@ START_TEST(prefetched_jobs_are_done_in_order_by_one_worker)
         ck_assert(i == 0 || jobs[i]->ended_at >= jobs[i - 1]->ended_at);
     }
 }
-END_TEST
 
-START_TEST(what_a_dead_worker_had_not_begun_costs_no_attempt)
+TEST(what_a_dead_worker_had_not_begun_costs_no_attempt)
 {
     struct job *crash, *jobs[5];
 
@@ -609,9 +592,8 @@ START_TEST(what_a_dead_worker_had_not_begun_costs_no_attempt)
         ck_assert_uint_eq(jobs[i]->n_attempts, 0);
     }
 }
-END_TEST
 
-START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
+TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
 {
     struct job *first, *second;
 
@@ -634,9 +616,8 @@ START_TEST(a_prefetched_job_that_is_cancelled_sees_the_flag_when_its_turn_comes)
     ck_assert_int_eq(second->state, JOB_CANCELLED);
     ck_assert_uint_eq(parts.deaths.n_total, 0);
 }
-END_TEST
 
-START_TEST(no_more_are_prefetched_after_the_work_has_run_out_once)
+TEST(no_more_are_prefetched_after_the_work_has_run_out_once)
 {
     struct job *jobs[5];
     unsigned n_running = 0;
@@ -658,9 +639,8 @@ START_TEST(no_more_are_prefetched_after_the_work_has_run_out_once)
         ck_assert_int_eq(cell_cancel(jobs[i - 1], PROTOCOL_CAUSE_REQUESTED, 0), 0);
     run_jobs();
 }
-END_TEST
 
-START_TEST(the_clock_of_a_prefetched_job_begins_with_its_work)
+TEST(the_clock_of_a_prefetched_job_begins_with_its_work)
 {
     struct job *hang, *next;
 
@@ -676,14 +656,13 @@ START_TEST(the_clock_of_a_prefetched_job_begins_with_its_work)
     ck_assert_int_eq(next->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(next->attempt, 1);
 }
-END_TEST
 
 static bool has_failed(void)
 {
     return strcmp(group_state(group), "failed") == 0;
 }
 
-START_TEST(a_worker_that_dies_too_often_fails_until_it_is_reset)
+TEST(a_worker_that_dies_too_often_fails_until_it_is_reset)
 {
     free(config->exec_start[0]);
     config->exec_start[0] = strdup("/bin/false");
@@ -696,14 +675,13 @@ START_TEST(a_worker_that_dies_too_often_fails_until_it_is_reset)
     ck_assert_int_eq(group->cell->pool.slots[0]->state, LIFECYCLE_STARTING);
     run_until(has_failed);
 }
-END_TEST
 
 static bool is_backing_off(void)
 {
     return group->cell->pool.slots[0]->state == LIFECYCLE_BACKOFF;
 }
 
-START_TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
+TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
 {
     struct job *poison[3], *honest;
 
@@ -723,7 +701,6 @@ START_TEST(J4_poison_jobs_end_dead_and_honest_ones_behind_them_succeed)
     ck_assert_str_ne(group_state(group), "failed");
     ck_assert_uint_eq(group->cell->pool.slots[0]->health.n_failures, 0);
 }
-END_TEST
 
 static bool is_failing(void)
 {
@@ -750,7 +727,7 @@ static unsigned count_events(const char *type)
     return n;
 }
 
-START_TEST(a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job)
+TEST(a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job)
 {
     char *program = config->exec_start[0];
 
@@ -772,9 +749,8 @@ START_TEST(a_worker_that_keeps_dying_is_in_trouble_until_one_has_done_a_job)
     ck_assert_uint_eq(count_events("worker.failing"), 1);
     ck_assert_uint_eq(count_events("worker.recovered"), 1);
 }
-END_TEST
 
-START_TEST(a_worker_that_stays_up_for_long_enough_has_recovered)
+TEST(a_worker_that_stays_up_for_long_enough_has_recovered)
 {
     char *program = config->exec_start[0];
 
@@ -789,9 +765,8 @@ START_TEST(a_worker_that_stays_up_for_long_enough_has_recovered)
     run_until(is_healthy);
     ck_assert_uint_eq(count_events("worker.recovered"), 1);
 }
-END_TEST
 
-START_TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
+TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
 {
     free(config->exec_start[0]);
     config->exec_start[0] = strdup("/nonexistent/program");
@@ -801,9 +776,8 @@ START_TEST(a_program_that_is_not_there_is_a_retry_and_no_death)
     ck_assert_uint_eq(parts.deaths.n_total, 0);
     ck_assert_uint_gt(group->cell->pool.slots[0]->restart_at, 0);
 }
-END_TEST
 
-START_TEST(a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now)
+TEST(a_worker_gets_what_it_was_started_for_whatever_the_configuration_says_now)
 {
     static char large[5001];
     struct job *job;
@@ -819,7 +793,6 @@ START_TEST(a_worker_gets_what_it_was_started_for_whatever_the_configuration_says
     ck_assert_uint_eq(job->attempt, 1);
     ck_assert_uint_eq(job->result.size, 5000);
 }
-END_TEST
 
 static unsigned n_running(void)
 {
@@ -830,7 +803,7 @@ static unsigned n_running(void)
     return n;
 }
 
-START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
+TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
 {
     struct job *jobs[2] = {accepted("until cancelled"), accepted("until cancelled")};
     struct slot *last = group->cell->pool.slots[1];
@@ -856,9 +829,8 @@ START_TEST(a_retired_slot_can_be_neither_started_nor_restarted_nor_reset)
     ck_assert_uint_eq(group->cell->pool.n_slots, 1);
     ck_assert_uint_eq(group->cell->pool.slots[0]->generation, 1);
 }
-END_TEST
 
-START_TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given)
+TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given)
 {
     struct cell_request request = request_of("error", "");
     struct job *job;
@@ -875,7 +847,6 @@ START_TEST(J1_no_time_out_is_none_and_a_longer_back_off_than_the_groups_is_given
     ck_assert_int_eq(cell_submit(group->cell, &request, &job), 0);
     ck_assert_uint_eq(job->backoff_max, 1000);
 }
-END_TEST
 
 static struct job *watched;
 
@@ -887,7 +858,7 @@ static void stop_in_backoff(struct job_waiter *waiter, struct job *job)
         (void)job_waiter_free(&parts.jobs, waiter);
 }
 
-START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
+TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
 {
     static char large[5001];
     struct cell_request request = request_of(large, "");
@@ -912,7 +883,6 @@ START_TEST(a_hand_over_for_which_there_is_no_descriptor_is_no_attempt)
     ck_assert_int_eq(watched->state, JOB_SUCCEEDED);
     ck_assert_uint_eq(watched->attempt, 1);
 }
-END_TEST
 
 /* ---- spares ---- */
 
@@ -940,7 +910,7 @@ static bool spares_stand_by(void)
     return true;
 }
 
-START_TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
+TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
 {
     const struct slot *spare;
     struct job *job;
@@ -962,7 +932,6 @@ START_TEST(a_spare_takes_the_place_of_one_that_dies_and_gets_a_successor)
     ck_assert_ptr_eq(group->cell->pool.slots[0], spare);
     ck_assert_uint_eq(spare->standby->generation, 3);
 }
-END_TEST
 
 static pid_t killed;
 
@@ -979,7 +948,7 @@ static void kill_worker(const struct slot *slot)
     run_until(who_was_killed_is_replaced);
 }
 
-START_TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
+TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
 {
     const struct slot *place;
 
@@ -1001,9 +970,8 @@ START_TEST(no_two_of_a_place_have_the_same_generation_whoever_dies)
     ck_assert_uint_gt(group->cell->pool.slots[0]->standby->generation,
                       group->cell->pool.slots[0]->generation);
 }
-END_TEST
 
-START_TEST(spares_go_with_their_places_and_with_the_configuration)
+TEST(spares_go_with_their_places_and_with_the_configuration)
 {
     config->spare = 3;
     group_resize(group, 3);
@@ -1022,6 +990,5 @@ START_TEST(spares_go_with_their_places_and_with_the_configuration)
     group_start(group);
     run_until(spares_stand_by);
 }
-END_TEST
 
 const struct suite suite = {.name = "cell", .setup = setup, .teardown = teardown};

@@ -29,7 +29,7 @@ static bool has_process(enum lifecycle_state state)
 
 #define ANY (1u << E(RESET))
 
-START_TEST(each_state_handles_these_events_and_ignores_all_others)
+TEST(each_state_handles_these_events_and_ignores_all_others)
 {
     static const unsigned dying = 1u << E(EXITED) | 1u << E(VIOLATION);
     static const unsigned at_work = 1u << E(WATCHDOG) | 1u << E(TERMINATED);
@@ -55,9 +55,8 @@ START_TEST(each_state_handles_these_events_and_ignores_all_others)
                           "%s + %s", lifecycle_state_to_string((enum lifecycle_state)s),
                           lifecycle_event_to_string((enum lifecycle_event)e));
 }
-END_TEST
 
-START_TEST(an_ignored_event_changes_no_state)
+TEST(an_ignored_event_changes_no_state)
 {
     for (int s = 0; s < _LIFECYCLE_N_STATES; s++) {
         for (int e = 0; e < _LIFECYCLE_N_EVENTS; e++) {
@@ -67,9 +66,8 @@ START_TEST(an_ignored_event_changes_no_state)
         }
     }
 }
-END_TEST
 
-START_TEST(every_state_reaches_stopped_when_nobody_wants_it)
+TEST(every_state_reaches_stopped_when_nobody_wants_it)
 {
     static const enum lifecycle_event events[] = {E(STOP), E(STOP_TIMEOUT), E(EXITED),
                                                   E(NOT_WANTED)};
@@ -81,9 +79,8 @@ START_TEST(every_state_reaches_stopped_when_nobody_wants_it)
                       lifecycle_state_to_string((enum lifecycle_state)s));
     }
 }
-END_TEST
 
-START_TEST(every_state_can_get_back_to_idle)
+TEST(every_state_can_get_back_to_idle)
 {
     bool reaches[_LIFECYCLE_N_STATES] = {[S(IDLE)] = true};
     for (int round = 0; round < _LIFECYCLE_N_STATES; round++) {
@@ -96,9 +93,8 @@ START_TEST(every_state_can_get_back_to_idle)
     for (int s = 0; s < _LIFECYCLE_N_STATES; s++)
         ck_assert_msg(reaches[s], "from %s", lifecycle_state_to_string((enum lifecycle_state)s));
 }
-END_TEST
 
-START_TEST(a_process_is_spawned_only_where_there_is_none_and_buried_exactly_when_it_ends)
+TEST(a_process_is_spawned_only_where_there_is_none_and_buried_exactly_when_it_ends)
 {
     for (int s = 0; s < _LIFECYCLE_N_STATES; s++) {
         for (int e = 0; e < _LIFECYCLE_N_EVENTS; e++) {
@@ -114,9 +110,8 @@ START_TEST(a_process_is_spawned_only_where_there_is_none_and_buried_exactly_when
         }
     }
 }
-END_TEST
 
-START_TEST(it_is_announced_on_entering_idle_and_withdrawn_when_it_can_take_no_more_jobs)
+TEST(it_is_announced_on_entering_idle_and_withdrawn_when_it_can_take_no_more_jobs)
 {
     for (int s = 0; s < _LIFECYCLE_N_STATES; s++) {
         for (int e = 0; e < _LIFECYCLE_N_EVENTS; e++) {
@@ -131,9 +126,8 @@ START_TEST(it_is_announced_on_entering_idle_and_withdrawn_when_it_can_take_no_mo
         }
     }
 }
-END_TEST
 
-START_TEST(reaching_stopped_is_always_told)
+TEST(reaching_stopped_is_always_told)
 {
     for (int s = 1; s < _LIFECYCLE_N_STATES; s++) {
         for (int e = 0; e < _LIFECYCLE_N_EVENTS; e++) {
@@ -144,18 +138,16 @@ START_TEST(reaching_stopped_is_always_told)
         }
     }
 }
-END_TEST
 
-START_TEST(an_old_restart_is_cancelled_and_the_tally_forgotten_before_a_new_spawn)
+TEST(an_old_restart_is_cancelled_and_the_tally_forgotten_before_a_new_spawn)
 {
     ck_assert_uint_lt(A(RESET), A(SPAWN));
     ck_assert_uint_lt(A(CANCEL_RESTART), A(SPAWN));
     ck_assert_uint_lt(A(REAP), A(SCHEDULE));
     ck_assert_uint_lt(A(REAP), A(DOWN));
 }
-END_TEST
 
-START_TEST(an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing)
+TEST(an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_changes_nothing)
 {
     expect(S(IDLE), E(STOP), S(STOPPING), A(WITHDRAW) | A(SEND_STOP));
     expect(S(BUSY), E(STOP), S(STOPPING), A(WITHDRAW));
@@ -164,9 +156,8 @@ START_TEST(an_idle_worker_stops_now_a_busy_one_after_its_job_and_asking_twice_ch
     expect(S(STOPPING), E(JOB_ENDED), S(STOPPING), A(SEND_STOP));
     expect(S(STOPPING), E(EXITED), S(STOPPED), A(REAP) | A(DOWN));
 }
-END_TEST
 
-START_TEST(the_ladder_goes_from_terminate_to_kill)
+TEST(the_ladder_goes_from_terminate_to_kill)
 {
     expect(S(STOPPING), E(STOP_TIMEOUT), S(KILLING), A(TERMINATE));
     expect(S(KILLING), E(STOP_TIMEOUT), S(KILLING), A(KILL));
@@ -177,9 +168,8 @@ START_TEST(the_ladder_goes_from_terminate_to_kill)
     expect(S(BUSY), E(VIOLATION), S(KILLING), A(WITHDRAW) | A(KILL));
     expect(S(IDLE), E(VIOLATION), S(KILLING), A(WITHDRAW) | A(KILL));
 }
-END_TEST
 
-START_TEST(one_that_is_said_to_be_dying_gets_no_job_any_more_and_is_made_sure_of)
+TEST(one_that_is_said_to_be_dying_gets_no_job_any_more_and_is_made_sure_of)
 {
     expect(S(IDLE), E(LOST), S(KILLING), A(WITHDRAW));
     expect(S(BUSY), E(LOST), S(KILLING), A(WITHDRAW));
@@ -188,9 +178,8 @@ START_TEST(one_that_is_said_to_be_dying_gets_no_job_any_more_and_is_made_sure_of
     ck_assert(ignored(S(KILLING), E(LOST)));
     ck_assert(ignored(S(BACKOFF), E(LOST)));
 }
-END_TEST
 
-START_TEST(a_terminated_worker_goes_down_the_ladder_whatever_it_has_in_hand)
+TEST(a_terminated_worker_goes_down_the_ladder_whatever_it_has_in_hand)
 {
     expect(S(STARTING), E(TERMINATED), S(KILLING), A(TERMINATE));
     expect(S(IDLE), E(TERMINATED), S(KILLING), A(WITHDRAW) | A(TERMINATE));
@@ -201,16 +190,14 @@ START_TEST(a_terminated_worker_goes_down_the_ladder_whatever_it_has_in_hand)
     ck_assert(ignored(S(STOPPED), E(TERMINATED)));
     ck_assert(ignored(S(FAILED), E(TERMINATED)));
 }
-END_TEST
 
-START_TEST(a_killed_worker_that_nobody_wants_ends_in_stopped_without_a_restart)
+TEST(a_killed_worker_that_nobody_wants_ends_in_stopped_without_a_restart)
 {
     expect(S(KILLING), E(EXITED), S(BACKOFF), A(REAP) | A(SCHEDULE));
     expect(S(BACKOFF), E(NOT_WANTED), S(STOPPED), A(DOWN));
 }
-END_TEST
 
-START_TEST(a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset)
+TEST(a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset)
 {
     expect(S(BUSY), E(EXITED), S(BACKOFF), A(WITHDRAW) | A(REAP) | A(SCHEDULE));
     expect(S(BACKOFF), E(RESTART_OVER), S(STARTING), A(SPAWN));
@@ -221,9 +208,8 @@ START_TEST(a_death_is_followed_by_backoff_and_too_many_by_failed_until_a_reset)
     expect(S(FAILED), E(STOP), S(STOPPED), A(DOWN));
     expect(S(BACKOFF), E(STOP), S(STOPPED), A(CANCEL_RESTART) | A(DOWN));
 }
-END_TEST
 
-START_TEST(states_and_events_have_names_of_their_own)
+TEST(states_and_events_have_names_of_their_own)
 {
     for (int i = 0; i < _LIFECYCLE_N_EVENTS; i++) {
         ck_assert_ptr_nonnull(lifecycle_event_to_string((enum lifecycle_event)i));
@@ -239,6 +225,5 @@ START_TEST(states_and_events_have_names_of_their_own)
     ck_assert_str_eq(lifecycle_state_to_string(S(BACKOFF)), "backoff");
     ck_assert_str_eq(lifecycle_event_to_string(E(START_TIMEOUT)), "start-timeout");
 }
-END_TEST
 
 const struct suite suite = {.name = "lifecycle"};

@@ -228,7 +228,7 @@ static void teardown(void)
     close(keeper);
 }
 
-START_TEST(a_worker_that_says_ready_before_its_process_is_known_is_ready_once_it_is)
+TEST(a_worker_that_says_ready_before_its_process_is_known_is_ready_once_it_is)
 {
     send_ready(&workers[0]);
     ck_assert_uint_eq(n_ready, 0);
@@ -238,9 +238,8 @@ START_TEST(a_worker_that_says_ready_before_its_process_is_known_is_ready_once_it
         turn();
     ck_assert(slot_is_up(workers[0].slot));
 }
-END_TEST
 
-START_TEST(a_worker_whose_start_and_end_are_reported_together_is_not_ready)
+TEST(a_worker_whose_start_and_end_are_reported_together_is_not_ready)
 {
     send_ready(&workers[0]);
     run_program(&workers[0]);
@@ -252,9 +251,8 @@ START_TEST(a_worker_whose_start_and_end_are_reported_together_is_not_ready)
     ck_assert_uint_eq(n_ready, 0);
     ck_assert(had_come_up);
 }
-END_TEST
 
-START_TEST(a_worker_whose_end_is_seen_before_its_start_is_not_ready)
+TEST(a_worker_whose_end_is_seen_before_its_start_is_not_ready)
 {
     struct process *process = &workers[0].slot->worker.process;
 
@@ -270,9 +268,8 @@ START_TEST(a_worker_whose_end_is_seen_before_its_start_is_not_ready)
     ck_assert_uint_eq(n_ready, 0);
     ck_assert(workers[0].slot->worker.came_up);
 }
-END_TEST
 
-START_TEST(a_successor_that_was_ready_and_is_dead_does_not_take_the_place)
+TEST(a_successor_that_was_ready_and_is_dead_does_not_take_the_place)
 {
     struct slot *old = workers[0].slot;
 
@@ -296,6 +293,5 @@ START_TEST(a_successor_that_was_ready_and_is_dead_does_not_take_the_place)
     ck_assert_ptr_eq(pool->slots[0], old);
     ck_assert(slot_is_up(old));
 }
-END_TEST
 
 const struct suite suite = {.name = "slot", .setup = setup, .teardown = teardown};

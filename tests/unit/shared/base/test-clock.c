@@ -3,7 +3,7 @@
 #include "tests/unit/suite.h"
 #include <stdlib.h>
 
-START_TEST(the_monotonic_clock_never_goes_backwards)
+TEST(the_monotonic_clock_never_goes_backwards)
 {
     usec_t before = clock_now();
 
@@ -15,18 +15,16 @@ START_TEST(the_monotonic_clock_never_goes_backwards)
     }
     ck_assert_uint_gt(before, 0);
 }
-END_TEST
 
-START_TEST(real_time_is_microseconds_since_1970)
+TEST(real_time_is_microseconds_since_1970)
 {
     usec_t seconds = clock_realtime() / USEC_PER_SEC;
 
     ck_assert_uint_ge(seconds, (usec_t)time(NULL) - 60);
     ck_assert_uint_le(seconds, (usec_t)time(NULL) + 60);
 }
-END_TEST
 
-START_TEST(the_steady_clock_goes_on_from_its_origin)
+TEST(the_steady_clock_goes_on_from_its_origin)
 {
     const usec_t hour = 3600 * USEC_PER_SEC, origin = clock_set_origin(0);
     const usec_t before = clock_steady(), realtime = clock_realtime();
@@ -41,9 +39,8 @@ START_TEST(the_steady_clock_goes_on_from_its_origin)
     ck_assert_uint_le(clock_steady_to_realtime(clock_steady()) - before, 60 * USEC_PER_SEC);
     ck_assert_uint_eq(clock_steady_to_realtime(0), 0);
 }
-END_TEST
 
-START_TEST(sums_stay_at_infinity)
+TEST(sums_stay_at_infinity)
 {
     ck_assert_uint_eq(usec_add(1, 2), 3);
     ck_assert_uint_eq(usec_add(USEC_INFINITY, 1), USEC_INFINITY);
@@ -52,9 +49,8 @@ START_TEST(sums_stay_at_infinity)
     ck_assert_uint_eq(usec_add(USEC_INFINITY - 1, 2), USEC_INFINITY);
     ck_assert_uint_eq(usec_add(USEC_INFINITY, USEC_INFINITY), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(differences_stay_at_zero_and_infinity_stays)
+TEST(differences_stay_at_zero_and_infinity_stays)
 {
     ck_assert_uint_eq(usec_sub(3, 2), 1);
     ck_assert_uint_eq(usec_sub(2, 3), 0);
@@ -62,9 +58,8 @@ START_TEST(differences_stay_at_zero_and_infinity_stays)
     ck_assert_uint_eq(usec_sub(USEC_INFINITY, 5), USEC_INFINITY);
     ck_assert_uint_eq(usec_sub(USEC_INFINITY, USEC_INFINITY), USEC_INFINITY);
 }
-END_TEST
 
-START_TEST(a_span_becomes_seconds_and_nanoseconds)
+TEST(a_span_becomes_seconds_and_nanoseconds)
 {
     struct timespec time = usec_to_timespec(2 * USEC_PER_SEC + 345678);
 
@@ -74,6 +69,5 @@ START_TEST(a_span_becomes_seconds_and_nanoseconds)
     ck_assert_int_eq(time.tv_sec, 0);
     ck_assert_int_eq(time.tv_nsec, 999999000);
 }
-END_TEST
 
 const struct suite suite = {.name = "clock"};

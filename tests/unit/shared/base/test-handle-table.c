@@ -19,7 +19,7 @@ static void tear_down(void)
     handle_table_deinit(&table);
 }
 
-START_TEST(each_handle_finds_its_object)
+TEST(each_handle_finds_its_object)
 {
     add_many();
     for (int i = 0; i < MANY; i++) {
@@ -27,9 +27,8 @@ START_TEST(each_handle_finds_its_object)
         ck_assert_ptr_eq(handle_table_get(&table, handles[i]), &objects[i]);
     }
 }
-END_TEST
 
-START_TEST(what_never_was_is_not_found)
+TEST(what_never_was_is_not_found)
 {
     ck_assert_ptr_null(handle_table_get(&table, 0));
     add_many();
@@ -40,9 +39,8 @@ START_TEST(what_never_was_is_not_found)
     /* Entries that were allocated and never used: their generation is 0. */
     ck_assert_ptr_null(handle_table_get(&table, MANY));
 }
-END_TEST
 
-START_TEST(the_handle_of_a_removed_object_never_finds_its_successor)
+TEST(the_handle_of_a_removed_object_never_finds_its_successor)
 {
     uint64_t handle;
 
@@ -54,9 +52,8 @@ START_TEST(the_handle_of_a_removed_object_never_finds_its_successor)
     ck_assert_ptr_null(handle_table_get(&table, handles[7]));
     ck_assert_ptr_eq(handle_table_get(&table, handle), &objects[7]);
 }
-END_TEST
 
-START_TEST(places_are_used_again_before_the_table_grows)
+TEST(places_are_used_again_before_the_table_grows)
 {
     uint32_t n_entries;
 
@@ -69,9 +66,8 @@ START_TEST(places_are_used_again_before_the_table_grows)
     }
     ck_assert_uint_eq(table.n_entries, n_entries);
 }
-END_TEST
 
-START_TEST(a_walk_meets_every_object_once)
+TEST(a_walk_meets_every_object_once)
 {
     size_t cursor = 0, n = 0;
     int *object;
@@ -86,9 +82,8 @@ START_TEST(a_walk_meets_every_object_once)
     }
     ck_assert_uint_eq(n, MANY / 2);
 }
-END_TEST
 
-START_TEST(a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positive)
+TEST(a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positive)
 {
     uint64_t handle;
 
@@ -98,6 +93,5 @@ START_TEST(a_generation_that_wraps_around_is_1_again_so_that_handles_stay_positi
     ck_assert_int_eq(handle_table_add(&table, &objects[0], &handle), 0);
     ck_assert_uint_eq(handle, UINT64_C(1) << 32);
 }
-END_TEST
 
 const struct suite suite = {.name = "handle-table", .teardown = tear_down};

@@ -63,7 +63,7 @@ static void check_order(void)
         ck_assert_ptr_eq(few[i], expected[i]);
 }
 
-START_TEST(the_first_few_come_in_order_after_any_changes)
+TEST(the_first_few_come_in_order_after_any_changes)
 {
     srand(1);
     for (unsigned round = 0; round < 20000; round++) {
@@ -77,9 +77,8 @@ START_TEST(the_first_few_come_in_order_after_any_changes)
             check_order();
     }
 }
-END_TEST
 
-START_TEST(few_of_few_are_all)
+TEST(few_of_few_are_all)
 {
     struct heap_node *few[HEAP_FEW];
 
@@ -91,9 +90,8 @@ START_TEST(few_of_few_are_all)
     ck_assert_uint_eq(heap_first_few(&heap, few, 1), 1);
     ck_assert_uint_eq(heap_first_few(&heap, few, 0), 0);
 }
-END_TEST
 
-START_TEST(nothing_is_allocated_within_what_was_reserved)
+TEST(nothing_is_allocated_within_what_was_reserved)
 {
     struct heap_node **reserved;
 
@@ -104,6 +102,5 @@ START_TEST(nothing_is_allocated_within_what_was_reserved)
     ck_assert_uint_eq(heap.n_nodes, 100);
     ck_assert_ptr_eq(heap.nodes, reserved);
 }
-END_TEST
 
 const struct suite suite = {.name = "heap", .setup = setup, .teardown = teardown};

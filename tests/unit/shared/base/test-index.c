@@ -32,7 +32,7 @@ static struct thing *found(const struct index *index, uint64_t key)
     return (struct thing *)index_find(index, key);
 }
 
-START_TEST(what_was_added_is_found_until_it_is_removed)
+TEST(what_was_added_is_found_until_it_is_removed)
 {
     struct index index = INDEX_NULL;
     struct thing things[100];
@@ -51,9 +51,8 @@ START_TEST(what_was_added_is_found_until_it_is_removed)
         index_remove(&index, &things[i].entry);
     index_deinit(&index);
 }
-END_TEST
 
-START_TEST(several_may_have_the_same_key)
+TEST(several_may_have_the_same_key)
 {
     struct index index = INDEX_NULL;
     struct thing things[100];
@@ -73,9 +72,8 @@ START_TEST(several_may_have_the_same_key)
             index_remove(&index, &things[i].entry);
     index_deinit(&index);
 }
-END_TEST
 
-START_TEST(a_look_up_passes_a_few_whatever_their_number)
+TEST(a_look_up_passes_a_few_whatever_their_number)
 {
     static struct thing things[200000];
     struct index index = INDEX_NULL;
@@ -93,7 +91,6 @@ START_TEST(a_look_up_passes_a_few_whatever_their_number)
         index_remove(&index, &things[i].entry);
     index_deinit(&index);
 }
-END_TEST
 
 static uint64_t hash_of_another_process(void)
 {
@@ -115,19 +112,17 @@ static uint64_t hash_of_another_process(void)
     return hash;
 }
 
-START_TEST(no_two_processes_hash_alike)
+TEST(no_two_processes_hash_alike)
 {
     ck_assert_uint_ne(hash_of_another_process(), hash_of_another_process());
 }
-END_TEST
 
-START_TEST(a_key_of_bytes_tells_them_apart)
+TEST(a_key_of_bytes_tells_them_apart)
 {
     ck_assert_uint_eq(hash_bytes("order.created", 13), hash_bytes("order.created", 13));
     ck_assert_uint_ne(hash_bytes("order.created", 13), hash_bytes("order.createe", 13));
     ck_assert_uint_ne(hash_bytes("order", 5), hash_bytes("order\0", 6));
     ck_assert_uint_ne(hash_bytes("", 0), hash_bytes("\0", 1));
 }
-END_TEST
 
 const struct suite suite = {.name = "index"};

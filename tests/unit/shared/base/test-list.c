@@ -35,7 +35,7 @@ static int digits(void)
     return number;
 }
 
-START_TEST(a_new_list_is_empty)
+TEST(a_new_list_is_empty)
 {
     struct list fresh = LIST_INIT(fresh);
 
@@ -43,9 +43,8 @@ START_TEST(a_new_list_is_empty)
     ck_assert(list_empty(&fresh));
     ck_assert_ptr_null(list_first(&head));
 }
-END_TEST
 
-START_TEST(nodes_stand_where_they_were_pushed)
+TEST(nodes_stand_where_they_were_pushed)
 {
     list_push_back(&head, &items[2].node);
     list_push_back(&head, &items[3].node);
@@ -54,9 +53,8 @@ START_TEST(nodes_stand_where_they_were_pushed)
     ck_assert_ptr_eq(list_first(&head), &items[1].node);
     ck_assert(!list_empty(&head));
 }
-END_TEST
 
-START_TEST(unlinking_takes_out_just_that_node)
+TEST(unlinking_takes_out_just_that_node)
 {
     for (int i = 1; i < 4; i++)
         list_push_back(&head, &items[i].node);
@@ -67,18 +65,16 @@ START_TEST(unlinking_takes_out_just_that_node)
     list_push_front(&head, &items[2].node);
     ck_assert_int_eq(digits(), 213);
 }
-END_TEST
 
-START_TEST(unlinking_an_unlinked_node_is_harmless)
+TEST(unlinking_an_unlinked_node_is_harmless)
 {
     list_push_back(&head, &items[1].node);
     list_unlink(&items[0].node);
     list_unlink(&items[0].node);
     ck_assert_int_eq(digits(), 1);
 }
-END_TEST
 
-START_TEST(the_current_node_may_go_while_walking)
+TEST(the_current_node_may_go_while_walking)
 {
     for (int i = 1; i < 4; i++)
         list_push_back(&head, &items[i].node);
@@ -91,6 +87,5 @@ START_TEST(the_current_node_may_go_while_walking)
         list_unlink(node);
     ck_assert(list_empty(&head));
 }
-END_TEST
 
 const struct suite suite = {.name = "list", .setup = setup};

@@ -58,19 +58,17 @@ static void write_one(void)
     log_warning("queue of %s is %d %% full", "digest", 90);
 }
 
-START_TEST(without_a_sink_a_line_goes_to_standard_error)
+TEST(without_a_sink_a_line_goes_to_standard_error)
 {
     ck_assert_str_eq(standard_error_of(write_one),
                      "trouped: warning: queue of digest is 90 % full\n");
 }
-END_TEST
 
-START_TEST(without_a_name_the_line_starts_with_the_level)
+TEST(without_a_name_the_line_starts_with_the_level)
 {
     log_init(NULL, LOG_LEVEL_INFO);
     ck_assert_str_eq(standard_error_of(write_one), "warning: queue of digest is 90 % full\n");
 }
-END_TEST
 
 /* A pipe as standard error that nobody reads. */
 static int unread_standard_error(int size, int *ret_saved)
@@ -99,7 +97,7 @@ static const char *read_now(int fd)
     return text;
 }
 
-START_TEST(a_log_that_nobody_reads_stops_nobody_and_says_what_is_lost)
+TEST(a_log_that_nobody_reads_stops_nobody_and_says_what_is_lost)
 {
     int saved, fd = unread_standard_error(65536, &saved);
     unsigned n = 0;
@@ -119,9 +117,8 @@ START_TEST(a_log_that_nobody_reads_stops_nobody_and_says_what_is_lost)
     close_fd(saved);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(a_line_that_is_read_in_part_only_ends_where_that_is_said)
+TEST(a_line_that_is_read_in_part_only_ends_where_that_is_said)
 {
     int saved, fd = unread_standard_error(4096, &saved);
     const char *text;
@@ -135,9 +132,8 @@ START_TEST(a_line_that_is_read_in_part_only_ends_where_that_is_said)
     close_fd(saved);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(a_sink_gets_level_fields_and_message)
+TEST(a_sink_gets_level_fields_and_message)
 {
     log_write(LOG_LEVEL_NOTICE, LOG_FIELDS({"TROUPE_WORKER", "digest/0"}, {"TROUPE_JOB", NULL}),
               "worker %s is ready", "digest/0");
@@ -147,9 +143,8 @@ START_TEST(a_sink_gets_level_fields_and_message)
     ck_assert_str_eq(seen.field, "digest/0");
     ck_assert_str_eq(seen.message, "worker digest/0 is ready");
 }
-END_TEST
 
-START_TEST(lines_below_the_level_are_dropped)
+TEST(lines_below_the_level_are_dropped)
 {
     log_debug("not wanted");
     ck_assert_uint_eq(seen.lines, 0);
@@ -162,18 +157,16 @@ START_TEST(lines_below_the_level_are_dropped)
     ck_assert_uint_eq(seen.lines, 1);
     ck_assert(log_enabled(LOG_LEVEL_ERROR));
 }
-END_TEST
 
-START_TEST(errno_is_printed_and_kept)
+TEST(errno_is_printed_and_kept)
 {
     errno = ENOENT;
     log_error("cannot open: %m");
     ck_assert_int_eq(errno, ENOENT);
     ck_assert_str_eq(seen.message, "cannot open: No such file or directory");
 }
-END_TEST
 
-START_TEST(a_long_line_is_cut_with_an_ellipsis)
+TEST(a_long_line_is_cut_with_an_ellipsis)
 {
     static char text[10000];
 
@@ -183,16 +176,14 @@ START_TEST(a_long_line_is_cut_with_an_ellipsis)
     ck_assert_str_eq(seen.message + 8191 - strlen("…"), "…");
     ck_assert_int_eq(seen.message[8000], 'x');
 }
-END_TEST
 
-START_TEST(what_is_no_printable_utf8_becomes_question_marks)
+TEST(what_is_no_printable_utf8_becomes_question_marks)
 {
     log_info("a\tb\nc\x1b[m \x7f \xc2\x9b \xff \xc3\xa4 \xe2\x82");
     ck_assert_str_eq(seen.message, "a b c?[m ? ?? ? \xc3\xa4 ??");
 }
-END_TEST
 
-START_TEST(a_cut_never_splits_a_character)
+TEST(a_cut_never_splits_a_character)
 {
     for (int shift = 0; shift < 3; shift++) {
         static char text[12000];
@@ -208,16 +199,14 @@ START_TEST(a_cut_never_splits_a_character)
         ck_assert_uint_eq((at - (size_t)shift) % 3, 0);
     }
 }
-END_TEST
 
-START_TEST(a_message_can_neither_forge_lines_nor_drive_a_terminal)
+TEST(a_message_can_neither_forge_lines_nor_drive_a_terminal)
 {
     log_info("one\ntwo\tthree\x1b[31m\x7f\r\n");
     ck_assert_str_eq(seen.message, "one two three?[31m??");
 }
-END_TEST
 
-START_TEST(levels_have_names)
+TEST(levels_have_names)
 {
     static const struct {
         const char *name;
@@ -236,6 +225,5 @@ START_TEST(levels_have_names)
     ck_assert_int_eq(log_level_from_string("verbose", &level), -EINVAL);
     ck_assert_int_eq(log_level_from_string("", &level), -EINVAL);
 }
-END_TEST
 
 const struct suite suite = {.name = "log", .setup = setup};

@@ -9,16 +9,15 @@ static const struct protocol_id made_id = {.high = UINT64_C(0x0123456789abcdef),
                                            .low = UINT64_C(0xfedcba9876543210)};
 static const struct protocol_id chosen_id = {.name = "nightly:report@7"};
 
-START_TEST(ids_have_a_text_form)
+TEST(ids_have_a_text_form)
 {
     char text[PROTOCOL_ID_TEXT];
 
     ck_assert_str_eq(protocol_id_format(&made_id, text), "0123456789abcdeffedcba9876543210");
     ck_assert_str_eq(protocol_id_format(&chosen_id, text), "nightly:report@7");
 }
-END_TEST
 
-START_TEST(text_forms_are_read_back)
+TEST(text_forms_are_read_back)
 {
     static const char *const names[] = {"a",
                                         "A9._:@-",
@@ -39,9 +38,8 @@ START_TEST(text_forms_are_read_back)
         ck_assert_uint_eq(id.low, 0);
     }
 }
-END_TEST
 
-START_TEST(bad_text_forms_are_refused)
+TEST(bad_text_forms_are_refused)
 {
     static const char *const bad[] = {"", "-x", ".x", "a b", "a\n", "a/b", "ä", "a%", "*"};
     char text[PROTOCOL_NAME_MAX + 2] = "";
@@ -54,6 +52,5 @@ START_TEST(bad_text_forms_are_refused)
     text[PROTOCOL_NAME_MAX] = 'x';
     ck_assert_int_eq(protocol_id_parse(&id, text), -EINVAL);
 }
-END_TEST
 
 const struct suite suite = {.name = "job-id"};

@@ -75,7 +75,7 @@ static void send_raw(const void *data, size_t size, int fd, unsigned count)
     ck_assert_int_eq(sendmsg(sockets[0], &message, 0), (ssize_t)size);
 }
 
-START_TEST(a_sealed_blob_passes_the_check_and_can_be_read)
+TEST(a_sealed_blob_passes_the_check_and_can_be_read)
 {
     int fd = new_blob("some bytes", 10);
     const void *data;
@@ -87,9 +87,8 @@ START_TEST(a_sealed_blob_passes_the_check_and_can_be_read)
     ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(a_copy_is_a_sealed_blob_that_is_read_from_its_beginning)
+TEST(a_copy_is_a_sealed_blob_that_is_read_from_its_beginning)
 {
     static char bytes[3 << 20], read_back[sizeof(bytes)];
     int fd;
@@ -102,9 +101,8 @@ START_TEST(a_copy_is_a_sealed_blob_that_is_read_from_its_beginning)
     ck_assert_mem_eq(read_back, bytes, sizeof(bytes));
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(nobody_can_change_a_sealed_blob)
+TEST(nobody_can_change_a_sealed_blob)
 {
     int fd = new_blob("some bytes", 10);
 
@@ -115,9 +113,8 @@ START_TEST(nobody_can_change_a_sealed_blob)
     ck_assert_ptr_eq(mmap(NULL, 10, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), MAP_FAILED);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(a_blob_that_somebody_can_still_write_is_not_sealed)
+TEST(a_blob_that_somebody_can_still_write_is_not_sealed)
 {
     void *data, *other;
     int fd;
@@ -130,9 +127,8 @@ START_TEST(a_blob_that_somebody_can_still_write_is_not_sealed)
     ck_assert_int_eq(munmap(other, 10), 0);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(the_check_refuses_everything_that_is_not_just_so)
+TEST(the_check_refuses_everything_that_is_not_just_so)
 {
     int sealed = new_blob("some bytes", 10), fd, fds[2];
     void *data;
@@ -155,9 +151,8 @@ START_TEST(the_check_refuses_everything_that_is_not_just_so)
     close_fd(fds[1]);
     ck_assert_int_eq(payload_blob_check(-1, 0), -EPROTO);
 }
-END_TEST
 
-START_TEST(a_blob_that_cannot_be_read_is_refused)
+TEST(a_blob_that_cannot_be_read_is_refused)
 {
     int blob = new_blob("some bytes", 10), fd;
     char path[64];
@@ -169,9 +164,8 @@ START_TEST(a_blob_that_cannot_be_read_is_refused)
     close_fd(fd);
     close_fd(blob);
 }
-END_TEST
 
-START_TEST(a_blob_of_no_bytes_is_refused)
+TEST(a_blob_of_no_bytes_is_refused)
 {
     int fd = memory_new_fd("test", 0);
 
@@ -181,9 +175,8 @@ START_TEST(a_blob_of_no_bytes_is_refused)
     ck_assert_int_eq(payload_blob_check(fd, 0), -EPROTO);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(a_blob_with_memory_behind_its_end_is_refused)
+TEST(a_blob_with_memory_behind_its_end_is_refused)
 {
     int fd = memory_new_fd("test", 1);
 
@@ -194,9 +187,8 @@ START_TEST(a_blob_with_memory_behind_its_end_is_refused)
     ck_assert_int_eq(payload_blob_check(fd, 1), -EPROTO);
     close_fd(fd);
 }
-END_TEST
 
-START_TEST(empty_and_endless_blobs_are_refused)
+TEST(empty_and_endless_blobs_are_refused)
 {
     const void *mapped;
     void *data;
@@ -207,9 +199,8 @@ START_TEST(empty_and_endless_blobs_are_refused)
     ck_assert_int_eq(payload_blob_copy("", 0, &fd), -EINVAL);
     ck_assert_int_eq(payload_blob_map(0, 0, &mapped), -EINVAL);
 }
-END_TEST
 
-START_TEST(a_descriptor_arrives_with_its_serial)
+TEST(a_descriptor_arrives_with_its_serial)
 {
     int blob = new_blob("some bytes", 10), fd = -1;
 
@@ -221,9 +212,8 @@ START_TEST(a_descriptor_arrives_with_its_serial)
     close_fd(fd);
     close_fd(blob);
 }
-END_TEST
 
-START_TEST(the_wrong_serial_is_refused_and_its_descriptor_closed)
+TEST(the_wrong_serial_is_refused_and_its_descriptor_closed)
 {
     int blob = new_blob("some bytes", 10), fd = -1;
     unsigned before = open_descriptors();
@@ -234,9 +224,8 @@ START_TEST(the_wrong_serial_is_refused_and_its_descriptor_closed)
     ck_assert_uint_eq(open_descriptors(), before);
     close_fd(blob);
 }
-END_TEST
 
-START_TEST(nothing_there_is_refused_without_waiting)
+TEST(nothing_there_is_refused_without_waiting)
 {
     int fd;
 
@@ -244,10 +233,9 @@ START_TEST(nothing_there_is_refused_without_waiting)
     sockets[0] = close_fd(sockets[0]);
     ck_assert_int_eq(payload_receive_fd(sockets[1], 1, payload_drop_fd, &fd), -EPROTO);
 }
-END_TEST
 
 /* The kernel reports the unread one first. */
-START_TEST(a_descriptor_arrives_although_its_sender_is_gone_and_has_left_one_unread)
+TEST(a_descriptor_arrives_although_its_sender_is_gone_and_has_left_one_unread)
 {
     _cleanup_close_ int blob = new_blob("x", 1), received = -1;
 
@@ -257,9 +245,8 @@ START_TEST(a_descriptor_arrives_although_its_sender_is_gone_and_has_left_one_unr
     ck_assert_int_eq(payload_receive_fd(sockets[1], 7, payload_drop_fd, &received), 0);
     ck_assert_int_eq(payload_blob_check(received, 1), 0);
 }
-END_TEST
 
-START_TEST(odd_messages_are_refused_and_leave_no_descriptor_behind)
+TEST(odd_messages_are_refused_and_leave_no_descriptor_behind)
 {
     static const struct {
         size_t size;
@@ -277,11 +264,10 @@ START_TEST(odd_messages_are_refused_and_leave_no_descriptor_behind)
         ck_assert_uint_eq(open_descriptors(), before);
     }
 }
-END_TEST
 
 /* Valgrind keeps the limit on descriptors to itself: the kernel never says that there are none
  * left. */
-START_TEST(running_out_of_descriptors_is_not_the_senders_fault, .native = true)
+TEST(running_out_of_descriptors_is_not_the_senders_fault, .native = true)
 {
     struct rlimit old, limit;
     int fd, next = dup(STDIN_FILENO);
@@ -295,9 +281,8 @@ START_TEST(running_out_of_descriptors_is_not_the_senders_fault, .native = true)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
     close_fd(next);
 }
-END_TEST
 
-START_TEST(a_peer_that_does_not_read_makes_the_sender_busy_not_stuck)
+TEST(a_peer_that_does_not_read_makes_the_sender_busy_not_stuck)
 {
     int r;
 
@@ -307,13 +292,11 @@ START_TEST(a_peer_that_does_not_read_makes_the_sender_busy_not_stuck)
     /* Either its buffer is full, or too many descriptors of ours are under way. */
     ck_assert(r == -EAGAIN || r == -ETOOMANYREFS);
 }
-END_TEST
 
-START_TEST(a_peer_that_is_gone_is_an_error_and_no_signal)
+TEST(a_peer_that_is_gone_is_an_error_and_no_signal)
 {
     sockets[1] = close_fd(sockets[1]);
     ck_assert_int_eq(payload_send_fd(sockets[0], STDIN_FILENO, 1), -EPIPE);
 }
-END_TEST
 
 const struct suite suite = {.name = "payload-wire", .setup = setup, .teardown = teardown};

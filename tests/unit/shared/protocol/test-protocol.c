@@ -231,7 +231,7 @@ static void set_up(void)
         pool[i] = (char)('a' + i % 26);
 }
 
-START_TEST(every_record_comes_back, .n = ELEMENTS(records))
+TEST(every_record_comes_back, .n = ELEMENTS(records))
 {
     const struct record *record = &records[_i];
 
@@ -246,9 +246,8 @@ START_TEST(every_record_comes_back, .n = ELEMENTS(records))
         ck_assert_msg(record->same(&value, &copy), "%s", record->name);
     }
 }
-END_TEST
 
-START_TEST(a_record_of_any_other_size_is_refused_and_reads_as_zero, .n = ELEMENTS(records))
+TEST(a_record_of_any_other_size_is_refused_and_reads_as_zero, .n = ELEMENTS(records))
 {
     static const char zeros[sizeof(copy)];
     const struct record *record = &records[_i];
@@ -266,9 +265,8 @@ START_TEST(a_record_of_any_other_size_is_refused_and_reads_as_zero, .n = ELEMENT
         }
     }
 }
-END_TEST
 
-START_TEST(a_record_is_never_written_into_less_room, .n = ELEMENTS(records))
+TEST(a_record_is_never_written_into_less_room, .n = ELEMENTS(records))
 {
     const struct record *record = &records[_i];
 
@@ -282,10 +280,9 @@ START_TEST(a_record_is_never_written_into_less_room, .n = ELEMENTS(records))
         }
     }
 }
-END_TEST
 
 /* What it says is of no interest, as long as nothing is read beyond the record (see check-asan). */
-START_TEST(any_bytes_can_be_read, .n = ELEMENTS(records))
+TEST(any_bytes_can_be_read, .n = ELEMENTS(records))
 {
     const struct record *record = &records[_i];
 
@@ -301,20 +298,18 @@ START_TEST(any_bytes_can_be_read, .n = ELEMENTS(records))
         free(bytes);
     }
 }
-END_TEST
 
-START_TEST(every_member_of_a_record_is_in_its_table_in_that_order, .n = ELEMENTS(records))
+TEST(every_member_of_a_record_is_in_its_table_in_that_order, .n = ELEMENTS(records))
 {
     ck_assert_msg(records[_i].complete(&value), "%s", records[_i].name);
 }
-END_TEST
 
 /* ---- limits ---- */
 
 static const struct payload_wire hello = {.form = PAYLOAD_INLINE, .data = "hello", .size = 5};
 static const struct payload_wire blob = {.form = PAYLOAD_BLOB, .size = 1 << 20, .serial = 9};
 
-START_TEST(an_inline_payloads_end_is_a_zero_byte)
+TEST(an_inline_payloads_end_is_a_zero_byte)
 {
     struct protocol_job job_copy, job = {.payload = hello};
     int size = protocol_put_job(body, sizeof(body), &job);
@@ -322,9 +317,8 @@ START_TEST(an_inline_payloads_end_is_a_zero_byte)
     body[size - 1] = 1;
     ck_assert_int_eq(protocol_get_job(body, (uint32_t)size, &job_copy), -EBADMSG);
 }
-END_TEST
 
-START_TEST(an_impossible_crash_is_refused)
+TEST(an_impossible_crash_is_refused)
 {
     for (unsigned i = 0; i < 4; i++) {
         struct protocol_crashed crash, odd = {0};
@@ -336,9 +330,8 @@ START_TEST(an_impossible_crash_is_refused)
         ck_assert_int_eq(protocol_get_crashed(body, (uint32_t)size, &crash), -EBADMSG);
     }
 }
-END_TEST
 
-START_TEST(the_largest_fields_stay_below_the_largest_body)
+TEST(the_largest_fields_stay_below_the_largest_body)
 {
     struct protocol_done done = {
         .reason = pool, .reason_size = PROTOCOL_REASON_MAX, .payload = blob};
@@ -358,9 +351,8 @@ START_TEST(the_largest_fields_stay_below_the_largest_body)
     ck_assert_int_gt(protocol_put_message(body, PROTOCOL_MESSAGE_FIXED, &message), 0);
     ck_assert_uint_lt(PROTOCOL_MESSAGE_FIXED, PROTOCOL_BODY_MAX);
 }
-END_TEST
 
-START_TEST(fields_above_their_limits_are_not_sent)
+TEST(fields_above_their_limits_are_not_sent)
 {
     struct protocol_done done = {.reason = pool, .reason_size = PROTOCOL_REASON_MAX + 1};
     struct protocol_job job = {.key = pool, .key_size = PROTOCOL_KEY_MAX + 1};
@@ -376,7 +368,6 @@ START_TEST(fields_above_their_limits_are_not_sent)
     tell.content.topic = (struct topic){.type = pool, .key = pool, .key_size = TOPIC_KEY_MAX + 1};
     ck_assert_int_eq(protocol_put_tell(body, sizeof(body), &tell), -EMSGSIZE);
 }
-END_TEST
 
 /* Bytes 8 … 12 of the body are the size. */
 static void set_size(uint32_t size)
@@ -384,7 +375,7 @@ static void set_size(uint32_t size)
     memcpy(body + 8, &size, sizeof(size));
 }
 
-START_TEST(fields_above_their_limits_are_not_taken)
+TEST(fields_above_their_limits_are_not_taken)
 {
     struct protocol_lookup lookup;
     struct protocol_terminated terminated;
@@ -400,9 +391,8 @@ START_TEST(fields_above_their_limits_are_not_taken)
     ck_assert_int_eq(protocol_get_terminated(body, 12 + PROTOCOL_REASON_MAX + 1, &terminated),
                      -EBADMSG);
 }
-END_TEST
 
-START_TEST(impossible_values_are_refused)
+TEST(impossible_values_are_refused)
 {
     struct protocol_result result = {.outcome = PROTOCOL_CANCELLED + 1}, result_copy;
     struct protocol_done done = {.end = PROTOCOL_END_DEAD + 1}, done_copy;
@@ -423,9 +413,8 @@ START_TEST(impossible_values_are_refused)
     size = protocol_put_job(body, sizeof(body), &job);
     ck_assert_int_eq(protocol_get_job(body, (uint32_t)size, &job_copy), -EBADMSG);
 }
-END_TEST
 
-START_TEST(no_byte_of_a_contents_head_can_be_wrong)
+TEST(no_byte_of_a_contents_head_can_be_wrong)
 {
     struct protocol_tell tell_copy, tell = {.content.topic = {.type = "", .key = ""}};
     int size = protocol_put_tell(body, sizeof(body), &tell);
@@ -437,9 +426,8 @@ START_TEST(no_byte_of_a_contents_head_can_be_wrong)
         body[at] = saved;
     }
 }
-END_TEST
 
-START_TEST(the_bytes_of_a_content_are_the_same_in_all_records_between_which_it_moves)
+TEST(the_bytes_of_a_content_are_the_same_in_all_records_between_which_it_moves)
 {
     static _Alignas(8) uint8_t other[PROTOCOL_BODY_MAX];
     const struct protocol_content content = {
@@ -467,9 +455,8 @@ START_TEST(the_bytes_of_a_content_are_the_same_in_all_records_between_which_it_m
     for (uint32_t less = 0; less < size; less++)
         ck_assert_int_eq(protocol_get_content(bytes, less, &content_copy, &taken), -EBADMSG);
 }
-END_TEST
 
-START_TEST(a_messages_head_is_that_of_the_whole_message)
+TEST(a_messages_head_is_that_of_the_whole_message)
 {
     static _Alignas(8) uint8_t other[PROTOCOL_MESSAGE_CONTENT];
     struct protocol_message message;
@@ -479,11 +466,10 @@ START_TEST(a_messages_head_is_that_of_the_whole_message)
     protocol_put_message_head(other, &message);
     ck_assert_mem_eq(body, other, sizeof(other));
 }
-END_TEST
 
 /* ---- ids ---- */
 
-START_TEST(bad_names_in_ids_are_refused)
+TEST(bad_names_in_ids_are_refused)
 {
     static const struct {
         const char *bytes;
@@ -501,9 +487,8 @@ START_TEST(bad_names_in_ids_are_refused)
         ck_assert_int_eq(protocol_get_by_id(body, (uint32_t)size, &by_id), -EBADMSG);
     }
 }
-END_TEST
 
-START_TEST(a_name_that_spells_a_made_id_is_that_id)
+TEST(a_name_that_spells_a_made_id_is_that_id)
 {
     struct protocol_by_id by_id = {.id.name = "0123456789abcdeffedcba9876543210"}, by_id_copy;
     int size = protocol_put_by_id(body, sizeof(body), &by_id);
@@ -513,6 +498,5 @@ START_TEST(a_name_that_spells_a_made_id_is_that_id)
     ck_assert_uint_eq(by_id_copy.id.low, UINT64_C(0xfedcba9876543210));
     ck_assert_str_eq(by_id_copy.id.name, "");
 }
-END_TEST
 
 const struct suite suite = {.name = "protocol", .setup = set_up};

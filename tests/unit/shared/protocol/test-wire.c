@@ -7,7 +7,7 @@
 
 static uint8_t body[64];
 
-START_TEST(fields_come_back_as_they_were_put)
+TEST(fields_come_back_as_they_were_put)
 {
     struct wire_writer writer = wire_writer(body, sizeof(body), FIXED);
     struct wire_reader reader;
@@ -32,9 +32,8 @@ START_TEST(fields_come_back_as_they_were_put)
     ck_assert_uint_eq(wire_get_u64(&reader), UINT64_C(0xabcdef0123456789));
     ck_assert_int_eq(wire_end(&reader), 0);
 }
-END_TEST
 
-START_TEST(no_bytes_are_a_field_too)
+TEST(no_bytes_are_a_field_too)
 {
     struct wire_writer writer = wire_writer(body, 0, 0);
     struct wire_reader reader = wire_reader(body, 0, 0);
@@ -44,9 +43,8 @@ START_TEST(no_bytes_are_a_field_too)
     ck_assert_ptr_eq(wire_get_bytes(&reader, 0), body);
     ck_assert_int_eq(wire_end(&reader), 0);
 }
-END_TEST
 
-START_TEST(bytes_leave_the_room_of_the_fields_behind_them)
+TEST(bytes_leave_the_room_of_the_fields_behind_them)
 {
     struct wire_writer writer = wire_writer(body, 8, 4);
 
@@ -56,9 +54,8 @@ START_TEST(bytes_leave_the_room_of_the_fields_behind_them)
     ck_assert_int_eq(wire_written(&writer), -EMSGSIZE);
     ck_assert_uint_eq(body[8], 0x55);
 }
-END_TEST
 
-START_TEST(a_writer_that_ran_over_stays_failed)
+TEST(a_writer_that_ran_over_stays_failed)
 {
     struct wire_writer writer = wire_writer(body, 4, 0);
 
@@ -68,9 +65,8 @@ START_TEST(a_writer_that_ran_over_stays_failed)
     ck_assert_int_eq(wire_written(&writer), -EMSGSIZE);
     ck_assert_uint_eq(body[0], 0x55);
 }
-END_TEST
 
-START_TEST(an_exact_fit_is_no_failure)
+TEST(an_exact_fit_is_no_failure)
 {
     struct wire_writer writer = wire_writer(body, 9, 4);
 
@@ -78,9 +74,8 @@ START_TEST(an_exact_fit_is_no_failure)
     wire_put_bytes(&writer, "hello", 5);
     ck_assert_int_eq(wire_written(&writer), 9);
 }
-END_TEST
 
-START_TEST(bytes_beyond_the_record_yield_nothing)
+TEST(bytes_beyond_the_record_yield_nothing)
 {
     static const size_t sizes[] = {5, INT32_MAX, UINT32_MAX, SIZE_MAX};
 
@@ -93,15 +88,13 @@ START_TEST(bytes_beyond_the_record_yield_nothing)
         ck_assert_int_eq(wire_end(&reader), -EBADMSG);
     }
 }
-END_TEST
 
-START_TEST(a_surplus_byte_fails_the_end)
+TEST(a_surplus_byte_fails_the_end)
 {
     struct wire_reader reader = wire_reader(body, 5, 4);
 
     (void)wire_get_u32(&reader);
     ck_assert_int_eq(wire_end(&reader), -EBADMSG);
 }
-END_TEST
 
 const struct suite suite = {.name = "wire"};

@@ -129,7 +129,7 @@ static int exit_status_of(pid_t pid)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-START_TEST(records_travel_both_ways, BOTH_BACKENDS)
+TEST(records_travel_both_ways, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(worker.backend, _i);
@@ -138,9 +138,8 @@ START_TEST(records_travel_both_ways, BOTH_BACKENDS)
     expect(&worker, 10, 'a');
     expect(&supervisor, 20, 'b');
 }
-END_TEST
 
-START_TEST(a_channel_gives_back_all_its_descriptors, BOTH_BACKENDS)
+TEST(a_channel_gives_back_all_its_descriptors, BOTH_BACKENDS)
 {
     unsigned before = open_descriptors();
 
@@ -152,9 +151,8 @@ START_TEST(a_channel_gives_back_all_its_descriptors, BOTH_BACKENDS)
     teardown();
     ck_assert_uint_eq(open_descriptors(), before);
 }
-END_TEST
 
-START_TEST(a_failed_open_leaves_the_descriptors_alone, BOTH_BACKENDS)
+TEST(a_failed_open_leaves_the_descriptors_alone, BOTH_BACKENDS)
 {
     struct channel_fds given;
     unsigned before;
@@ -170,9 +168,8 @@ START_TEST(a_failed_open_leaves_the_descriptors_alone, BOTH_BACKENDS)
     ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
     ck_assert_uint_eq(open_descriptors(), before);
 }
-END_TEST
 
-START_TEST(eventfds_must_be_there_when_the_memory_says_so)
+TEST(eventfds_must_be_there_when_the_memory_says_so)
 {
     struct channel_fds given;
 
@@ -184,10 +181,9 @@ START_TEST(eventfds_must_be_there_when_the_memory_says_so)
     given.wait_fd = -1;
     ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
 }
-END_TEST
 
 /* As a peer can leave it at any moment. */
-START_TEST(a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody, BOTH_BACKENDS)
+TEST(a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(fcntl(worker.wait_fd, F_SETFL, O_RDWR), 0);
@@ -198,18 +194,16 @@ START_TEST(a_peer_that_fills_its_socket_and_makes_it_blocking_keeps_nobody, BOTH
     wake_empty(worker.wait_fd);
     ck_assert_int_eq(poll(&(struct pollfd){.fd = worker.wait_fd, .events = POLLIN}, 1, 0), 0);
 }
-END_TEST
 
-START_TEST(a_peer_can_send_nothing_through_the_socket_that_wakes_it, BOTH_BACKENDS)
+TEST(a_peer_can_send_nothing_through_the_socket_that_wakes_it, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_lt((int)write(worker.wait_fd, "x", 1), 0);
     ck_assert_int_eq(errno, EPIPE);
 }
-END_TEST
 
 /* The supervisor may close the peer's end last, with whatever is in it. */
-START_TEST(nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket, BOTH_BACKENDS)
+TEST(nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket, BOTH_BACKENDS)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t size = sizeof(address);
@@ -227,9 +221,8 @@ START_TEST(nobody_else_can_send_to_a_peer_that_lets_go_of_the_socket, BOTH_BACKE
     ck_assert_int_lt(connect(other, (struct sockaddr *)&address, size), 0);
     close_fd(other);
 }
-END_TEST
 
-START_TEST(two_memories_of_different_back_ends_do_not_go_together)
+TEST(two_memories_of_different_back_ends_do_not_go_together)
 {
     struct channel other = CHANNEL_NULL;
     struct channel_fds given;
@@ -242,9 +235,8 @@ START_TEST(two_memories_of_different_back_ends_do_not_go_together)
     ck_assert_int_eq(channel_open(&worker, &given), -EPROTO);
     channel_deinit(&other);
 }
-END_TEST
 
-START_TEST(A4_publishing_wakes_a_sleeping_peer_only, BOTH_BACKENDS)
+TEST(A4_publishing_wakes_a_sleeping_peer_only, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -263,9 +255,8 @@ START_TEST(A4_publishing_wakes_a_sleeping_peer_only, BOTH_BACKENDS)
     emit(&supervisor, 10, 'c');
     ck_assert_uint_eq(wakes, 1);
 }
-END_TEST
 
-START_TEST(A4_publishing_nothing_wakes_nobody, BOTH_BACKENDS)
+TEST(A4_publishing_nothing_wakes_nobody, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -276,9 +267,8 @@ START_TEST(A4_publishing_nothing_wakes_nobody, BOTH_BACKENDS)
     channel_release(&supervisor);
     ck_assert_uint_eq(wakes, 0);
 }
-END_TEST
 
-START_TEST(A4_nobody_goes_to_sleep_on_something_to_read, BOTH_BACKENDS)
+TEST(A4_nobody_goes_to_sleep_on_something_to_read, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -292,9 +282,8 @@ START_TEST(A4_nobody_goes_to_sleep_on_something_to_read, BOTH_BACKENDS)
     ck_assert(!channel_prepare_sleep(&worker, &expected));
     ck_assert_int_eq(channel_wait(&worker, 0), 0);
 }
-END_TEST
 
-START_TEST(A4_releasing_wakes_a_blocked_peer_only, BOTH_BACKENDS)
+TEST(A4_releasing_wakes_a_blocked_peer_only, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -315,9 +304,8 @@ START_TEST(A4_releasing_wakes_a_blocked_peer_only, BOTH_BACKENDS)
     channel_end_block(&supervisor);
     ck_assert_uint_eq(supervisor.words->blocked, 0);
 }
-END_TEST
 
-START_TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be, BOTH_BACKENDS)
+TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -327,18 +315,16 @@ START_TEST(nobody_blocks_while_there_is_room_or_when_there_never_will_be, BOTH_B
     ck_assert(!channel_prepare_block(&supervisor, RING, &expected));
     ck_assert_uint_eq(supervisor.words->blocked, 0);
 }
-END_TEST
 
-START_TEST(waiting_for_nothing_times_out_with_the_flag_down, BOTH_BACKENDS)
+TEST(waiting_for_nothing_times_out_with_the_flag_down, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(channel_wait(&worker, 0), -ETIMEDOUT);
     ck_assert_int_eq(channel_wait(&worker, 1000), -ETIMEDOUT);
     ck_assert_uint_eq(worker.words->sleeping, 0);
 }
-END_TEST
 
-START_TEST(waiting_for_space_ends_as_its_contract_says, BOTH_BACKENDS)
+TEST(waiting_for_space_ends_as_its_contract_says, BOTH_BACKENDS)
 {
     make_both(_i);
     ck_assert_int_eq(channel_wait_space(&supervisor, 500, 0), 0);
@@ -350,9 +336,8 @@ START_TEST(waiting_for_space_ends_as_its_contract_says, BOTH_BACKENDS)
     worker.words->head = 12;
     ck_assert_int_eq(channel_wait_space(&supervisor, 500, USEC_INFINITY), -EPROTO);
 }
-END_TEST
 
-START_TEST(whoever_blocks_shows_what_it_committed_first, BOTH_BACKENDS)
+TEST(whoever_blocks_shows_what_it_committed_first, BOTH_BACKENDS)
 {
     make_both(_i);
     while (put(&supervisor, 500, 'f') == 0)
@@ -361,9 +346,8 @@ START_TEST(whoever_blocks_shows_what_it_committed_first, BOTH_BACKENDS)
     ck_assert_int_eq(channel_wait_space(&supervisor, 500, 0), -ETIMEDOUT);
     ck_assert(ring_pending(&worker.in));
 }
-END_TEST
 
-START_TEST(A4_a_sleeper_in_another_process_is_woken, BOTH_BACKENDS)
+TEST(A4_a_sleeper_in_another_process_is_woken, BOTH_BACKENDS)
 {
     pid_t pid;
 
@@ -379,9 +363,8 @@ START_TEST(A4_a_sleeper_in_another_process_is_woken, BOTH_BACKENDS)
     emit(&supervisor, 10, 'a');
     ck_assert_int_eq(exit_status_of(pid), 0);
 }
-END_TEST
 
-START_TEST(A4_a_blocked_producer_in_another_process_is_woken, BOTH_BACKENDS)
+TEST(A4_a_blocked_producer_in_another_process_is_woken, BOTH_BACKENDS)
 {
     pid_t pid;
 
@@ -400,14 +383,13 @@ START_TEST(A4_a_blocked_producer_in_another_process_is_woken, BOTH_BACKENDS)
     channel_release(&supervisor);
     ck_assert_int_eq(exit_status_of(pid), 0);
 }
-END_TEST
 
 static void ignore(int signal)
 {
     (void)signal;
 }
 
-START_TEST(a_signal_ends_the_wait, BOTH_BACKENDS)
+TEST(a_signal_ends_the_wait, BOTH_BACKENDS)
 {
     int status;
     pid_t pid;
@@ -432,9 +414,8 @@ START_TEST(a_signal_ends_the_wait, BOTH_BACKENDS)
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 0);
 }
-END_TEST
 
-START_TEST(the_next_worker_goes_on_where_the_last_one_stopped, BOTH_BACKENDS)
+TEST(the_next_worker_goes_on_where_the_last_one_stopped, BOTH_BACKENDS)
 {
     uint32_t expected;
 
@@ -458,9 +439,8 @@ START_TEST(the_next_worker_goes_on_where_the_last_one_stopped, BOTH_BACKENDS)
     expect(&supervisor, 10, 'z');
     ck_assert(channel_prepare_sleep(&supervisor, &expected));
 }
-END_TEST
 
-START_TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring, BOTH_BACKENDS)
+TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring, BOTH_BACKENDS)
 {
     struct ring_record record;
     void *body;
@@ -472,6 +452,5 @@ START_TEST(a_worker_with_wild_cursors_is_found_out_on_either_ring, BOTH_BACKENDS
     worker.words->head = 0x7ffffff8;
     ck_assert_int_eq(ring_reserve(&supervisor.out, 500, &body), -EPROTO);
 }
-END_TEST
 
 const struct suite suite = {.name = "channel", .teardown = teardown};

@@ -47,7 +47,7 @@ static int copy_of_made(int seals, size_t size)
     return fd;
 }
 
-START_TEST(a_new_memory_says_what_it_is)
+TEST(a_new_memory_says_what_it_is)
 {
     make(&outbox_options);
     ck_assert_uint_eq(made.header->magic, MEMORY_MAGIC);
@@ -63,10 +63,9 @@ START_TEST(a_new_memory_says_what_it_is)
     ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + 16384);
     ck_assert_ptr_eq(made.state, (uint8_t *)made.header + 12288);
 }
-END_TEST
 
 /* A program of a user that makes one would end by SIGXFSZ, whose handling is its own. */
-START_TEST(a_file_above_the_limit_is_an_error_and_no_signal)
+TEST(a_file_above_the_limit_is_an_error_and_no_signal)
 {
     const struct rlimit limit = {.rlim_cur = 4096, .rlim_max = RLIM_INFINITY};
     _cleanup_close_ int fd = -1;
@@ -76,18 +75,16 @@ START_TEST(a_file_above_the_limit_is_an_error_and_no_signal)
     fd = memory_new_fd("x", 4096);
     ck_assert_int_ge(fd, 0);
 }
-END_TEST
 
-START_TEST(an_inbox_has_no_state_page)
+TEST(an_inbox_has_no_state_page)
 {
     make(&inbox_options);
     ck_assert_ptr_null(made.state);
     ck_assert_uint_eq(made.header->ring_offset, 12288);
     ck_assert_uint_eq(made.size, 12288 + RING);
 }
-END_TEST
 
-START_TEST(both_are_sealed_as_they_must_be)
+TEST(both_are_sealed_as_they_must_be)
 {
     int resize = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
@@ -100,9 +97,8 @@ START_TEST(both_are_sealed_as_they_must_be)
     ck_assert_int_eq(fcntl(made.fd, F_GET_SEALS) & (resize | TROUPE_F_SEAL_FUTURE_WRITE), resize);
     ck_assert_int_eq(fcntl(made.fd, F_GETFD), FD_CLOEXEC);
 }
-END_TEST
 
-START_TEST(the_kernel_refuses_a_worker_every_way_to_write_its_inbox)
+TEST(the_kernel_refuses_a_worker_every_way_to_write_its_inbox)
 {
     void *map;
 
@@ -117,17 +113,15 @@ START_TEST(the_kernel_refuses_a_worker_every_way_to_write_its_inbox)
     ck_assert_int_lt(ftruncate(opened.fd, 0), 0);
     ck_assert_int_eq(errno, EPERM);
 }
-END_TEST
 
-START_TEST(nobody_can_shrink_an_outbox_under_the_reader)
+TEST(nobody_can_shrink_an_outbox_under_the_reader)
 {
     make_and_open(&outbox_options);
     ck_assert_int_lt(ftruncate(opened.fd, 0), 0);
     ck_assert_int_lt(ftruncate(opened.fd, 1 << 20), 0);
 }
-END_TEST
 
-START_TEST(a_worker_sees_what_the_supervisor_writes_into_the_inbox)
+TEST(a_worker_sees_what_the_supervisor_writes_into_the_inbox)
 {
     make_and_open(&inbox_options);
     ck_assert_ptr_ne(made.header, opened.header);
@@ -136,9 +130,8 @@ START_TEST(a_worker_sees_what_the_supervisor_writes_into_the_inbox)
     ck_assert_uint_eq(opened.ring[RING - 1], 0x5a);
     ck_assert_uint_eq(opened.header->tail, 77);
 }
-END_TEST
 
-START_TEST(the_supervisor_sees_what_a_worker_writes_into_the_outbox)
+TEST(the_supervisor_sees_what_a_worker_writes_into_the_outbox)
 {
     make_and_open(&outbox_options);
     opened.ring[0] = 0x5a;
@@ -146,9 +139,8 @@ START_TEST(the_supervisor_sees_what_a_worker_writes_into_the_outbox)
     ck_assert_uint_eq(made.ring[0], 0x5a);
     ck_assert_uint_eq(made.header->worker.mark, 78);
 }
-END_TEST
 
-START_TEST(mappings_outlive_their_descriptors)
+TEST(mappings_outlive_their_descriptors)
 {
     make_and_open(&outbox_options);
     memory_close_fd(&made);
@@ -157,9 +149,8 @@ START_TEST(mappings_outlive_their_descriptors)
     opened.ring[3] = 9;
     ck_assert_uint_eq(made.ring[3], 9);
 }
-END_TEST
 
-START_TEST(impossible_options_are_refused)
+TEST(impossible_options_are_refused)
 {
     static const struct memory_options bad[] = {
         {.role = 0, .ring_size = RING, .wake_backend = WAKE_FUTEX},
@@ -175,9 +166,8 @@ START_TEST(impossible_options_are_refused)
     for (size_t i = 0; i < ELEMENTS(bad); i++)
         ck_assert_int_eq(memory_create(&made, &bad[i]), -EINVAL);
 }
-END_TEST
 
-START_TEST(the_wrong_role_is_refused_and_the_descriptor_stays_the_callers)
+TEST(the_wrong_role_is_refused_and_the_descriptor_stays_the_callers)
 {
     make(&inbox_options);
     ck_assert_int_eq(memory_open(&opened, made.fd, MEMORY_OUTBOX), -EPROTO);
@@ -187,9 +177,8 @@ START_TEST(the_wrong_role_is_refused_and_the_descriptor_stays_the_callers)
     ck_assert_int_eq(memory_open(&opened, made.fd, MEMORY_INBOX), -EPROTO);
     ck_assert_int_ge(fcntl(made.fd, F_GETFD), 0);
 }
-END_TEST
 
-START_TEST(what_is_not_a_memfd_is_refused)
+TEST(what_is_not_a_memfd_is_refused)
 {
     int fds[2];
 
@@ -199,9 +188,8 @@ START_TEST(what_is_not_a_memfd_is_refused)
     close_fd(fds[1]);
     ck_assert_int_eq(memory_open(&opened, -1, MEMORY_INBOX), -EBADF);
 }
-END_TEST
 
-START_TEST(missing_seals_are_refused)
+TEST(missing_seals_are_refused)
 {
     static const int seals[] = {
         0,
@@ -217,9 +205,8 @@ START_TEST(missing_seals_are_refused)
         ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), -EPROTO);
     }
 }
-END_TEST
 
-START_TEST(a_header_that_does_not_fit_is_refused)
+TEST(a_header_that_does_not_fit_is_refused)
 {
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
     int fd;
@@ -249,9 +236,8 @@ START_TEST(a_header_that_does_not_fit_is_refused)
     REFUSED(wake_backend, 0);
 #undef REFUSED
 }
-END_TEST
 
-START_TEST(a_file_too_short_or_too_long_is_refused)
+TEST(a_file_too_short_or_too_long_is_refused)
 {
     static const size_t sizes[] = {0, 4096, 8192, 8192 + 2048, (size_t)1 << 31};
     int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
@@ -263,9 +249,8 @@ START_TEST(a_file_too_short_or_too_long_is_refused)
         ck_assert_int_eq(memory_open(&opened, fd, MEMORY_OUTBOX), -EPROTO);
     }
 }
-END_TEST
 
-START_TEST(tearing_down_nothing_or_twice_is_harmless)
+TEST(tearing_down_nothing_or_twice_is_harmless)
 {
     struct memory nothing = MEMORY_NULL;
 
@@ -276,9 +261,8 @@ START_TEST(tearing_down_nothing_or_twice_is_harmless)
     ck_assert_ptr_null(made.header);
     ck_assert_int_eq(made.fd, -1);
 }
-END_TEST
 
-START_TEST(a_state_that_was_never_written_is_empty)
+TEST(a_state_that_was_never_written_is_empty)
 {
     uint8_t data[MEMORY_STATE_MAX];
     size_t size = 1;
@@ -287,9 +271,8 @@ START_TEST(a_state_that_was_never_written_is_empty)
     ck_assert_int_eq(memory_state_read(&made, data, &size), 0);
     ck_assert_uint_eq(size, 0);
 }
-END_TEST
 
-START_TEST(a_state_is_read_as_it_was_written)
+TEST(a_state_is_read_as_it_was_written)
 {
     static const size_t sizes[] = {0, 1, 7, 8, 9, 100, MEMORY_STATE_MAX - 1, MEMORY_STATE_MAX};
     uint8_t written[MEMORY_STATE_MAX + 1], read[MEMORY_STATE_MAX];
@@ -306,9 +289,8 @@ START_TEST(a_state_is_read_as_it_was_written)
         ck_assert_mem_eq(read, written + 1, sizes[i]);
     }
 }
-END_TEST
 
-START_TEST(a_state_above_the_limit_is_refused_and_the_old_one_stays)
+TEST(a_state_above_the_limit_is_refused_and_the_old_one_stays)
 {
     uint8_t data[MEMORY_STATE_MAX + 1] = "old";
     size_t size;
@@ -319,9 +301,8 @@ START_TEST(a_state_above_the_limit_is_refused_and_the_old_one_stays)
     ck_assert_int_eq(memory_state_read(&made, data, &size), 3);
     ck_assert_mem_eq(data, "old", 3);
 }
-END_TEST
 
-START_TEST(the_last_words_of_a_writer_that_died_while_writing_can_be_read)
+TEST(the_last_words_of_a_writer_that_died_while_writing_can_be_read)
 {
     uint8_t data[MEMORY_STATE_MAX];
     size_t size = 0;
@@ -338,9 +319,8 @@ START_TEST(the_last_words_of_a_writer_that_died_while_writing_can_be_read)
     ck_assert_int_eq(memory_state_read(&made, data, &size), 3);
     ck_assert_mem_eq(data, "new", 3);
 }
-END_TEST
 
-START_TEST(a_sequence_that_wraps_does_not_look_unwritten)
+TEST(a_sequence_that_wraps_does_not_look_unwritten)
 {
     uint8_t data[MEMORY_STATE_MAX];
     size_t size;
@@ -351,9 +331,8 @@ START_TEST(a_sequence_that_wraps_does_not_look_unwritten)
     ck_assert_uint_eq(opened.header->state_sequence & 1, 0);
     ck_assert_int_eq(memory_state_read(&made, data, &size), 4);
 }
-END_TEST
 
-START_TEST(a_wild_state_size_is_bounded)
+TEST(a_wild_state_size_is_bounded)
 {
     uint8_t data[MEMORY_STATE_MAX];
     size_t size;
@@ -364,6 +343,5 @@ START_TEST(a_wild_state_size_is_bounded)
     ck_assert_int_eq(memory_state_read(&made, data, &size), MEMORY_STATE_MAX);
     ck_assert_uint_eq(size, MEMORY_STATE_MAX);
 }
-END_TEST
 
 const struct suite suite = {.name = "memory", .teardown = teardown};

@@ -165,7 +165,7 @@ __attribute__((constructor)) static void choose_seed(void)
     (void)fflush(stdout);
 }
 
-START_TEST(the_ring_behaves_as_a_queue_of_strings, .n = ROUNDS)
+TEST(the_ring_behaves_as_a_queue_of_strings, .n = ROUNDS)
 {
     uint32_t size, start;
 
@@ -183,6 +183,5 @@ START_TEST(the_ring_behaves_as_a_queue_of_strings, .n = ROUNDS)
         step();
     ck_assert_uint_gt(model.released, STEPS / 100);
 }
-END_TEST
 
 const struct suite suite = {.name = "ring against a model"};

@@ -79,16 +79,15 @@ static void forge(uint32_t position, struct ring_header header, uint32_t tail)
     pair.tail = tail;
 }
 
-START_TEST(a_new_ring_is_empty)
+TEST(a_new_ring_is_empty)
 {
     ck_assert(!ring_pending(&pair.consumer));
     expect_next(RING_E_EMPTY);
     ck_assert(!ring_release(&pair.consumer));
     ck_assert(!ring_publish(&pair.producer));
 }
-END_TEST
 
-START_TEST(a_record_arrives_as_it_was_sent)
+TEST(a_record_arrives_as_it_was_sent)
 {
     put_and_publish(13, 'a');
     ck_assert(ring_pending(&pair.consumer));
@@ -96,17 +95,15 @@ START_TEST(a_record_arrives_as_it_was_sent)
     ck_assert(!ring_pending(&pair.consumer));
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(an_empty_body_is_a_record_too)
+TEST(an_empty_body_is_a_record_too)
 {
     put_and_publish(0, 'a');
     expect(0, 'a');
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(records_arrive_in_the_order_of_their_commits)
+TEST(records_arrive_in_the_order_of_their_commits)
 {
     ck_assert_int_eq(put(1, 'a'), 0);
     ck_assert_int_eq(put(8, 'b'), 0);
@@ -117,9 +114,8 @@ START_TEST(records_arrive_in_the_order_of_their_commits)
     expect(9, 'c');
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(what_was_reserved_but_not_committed_is_not_there)
+TEST(what_was_reserved_but_not_committed_is_not_there)
 {
     void *body;
 
@@ -128,9 +124,8 @@ START_TEST(what_was_reserved_but_not_committed_is_not_there)
     ck_assert(!ring_publish(&pair.producer));
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(what_was_committed_but_not_published_is_not_there)
+TEST(what_was_committed_but_not_published_is_not_there)
 {
     ck_assert_int_eq(put(8, 'a'), 0);
     ck_assert(!ring_pending(&pair.consumer));
@@ -139,9 +134,8 @@ START_TEST(what_was_committed_but_not_published_is_not_there)
     ck_assert(!ring_publish(&pair.producer));
     expect(8, 'a');
 }
-END_TEST
 
-START_TEST(a_second_reserve_replaces_the_first)
+TEST(a_second_reserve_replaces_the_first)
 {
     void *first, *second;
 
@@ -154,9 +148,8 @@ START_TEST(a_second_reserve_replaces_the_first)
     expect(3, 'b');
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(replacing_a_reserve_that_needed_padding_leaves_no_padding)
+TEST(replacing_a_reserve_that_needed_padding_leaves_no_padding)
 {
     void *body;
 
@@ -171,9 +164,8 @@ START_TEST(replacing_a_reserve_that_needed_padding_leaves_no_padding)
     ck_assert_ptr_eq(body, pair.data + 104 + 8);
     ck_assert(!ring_publish(&pair.producer));
 }
-END_TEST
 
-START_TEST(a_commit_may_be_shorter_than_its_reserve)
+TEST(a_commit_may_be_shorter_than_its_reserve)
 {
     void *body;
 
@@ -186,9 +178,8 @@ START_TEST(a_commit_may_be_shorter_than_its_reserve)
     expect(6, 'b');
     ck_assert_uint_eq(pair.tail, 32);
 }
-END_TEST
 
-START_TEST(a_record_that_does_not_fit_before_the_end_starts_at_the_front)
+TEST(a_record_that_does_not_fit_before_the_end_starts_at_the_front)
 {
     put_and_publish(48, 'a');
     put_and_publish(40, 'b');
@@ -201,9 +192,8 @@ START_TEST(a_record_that_does_not_fit_before_the_end_starts_at_the_front)
     ck_assert(ring_release(&pair.consumer));
     ck_assert_uint_eq(pair.head, SIZE + 64);
 }
-END_TEST
 
-START_TEST(a_record_that_ends_with_the_ring_needs_no_padding)
+TEST(a_record_that_ends_with_the_ring_needs_no_padding)
 {
     put_and_publish(56, 'a');
     put_and_publish(56, 'b');
@@ -212,9 +202,8 @@ START_TEST(a_record_that_ends_with_the_ring_needs_no_padding)
     expect(56, 'b');
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(eight_bytes_before_the_end_take_a_padding_record)
+TEST(eight_bytes_before_the_end_take_a_padding_record)
 {
     put_and_publish(56, 'a'); /* 64 */
     put_and_publish(48, 'b'); /* 56: 8 left */
@@ -225,9 +214,8 @@ START_TEST(eight_bytes_before_the_end_take_a_padding_record)
     expect(1, 'c');
     ck_assert_uint_eq(pair.tail, SIZE + 16);
 }
-END_TEST
 
-START_TEST(a_full_ring_takes_no_more_until_space_is_released)
+TEST(a_full_ring_takes_no_more_until_space_is_released)
 {
     put_and_publish(56, 'a');
     put_and_publish(56, 'b');
@@ -241,9 +229,8 @@ START_TEST(a_full_ring_takes_no_more_until_space_is_released)
     expect(56, 'b');
     expect(56, 'c');
 }
-END_TEST
 
-START_TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, .signal = SIGABRT)
+TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, .signal = SIGABRT)
 {
     void *body;
 
@@ -254,9 +241,8 @@ START_TEST(a_commit_after_a_full_ring_is_not_mistaken_for_the_old_reserve, .sign
     ck_assert_ptr_nonnull(freopen("/dev/null", "w", stderr)); /* nobody needs to read this one */
     ring_commit(&pair.producer, KIND, 0);                     /* asserts: nothing is reserved */
 }
-END_TEST
 
-START_TEST(the_largest_body_fits_into_an_empty_ring_at_every_position)
+TEST(the_largest_body_fits_into_an_empty_ring_at_every_position)
 {
     for (uint32_t position = 0; position < SIZE; position += 8) {
         start_at(position);
@@ -265,17 +251,15 @@ START_TEST(the_largest_body_fits_into_an_empty_ring_at_every_position)
         ck_assert(ring_release(&pair.consumer));
     }
 }
-END_TEST
 
-START_TEST(a_body_above_the_largest_is_refused_for_good)
+TEST(a_body_above_the_largest_is_refused_for_good)
 {
     ck_assert_int_eq(put(ring_body_max(SIZE) + 1, 'x'), -EMSGSIZE);
     ck_assert_int_eq(put(UINT32_MAX, 'x'), -EMSGSIZE);
     ck_assert_int_eq(put(UINT32_MAX - 6, 'x'), -EMSGSIZE);
 }
-END_TEST
 
-START_TEST(cursors_pass_two_to_the_32_unnoticed)
+TEST(cursors_pass_two_to_the_32_unnoticed)
 {
     start_at(UINT32_MAX - 63); /* 64 bytes before the wrap, mid-ring */
     for (char c = 'a'; c <= 'z'; c++) {
@@ -285,9 +269,8 @@ START_TEST(cursors_pass_two_to_the_32_unnoticed)
     }
     ck_assert_uint_lt(pair.head, 4096);
 }
-END_TEST
 
-START_TEST(a_full_ring_across_two_to_the_32_is_still_full)
+TEST(a_full_ring_across_two_to_the_32_is_still_full)
 {
     start_at(UINT32_MAX - 63);
     put_and_publish(56, 'a');
@@ -298,9 +281,8 @@ START_TEST(a_full_ring_across_two_to_the_32_is_still_full)
     expect(56, 'b');
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(a_half_written_record_of_a_dead_producer_is_not_there_for_its_successor)
+TEST(a_half_written_record_of_a_dead_producer_is_not_there_for_its_successor)
 {
     void *body;
 
@@ -316,9 +298,8 @@ START_TEST(a_half_written_record_of_a_dead_producer_is_not_there_for_its_success
     expect(9, 'd');
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(the_successor_of_a_dead_consumer_gets_what_was_not_released)
+TEST(the_successor_of_a_dead_consumer_gets_what_was_not_released)
 {
     put_and_publish(9, 'a');
     put_and_publish(9, 'b');
@@ -333,9 +314,8 @@ START_TEST(the_successor_of_a_dead_consumer_gets_what_was_not_released)
     expect(9, 'c');
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(nobody_takes_up_a_ring_with_impossible_cursors)
+TEST(nobody_takes_up_a_ring_with_impossible_cursors)
 {
     static const uint32_t tails[] = {SIZE + 8, UINT32_MAX - 7, 4, 1};
 
@@ -348,35 +328,31 @@ START_TEST(nobody_takes_up_a_ring_with_impossible_cursors)
             ring_consumer_init(&pair.consumer, pair.data, SIZE, &pair.head, &pair.tail), -EPROTO);
     }
 }
-END_TEST
 
-START_TEST(a_cursor_beyond_the_ring_is_a_breach)
+TEST(a_cursor_beyond_the_ring_is_a_breach)
 {
     pair.tail = SIZE + 8;
     ck_assert(ring_pending(&pair.consumer));
     expect_next(-EPROTO);
 }
-END_TEST
 
-START_TEST(a_cursor_that_went_backwards_is_a_breach)
+TEST(a_cursor_that_went_backwards_is_a_breach)
 {
     put_and_publish(8, 'a');
     expect(8, 'a');
     pair.tail = 8;
     expect_next(-EPROTO);
 }
-END_TEST
 
-START_TEST(a_cursor_that_is_not_aligned_is_a_breach)
+TEST(a_cursor_that_is_not_aligned_is_a_breach)
 {
     for (uint32_t off = 1; off < 8; off++) {
         forge(0, (struct ring_header){.size = 8, .kind = KIND}, 16 + off);
         expect_next(-EPROTO);
     }
 }
-END_TEST
 
-START_TEST(a_producer_that_overruns_what_was_not_released_is_found_out)
+TEST(a_producer_that_overruns_what_was_not_released_is_found_out)
 {
     put_and_publish(56, 'a');
     expect(56, 'a');
@@ -386,26 +362,23 @@ START_TEST(a_producer_that_overruns_what_was_not_released_is_found_out)
     ck_assert(ring_release(&pair.consumer));
     expect_next(0);
 }
-END_TEST
 
-START_TEST(a_record_past_the_published_end_is_a_breach)
+TEST(a_record_past_the_published_end_is_a_breach)
 {
     forge(0, (struct ring_header){.size = 9, .kind = KIND}, 16);
     expect_next(-EPROTO);
     forge(0, (struct ring_header){.size = 8, .kind = KIND}, 16);
     expect_next(0);
 }
-END_TEST
 
-START_TEST(a_record_across_the_end_of_the_ring_is_a_breach)
+TEST(a_record_across_the_end_of_the_ring_is_a_breach)
 {
     start_at(SIZE - 16);
     forge(SIZE - 16, (struct ring_header){.size = 16, .kind = KIND}, SIZE + 64);
     expect_next(-EPROTO);
 }
-END_TEST
 
-START_TEST(wild_lengths_are_breaches)
+TEST(wild_lengths_are_breaches)
 {
     const uint32_t sizes[] = {ring_body_max(SIZE) + 1, SIZE,           INT32_MAX,
                               UINT32_MAX - 14,         UINT32_MAX - 7, UINT32_MAX};
@@ -415,16 +388,14 @@ START_TEST(wild_lengths_are_breaches)
         expect_next(-EPROTO);
     }
 }
-END_TEST
 
-START_TEST(a_reserved_field_that_is_not_zero_is_a_breach)
+TEST(a_reserved_field_that_is_not_zero_is_a_breach)
 {
     forge(0, (struct ring_header){.size = 8, .kind = KIND, .reserved = 1}, 16);
     expect_next(-EPROTO);
 }
-END_TEST
 
-START_TEST(padding_that_does_not_close_the_ring_exactly_is_a_breach)
+TEST(padding_that_does_not_close_the_ring_exactly_is_a_breach)
 {
     static const struct ring_header bad[] = {
         {.size = 16}, /* stops before the end */
@@ -441,18 +412,16 @@ START_TEST(padding_that_does_not_close_the_ring_exactly_is_a_breach)
     forge(SIZE - 32, (struct ring_header){.size = 24}, SIZE);
     expect_next(RING_E_EMPTY);
 }
-END_TEST
 
-START_TEST(padding_past_the_published_end_is_a_breach)
+TEST(padding_past_the_published_end_is_a_breach)
 {
     start_at(SIZE - 32);
     forge(0, (struct ring_header){.size = 8, .kind = KIND}, 0);
     forge(SIZE - 32, (struct ring_header){.size = 24}, SIZE - 8);
     expect_next(-EPROTO);
 }
-END_TEST
 
-START_TEST(padding_of_half_a_ring_or_more_is_a_breach)
+TEST(padding_of_half_a_ring_or_more_is_a_breach)
 {
     forge(0, (struct ring_header){.size = SIZE - 8}, SIZE);
     expect_next(-EPROTO);
@@ -460,9 +429,8 @@ START_TEST(padding_of_half_a_ring_or_more_is_a_breach)
     forge(SIZE / 2, (struct ring_header){.size = SIZE / 2 - 8}, SIZE);
     expect_next(-EPROTO);
 }
-END_TEST
 
-START_TEST(a_consumer_that_claims_more_than_it_was_shown_is_found_out)
+TEST(a_consumer_that_claims_more_than_it_was_shown_is_found_out)
 {
     static const uint32_t heads[] = {136, 72, 4, UINT32_MAX - 7};
 
@@ -476,9 +444,8 @@ START_TEST(a_consumer_that_claims_more_than_it_was_shown_is_found_out)
     ck_assert_int_eq(put(56, 'c'), 0);
     ck_assert_int_eq(put(0, 'x'), RING_E_FULL);
 }
-END_TEST
 
-START_TEST(a_consumer_whose_cursor_goes_backwards_is_found_out)
+TEST(a_consumer_whose_cursor_goes_backwards_is_found_out)
 {
     put_and_publish(56, 'a');
     put_and_publish(56, 'b');
@@ -488,9 +455,8 @@ START_TEST(a_consumer_whose_cursor_goes_backwards_is_found_out)
     pair.head = 0;
     ck_assert_int_eq(put(0, 'x'), -EPROTO);
 }
-END_TEST
 
-START_TEST(what_the_peer_scribbles_over_our_own_cursor_is_never_read_back)
+TEST(what_the_peer_scribbles_over_our_own_cursor_is_never_read_back)
 {
     put_and_publish(8, 'a');
     pair.head = 0xdead;
@@ -501,6 +467,5 @@ START_TEST(what_the_peer_scribbles_over_our_own_cursor_is_never_read_back)
     put_and_publish(8, 'b');
     ck_assert_uint_eq(pair.tail, 32);
 }
-END_TEST
 
 const struct suite suite = {.name = "ring", .setup = setup};

@@ -38,23 +38,21 @@ static unsigned tries_among(unsigned n_sleeps, usec_t after)
     return n;
 }
 
-START_TEST(test_a_try_in_vain_ends_at_the_limit)
+TEST(test_a_try_in_vain_ends_at_the_limit)
 {
     usec_t began = now;
 
     ck_assert(try(USEC_INFINITY));
     ck_assert_uint_eq(now - began, LIMIT);
 }
-END_TEST
 
-START_TEST(test_a_limit_of_0_means_never)
+TEST(test_a_limit_of_0_means_never)
 {
     spin_init(&spin, 0);
     ck_assert(!try(0));
 }
-END_TEST
 
-START_TEST(test_a_limit_is_bounded)
+TEST(test_a_limit_is_bounded)
 {
     usec_t began = now;
 
@@ -62,45 +60,39 @@ START_TEST(test_a_limit_is_bounded)
     ck_assert(try(USEC_INFINITY));
     ck_assert_uint_eq(now - began, SPIN_USEC_MAX);
 }
-END_TEST
 
-START_TEST(test_what_pays_goes_on)
+TEST(test_what_pays_goes_on)
 {
     ck_assert_uint_eq(tries_among(1000, 3), 1000);
 }
-END_TEST
 
-START_TEST(test_what_never_pays_becomes_rare)
+TEST(test_what_never_pays_becomes_rare)
 {
     ck_assert_uint_le(tries_among(10000, USEC_INFINITY), 20);
 }
-END_TEST
 
-START_TEST(test_what_costs_more_than_a_sleep_becomes_rare)
+TEST(test_what_costs_more_than_a_sleep_becomes_rare)
 {
     ck_assert_uint_le(tries_among(10000, LIMIT - 5), 20);
 }
-END_TEST
 
-START_TEST(test_one_try_that_pays_is_enough_to_go_on)
+TEST(test_one_try_that_pays_is_enough_to_go_on)
 {
     tries_among(10000, USEC_INFINITY);
     while (!try(1))
         ;
     ck_assert_uint_eq(tries_among(1000, 1), 1000);
 }
-END_TEST
 
-START_TEST(test_some_tries_in_vain_are_forgiven)
+TEST(test_some_tries_in_vain_are_forgiven)
 {
     tries_among(1000, 1);
     ck_assert_uint_eq(tries_among(5, USEC_INFINITY), 5);
     ck_assert_uint_eq(tries_among(100, 1), 100);
 }
-END_TEST
 
 /* Somebody else had the CPU: whatever was found, it is not idle. */
-START_TEST(test_a_find_after_more_than_the_limit_does_not_pay)
+TEST(test_a_find_after_more_than_the_limit_does_not_pay)
 {
     unsigned n = 0;
 
@@ -113,7 +105,6 @@ START_TEST(test_a_find_after_more_than_the_limit_does_not_pay)
     }
     ck_assert_uint_le(n, 20);
 }
-END_TEST
 
 /* Tries that find something shortly before the limit, when others have used the CPU so often, each
  * time almost as long as the try lasts. */
@@ -133,36 +124,32 @@ static unsigned tries_with_others(unsigned n_tries, unsigned n_taken)
     return n;
 }
 
-START_TEST(test_what_the_peer_uses_of_the_cpu_is_not_spent)
+TEST(test_what_the_peer_uses_of_the_cpu_is_not_spent)
 {
     ck_assert_uint_eq(tries_with_others(1000, 1), 1000);
 }
-END_TEST
 
 /* Of several, some do not help: sleeping is cheaper than handing the CPU around. */
-START_TEST(test_what_several_use_of_the_cpu_is_spent)
+TEST(test_what_several_use_of_the_cpu_is_spent)
 {
     ck_assert_uint_le(tries_with_others(10000, 2), 20);
 }
-END_TEST
 
-START_TEST(test_where_waking_is_expensive_longer_tries_pay)
+TEST(test_where_waking_is_expensive_longer_tries_pay)
 {
     for (int i = 0; i < 100; i++)
         spin_woke(&spin, 13000);
     ck_assert_uint_eq(tries_among(1000, LIMIT - 5), 1000);
 }
-END_TEST
 
-START_TEST(test_where_waking_becomes_cheap_longer_tries_cease)
+TEST(test_where_waking_becomes_cheap_longer_tries_cease)
 {
     for (int i = 0; i < 200; i++)
         spin_woke(&spin, i < 100 ? 13000 : 1500);
     ck_assert_uint_le(tries_among(10000, LIMIT - 5), 20);
 }
-END_TEST
 
-START_TEST(test_few_wake_ups_are_measured)
+TEST(test_few_wake_ups_are_measured)
 {
     unsigned n = 0;
 
@@ -174,7 +161,6 @@ START_TEST(test_few_wake_ups_are_measured)
     }
     ck_assert_uint_eq(n, 10);
 }
-END_TEST
 
 /* Looks until the CPU is offered the first time. */
 static uint32_t looks_before_offer(void)
@@ -189,11 +175,10 @@ static uint32_t looks_before_offer(void)
     return n;
 }
 
-START_TEST(test_the_cpu_is_offered_now_and_then)
+TEST(test_the_cpu_is_offered_now_and_then)
 {
     ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
 }
-END_TEST
 
 /* Finds that come with the CPU's return, from somebody who had it, or from nobody. */
 static void find_after_offers(int n, bool taken)
@@ -205,30 +190,27 @@ static void find_after_offers(int n, bool taken)
     }
 }
 
-START_TEST(test_it_is_offered_at_once_where_that_is_what_helps)
+TEST(test_it_is_offered_at_once_where_that_is_what_helps)
 {
     find_after_offers(10, true);
     ck_assert_uint_eq(looks_before_offer(), 1);
 }
-END_TEST
 
-START_TEST(test_offers_that_nobody_takes_do_not_help)
+TEST(test_offers_that_nobody_takes_do_not_help)
 {
     find_after_offers(10, false);
     ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
 }
-END_TEST
 
-START_TEST(test_patience_returns_when_nobody_takes_the_cpu)
+TEST(test_patience_returns_when_nobody_takes_the_cpu)
 {
     find_after_offers(10, true);
     find_after_offers(SPIN_PATIENCE_MAX, false);
     ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
 }
-END_TEST
 
 /* Who always offers at once never learns that looking once more would have done. */
-START_TEST(test_patience_is_tried_once_in_a_while)
+TEST(test_patience_is_tried_once_in_a_while)
 {
     unsigned n = 0;
 
@@ -243,9 +225,8 @@ START_TEST(test_patience_is_tried_once_in_a_while)
     spin_end(&spin, now, true);
     ck_assert_uint_eq(looks_before_offer(), SPIN_PATIENCE_MAX);
 }
-END_TEST
 
-START_TEST(test_a_try_of_patience_in_vain_changes_nothing)
+TEST(test_a_try_of_patience_in_vain_changes_nothing)
 {
     find_after_offers(10, true);
     while (looks_before_offer() == 1) {
@@ -256,6 +237,5 @@ START_TEST(test_a_try_of_patience_in_vain_changes_nothing)
     spin_end(&spin, now, true);
     ck_assert_uint_eq(looks_before_offer(), 1);
 }
-END_TEST
 
 const struct suite suite = {.name = "spin", .setup = set_up};

@@ -34,7 +34,7 @@ static void teardown(void)
     handlers_deinit(&handlers);
 }
 
-START_TEST(test_exact_type_comes_before_its_ancestors)
+TEST(test_exact_type_comes_before_its_ancestors)
 {
     set("order");
     set("order.created");
@@ -42,9 +42,8 @@ START_TEST(test_exact_type_comes_before_its_ancestors)
     ck_assert_str_eq(found("order.created"), "order.created");
     ck_assert_str_eq(found("order"), "order");
 }
-END_TEST
 
-START_TEST(test_nearest_ancestor_takes_what_has_no_handler_of_its_own)
+TEST(test_nearest_ancestor_takes_what_has_no_handler_of_its_own)
 {
     set("order");
     set("order.created.again");
@@ -52,9 +51,8 @@ START_TEST(test_nearest_ancestor_takes_what_has_no_handler_of_its_own)
     ck_assert_str_eq(found("order.created.again.and.again"), "order.created.again");
     ck_assert_str_eq(found("order.paid.late"), "order");
 }
-END_TEST
 
-START_TEST(test_a_common_beginning_is_not_an_ancestor)
+TEST(test_a_common_beginning_is_not_an_ancestor)
 {
     set("order");
     ck_assert_str_eq(found("orders"), "none");
@@ -62,18 +60,16 @@ START_TEST(test_a_common_beginning_is_not_an_ancestor)
     ck_assert_str_eq(found("or.der"), "none");
     ck_assert_str_eq(found(""), "none");
 }
-END_TEST
 
-START_TEST(test_empty_type_takes_what_is_left)
+TEST(test_empty_type_takes_what_is_left)
 {
     set("");
     set("order");
     ck_assert_str_eq(found("anything.else"), "");
     ck_assert_str_eq(found(""), "");
 }
-END_TEST
 
-START_TEST(test_handler_set_again_is_replaced_and_null_takes_it_away)
+TEST(test_handler_set_again_is_replaced_and_null_takes_it_away)
 {
     set("a");
     ck_assert_int_eq(handlers_set(&handlers, "a", nothing, "second"), 0);
@@ -83,9 +79,8 @@ START_TEST(test_handler_set_again_is_replaced_and_null_takes_it_away)
     ck_assert_str_eq(found("a.b"), "none");
     ck_assert_uint_eq(handlers.count, 0);
 }
-END_TEST
 
-START_TEST(test_malformed_types_are_refused)
+TEST(test_malformed_types_are_refused)
 {
     char longest[130];
 
@@ -98,9 +93,8 @@ START_TEST(test_malformed_types_are_refused)
     ck_assert_int_eq(handlers_set(&handlers, longest, nothing, "longest"), 0);
     ck_assert_str_eq(found(longest), "longest");
 }
-END_TEST
 
-START_TEST(test_each_of_many_is_found)
+TEST(test_each_of_many_is_found)
 {
     static char types[500][16];
 
@@ -115,6 +109,5 @@ START_TEST(test_each_of_many_is_found)
     for (size_t i = 0; i < 500; i++)
         ck_assert_str_eq(found(types[i]), i % 2 == 0 ? "none" : types[i]);
 }
-END_TEST
 
 const struct suite suite = {.name = "handlers", .teardown = teardown};

@@ -126,7 +126,7 @@ static void limit_descriptors(bool none)
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-START_TEST(a_blob_that_cannot_be_made_leaves_neither_record_nor_descriptor)
+TEST(a_blob_that_cannot_be_made_leaves_neither_record_nor_descriptor)
 {
     struct protocol_result result;
 
@@ -139,9 +139,8 @@ START_TEST(a_blob_that_cannot_be_made_leaves_neither_record_nor_descriptor)
     expect_inline("small");
     expect_blob();
 }
-END_TEST
 
-START_TEST(a_payload_too_large_for_a_blob_leaves_neither_record_nor_descriptor)
+TEST(a_payload_too_large_for_a_blob_leaves_neither_record_nor_descriptor)
 {
     struct protocol_result result;
 
@@ -150,9 +149,8 @@ START_TEST(a_payload_too_large_for_a_blob_leaves_neither_record_nor_descriptor)
     ck_assert_int_eq(put(large, LARGE, 0), 0);
     expect_blob();
 }
-END_TEST
 
-START_TEST(records_are_read_while_the_socket_is_full_of_descriptors)
+TEST(records_are_read_while_the_socket_is_full_of_descriptors)
 {
     unsigned n = 0;
 
@@ -163,9 +161,8 @@ START_TEST(records_are_read_while_the_socket_is_full_of_descriptors)
     ck_assert_uint_gt(n, 1);
     ck_assert_uint_eq(carrier.blobs_sent, n);
 }
-END_TEST
 
-START_TEST(whoever_does_not_wait_sends_nothing_when_there_is_no_room)
+TEST(whoever_does_not_wait_sends_nothing_when_there_is_no_room)
 {
     struct protocol_result result;
     unsigned n = 0;
@@ -181,9 +178,8 @@ START_TEST(whoever_does_not_wait_sends_nothing_when_there_is_no_room)
     ck_assert_int_eq(put("y", 1, 0), 0);
     ck_assert_uint_eq(n_waited, 1);
 }
-END_TEST
 
-START_TEST(whoever_does_not_wait_sends_no_record_when_the_socket_is_full)
+TEST(whoever_does_not_wait_sends_no_record_when_the_socket_is_full)
 {
     const int size = 1;
     int r;
@@ -206,9 +202,8 @@ START_TEST(whoever_does_not_wait_sends_no_record_when_the_socket_is_full)
     ck_assert_int_eq(put(large, LARGE, CARRIER_TRY), 0);
     expect_blob();
 }
-END_TEST
 
-START_TEST(memory_of_the_program_is_sent_once_and_only_with_its_own_size)
+TEST(memory_of_the_program_is_sent_once_and_only_with_its_own_size)
 {
     const char *data;
 
@@ -222,15 +217,13 @@ START_TEST(memory_of_the_program_is_sent_once_and_only_with_its_own_size)
     expect_blob();
     ck_assert_int_eq(carrier.made.fd, -1);
 }
-END_TEST
 
-START_TEST(nothing_is_sent_once_the_connection_is_over)
+TEST(nothing_is_sent_once_the_connection_is_over)
 {
     carrier.over = true;
     ck_assert_int_eq(put("x", 1, 0), -EPIPE);
     ck_assert_int_eq(put(large, LARGE, CARRIER_TRY), -EPIPE);
     ck_assert_uint_eq(carrier.blobs_sent, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "carrier", .setup = set_up, .teardown = tear_down};

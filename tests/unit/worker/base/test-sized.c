@@ -39,7 +39,7 @@ static int take(const void *given, struct now *ret)
     return r;
 }
 
-START_TEST(what_an_older_program_does_not_know_has_its_default)
+TEST(what_an_older_program_does_not_know_has_its_default)
 {
     const struct first older = {sizeof(older), 7};
     struct now now;
@@ -49,9 +49,8 @@ START_TEST(what_an_older_program_does_not_know_has_its_default)
     ck_assert_int_eq(take(&older, &now), 0);
     ck_assert(now.a == 7 && now.b == 2);
 }
-END_TEST
 
-START_TEST(what_the_library_does_not_know_must_be_zero)
+TEST(what_the_library_does_not_know_must_be_zero)
 {
     struct next newer = {sizeof(newer), 7, 8, 0};
     struct now now;
@@ -61,9 +60,8 @@ START_TEST(what_the_library_does_not_know_must_be_zero)
     newer.c = UINT64_C(1) << 63;
     ck_assert_int_eq(take(&newer, &now), -E2BIG);
 }
-END_TEST
 
-START_TEST(a_size_that_cannot_be_is_refused)
+TEST(a_size_that_cannot_be_is_refused)
 {
     struct now now = DEFAULTS, ret;
 
@@ -74,9 +72,8 @@ START_TEST(a_size_that_cannot_be_is_refused)
     ck_assert_int_eq(take(&now, &ret), -E2BIG);
     ck_assert_int_eq(sized_check(&now, sizeof(struct first)), -E2BIG);
 }
-END_TEST
 
-START_TEST(a_result_is_filled_in_as_far_as_the_program_knows_it)
+TEST(a_result_is_filled_in_as_far_as_the_program_knows_it)
 {
     const struct now now = {sizeof(now), 7, 8};
     struct now older = {sizeof(struct first), 1, 2};
@@ -87,6 +84,5 @@ START_TEST(a_result_is_filled_in_as_far_as_the_program_knows_it)
     sized_give(&newer, &now, sizeof(now));
     ck_assert(newer.struct_size == sizeof(newer) && newer.a == 7 && newer.b == 8 && newer.c == 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "sized"};

@@ -13,13 +13,12 @@ static int do_text(const char *text, struct troupe_result *result)
 
 /* ---- connecting ---- */
 
-START_TEST(test_no_socket_there_is_said)
+TEST(test_no_socket_there_is_said)
 {
     ck_assert_int_eq(troupe_client_connect(&client, "/nonexistent/troupe.sock"), -ENOENT);
 }
-END_TEST
 
-START_TEST(test_path_that_no_socket_can_have_is_refused)
+TEST(test_path_that_no_socket_can_have_is_refused)
 {
     char path[300];
 
@@ -27,9 +26,8 @@ START_TEST(test_path_that_no_socket_can_have_is_refused)
     path[sizeof(path) - 1] = '\0';
     ck_assert_int_eq(troupe_client_connect(&client, path), -ENAMETOOLONG);
 }
-END_TEST
 
-START_TEST(test_socket_is_found_by_the_environment)
+TEST(test_socket_is_found_by_the_environment)
 {
     listen_there(WAKE_FUTEX);
     setenv("TROUPE_SOCKET", supervisor.path, 1);
@@ -38,7 +36,6 @@ START_TEST(test_socket_is_found_by_the_environment)
     unlink(supervisor.path);
     stop();
 }
-END_TEST
 
 static const struct {
     const char *reply;
@@ -54,27 +51,25 @@ static const struct {
     {"", -EPROTO},
 };
 
-START_TEST(test_refusal_of_the_connection_becomes_an_errno, .n = ELEMENTS(replies))
+TEST(test_refusal_of_the_connection_becomes_an_errno, .n = ELEMENTS(replies))
 {
     listen_there(WAKE_FUTEX);
     supervisor.reply = replies[_i].reply;
     ck_assert_int_eq(connect_there(), replies[_i].error);
     pthread_join(supervisor.thread, NULL);
 }
-END_TEST
 
-START_TEST(test_odd_number_of_descriptors_is_refused, .first = 1, .n = 4)
+TEST(test_odd_number_of_descriptors_is_refused, .first = 1, .n = 4)
 {
     listen_there(WAKE_EVENTFD);
     supervisor.n_fds = (size_t)_i;
     ck_assert_int_eq(connect_there(), -EPROTO);
     pthread_join(supervisor.thread, NULL);
 }
-END_TEST
 
 /* ---- calls ---- */
 
-START_TEST(test_group_is_found_by_name_or_not, .n = ELEMENTS(backends))
+TEST(test_group_is_found_by_name_or_not, .n = ELEMENTS(backends))
 {
     uint64_t group;
 
@@ -85,9 +80,8 @@ START_TEST(test_group_is_found_by_name_or_not, .n = ELEMENTS(backends))
     ck_assert_int_eq(troupe_client_group(client, "", &group), -ENOENT);
     stop();
 }
-END_TEST
 
-START_TEST(test_do_returns_the_result, .n = ELEMENTS(backends))
+TEST(test_do_returns_the_result, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -103,9 +97,8 @@ START_TEST(test_do_returns_the_result, .n = ELEMENTS(backends))
     ck_assert_str_eq(result.data, "");
     stop();
 }
-END_TEST
 
-START_TEST(test_death_is_an_end_and_not_an_error)
+TEST(test_death_is_an_end_and_not_an_error)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -123,9 +116,8 @@ START_TEST(test_death_is_an_end_and_not_an_error)
     troupe_result_release(&result);
     stop();
 }
-END_TEST
 
-START_TEST(test_empty_payload_gives_empty_result)
+TEST(test_empty_payload_gives_empty_result)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -136,9 +128,8 @@ START_TEST(test_empty_payload_gives_empty_result)
     troupe_result_release(&result);
     stop();
 }
-END_TEST
 
-START_TEST(test_create_returns_the_id_made_or_chosen)
+TEST(test_create_returns_the_id_made_or_chosen)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     char id[TROUPE_ID_SIZE];
@@ -152,9 +143,8 @@ START_TEST(test_create_returns_the_id_made_or_chosen)
     ck_assert_int_eq(troupe_client_create(client, GROUP, NULL, "x", 1, NULL), 0);
     stop();
 }
-END_TEST
 
-START_TEST(test_refusals_are_returned_and_the_connection_goes_on)
+TEST(test_refusals_are_returned_and_the_connection_goes_on)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -167,9 +157,8 @@ START_TEST(test_refusals_are_returned_and_the_connection_goes_on)
     troupe_result_release(&result);
     stop();
 }
-END_TEST
 
-START_TEST(test_malformed_options_are_refused_here)
+TEST(test_malformed_options_are_refused_here)
 {
     struct troupe_job_options good = TROUPE_JOB_DEFAULTS, bad[7];
 
@@ -188,9 +177,8 @@ START_TEST(test_malformed_options_are_refused_here)
     ck_assert_int_eq(troupe_client_cancel(client, ""), -EINVAL);
     stop();
 }
-END_TEST
 
-START_TEST(test_options_reach_the_supervisor)
+TEST(test_options_reach_the_supervisor)
 {
     struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -212,9 +200,8 @@ START_TEST(test_options_reach_the_supervisor)
     troupe_result_release(&result);
     stop();
 }
-END_TEST
 
-START_TEST(test_cancel_and_watch_by_id)
+TEST(test_cancel_and_watch_by_id)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -235,9 +222,8 @@ START_TEST(test_cancel_and_watch_by_id)
     troupe_result_release(&result);
     stop();
 }
-END_TEST
 
-START_TEST(test_a_job_is_abandoned_without_an_answer, .n = ELEMENTS(backends))
+TEST(test_a_job_is_abandoned_without_an_answer, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -253,11 +239,10 @@ START_TEST(test_a_job_is_abandoned_without_an_answer, .n = ELEMENTS(backends))
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
     stop();
 }
-END_TEST
 
 /* ---- large payloads ---- */
 
-START_TEST(test_large_payloads_travel_as_blobs_both_ways, .n = ELEMENTS(backends))
+TEST(test_large_payloads_travel_as_blobs_both_ways, .n = ELEMENTS(backends))
 {
     size_t size = 1000000;
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -276,9 +261,8 @@ START_TEST(test_large_payloads_travel_as_blobs_both_ways, .n = ELEMENTS(backends
     free(data);
     stop();
 }
-END_TEST
 
-START_TEST(test_blob_filled_in_place_is_sent_and_gone)
+TEST(test_blob_filled_in_place_is_sent_and_gone)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     void *data, *second;
@@ -300,9 +284,8 @@ START_TEST(test_blob_filled_in_place_is_sent_and_gone)
     ck_assert_int_eq(troupe_client_blob(client, 5000, &data), 0);
     stop();
 }
-END_TEST
 
-START_TEST(test_many_large_payloads_in_flight_do_not_get_stuck, .n = ELEMENTS(backends))
+TEST(test_many_large_payloads_in_flight_do_not_get_stuck, .n = ELEMENTS(backends))
 {
     enum {
         N = 600
@@ -328,11 +311,10 @@ START_TEST(test_many_large_payloads_in_flight_do_not_get_stuck, .n = ELEMENTS(ba
     }
     stop();
 }
-END_TEST
 
 /* ---- pipelined ---- */
 
-START_TEST(test_every_submission_comes_back_once_with_its_cookie, .n = ELEMENTS(backends))
+TEST(test_every_submission_comes_back_once_with_its_cookie, .n = ELEMENTS(backends))
 {
     enum {
         N = 20000
@@ -364,9 +346,8 @@ START_TEST(test_every_submission_comes_back_once_with_its_cookie, .n = ELEMENTS(
                      -EAGAIN);
     stop();
 }
-END_TEST
 
-START_TEST(test_results_not_yet_released_stay_as_they_are)
+TEST(test_results_not_yet_released_stay_as_they_are)
 {
     enum {
         N = 300
@@ -388,9 +369,8 @@ START_TEST(test_results_not_yet_released_stay_as_they_are)
     }
     stop(); /* frees the others */
 }
-END_TEST
 
-START_TEST(test_memory_of_a_released_result_is_used_again)
+TEST(test_memory_of_a_released_result_is_used_again)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     const void *first;
@@ -406,9 +386,8 @@ START_TEST(test_memory_of_a_released_result_is_used_again)
     }
     stop();
 }
-END_TEST
 
-START_TEST(test_ends_that_arrive_during_a_call_are_kept_in_order, .n = ELEMENTS(backends))
+TEST(test_ends_that_arrive_during_a_call_are_kept_in_order, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -434,9 +413,8 @@ START_TEST(test_ends_that_arrive_during_a_call_are_kept_in_order, .n = ELEMENTS(
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
     stop();
 }
-END_TEST
 
-START_TEST(test_call_finds_its_way_through_a_full_pipeline, .n = ELEMENTS(backends))
+TEST(test_call_finds_its_way_through_a_full_pipeline, .n = ELEMENTS(backends))
 {
     static char data[INLINE_MAX];
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -455,9 +433,8 @@ START_TEST(test_call_finds_its_way_through_a_full_pipeline, .n = ELEMENTS(backen
     }
     stop();
 }
-END_TEST
 
-START_TEST(test_next_gives_up_after_its_time, .n = ELEMENTS(backends))
+TEST(test_next_gives_up_after_its_time, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -467,7 +444,6 @@ START_TEST(test_next_gives_up_after_its_time, .n = ELEMENTS(backends))
     ck_assert_int_eq(troupe_client_next(client, &result, 2000), -EAGAIN);
     stop();
 }
-END_TEST
 
 static void ignore(int signal)
 {
@@ -491,7 +467,7 @@ static void end_signals(void)
     setitimer(ITIMER_REAL, &never, NULL);
 }
 
-START_TEST(test_next_is_interrupted_by_a_signal_handler, .n = ELEMENTS(backends))
+TEST(test_next_is_interrupted_by_a_signal_handler, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -501,7 +477,6 @@ START_TEST(test_next_is_interrupted_by_a_signal_handler, .n = ELEMENTS(backends)
     end_signals();
     stop();
 }
-END_TEST
 
 /* Lets the call wait on twice. */
 static int count_signals(void *userdata)
@@ -511,7 +486,7 @@ static int count_signals(void *userdata)
     return ++*n <= 2 ? 0 : -ECANCELED;
 }
 
-START_TEST(test_a_call_that_waits_for_an_answer_is_given_up_on_request, .n = ELEMENTS(backends))
+TEST(test_a_call_that_waits_for_an_answer_is_given_up_on_request, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n = 0;
@@ -528,9 +503,8 @@ START_TEST(test_a_call_that_waits_for_an_answer_is_given_up_on_request, .n = ELE
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
     stop();
 }
-END_TEST
 
-START_TEST(test_a_call_that_was_given_up_is_not_heard_of_after_a_crash, .n = ELEMENTS(backends))
+TEST(test_a_call_that_was_given_up_is_not_heard_of_after_a_crash, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n = 2;
@@ -544,9 +518,8 @@ START_TEST(test_a_call_that_was_given_up_is_not_heard_of_after_a_crash, .n = ELE
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
     stop();
 }
-END_TEST
 
-START_TEST(test_an_await_is_given_up_on_request, .n = ELEMENTS(backends))
+TEST(test_an_await_is_given_up_on_request, .n = ELEMENTS(backends))
 {
     struct troupe_future *future;
     unsigned n = 0;
@@ -560,11 +533,10 @@ START_TEST(test_an_await_is_given_up_on_request, .n = ELEMENTS(backends))
     troupe_future_free(future);
     stop();
 }
-END_TEST
 
 /* ---- the end of the connection ---- */
 
-START_TEST(test_hang_up_ends_a_waiting_call_and_all_after_it, .n = ELEMENTS(backends))
+TEST(test_hang_up_ends_a_waiting_call_and_all_after_it, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -577,9 +549,8 @@ START_TEST(test_hang_up_ends_a_waiting_call_and_all_after_it, .n = ELEMENTS(back
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EPIPE);
     stop();
 }
-END_TEST
 
-START_TEST(test_what_arrived_before_the_hang_up_can_be_taken, .n = ELEMENTS(backends))
+TEST(test_what_arrived_before_the_hang_up_can_be_taken, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -598,14 +569,13 @@ START_TEST(test_what_arrived_before_the_hang_up_can_be_taken, .n = ELEMENTS(back
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EPIPE);
     troupe_client_free(client);
 }
-END_TEST
 
 enum {
     CUT_N = 24
 };
 
 /* The loop's index says at which submission the supervisor hangs up. */
-START_TEST(test_each_request_ends_exactly_once_wherever_the_connection_is_cut, .n = CUT_N + 1)
+TEST(test_each_request_ends_exactly_once_wherever_the_connection_is_cut, .n = CUT_N + 1)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n_ends[CUT_N + 1] = {0}, n_lost = 0;
@@ -631,7 +601,6 @@ START_TEST(test_each_request_ends_exactly_once_wherever_the_connection_is_cut, .
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EPIPE);
     stop();
 }
-END_TEST
 
 static void note_end(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
 {
@@ -640,7 +609,7 @@ static void note_end(struct troupe_actor *actor, struct troupe_future *future, v
     ++*(unsigned *)userdata;
 }
 
-START_TEST(test_asks_and_monitors_end_once_when_the_connection_ends, .n = ELEMENTS(backends))
+TEST(test_asks_and_monitors_end_once_when_the_connection_ends, .n = ELEMENTS(backends))
 {
     struct troupe_actor *actor;
     struct troupe_future *futures[3];
@@ -663,7 +632,6 @@ START_TEST(test_asks_and_monitors_end_once_when_the_connection_ends, .n = ELEMEN
         troupe_future_free(futures[i]);
     stop();
 }
-END_TEST
 
 /* ---- a crash of the supervisor, after which another one goes on with the rings ---- */
 
@@ -673,7 +641,7 @@ enum {
 
 /* The loop's index says at which submission the supervisor crashes, before or after it has consumed
  * it, and the back end. */
-START_TEST(test_each_request_ends_exactly_once_wherever_the_supervisor_crashes, .n = 4 * CRASH_N)
+TEST(test_each_request_ends_exactly_once_wherever_the_supervisor_crashes, .n = 4 * CRASH_N)
 {
     const int crash_at = _i / 4;
     const bool unread = _i % 2;
@@ -716,9 +684,8 @@ START_TEST(test_each_request_ends_exactly_once_wherever_the_supervisor_crashes, 
     troupe_result_release(&result);
     stop();
 }
-END_TEST
 
-START_TEST(test_calls_go_on_after_a_crash, .n = ELEMENTS(backends))
+TEST(test_calls_go_on_after_a_crash, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -735,9 +702,8 @@ START_TEST(test_calls_go_on_after_a_crash, .n = ELEMENTS(backends))
     ck_assert_uint_eq(supervisor.crashes, 3);
     stop();
 }
-END_TEST
 
-START_TEST(test_an_answer_that_comes_again_after_a_crash_is_ignored, .n = ELEMENTS(backends))
+TEST(test_an_answer_that_comes_again_after_a_crash_is_ignored, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
 
@@ -748,7 +714,6 @@ START_TEST(test_an_answer_that_comes_again_after_a_crash_is_ignored, .n = ELEMEN
     ck_assert_uint_eq(supervisor.crashes, 1);
     stop();
 }
-END_TEST
 
 static void note_restart(struct troupe_actor *actor, void *userdata)
 {
@@ -756,7 +721,7 @@ static void note_restart(struct troupe_actor *actor, void *userdata)
     ++*(unsigned *)userdata;
 }
 
-START_TEST(test_the_actor_hears_of_a_crash_and_its_asks_end, .n = ELEMENTS(backends))
+TEST(test_the_actor_hears_of_a_crash_and_its_asks_end, .n = ELEMENTS(backends))
 {
     struct troupe_actor *actor;
     struct troupe_future *lost, *sent_after;
@@ -777,11 +742,10 @@ START_TEST(test_the_actor_hears_of_a_crash_and_its_asks_end, .n = ELEMENTS(backe
     troupe_future_free(lost);
     stop();
 }
-END_TEST
 
 /* ---- an upgrade, which keeps what was not answered ---- */
 
-START_TEST(test_each_request_ends_exactly_once_across_an_upgrade, .n = ELEMENTS(backends))
+TEST(test_each_request_ends_exactly_once_across_an_upgrade, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     unsigned n_ends[CRASH_N] = {0};
@@ -812,9 +776,8 @@ START_TEST(test_each_request_ends_exactly_once_across_an_upgrade, .n = ELEMENTS(
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
     stop();
 }
-END_TEST
 
-START_TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended, .n = ELEMENTS(backends))
+TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     uint64_t group;
@@ -834,10 +797,8 @@ START_TEST(test_an_upgrade_does_not_spare_what_an_earlier_crash_has_ended, .n = 
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EAGAIN);
     stop();
 }
-END_TEST
 
-START_TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something,
-           .n = ELEMENTS(backends))
+TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     struct troupe_actor *actor;
@@ -862,9 +823,8 @@ START_TEST(test_the_actor_hears_of_an_upgrade_only_if_it_has_lost_something,
     ck_assert(!troupe_future_done(asked) && !troupe_future_done(monitor));
     stop();
 }
-END_TEST
 
-START_TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended, .n = ELEMENTS(backends))
+TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended, .n = ELEMENTS(backends))
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
     struct pollfd poller = {.events = POLLIN};
@@ -883,9 +843,8 @@ START_TEST(test_an_event_loop_is_told_of_requests_that_a_crash_has_ended, .n = E
     ck_assert_int_eq(troupe_client_process(client), 0);
     stop();
 }
-END_TEST
 
-START_TEST(test_records_that_cannot_be_understood_end_the_connection, .n = 2)
+TEST(test_records_that_cannot_be_understood_end_the_connection, .n = 2)
 {
     static const char *const texts[] = {"nonsense", "unasked"};
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -895,6 +854,5 @@ START_TEST(test_records_that_cannot_be_understood_end_the_connection, .n = 2)
     ck_assert_int_eq(troupe_client_next(client, &result, 0), -EPIPE);
     stop();
 }
-END_TEST
 
 const struct suite suite = {.name = "client"};

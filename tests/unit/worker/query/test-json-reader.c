@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-START_TEST(members_are_found_by_their_path_whatever_stands_around_them)
+TEST(members_are_found_by_their_path_whatever_stands_around_them)
 {
     static const char text[] =
         " {\"a\" : {\"b\":\"}\\\"\",\"c\":[1,{\"d\":2}]},\n\"ab\":true , \"n\":-5}";
@@ -22,9 +22,8 @@ START_TEST(members_are_found_by_their_path_whatever_stands_around_them)
     ck_assert_ptr_null(json_reader_member(object, "a.b.c"));
     ck_assert_ptr_null(json_reader_member(object, "a.d"));
 }
-END_TEST
 
-START_TEST(elements_come_one_after_the_other)
+TEST(elements_come_one_after_the_other)
 {
     const char *at = json_reader_first("[ {\"x\":[]} , \"]\",3 ]");
 
@@ -37,9 +36,8 @@ START_TEST(elements_come_one_after_the_other)
     ck_assert_ptr_null(json_reader_first("[ ]"));
     ck_assert_ptr_null(json_reader_first("{}"));
 }
-END_TEST
 
-START_TEST(strings_are_read_with_all_their_escapes)
+TEST(strings_are_read_with_all_their_escapes)
 {
     char string[64];
 
@@ -51,9 +49,8 @@ START_TEST(strings_are_read_with_all_their_escapes)
     ck_assert_int_eq(json_reader_string("\"\\x\"", string), -EINVAL);
     ck_assert_int_eq(json_reader_string("5", string), -EINVAL);
 }
-END_TEST
 
-START_TEST(what_is_cut_off_anywhere_is_read_to_its_end_and_no_further)
+TEST(what_is_cut_off_anywhere_is_read_to_its_end_and_no_further)
 {
     static const char text[] = "{\"a\":[{\"b\":\"\\u00e9\\n\"},-1],\"c\":true}";
 
@@ -77,6 +74,5 @@ START_TEST(what_is_cut_off_anywhere_is_read_to_its_end_and_no_further)
         free(string);
     }
 }
-END_TEST
 
 const struct suite suite = {.name = "json-reader"};

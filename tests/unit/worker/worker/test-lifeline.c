@@ -65,18 +65,16 @@ static void hold_and_release(void)
         atomic_store(&outbox->owner, UINT32_MAX);
 }
 
-START_TEST(a_holder_that_is_killed_or_leaves_is_marked)
+TEST(a_holder_that_is_killed_or_leaves_is_marked)
 {
     ck_assert_uint_ne(word_after(hold_and_be_killed) & FUTEX_OWNER_DIED, 0);
     ck_assert_uint_ne(word_after(hold_and_exit) & FUTEX_OWNER_DIED, 0);
 }
-END_TEST
 
-START_TEST(who_has_let_go_of_it_is_not_marked)
+TEST(who_has_let_go_of_it_is_not_marked)
 {
     ck_assert_uint_eq(word_after(hold_and_release), 0);
 }
-END_TEST
 
 static void *thread_holds(void *userdata)
 {
@@ -101,13 +99,12 @@ static void run_thread(void *(*fn)(void *))
 }
 
 /* pthread_join() returns once the thread's number is cleared, which is behind the marking. */
-START_TEST(the_end_of_the_thread_that_holds_it_is_marked_while_the_process_lives_on)
+TEST(the_end_of_the_thread_that_holds_it_is_marked_while_the_process_lives_on)
 {
     run_thread(thread_holds);
     ck_assert_uint_ne(atomic_load(&outbox->owner) & FUTEX_OWNER_DIED, 0);
     ck_assert(!lifeline_release(&lifeline));
 }
-END_TEST
 
 static void hold_and_leave_the_work_to_another(void)
 {
@@ -115,11 +112,10 @@ static void hold_and_leave_the_work_to_another(void)
     run_thread(thread_works);
 }
 
-START_TEST(when_another_thread_takes_over_the_first_ones_end_says_nothing)
+TEST(when_another_thread_takes_over_the_first_ones_end_says_nothing)
 {
     ck_assert_uint_eq(word_after(hold_and_leave_the_work_to_another), 0);
 }
-END_TEST
 
 static void hold_beside_a_mutex_of_the_programs_own(void)
 {
@@ -143,10 +139,9 @@ static void hold_beside_a_mutex_of_the_programs_own(void)
     (void)raise(SIGKILL);
 }
 
-START_TEST(it_gets_along_with_robust_mutexes_and_children_of_the_program)
+TEST(it_gets_along_with_robust_mutexes_and_children_of_the_program)
 {
     ck_assert_uint_ne(word_after(hold_beside_a_mutex_of_the_programs_own) & FUTEX_OWNER_DIED, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "lifeline", .setup = set_up, .teardown = tear_down};

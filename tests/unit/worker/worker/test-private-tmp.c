@@ -52,7 +52,7 @@ static void make_deep_tree(void)
     }
 }
 
-START_TEST(a_directory_that_the_supervisor_has_not_mounted_is_never_emptied)
+TEST(a_directory_that_the_supervisor_has_not_mounted_is_never_emptied)
 {
     struct private_tmp tmp = PRIVATE_TMP_NULL;
 
@@ -63,9 +63,8 @@ START_TEST(a_directory_that_the_supervisor_has_not_mounted_is_never_emptied)
     ck_assert_int_eq(private_tmp_open(&tmp), 0);
     ck_assert_uint_eq(tmp.n_fds, 0);
 }
-END_TEST
 
-START_TEST(a_private_directory_is_emptied_whatever_is_in_it)
+TEST(a_private_directory_is_emptied_whatever_is_in_it)
 {
     struct private_tmp tmp = PRIVATE_TMP_NULL;
 
@@ -84,9 +83,8 @@ START_TEST(a_private_directory_is_emptied_whatever_is_in_it)
     ck_assert(!tmp.used);
     private_tmp_deinit(&tmp);
 }
-END_TEST
 
-START_TEST(what_is_left_in_either_of_two_directories_goes)
+TEST(what_is_left_in_either_of_two_directories_goes)
 {
     static const char *const paths[] = {"/tmp/file", "/var/tmp/file"};
     struct private_tmp tmp = PRIVATE_TMP_NULL;
@@ -105,10 +103,9 @@ START_TEST(what_is_left_in_either_of_two_directories_goes)
     }
     private_tmp_deinit(&tmp);
 }
-END_TEST
 
 /* Of older supervisors. */
-START_TEST(files_are_not_counted_in_a_file_system_of_another_layout)
+TEST(files_are_not_counted_in_a_file_system_of_another_layout)
 {
     struct private_tmp tmp = PRIVATE_TMP_NULL;
 
@@ -122,7 +119,6 @@ START_TEST(files_are_not_counted_in_a_file_system_of_another_layout)
     ck_assert_int_eq(access("/tmp/b", F_OK), -1);
     private_tmp_deinit(&tmp);
 }
-END_TEST
 
 static void mount_file_at(const char *place, const char *file)
 {
@@ -131,7 +127,7 @@ static void mount_file_at(const char *place, const char *file)
     make_file(file);
 }
 
-START_TEST(what_is_mounted_below_stays)
+TEST(what_is_mounted_below_stays)
 {
     struct private_tmp tmp = PRIVATE_TMP_NULL;
 
@@ -148,6 +144,5 @@ START_TEST(what_is_mounted_below_stays)
     ck_assert_int_eq(access("/tmp/a/file", F_OK), -1);
     private_tmp_deinit(&tmp);
 }
-END_TEST
 
 const struct suite suite = {.name = "private-tmp"};

@@ -169,14 +169,13 @@ static void start(int i)
 
 /* ---- attaching ---- */
 
-START_TEST(test_process_not_started_by_the_supervisor_is_told_so)
+TEST(test_process_not_started_by_the_supervisor_is_told_so)
 {
     struct troupe_worker *worker;
 
     unsetenv("TROUPE_INBOX");
     ck_assert_int_eq(troupe_worker_new(&worker), -ENOTCONN);
 }
-END_TEST
 
 static int try_environment(void)
 {
@@ -213,21 +212,18 @@ static int run_stream_control(void)
     return try_environment();
 }
 
-START_TEST(test_control_socket_of_another_type_is_refused)
+TEST(test_control_socket_of_another_type_is_refused)
 {
     fake_start(&fake, WAKE_FUTEX, run_stream_control);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 0);
 }
-END_TEST
 
-START_TEST(test_environment_that_makes_no_sense_is_refused_and_consumed,
-           .n = ELEMENTS(bad_environments))
+TEST(test_environment_that_makes_no_sense_is_refused_and_consumed, .n = ELEMENTS(bad_environments))
 {
     bad_environment = bad_environments[_i];
     fake_start(&fake, WAKE_FUTEX, run_bad_environment);
     ck_assert_msg(fake_wait(&fake) == 0, "%s=%s", bad_environment[0], bad_environment[1]);
 }
-END_TEST
 
 static int run_inspect(void)
 {
@@ -252,16 +248,15 @@ static int run_inspect(void)
     return 0;
 }
 
-START_TEST(test_children_of_a_worker_inherit_nothing, .n = ELEMENTS(backends))
+TEST(test_children_of_a_worker_inherit_nothing, .n = ELEMENTS(backends))
 {
     fake_start(&fake, backends[_i], run_inspect);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 0);
 }
-END_TEST
 
 /* ---- jobs ---- */
 
-START_TEST(test_started_precedes_the_result_which_carries_the_data, .n = ELEMENTS(backends))
+TEST(test_started_precedes_the_result_which_carries_the_data, .n = ELEMENTS(backends))
 {
     start(_i);
     fake_do_text(&fake, "hello");
@@ -270,9 +265,8 @@ START_TEST(test_started_precedes_the_result_which_carries_the_data, .n = ELEMENT
     ck_assert_str_eq(fake.data, "hello");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_handler_learns_everything_about_its_job)
+TEST(test_handler_learns_everything_about_its_job)
 {
     start(0);
     fake_send(&fake, "describe", 8, 3);
@@ -282,9 +276,8 @@ START_TEST(test_handler_learns_everything_about_its_job)
     ck_assert_uint_eq(fake.attempt, 3);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_inline_payload_is_aligned_and_ends_with_nul)
+TEST(test_inline_payload_is_aligned_and_ends_with_nul)
 {
     char text[40] = "place";
 
@@ -296,9 +289,8 @@ START_TEST(test_inline_payload_is_aligned_and_ends_with_nul)
     }
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_empty_payload_is_not_null)
+TEST(test_empty_payload_is_not_null)
 {
     start(0);
     fake_do(&fake, NULL, 0);
@@ -306,9 +298,8 @@ START_TEST(test_empty_payload_is_not_null)
     ck_assert_uint_eq(fake.size, 0);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_large_payload_comes_as_a_mapped_blob, .n = ELEMENTS(backends))
+TEST(test_large_payload_comes_as_a_mapped_blob, .n = ELEMENTS(backends))
 {
     size_t size = 300000;
     char *data = malloc(size);
@@ -325,9 +316,8 @@ START_TEST(test_large_payload_comes_as_a_mapped_blob, .n = ELEMENTS(backends))
     free(data);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_result_is_a_blob_only_above_inline_max)
+TEST(test_result_is_a_blob_only_above_inline_max)
 {
     start(0);
     fake_do_text(&fake, "big 4096");
@@ -338,9 +328,8 @@ START_TEST(test_result_is_a_blob_only_above_inline_max)
     ck_assert_uint_eq(fake.size, 4097);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_result_can_be_written_in_place)
+TEST(test_result_can_be_written_in_place)
 {
     start(0);
     fake_do_text(&fake, "blob 100000");
@@ -351,9 +340,8 @@ START_TEST(test_result_can_be_written_in_place)
     ck_assert_str_eq(fake.data, "y");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_handler_that_returns_zero_has_succeeded_with_nothing)
+TEST(test_handler_that_returns_zero_has_succeeded_with_nothing)
 {
     start(0);
     fake_do_text(&fake, "nothing");
@@ -361,9 +349,8 @@ START_TEST(test_handler_that_returns_zero_has_succeeded_with_nothing)
     ck_assert_uint_eq(fake.size, 0);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_handler_that_returns_an_errno_has_failed_with_its_text)
+TEST(test_handler_that_returns_an_errno_has_failed_with_its_text)
 {
     start(0);
     fake_do_text(&fake, "errno");
@@ -372,9 +359,8 @@ START_TEST(test_handler_that_returns_an_errno_has_failed_with_its_text)
     ck_assert_str_eq(fake.data, "No space left on device");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one)
+TEST(test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one)
 {
     start(0);
     fake_do_text(&fake, "refused end");
@@ -382,9 +368,8 @@ START_TEST(test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one)
     ck_assert_int_eq(fake.code, EMSGSIZE);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_reject_carries_code_and_data)
+TEST(test_reject_carries_code_and_data)
 {
     start(0);
     fake_do_text(&fake, "reject");
@@ -393,9 +378,8 @@ START_TEST(test_reject_carries_code_and_data)
     ck_assert_str_eq(fake.data, "no");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_crash_of_a_process_is_reported_once_before_the_end)
+TEST(test_crash_of_a_process_is_reported_once_before_the_end)
 {
     start(0);
     fake_do_text(&fake, "crash");
@@ -406,9 +390,8 @@ START_TEST(test_crash_of_a_process_is_reported_once_before_the_end)
     ck_assert_int_eq(fake.code, 139);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_job_ends_once)
+TEST(test_job_ends_once)
 {
     start(0);
     fake_do_text(&fake, "twice");
@@ -418,9 +401,8 @@ START_TEST(test_job_ends_once)
     ck_assert_str_eq(fake.data, "next");
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_long_reason_is_cut_between_characters)
+TEST(test_long_reason_is_cut_between_characters)
 {
     start(0);
     fake_do_text(&fake, "long text");
@@ -429,9 +411,8 @@ START_TEST(test_long_reason_is_cut_between_characters)
     ck_assert_uint_eq(fake.size, 1023);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_handler_sees_the_cancel_flag_of_its_own_job)
+TEST(test_handler_sees_the_cancel_flag_of_its_own_job)
 {
     start(0);
     fake_do_text(&fake, "one");
@@ -445,9 +426,8 @@ START_TEST(test_handler_sees_the_cancel_flag_of_its_own_job)
     ck_assert_int_eq(fake.outcome, PROTOCOL_CANCELLED);
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_more_jobs_than_the_rings_hold_pass_through, .n = ELEMENTS(backends))
+TEST(test_more_jobs_than_the_rings_hold_pass_through, .n = ELEMENTS(backends))
 {
     char text[2000];
 
@@ -459,9 +439,8 @@ START_TEST(test_more_jobs_than_the_rings_hold_pass_through, .n = ELEMENTS(backen
     }
     fake_stop(&fake);
 }
-END_TEST
 
-START_TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .n = ELEMENTS(backends))
+TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .n = ELEMENTS(backends))
 {
     start(_i);
     for (int i = 0; i < 5; i++)
@@ -476,19 +455,17 @@ START_TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .n = ELEMENTS(
     }
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
-END_TEST
 
-START_TEST(test_record_of_unknown_kind_ends_the_worker)
+TEST(test_record_of_unknown_kind_ends_the_worker)
 {
     start(0);
     fake_put(&fake, (enum protocol_kind)99, "", 0);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 91);
 }
-END_TEST
 
 /* ---- state, heartbeat, scope, turns ---- */
 
-START_TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
+TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
 {
     char state[TROUPE_STATE_MAX];
     uint64_t before;
@@ -508,7 +485,6 @@ START_TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
     ck_assert_uint_ne(atomic_load(&fake.channel.their_words->mark), before);
     fake_stop(&fake);
 }
-END_TEST
 
 static int scope_fd;
 
@@ -551,7 +527,7 @@ static void scope_start(int pipe_fds[2])
     close(pipe_fds[1]);
 }
 
-START_TEST(test_scope_is_set_up_before_readiness_and_torn_down_once)
+TEST(test_scope_is_set_up_before_readiness_and_torn_down_once)
 {
     char marks[4] = "";
     int fds[2];
@@ -566,9 +542,8 @@ START_TEST(test_scope_is_set_up_before_readiness_and_torn_down_once)
     ck_assert_int_eq(read(fds[0], marks, sizeof(marks)), 1);
     ck_assert_int_eq(marks[0], 'd');
 }
-END_TEST
 
-START_TEST(test_failed_set_up_ends_the_worker_before_it_is_ready)
+TEST(test_failed_set_up_ends_the_worker_before_it_is_ready)
 {
     char marks[4] = "";
     int fds[2];
@@ -580,7 +555,6 @@ START_TEST(test_failed_set_up_ends_the_worker_before_it_is_ready)
     ck_assert(!ring_pending(&fake.channel.in));
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 0);
 }
-END_TEST
 
 static int run_turns(void)
 {
@@ -605,7 +579,7 @@ static int run_turns(void)
     return r == -ESHUTDOWN && handled == 3 ? 0 : 93;
 }
 
-START_TEST(test_turns_handle_one_job_each_and_tell_of_the_stop, .n = ELEMENTS(backends))
+TEST(test_turns_handle_one_job_each_and_tell_of_the_stop, .n = ELEMENTS(backends))
 {
     fake_start(&fake, backends[_i], run_turns);
     fake_expect(&fake, PROTOCOL_READY);
@@ -613,7 +587,6 @@ START_TEST(test_turns_handle_one_job_each_and_tell_of_the_stop, .n = ELEMENTS(ba
         fake_do_text(&fake, "x");
     fake_stop(&fake);
 }
-END_TEST
 
 static int run_orphan(void)
 {
@@ -630,7 +603,7 @@ static int run_orphan(void)
     return r == -ESHUTDOWN ? 0 : 91;
 }
 
-START_TEST(test_turn_notices_that_the_supervisor_is_gone)
+TEST(test_turn_notices_that_the_supervisor_is_gone)
 {
     fake_start(&fake, WAKE_FUTEX, run_orphan);
     fake_expect(&fake, PROTOCOL_READY);
@@ -638,6 +611,5 @@ START_TEST(test_turn_notices_that_the_supervisor_is_gone)
     fake.control = -1;
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "worker"};
