@@ -94,8 +94,8 @@ int reload_check_names(struct parts *parts, const struct config *config,
     return r < 0 ? r : check_number(parts, config, problems);
 }
 
-int reload_remove_exchanges(struct parts *parts, const char *directory, const struct config *config,
-                            struct reload_call *call)
+int reload_remove_exchanges(struct parts *parts, const struct config *config,
+                            struct reload_changes *changes)
 {
     struct actor *actor;
     size_t cursor = 0;
@@ -103,10 +103,9 @@ int reload_remove_exchanges(struct parts *parts, const char *directory, const st
 
     while (r == 0 && (actor = actor_next(&parts->messages.actors, &cursor))) {
         if (!actor_exchange(actor) || !actor_exchange(actor)->declared ||
-            config_find_exchange(config, actor->name) ||
-            reload_is_left_out(call, directory, actor->name, ".exchange"))
+            config_find_exchange(config, actor->name))
             continue;
-        r = strv_append(&call->changes.removed, actor->name);
+        r = strv_append(&changes->removed, actor->name);
         actor_end(actor, "its file was removed");
     }
     return r;

@@ -16,8 +16,8 @@ int reload_check_names(struct parts *parts, const struct config *config,
 void reload_take_names(struct parts *parts, const struct config *config);
 
 /* Ends exchanges whose file is gone. Call before adding groups, which may want the name. */
-int reload_remove_exchanges(struct parts *parts, const char *directory, const struct config *config,
-                            struct reload_call *call);
+int reload_remove_exchanges(struct parts *parts, const struct config *config,
+                            struct reload_changes *changes);
 
 /* Makes missing exchanges, and changes the others. Call after adding groups. */
 int reload_take_exchanges(struct parts *parts, const struct config *config,

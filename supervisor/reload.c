@@ -101,17 +101,8 @@ static bool contains(const struct config *config, const char *name)
            NULL;
 }
 
-bool reload_is_left_out(const struct reload_call *call, const char *directory, const char *name,
-                        const char *suffix)
-{
-    for (size_t i = 0; i < call->problems.n_problems; i++)
-        if (config_problem_is_of(&call->problems.problems[i], directory, name, suffix))
-            return true;
-    return false;
-}
-
-static int reload_remove_missing(struct parts *parts, const char *directory,
-                                 const struct config *config, struct reload_call *call)
+static int reload_remove_missing(struct parts *parts, const struct config *config,
+                                 struct reload_changes *changes)
 {
     size_t cursor = 0;
     struct group *group;
@@ -120,9 +111,8 @@ static int reload_remove_missing(struct parts *parts, const char *directory,
     while (r == 0 && (group = registry_next(&parts->registry, &cursor)))
         if (group_is_undescribed(group) && !contains(config, group->name))
             group_forget_undescribed(group);
-        else if (!group->removed && !contains(config, group->name) &&
-                 !reload_is_left_out(call, directory, group->name, ".group")) {
-            r = strv_append(&call->changes.removed, group->name);
+        else if (!group->removed && !contains(config, group->name)) {
+            r = strv_append(&changes->removed, group->name);
             group_remove(group);
         }
     return r;
@@ -232,49 +222,16 @@ static int reload_check_kinds(struct parts *parts, const struct config *config,
     return r;
 }
 
-/* Drops what has problems from the configuration. */
-static void drop_groups(struct config *config, const char *directory,
-                        const struct reload_call *call)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < config->n_groups; i++) {
-        if (reload_is_left_out(call, directory, config->groups[i]->name, ".group"))
-            config_group_free(config->groups[i]);
-        else
-            config->groups[n++] = config->groups[i];
-    }
-    config->n_groups = n;
-}
-
-static void drop_exchanges(struct config *config, const char *directory,
-                           const struct reload_call *call)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < config->n_exchanges; i++) {
-        if (reload_is_left_out(call, directory, config->exchanges[i]->name, ".exchange"))
-            config_exchange_free(config->exchanges[i]);
-        else
-            config->exchanges[n++] = config->exchanges[i];
-    }
-    config->n_exchanges = n;
-}
-
 /* Returns how many groups would be removed if no group were left; else 0. */
-static size_t count_emptied(const struct parts *parts, const char *directory,
-                            const struct config *config, const struct reload_call *call)
+static size_t count_emptied(const struct parts *parts, const struct config *config)
 {
     size_t cursor = 0, n = 0;
     const struct group *group;
 
     if (config->n_groups > 0)
         return 0;
-    while ((group = registry_next(&parts->registry, &cursor))) {
-        if (reload_is_left_out(call, directory, group->name, ".group"))
-            return 0;
+    while ((group = registry_next(&parts->registry, &cursor)))
         n += !group->removed;
-    }
     return n;
 }
 
@@ -320,14 +277,14 @@ static int reload_check(struct parts *parts, const char *directory, const struct
         r = reload_check_names(parts, config, &call->problems);
     if (r < 0)
         return r;
-    n_emptied = call->allow_empty ? 0 : count_emptied(parts, directory, config, call);
+    n_emptied = call->allow_empty ? 0 : count_emptied(parts, config);
     if (n_emptied > 0)
         return refuse_empty(directory, n_emptied, "group", &call->problems);
     if (!call->allow_empty)
         r = reload_check_held(parts, directory, config, &call->problems);
     if (r != 0)
         return r;
-    return call->problems.n_problems > 0 && !call->partial ? CONFIG_E_INVALID : 0;
+    return call->problems.n_problems > 0 ? CONFIG_E_INVALID : 0;
 }
 
 int reload_read(struct parts *parts, const char *directory, struct reload_call *call,
@@ -342,35 +299,17 @@ int reload_read(struct parts *parts, const char *directory, struct reload_call *
         config_free(loaded);
         return r;
     }
-    drop_groups(loaded, directory, call);
-    drop_exchanges(loaded, directory, call);
     *ret = loaded;
     return 0;
 }
 
-/* Keeps the settings before, because troupe.conf has a problem. */
-static void keep_daemon(struct config *before, struct config *loaded)
+int reload_apply(struct parts *parts, struct config **config, struct config *loaded,
+                 struct reload_changes *changes)
 {
-    const struct config_daemon daemon = before->daemon;
-    struct config_draft *draft = before->daemon_draft;
+    int r = reload_remove_missing(parts, loaded, changes);
 
-    before->daemon = loaded->daemon;
-    before->daemon_draft = loaded->daemon_draft;
-    loaded->daemon = daemon;
-    loaded->daemon_draft = draft;
-}
-
-int reload_apply(struct parts *parts, const char *directory, struct config **config,
-                 struct config *loaded, struct reload_call *call)
-{
-    struct reload_changes *changes = &call->changes;
-    int r;
-
-    if (reload_is_left_out(call, directory, "troupe", ".conf"))
-        keep_daemon(*config, loaded);
-    r = reload_remove_missing(parts, directory, loaded, call);
     if (r == 0)
-        r = reload_remove_exchanges(parts, directory, loaded, call);
+        r = reload_remove_exchanges(parts, loaded, changes);
     reload_take_names(parts, loaded);
     if (r == 0)
         r = each_group(loaded, parts, reload_take_group, changes);

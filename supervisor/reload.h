@@ -21,12 +21,8 @@ int reload_read(struct parts *parts, const char *directory, struct reload_call *
 
 /* Starts new groups, reconfigures changed ones and drains missing ones. Replaces `*config` by
  * `loaded`. Returns 0, or -ENOMEM half-way: the next reload continues. */
-int reload_apply(struct parts *parts, const char *directory, struct config **config,
-                 struct config *loaded, struct reload_call *call);
-
-/* Whether the file NAME.SUFFIX has a problem: a partial reload leaves it out. */
-bool reload_is_left_out(const struct reload_call *call, const char *directory, const char *name,
-                        const char *suffix);
+int reload_apply(struct parts *parts, struct config **config, struct config *loaded,
+                 struct reload_changes *changes);
 
 /* Moves all groups out of `config` and registers them, pending until order_start(). Returns 0 or
  * -errno. */

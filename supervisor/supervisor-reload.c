@@ -236,8 +236,7 @@ static int apply(struct supervisor *supervisor)
         supervisor_start_late(supervisor, TAKE_PTR(supervisor->loaded), call);
         return 0;
     }
-    r = reload_apply(parts, supervisor->options->config_directory, &supervisor->config,
-                     TAKE_PTR(supervisor->loaded), call);
+    r = reload_apply(parts, &supervisor->config, TAKE_PTR(supervisor->loaded), &call->changes);
     supervisor_apply_daemon(supervisor);
     supervisor_open_store(supervisor);
     return r;

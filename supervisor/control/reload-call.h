@@ -13,18 +13,16 @@ struct reload_changes {
 };
 
 struct reload_call {
-    struct list link; /* in the queue; the running one is first */
-    bool partial;     /* applies the valid parts, and leaves the rest as it is */
-    bool allow_empty; /* a configuration without groups is wanted */
-    bool log;         /* the problems are logged, as no client gets them */
+    struct list link;                       /* in the queue; the running one is first */
+    bool allow_empty;                       /* a configuration without groups is wanted */
+    bool log;                               /* the problems are logged, as no client gets them */
     void (*done)(struct reload_call *call); /* called once; may deinit and free the call */
     /* 0; CONFIG_E_INVALID with problems (nothing has changed); or -errno. */
     int result;
     bool left_safe_mode;
     struct reload_changes changes;
-    struct config_problems
-        problems;                  /* why the reload failed; of a partial one, what was left out */
-    struct config_problems faults; /* what is missing on this machine; see group-fault.h */
+    struct config_problems problems; /* why the reload failed */
+    struct config_problems faults;   /* what is missing on this machine; see group-fault.h */
 };
 
 void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call));

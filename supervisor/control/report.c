@@ -157,8 +157,7 @@ static void report_words(struct reply *reply, const struct request *request, str
     (void)report_state_page(reply, slot);
 }
 
-void report_worker(struct reply *reply, const struct request *request, struct slot *slot,
-                   bool brief)
+void report_worker(struct reply *reply, const struct request *request, struct slot *slot)
 {
     reply_object(reply, NULL);
     reply_string(reply, "name", slot->name);
@@ -180,9 +179,8 @@ void report_worker(struct reply *reply, const struct request *request, struct sl
     reply_uint(reply, "jobs_done", slot->worker.jobs_done);
     reply_uint(reply, "recycled", slot->n_recycled);
     reply_string_if(reply, "replacement", ROLES[slot->role]);
-    if (!brief)
-        report_words(reply, request, slot);
-    if (!brief && slot->last_death)
+    report_words(reply, request, slot);
+    if (slot->last_death)
         report_death(reply, "last_death", request, slot->last_death);
     reply_end_object(reply);
 }

@@ -35,9 +35,7 @@ struct slot;
  */
 void report_death(struct reply *reply, const char *key, const struct request *request,
                   const struct death *death);
-/* `brief`: only what is always the same size. */
-void report_worker(struct reply *reply, const struct request *request, struct slot *slot,
-                   bool brief);
+void report_worker(struct reply *reply, const struct request *request, struct slot *slot);
 /* Without cells, workers and the end of the object; a group also without "oldest_queued_at". */
 void report_group_begin(struct reply *reply, const struct request *request,
                         const struct group *group);

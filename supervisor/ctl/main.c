@@ -54,8 +54,6 @@ static int parse(struct invocation *invocation, struct arguments *arguments, con
         sets |= invocation->verb->options;
     }
     invocation->operands = operands;
-    if (invocation->options.no_color)
-        invocation->options.color = TERMINAL_COLOR_NEVER;
     if (!invocation->verb && !invocation->options.help)
         invocation->verb = verb_find("status");
     return r < 0 ? EXIT_USAGE : EXIT_OK;
@@ -95,7 +93,7 @@ int main(int argc, char **argv)
         return EXIT_FAILED;
     r = parse(&invocation, &arguments, operands);
     if (r == EXIT_OK) {
-        terminal_init(&invocation.out, stdout, invocation.options.color);
+        terminal_init(&invocation.out, stdout);
         r = run(&invocation);
     }
     varlink_client_deinit(&invocation.client);

@@ -60,10 +60,8 @@ static void offer_ids(struct line *line)
 {
     if (verb_is(line, "unschedule"))
         live_timers(line->invocation, &line->candidates);
-    else if (verb_is(line, "dead-letters"))
-        live_dead_letters(line->invocation, &line->candidates, "dead_letters");
-    else if (verb_is(line, "errors"))
-        live_dead_letters(line->invocation, &line->candidates, "errors");
+    else if (verb_is(line, "dead-letters") || verb_is(line, "retry") || verb_is(line, "purge"))
+        live_dead_letters(line->invocation, &line->candidates);
     else
         live_jobs(line->invocation, &line->candidates, !verb_is(line, "cancel"));
 }
@@ -118,8 +116,6 @@ static const struct meaning {
      "unhandled no-match gone mailbox-full dropped late-reply wrong-reply unknown-death loop "
      "no-memory job error crash"},
     {"WHAT", "--messages", NULL, "enqueued dispatched unhandled all none"},
-    {"FORMAT", NULL, NULL, "prometheus openmetrics"},
-    {"WHEN", "--color", NULL, "always never auto"},
     {"CAUSE", NULL, NULL,
      "retry exit signal oom job-timeout watchdog start-timeout violation no-progress stop "
      "supervisor system-call result-too-large"},

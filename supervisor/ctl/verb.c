@@ -30,11 +30,11 @@ const struct verb verb_table[] = {
     },
     {
         .name = "events", .operands = "[TARGET]", .operands_max = 1,
-        .summary = "Past events; with --follow new ones",
+        .summary = "Past events; with --follow also new ones",
         .details =
-            "With --follow, goes on after a restart of the supervisor; events in between are\n"
+            "With --follow, continues after a restart of the supervisor; events in between are\n"
             "shown as far as they are kept.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_REPLAY | OPTIONS_RECONNECT,
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_EVENTS | OPTIONS_RECONNECT,
         .run = verb_events,
         .examples = "  troupectl events digest\n"
                     "  troupectl events --follow --json | jq .events[]\n",
@@ -199,46 +199,32 @@ const struct verb verb_table[] = {
         .examples = "  troupectl unsubscribe events audit order --key 'eu.#'\n",
     },
     {
-        .name = "dead-letters", .operands = "[list|show|requeue|purge [ID...]]",
-        .operands_max = ANY_NUMBER,
+        .name = "dead-letters", .operands = "[list|show ID...]", .operands_max = ANY_NUMBER,
         .summary = "Messages and jobs that were not handled",
-        .details =
-            "requeue and purge take ids, filters, or --all. requeue sends a message to its\n"
-            "recipient again, and submits a dead job as a new job. A message or job that cannot\n"
-            "be sent stays.\n",
         .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_dead_letters,
         .examples = "  troupectl dead-letters --reason job --since 1h\n"
                     "  troupectl dead-letters show 17\n"
-                    "  troupectl dead-letters requeue --to stock --type order\n"
-                    "  troupectl dead-letters purge --all\n",
+                    "  troupectl dead-letters --reason error\n",
     },
     {
         .name = "retry", .operands = "[ID...]", .operands_max = ANY_NUMBER,
         .summary = "Submits dead jobs, and sends dead letters, again",
         .details =
-            "Takes ids, filters, or --all, as 'dead-letters requeue' does. --dry-run says how many\n"
-            "match; with the --up-to that it prints, what came in between is not touched.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_LETTERS, .run = verb_retry,
-        .examples = "  troupectl retry --group digest --reason job --since 1h --dry-run\n"
-                    "  troupectl retry --group digest --reason job --since 1h --up-to 812\n",
+            "Takes ids of dead letters or jobs, filters, or --all. Sends a message to its recipient\n"
+            "again, and submits a dead job as a new job. A message or job that cannot be sent stays.\n"
+            "--dry-run counts the matches and prints an id; --up-to with that id leaves out later\n"
+            "dead letters.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE, .run = verb_retry,
+        .examples = "  troupectl retry --to digest --reason job --since 1h --dry-run\n"
+                    "  troupectl retry --to digest --reason job --since 1h --up-to 812\n",
     },
     {
         .name = "purge", .operands = "[ID...]", .operands_max = ANY_NUMBER,
         .summary = "Removes dead jobs and dead letters",
         .details =
-            "Takes ids, filters, or --all, as 'dead-letters purge' does; see retry.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_LETTERS, .run = verb_retry,
+            "Takes ids, filters, or --all, like retry.\n",
+        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_CHANGE, .run = verb_retry,
         .examples = "  troupectl purge --older-than 7d --dry-run\n",
-    },
-    {
-        .name = "errors", .operands = "[list|show|requeue|purge [ID...]]",
-        .operands_max = ANY_NUMBER,
-        .summary = "Messages whose handler failed",
-        .details =
-            "Takes the same operands and options as dead-letters.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_LETTERS | OPTIONS_LIMIT, .run = verb_dead_letters,
-        .examples = "  troupectl errors\n"
-                    "  troupectl errors requeue 18 19\n",
     },
     {
         .name = "cancel", .operands = "ID... | --all GROUP[/CELL]...", .operands_min = 1,
@@ -339,8 +325,7 @@ const struct verb verb_table[] = {
         .details =
             "What a job wrote is kept after its end and the end of its worker. A name that is\n"
             "both a group's and a job's is the group's.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_LOGS | OPTIONS_LIMIT | OPTIONS_MESSAGES |
-                   OPTIONS_RECONNECT,
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_LIMIT | OPTIONS_MESSAGES | OPTIONS_RECONNECT,
         .run = verb_logs,
         .examples = "  troupectl logs digest\n"
                     "  troupectl logs digest/3 --follow\n"
@@ -352,8 +337,8 @@ const struct verb verb_table[] = {
         .name = "top", .operands = "",
         .summary = "Groups, cells and workers as they work, on the whole screen",
         .details =
-            "The keys are explained by '?'. Without a terminal, prints lines, a block a second;\n"
-            "with --all those of every cell and worker.\n",
+            "'?' explains the keys. Without a terminal, prints a block of lines a second.\n"
+            "--all opens all groups.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_TOP, .run = verb_top,
         .examples = "  troupectl top\n"
                     "  troupectl top --all --count 1 | cat\n",
@@ -362,9 +347,8 @@ const struct verb verb_table[] = {
         .name = "metrics", .operands = "",
         .summary = "Numbers for Prometheus and other monitoring systems",
         .details =
-            "Prometheus, promtool and the textfile collector of node_exporter read the default\n"
-            "format; --format=openmetrics follows that standard to the letter. The names are in\n"
-            "troupe-metrics(7).\n",
+            "In the text format that Prometheus, promtool and the textfile collector of\n"
+            "node_exporter read. troupe-metrics(7) lists the names.\n",
         .options = OPTIONS_CONNECT | OPTIONS_METRICS, .run = verb_metrics,
         .examples = "  troupectl metrics | promtool check metrics\n"
                     "  troupectl metrics --output /var/lib/prometheus/node-exporter/troupe.prom\n",
@@ -396,8 +380,7 @@ const struct verb verb_table[] = {
             "A program, user or file that is missing on this machine is printed and keeps only\n"
             "its own group from starting: all else is in force, and the exit status is 0.\n",
         .options = OPTIONS_CONNECT | OPTIONS_RELOAD, .run = verb_reload,
-        .examples = "  troupectl reload\n"
-                    "  troupectl reload --partial\n",
+        .examples = "  troupectl reload\n",
     },
     {
         .name = "backup", .operands = "FILE", .operands_min = 1, .operands_max = 1,
@@ -430,12 +413,6 @@ const struct verb verb_table[] = {
         .summary = "Lists the verbs, or explains one",
         .options = 0, .run = verb_help,
         .examples = "  troupectl help jobs\n",
-    },
-    {
-        .name = "version", .operands = "",
-        .summary = "The versions of this program and of the supervisor",
-        .options = 0, .run = verb_version,
-        .examples = "  troupectl version\n",
     },
     {
         .name = "complete", .operands = "WORD...", .operands_max = ANY_NUMBER, .hidden = true,

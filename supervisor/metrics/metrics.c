@@ -12,13 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPENMETRICS "application/openmetrics-text"
-
-static const char *const CONTENT_TYPES[] = {
-    [METRICS_PROMETHEUS] = "text/plain; version=0.0.4; charset=utf-8",
-    [METRICS_OPENMETRICS] = OPENMETRICS "; version=1.0.0; charset=utf-8",
-};
-
 /* Room for the upper bounds of buckets. */
 #define BOUNDS_MAX 64
 
@@ -26,7 +19,6 @@ static const char *const CONTENT_TYPES[] = {
  * the processor's cache once. The text wants it family by family, so each has a piece of its own.
  */
 struct metrics_text {
-    enum metrics_format format;
     size_t n_bounds; /* of the histograms' buckets */
     char bounds[BOUNDS_MAX][32];
     struct growing_text *pieces; /* of FAMILIES */
@@ -41,16 +33,6 @@ struct metrics_text {
 struct label {
     const char *name, *value;
 };
-
-enum metrics_format metrics_negotiate(const char *accept)
-{
-    return accept && strstr(accept, OPENMETRICS) ? METRICS_OPENMETRICS : METRICS_PROMETHEUS;
-}
-
-const char *metrics_content_type(enum metrics_format format)
-{
-    return CONTENT_TYPES[format];
-}
 
 int metrics_join(json_t *whole, const json_t *part)
 {
@@ -76,22 +58,17 @@ static const char *const TYPES[] = {
     [FAMILY_HISTOGRAM] = "histogram",
 };
 
-static const char *const UNITS[] = {
-    [FAMILY_NUMBER] = NULL,
-    [FAMILY_BYTES] = "bytes",
-    [FAMILY_SECONDS] = "seconds",
-};
-
 /* What the names of a family's samples have behind its own. */
 static const char *sample_suffix(const struct metrics_text *text)
 {
     return text->family->type == FAMILY_COUNTER ? "_total" : "";
 }
 
-static void write_about(struct metrics_text *text, const char *what, const char *suffix,
-                        const char *value, const char *end)
+static void write_about(struct metrics_text *text, const char *what, const char *value,
+                        const char *end)
 {
-    const char *const pieces[] = {"# ", what, " ", text->family->name, suffix, " ", value, end};
+    const char *const pieces[] = {"# ", what,  " ", text->family->name, sample_suffix(text),
+                                  " ",  value, end};
 
     for (size_t i = 0; i < ELEMENTS(pieces); i++)
         growing_text_add_string(text->lines, pieces[i]);
@@ -100,15 +77,11 @@ static void write_about(struct metrics_text *text, const char *what, const char 
 static void begin_family(struct metrics_text *text)
 {
     const struct family *family = text->family;
-    const char *suffix = text->format == METRICS_PROMETHEUS ? sample_suffix(text) : "";
-    const char *unit = text->format == METRICS_PROMETHEUS ? NULL : UNITS[family->unit];
 
     if (text->lines->size > 0)
         return;
-    write_about(text, "HELP", suffix, family->help, ".\n");
-    write_about(text, "TYPE", suffix, TYPES[family->type], "\n");
-    if (unit)
-        write_about(text, "UNIT", suffix, unit, "\n");
+    write_about(text, "HELP", family->help, ".\n");
+    write_about(text, "TYPE", TYPES[family->type], "\n");
 }
 
 /* ---- samples ---- */
@@ -361,18 +334,17 @@ static char *join_pieces(struct metrics_text *text, size_t *ret_size)
     for (size_t i = 0; i < N_FAMILIES; i++)
         take_piece(&whole, &text->pieces[i]);
     whole.failed = whole.failed || text->labels.failed;
-    /* Only a comment in the older format, which this tells from a part of it. */
+    /* A comment that tells a whole text from a part. */
     growing_text_add_string(&whole, "# EOF\n");
     return growing_text_take(&whole, ret_size);
 }
 
-struct metrics_text *metrics_text_new(enum metrics_format format)
+struct metrics_text *metrics_text_new(void)
 {
     struct metrics_text *text = calloc(1, sizeof(*text));
 
     if (!text)
         return NULL;
-    text->format = format;
     text->pieces = calloc(N_FAMILIES, sizeof(*text->pieces));
     text->late = json_array();
     return text->pieces && text->late ? text : metrics_text_free(text);
@@ -413,9 +385,9 @@ char *metrics_text_take(struct metrics_text *text, size_t *ret_size)
     return join_pieces(text, ret_size);
 }
 
-char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size)
+char *metrics_to_text(const json_t *reply, size_t *ret_size)
 {
-    struct metrics_text *text = metrics_text_new(format);
+    struct metrics_text *text = metrics_text_new();
     char *joined;
 
     if (!text)

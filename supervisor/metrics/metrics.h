@@ -3,24 +3,14 @@
 
 /*
  * The text that monitoring systems read, made of the replies of io.troupe.Supervisor.GetMetrics.
- * There are two formats, which differ in the names of counters' families and in the end: Prometheus
- * and newer collectors ask for OpenMetrics; promtool and node_exporter read the older text format.
+ * The format is Prometheus' text format 0.0.4, which all collectors read.
  */
 
 #include <jansson.h>
 #include <stddef.h>
 
-enum metrics_format {
-    METRICS_PROMETHEUS,  /* Prometheus' text format 0.0.4 */
-    METRICS_OPENMETRICS, /* OpenMetrics 1.0.0 */
-};
-
-/* The format that an HTTP client wants, by its Accept header: OpenMetrics if the header names it,
- * otherwise the older one. NULL = no header. */
-enum metrics_format metrics_negotiate(const char *accept);
-
-/* The value of Content-Type; static. */
-const char *metrics_content_type(enum metrics_format format);
+/* The value of Content-Type. */
+#define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 /* Adds one reply of a call with "more" to those before it, in `whole`, which begins as an empty
  * object. `part` is borrowed. Returns 0 or -ENOMEM. */
@@ -33,7 +23,7 @@ struct metrics_text;
  * left out. */
 
 /* NULL = out of memory. */
-struct metrics_text *metrics_text_new(enum metrics_format format);
+struct metrics_text *metrics_text_new(void);
 /* NULL allowed; returns NULL. */
 struct metrics_text *metrics_text_free(struct metrics_text *text);
 void metrics_text_add(struct metrics_text *text, const json_t *part);
@@ -42,4 +32,4 @@ void metrics_text_add(struct metrics_text *text, const json_t *part);
 char *metrics_text_take(struct metrics_text *text, size_t *ret_size);
 
 /* Returns the text of a whole reply, like metrics_text_take(). */
-char *metrics_to_text(const json_t *reply, enum metrics_format format, size_t *ret_size);
+char *metrics_to_text(const json_t *reply, size_t *ret_size);

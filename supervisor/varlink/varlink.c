@@ -133,15 +133,6 @@ static int store_integer(const struct varlink_parameter *parameter, json_t *valu
     return VARLINK_E_REFUSED;
 }
 
-static int store_list(json_t *value, json_type type, void *at)
-{
-    *(json_t **)at = value;
-    for (size_t i = 0; i < json_array_size(value); i++)
-        if (json_typeof(json_array_get(value, i)) != type)
-            return VARLINK_E_INVALID;
-    return json_is_array(value) ? 0 : VARLINK_E_INVALID;
-}
-
 static int store(const struct varlink_parameter *parameter, json_t *value, void *target)
 {
     void *at = (char *)target + parameter->offset;
@@ -163,10 +154,6 @@ static int store(const struct varlink_parameter *parameter, json_t *value, void 
     case VARLINK_OBJECT:
         *(json_t **)at = value;
         return json_is_object(value) ? 0 : VARLINK_E_INVALID;
-    case VARLINK_LIST:
-        return store_list(value, JSON_STRING, at);
-    case VARLINK_OBJECTS:
-        return store_list(value, JSON_OBJECT, at);
     }
     return VARLINK_E_INVALID;
 }

@@ -53,8 +53,6 @@ enum varlink_type {
     VARLINK_BOOL,    /* bool; absent = false */
     VARLINK_FLAG,    /* struct varlink_flag: absent and false differ */
     VARLINK_OBJECT,  /* json_t *; NULL = absent */
-    VARLINK_LIST,    /* json_t *: an array of strings; NULL = absent */
-    VARLINK_OBJECTS, /* json_t *: an array of objects; NULL = absent */
     VARLINK_SPAN,    /* usec_t: -1 means USEC_INFINITY; absent or 0 leaves it as it is */
     VARLINK_CHOICE, /* struct varlink_int: the number of a word in `allowed`, such as "none, all" */
 };

@@ -189,11 +189,10 @@ static void ask(struct exchange *exchange)
 
 static enum MHD_Result answer_metrics(const struct exchange *exchange)
 {
-    enum metrics_format format = metrics_negotiate(header(exchange->connection, "Accept"));
     size_t size;
-    char *text = metrics_to_text(exchange->outcome.reply.parameters, format, &size);
+    char *text = metrics_to_text(exchange->outcome.reply.parameters, &size);
 
-    return answer_text(exchange->connection, metrics_content_type(format), text, size);
+    return answer_text(exchange->connection, METRICS_CONTENT_TYPE, text, size);
 }
 
 /* Returns the part of a reply that the browser gets; NULL = out of memory. */

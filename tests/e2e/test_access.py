@@ -104,7 +104,7 @@ class Contents(TestCase):
         """Every method that shows something, with the parameters that show most."""
         return {
             "io.troupe.Supervisor.GetInfo": [{}],
-            "io.troupe.Supervisor.GetMetrics": [{"status": [{}], "deaths_after": 0}],
+            "io.troupe.Supervisor.GetMetrics": [{}],
             "io.troupe.Supervisor.GetStatus": [{}, {"target": "secret"}, {"target": "secret/0"}, {"target": "owned"}],
             "io.troupe.Supervisor.Watch": [{}],
             "io.troupe.Supervisor.ListDeaths": [{}, {"target": "secret"}],
@@ -146,7 +146,7 @@ class Contents(TestCase):
         return shown
 
     SECRETS = {f"io.troupe.{name}" for name in (
-        "Supervisor.GetMetrics Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get "
+        "Supervisor.GetStatus Supervisor.Watch Supervisor.ListDeaths Supervisor.GetLog Jobs.Get "
         "Jobs.List Jobs.Wait Actors.ListDeadLetters Actors.GetDeadLetter").split()}
 
     def test_every_method_is_looked_at(self):
@@ -265,7 +265,7 @@ class Contents(TestCase):
         letter = str(self.letters[0])
         verbs = (("status",), ("status", "secret", "talking", "speaking", "owned"), ("status", "secret/0"), ("status", "talking/0"),
                  ("status", "speaking/0"), ("events",), ("jobs", "--ended"), ("deaths",), ("metrics",), ("info",), ("timers",),
-                 ("actors",), ("exchanges",), ("exchanges", "show", "x"), ("dead-letters",), ("errors",), ("errors", "show", letter),
+                 ("actors",), ("exchanges",), ("exchanges", "show", "x"), ("dead-letters",),
                  ("dead-letters", "show", letter), ("logs", "secret"), ("logs", self.dead),
                  *((verb, target) for verb in ("why", "job") for target in (self.kept, self.dead, self.erred, self.live)),
                  *(("why", target) for target in ("secret", "secret/0", "talking", "talking/0", "speaking", "speaking/0")))

@@ -57,7 +57,7 @@ class Names(TestCase):
         self.assertEqual((no_key.returncode, bad_key.returncode), (2, 2), (no_key, bad_key))
         self.assertIn("a key is needed", no_key.stderr)
         self.assertIn("malformed key", bad_key.stderr)
-        mapped = s.ctl("map", "mail", "--cell", "a/b", input="echo\n")
+        mapped = s.ctl("map", "mail", "--key", "a/b", input="echo\n")
         self.assertNotEqual(mapped.returncode, 0)
         self.assertIn("malformed key", mapped.stderr)
         self.assertEqual(keys(s), [], "a refused job leaves no cell")

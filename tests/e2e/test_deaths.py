@@ -51,7 +51,7 @@ class Terminals(TestCase):
         s.do("actor", f"state {bad}\ncomplain {bad}\ncrash segv", max_retries=0)
         s.do("actor", f"retry 1 {bad}", max_retries=0)
         for arguments in (["deaths"], ["status", "actor/0"], ["events"], ["dead-letters"], ["jobs"],
-                          ["logs", "--kept", "actor/0"]):
+                          ["logs", "actor/0"]):
             for options in ([], ["--json"]):
                 shown = s.ctl(*options, *arguments, check=True).stdout
                 self.assertEqual([c for c in shown if c < " " and c != "\n" or "\x7f" <= c < "\xa0"], [], arguments)

@@ -195,8 +195,6 @@ class Mistakes(Faults):
         self.s.write("typo.group", self.WRONG)
         self.s.start()
         self.refused("BadConfiguration", self.s.call, "Reload")
-        self.s.write("new.group", ini(ACTOR))
-        self.assertEqual(self.s.call("Reload", partial=True)["added"], ["new"])
         self.assert_kept_back()
 
     def test_after_a_crash_a_group_with_a_mistake_goes_on_with_what_its_files_said_before(self):
@@ -264,26 +262,6 @@ class Reloads(Faults):
         self.s.call("Reload")
         self.assertEqual(waits.reply()[0]["job"]["state"], "cancelled")
 
-    def test_what_is_right_can_be_taken_alone(self):
-        self.s.write("kept.group", ini(ACTOR, Group={"Description": "old"}))
-        self.s.start()
-        self.s.write("kept.group", ini(ACTOR, Group={"Description": "new", "Sise": "3"}))
-        self.s.write("wrong.group", ini(ACTOR, Pool={"Sise": "3"}))
-        self.s.write("odd.exchange", "[Exchange]\nType=nonsense\n")
-        self.s.write("new.group", ini(ACTOR))
-        self.s.write("troupe.conf", "[Supervisor]\nNonsense=1\n")
-        self.refused("BadConfiguration", self.s.call, "Reload")
-        reply = self.s.call("Reload", partial=True)
-        self.assertEqual((reply["added"], reply["removed"], reply["changed"]), (["new"], [], []))
-        self.assertEqual(len(reply["left_out"]), 4, reply["left_out"])
-        self.assertEqual(self.s.group("kept")["description"], "old")
-        self.assertEqual({g["name"] for g in self.s.call("GetStatus")["groups"]}, {"good", "kept", "new"})
-        self.assertEqual(self.s.ctl("reload", "--partial", "--json").returncode, 7)
-        partial = self.s.ctl("reload", "--partial")
-        self.assertEqual((partial.returncode, partial.stdout), (7, "no group has changed\n"))
-        self.assertEqual(partial.stderr.count("\n"), 5)
-        self.assertIn("troupectl: 4 problems: these files are left out", partial.stderr)
-
     def test_a_reload_that_finds_something_missing_says_that_all_else_is_in_force(self):
         self.s.start()
         self.s.write("program.group", ini("/no/such/program"))
@@ -298,11 +276,10 @@ class Reloads(Faults):
     def test_an_empty_directory_is_no_wish_to_end_everything(self):
         self.s.start()
         os.unlink(os.path.join(self.s.config, "good.group"))
-        for arguments in ("reload",), ("reload", "--partial"):
-            refused = self.s.ctl(*arguments)
-            self.assertEqual(refused.returncode, 7)
-            self.assertIn("has no NAME.group any more, and 1 group runs", refused.stderr)
-            self.assert_works("good")
+        refused = self.s.ctl("reload")
+        self.assertEqual(refused.returncode, 7)
+        self.assertIn("has no NAME.group any more, and 1 group runs", refused.stderr)
+        self.assert_works("good")
         self.assertEqual(self.s.ctl("reload", "--allow-empty", check=True).stdout, "removed good\n")
 
     def test_a_problem_is_in_the_log_once(self):

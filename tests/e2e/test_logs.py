@@ -56,8 +56,7 @@ class Logs(TestCase):
         s.do("actor", "complain of another")
         s.call("Stop", target="actor", wait=True)
         self.assertEqual(self.lines(s, "doomed"), ["last words"] * 2)
-        for options in [], ["--kept"]:
-            self.assertEqual(s.ctl("logs", "doomed", *options, check=True).stdout, "last words\n" * 2)
+        self.assertEqual(s.ctl("logs", "doomed", check=True).stdout, "last words\n" * 2)
         self.assertEqual(s.ctl_json("logs", "doomed"), {"lines": ["last words"] * 2})
 
     def test_M6_equal_lines_of_many_jobs_are_all_there(self):
@@ -90,7 +89,7 @@ class Logs(TestCase):
             death = s.call("ListDeaths", target=name)["deaths"][0]
             self.assertEqual(death["stderr"].splitlines(), lines)
             s.until(lambda name=name: s.call("GetLog", target=name)["lines"])
-            self.assertEqual(s.ctl("logs", "--kept", f"{name}/0", check=True).stdout.splitlines(), lines)
+            self.assertEqual(s.ctl("logs", f"{name}/0", check=True).stdout.splitlines(), lines)
 
     def test_more_lines_than_the_limit_allows_are_counted(self):
         s = self.started({"actor": actor(Worker={"LogRateLimitBurst": 5, "LogRateLimitIntervalSec": "1h"})})

@@ -305,57 +305,6 @@ class Metrics(Chaos):
         m = self.metrics(s)
         self.assertEqual(sum(value for key, value in m.items() if key[0] == "troupe_group_state"), 100)
 
-    def test_M2_a_live_view_gets_the_status_of_what_it_shows_in_the_same_answer(self):
-        s = self.started({"a": actor(3), "b": actor(2), "mail": keyed()})
-        for key in "acme", "other", "third":
-            s.do("mail", "echo", key=key)
-
-        def status(*selections):
-            groups = s.call("GetMetrics", status=list(selections))["status"]
-            return {group["name"]: ([worker["name"] for worker in group["workers"]],
-                                    [cell["key"] for cell in group.get("cells", [])]) for group in groups}
-        self.assertEqual(status(), {})
-        self.assertEqual(status({"target": "b"}, {"target": "a", "only": ["2", "7", "0"]}),
-                         {"b": (["b/0", "b/1"], []), "a": (["a/2", "a/0"], [])})
-        self.assertEqual(status({"target": "mail", "only": ["other", "none"]}, {"target": "gone"}, {"target": "a/1"},
-                                {"target": "b/1", "only": ["0"]}),
-                         {"mail": ([], ["other"]), "a": (["a/1"], [])})
-        self.assertEqual(status({}), status({"target": "a"}, {"target": "b"}, {"target": "mail"}))
-        reply = s.call("GetMetrics", status=[{}])
-        self.assertNotIn("last_death", reply["status"][0]["workers"][0])
-        self.assertEqual([group["name"] for group in reply["groups"]], ["a", "b", "mail"])
-        self.assertNotIn("status", s.call("GetMetrics"))
-        self.assertEqual(self.refused("BadOption", s.call, "GetMetrics", status=[{"only": ["1"]}])["option"], "only")
-        for wrong in {}, ["a"], [{"target": 1}], [{"target": "a", "surprise": 1}]:
-            self.refused("InvalidParameter", s.call, "GetMetrics", status=wrong)
-
-    def test_M2_a_live_view_of_much_comes_in_parts(self):
-        # A program that is missing: these have no processes.
-        names = [f"g{i:02}" for i in range(40)]
-        s = self.started({name: ini("/nonexistent", Pool={"Size": 60}) for name in names})
-        with Varlink(s.socket_path) as connection:
-            parts = list(connection.more("GetMetrics", status=[{"target": name} for name in names], deaths_after=0))
-        self.assertEqual([g["name"] for part in parts for g in part.get("groups", [])], names)
-        self.assertEqual([w["name"] for part in parts for g in part.get("status", []) for w in g["workers"]],
-                         [f"{name}/{i}" for name in names for i in range(60)])
-        self.assertGreater(sum("groups" not in part for part in parts), 2)
-        self.assertEqual(["supervisor" in part for part in parts], [False] * (len(parts) - 1) + [True])
-
-    def test_M2_a_live_view_gets_each_death_once(self):
-        s = self.started({"a": ini(ACTOR, Resources={"LimitCORE": 0}, Jobs={"MaxRetries": 0}, Restart={"StartLimitBurst": 0})})
-        jobs, seen, after = [], [], 0
-        for count in 2, 0, 1:
-            for _ in range(count):
-                jobs.append(s.create("a", "crash abort"))
-                s.wait_job(jobs[-1])
-            reply = s.call("GetMetrics", deaths_after=after)
-            seen += reversed([death["job"] for death in reply["deaths"]])
-            after = reply["deaths_total"]
-            self.assertEqual(seen, jobs)
-        self.assertEqual(s.call("GetMetrics", deaths_after=99)["deaths"], [])
-        self.assertNotIn("deaths", s.call("GetMetrics"))
-        self.refused("BadOption", s.call, "GetMetrics", deaths_after=-1)
-
     @unittest.skipIf(SANITIZED, "a sanitizer takes the time")
     @limit(300)
     def test_M2_numbers_of_1000_groups_take_10_ms_of_the_supervisor(self):
@@ -409,17 +358,6 @@ class Metrics(Chaos):
         self.assertEqual([name for name in os.listdir(s.directory) if name.startswith("troupe.prom")], ["troupe.prom"])
         failed = s.ctl("metrics", "--output", s.path("missing/troupe.prom"))
         self.assertEqual((failed.returncode, failed.stderr.count("No such file or directory")), (1, 1), failed.stderr)
-        self.assertEqual(s.ctl("metrics", "--format", "xml").returncode, 2)
-
-    def test_M3_openmetrics_names_families_without_total(self):
-        s = self.started({"a": actor()})
-        output = s.ctl("metrics", "--format", "openmetrics", check=True).stdout
-        self.assertTrue(output.endswith("\n# EOF\n"))
-        families = dict(line.split()[2:] for line in output.splitlines() if line.startswith("# TYPE"))
-        self.assertEqual(families["troupe_jobs"], "counter")
-        self.assertFalse([name for name in families if name.endswith("_total")])
-        for name, _, unit in re.findall(r"# UNIT (\w+?_(seconds|bytes)) (\w+)\n", output):
-            self.assertTrue(name.endswith("_" + unit), name)
 
     def test_M3_dashboard_and_alerts_use_names_that_exist_and_the_manual_has_all(self):
         def read(*path):

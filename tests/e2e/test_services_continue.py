@@ -118,7 +118,7 @@ class Continuity(TestCase):
         s.crash()
         s.ctl("start", "web", "--wait", check=True)
         player.order("begin half a")
-        s.until(lambda: s.ctl("logs", "--kept", "web/0").stdout.endswith("half a\n"))
+        s.until(lambda: s.ctl("logs", "web/0").stdout.endswith("half a\n"))
         s.crash()
         s.wait_worker("web/0", "idle")
         player.order("print  line")

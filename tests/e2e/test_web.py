@@ -117,10 +117,9 @@ class Telling(WebTest):
         supervisor = self.supervisor()
         web = Web(self, supervisor.socket_path)
         supervisor.do("work", "x")
-        for accept, kind in ((None, "text/plain"), ("application/openmetrics-text", "application/openmetrics-text")):
-            _, headers, body = web.ask("/metrics", Accept=accept)
-            self.assertIn(kind, headers["Content-Type"])
-            self.assertIn('troupe_jobs_total{group="work",state="succeeded"} 1\n', body.decode())
+        _, headers, body = web.ask("/metrics")
+        self.assertIn("text/plain; version=0.0.4", headers["Content-Type"])
+        self.assertIn('troupe_jobs_total{group="work",state="succeeded"} 1\n', body.decode())
 
     def test_M5_nobody_asks_the_supervisor_while_nobody_looks(self):
         supervisor = self.supervisor()

@@ -383,7 +383,7 @@ class Clients(Jobs):
         self.assertEqual(list(client.dead_letters()), [])
         with self.assertRaises(ValueError):
             client.requeue()
-        self.assertEqual(self.said(FileNotFoundError, client.requeue, 4711), self.troupectl("dead-letters", "requeue", "4711"))
+        self.assertEqual(self.said(FileNotFoundError, client.requeue, 4711), self.troupectl("retry", "4711"))
         self.assertIn("'reason'", self.said(OSError, lambda: list(client.dead_letters(reason="none"))))
 
     def test_groups_pause_and_jobs_are_filtered(self):

@@ -65,6 +65,20 @@ void status_walk_resume(struct status_walk *walk)
         open_cell(walk);
 }
 
+static void end_group(struct status_walk *walk)
+{
+    struct reply *reply = request_part_reply(walk->parts);
+
+    reply_end_array(reply);
+    reply_uint_if(reply, "oldest_queued_at", walk->oldest);
+    reply_uint_if(reply, "cells_failing", walk->n_failing);
+    if (walk->failing)
+        reply_string(reply, "failing_cell", walk->failing);
+    reply_end_object(reply);
+    walk->stage = STATUS_GROUP;
+    walk->group = 0;
+}
+
 /* Whether there is another group. */
 static bool next_group(struct status_walk *walk)
 {
@@ -80,26 +94,15 @@ static bool next_group(struct status_walk *walk)
     free(TAKE_PTR(walk->failing));
     walk->worker = 0;
     walk->cell = NULL;
-    walk->at = 0;
     open_group(walk, group);
+    if (walk->brief) {
+        end_group(walk);
+        return true;
+    }
     walk->stage = group_is_keyed(group) ? STATUS_CELL : STATUS_WORKER;
     if (group_is_keyed(group))
         cell_cursor_begin(&walk->cells, &group->cells);
     return true;
-}
-
-static void end_group(struct status_walk *walk)
-{
-    struct reply *reply = request_part_reply(walk->parts);
-
-    reply_end_array(reply);
-    reply_uint_if(reply, "oldest_queued_at", walk->oldest);
-    reply_uint_if(reply, "cells_failing", walk->n_failing);
-    if (walk->failing)
-        reply_string(reply, "failing_cell", walk->failing);
-    reply_end_object(reply);
-    walk->stage = STATUS_GROUP;
-    walk->group = 0;
 }
 
 static bool is_shown(const struct status_walk *walk, const struct cell *cell)
@@ -126,81 +129,11 @@ static void look_at_state(struct status_walk *walk, const struct cell *cell)
         walk->failing = strdup(cell->key);
 }
 
-/* ---- only some of them ---- */
-
-/* Whether `only` names cells. */
-static bool names_cells(const struct status_walk *walk, const struct group *group)
-{
-    return walk->only && group_is_keyed(group) && !walk->only_key;
-}
-
-/* The next cell that is named and exists. */
-static const struct cell *next_named_cell(struct status_walk *walk, const struct group *group)
-{
-    const size_t n = json_array_size(walk->only);
-
-    cell_cursor_end(&walk->cells);
-    for (; walk->at < n; walk->at++) {
-        const json_t *key = json_array_get(walk->only, walk->at);
-        struct cell *cell =
-            cell_table_find(&group->cells, json_string_value(key), json_string_length(key));
-
-        if (!cell)
-            continue;
-        cell_cursor_at(&walk->cells, cell);
-        return cell;
-    }
-    return NULL;
-}
-
-/* Of a slot in its pool; SIZE_MAX = it is none. */
-static size_t slot_number(const char *name)
-{
-    unsigned long number;
-    char *end;
-
-    if (*name < '0' || *name > '9')
-        return SIZE_MAX;
-    errno = 0;
-    number = strtoul(name, &end, 10);
-    return errno == 0 && *end == '\0' ? number : SIZE_MAX;
-}
-
-static struct slot *next_named_slot(struct status_walk *walk, const struct pool *pool)
-{
-    for (; walk->at < json_array_size(walk->only); walk->at++) {
-        const char *name = json_string_value(json_array_get(walk->only, walk->at));
-        struct slot *slot = pool_next_slot_of(pool, slot_number(name), 1, &walk->worker);
-
-        if (slot)
-            return slot;
-        walk->worker = 0;
-    }
-    return NULL;
-}
-
-static struct slot *next_slot(struct status_walk *walk, const struct group *group,
-                              const struct pool *pool)
-{
-    if (walk->only && !names_cells(walk, group))
-        return next_named_slot(walk, pool);
-    return pool_next_slot_of(pool, walk->first, walk->n_slots, &walk->worker);
-}
-
 /* ---- cells and workers ---- */
-
-static void advance_cell(struct status_walk *walk, const struct group *group)
-{
-    if (names_cells(walk, group))
-        walk->at++;
-    else
-        cell_cursor_advance(&walk->cells, &group->cells);
-}
 
 static void next_cell(struct status_walk *walk, const struct group *group)
 {
-    const struct cell *cell =
-        names_cells(walk, group) ? next_named_cell(walk, group) : walk->cells.next;
+    const struct cell *cell = walk->cells.next;
 
     if (!cell) {
         end_group(walk);
@@ -209,7 +142,7 @@ static void next_cell(struct status_walk *walk, const struct group *group)
     look_at_oldest(walk, cell);
     look_at_state(walk, cell);
     if (!is_shown(walk, cell)) {
-        advance_cell(walk, group);
+        cell_cursor_advance(&walk->cells, &group->cells);
         return;
     }
     walk->cell = cell;
@@ -226,8 +159,8 @@ static void end_workers(struct status_walk *walk, const struct group *group)
         return;
     }
     close_one(walk);
-    if (walk->cells.next == walk->cell || names_cells(walk, group))
-        advance_cell(walk, group);
+    if (walk->cells.next == walk->cell)
+        cell_cursor_advance(&walk->cells, &group->cells);
     walk->cell = NULL;
     walk->stage = STATUS_CELL;
 }
@@ -237,12 +170,13 @@ static void next_worker(struct status_walk *walk, const struct group *group)
     struct reply *reply = request_part_reply(walk->parts);
     const struct cell *cell = walk->cell ? walk->cell : group->cell;
     bool gone = walk->cell && walk->cells.next != walk->cell;
-    struct slot *slot = gone ? NULL : next_slot(walk, group, &cell->pool);
+    struct slot *slot =
+        gone ? NULL : pool_next_slot_of(&cell->pool, walk->first, walk->n_slots, &walk->worker);
 
     if (!slot || (walk->cell && reply->size >= REPORT_DETAIL_MAX))
         end_workers(walk, group);
     else
-        report_worker(reply, walk->parts->request, slot, walk->brief);
+        report_worker(reply, walk->parts->request, slot);
 }
 
 bool status_walk_write(struct status_walk *walk)
@@ -283,13 +217,12 @@ static int take_target(struct status_walk *walk, const struct registry_target *t
 }
 
 int status_walk_init(struct status_walk *walk, struct request_parts *parts,
-                     const struct registry_target *target, json_t *only, bool brief)
+                     const struct registry_target *target, bool brief)
 {
     *walk = (struct status_walk){
         .parts = parts,
         .all = !target,
         .n_slots = SIZE_MAX,
-        .only = json_incref(only),
         .brief = brief,
     };
     list_init(&walk->cells.link);
@@ -299,7 +232,6 @@ int status_walk_init(struct status_walk *walk, struct request_parts *parts,
 void status_walk_deinit(struct status_walk *walk)
 {
     cell_cursor_end(&walk->cells);
-    json_decref(TAKE_PTR(walk->only));
     free(TAKE_PTR(walk->only_key));
     free(TAKE_PTR(walk->failing));
 }

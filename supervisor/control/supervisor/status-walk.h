@@ -8,7 +8,6 @@
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/varlink/request-parts.h"
-#include <jansson.h>
 
 /* The next thing to write. */
 enum status_stage {
@@ -26,9 +25,7 @@ struct status_walk {
     char name[CONFIG_GROUP_NAME_MAX + 1]; /* of that group, or of the one written last */
     char *only_key;                       /* of the only cell; NULL = all */
     size_t first, n_slots;                /* of each pool: one worker, or all */
-    json_t *only; /* names right below the target: slots of a pool, or cells; NULL = all */
-    size_t at;    /* of `only` */
-    bool brief;
+    bool brief;                           /* no cells and no workers */
     struct cell_cursor cells;
     const struct cell *cell; /* in STATUS_WORKER: the cursor's, valid only while they are equal */
     size_t worker;           /* cursor of pool_next_slot_of() */
@@ -37,10 +34,10 @@ struct status_walk {
     char *failing;           /* the key of the first of these; NULL = none */
 };
 
-/* `target`: NULL = all groups. The others are as of GetStatus. Call status_walk_deinit() in any
+/* `target`: NULL = all groups. `brief` is as of GetStatus. Call status_walk_deinit() in any
  * case. Returns 0 or -ENOMEM. */
 int status_walk_init(struct status_walk *walk, struct request_parts *parts,
-                     const struct registry_target *target, json_t *only, bool brief);
+                     const struct registry_target *target, bool brief);
 /* Idempotent. */
 void status_walk_deinit(struct status_walk *walk);
 

@@ -38,7 +38,6 @@ static void free_status(struct request_parts *parts)
 
 struct status_parameters {
     const char *target;
-    json_t *only;
     bool brief;
 };
 
@@ -50,10 +49,6 @@ static void get_status(struct request *request)
 
     if (given->target && !control_find_target(request, given->target, &target))
         return;
-    if (given->only && (!given->target || target.slot)) {
-        request_refuse(request, "only", "with a target that is a group or a cell");
-        return;
-    }
     status = request_allocate(request, sizeof(*status));
     if (!status)
         return;
@@ -65,7 +60,7 @@ static void get_status(struct request *request)
         .resume = resume_status,
         .free = free_status,
     };
-    if (status_walk_init(&status->walk, &status->parts, given->target ? &target : NULL, given->only,
+    if (status_walk_init(&status->walk, &status->parts, given->target ? &target : NULL,
                          given->brief) < 0) {
         free_status(&status->parts);
         request_internal(request, -ENOMEM);
@@ -76,7 +71,6 @@ static void get_status(struct request *request)
 
 static const struct varlink_parameter status_table[] = {
     VARLINK_ROW("target", STRING, status_parameters, target),
-    VARLINK_ROW("only", LIST, status_parameters, only),
     VARLINK_ROW("brief", BOOL, status_parameters, brief),
     {0},
 };

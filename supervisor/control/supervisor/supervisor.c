@@ -96,8 +96,6 @@ static void answer_reload(struct request *request, const struct reload_call *cal
             reply_bool(reply, "left_safe_mode", true);
         if (call->faults.n_problems > 0)
             report_problems(reply, "faults", &call->faults);
-        if (call->problems.n_problems > 0)
-            report_problems(reply, "left_out", &call->problems);
         request_end(request);
     }
 }
@@ -129,7 +127,7 @@ static void drop_reload(struct request *request)
 }
 
 struct reload_parameters {
-    bool partial, allow_empty;
+    bool allow_empty;
 };
 
 static void reload_all(struct request *request)
@@ -141,7 +139,6 @@ static void reload_all(struct request *request)
         return;
     control_log_change(request, "");
     reload_call_init(&reload->call, on_reloaded);
-    reload->call.partial = given->partial;
     reload->call.allow_empty = given->allow_empty;
     reload->request = request;
     request->state = reload;
@@ -150,7 +147,6 @@ static void reload_all(struct request *request)
 }
 
 static const struct varlink_parameter reload_table[] = {
-    VARLINK_ROW("partial", BOOL, reload_parameters, partial),
     VARLINK_ROW("allow_empty", BOOL, reload_parameters, allow_empty),
     {0},
 };

@@ -77,10 +77,8 @@ static int ask_once(struct invocation *invocation, struct reconnect *reconnect, 
     struct attach_durability *durability = userdata;
     const char *group = invocation_operand(invocation, 0);
     struct varlink_reply reply;
-    /* No cells, and no workers. */
-    int r =
-        call_any(invocation, CALL_SUPERVISOR "GetStatus",
-                 json_pack("{s:s, s:[], s:b}", "target", group, "only", "brief", 1), false, &reply);
+    int r = call_any(invocation, CALL_SUPERVISOR "GetStatus",
+                     json_pack("{s:s, s:b}", "target", group, "brief", 1), false, &reply);
     const json_t *known;
 
     if (r != EXIT_OK)

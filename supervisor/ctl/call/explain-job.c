@@ -107,7 +107,8 @@ static void show_answer(const struct troupe_result *result)
     text = strndup(result->data, result->size);
     if (!text)
         return;
-    terminal_init(&terminal, stderr, TERMINAL_COLOR_NEVER);
+    terminal_init(&terminal, stderr);
+    terminal.colors = false;
     terminal.width = 0;
     show_quoted(&terminal, "  ", text, UINT_MAX);
 }

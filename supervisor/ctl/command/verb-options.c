@@ -19,7 +19,6 @@ enum option_kind {
     OPTION_DATE,      /* usec_t */
     OPTION_PATIENCE,  /* usec_t; without a value: infinite */
     OPTION_RECONNECT, /* usec_t and whether it is given */
-    OPTION_COLOR,     /* enum terminal_color */
 };
 
 struct option {
@@ -73,23 +72,21 @@ static const struct option table[] = {
           "those from this address or one below it", ),
     VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "reason", "REASON", reason,
           "those with this reason: unhandled, gone, job, error ...", ),
-    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "job", "ID", of_job, "the one of this job", ),
     VALUE(OPTIONS_LETTERS, OPTION_SPAN, 0, "since", "SPAN", since, "those of the last SPAN", ),
-    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "group", "GROUP", to, "another name for --to", ),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_TEXT, 'k', "key", "KEY", of_key,
           "those with this key", ),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_SPAN, 0, "older-than", "SPAN", older_than,
           "those from before the last SPAN", ),
-    FLAG(OPTIONS_LETTERS | OPTIONS_CANCEL, 0, "dry-run", dry_run,
+    FLAG(OPTIONS_CHANGE | OPTIONS_CANCEL, 0, "dry-run", dry_run,
          "change nothing, say how many it would be"),
-    VALUE(OPTIONS_LETTERS, OPTION_NUMBER, 0, "up-to", "N", up_to,
-          "requeue, purge: those with this id or a lower one, as --dry-run says", .minimum = 1,
+    VALUE(OPTIONS_CHANGE, OPTION_NUMBER, 0, "up-to", "N", up_to,
+          "those with this id or a lower one, as --dry-run says", .minimum = 1,
           .maximum = INT64_MAX),
     VALUE(OPTIONS_LETTERS | OPTIONS_CANCEL, OPTION_TEXT, 0, "cause", "CAUSE", cause,
           "those whose last attempt failed so: retry, exit, signal, oom ...", ),
-    VALUE(OPTIONS_LETTERS, OPTION_TEXT, 0, "send-to", "ACTOR", send_to,
-          "requeue: send to this actor instead of the recipient", ),
-    FLAG(OPTIONS_LETTERS, 'a', "all", everything, "requeue, purge: all of them, without a filter"),
+    VALUE(OPTIONS_CHANGE, OPTION_TEXT, 0, "send-to", "ACTOR", send_to,
+          "retry: send to this actor instead of the recipient", ),
+    FLAG(OPTIONS_CHANGE, 'a', "all", everything, "all of them, without a filter"),
     VALUE(OPTIONS_KIND, OPTION_TEXT, 0, "kind", "KIND", kind,
           "those of this kind: slot, pool, group, exchange, client", ),
     FLAG(OPTIONS_ACTOR, 0, "actor", actor, "messages of an actor or exchange instead of jobs"),
@@ -97,7 +94,6 @@ static const struct option table[] = {
           "switch the message log: enqueued, dispatched, unhandled (with commas), all, none", ),
     VALUE(OPTIONS_JOB, OPTION_TEXT, 'k', "key", "KEY", job.key,
           "routing key; in a group with Cells=by-key it picks the cell", ),
-    VALUE(OPTIONS_JOB, OPTION_TEXT, 0, "cell", "KEY", job.key, "another name for --key", ),
     VALUE(OPTIONS_JOB, OPTION_SPAN, 't', "timeout", "SPAN", job.timeout_usec,
           "how long one attempt may take (default: the group's)", ),
     VALUE(OPTIONS_JOB, OPTION_NUMBER, 'r', "retries", "N", job.max_retries,
@@ -125,15 +121,11 @@ static const struct option table[] = {
     FLAG(OPTIONS_MAP, 0, "keep-going", keep_going, "go on after a job that did not succeed"),
     VALUE(OPTIONS_MAP, OPTION_NUMBER, 'w', "window", "N", window,
           "lines in memory at most (default: 256)", .minimum = 1, .maximum = 1 << 20),
-    FLAG(OPTIONS_MAP, 0, "progress", progress, "show progress even without a terminal"),
-    FLAG(OPTIONS_MAP, 0, "no-progress", no_progress, "never show progress"),
     FLAG(OPTIONS_WAIT, 'w', "wait", wait, "return when the change is complete"),
     VALUE(OPTIONS_WITHIN, OPTION_SPAN, 0, "within", "SPAN", within,
           "then terminate busy workers; their jobs are queued again", ),
     FLAG(OPTIONS_FOLLOW, 'f', "follow", follow, "keep running and show what is new"),
-    FLAG(OPTIONS_LOGS, 0, "kept", kept, "lines that the supervisor keeps, not the journal's"),
-    FLAG(OPTIONS_REPLAY, 0, "replay", replay, "with --follow: show past events first"),
-    FLAG(OPTIONS_REPLAY, 0, "jobs", jobs, "with --follow: show also events of every job"),
+    FLAG(OPTIONS_EVENTS, 0, "jobs", jobs, "with --follow: show also events of every job"),
     FLAG(OPTIONS_ALL, 'a', "all", all, "show every worker and cell"),
     FLAG(OPTIONS_CANCEL, 'a', "all", everything, "all live jobs of these groups or cells"),
     VALUE(OPTIONS_STATE | OPTIONS_CANCEL, OPTION_TEXT, 0, "state", "STATE", state,
@@ -141,8 +133,6 @@ static const struct option table[] = {
     FLAG(OPTIONS_ENDED, 'e', "ended", ended, "show also ended jobs whose results are kept"),
     VALUE(OPTIONS_LIMIT, OPTION_NUMBER, 'n', "limit", "N", limit, "at most N of them", .minimum = 1,
           .maximum = INT32_MAX),
-    FLAG(OPTIONS_RELOAD, 0, "partial", partial,
-         "skip files with problems: what they configured stays"),
     FLAG(OPTIONS_RELOAD, 0, "allow-empty", allow_empty, "allow a configuration without any group"),
     VALUE(OPTIONS_TOP, OPTION_SPAN, 'd', "interval", "SPAN", interval,
           "time between two pictures (default: 1s)", ),
@@ -150,8 +140,6 @@ static const struct option table[] = {
           .minimum = 1, .maximum = INT32_MAX),
     VALUE(OPTIONS_METRICS, OPTION_TEXT, 'o', "output", "FILE", output,
           "replace this file at once instead of writing to standard output", ),
-    VALUE(OPTIONS_METRICS, OPTION_TEXT, 0, "format", "FORMAT", format,
-          "prometheus (the default) or openmetrics", ),
     VALUE(OPTIONS_CONFIG, OPTION_TEXT, 0, "config", "DIR", config,
           "configuration directory (default: /etc/troupe)", ),
     VALUE(OPTIONS_CONNECT, OPTION_SPAN, 't', "timeout", "SPAN", timeout,
@@ -164,9 +152,6 @@ static const struct option table[] = {
     VALUE(OPTIONS_COMMON, OPTION_TEXT, 's', "socket", "PATH", socket,
           "the supervisor's socket (or $TROUPE_SOCKET)", ),
     FLAG(OPTIONS_COMMON, 'q', "quiet", quiet, "print results and errors only, no remarks"),
-    VALUE(OPTIONS_COMMON, OPTION_COLOR, 0, "color", "WHEN", color,
-          "always, never or auto (terminals, unless NO_COLOR is set)", ),
-    FLAG(OPTIONS_COMMON, 0, "no-color", no_color, "as --color=never"),
     FLAG(OPTIONS_COMMON, 'h', "help", help, "print this help"),
     FLAG(OPTIONS_COMMON, 'V', "version", version, "print the version of this program"),
 };
@@ -194,7 +179,6 @@ static int bad_value(const struct option *option, const char *value)
         [OPTION_DATE] = "a time: 18:30, 2030-01-31 06:00:00, or @SECONDS since 1970",
         [OPTION_PATIENCE] = "a time span, such as 500ms, 10s, 1min 30s",
         [OPTION_RECONNECT] = "a time span, such as 10s, 0 or infinity",
-        [OPTION_COLOR] = "always, never, auto",
     };
 
     if (option->kind == OPTION_NUMBER)
@@ -241,9 +225,6 @@ static int store(struct options *options, const struct option *option, const cha
     case OPTION_RECONNECT:
         r = value_span(value, field);
         options->reconnect_given = true;
-        break;
-    case OPTION_COLOR:
-        r = terminal_color_from_string(field, value);
         break;
     case OPTION_PATIENCE:
         *(usec_t *)field = USEC_INFINITY;

@@ -4,7 +4,6 @@
 /* The options of all verbs in one table, used for parsing, suggestions and the help. */
 
 #include "shared/base/clock.h"
-#include "supervisor/ctl/text/terminal.h"
 #include "worker/troupe.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -19,7 +18,7 @@ enum option_set {
     OPTIONS_JOB = 1u << 4, /* with another --timeout: of an attempt */
     OPTIONS_WAIT = 1u << 5,
     OPTIONS_FOLLOW = 1u << 6,
-    OPTIONS_REPLAY = 1u << 7,
+    OPTIONS_EVENTS = 1u << 7,
     OPTIONS_ALL = 1u << 8,
     OPTIONS_ENDED = 1u << 9,
     OPTIONS_LIMIT = 1u << 10,
@@ -30,6 +29,7 @@ enum option_set {
     OPTIONS_WHEN = 1u << 15,     /* of a timer */
     OPTIONS_OF = 1u << 16,       /* --to, --type: which timers */
     OPTIONS_LETTERS = 1u << 17,  /* which dead letters */
+    OPTIONS_CHANGE = 1u << 19,   /* how retry and purge change them */
     OPTIONS_KIND = 1u << 18,     /* of actors */
     OPTIONS_ACTOR = 1u << 20,    /* --actor: an actor's messages, not a group's jobs */
     OPTIONS_MESSAGES = 1u << 21, /* of the message log */
@@ -37,18 +37,16 @@ enum option_set {
     OPTIONS_STATE = 1u << 23,    /* of jobs */
     OPTIONS_CANCEL = 1u << 24,   /* of cancel */
     OPTIONS_RECONNECT = 1u << 25,
-    OPTIONS_LOGS = 1u << 19,    /* of logs */
     OPTIONS_CLUSTER = 1u << 26, /* --cluster, --nats: beyond this machine */
     OPTIONS_METRICS = 1u << 27,
     OPTIONS_TOP = 1u << 28,
     OPTIONS_PATIENCE = 1u << 29, /* with another --timeout: of the wait that the verb is for */
-    OPTIONS_RELOAD = 1u << 30,   /* --partial, --allow-empty */
+    OPTIONS_RELOAD = 1u << 30,   /* --allow-empty */
 };
 
 /* Strings are borrowed from the command line. */
 struct options {
-    bool help, version, json, quiet, no_color;
-    enum terminal_color color;
+    bool help, version, json, quiet;
     const char *socket; /* NULL = the usual place */
     usec_t within;      /* how long jobs in hand may take; 0 = not given */
     usec_t timeout;     /* for an answer; 0 = the default of the verb */
@@ -59,10 +57,10 @@ struct options {
     struct troupe_job_options job; /* without key_size and priority */
     int64_t priority;              /* -1 = the default */
 
-    bool wait, follow, replay, jobs, all, ended;
+    bool wait, follow, jobs, all, ended;
     int64_t limit; /* 0 = the default of the verb */
 
-    bool null, tag, keep_going, progress, no_progress;
+    bool null, tag, keep_going;
     int64_t window;
     const char *output_directory; /* of map; NULL = none */
 
@@ -70,7 +68,7 @@ struct options {
 
     const char *reply_type;
     usec_t ask_timeout, every; /* 0 = not given */
-    const char *from, *to, *type, *reason, *of_job;
+    const char *from, *to, *type, *reason;
     usec_t since;
     const char *send_to;
     bool everything;
@@ -80,13 +78,12 @@ struct options {
     usec_t older_than;
     int64_t up_to; /* id of a dead letter; 0 = not given */
     const char *cause, *of_key;
-    bool kept;                   /* lines that the supervisor keeps */
-    bool partial, allow_empty;   /* of a reload */
-    const char *output, *format; /* of metrics */
-    int64_t count;               /* of pictures of top; 0 = no limit */
-    usec_t interval;             /* between them; 0 = the default */
-    bool cluster;                /* all machines, by NATS */
-    const char *nats;            /* the URL of its servers; NULL = from nats.conf */
+    bool allow_empty;   /* of a reload */
+    const char *output; /* of metrics */
+    int64_t count;      /* of pictures of top; 0 = no limit */
+    usec_t interval;    /* between them; 0 = the default */
+    bool cluster;       /* all machines, by NATS */
+    const char *nats;   /* the URL of its servers; NULL = from nats.conf */
 };
 
 #define OPTIONS_DEFAULTS                                                                           \

@@ -159,10 +159,9 @@ void live_timers(struct invocation *invocation, struct candidates *candidates)
     add_list(invocation, candidates, &list, json_object());
 }
 
-void live_dead_letters(struct invocation *invocation, struct candidates *candidates,
-                       const char *queue)
+void live_dead_letters(struct invocation *invocation, struct candidates *candidates)
 {
     static const struct list list = {CALL_ACTORS "ListDeadLetters", "letters", "id", "recipient"};
 
-    add_list(invocation, candidates, &list, json_pack("{s:{s:s}}", "filter", "queue", queue));
+    add_list(invocation, candidates, &list, json_object());
 }

@@ -28,6 +28,4 @@ void live_actors(struct invocation *invocation, struct candidates *candidates, c
 
 void live_timers(struct invocation *invocation, struct candidates *candidates);
 
-/* `queue`: "dead_letters" or "errors". */
-void live_dead_letters(struct invocation *invocation, struct candidates *candidates,
-                       const char *queue);
+void live_dead_letters(struct invocation *invocation, struct candidates *candidates);

@@ -9,12 +9,11 @@
 /* The weight of the newest interval in the smoothed rate. */
 #define SMOOTHING 0.08
 
-void progress_init(struct progress *progress, const char *title, bool enabled,
-                   enum terminal_color color, usec_t now)
+void progress_init(struct progress *progress, const char *title, bool quiet, usec_t now)
 {
-    *progress =
-        (struct progress){.title = title, .enabled = enabled, .started_at = now, .shown_at = now};
-    terminal_init(&progress->terminal, stderr, color);
+    *progress = (struct progress){.title = title, .started_at = now, .shown_at = now};
+    terminal_init(&progress->terminal, stderr);
+    progress->enabled = progress->terminal.is_terminal && !quiet;
 }
 
 static usec_t progress_left(double position, usec_t elapsed)

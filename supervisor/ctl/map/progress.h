@@ -27,8 +27,8 @@ struct progress_counts {
     bool queue_full;
 };
 
-void progress_init(struct progress *progress, const char *title, bool enabled,
-                   enum terminal_color color, usec_t now);
+/* Shows nothing unless standard error is a terminal, or if `quiet`. */
+void progress_init(struct progress *progress, const char *title, bool quiet, usec_t now);
 
 /* Shows the line if the update interval has passed. */
 void progress_update(struct progress *progress, const struct progress_counts *counts, usec_t now);

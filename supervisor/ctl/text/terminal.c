@@ -32,24 +32,10 @@ void terminal_measure(struct terminal *terminal)
         terminal->width = size.ws_col;
 }
 
-int terminal_color_from_string(enum terminal_color *ret, const char *text)
-{
-    static const char *const names[] = {"auto", "always", "never"};
-
-    for (size_t i = 0; i < ELEMENTS(names); i++)
-        if (strcmp(names[i], text) == 0) {
-            *ret = (enum terminal_color)i;
-            return 0;
-        }
-    return -EINVAL;
-}
-
-void terminal_init(struct terminal *terminal, FILE *file, enum terminal_color color)
+void terminal_init(struct terminal *terminal, FILE *file)
 {
     *terminal = (struct terminal){.file = file, .is_terminal = isatty(fileno(file)) == 1};
-    terminal->colors =
-        color == TERMINAL_COLOR_ALWAYS ||
-        (color == TERMINAL_COLOR_AUTO && terminal->is_terminal && environment_wants_colors());
+    terminal->colors = terminal->is_terminal && environment_wants_colors();
     terminal->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     terminal_measure(terminal);
 }

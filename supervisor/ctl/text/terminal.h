@@ -21,25 +21,16 @@
 #define GREEN  "\005"
 #define YELLOW "\006"
 
-enum terminal_color {
-    TERMINAL_COLOR_AUTO, /* on a terminal that has them, unless $NO_COLOR is set */
-    TERMINAL_COLOR_ALWAYS,
-    TERMINAL_COLOR_NEVER,
-};
-
-/* "auto", "always", "never": 0 or -EINVAL. */
-int terminal_color_from_string(enum terminal_color *ret, const char *text);
-
 struct terminal {
     FILE *file;
     unsigned width; /* in columns; 0 = do not cut lines */
     bool is_terminal;
-    bool colors;
+    bool colors; /* it has them, and $NO_COLOR is not set */
     bool utf8;
 };
 
 /* Call setlocale() first. */
-void terminal_init(struct terminal *terminal, FILE *file, enum terminal_color color);
+void terminal_init(struct terminal *terminal, FILE *file);
 
 /* Reads the width again, for lines that are printed repeatedly. */
 void terminal_measure(struct terminal *terminal);

@@ -7,7 +7,7 @@
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/text/terminal.h"
 #include <inttypes.h>
-#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,116 +15,69 @@
 #define NAME_MIN      20
 #define NAME_MAX_SIZE 48
 
+enum column_kind {
+    COLUMN_STATE,
+    COLUMN_UP,
+    COLUMN_COUNT, /* int64_t */
+    COLUMN_SPAN,  /* int64_t */
+    COLUMN_RATE,  /* double */
+};
+
 struct column {
     const char *title;
+    enum column_kind kind;
+    size_t offset; /* in struct top_row */
     unsigned width;
     unsigned rank; /* columns of a higher one are left out first */
     enum top_sort sort;
-    void (*write)(char cell[CELL_MAX], const struct top_row *row);
+};
+
+#define AT(field) offsetof(struct top_row, field)
+
+static const struct column COLUMNS[] = {
+    {"STATE", COLUMN_STATE, AT(state), 9, 0, TOP_BY_NAME},
+    {"UP", COLUMN_UP, AT(up), 7, 1, TOP_BY_NAME},
+    {"QUEUED", COLUMN_COUNT, AT(queued), 7, 0, TOP_BY_QUEUE},
+    {"OLDEST", COLUMN_SPAN, AT(oldest), 8, 2, TOP_BY_AGE},
+    {"RUNNING", COLUMN_COUNT, AT(running), 7, 4, TOP_BY_NAME},
+    {"JOBS/S", COLUMN_RATE, AT(rate), 7, 1, TOP_BY_RATE},
+    {"WAIT99", COLUMN_SPAN, AT(wait), 8, 5, TOP_BY_NAME},
+    {"RUN99", COLUMN_SPAN, AT(run), 8, 3, TOP_BY_RUN},
+    {"DEATHS", COLUMN_COUNT, AT(deaths), 6, 3, TOP_BY_DEATHS},
 };
 
 /* ---- cells ---- */
 
-static void print(char cell[CELL_MAX], const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-static void print(char cell[CELL_MAX], const char *format, ...)
+static int64_t number_of(const struct column *column, const struct top_row *row)
 {
-    va_list arguments;
-
-    va_start(arguments, format);
-    (void)vsnprintf(cell, CELL_MAX, format, arguments);
-    va_end(arguments);
+    return *(const int64_t *)((const char *)row + column->offset);
 }
 
-static void print_count(char cell[CELL_MAX], int64_t count)
+/* Writes nothing for a number that is not known. */
+static void write_cell(char cell[CELL_MAX], const struct column *column, const struct top_row *row)
 {
-    if (count >= 0)
-        print(cell, "%s", COUNT((uint64_t)count));
-}
+    const int64_t number =
+        column->kind == COLUMN_COUNT || column->kind == COLUMN_SPAN ? number_of(column, row) : -1;
 
-static void print_span(char cell[CELL_MAX], int64_t span)
-{
-    if (span > 0)
-        print(cell, "%s", SPAN((usec_t)span));
+    cell[0] = '\0';
+    if (column->kind == COLUMN_STATE)
+        (void)snprintf(cell, CELL_MAX, "%s", STATE(SAFE(row->state)));
+    else if (column->kind == COLUMN_UP && row->up >= 0)
+        (void)snprintf(cell, CELL_MAX, "%" PRId64 "/%" PRId64, row->up, row->size);
+    else if (column->kind == COLUMN_RATE && row->rate >= 0)
+        (void)snprintf(cell, CELL_MAX, "%.*f", row->rate < 100 ? 1 : 0, row->rate);
+    else if (column->kind == COLUMN_COUNT && number >= 0)
+        (void)snprintf(cell, CELL_MAX, "%s", COUNT((uint64_t)number));
+    else if (column->kind == COLUMN_SPAN && number > 0)
+        (void)snprintf(cell, CELL_MAX, "%s", SPAN((usec_t)number));
 }
-
-static void write_state(char cell[CELL_MAX], const struct top_row *row)
-{
-    print(cell, "%s", STATE(SAFE(row->state)));
-}
-
-static void write_up(char cell[CELL_MAX], const struct top_row *row)
-{
-    if (row->up >= 0)
-        print(cell, "%" PRId64 "/%" PRId64, row->up, row->size);
-}
-
-static void write_queued(char cell[CELL_MAX], const struct top_row *row)
-{
-    print_count(cell, row->queued);
-}
-
-static void write_running(char cell[CELL_MAX], const struct top_row *row)
-{
-    print_count(cell, row->running);
-}
-
-static void write_oldest(char cell[CELL_MAX], const struct top_row *row)
-{
-    print_span(cell, row->oldest);
-}
-
-static void write_wait(char cell[CELL_MAX], const struct top_row *row)
-{
-    print_span(cell, row->wait);
-}
-
-static void write_run(char cell[CELL_MAX], const struct top_row *row)
-{
-    print_span(cell, row->run);
-}
-
-static void write_rate(char cell[CELL_MAX], const struct top_row *row)
-{
-    if (row->rate >= 100)
-        print_count(cell, (int64_t)row->rate);
-    else if (row->rate >= 0)
-        print(cell, "%.1f", row->rate);
-}
-
-static void write_deaths(char cell[CELL_MAX], const struct top_row *row)
-{
-    print_count(cell, row->deaths);
-}
-
-static void write_cpu(char cell[CELL_MAX], const struct top_row *row)
-{
-    if (row->cpu >= 0)
-        print(cell, "%.1f", row->cpu);
-}
-
-static void write_memory(char cell[CELL_MAX], const struct top_row *row)
-{
-    if (row->memory >= 0)
-        print(cell, "%s", BYTES((uint64_t)row->memory));
-}
-
-static const struct column COLUMNS[] = {
-    {"STATE", 9, 0, TOP_BY_NAME, write_state},      {"UP", 7, 1, TOP_BY_NAME, write_up},
-    {"QUEUED", 7, 0, TOP_BY_QUEUE, write_queued},   {"OLDEST", 8, 2, TOP_BY_AGE, write_oldest},
-    {"RUNNING", 7, 5, TOP_BY_NAME, write_running},  {"JOBS/S", 7, 1, TOP_BY_RATE, write_rate},
-    {"WAIT99", 8, 6, TOP_BY_NAME, write_wait},      {"RUN99", 8, 4, TOP_BY_RUN, write_run},
-    {"DEATHS", 6, 4, TOP_BY_DEATHS, write_deaths},  {"CPU%", 5, 3, TOP_BY_CPU, write_cpu},
-    {"MEMORY", 10, 3, TOP_BY_MEMORY, write_memory},
-};
 
 /* ---- lines ---- */
 
 /* Returns the highest rank of which all columns fit, with a name of the least width. */
 static unsigned highest_rank(unsigned width)
 {
-    unsigned rank = 6;
+    unsigned rank = 5;
 
     for (; width > 0 && rank > 0; rank--) {
         unsigned used = NAME_MIN;
@@ -199,22 +152,14 @@ void top_line(char line[TOP_LINE_MAX], unsigned width, const struct top_row *row
     line[0] = '\0';
     append_name(line, name, name_width(width, rank));
     for (size_t i = 0; i < ELEMENTS(COLUMNS); i++) {
-        char cell[CELL_MAX] = "";
+        char cell[CELL_MAX];
 
         if (COLUMNS[i].rank > rank)
             continue;
-        COLUMNS[i].write(cell, row);
+        write_cell(cell, &COLUMNS[i], row);
         append(line, " ", 1, false);
         append(line, cell, COLUMNS[i].width, i > 0);
     }
-}
-
-const char *top_sort_name(enum top_sort sort)
-{
-    for (size_t i = 0; i < ELEMENTS(COLUMNS); i++)
-        if (sort != TOP_BY_NAME && COLUMNS[i].sort == sort)
-            return COLUMNS[i].title;
-    return "NAME";
 }
 
 /* ---- the supervisor, and deaths ---- */
@@ -260,14 +205,13 @@ void top_summary(char first[TOP_LINE_MAX], char second[TOP_LINE_MAX],
                    field_true(supervisor, "safe_mode") ? RED "; safe mode" PLAIN : "",
                    field_true(supervisor, "config_problem") ? RED "; configuration problem" PLAIN
                                                             : "");
-    (void)snprintf(second, TOP_LINE_MAX,
-                   "%s dead letters, %s errors; %s client%s; delays up to %s; %s memory%s%s",
-                   COUNT(field_count(kept, "dead_letters")), COUNT(field_count(kept, "errors")),
-                   COUNT(field_count(supervisor, "clients")),
-                   plural(field_count(supervisor, "clients")),
-                   SPAN(field_usec(supervisor, "recent_turn_usec")),
-                   BYTES(field_count(supervisor, "resident_bytes")), store ? "; store " : "",
-                   store ? STATE(SAFE(field_text(store, "state"))) : "");
+    (void)snprintf(
+        second, TOP_LINE_MAX, "%s dead letters; %s client%s; delays up to %s; %s memory%s%s",
+        COUNT(field_count(kept, "dead_letters") + field_count(kept, "errors")),
+        COUNT(field_count(supervisor, "clients")), plural(field_count(supervisor, "clients")),
+        SPAN(field_usec(supervisor, "recent_turn_usec")),
+        BYTES(field_count(supervisor, "resident_bytes")), store ? "; store " : "",
+        store ? STATE(SAFE(field_text(store, "state"))) : "");
 }
 
 void top_death(char line[TOP_LINE_MAX], const json_t *death)

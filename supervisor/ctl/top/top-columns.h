@@ -17,5 +17,3 @@ void top_summary(char first[TOP_LINE_MAX], char second[TOP_LINE_MAX],
                  const struct top_source *source);
 /* A death in a line. */
 void top_death(char line[TOP_LINE_MAX], const json_t *death);
-/* The title of the column to sort by: "QUEUED". */
-const char *top_sort_name(enum top_sort sort);

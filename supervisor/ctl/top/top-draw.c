@@ -9,19 +9,23 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lines above the rows, and the one for keys and questions below them. */
+/* Lines above the rows, and the one for keys below them. */
 #define HEAD 3
 #define FOOT 1
 /* Deaths at the bottom, with their title, on a screen that has room for them. */
 #define DEATHS_MAX   6
 #define DEATHS_SHARE 4
 
-#define KEYS                                                                                       \
-    "? help  q quit  Enter details  Space open  / filter  > sort  p pause  k kill  + - resize"
+#define KEYS "q quit  Space opens and closes a group or cell  / filter  > sort by the next column"
+
+static const json_t *deaths_of(const struct top *top)
+{
+    return json_object_get(top->source.deaths, "deaths");
+}
 
 static unsigned deaths_height(const struct top *top)
 {
-    const unsigned n = (unsigned)json_array_size(top->source.deaths) + 1;
+    const unsigned n = (unsigned)json_array_size(deaths_of(top)) + 1;
     const unsigned room = top_screen_height() / DEATHS_SHARE;
     const unsigned most = room < DEATHS_MAX ? room : DEATHS_MAX;
 
@@ -87,44 +91,22 @@ static void draw_deaths(const struct top *top, unsigned y, unsigned height)
         return;
     top_screen_line(y, "LAST DEATHS", true);
     for (unsigned i = 0; i + 1 < height; i++) {
-        top_death(line, json_array_get(top->source.deaths, i));
+        top_death(line, json_array_get(deaths_of(top), i));
         top_screen_line(y + 1 + i, line, false);
     }
 }
 
 static void draw_foot(const struct top *top)
 {
+    const char *filter = top->choice.filter;
     char line[TOP_LINE_MAX];
 
-    if (*top->asked.question != '\0')
-        (void)snprintf(line, sizeof(line), BOLD "%s (y/n)" PLAIN, top->asked.question);
-    else if (top->typing)
-        (void)snprintf(line, sizeof(line), "Filter: %s_", SAFE(top->filter));
-    else if (*top->message != '\0')
-        (void)snprintf(line, sizeof(line), "%s", top->message);
+    if (top->typing)
+        (void)snprintf(line, sizeof(line), "Filter: %s_", SAFE(filter));
     else
-        (void)snprintf(line, sizeof(line), "%s%s%s%s", *top->filter ? "Filter: " : "",
-                       SAFE(top->filter), *top->filter ? "  " : "", KEYS);
+        (void)snprintf(line, sizeof(line), "%s%s%s%s", *filter ? "Filter: " : "", SAFE(filter),
+                       *filter ? "  " : "", KEYS);
     top_screen_line(top_screen_height() - 1, line, false);
-}
-
-/* Draws the lines of the text from `text_at` on. */
-static void draw_text(const struct top *top)
-{
-    const char *at = top->text ? top->text : "";
-    const unsigned height = top_screen_height() - FOOT;
-    char line[TOP_LINE_MAX];
-
-    for (size_t i = 0; *at != '\0' && i < top->text_at + height; i++) {
-        const size_t size = strcspn(at, "\n");
-
-        (void)snprintf(line, sizeof(line), "%.*s",
-                       (int)(size < sizeof(line) ? size : sizeof(line) - 1), at);
-        if (i >= top->text_at)
-            top_screen_line((unsigned)(i - top->text_at), line, false);
-        at += size + (at[size] == '\n');
-    }
-    top_screen_line(height, "Esc back  Up Down scroll  q quit", false);
 }
 
 void top_draw(struct top *top)
@@ -133,13 +115,9 @@ void top_draw(struct top *top)
     const unsigned rows = height > HEAD + deaths + FOOT ? height - HEAD - deaths - FOOT : 0;
 
     top_screen_clear();
-    if (top->mode != TOP_LIST) {
-        draw_text(top);
-    } else {
-        draw_head(top);
-        draw_rows(top, rows);
-        draw_deaths(top, HEAD + rows, deaths);
-        draw_foot(top);
-    }
+    draw_head(top);
+    draw_rows(top, rows);
+    draw_deaths(top, HEAD + rows, deaths);
+    draw_foot(top);
     top_screen_show();
 }

@@ -3,11 +3,9 @@
 
 /* The rows of top: groups, and below open ones their cells and workers, sorted and filtered. */
 
-#include "supervisor/ctl/top/top-process.h"
 #include "supervisor/ctl/top/top-source.h"
 #include <jansson.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum top_kind {
@@ -23,8 +21,6 @@ enum top_sort {
     TOP_BY_RATE,
     TOP_BY_RUN,
     TOP_BY_DEATHS,
-    TOP_BY_CPU,
-    TOP_BY_MEMORY,
     _TOP_N_SORTS,
 };
 
@@ -36,34 +32,28 @@ struct top_row {
     unsigned depth;
     bool open, may_open;
     char address[TOP_ADDRESS_MAX]; /* "group", "group/key", "group/key/0" */
-    const char *group;             /* borrowed from the source, as all below */
-    const char *state;
-    const json_t *object; /* GroupMetrics, Cell, Worker */
-    int64_t slot;         /* of a worker */
-    int64_t up, size;     /* workers */
+    const char *state;             /* borrowed from the source, as the next */
+    const json_t *object;          /* GroupMetrics, Cell, Worker */
+    int64_t up, size;              /* workers */
     int64_t queued, running, deaths;
     int64_t oldest, wait, run; /* microseconds */
     double rate;               /* jobs per second */
-    double cpu;                /* percent of a processor */
-    int64_t memory;            /* bytes */
 };
 
 struct top_rows {
     struct top_row *items;
     size_t n, allocated;
-    int error; /* sticky: 0 or -ENOMEM */
 };
 
 /* Chooses and sorts the rows that are shown. */
 struct top_choice {
-    json_t *open; /* addresses of open groups and cells; owned by the caller */
+    json_t *open; /* its keys are the addresses of open groups and cells; owned by the caller */
     enum top_sort sort;
-    bool reverse;
-    const char *filter; /* part of an address; "" = all */
-    bool everything;    /* as if all were open */
+    char filter[64]; /* part of an address; "" = all */
 };
 
-/* Makes the rows anew; they borrow from the source until its next refresh. */
-void top_rows_build(struct top_rows *rows, struct top_source *source,
-                    struct top_processes *processes, const struct top_choice *choice);
+/* Replaces the rows; they borrow from the source until its next refresh. Without memory, some are
+ * missing. */
+void top_rows_build(struct top_rows *rows, const struct top_source *source,
+                    const struct top_choice *choice);
 void top_rows_deinit(struct top_rows *rows);

@@ -175,21 +175,12 @@ void top_screen_show(void)
 static const struct {
     int curses, ours;
 } KEYS[] = {
-    {KEY_UP, TOP_KEY_UP},
-    {KEY_DOWN, TOP_KEY_DOWN},
-    {KEY_LEFT, TOP_KEY_LEFT},
-    {KEY_RIGHT, TOP_KEY_RIGHT},
-    {KEY_PPAGE, TOP_KEY_PAGE_UP},
-    {KEY_NPAGE, TOP_KEY_PAGE_DOWN},
-    {KEY_HOME, TOP_KEY_HOME},
-    {KEY_END, TOP_KEY_END},
-    {KEY_ENTER, TOP_KEY_ENTER},
-    {KEY_BACKSPACE, TOP_KEY_BACKSPACE},
+    {KEY_UP, TOP_KEY_UP},         {KEY_DOWN, TOP_KEY_DOWN},
+    {KEY_LEFT, TOP_KEY_LEFT},     {KEY_RIGHT, TOP_KEY_RIGHT},
+    {KEY_PPAGE, TOP_KEY_PAGE_UP}, {KEY_NPAGE, TOP_KEY_PAGE_DOWN},
+    {KEY_HOME, TOP_KEY_HOME},     {KEY_END, TOP_KEY_END},
+    {KEY_ENTER, TOP_KEY_ENTER},   {KEY_BACKSPACE, TOP_KEY_BACKSPACE},
     {KEY_RESIZE, TOP_KEY_RESIZE},
-    {KEY_F(1), '?'},
-    {KEY_F(4), '/'},
-    {KEY_F(6), '>'},
-    {KEY_F(10), 'q'},
 };
 
 /* Then getch() returns at once, again and again. */

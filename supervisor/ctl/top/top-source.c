@@ -5,31 +5,19 @@
 #include "supervisor/ctl/call/status-parts.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/metrics/metrics.h"
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SUPERVISOR "io.troupe.Supervisor."
-/* The deaths that are kept to be shown. */
-#define DEATHS 50
+/* The deaths that are shown at most. */
+#define DEATHS 10
 
-int top_source_init(struct top_source *source, const char *socket, usec_t timeout)
+void top_source_init(struct top_source *source, const char *socket, usec_t timeout)
 {
-    *source = (struct top_source){.socket = socket,
-                                  .timeout = timeout,
-                                  .client = VARLINK_CLIENT_NULL,
-                                  .status = json_object(),
-                                  .deaths = json_array(),
-                                  .rounds = json_object(),
-                                  .wanted = json_object(),
-                                  .totals = json_object(),
-                                  .totals_before = json_object()};
-    if (source->status && source->rounds && source->wanted && source->deaths && source->totals &&
-        source->totals_before)
-        return 0;
-    top_source_deinit(source);
-    return -ENOMEM;
+    *source =
+        (struct top_source){.socket = socket, .timeout = timeout, .client = VARLINK_CLIENT_NULL};
 }
 
 void top_source_deinit(struct top_source *source)
@@ -38,12 +26,7 @@ void top_source_deinit(struct top_source *source)
     json_decref(source->metrics);
     json_decref(source->before);
     json_decref(source->status);
-    json_decref(source->rounds);
-    json_decref(source->wanted);
     json_decref(source->deaths);
-    json_decref(source->totals);
-    json_decref(source->totals_before);
-    *source = (struct top_source){.client = VARLINK_CLIENT_NULL};
 }
 
 /* ---- calls ---- */
@@ -83,7 +66,7 @@ static int join(json_t *whole, const json_t *part)
 
         if (!json_is_array(before))
             r |= json_object_set(whole, name, value);
-        else if (strcmp(name, "groups") == 0 || strcmp(name, "status") == 0)
+        else if (strcmp(name, "groups") == 0)
             r |= parts_add_groups(before, value);
         else
             r |= json_array_extend(before, value);
@@ -109,76 +92,50 @@ static int receive(struct top_source *source, json_t *whole)
     return r;
 }
 
-/* Only these are answered in parts. */
-static bool has_parts(const char *method)
+static int send_call(struct top_source *source, const char *method, const json_t *parameters)
 {
-    return strcmp(method, "GetStatus") == 0 || strcmp(method, "GetMetrics") == 0;
-}
-
-int top_source_call(struct top_source *source, const char *method, json_t *parameters, json_t **ret)
-{
+    const bool parts = strcmp(method, "ListDeaths") != 0;
     char name[64];
-    json_t *whole = json_object();
     int r = source->client.fd >= 0
                 ? 0
                 : varlink_client_init(&source->client, source->socket, source->timeout);
 
-    source->problem[0] = '\0';
     (void)snprintf(name, sizeof(name), SUPERVISOR "%s", method);
-    if (r < 0 || !whole || !parameters)
-        json_decref(parameters);
-    else
-        r = varlink_client_send(&source->client, name, parameters, has_parts(method));
-    if (!whole || !parameters)
-        r = -ENOMEM;
-    if (r < 0)
-        (void)fail(source, r);
-    for (int more = 1; r == 0 && more > 0;) {
+    if (r == 0)
+        r = varlink_client_send(&source->client, name, json_deep_copy(parameters), parts);
+    return r < 0 ? fail(source, r) : 0;
+}
+
+/* Makes a call, joins the replies, and puts the result in the place of `*ret`. Takes `parameters`
+ * over. */
+static int call_for(struct top_source *source, const char *method, json_t *parameters, json_t **ret)
+{
+    json_auto_t *whole = json_object(), *given = parameters;
+    int more = 1, r;
+
+    source->problem[0] = '\0';
+    if (!whole || !given)
+        return fail(source, -ENOMEM);
+    r = send_call(source, method, given);
+    while (r == 0 && more > 0) {
         more = receive(source, whole);
         r = more < 0 ? more : 0;
     }
-    if (r == 0 && ret)
-        *ret = json_incref(whole);
-    json_decref(whole);
-    return r;
+    if (r < 0)
+        return r;
+    json_decref(*ret);
+    *ret = json_incref(whole);
+    return 0;
 }
 
 /* ---- a refresh ---- */
-
-/* The names of an object. */
-static json_t *names_of(const json_t *object)
-{
-    json_t *names = json_array(), *value;
-    const char *name;
-
-    json_object_foreach((json_t *)(uintptr_t)object, name, value)(void)
-        json_array_append_new(names, json_string(name));
-    return names;
-}
-
-/* Makes the parameter of GetMetrics that selects groups. */
-static json_t *selections(const struct top_source *source)
-{
-    json_t *all = json_array(), *names;
-    const char *group;
-
-    if (source->wants_all)
-        (void)json_array_append_new(all, json_object());
-    json_object_foreach(source->wanted, group, names)
-    {
-        json_t *only = json_is_null(names) ? NULL : names_of(names);
-
-        (void)json_array_append_new(all, json_pack("{s:s, s:o*}", "target", group, "only", only));
-    }
-    return all;
-}
 
 static int64_t started_at(const json_t *metrics)
 {
     return field_int(json_object_get(metrics, "supervisor"), "started_at");
 }
 
-/* Takes the reply over. */
+/* Counters begin again in another supervisor. Takes the reply over. */
 static void take_metrics(struct top_source *source, json_t *metrics)
 {
     const usec_t now = clock_now();
@@ -191,68 +148,35 @@ static void take_metrics(struct top_source *source, json_t *metrics)
     source->metrics = metrics;
     source->elapsed = same ? usec_sub(now, source->at) : 0;
     source->at = now;
-    SWAP(source->totals, source->totals_before);
-    json_object_clear(source->totals);
 }
 
-/* Puts new deaths before those that are known. Returns 0 or -ENOMEM. */
-static int take_deaths(struct top_source *source, json_t *deaths)
+/* Asks for the group of `open` that exists, or if there are several, for all groups. */
+static int refresh_status(struct top_source *source, const json_t *open)
 {
-    size_t n;
+    const json_t *groups = json_object_get(source->metrics, "groups");
+    const char *target = NULL;
+    size_t n = 0;
 
-    if (json_array_extend(deaths, source->deaths) < 0)
-        return -ENOMEM;
-    for (n = json_array_size(deaths); n > DEATHS; n--)
-        (void)json_array_remove(deaths, n - 1);
-    json_decref(source->deaths);
-    source->deaths = json_incref(deaths);
-    return 0;
-}
+    for (size_t i = 0; i < json_array_size(groups); i++) {
+        const char *name = field_text(json_array_get(groups, i), "name");
 
-/* The count of deaths begins again after a crash: all are asked for once more. */
-static int follow_deaths(struct top_source *source, const json_t *reply, bool same)
-{
-    json_t *deaths = json_object_get(reply, "deaths");
-    const uint64_t n = field_count(reply, "deaths_total");
-    int r = 0;
-
-    if (!same || n < source->n_deaths) {
-        source->n_deaths = 0;
-        (void)json_array_clear(source->deaths);
-        return 0;
+        if (!json_object_get(open, name))
+            continue;
+        target = n++ > 0 ? NULL : name;
     }
-    if (json_array_size(deaths) > 0)
-        r = take_deaths(source, deaths);
-    source->n_deaths = n;
-    return r;
+    return n > 0 ? call_for(source, "GetStatus", json_pack("{s:s*}", "target", target),
+                            &source->status)
+                 : 0;
 }
 
-int top_source_refresh(struct top_source *source)
+int top_source_refresh(struct top_source *source, const json_t *open)
 {
-    json_t *parameters = json_pack("{s:o*, s:I}", "status", selections(source), "deaths_after",
-                                   (json_int_t)source->n_deaths);
-    json_t *reply;
-    const bool first = !source->metrics;
-    int r = top_source_call(source, "GetMetrics", parameters, &reply);
+    json_t *metrics = NULL;
+    int r = call_for(source, "GetMetrics", json_object(), &metrics);
 
-    if (r == 0) {
-        take_metrics(source, reply);
-        r = follow_deaths(source, reply, first || source->before);
-    }
-    if (r == 0)
-        r = top_source_take_status(source, json_object_get(reply, "status"));
-    (void)json_object_clear(source->wanted);
-    return r;
-}
-
-double top_source_rate(struct top_source *source, const char *group, int64_t total)
-{
-    const json_t *before = json_object_get(source->totals_before, group);
-    int64_t done;
-
-    (void)json_object_set_new(source->totals, group, json_integer(total));
-    if (!before || source->elapsed == 0)
-        return -1;
-    done = total - json_integer_value(before);
-    return done < 0 ? -1 : (double)done * (double)USEC_PER_SEC / (double)source->elapsed;
+    if (r < 0)
+        return r;
+    take_metrics(source, metrics);
+    r = call_for(source, "ListDeaths", json_pack("{s:i}", "limit", DEATHS), &source->deaths);
+    return r == 0 ? refresh_status(source, open) : r;
 }

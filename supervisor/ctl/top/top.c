@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verb top: groups, cells and workers, as they work. */
+/* The verb top: groups, cells and workers, as they work. On a terminal a picture with keys, else
+ * blocks of lines. */
 
 #include "supervisor/ctl/top/top.h"
 
@@ -10,75 +11,157 @@
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/top/top-columns.h"
 #include "supervisor/ctl/top/top-screen.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #define INTERVAL USEC_PER_SEC
 /* A hanging supervisor does not keep the screen from answering for longer. */
 #define TIMEOUT (5 * USEC_PER_SEC)
-/* A call takes about a thousand names. */
-#define ROWS_MAX 800
+/* Of the time, at most one part in so many is spent on asking about very large groups. */
+#define SHARE 5
 
 /* ---- refresh ---- */
 
-/* Adds the name that the row's cell, or its worker in a group without cells, has in its group. */
-static void add_name(json_t *names, const struct top_row *row)
+static void open_all(struct top *top)
 {
-    const char *rest = row->address + strcspn(row->address, "/");
-    char name[TOP_ADDRESS_MAX];
+    const json_t *groups = json_object_get(top->source.metrics, "groups");
 
-    if (row->kind == TOP_GROUP)
+    for (size_t i = 0; i < json_array_size(groups); i++)
+        (void)json_object_set_new(top->choice.open, field_text(json_array_get(groups, i), "name"),
+                                  json_true());
+}
+
+static int refresh(struct top *top)
+{
+    int r = top_source_refresh(&top->source, top->choice.open);
+
+    top->connected = r == 0;
+    top_rows_build(&top->rows, &top->source, &top->choice);
+    return r;
+}
+
+/* Refreshes, and returns when to do so again. */
+static usec_t refresh_at(struct top *top, usec_t now)
+{
+    usec_t pause;
+
+    (void)refresh(top);
+    pause = SHARE * usec_sub(clock_now(), now);
+    return usec_add(now, pause > top->interval ? pause : top->interval);
+}
+
+/* ---- keys ---- */
+
+static void move_by(struct top *top, long rows)
+{
+    const long n = (long)top->rows.n, at = (long)top->at + rows;
+
+    if (n == 0)
         return;
-    rest += *rest == '/';
-    if (row->kind == TOP_WORKER && row->depth == 1)
-        (void)snprintf(name, sizeof(name), "%" PRId64, row->slot);
+    top->at = (size_t)(at < 0 ? 0 : at >= n ? n - 1 : at);
+    (void)snprintf(top->selected, sizeof(top->selected), "%s", top->rows.items[top->at].address);
+}
+
+static const struct top_row *selected(const struct top *top)
+{
+    return top->at < top->rows.n ? &top->rows.items[top->at] : NULL;
+}
+
+static void set_open(struct top *top, bool open)
+{
+    const struct top_row *row = selected(top);
+
+    if (!row || !row->may_open || row->open == open)
+        return;
+    if (open)
+        (void)json_object_set_new(top->choice.open, row->address, json_true());
     else
-        (void)snprintf(name, sizeof(name), "%.*s", (int)strcspn(rest, "/"), rest);
-    (void)json_object_set_new(names, name, json_true());
+        (void)json_object_del(top->choice.open, row->address);
+    (void)refresh(top);
 }
 
-/* The row's group, if it is open, is in view; adds the row's name to it. */
-static void add_row(const struct top *top, const struct top_row *row, json_t *in_view)
+static void on_filter_key(struct top *top, int key)
 {
-    if (!json_object_get(top->choice.open, row->group))
-        return;
-    if (!json_object_get(in_view, row->group))
-        (void)json_object_set_new(in_view, row->group, json_object());
-    add_name(json_object_get(in_view, row->group), row);
+    char *filter = top->choice.filter;
+    const size_t size = strlen(filter);
+
+    if (key == TOP_KEY_ENTER || key == TOP_KEY_ESCAPE)
+        top->typing = false;
+    if (key == TOP_KEY_ESCAPE)
+        filter[0] = '\0';
+    else if (key == TOP_KEY_BACKSPACE && size > 0)
+        filter[size - 1] = '\0';
+    else if (key > ' ' && key < 0x7f && size + 1 < sizeof(top->choice.filter))
+        (void)snprintf(filter + size, sizeof(top->choice.filter) - size, "%c", (char)key);
 }
 
-/* Of open groups, only what is on the screen is asked for. */
-static void want_rows(struct top *top)
+static void on_list_key(struct top *top, int key)
 {
-    const size_t shown = top->shown < ROWS_MAX ? top->shown : ROWS_MAX;
-    json_auto_t *in_view = json_object();
+    const long page = top->shown > 1 ? (long)top->shown - 1 : 1;
 
-    for (size_t i = 0; i < shown && top->first + i < top->rows.n; i++)
-        add_row(top, &top->rows.items[top->first + i], in_view);
-    top_source_close_others(&top->source, top->choice.open);
-    top_source_want(&top->source, in_view, top->choice.sort != TOP_BY_NAME);
-}
-
-void top_show_rows(struct top *top)
-{
-    top_processes_begin(&top->processes);
-    top_rows_build(&top->rows, &top->source, &top->processes, &top->choice);
-}
-
-/* One call. Rows are not seen behind details, and stay as they were. */
-static void refresh(struct top *top)
-{
-    if (top->mode == TOP_DETAILS) {
-        top_refresh_details(top);
-        return;
+    switch (key) {
+    case 'q':
+        top->ends = true;
+        break;
+    case '/':
+        top->typing = true;
+        break;
+    case TOP_KEY_ESCAPE:
+        top->choice.filter[0] = '\0';
+        break;
+    case '>':
+        top->choice.sort = (top->choice.sort + 1) % _TOP_N_SORTS;
+        break;
+    case ' ':
+        set_open(top, selected(top) && !selected(top)->open);
+        break;
+    case TOP_KEY_RIGHT:
+        set_open(top, true);
+        break;
+    case TOP_KEY_LEFT:
+        set_open(top, false);
+        break;
+    case TOP_KEY_UP:
+        move_by(top, -1);
+        break;
+    case TOP_KEY_DOWN:
+        move_by(top, 1);
+        break;
+    case TOP_KEY_PAGE_UP:
+        move_by(top, -page);
+        break;
+    case TOP_KEY_PAGE_DOWN:
+        move_by(top, page);
+        break;
+    case TOP_KEY_HOME:
+        move_by(top, -(long)top->rows.n);
+        break;
+    case TOP_KEY_END:
+        move_by(top, (long)top->rows.n);
+        break;
+    default:
+        break;
     }
-    want_rows(top);
-    top->connected = top_source_refresh(&top->source) == 0;
-    top_show_rows(top);
+}
+
+static void on_key(struct top *top, int key)
+{
+    top->ends |= key == TOP_KEY_GONE;
+    if (key == TOP_KEY_GONE || key == TOP_KEY_NONE || key == TOP_KEY_RESIZE)
+        return;
+    if (top->typing)
+        on_filter_key(top, key);
+    else
+        on_list_key(top, key);
+    top_rows_build(&top->rows, &top->source, &top->choice);
 }
 
 /* ---- on a terminal ---- */
@@ -91,57 +174,113 @@ static int milliseconds_until(usec_t at)
 /* The first data are there. */
 static void run_screen(struct top *top)
 {
+    const int64_t count = top->invocation->options.count;
     usec_t next = usec_add(clock_now(), top->interval);
-    int64_t n = 1;
 
-    while (!top->ends && !interrupt_seen()) {
+    for (int64_t n = 1; !top->ends && !interrupt_seen();) {
         if (clock_now() >= next) {
-            if (top->invocation->options.count > 0 && n++ >= top->invocation->options.count)
+            if (count > 0 && n++ >= count)
                 break;
-            refresh(top);
-            next = usec_add(clock_now(), top->interval);
+            next = refresh_at(top, clock_now());
         }
         top_draw(top);
-        top_on_key(top, top_screen_key(milliseconds_until(next)));
+        on_key(top, top_screen_key(milliseconds_until(next)));
     }
 }
 
-/* Those of the beginning; the user may close them again. */
-static void open_groups(struct top *top)
+/* ---- lines ---- */
+
+/* Prints deaths since `*since`. */
+static void print_deaths(const struct terminal *out, const json_t *deaths, usec_t *since)
 {
-    const json_t *groups = json_object_get(top->source.metrics, "groups");
+    const usec_t begin = *since;
 
-    top->choice.everything = false;
-    for (size_t i = 0; i < json_array_size(groups); i++) {
-        const char *name = json_string_value(json_object_get(json_array_get(groups, i), "name"));
+    for (size_t i = json_array_size(deaths); i-- > 0;) {
+        const json_t *death = json_array_get(deaths, i);
+        const usec_t at = field_usec(death, "at");
+        char line[TOP_LINE_MAX];
 
-        if (name)
-            (void)json_object_set_new(top->choice.open, name, json_true());
+        if (at <= begin)
+            continue;
+        top_death(line, death);
+        terminal_print(out, "died: %s", line);
+        *since = at > *since ? at : *since;
     }
 }
 
-static bool is_terminal(const struct invocation *invocation)
+static int print_block(struct top *top, usec_t *since)
 {
-    return invocation->out.is_terminal && isatty(STDIN_FILENO) == 1;
+    const struct terminal *out = &top->invocation->out;
+    char first[TOP_LINE_MAX], second[TOP_LINE_MAX];
+
+    top_summary(first, second, &top->source);
+    terminal_print(out, "%s  %s", TIME_OF_DAY(clock_realtime()), first);
+    terminal_print(out, "%s", second);
+    top_header(first, 0, top->choice.sort);
+    terminal_print(out, BOLD "%s" PLAIN, first);
+    for (size_t i = 0; i < top->rows.n; i++) {
+        top_line(first, 0, &top->rows.items[i]);
+        terminal_print(out, "%s", first);
+    }
+    print_deaths(out, json_object_get(top->source.deaths, "deaths"), since);
+    fputc('\n', out->file);
+    return fflush(out->file) == 0 ? EXIT_OK : EXIT_FAILED;
 }
+
+/* Returns false if a signal has come. */
+static bool wait_until(usec_t at)
+{
+    while (!interrupt_seen() && clock_now() < at) {
+        const struct timespec left = usec_to_timespec(usec_sub(at, clock_now()));
+
+        (void)nanosleep(&left, NULL);
+    }
+    return !interrupt_seen();
+}
+
+/* The first data are there. Deaths from before are not new. Returns an exit status. */
+static int print_blocks(struct top *top)
+{
+    const int64_t count = top->invocation->options.count;
+    usec_t next = usec_add(clock_now(), top->interval), since = clock_realtime();
+    int r = print_block(top, &since);
+
+    for (int64_t n = 1; r == EXIT_OK && (count == 0 || n < count) && wait_until(next); n++) {
+        next = refresh_at(top, clock_now());
+        if (top->connected)
+            r = print_block(top, &since);
+        else
+            complain("%s; trying again", SAFE(top->source.problem));
+    }
+    return r;
+}
+
+/* ---- the verb ---- */
 
 static int run(struct top *top)
 {
+    const struct invocation *invocation = top->invocation;
     int r;
 
-    top->source.wants_all = top->choice.everything;
-    r = top_source_refresh(&top->source);
+    if (invocation->options.json) {
+        complain("top prints no JSON: see 'troupectl metrics --json'");
+        return EXIT_USAGE;
+    }
+    r = refresh(top);
+    if (r == 0 && invocation->options.all) {
+        open_all(top);
+        r = refresh(top);
+    }
+    if (r == -EREMOTEIO) {
+        complain("%s", top->source.problem);
+        return EXIT_FAILED;
+    }
     if (r < 0)
-        return r == -EREMOTEIO ? (complain("%s", top->source.problem), EXIT_FAILED)
-                               : explain_connect(invocation_socket(top->invocation), r);
+        return explain_connect(invocation_socket(invocation), r);
     interrupt_catch();
-    if (!is_terminal(top->invocation) || !top_screen_open(top->invocation->out.colors))
-        return top_run_plain(top);
-    top->connected = true;
-    top->source.wants_all = false;
-    if (top->choice.everything)
-        open_groups(top);
-    top_show_rows(top);
+    if (!invocation->out.is_terminal || isatty(STDIN_FILENO) != 1 ||
+        !top_screen_open(invocation->out.colors))
+        return print_blocks(top);
     interrupt_before_exit(top_screen_abandon);
     run_screen(top);
     interrupt_before_exit(NULL);
@@ -151,29 +290,17 @@ static int run(struct top *top)
 
 int verb_top(struct invocation *invocation)
 {
-    struct top top = {.invocation = invocation, .interval = INTERVAL};
-    usec_t timeout = invocation->options.timeout;
+    const struct options *options = &invocation->options;
+    struct top top = {.invocation = invocation,
+                      .interval = options->interval > 0 ? options->interval : INTERVAL,
+                      .choice.open = json_object()};
     int r;
 
-    if (invocation->options.json) {
-        complain("top prints no JSON: see 'troupectl metrics --json'");
-        return EXIT_USAGE;
-    }
-    if (invocation->options.interval > 0)
-        top.interval = invocation->options.interval;
-    top.choice = (struct top_choice){
-        .open = json_object(), .filter = top.filter, .everything = invocation->options.all};
-    if (!top.choice.open || top_source_init(&top.source, invocation_socket(invocation),
-                                            timeout > 0 ? timeout : TIMEOUT) < 0) {
-        json_decref(top.choice.open);
-        return call_no_memory();
-    }
-    r = run(&top);
+    top_source_init(&top.source, invocation_socket(invocation),
+                    options->timeout > 0 ? options->timeout : TIMEOUT);
+    r = top.choice.open ? run(&top) : call_no_memory();
     top_rows_deinit(&top.rows);
-    top_processes_deinit(&top.processes);
     top_source_deinit(&top.source);
     json_decref(top.choice.open);
-    top_forget_details(&top);
-    free(top.text);
     return r;
 }

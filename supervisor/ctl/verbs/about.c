@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verbs info and version. */
+/* The verb info. */
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
-#include "worker/troupe.h"
 
 static void show_info(const struct invocation *invocation, const json_t *info)
 {
@@ -41,24 +40,4 @@ static void show_info(const struct invocation *invocation, const json_t *info)
 int verb_info(struct invocation *invocation)
 {
     return call_print(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, show_info);
-}
-
-static void show_versions(const struct invocation *invocation, const json_t *versions)
-{
-    const char *running = field_text(versions, "trouped");
-
-    terminal_print(&invocation->out, "troupectl %s", troupe_version());
-    terminal_print(&invocation->out, "trouped %s",
-                   *running ? SAFE(running) : "(none is running here)");
-}
-
-int verb_version(struct invocation *invocation)
-{
-    json_auto_t *info = NULL, *versions = NULL;
-
-    invocation->lenient = true;
-    (void)call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
-    versions = json_pack("{s:s, s:s?}", "troupectl", troupe_version(), "trouped",
-                         json_string_value(json_object_get(info, "version")));
-    return versions ? output_reply(invocation, versions, show_versions) : call_no_memory();
 }

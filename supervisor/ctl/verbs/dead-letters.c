@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verbs dead-letters and errors: list, show, requeue and purge. */
+/* The verbs dead-letters, retry and purge. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
@@ -17,22 +17,21 @@
 
 static bool has_filter(const struct options *options)
 {
-    return options->from || options->to || options->type || options->reason || options->of_job ||
-           options->since > 0 || options->older_than > 0 || options->of_key || options->cause;
+    return options->from || options->to || options->type || options->reason || options->since > 0 ||
+           options->older_than > 0 || options->of_key || options->cause;
 }
 
-static json_t *filter_parameters(const struct options *options, const char *queue)
+static json_t *filter_parameters(const struct options *options)
 {
     const usec_t since = usec_sub(clock_realtime(), options->since);
-
     const usec_t until = usec_sub(clock_realtime(), options->older_than);
 
-    return json_pack(
-        "{s:{s:s, s:s*, s:s*, s:s*, s:o*, s:s*, s:s*, s:o*, s:o*, s:o*}}", "filter", "queue", queue,
-        "sender", options->from, "recipient", options->to, "type", options->type, "reason",
-        field_enum_new(options->reason), "job", options->of_job, "key", options->of_key, "cause",
-        field_enum_new(options->cause), "since_at", options->since > 0 ? field_given(since) : NULL,
-        "until_at", options->older_than > 0 ? field_given(until) : NULL);
+    return json_pack("{s:{s:s*, s:s*, s:s*, s:o*, s:s*, s:o*, s:o*, s:o*}}", "filter", "sender",
+                     options->from, "recipient", options->to, "type", options->type, "reason",
+                     field_enum_new(options->reason), "key", options->of_key, "cause",
+                     field_enum_new(options->cause), "since_at",
+                     options->since > 0 ? field_given(since) : NULL, "until_at",
+                     options->older_than > 0 ? field_given(until) : NULL);
 }
 
 /* Adds the first line of the reason. A message also has a reason code and a sender. */
@@ -64,7 +63,7 @@ static const struct list_column letter_columns[] = {
     {0},
 };
 
-/* Without a filter, shows the totals of both queues since the supervisor started. */
+/* Without a filter, shows the totals since the supervisor started. */
 static void show_totals(const struct invocation *invocation, const json_t *reply)
 {
     const json_t *counts = json_object_get(reply, "counts");
@@ -76,11 +75,10 @@ static void show_totals(const struct invocation *invocation, const json_t *reply
         joined_add(&text, "%s %s", SAFE(ENUM(count, "reason")), COUNT(field_count(count, "count")));
     }
     if (*text.text && !has_filter(&invocation->options))
-        terminal_print(&invocation->out, DIM "so far, in both queues, by reason: %s" PLAIN,
-                       text.text);
+        terminal_print(&invocation->out, DIM "so far, by reason: %s" PLAIN, text.text);
 }
 
-static int list(struct invocation *invocation, const char *queue)
+static int list(struct invocation *invocation)
 {
     static const struct listing listing = {.method = CALL_ACTORS "ListDeadLetters",
                                            .array = "letters",
@@ -88,7 +86,7 @@ static int list(struct invocation *invocation, const char *queue)
                                            .columns = letter_columns,
                                            .remark = show_totals};
 
-    return listing_run(invocation, &listing, filter_parameters(&invocation->options, queue),
+    return listing_run(invocation, &listing, filter_parameters(&invocation->options),
                        invocation->options.limit);
 }
 
@@ -268,27 +266,9 @@ static int purge_one(struct invocation *invocation, const char *operand)
     return r == EXIT_OK ? purge(invocation, parameters) : r;
 }
 
-static const struct action {
-    const char *name;
-    int (*one)(struct invocation *invocation, const char *operand);
-    int (*several)(struct invocation *invocation, json_t *parameters); /* NULL = needs ids */
-} actions[] = {
-    {"show", show_one, NULL},
-    {"requeue", requeue_one, requeue},
-    {"purge", purge_one, purge},
-};
-
-static const struct action *find_action(const char *name)
+static json_t *bulk_parameters(const struct options *options)
 {
-    for (size_t i = 0; i < ELEMENTS(actions); i++)
-        if (strcmp(actions[i].name, name) == 0)
-            return &actions[i];
-    return NULL;
-}
-
-static json_t *bulk_parameters(const struct options *options, const char *queue)
-{
-    json_t *parameters = filter_parameters(options, queue);
+    json_t *parameters = filter_parameters(options);
 
     if (parameters && options->dry_run)
         json_object_set_new(parameters, "dry_run", json_true());
@@ -298,51 +278,42 @@ static json_t *bulk_parameters(const struct options *options, const char *queue)
 }
 
 /* Changes what a filter matches. */
-static int change_filtered(struct invocation *invocation, const struct action *action,
-                           const char *queue)
+static int change_filtered(struct invocation *invocation, bool retry)
 {
     const struct options *options = &invocation->options;
+    json_t *parameters;
 
-    if (has_filter(options) != options->everything)
-        return action->several(invocation, bulk_parameters(options, queue));
-    complain(options->everything ? "a filter and --all cannot be combined"
-                                 : "ids, a filter (--to, --reason ...) or --all is missing");
-    return EXIT_USAGE;
+    if (has_filter(options) == options->everything) {
+        complain(options->everything ? "a filter and --all cannot be combined"
+                                     : "ids, a filter (--to, --reason ...) or --all is missing");
+        return EXIT_USAGE;
+    }
+    parameters = bulk_parameters(options);
+    return retry ? requeue(invocation, parameters) : purge(invocation, parameters);
 }
 
-static int each_id(struct invocation *invocation, const struct action *action, size_t first)
+int verb_retry(struct invocation *invocation)
 {
     const struct options *options = &invocation->options;
+    const bool retry = strcmp(invocation->verb->name, "retry") == 0;
 
+    if (invocation->n_operands == 0)
+        return change_filtered(invocation, retry);
     if (!has_filter(options) && !options->everything && !options->dry_run && options->up_to == 0)
-        return invocation_each(invocation, first, action->one);
+        return invocation_each(invocation, 0, retry ? requeue_one : purge_one);
     complain("ids cannot be combined with a filter or --all");
     return EXIT_USAGE;
 }
 
 int verb_dead_letters(struct invocation *invocation)
 {
-    const char *verb = invocation->verb->name, *name = invocation_operand(invocation, 0);
-    const char *queue = strcmp(verb, "errors") == 0 ? "errors" : "dead_letters";
-    const struct action *action = name ? find_action(name) : NULL;
+    const char *action = invocation_operand(invocation, 0);
     const bool ids = invocation->n_operands > 1;
 
-    if (!name || (strcmp(name, "list") == 0 && !ids))
-        return list(invocation, queue);
-    if (action && ids)
-        return each_id(invocation, action, 1);
-    if (action && action->several)
-        return change_filtered(invocation, action, queue);
-    complain("usage: troupectl %s [list | show ID... | requeue [ID...] | purge [ID...]]", verb);
+    if (!action || (strcmp(action, "list") == 0 && !ids))
+        return list(invocation);
+    if (strcmp(action, "show") == 0 && ids && !has_filter(&invocation->options))
+        return invocation_each(invocation, 1, show_one);
+    complain("usage: troupectl dead-letters [list | show ID...]");
     return EXIT_USAGE;
-}
-
-/* The verbs retry and purge: the same for dead letters, without the first word. */
-int verb_retry(struct invocation *invocation)
-{
-    const bool retry = strcmp(invocation->verb->name, "retry") == 0;
-    const struct action *action = find_action(retry ? "requeue" : "purge");
-
-    return invocation->n_operands > 0 ? each_id(invocation, action, 0)
-                                      : change_filtered(invocation, action, "dead_letters");
 }

@@ -14,7 +14,7 @@
 /* The position in a stream of events. */
 struct follower {
     const char *target;
-    bool replay, jobs;
+    bool jobs;
     bool connected;     /* at least once */
     int64_t pid, since; /* of the supervisor */
     int64_t last;       /* id of the last event seen; 0 = none */
@@ -55,7 +55,6 @@ static int recognize(struct invocation *invocation, struct reconnect *reconnect,
         field_int(info, "started_at") != follower->since) {
         if (follower->connected)
             complain("trouped was started anew: pid %lld", (long long)field_int(info, "pid"));
-        follower->replay = follower->replay || follower->connected;
         follower->last = 0;
         reconnect->deadline = 0; /* the message above is enough */
     }
@@ -74,8 +73,8 @@ static int watch_once(struct invocation *invocation, struct reconnect *reconnect
     if (r != EXIT_OK)
         return r;
     return call_more(invocation, CALL_SUPERVISOR "Watch",
-                     json_pack("{s:s*, s:b, s:b, s:o*}", "target", follower->target, "replay",
-                               follower->replay, "jobs", follower->jobs, "cursor",
+                     json_pack("{s:s*, s:b, s:b, s:o*}", "target", follower->target, "replay", true,
+                               "jobs", follower->jobs, "cursor",
                                follower->last > 0 ? json_integer(follower->last) : NULL),
                      true, follow_events, follower);
 }
@@ -84,7 +83,6 @@ static int watch_once(struct invocation *invocation, struct reconnect *reconnect
 static int follow(struct invocation *invocation)
 {
     struct follower follower = {.target = invocation_operand(invocation, 0),
-                                .replay = invocation->options.replay,
                                 .jobs = invocation->options.jobs};
 
     invocation->lines = true;

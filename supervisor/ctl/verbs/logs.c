@@ -276,7 +276,7 @@ static bool try_journal(struct invocation *invocation, const struct source *sour
 int verb_logs(struct invocation *invocation)
 {
     struct source source;
-    bool follows;
+    bool follows, kept;
     int r;
 
     if (invocation->options.messages)
@@ -284,14 +284,15 @@ int verb_logs(struct invocation *invocation)
     r = find_source(invocation, &source);
     if (r != EXIT_OK)
         return r;
+    kept = false;
     follows = invocation->options.follow;
     if (follows && strcmp(source.member, "job") == 0) {
         /* The journal does not know when the job ends, and gets its last lines later. */
         follows = is_live(invocation, source.name);
-        invocation->options.kept = invocation->options.kept || follows;
+        kept = follows;
         invocation->options.follow = follows;
     }
-    if (!invocation->options.kept && try_journal(invocation, &source, &r))
+    if (!kept && try_journal(invocation, &source, &r))
         return r;
     if (!follows)
         return show_source(invocation, &source);

@@ -186,14 +186,9 @@ static size_t show_names(const struct terminal *terminal, const json_t *reply, c
 static void show_reload(const struct invocation *invocation, const json_t *reply)
 {
     const struct terminal *out = &invocation->out;
-    const size_t n_left_out = explain_problems(json_object_get(reply, "left_out"));
     const size_t n_missing = explain_problems(json_object_get(reply, "faults"));
     size_t n = 0;
 
-    if (n_left_out > 0)
-        complain("%zu problem%s: these files are left out, and what they configured before stays; "
-                 "all other files are in force",
-                 n_left_out, plural(n_left_out));
     if (n_missing > 0)
         complain("%zu thing%s missing: the groups concerned stay as they were, and are tried again "
                  "automatically; all else is in force",
@@ -211,19 +206,9 @@ static void show_reload(const struct invocation *invocation, const json_t *reply
 
 int verb_reload(struct invocation *invocation)
 {
-    const struct options *options = &invocation->options;
-    json_auto_t *reply = NULL;
-    int r = call(
-        invocation, CALL_SUPERVISOR "Reload",
-        json_pack("{s:b, s:b}", "partial", options->partial, "allow_empty", options->allow_empty),
-        false, &reply);
-
-    if (r == EXIT_OK)
-        r = output_reply(invocation, reply, show_reload);
-    if (r != EXIT_OK)
-        return r;
-    /* The configuration is in force without a program that is missing, but not without a file. */
-    return json_array_size(json_object_get(reply, "left_out")) > 0 ? EXIT_INVALID : EXIT_OK;
+    return call_print(invocation, CALL_SUPERVISOR "Reload",
+                      json_pack("{s:b}", "allow_empty", invocation->options.allow_empty), false,
+                      show_reload);
 }
 
 static void show_backup(const struct invocation *invocation, const json_t *reply)

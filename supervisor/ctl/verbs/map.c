@@ -405,13 +405,6 @@ static void summarize(struct map *map)
             SPAN(elapsed), COUNT((uint64_t)rate), ended.text);
 }
 
-static bool wants_progress(const struct options *options)
-{
-    if (options->no_progress || options->quiet)
-        return false;
-    return options->progress || isatty(STDERR_FILENO) == 1;
-}
-
 static int map_attached(struct map *map)
 {
     const struct options *options = &map->invocation->options;
@@ -430,8 +423,7 @@ static int map_attached(struct map *map)
     map->input_size = reader_left(STDIN_FILENO);
     map->failures.group = map->group;
     map->started_at = clock_now();
-    progress_init(&map->progress, map->group, wants_progress(options), options->color,
-                  map->started_at);
+    progress_init(&map->progress, map->group, options->quiet, map->started_at);
     interrupt_catch();
     (void)signal(SIGPIPE, SIG_IGN);
     run(map);

@@ -18,19 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Returns an exit status. */
-static int format_of(const char *text, enum metrics_format *ret)
-{
-    *ret = METRICS_PROMETHEUS;
-    if (!text || strcmp(text, "prometheus") == 0)
-        return EXIT_OK;
-    *ret = METRICS_OPENMETRICS;
-    if (strcmp(text, "openmetrics") == 0)
-        return EXIT_OK;
-    complain("--format: '%s' is not allowed; it is prometheus or openmetrics", SAFE(text));
-    return EXIT_USAGE;
-}
-
 static int join(struct invocation *invocation, const json_t *parameters, bool last, void *userdata)
 {
     (void)invocation;
@@ -124,9 +111,9 @@ static int print_json(struct invocation *invocation)
     return r == EXIT_OK ? output_json(invocation, reply) : r;
 }
 
-static int print_text(struct invocation *invocation, enum metrics_format format)
+static int print_text(struct invocation *invocation)
 {
-    struct metrics_text *lines = metrics_text_new(format);
+    struct metrics_text *lines = metrics_text_new();
     int r = lines ? ask(invocation, add_text, lines) : call_no_memory();
     _cleanup_free_ char *text = NULL;
     size_t size = 0;
@@ -141,15 +128,10 @@ static int print_text(struct invocation *invocation, enum metrics_format format)
 
 int verb_metrics(struct invocation *invocation)
 {
-    enum metrics_format format;
-    int r = format_of(invocation->options.format, &format);
-
-    if (r != EXIT_OK)
-        return r;
     if (invocation->options.json && invocation->options.output) {
         complain(
             "--output writes metrics, and --json prints the supervisor's reply: give only one");
         return EXIT_USAGE;
     }
-    return invocation->options.json ? print_json(invocation) : print_text(invocation, format);
+    return invocation->options.json ? print_json(invocation) : print_text(invocation);
 }

@@ -44,4 +44,3 @@ int verb_retry(struct invocation *invocation);
 int verb_dead_letters(struct invocation *invocation);
 int verb_help(struct invocation *invocation);
 int verb_complete(struct invocation *invocation);
-int verb_version(struct invocation *invocation);

@@ -33,23 +33,22 @@ static json_t *parse(const char *json)
     return value;
 }
 
-static const char *write_as(enum metrics_format format, const char *json)
+static const char *write_as_text(const char *json)
 {
     size_t size;
 
     tear_down();
     reply = parse(json);
-    text = metrics_to_text(reply, format, &size);
+    text = metrics_to_text(reply, &size);
     ck_assert_ptr_nonnull(text);
     ck_assert_uint_eq(size, strlen(text));
     return text;
 }
 
-TEST(the_older_format_names_a_counters_family_as_its_samples)
+TEST(a_counters_family_has_the_name_of_its_samples)
 {
-    ck_assert_str_eq(write_as(METRICS_PROMETHEUS,
-                              "{'groups': [{'name': 'a', 'accepted': 3, 'queued': 2},"
-                              " {'name': 'b', 'accepted': 4, 'queued': 0}]}"),
+    ck_assert_str_eq(write_as_text("{'groups': [{'name': 'a', 'accepted': 3, 'queued': 2},"
+                                   " {'name': 'b', 'accepted': 4, 'queued': 0}]}"),
                      "# HELP troupe_jobs_accepted_total Jobs that were accepted.\n"
                      "# TYPE troupe_jobs_accepted_total counter\n"
                      "troupe_jobs_accepted_total{group=\"a\"} 3\n"
@@ -61,29 +60,10 @@ TEST(the_older_format_names_a_counters_family_as_its_samples)
                      "# EOF\n");
 }
 
-TEST(openmetrics_names_a_counters_family_without_total_and_says_units)
-{
-    ck_assert_str_eq(write_as(METRICS_OPENMETRICS, "{'supervisor': {'upgrades': 1, 'cpu_usec':"
-                                                   " 1500000, 'resident_bytes': 4096}}"),
-                     "# HELP troupe_upgrades Upgrades in place.\n"
-                     "# TYPE troupe_upgrades counter\n"
-                     "troupe_upgrades_total 1\n"
-                     "# HELP troupe_cpu_seconds CPU time of the supervisor's process.\n"
-                     "# TYPE troupe_cpu_seconds counter\n"
-                     "# UNIT troupe_cpu_seconds seconds\n"
-                     "troupe_cpu_seconds_total 1.5\n"
-                     "# HELP troupe_resident_memory_bytes Resident memory of the supervisor's "
-                     "process.\n"
-                     "# TYPE troupe_resident_memory_bytes gauge\n"
-                     "# UNIT troupe_resident_memory_bytes bytes\n"
-                     "troupe_resident_memory_bytes 4096\n"
-                     "# EOF\n");
-}
-
 TEST(members_of_an_object_are_samples_with_a_label)
 {
-    write_as(METRICS_PROMETHEUS,
-             "{'groups': [{'name': 'a', 'workers': {'idle': 3, 'busy': 1}, 'state': 'paused'}]}");
+    write_as_text(
+        "{'groups': [{'name': 'a', 'workers': {'idle': 3, 'busy': 1}, 'state': 'paused'}]}");
     ck_assert_ptr_nonnull(strstr(text, "\ntroupe_workers{group=\"a\",state=\"idle\"} 3\n"
                                        "troupe_workers{group=\"a\",state=\"busy\"} 1\n"));
     ck_assert_ptr_nonnull(strstr(text, "\ntroupe_group_state{group=\"a\",state=\"paused\"} 1\n"));
@@ -91,12 +71,11 @@ TEST(members_of_an_object_are_samples_with_a_label)
 
 TEST(buckets_of_a_histogram_are_cumulative)
 {
-    write_as(METRICS_OPENMETRICS, "{'bounds_usec': [16, 32, 1000000], 'groups': [{'name': 'a',"
-                                  " 'wait': {'buckets': [2, 0, 3, 1], 'sum_usec': 2000001},"
-                                  " 'run': {'buckets': [1], 'sum_usec': 7}}]}");
+    write_as_text("{'bounds_usec': [16, 32, 1000000], 'groups': [{'name': 'a',"
+                  " 'wait': {'buckets': [2, 0, 3, 1], 'sum_usec': 2000001},"
+                  " 'run': {'buckets': [1], 'sum_usec': 7}}]}");
     ck_assert_ptr_nonnull(strstr(text,
                                  "# TYPE troupe_job_wait_seconds histogram\n"
-                                 "# UNIT troupe_job_wait_seconds seconds\n"
                                  "troupe_job_wait_seconds_bucket{group=\"a\",le=\"0.000016\"} 2\n"
                                  "troupe_job_wait_seconds_bucket{group=\"a\",le=\"0.000032\"} 2\n"
                                  "troupe_job_wait_seconds_bucket{group=\"a\",le=\"1.0\"} 5\n"
@@ -111,9 +90,8 @@ TEST(buckets_of_a_histogram_are_cumulative)
 
 TEST(a_histogram_that_has_counted_nothing_is_its_last_bucket_alone)
 {
-    write_as(METRICS_PROMETHEUS,
-             "{'bounds_usec': [16, 32], 'groups': [{'name': 'a', 'wait': {'buckets': [],"
-             " 'sum_usec': 0}}, {'name': 'b', 'wait': {'buckets': [0, 1], 'sum_usec': 20}}]}");
+    write_as_text("{'bounds_usec': [16, 32], 'groups': [{'name': 'a', 'wait': {'buckets': [],"
+                  " 'sum_usec': 0}}, {'name': 'b', 'wait': {'buckets': [0, 1], 'sum_usec': 20}}]}");
     ck_assert_ptr_nonnull(strstr(text,
                                  "\n# TYPE troupe_job_wait_seconds histogram\n"
                                  "troupe_job_wait_seconds_bucket{group=\"a\",le=\"+Inf\"} 0\n"
@@ -132,7 +110,7 @@ TEST(replies_in_parts_give_the_same_text_as_a_whole_one)
         "{'groups': [7, {'name': 'b', 'queued': 3, 'run': {'buckets': [3], 'sum_usec': 9}}],"
         " 'bounds_usec': [16, 32], 'supervisor': {'clients': 1}}",
     };
-    struct metrics_text *lines = metrics_text_new(METRICS_OPENMETRICS);
+    struct metrics_text *lines = metrics_text_new();
     json_t *whole = json_object();
     char *joined;
 
@@ -143,7 +121,7 @@ TEST(replies_in_parts_give_the_same_text_as_a_whole_one)
         metrics_text_add(lines, part);
         json_decref(part);
     }
-    text = metrics_to_text(whole, METRICS_OPENMETRICS, NULL);
+    text = metrics_to_text(whole, NULL);
     joined = metrics_text_take(lines, NULL);
     ck_assert_ptr_nonnull(strstr(text, "troupe_job_run_seconds_count{group=\"a\"} 1\n"));
     ck_assert_str_eq(joined, text);
@@ -154,8 +132,7 @@ TEST(replies_in_parts_give_the_same_text_as_a_whole_one)
 
 TEST(values_of_labels_are_escaped)
 {
-    write_as(METRICS_PROMETHEUS,
-             "{'top_cells': [{'group': 'a', 'key': 'x\\\"\\\\\\n=', 'queued': 1}]}");
+    write_as_text("{'top_cells': [{'group': 'a', 'key': 'x\\\"\\\\\\n=', 'queued': 1}]}");
     ck_assert_ptr_nonnull(
         strstr(text, "troupe_cell_queue_jobs{group=\"a\",cell=\"x\\\"\\\\\\n=\"} 1\n"));
 }
@@ -171,15 +148,15 @@ TEST(what_is_missing_or_of_another_type_is_left_out)
     };
 
     for (size_t i = 0; i < ELEMENTS(STRANGE); i++)
-        ck_assert_str_eq(write_as(METRICS_OPENMETRICS, STRANGE[i]), "# EOF\n");
+        ck_assert_str_eq(write_as_text(STRANGE[i]), "# EOF\n");
 }
 
 TEST(times_are_written_exactly)
 {
-    write_as(METRICS_PROMETHEUS, "{'groups': [{'name': 'a', 'oldest_usec': 0},"
-                                 " {'name': 'b', 'oldest_usec': 1000000},"
-                                 " {'name': 'c', 'oldest_usec': 90071992547409930},"
-                                 " {'name': 'd', 'oldest_usec': -1}]}");
+    write_as_text("{'groups': [{'name': 'a', 'oldest_usec': 0},"
+                  " {'name': 'b', 'oldest_usec': 1000000},"
+                  " {'name': 'c', 'oldest_usec': 90071992547409930},"
+                  " {'name': 'd', 'oldest_usec': -1}]}");
     ck_assert_ptr_nonnull(strstr(text, "{group=\"a\"} 0\n"));
     ck_assert_ptr_nonnull(strstr(text, "{group=\"b\"} 1\n"));
     ck_assert_ptr_nonnull(strstr(text, "{group=\"c\"} 90071992547.40993\n"));
@@ -193,23 +170,12 @@ TEST(replies_in_parts_are_joined)
 
     ck_assert_int_eq(metrics_join(whole, first), 0);
     ck_assert_int_eq(metrics_join(whole, last), 0);
-    text = metrics_to_text(whole, METRICS_PROMETHEUS, NULL);
+    text = metrics_to_text(whole, NULL);
     ck_assert_ptr_nonnull(strstr(text, "{group=\"a\"} 1\ntroupe_queue_jobs{group=\"b\"} 2\n"));
     ck_assert_ptr_nonnull(strstr(text, "\ntroupe_clients 3\n"));
     json_decref(whole);
     json_decref(first);
     json_decref(last);
-}
-
-TEST(a_client_gets_the_format_that_it_accepts)
-{
-    ck_assert_int_eq(metrics_negotiate(NULL), METRICS_PROMETHEUS);
-    ck_assert_int_eq(metrics_negotiate("text/plain;version=0.0.4, */*"), METRICS_PROMETHEUS);
-    ck_assert_int_eq(
-        metrics_negotiate("application/openmetrics-text;version=1.0.0;q=0.8,text/plain;q=0.5"),
-        METRICS_OPENMETRICS);
-    ck_assert_str_eq(metrics_content_type(METRICS_OPENMETRICS),
-                     "application/openmetrics-text; version=1.0.0; charset=utf-8");
 }
 
 const struct suite suite = {.name = "metrics", .teardown = tear_down};
