@@ -507,7 +507,3 @@ class WorkersThatSubmit(TestCase):
         s = self.begin(MaySubmit="")
         with open(f"/proc/{s.worker('shop/0')['pid']}/environ", encoding="utf-8") as file:
             self.assertNotIn("TROUPE_SOCKET", file.read())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import time
-import unittest
 
 from troupe import Bell, TestCase, helper, ini, text
 
@@ -533,8 +532,3 @@ class ExchangesAcrossGroups(ActorsTestCase):
         self.call("Subscribe", exchange="post", actor="b/0")
         self.assertEqual(self.subscribers("post"), ["b/0"])
         self.s.wait_event("exchange.replaced", "a")
-
-
-if __name__ == "__main__":
-    import unittest
-    unittest.main()

@@ -66,7 +66,3 @@ class Successors(TestCase):
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
         self.assertEqual(s.call("GetInfo")["loop"], "epoll")
         self.assertEqual(s.worker("actor/0")["pid"] != worker, futex)
-
-
-if __name__ == "__main__":
-    unittest.main()

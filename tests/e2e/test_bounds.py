@@ -293,7 +293,3 @@ class HandOvers(TestCase):
             job = s.do("culprit", "x" * 1000, max_retries=0)
             self.assertEqual((job["state"], job["attempt"]), ("succeeded", 1))
         self.assertIn("violation", [death["cause"] for death in s.deaths()])
-
-
-if __name__ == "__main__":
-    unittest.main()

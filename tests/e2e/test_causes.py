@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import unittest
 
 from test_in_flight import Flight, copy_programs
 from test_life import actor
@@ -103,7 +102,3 @@ class Causes(TestCase):
         job = s.wait_job("job")
         self.assertEqual((job["state"], job["cause"], job["reason"]),
                          ("cancelled", "requested", f"cancelled by uid {os.geteuid()}"))
-
-
-if __name__ == "__main__":
-    unittest.main()

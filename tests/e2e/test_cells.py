@@ -6,9 +6,8 @@ import signal
 import subprocess
 import threading
 import time
-import unittest
 
-from troupe import ACTOR, LIMIT, SANITIZED, TROUPECTL, Bell, TestCase, Varlink, VarlinkError, example, helper, ini, \
+from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, VarlinkError, example, helper, ini, \
     limit, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -598,7 +597,3 @@ class Shown(TestCase):
         self.assertEqual([c["key"] for c in group["cells"]], [f"k{i}" for i in range(n)])
         self.assertEqual({len(c["workers"][0]["published"]["data"]) for c in group["cells"]}, {page})
         self.assertLess(len(json.dumps(s.group("mail"))), 4 << 20, "one reply without more")
-
-
-if __name__ == "__main__":
-    unittest.main()

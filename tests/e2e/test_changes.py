@@ -313,7 +313,3 @@ class Removals(TestCase):
         self.assertEqual(s.wait_job(job)["result"], text("old"))
         self.assertEqual(s.wait_job(new)["result"], text("new"))
         self.assertEqual(states(s, "actor"), [("idle", 1)])
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -156,7 +156,3 @@ class Chaos(TestCase):
         for state, number in counted.items():
             self.assertGreater(number, 0, state)
         s.stop()
-
-
-if __name__ == "__main__":
-    unittest.main()

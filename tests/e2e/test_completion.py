@@ -191,7 +191,3 @@ class Names(TestCase):
                                ("troupectl verify ./troupectl.f", ["./troupectl.fish"])):
             words = [word.split("\t")[0] for word in self.shell("fish", ["-N", "-c", script], line)]
             self.assertEqual(words, expected, line)
-
-
-if __name__ == "__main__":
-    unittest.main()

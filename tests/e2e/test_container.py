@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 from test_life import actor, service
-from troupe import LIMIT, SANITIZED, Bell, TestCase, ended, helper, text
+from troupe import LIMIT, SANITIZED, Bell, TestCase, helper, text
 
 # $1: what stays writable. PID 1 of the new namespaces runs this, then the rest of the arguments. What is mounted by then ends
 # with the namespace.
@@ -146,7 +146,3 @@ class PidOne(TestCase):
         self.assertEqual(s.worker("daemon/0")["pid"], daemon)
         self.assertEqual(s.do("actor", "echo hello")["result"], text("hello"))
         self.stop(s)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -422,7 +422,3 @@ class Mixed(Load):
                 self.assertEqual(again, 0)
             print(f"{KILLS} kills and upgrades, {group}: {dict(outcomes)}, {again} done again")
         self.end(())
-
-
-if __name__ == "__main__":
-    unittest.main()

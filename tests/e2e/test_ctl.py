@@ -689,7 +689,3 @@ class Map(Ctl):
         screen.wait(r"actor  [━─=-]+ +\d+%  1 done  ")
         bell.ring()
         self.assertEqual(screen.wait_end(), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

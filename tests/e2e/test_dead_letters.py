@@ -2,7 +2,6 @@
 """Messages from outside, exchanges, timers, dead letters and the error queue: socket and troupectl."""
 import os
 import time
-import unittest
 
 from troupe import Bell, TestCase, VarlinkError, helper, ini, text
 
@@ -688,7 +687,3 @@ class Verbs(Letters):
             with self.subTest(what):
                 self.assertEqual(s.ctl("logs", "p", "--messages", what).returncode, 2 if what != "unhandled," else 0)
         self.assertEqual(s.ctl("logs", "q", "--messages", "all").returncode, 5)
-
-
-if __name__ == "__main__":
-    unittest.main()

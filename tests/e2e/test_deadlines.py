@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import time
-import unittest
 
 from troupe import ACTOR, Bell, TestCase, helper, ini, text
 
@@ -171,7 +170,3 @@ class Unbegun(TestCase):
         self.assertEqual((job["state"], job["attempt"]), ("dead", 2))
         self.assertEqual(len(s.deaths()), 3 + 2)
         s.stop()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -11,9 +11,8 @@ import random
 import select
 import signal
 import time
-import unittest
 
-from troupe import ACTOR, LIMIT, SANITIZED, TestCase, Varlink, VarlinkError, ini, limit, text
+from troupe import ACTOR, SANITIZED, TestCase, Varlink, VarlinkError, ini, limit, text
 
 SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)
 STEPS = int(os.environ.get("TESTS_DISORDER", "0")) or (60 if SANITIZED else 150)
@@ -367,7 +366,3 @@ class Disorder(TestCase):
                 with contextlib.suppress(EOFError, VarlinkError):
                     self.assertIn(doing.reply()[0]["job"]["state"], ENDS)
             script.forget_connections()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -203,7 +203,3 @@ class Escapes(TestCase):
     def test_I2_what_the_strict_profile_leaves(self):
         self.check("strict")
         self.assertEqual(self.left(), [])
-
-
-if __name__ == "__main__":
-    unittest.main()

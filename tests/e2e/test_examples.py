@@ -301,7 +301,3 @@ class MakeRun(TestCase):
         self.assertIn('"provider":"provider/0","address":"info@acme.example"', process.stdout)
         self.assertEqual(run("sh", "-c", "troupectl start nobody").returncode, 5)
         self.assertEqual(run("no-such-command").stderr, "no-such-command: No such file or directory\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,6 @@
 import os
 import re
 import time
-import unittest
 
 from troupe import TestCase, VarlinkError, example, ini, text
 
@@ -245,7 +244,3 @@ class Log(OfficeTestCase):
         self.wait_letters([("unhandled", "junk")])
         self.assertEqual(len(re.findall("debug: .*'invoice'", self.s.log())), 2)
         self.assertRegex(self.s.log(), "warning: .*'junk'")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -445,7 +445,3 @@ class NameService(Faults):
         self.s.terminate()
         self.refused("Stopping", connection.reply)
         self.assertEqual(self.s.wait_end(), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

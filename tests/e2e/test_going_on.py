@@ -378,7 +378,3 @@ class Crashes(Going):
         before = keeper_fds()
         mapping.communicate(b"", LIMIT)
         self.s.until(lambda: keeper_fds() <= before - 5)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -7,7 +7,7 @@ import random
 import socket
 import unittest
 
-from troupe import ACTOR, HAS_IO_URING, TestCase, VERSION, Varlink, VarlinkError, helper, ini, text
+from troupe import ACTOR, HAS_IO_URING, TestCase, VERSION, Varlink, helper, ini, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 VIOLATIONS = ("scribble", "wild-tail", "crooked-tail", "long-record", "huge-record", "unknown-kind",
@@ -244,7 +244,3 @@ class Clients(TestCase):
     def test_a_version_that_is_not_known_is_refused(self):
         s = self.started({"actor": ini(ACTOR)})
         self.refused("BadVersion", s.call, "Attach", version=999)
-
-
-if __name__ == "__main__":
-    unittest.main()

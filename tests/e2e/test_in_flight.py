@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import unittest
 
 from test_life import actor
 from troupe import LIMIT, Bell, TestCase, helper
@@ -172,7 +171,3 @@ class InFlight(TestCase):
         self.upgrade(s)
         go.ring(2)
         s.until(lambda: s.group("actor")["succeeded"] == 5)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -149,7 +149,3 @@ class Methods(TestCase):
         call("Purge", filter={})
         call("DeleteExchange", name="x")
         self.assertEqual(call("Ask", to="player", payload=text("question"))["payload"], text("answer"))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,9 +3,7 @@
 import json
 import os
 import signal
-import socket
 import subprocess
-import unittest
 
 from troupe import ACTOR, LIMIT, Bell, TestCase, Varlink, helper, ini, text
 
@@ -603,7 +601,3 @@ class LargePayloads(TestCase):
             except (BrokenPipeError, ConnectionResetError):
                 pass
         self.assertEqual(s.do("actor", "echo")["state"], "succeeded")
-
-
-if __name__ == "__main__":
-    unittest.main()

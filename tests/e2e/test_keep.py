@@ -2,7 +2,6 @@
 """A ring client that waits for a job's end and has its result kept as well."""
 import errno
 import subprocess
-import unittest
 
 from test_life import actor
 from troupe import LIMIT, TestCase, helper
@@ -36,7 +35,3 @@ class Keep(TestCase):
             self.assertEqual(s.call("Wait", id="left")["job"]["result"]["data"], "yes")
             self.assertEqual(s.call("Get", id="left")["job"]["state"], "succeeded")
             s.stop()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -687,7 +687,3 @@ class Main(TestCase):
         s.start()
         s.until(lambda: len(s.children()) == 1)
         s.stop()
-
-
-if __name__ == "__main__":
-    unittest.main()

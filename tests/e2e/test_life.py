@@ -492,7 +492,3 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 s.sendto(b"READY=1\\nSTATUS=serving 7", os.environ["NOTIFY_SOCKET"])
 signal.pause()
 """
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -334,7 +334,3 @@ class Lingering(TestCase):
 class LingeringOnOlderKernels(Lingering):
     """Where the kernel lets descriptors into every socket."""
     program = FAULTY_TROUPED
-
-
-if __name__ == "__main__":
-    unittest.main()

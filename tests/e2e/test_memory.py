@@ -221,7 +221,3 @@ class Allocations(TestCase):
         self.walk("GetLog", {"target": "actor"})
         self.assertEqual(self.s.do("actor", "echo on")["result"], text("on"))
         self.s.stop()
-
-
-if __name__ == "__main__":
-    unittest.main()

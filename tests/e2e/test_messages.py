@@ -4,7 +4,6 @@ import os
 import random
 import signal
 import time
-import unittest
 
 from troupe import Bell, TestCase, helper, ini, text
 
@@ -639,7 +638,3 @@ class Hostile(Case):
                 self.honest_work(s)
                 s.call("Stop", target="culprit")
                 s.stop()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -373,7 +373,3 @@ class Metrics(Chaos):
         self.assertEqual(sorted(listed), sorted(plain | histograms))
         listed = re.findall(r"\btroupe_nats_\w+", read("worker", "nats", "troupe-nats.8"))
         self.assertEqual(set(listed), families_of_nats())
-
-
-if __name__ == "__main__":
-    unittest.main()

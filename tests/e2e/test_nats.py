@@ -5,7 +5,6 @@ import json
 import re
 import signal
 import time
-import unittest
 
 import nats
 from test_life import QUICK
@@ -286,7 +285,3 @@ class Work(Case):
         self.wait_results(s, numbers)
         self.wait_empty(s)
         self.assertEqual(s.client.messages("TROUPE"), len(numbers))
-
-
-if __name__ == "__main__":
-    unittest.main()

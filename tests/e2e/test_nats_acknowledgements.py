@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Acknowledgements of troupe-nats that get lost, as when servers elect a leader."""
-import unittest
 
 import nats
 from test_nats import JOBS, Case, actor
@@ -106,7 +105,3 @@ class Acknowledgements(Case):
             self.assertEqual(done.returncode, 1)
             for name in "ca.pem", "creds":
                 self.assertIn(f"/missing/{name}: No such file or directory", done.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 """troupe-nats, its supervisor or the server are killed, and nothing is lost or done twice."""
 import os
 import signal
-import unittest
 
 import nats
 from test_nats import Case, actor
@@ -203,7 +202,3 @@ class Crashes(Case):
         os.kill(s.supervisor_pid, signal.SIGCONT)
         s.call("GetStatus")
         self.assert_idle(s, s.bridge.process.pid)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -273,7 +273,3 @@ class Refusals(Case):
         server = nats.Server(self, "max_payload: 8192\n").start()
         self.refused(2, "8192 bytes with headers (max_payload)", "create", "actor", "-", "--nats", server.url,
                      input="x" * 9000)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -228,7 +228,3 @@ class Engine(Case):
         s, server = self.supervisor({}), nats.Server(self).start()
         bridge = nats.Bridge(self, s, server, "actor", "Filter=jobs.actor.big.>\n").setup()
         self.assertEqual(bridge.run("create", "other").returncode, 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -461,7 +461,3 @@ class Manager(Case):
         s.bridge.wait_told("READY=1")
         self.wait_empty(s)
         self.assertEqual(s.bridge.end(), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

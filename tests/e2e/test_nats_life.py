@@ -563,7 +563,3 @@ class Life(Case):
         self.wait_state(s, "JOBS:1", "running")
         bell.ring()
         self.assertEqual(client.next(results).data, b"hello")
-
-
-if __name__ == "__main__":
-    unittest.main()

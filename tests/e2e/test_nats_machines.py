@@ -2,7 +2,6 @@
 """What machines say about themselves through NATS, and what troupectl status --cluster makes of it."""
 import json
 import signal
-import unittest
 
 import nats
 from test_nats import Case, actor
@@ -306,7 +305,3 @@ class Permissions(Base):
         self.assertEqual((done.stderr, done.returncode), ("", 0))
         self.assertIn("1 machine: 1 up", done.stdout)
         self.assertNotEqual(ctl("status", "--cluster", NATS_URL=url("sender")).returncode, 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

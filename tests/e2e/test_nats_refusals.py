@@ -110,7 +110,3 @@ class Refusals(Case):
         server.start()
         s.until(lambda: "Takes messages" in s.worker("nats/0").get("status", ""))
         self.assertEqual(s.worker("nats/0")["pid"], before)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import tempfile
-import unittest
 
 import nats
 from test_nats import Case, actor
@@ -115,7 +114,3 @@ class Endless(HostileCase):
         s.until(lambda: 'troupe_nats_stalled{group="actor",stream="JOBS"} 1' in self.text(path))
         server.deliver([1], b"echo hello")
         s.bridge.wait_told("Takes messages")
-
-
-if __name__ == "__main__":
-    unittest.main()

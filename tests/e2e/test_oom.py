@@ -135,7 +135,3 @@ class OnOom(TestCase):
         s.write("small.group", group(OnOom="bigg"))
         process = s.ctl("verify", s.path("etc"))
         self.assertIn("OnOom=bigg: unknown group; did you mean 'big'?", process.stdout + process.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

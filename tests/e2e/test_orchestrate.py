@@ -229,7 +229,3 @@ class Orchestrate(TestCase):
         s.call("Resume", target="batch")
         self.assertEqual(self.ends(patient, 300)["succeeded"], 50000)
         self.assertLess(s.status_field("VmHWM") - before, 1000 * 2 + 4 * KIB)
-
-
-if __name__ == "__main__":
-    unittest.main()

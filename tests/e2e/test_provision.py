@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import threading
-import unittest
 
 from troupe import LIMIT, SANITIZED, Bell, TestCase, example, ini, limit
 
@@ -505,7 +504,3 @@ class Providers(Case):
         [letter] = self.dead_letters(s, reason="unknown_death")
         self.assertEqual((letter["recipient"], letter["type"]), ("provision/acme/0", "terminated"))
         self.assertIn("warning: provision/acme/0: is notified of the end of an actor that it does not monitor", s.log())
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -336,7 +336,3 @@ class Memory(Case):
         s.call("Resume", target="actor")
         self.assertEqual(self.answers(sender), {"accepted": 50000, "busy": 0, "others": 0})
         self.bounded(s, before)
-
-
-if __name__ == "__main__":
-    unittest.main()

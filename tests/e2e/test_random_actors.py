@@ -6,7 +6,6 @@ TESTS_SEED repeats one, TESTS_PROGRAMS says how many are tried.
 import os
 import random
 import time
-import unittest
 
 from actor_model import Model, Program, Wrong
 from test_dead_letters import ACTORS, Letters
@@ -89,6 +88,3 @@ class RandomActors(Letters):
 
 
 del Letters  # its own tests are elsewhere
-
-if __name__ == "__main__":
-    unittest.main()

@@ -6,7 +6,6 @@ import os
 import random
 import signal
 import subprocess
-import unittest
 
 from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, helper, ini, limit, text
 
@@ -445,7 +444,3 @@ class Rolling(Case):
         self.assertIn("Strategy=some", problems[0])
         self.assertEqual(generations(s), [1, 1])
         self.assertEqual(s.do("actor", "environment A")["result"], text(""))
-
-
-if __name__ == "__main__":
-    unittest.main()

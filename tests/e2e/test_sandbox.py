@@ -1020,7 +1020,3 @@ class ForbiddenCalls(TestCase):
         if results(s.do("g"))["foreign-call"] != "SIGSYS" or os.uname().machine != "x86_64":
             self.skipTest("this kernel has no calls of another architecture")
         self.assertRegex(s.log(), r"system call getpid\(.*\) is not allowed \(SystemCallArchitectures=\)")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -59,7 +59,3 @@ class Scale(TestCase):
                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=100, check=False)
         self.assertEqual(process.returncode, 0, process.stdout + process.stderr)
         self.assertIn('"succeeded": 20000', process.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -162,7 +162,3 @@ class Stopping(Services):
         s.call("Stop", target="a")
         s.wait_for(lambda: self.state(s) == "stopped")
         self.assertEqual(s.deaths()[0]["exit_status"], 7)
-
-
-if __name__ == "__main__":
-    unittest.main()

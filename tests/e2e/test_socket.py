@@ -423,7 +423,3 @@ class IndependentClients(TestCase):
                 self.assertEqual(supervisor.GetStatus()["groups"][0]["name"], "actor")
                 events = supervisor.Watch(replay=True, _more=True)
                 self.assertTrue(next(events)["events"])
-
-
-if __name__ == "__main__":
-    unittest.main()

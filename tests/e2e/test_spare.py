@@ -6,10 +6,9 @@ import os
 import random
 import signal
 import subprocess
-import unittest
 
-from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, Varlink, helper, ini, limit, text
-from test_recycling import QUICK, Gate, actor, generations, workers
+from troupe import LIMIT, SANITIZED, Bell, TestCase, Varlink, helper, ini, limit, text
+from test_recycling import QUICK, Gate, actor, workers
 
 TALKER = helper("workers/talker")
 KILLS = 150 if SANITIZED else 1000
@@ -356,7 +355,3 @@ class Chaos(Case):
     @limit(200)
     def test_a_thousand_kills_lose_nothing_while_recycling(self):
         self.run_chaos("futex", MaxJobs=50)
-
-
-if __name__ == "__main__":
-    unittest.main()

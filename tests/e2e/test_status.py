@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The status calls running what works, and gives the reason for everything else."""
 import os
-import unittest
 
 from troupe import ACTOR, Bell, TestCase, helper, ini
 
@@ -140,7 +139,3 @@ class Services(TestCase):
         groups = s.call("GetStatus", brief=True)["groups"]
         self.assertEqual([(group["name"], group["workers"]) for group in groups], [("g", []), ("keyed", [])])
         self.assertEqual((groups[1]["cells"], groups[1]["cells_total"]), ([], 1))
-
-
-if __name__ == "__main__":
-    unittest.main()

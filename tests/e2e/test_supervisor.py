@@ -542,7 +542,3 @@ class BackEnds(TestCase):
                     self.assertEqual(s.do("actor", f"echo {i}")["result"], text(str(i)))
                 self.assertEqual(s.do("actor", "before 2 crash kill\nattempt")["result"], text("2"))
                 s.stop()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -2,7 +2,6 @@
 """Pools as a whole: workers that die together (Strategy=), and stalled pools."""
 import os
 import signal
-import unittest
 
 from troupe import ACTOR, LIMIT, Bell, TestCase, ended, helper, ini, text
 
@@ -238,7 +237,3 @@ class Progress(Case):
         s.write("actor.group", self.stuck(period="100ms"))
         s.call("Reload")
         self.assertEqual(s.wait_job(job)["state"], "dead")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import unittest
 
 from screen import Screen
 from test_cells import keyed
@@ -154,7 +153,3 @@ class Top(TestCase):
         screen = self.top(s, columns=160)
         s.do("alpha", "complain \x1b[2Jgone\ncrash abort")
         screen.wait(r"alpha/0 killed by SIGABRT.*: \\x1b\[2Jgone")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -982,7 +982,3 @@ class Ties(ActorsTestCase):
         self.upgrade()
         self.wait_line("a", "terminated - it is gone")
         self.assertEqual(self.number_of("a", "terminated - it is gone"), 1)
-
-
-if __name__ == "__main__":
-    unittest.main()

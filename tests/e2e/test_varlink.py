@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import unittest
 
 from troupe import LIMIT, TROUPE_EXEC, TestCase, ini
 
@@ -24,7 +23,3 @@ class Clients(TestCase):
 
     def test_a_client_that_checks_every_answer_against_the_descriptions(self):
         self.run_client("--library")
-
-
-if __name__ == "__main__":
-    unittest.main()

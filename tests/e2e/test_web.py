@@ -503,7 +503,3 @@ class Sockets(WebTest):
             finally:
                 process.terminate()
                 self.assertEqual(process.wait(LIMIT), 0)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -221,7 +221,3 @@ class Dashboard(unittest.TestCase):
     def test_M3_the_variables_of_queries_exist(self):
         variables = {v["name"] for v in self.dashboard["templating"]["list"]}
         self.assertEqual(set(re.findall(r"\$(?!__)\{?(\w+)", read(DASHBOARD))) - variables, set())
-
-
-if __name__ == "__main__":
-    unittest.main()

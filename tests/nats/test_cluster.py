@@ -17,7 +17,6 @@ import shutil
 import signal
 import sys
 import time
-import unittest
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
@@ -550,7 +549,3 @@ class Cluster(TestCase):
         self.wait_done()
         print(f"{time.monotonic() - begun:.1f} s")
         self.check()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -223,7 +223,3 @@ class Checker(unittest.TestCase):
 
     def test_what_is_never_taken_over_is_found(self):
         self.assertEqual(len(self.problems(published(1, 1), work("start", 1, "a", 1.1), blow("a", 2, 9, [1]))), 2)
-
-
-if __name__ == "__main__":
-    unittest.main()

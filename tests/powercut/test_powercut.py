@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import disk  # pylint: disable=wrong-import-position
 import promises  # pylint: disable=wrong-import-position
 from load import Load  # pylint: disable=wrong-import-position
-from troupe import ACTOR, BUILD, TROUPED, TestCase, ini, limit  # pylint: disable=wrong-import-position
+from troupe import ACTOR, BUILD, TestCase, ini, limit  # pylint: disable=wrong-import-position
 
 CUTS = int(os.environ.get("TESTS_CUTS", "500"))
 SEED = int(os.environ.get("TESTS_SEED", "0")) or random.SystemRandom().randrange(1, 1 << 32)

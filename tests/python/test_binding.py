@@ -52,7 +52,3 @@ class Go(troupe_python.TestCase):
         failed = client("panic")
         self.assertEqual((failed.returncode, failed.stderr), (1, "upper: dead: asked to\n"))
         self.assertEqual(client("on").stdout, "ON\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -1215,7 +1215,3 @@ class Shared(troupe_python.TestCase, TestCase):
                         print(executor.submit(os._exit, 1).exception().reason)
                 """, env={"WORD": word, "TROUPE": self.shared.socket_path}),
                 f"{{('{word}', 1, '__mp_main__')}}\nexited with status 1\n")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -70,7 +70,3 @@ class CPython(unittest.TestCase):
     @troupe_python.e2e.limit(900)
     def test_deadlock(self):
         self.passes("TroupeDeadlock")
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import threading
 import time
-import unittest
 
 import troupe_python
 from troupe_python import e2e, group, needed, waits
@@ -442,7 +441,3 @@ class Extension(troupe_python.TestCase):
         with self.assertRaises(OSError) as caught:
             _troupe.Worker()
         self.assertEqual(caught.exception.errno, errno.ENOTCONN)
-
-
-if __name__ == "__main__":
-    unittest.main()

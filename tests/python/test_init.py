@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import unittest
 
 import troupe_python
 from troupe_python import ENVIRONMENT, e2e, needed
@@ -107,7 +106,3 @@ class Programs(Files):
                                    env={**os.environ, **ENVIRONMENT, "TROUPE_SOCKET": server.socket_path})
             self.assertEqual((ended.returncode, ended.stderr), (0, ""), name)
             self.assertIn(expected, ended.stdout)
-
-
-if __name__ == "__main__":
-    unittest.main()

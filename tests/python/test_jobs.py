@@ -662,7 +662,3 @@ class Asyncio(Jobs):
             await asyncio.sleep(0.5)
             self.assertLess(time.process_time() - before, 0.1)
         self.run_with(main)
-
-
-if __name__ == "__main__":
-    unittest.main()

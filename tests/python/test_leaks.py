@@ -82,7 +82,3 @@ class Leaks(troupe_python.TestCase):
     def test_a_sanitizer_finds_nothing_wrong(self):
         self.set_up(sys.executable)
         self.rounds(sys.executable)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,7 +4,6 @@ import asyncio
 import errno
 import threading
 import time
-import unittest
 
 import troupe_python
 from troupe_python import e2e, group, needed
@@ -324,7 +323,3 @@ class Messages(troupe_python.TestCase):
                 with self.assertRaises(ConnectionError):
                     await waiting
         asyncio.run(asyncio.wait_for(main(), e2e.LIMIT))
-
-
-if __name__ == "__main__":
-    unittest.main()

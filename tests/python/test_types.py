@@ -23,7 +23,3 @@ class Types(unittest.TestCase):
     def test_the_package_is_strictly_typed(self):
         ended = self.mypy("-p", "troupe")
         self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -92,7 +92,3 @@ class Wheel(troupe_python.TestCase):
         said = subprocess.run([python, "-Ic", CLIENT, server.socket_path], capture_output=True, text=True, timeout=e2e.LIMIT,
                               check=False)
         self.assertEqual((said.stdout, said.stderr), (f"{into}/troupe/__init__.py FROM THE WHEEL\n", ""))
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -33,7 +33,3 @@ class Rules(unittest.TestCase):
     def test_the_same_seed_gives_the_same_fleet(self):
         runs = [Simulation(OFTEN, COSTS, seed=3).run(600) for _ in range(2)]
         self.assertEqual(runs[0].total("again"), runs[1].total("again"))
-
-
-if __name__ == "__main__":
-    unittest.main()

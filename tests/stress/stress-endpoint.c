@@ -15,10 +15,6 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 #define WATCHES_MAX 1024

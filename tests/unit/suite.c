@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static struct suite_test *first, **end = &first;
 
 void suite_add(struct suite_test *test)

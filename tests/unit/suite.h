@@ -2,12 +2,23 @@
 #pragma once
 
 /* A program of unit tests: TEST() defines and registers a test, and `suite` says what its tests
- * have in common. main() is in suite.c. Each test runs in a process of its own. */
+ * have in common. main() is in suite.c. Each test runs in a process of its own. The C library for
+ * files, processes and text is included here for all of them. */
 
 #include "shared/base/cleanup.h"
 #include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* Seconds that a test may take. */
 #define SUITE_TIMEOUT 120

@@ -2,17 +2,11 @@
 
 #include "supervisor/confinement.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* Each test is a process of its own, which is confined for good. */
 static void setup(void)

@@ -287,7 +287,3 @@ class Page(unittest.TestCase):
             self.browser.evaluate("new Promise(done => setTimeout(done, 100))")
         self.assertEqual(self.browser.evaluate("document.querySelectorAll('#kept').length"), 1)
         self.fine()
-
-
-if __name__ == "__main__":
-    unittest.main()

@@ -4,10 +4,7 @@
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
 #include "worker/base/carrier.h"
-#include <fcntl.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 /*
  * A supervisor crashes, and the next one takes over: the peer is the library's, in this process on

@@ -2,7 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-stock.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
 
 #define RING_SIZE 16384
 

@@ -4,15 +4,10 @@
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /* The peer lives in this process, on descriptors of its own. Every test runs with both back ends.
  */

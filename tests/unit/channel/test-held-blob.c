@@ -2,8 +2,6 @@
 #include "supervisor/channel/held-blob.h"
 #include "supervisor/message/envelope.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <unistd.h>
 
 static struct blob_quota quota;
 static struct blob_share *share, *other;

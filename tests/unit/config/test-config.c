@@ -6,12 +6,7 @@
 #include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <grp.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 TEST(an_empty_directory_is_a_configuration)
 {

@@ -9,8 +9,6 @@
 #include "tests/unit/control/calls.h"
 #include "tests/unit/control/letters.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <string.h>
 
 static void send_list(const char *method, const char *extra, json_int_t cursor, int limit)
 {

@@ -11,16 +11,8 @@
 #include "supervisor/varlink/peer.h"
 #include "tests/unit/control/calls.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* ---- what every Varlink service does ---- */
 

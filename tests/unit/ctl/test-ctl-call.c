@@ -5,13 +5,7 @@
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/field.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 /* A supervisor that says what it is told to, whatever it is asked: pieces are separate writes. */
 static char directory[64], path[96];

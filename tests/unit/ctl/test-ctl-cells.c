@@ -3,8 +3,6 @@
 #include "supervisor/ctl/show/cells.h"
 #include "supervisor/ctl/show/show.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <string.h>
 
 #define NOW (1000 * USEC_PER_SEC)
 

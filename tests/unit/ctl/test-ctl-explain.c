@@ -8,11 +8,6 @@
 #include "tests/unit/suite.h"
 #include <glob.h>
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* What explain_error() writes to standard error; the caller's. */
 static char *explained(const char *error, const json_t *parameters, int *ret)

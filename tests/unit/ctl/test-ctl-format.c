@@ -5,9 +5,6 @@
 #include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/text/value.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SECOND USEC_PER_SEC
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/show/show.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <string.h>
 
 #define NOW (1000 * USEC_PER_SEC)
 

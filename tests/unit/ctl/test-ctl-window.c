@@ -2,12 +2,6 @@
 #include "supervisor/caller/reader.h"
 #include "supervisor/ctl/map/window.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define MSEC      USEC_PER_MSEC
 #define PIECE_MAX ((size_t)1 << 20)

@@ -3,11 +3,6 @@
 #include "supervisor/event/latency.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct death_log before, after;
 static struct memory_saver saver;

@@ -3,10 +3,6 @@
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "tests/unit/suite.h"
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct death *death_number(uint64_t generation)
 {

@@ -3,8 +3,6 @@
 
 #include "supervisor/succession/saved-row.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <string.h>
 
 static unsigned bucket_of(usec_t took)
 {

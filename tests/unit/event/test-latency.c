@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/latency.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 TEST(of_none_nothing_is_known)
 {

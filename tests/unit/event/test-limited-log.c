@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/limited-log.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <string.h>
 
 static struct loop *loop;
 static struct limited_log limited;

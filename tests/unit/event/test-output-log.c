@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/output-log.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <string.h>
 
 static struct output_log log_;
 

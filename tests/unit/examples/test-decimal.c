@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 #include "worker/examples/bank/decimal.h"
-#include <errno.h>
-#include <stdlib.h>
 
 static const struct {
     const char *text;

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 #include "worker/examples/bank/ledger.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static char directory[] = "/tmp/test-ledger-XXXXXX", path[64];
 static struct ledger ledger;

@@ -10,12 +10,9 @@
 #include "worker/exec/template.h"
 #include <dirent.h>
 #include <poll.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/sendfile.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /* ---- template ---- */

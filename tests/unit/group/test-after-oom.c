@@ -4,9 +4,6 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/parts.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /*
  * Two groups that are never started: the tests say when a worker dies, and when a pause is over.

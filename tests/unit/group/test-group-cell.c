@@ -4,10 +4,6 @@
 #include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /*
  * A group with a cell for each key. It is never started: jobs wait, slots are stopped, and time

@@ -2,9 +2,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #define N 500
 

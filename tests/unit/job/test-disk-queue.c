@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/disk-queue.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <malloc.h>
-#include <stdlib.h>
 
 static struct disk_queue queue;
 

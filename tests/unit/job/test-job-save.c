@@ -3,7 +3,6 @@
 #include "supervisor/job/outcomes.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 
 static struct job_table table;
 static struct memory_saver saver;

@@ -4,11 +4,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <malloc.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct job_table table;
 

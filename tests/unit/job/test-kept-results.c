@@ -3,10 +3,6 @@
 #include "supervisor/job/kept-results.h"
 #include "supervisor/loop/loop.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static struct loop *loop;
 static struct job_table table;

@@ -2,7 +2,6 @@
 #include "supervisor/job/job.h"
 #include "supervisor/job/queue.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 #define N_JOBS 6
 

@@ -2,11 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/holdings.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 static struct holdings holdings;
 static struct holdings_content content;

@@ -2,12 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/message.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 static struct message out, in;
 static struct message_spawn taken;

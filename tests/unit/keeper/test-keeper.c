@@ -7,15 +7,9 @@
 #include "supervisor/keeper/message.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 static int channel = -1;
 static struct message message;

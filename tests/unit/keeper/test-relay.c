@@ -2,10 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/relay.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 static char directory[] = "/tmp/test-relay-XXXXXX";
 static struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -4,10 +4,6 @@
 #include "shared/base/scm.h"
 #include "supervisor/keeper/roots.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static struct roots roots;
 

@@ -2,10 +2,7 @@
 #include "supervisor/config/sandbox/filter.h"
 #include "supervisor/keeper/sandbox-answer.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <linux/filter.h>
-#include <stdlib.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #define IPC                                                                                        \

@@ -2,14 +2,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-network.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct sandbox_namespace network;
 

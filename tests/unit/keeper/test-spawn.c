@@ -6,23 +6,14 @@
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 static char *const environment[] = {"PATH=/usr/bin:/bin", "GREETING=hello", NULL};
 static char output[8192];

@@ -3,10 +3,7 @@
 #include "supervisor/keeper/starting.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 static struct starting starting;
 static struct message request;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/alarm.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/timex.h>
 
 #define NOW ((usec_t)1000 * USEC_PER_SEC)

@@ -4,11 +4,8 @@
 #include "shared/base/closer.h"
 #include "supervisor/loop/loop.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define PAGE 4096
 

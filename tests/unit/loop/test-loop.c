@@ -2,7 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/loop/loop.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -10,16 +9,11 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 static struct loop *loop;
 static struct loop_watch watch = LOOP_WATCH_NULL, other = LOOP_WATCH_NULL;

@@ -4,13 +4,7 @@
 #include "supervisor/loop/notify.h"
 #include "supervisor/process/notify-server.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 static char directory[] = "/tmp/test-notify-XXXXXX";
 static char path[64], received[8192];

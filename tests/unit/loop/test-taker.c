@@ -4,17 +4,11 @@
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/loop/taker.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define OWNER 1
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/timer.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <stdlib.h>
 
 #define N_TIMERS 500
 

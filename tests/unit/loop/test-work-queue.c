@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/work-queue.h"
 #include "tests/unit/suite.h"
-#include <string.h>
 
 /* Slow tasks are so by the clock itself: no machine is too fast or too slow for them. */
 

@@ -14,11 +14,7 @@
 #include "supervisor/message/request/actor-request.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #define MAILBOX_MAX 4u
 #define N_ACTORS    3u

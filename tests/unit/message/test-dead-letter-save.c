@@ -2,8 +2,6 @@
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <string.h>
 
 static struct dead_letters before, after;
 static struct death_log deaths;

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static struct dead_letters letters;
 

@@ -7,8 +7,6 @@
 #include "supervisor/message/message-context.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <string.h>
 
 /* An actor and the rings of its worker, which lives in this process. */
 

@@ -8,9 +8,6 @@
 #include "supervisor/message/message-context.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 /* The actors of a supervisor, and of the one that an upgrade puts in its place. */
 static struct message_context before, after;

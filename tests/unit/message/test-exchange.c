@@ -2,10 +2,6 @@
 #include "supervisor/message/exchange/exchange-private.h"
 #include "supervisor/message/exchange/exchange.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
     A,

@@ -14,8 +14,6 @@
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <string.h>
 
 /* An actor with rings in a supervisor, and the same in the one that takes its place. */
 struct side {

@@ -13,11 +13,7 @@
 #include "supervisor/message/router.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct event_bus events;
 static struct alarms alarms;

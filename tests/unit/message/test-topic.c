@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/topic.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <string.h>
 
 static bool valid(const char *type)
 {

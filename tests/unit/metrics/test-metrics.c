@@ -2,8 +2,6 @@
 #include "supervisor/metrics/metrics.h"
 
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <string.h>
 
 static json_t *reply;
 static char *text;

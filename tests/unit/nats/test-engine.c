@@ -2,7 +2,6 @@
 #include "worker/nats/engine.h"
 
 #include "tests/unit/suite.h"
-#include <string.h>
 
 /* As in engine.c. */
 #define ARRIVALS_MAX       65536u

@@ -2,10 +2,6 @@
 #include "worker/nats/publication.h"
 
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct config config;
 static struct flight flight;

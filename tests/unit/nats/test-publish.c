@@ -3,9 +3,6 @@
 #include "worker/nats/bridge-private.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define NOW          (100 * USEC_PER_SEC)
 #define PATIENCE_MIN (100 * USEC_PER_MSEC)

@@ -2,9 +2,6 @@
 #include "worker/nats/puller.h"
 
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define NOW         (100 * USEC_PER_SEC)
 #define GATHER_USEC USEC_PER_MSEC

@@ -2,12 +2,8 @@
 #include "worker/nats/transport.h"
 
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* In the place of libnats: a connection that has bytes to write to one end of a pair of sockets. */
 static struct {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/pool-private.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 /* The slots out of six that go when slot 2 dies, as bits. */
 static unsigned taken(enum config_strategy strategy)

@@ -4,21 +4,14 @@
 #include "supervisor/keeper/sandbox.h"
 #include "supervisor/process/call-listener.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <seccomp.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct loop *loop;
 static struct call_listener listener;

@@ -5,14 +5,7 @@
 #include "shared/base/utf8.h"
 #include "supervisor/process/capture.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static char lines[1100][UTF8_ESCAPED_MAX(CAPTURE_LINE_MAX)];
 static size_t n_lines;

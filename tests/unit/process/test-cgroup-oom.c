@@ -7,15 +7,8 @@
 #include "supervisor/process/cgroup-oom.h"
 #include "supervisor/process/cgroup.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
 #define SLICE   "work.slice/"
 #define SERVICE SLICE "trouped.service/"

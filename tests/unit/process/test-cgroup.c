@@ -3,16 +3,9 @@
 #include "supervisor/process/cgroup.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <ftw.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 
 /*
  * Two kinds of trees: plain directories with the files of a cgroup, to see what is written; and,

@@ -8,12 +8,6 @@
 #include "supervisor/process/process.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #define TIMEOUT (60 * USEC_PER_SEC)
 

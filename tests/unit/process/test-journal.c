@@ -5,11 +5,7 @@
 #include "supervisor/process/journal.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 static char directory[] = "/tmp/test-journal-XXXXXX";
 static char path[64], entry[256 * 1024];

@@ -2,14 +2,7 @@
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/kept-text.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static struct kept_states first, second;
 

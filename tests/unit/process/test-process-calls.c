@@ -7,14 +7,8 @@
 #include "shared/base/scm.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <signal.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct process_context context;
 static struct process process;

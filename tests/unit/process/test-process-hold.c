@@ -8,16 +8,9 @@
 #include "supervisor/process/process.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #define TIMEOUT (60 * USEC_PER_SEC)
 

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/procfs.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/ptrace.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 TEST(a_process_that_lives_is_told_with_its_kin)
 {

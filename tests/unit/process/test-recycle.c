@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/process/recycle.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <unistd.h>
 
 #define MEGABYTE ((uint64_t)1 << 20)
 

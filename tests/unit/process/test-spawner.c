@@ -3,12 +3,7 @@
 #include "supervisor/keeper/message.h"
 #include "supervisor/process/spawner.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /* The supervisor's end, with this test in the place of the keeper. */
 

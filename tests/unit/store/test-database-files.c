@@ -9,12 +9,6 @@
 #include "tests/unit/store/fake-disk.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define LARGE (SIDE_FILE_MIN + 17)
 

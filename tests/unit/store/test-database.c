@@ -6,15 +6,8 @@
 #include "supervisor/store/schema.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static struct database database = DATABASE_NULL;
 static struct scratch scratch;

@@ -5,7 +5,6 @@
 #include "supervisor/store/job-rows.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <string.h>
 
 static struct database database = DATABASE_NULL;
 static struct scratch scratch;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/ended-attempts.h"
 #include "tests/unit/suite.h"
-#include <string.h>
 
 static struct kept_attempt memory[KEPT_ATTEMPTS_MAX];
 static struct ended_attempts attempts;

@@ -4,9 +4,6 @@
 #include "supervisor/store/job-rows.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 
 static struct database database = DATABASE_NULL;

@@ -3,11 +3,7 @@
 #include "supervisor/store/saved-rows.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 static struct database database = DATABASE_NULL;
 static struct scratch scratch;

@@ -6,10 +6,6 @@
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const char MANUAL[] = "supervisor/store/troupe.db.5";
 

@@ -10,12 +10,7 @@
 #include "tests/unit/store/fake-disk.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #define LANES      3
 #define JOBS       6 /* of a lane */

@@ -5,13 +5,8 @@
 #include "supervisor/store/store.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <semaphore.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static struct scratch scratch;
 static struct loop *loop;

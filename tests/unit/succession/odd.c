@@ -2,9 +2,6 @@
 #include "tests/unit/succession/odd.h"
 
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *const TEXTS[] = {"odd", "odder", "oddest", "odd one out", "at odds"};
 

@@ -2,8 +2,6 @@
 #include "supervisor/succession/saved-row.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <string.h>
 
 static struct memory_saver saver;
 static struct saved_writer row;

@@ -8,9 +8,6 @@
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- calls ---- */
 

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/web/guard.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
 #include <microhttpd.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
 
 static const char *const names[] = {"box.example", "192.0.2.1"};
 static struct guard guard;

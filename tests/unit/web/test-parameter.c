@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/web/parameter.h"
 #include "tests/unit/suite.h"
-#include <string.h>
 
 static const struct parameter table[] = {
     {.name = "id", .type = PARAMETER_TEXT, .required = true},

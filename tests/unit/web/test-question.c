@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/web/question.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
 
 /* A supervisor that answers when a test wants, and browsers that count what they get. */

@@ -8,9 +8,6 @@
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 TEST(fields_have_the_size_of_their_type)
 {

@@ -8,10 +8,6 @@
 #include "tests/unit/suite.h"
 #include <grp.h>
 #include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 
 /* ---- what is wrong ---- */
 

@@ -8,13 +8,7 @@
 #include "supervisor/config/config.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <grp.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static void assert_policy_defaults(const struct config_group *group)
 {

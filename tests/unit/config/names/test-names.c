@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/names/names-private.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <linux/filter.h>
 #include <poll.h>
 #include <pwd.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ptrace.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static bool copied; /* true in this process, and so in a copy of it */
 

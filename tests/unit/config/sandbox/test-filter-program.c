@@ -3,13 +3,9 @@
 #include "supervisor/config/sandbox/filter-program.h"
 #include "supervisor/config/sandbox/filter.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define ALLOW    SECCOMP_RET_ALLOW
 #define ERROR(n) (SECCOMP_RET_ERRNO | (n))

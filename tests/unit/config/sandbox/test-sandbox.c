@@ -9,19 +9,11 @@
 #include "supervisor/keeper/sandbox.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <sched.h>
-#include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct config_group *load_sandbox(const char *keys)
 {

@@ -2,10 +2,6 @@
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/strings.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static int on_problem(void *userdata, unsigned line, const char *text)
 {

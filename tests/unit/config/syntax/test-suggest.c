@@ -3,8 +3,6 @@
 #include "supervisor/config/syntax/suggest.h"
 #include "tests/unit/suite.h"
 #include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
 static const char *const VERBS[] = {"status", "start", "stop", "restart", "reset", "reload", NULL};
 

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/unitfile.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* What the handlers saw, one line each: "3 [Pool] Size=4", "2 [Pool]", "5 ! text". */
 struct record {

@@ -3,9 +3,6 @@
 #include "supervisor/config/syntax/values.h"
 #include "tests/unit/suite.h"
 #include <sched.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SECOND USEC_PER_SEC
 

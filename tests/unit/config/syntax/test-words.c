@@ -3,10 +3,6 @@
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/words.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* The words with '|' behind each, or the reason after '!'. Static. */
 static const char *split(const char *text, bool command)

@@ -5,9 +5,6 @@
 #include "shared/ring/memory.h"
 #include "tests/unit/control/calls.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 
 static const char *job_state(json_t *parameters)
 {

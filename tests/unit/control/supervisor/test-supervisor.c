@@ -5,8 +5,6 @@
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/control/calls.h"
 #include "tests/unit/suite.h"
-#include <string.h>
-#include <sys/socket.h>
 
 TEST(status_shows_groups_and_workers)
 {

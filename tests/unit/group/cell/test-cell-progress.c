@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/cell/cell-progress.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 #define PERIOD (100 * USEC_PER_SEC)
 

@@ -8,8 +8,6 @@
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/parts.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <string.h>
 
 static struct parts parts;
 static struct config_daemon daemon_config;

@@ -2,9 +2,6 @@
 #include "supervisor/group/cell/cell-table.h"
 #include "supervisor/group/cell/cell.h"
 #include "tests/unit/suite.h"
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define MANY 1000
 

@@ -9,13 +9,7 @@
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
 #include "worker/troupe.h"
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 /*
  * Group, cell, slot, process and mailbox together, with real workers: this program again, which

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/pool/slot/lifecycle.h"
 #include "tests/unit/suite.h"
-#include <stdbool.h>
-#include <string.h>
 
 #define S(name) LIFECYCLE_##name
 #define E(name) LIFECYCLE_EVENT_##name

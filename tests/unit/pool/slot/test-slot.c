@@ -6,14 +6,7 @@
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 /*
  * A slot whose keeper and workers are this test: it chooses what the supervisor learns first.

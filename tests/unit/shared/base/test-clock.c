@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/clock.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 TEST(the_monotonic_clock_never_goes_backwards)
 {

@@ -2,8 +2,6 @@
 #include "shared/base/heap.h"
 #include "tests/unit/suite.h"
 
-#include <stdlib.h>
-
 #define N_NODES 300
 
 static struct heap heap;

@@ -2,9 +2,6 @@
 #include "shared/base/hash.h"
 #include "shared/base/index.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 struct thing {
     struct index_entry entry;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/base/list.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 struct item {
     int value;

@@ -2,9 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 
 static struct {
     unsigned lines;

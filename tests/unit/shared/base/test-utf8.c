@@ -2,7 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include "tests/unit/suite.h"
-#include <string.h>
 
 static const char *escaped(const char *text)
 {

@@ -2,8 +2,6 @@
 #include "shared/base/cleanup.h"
 #include "shared/protocol/job-id.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <string.h>
 
 static const struct protocol_id made_id = {.high = UINT64_C(0x0123456789abcdef),
                                            .low = UINT64_C(0xfedcba9876543210)};

@@ -4,14 +4,8 @@
 #include "shared/ring/memory.h"
 #include "tests/unit/suite.h"
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 static int sockets[2] = {-1, -1};
 

@@ -7,8 +7,6 @@
 
 #include "shared/protocol/protocol-requests.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
-#include <string.h>
 
 #define ROUNDS     20
 #define INLINE_MAX 100

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/protocol/wire.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 #define FIXED (1 + 2 + 4 + 4 + 8)
 

@@ -3,15 +3,9 @@
 #include "shared/ring/channel.h"
 #include "tests/unit/suite.h"
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #define RING 4096u
 #define KIND 3

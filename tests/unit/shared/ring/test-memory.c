@@ -4,8 +4,6 @@
 #include "shared/ring/memory.h"
 #include "shared/ring/wake.h"
 #include "tests/unit/suite.h"
-#include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 

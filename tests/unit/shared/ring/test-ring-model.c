@@ -8,10 +8,6 @@
 
 #include "shared/ring/ring.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define QUEUE_MAX 4096 /* more records than the largest ring here can hold */

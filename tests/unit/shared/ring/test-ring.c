@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/ring/ring.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define SIZE 128u /* bodies of up to 56 bytes */
 #define KIND 7

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "shared/ring/spin.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 
 #define LIMIT 50
 

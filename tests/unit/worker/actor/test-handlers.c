@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 #include "worker/actor/handlers.h"
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct handlers handlers;
 

@@ -5,11 +5,7 @@
 #include "shared/base/clock.h"
 #include "shared/protocol/payload-wire.h"
 #include "tests/unit/suite.h"
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define NOBODY 65534
 

@@ -4,9 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol.h"
 #include "tests/unit/suite.h"
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 
 #define INLINE_MAX 512u
 #define LARGE      4096u

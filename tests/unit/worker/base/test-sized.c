@@ -2,9 +2,7 @@
 #include "tests/unit/suite.h"
 #include "worker/base/sized.h"
 
-#include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 /* Three layouts of a struct, the middle one the library's. */
 struct first {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/fake-daemon.h"
 #include "tests/unit/suite.h"
-#include <signal.h>
 #include <sys/time.h>
 
 static const enum wake_backend backends[] = {WAKE_FUTEX, WAKE_EVENTFD};

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 #include "worker/query/json-reader.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 TEST(members_are_found_by_their_path_whatever_stands_around_them)
 {

@@ -3,11 +3,7 @@
 #include "tests/unit/suite.h"
 #include "worker/worker/lifeline.h"
 #include <linux/futex.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static struct memory_header *outbox;
 static struct lifeline lifeline;

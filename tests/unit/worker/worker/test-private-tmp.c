@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
 #include "worker/worker/private-tmp.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/mount.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define DEPTH 300
 

@@ -3,7 +3,6 @@
 #include "tests/unit/suite.h"
 #include "worker/troupe.h"
 #include <sched.h>
-#include <string.h>
 
 /* ---- the worker under test: does what the payload says ---- */
 
