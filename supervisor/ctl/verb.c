@@ -20,8 +20,8 @@ const struct verb verb_table[] = {
             "folded into one line. With TARGET the exit status is 0 when all of\n"
             "them are up (groups running or paused, workers idle or busy), 1 when one is\n"
             "not, 5 when one does not exist.\n"
-            "With --cluster or --nats: all machines that have troupe-nats, in one table; TARGET\n"
-            "is a group then. The exit status is 1 also when a machine is dead.\n",
+            "With --cluster or --nats: all machines that have troupe-nats, in one table. The exit\n"
+            "status is also 1 when a machine is dead.\n",
         .options = OPTIONS_CONNECT | OPTIONS_ALL | OPTIONS_CLUSTER, .run = verb_status,
         .examples = "  troupectl status\n"
                     "  troupectl status --cluster\n"

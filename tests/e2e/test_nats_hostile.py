@@ -396,7 +396,7 @@ class Senders(Case):
         for subject, data in ("troupe.result.JOBS.2", b"second"), ("troupe.dead.actor.JOBS.3", b"crash kill"):
             message = s.client.api("STREAM.MSG.GET.TROUPE", last_by_subj=subject)["message"]
             self.assertEqual(base64.b64decode(message["data"]), data)
-        waited = s.bridge.run("wait", "JOBS:2")
+        waited = s.bridge.run("--json", "wait", "JOBS:2")
         self.assertEqual(json.loads(waited.stdout)["job"]["state"], "succeeded")
 
     def test_N4_no_header_and_no_reason_hides_those_that_have_a_publication_stored_once(self):

@@ -30,13 +30,13 @@ class Base(Case):
     def until_state(self, s, **states):
         return self.until_seen(s, lambda machines: {name: machine["state"] for name, machine in machines.items()} == states)
 
-    def shown(self, s, *arguments):
-        done = ctl("status", *arguments, "--nats", s.nats.url)
+    def shown(self, s):
+        done = ctl("status", "--nats", s.nats.url)
         return done.returncode, done.stdout.splitlines()
 
-    def rows(self, s, *arguments):
+    def rows(self, s):
         """The words of each row of the table below its titles, and the exit status."""
-        status, lines = self.shown(s, *arguments)
+        status, lines = self.shown(s)
         titles = next(n for n, line in enumerate(lines) if line.startswith("Machine"))
         return status, [line.split() for line in lines[titles + 1:] if line]
 
@@ -166,9 +166,7 @@ class Machines(Base):
                          (1, [["its", "troupe-nats", "is", "dead"]]))
         self.assertTrue(any("local jobs only" in line for line in lines))
         # The bridge of one group tells of all.
-        self.assertEqual(self.shown(s, "actor", "service")[0], 0)
-        self.assertEqual([row[-1] for row in self.rows(s, "service")[1]], ["1"])
-        self.assertEqual(self.shown(s, "unknown")[0], 5)
+        self.assertEqual([row[-1] for row in self.rows(s)[1] if "service" in row], ["1"])
 
     def test_a_group_that_is_not_up_is_in_trouble(self):
         s = self.machine("a")

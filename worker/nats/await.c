@@ -6,11 +6,12 @@
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
 #include "shared/base/utf8.h"
-#include "worker/nats/client.h"
 #include "worker/nats/publication.h"
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* How often the stream is asked though nothing has come: what was published while the connection
  * was lost is nowhere else. */
@@ -19,7 +20,12 @@
 #define LOOK_SOON (50 * USEC_PER_MSEC)
 #define RETRY     (500 * USEC_PER_MSEC)
 
+#define SUCCEEDED "succeeded"
+/* Longer answers of jobs that did not succeed are not shown. */
+#define ANSWER_MAX ((size_t)4 << 10)
+
 struct wait {
+    const struct output *output;
     struct client client;
     natsSubscription *subscription;
     const char *id;
@@ -47,7 +53,7 @@ static int parse_id(struct wait *wait)
     return CLIENT_OK;
 }
 
-/* ---- the result as JSON ---- */
+/* ---- the result ---- */
 
 static json_t *payload(const char *data, size_t size)
 {
@@ -78,9 +84,42 @@ static json_t *number(natsMsg *message, const char *name)
     return value ? json_integer(strtoll(value, NULL, 10)) : NULL;
 }
 
-static int print(const struct wait *wait, natsMsg *message)
+/* Says why the job did not succeed, with the worker's answer. */
+static void explain(const struct wait *wait, natsMsg *message, const char *end)
 {
-    const char *end = header(message, "Troupe-End"), *missing = header(message, "Troupe-Missing");
+    const char *attempts = header(message, "Troupe-Attempts"),
+               *code = header(message, "Troupe-Code");
+    const char *reason = header(message, "Troupe-Reason"), *data = natsMsg_GetData(message);
+    const size_t size = (size_t)natsMsg_GetDataLength(message);
+
+    log_error("job %s %s %s after %s attempt%s (code %s)%s%s", wait->id,
+              strcmp(end, "dead") == 0 ? "is" : "was", end, attempts ? attempts : "1",
+              attempts && strcmp(attempts, "1") != 0 ? "s" : "", code ? code : "0",
+              reason ? ": " : "", reason ? reason : "");
+    if (size > 0 && size <= ANSWER_MAX && utf8_is_text(data, size))
+        log_error("its answer: %.*s", (int)size, data);
+}
+
+/* Writes the result to standard output, anything else to standard error. */
+static int tell(const struct wait *wait, natsMsg *message, const char *end)
+{
+    const char *missing = header(message, "Troupe-Missing");
+
+    if (strcmp(end, SUCCEEDED) != 0) {
+        explain(wait, message, end);
+        return CLIENT_FAILED;
+    }
+    if (missing) {
+        log_error("job %s has succeeded, but %s", wait->id, missing);
+        return CLIENT_FAILED;
+    }
+    (void)fwrite(natsMsg_GetData(message), 1, (size_t)natsMsg_GetDataLength(message), stdout);
+    return client_flush();
+}
+
+static int print_json(const struct wait *wait, natsMsg *message, const char *end)
+{
+    const char *missing = header(message, "Troupe-Missing");
     json_t *result =
         missing ? NULL : payload(natsMsg_GetData(message), (size_t)natsMsg_GetDataLength(message));
 
@@ -93,6 +132,17 @@ static int print(const struct wait *wait, natsMsg *message)
 }
 
 /* ---- the wait ---- */
+
+static int print(const struct wait *wait, natsMsg *message)
+{
+    const char *end = header(message, "Troupe-End");
+    int r;
+
+    if (!wait->output->json)
+        return tell(wait, message, end);
+    r = print_json(wait, message, end);
+    return r == CLIENT_OK && strcmp(end, SUCCEEDED) != 0 ? CLIENT_FAILED : r;
+}
 
 static bool is_passing(natsStatus s)
 {
@@ -204,19 +254,46 @@ static int wait_for_result(const struct wait *wait)
     }
 }
 
-int await_job(const struct config *config, const char *id, usec_t timeout)
+/* What a signal says that ends the program. */
+static char farewell[256];
+
+static void on_signal(int signal)
 {
-    struct wait wait = {.client = CLIENT_NULL, .id = id, .deadline = clock_deadline(timeout)};
+    (void)signal;
+    (void)!write(STDERR_FILENO, farewell, strlen(farewell));
+    _exit(CLIENT_INTERRUPTED);
+}
+
+/* The job does not end with the wait. */
+static void catch_signals(const struct wait *wait)
+{
+    const struct sigaction action = {.sa_handler = on_signal};
+
+    (void)snprintf(farewell, sizeof(farewell), "job %s goes on; wait for it with troupectl wait\n",
+                   wait->id);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+int await_job(const struct config *config, const char *id, usec_t timeout,
+              const struct output *output)
+{
+    struct wait wait = {
+        .output = output, .client = CLIENT_NULL, .id = id, .deadline = clock_deadline(timeout)};
     natsStatus s;
     int r = parse_id(&wait);
 
-    if (r == CLIENT_OK)
+    if (r == CLIENT_OK) {
+        catch_signals(&wait);
         r = client_open(&wait.client, config);
+    }
     if (r == CLIENT_OK) {
         s = natsConnection_SubscribeSync(&wait.subscription, wait.client.connection, wait.subject);
         r = s == NATS_OK ? wait_for_result(&wait) : client_fail("the result", s);
     }
     natsSubscription_Destroy(wait.subscription);
     client_close(&wait.client);
+    if (r == CLIENT_UNREACHABLE)
+        (void)fputs(farewell, stderr);
     return r;
 }

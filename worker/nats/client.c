@@ -153,16 +153,22 @@ void client_close(struct client *client)
     *client = (struct client)CLIENT_NULL;
 }
 
+int client_flush(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return CLIENT_OK;
+    log_error("standard output: cannot write");
+    return CLIENT_FAILED;
+}
+
 int client_print(json_t *document)
 {
-    int r = CLIENT_FAILED;
-
-    if (!document)
+    if (!document) {
         log_error("out of memory");
-    else if (json_dumpf(document, stdout, JSON_COMPACT) < 0 || puts("") < 0 || fflush(stdout) != 0)
-        log_error("standard output: cannot write");
-    else
-        r = CLIENT_OK;
+        return CLIENT_FAILED;
+    }
+    (void)json_dumpf(document, stdout, JSON_COMPACT);
+    puts("");
     json_decref(document);
-    return r;
+    return client_flush();
 }

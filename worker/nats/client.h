@@ -18,6 +18,13 @@ enum client_status {
     CLIENT_NOT_PERMITTED = 4,
     CLIENT_NOT_FOUND = 5,
     CLIENT_TIMEOUT = 8,
+    CLIENT_INTERRUPTED = 130,
+};
+
+/* How results are written to standard output. */
+struct output {
+    bool json;  /* as a document in one line, else for people */
+    bool quiet; /* without remarks */
 };
 
 /* How long an answer to one request is waited for. */
@@ -56,3 +63,5 @@ void client_warn_denied(const struct client *client);
 
 /* Prints a document in one line. Takes it over; NULL = out of memory. */
 int client_print(json_t *document);
+/* Finishes the output. */
+int client_flush(void);

@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
-#include "worker/nats/client.h"
+#include "worker/nats/cluster-table.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -300,16 +300,25 @@ static int read_machines(const struct client *client, json_t **ret)
     return r == CLIENT_OK && !*ret ? client_fail("machines", NATS_NO_MEMORY) : r;
 }
 
-int cluster_show(const struct config *config)
+int cluster_show(const struct config *config, const struct output *output)
 {
     struct client client;
     json_t *machines = NULL;
+    bool is_well;
     int r = client_open(&client, config);
 
     if (r == CLIENT_OK)
         r = read_machines(&client, &machines);
     client_close(&client);
-    return r == CLIENT_OK ? client_print(json_pack("{s:o}", "machines", machines)) : r;
+    if (r != CLIENT_OK)
+        return r;
+    is_well = cluster_print(machines, output);
+    if (output->json)
+        r = client_print(json_pack("{s:O}", "machines", machines));
+    else
+        r = client_flush();
+    json_decref(machines);
+    return r == CLIENT_OK && !is_well ? CLIENT_FAILED : r;
 }
 
 /* ---- forgetting one ---- */

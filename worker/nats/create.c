@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
-#include "worker/nats/client.h"
+#include "worker/nats/await.h"
 #include "worker/nats/config-values.h"
 #include "worker/nats/message.h"
 #include <inttypes.h>
@@ -133,11 +133,16 @@ static int fail_publish(const struct client *client, const struct create *create
     return CLIENT_UNREACHABLE;
 }
 
-static int publish(const struct client *client, const struct create *create, natsMsg *message)
+struct stored {
+    char id[64]; /* "STREAM:SEQUENCE" */
+    bool before; /* by an earlier message with the same id */
+};
+
+static int publish(const struct client *client, const struct create *create, natsMsg *message,
+                   struct stored *ret)
 {
     jsPubAck *ack = NULL;
     natsStatus s = NATS_OK;
-    json_t *document;
 
     for (unsigned i = 0; i < TRIES; i++) {
         if (i > 0)
@@ -148,11 +153,10 @@ static int publish(const struct client *client, const struct create *create, nat
     }
     if (s != NATS_OK)
         return fail_publish(client, create, s);
-    document =
-        json_pack("{s:o, s:b}", "id", json_sprintf("%s:%" PRIu64, ack->Stream, ack->Sequence),
-                  "stored_before", ack->Duplicate);
+    (void)snprintf(ret->id, sizeof(ret->id), "%s:%" PRIu64, ack->Stream, ack->Sequence);
+    ret->before = ack->Duplicate;
     jsPubAck_Destroy(ack);
-    return client_print(document);
+    return CLIENT_OK;
 }
 
 static void make_id(char id[static 33])
@@ -163,7 +167,8 @@ static void make_id(char id[static 33])
     (void)snprintf(id, 33, "%016" PRIx64 "%016" PRIx64, random[0], random[1]);
 }
 
-int create_job(const struct config *config, const struct create *create)
+static int store(const struct config *config, const struct create *create,
+                 const struct output *output, struct stored *ret)
 {
     struct client client = CLIENT_NULL;
     _cleanup_free_ char *data = NULL;
@@ -187,8 +192,35 @@ int create_job(const struct config *config, const struct create *create)
     if (r == CLIENT_OK)
         r = client_open(&client, config);
     if (r == CLIENT_OK)
-        r = publish(&client, create, message);
+        r = publish(&client, create, message, ret);
     natsMsg_Destroy(message);
     client_close(&client);
+    if (r == CLIENT_OK && ret->before && !output->quiet)
+        log_notice("a message with this --id was stored before, as job %s; nothing was added",
+                   ret->id);
     return r;
+}
+
+int create_job(const struct config *config, const struct create *create,
+               const struct output *output)
+{
+    struct stored stored;
+    int r = store(config, create, output, &stored);
+
+    if (r != CLIENT_OK)
+        return r;
+    if (output->json)
+        return client_print(
+            json_pack("{s:s, s:b}", "id", stored.id, "stored_before", stored.before));
+    puts(stored.id);
+    return client_flush();
+}
+
+int create_and_await_job(const struct config *config, const struct create *create,
+                         const struct output *output)
+{
+    struct stored stored;
+    int r = store(config, create, output, &stored);
+
+    return r == CLIENT_OK ? await_job(config, stored.id, USEC_INFINITY, output) : r;
 }

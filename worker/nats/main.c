@@ -147,11 +147,13 @@ static int run_verb(const struct options *options, const struct config *config)
     case OPTIONS_SETUP:
         return setup(config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
     case OPTIONS_CREATE:
-        return create_job(config, &options->create);
+        return create_job(config, &options->create, &options->output);
+    case OPTIONS_DO:
+        return create_and_await_job(config, &options->create, &options->output);
     case OPTIONS_WAIT:
-        return await_job(config, options->id, options->timeout);
+        return await_job(config, options->id, options->timeout, &options->output);
     case OPTIONS_CLUSTER:
-        return cluster_show(config);
+        return cluster_show(config, &options->output);
     case OPTIONS_FORGET:
         return cluster_forget(config, options->machine);
     }

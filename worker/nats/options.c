@@ -10,7 +10,7 @@
 static const char help[] =
     "troupe-nats [--config=FILE] serve GROUP\n"
     "troupe-nats [--config=FILE] setup GROUP\n"
-    "troupe-nats [--config=FILE] create [OPTION...] GROUP <PAYLOAD\n"
+    "troupe-nats [--config=FILE] create|do [OPTION...] GROUP <PAYLOAD\n"
     "troupe-nats [--config=FILE] wait [--timeout=SPAN] STREAM:SEQUENCE\n"
     "troupe-nats [--config=FILE] cluster\n"
     "troupe-nats [--config=FILE] forget MACHINE\n"
@@ -20,12 +20,10 @@ static const char help[] =
     "  serve                   run until SIGTERM; usually as a service of trouped\n"
     "  setup                   make the streams, and the consumer of the group, if need be\n"
     "\n"
-    "What troupectl executes; each prints a line of JSON:\n"
-    "\n"
     "  create                  send a job whose payload comes from standard input\n"
-    "  wait                    wait for the result of a job\n"
-    "  cluster                 what is known of all machines\n"
-    "\n"
+    "  wait                    wait for the end of a job, and write its result\n"
+    "  do                      create, then wait\n"
+    "  cluster                 show all machines\n"
     "  forget                  remove a machine that is dead or stopped from the list\n"
     "\n"
     "  --config=FILE           the configuration ($TROUPE_NATS_CONFIG, or\n"
@@ -34,6 +32,7 @@ static const char help[] =
     "  --key=KEY, --priority=N, --delay=SPAN\n"
     "                          of the job\n"
     "  --timeout=SPAN          of one attempt; of wait: how long it waits\n"
+    "  --json, --quiet         print JSON; print no remarks\n"
     "  -h, --help              show this\n"
     "  -V, --version           show the version\n"
     "\n"
@@ -54,6 +53,7 @@ static const struct verb {
     {"serve", OPTIONS_SERVE, "the name of a group"},
     {"setup", OPTIONS_SETUP, "the name of a group"},
     {"create", OPTIONS_CREATE, "the name of a group"},
+    {"do", OPTIONS_DO, "the name of a group"},
     {"wait", OPTIONS_WAIT, "the id of a job, STREAM:SEQUENCE,"},
     {"cluster", OPTIONS_CLUSTER, NULL},
     {"forget", OPTIONS_FORGET, "the name of a machine"},
@@ -73,7 +73,8 @@ static int parse_operands(struct options *ret, char *operands[], int n)
     char problem[128];
 
     if (!verb)
-        return usage("the first argument must be serve, setup, create, wait, cluster or forget");
+        return usage(
+            "the first argument must be serve, setup, create, do, wait, cluster or forget");
     if (n != (verb->operand ? 2 : 1)) {
         (void)snprintf(problem, sizeof(problem), "%s%snothing else must follow %s",
                        verb->operand ? verb->operand : "", verb->operand ? " and " : "",
@@ -85,7 +86,7 @@ static int parse_operands(struct options *ret, char *operands[], int n)
         ret->id = operands[1];
     else if (verb->verb == OPTIONS_FORGET)
         ret->machine = operands[1];
-    else if (verb->verb == OPTIONS_CREATE)
+    else if (verb->verb == OPTIONS_CREATE || verb->verb == OPTIONS_DO)
         ret->create.group = operands[1];
     else if (verb->operand)
         ret->group = operands[1];
@@ -111,6 +112,8 @@ int options_parse(struct options *ret, int argc, char *argv[])
         {"priority", required_argument, NULL, 'p'},
         {"delay", required_argument, NULL, 'd'},
         {"timeout", required_argument, NULL, 't'},
+        {"json", no_argument, NULL, 'j'},
+        {"quiet", no_argument, NULL, 'q'},
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'V'},
         {NULL, 0, NULL, 0},
@@ -127,6 +130,8 @@ int options_parse(struct options *ret, int argc, char *argv[])
                             : c == 't' ? &ret->create.timeout
                                        : NULL;
 
+        ret->output.json |= c == 'j';
+        ret->output.quiet |= c == 'q';
         if (text) {
             *text = optarg;
         } else if (c == 'h') {
@@ -135,7 +140,7 @@ int options_parse(struct options *ret, int argc, char *argv[])
         } else if (c == 'V') {
             puts("troupe-nats " TROUPE_VERSION);
             return OPTIONS_E_DONE;
-        } else {
+        } else if (c == '?') {
             return OPTIONS_E_USAGE;
         }
     }

@@ -10,6 +10,7 @@ enum options_verb {
     OPTIONS_SERVE,
     OPTIONS_SETUP,
     OPTIONS_CREATE,
+    OPTIONS_DO,
     OPTIONS_WAIT,
     OPTIONS_CLUSTER,
     OPTIONS_FORGET,
@@ -22,7 +23,8 @@ struct options {
     const char *id;       /* of the job to wait for */
     const char *machine;  /* to forget */
     usec_t timeout;       /* of that wait */
-    struct create create; /* of OPTIONS_CREATE */
+    struct create create; /* of OPTIONS_CREATE and OPTIONS_DO */
+    struct output output;
 };
 
 enum {

@@ -8,17 +8,16 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/cluster.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/call/input.h"
-#include "supervisor/ctl/call/nats.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/verbs/afar.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
 #include <stdio.h>
@@ -146,8 +145,8 @@ int verb_create(struct invocation *invocation)
 
     if (r != EXIT_OK)
         return r;
-    if (nats_is_wanted(invocation))
-        return afar_create(invocation, data, size);
+    if (cluster_is_wanted(invocation))
+        return cluster_execute(invocation, "create", data, size);
     give_id(invocation, id);
     return size > VARLINK_CLIENT_PAYLOAD_MAX ? create_large(invocation, data, size)
                                              : create_small(invocation, data, size);
@@ -353,8 +352,8 @@ int verb_do(struct invocation *invocation)
 
     if (r != EXIT_OK)
         return r;
-    if (nats_is_wanted(invocation))
-        return afar_do(invocation, data, size);
+    if (cluster_is_wanted(invocation))
+        return cluster_execute(invocation, "do", data, size);
     give_id(invocation, id);
     return invocation->options.json ? do_json(invocation, data, size)
                                     : do_attached(invocation, data, size);

@@ -1,112 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verb wait, and create and do for other machines. */
-
-#include "supervisor/ctl/verbs/afar.h"
+/* The verb wait. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
+#include "supervisor/ctl/call/cluster.h"
 #include "supervisor/ctl/call/explain.h"
-#include "supervisor/ctl/call/nats.h"
 #include "supervisor/ctl/call/reconnect.h"
-#include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include "worker/troupe.h"
-#include <inttypes.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define SPAN_SIZE 32
 /* How long a supervisor that has a result may take to hand it over. */
 #define LARGE_USEC (60 * USEC_PER_SEC)
-
-/* ---- sending ---- */
-
-/* Of options for which a message has no header, the first that is given, or NULL. */
-static const char *unsupported_option(const struct options *options)
-{
-    const struct troupe_job_options *job = &options->job;
-
-    return job->max_retries >= 0       ? "retries"
-           : job->backoff_min_usec > 0 ? "backoff"
-           : job->at_usec > 0          ? "at"
-           : job->wait_usec > 0        ? "wait"
-           : job->deadline_usec > 0    ? "deadline"
-           : options->reconnect_given  ? "reconnect"
-                                       : NULL;
-}
-
-/* Rounds up, so that it does not become 0. NULL = not given. */
-static const char *span(usec_t time, char text[static SPAN_SIZE])
-{
-    if (time == 0)
-        return NULL;
-    (void)snprintf(text, SPAN_SIZE, "%" PRIu64 "ms", (time + USEC_PER_MSEC - 1) / USEC_PER_MSEC);
-    return text;
-}
-
-static void add_option(struct nats_command *command, const char *name, const char *value)
-{
-    if (!value)
-        return;
-    nats_command_add(command, name);
-    nats_command_add(command, value);
-}
-
-/* Returns the reply to create. */
-static int send_job(const struct invocation *invocation, const char *data, size_t size,
-                    json_t **ret)
-{
-    const struct options *options = &invocation->options;
-    const char *unsupported = unsupported_option(options);
-    struct nats_command command = nats_command_make("create");
-    char delay[SPAN_SIZE], timeout[SPAN_SIZE], priority[SPAN_SIZE];
-
-    if (unsupported) {
-        complain("--%s: not for jobs of other machines, which take --id, --key, --priority, "
-                 "--delay and --timeout",
-                 unsupported);
-        return EXIT_USAGE;
-    }
-    (void)snprintf(priority, sizeof(priority), "%" PRId64, options->priority);
-    add_option(&command, "--id", options->job.id);
-    add_option(&command, "--key", options->job.key);
-    add_option(&command, "--priority", options->priority >= 0 ? priority : NULL);
-    add_option(&command, "--delay", span(options->job.delay_usec, delay));
-    add_option(&command, "--timeout", span(options->job.timeout_usec, timeout));
-    nats_command_add(&command, "--");
-    nats_command_add(&command, invocation_operand(invocation, 0));
-    command.input = data;
-    command.input_size = size;
-    return nats_run(invocation, &command, ret);
-}
-
-static void note_stored_before(const struct invocation *invocation, const json_t *reply)
-{
-    if (field_true(reply, "stored_before") && !invocation->options.quiet)
-        complain("a message with this --id was stored before, as job %s; nothing was added",
-                 SAFE(field_text(reply, "id")));
-}
-
-static void show_id(const struct invocation *invocation, const json_t *reply)
-{
-    terminal_print(&invocation->out, "%s", SAFE(field_text(reply, "id")));
-}
-
-int afar_create(struct invocation *invocation, const char *data, size_t size)
-{
-    json_auto_t *reply = NULL;
-    int r = send_job(invocation, data, size, &reply);
-
-    if (r != EXIT_OK)
-        return r;
-    note_stored_before(invocation, reply);
-    return output_reply(invocation, reply, show_id);
-}
 
 /* ---- the end of a job ---- */
 
@@ -117,7 +29,7 @@ static enum troupe_end end_of(const json_t *job)
     for (size_t i = 0; i < ELEMENTS(ends); i++)
         if (field_is(job, "state", troupe_end_name(ends[i])))
             return ends[i];
-    return TROUPE_REJECTED; /* also a message that could not be a job: "refused" */
+    return TROUPE_REJECTED;
 }
 
 /* Borrows from the job and `data`. */
@@ -160,7 +72,7 @@ static int tell_large(const struct invocation *invocation, const json_t *job)
 {
     const char *id = field_text(job, "id");
 
-    if (!nats_is_wanted(invocation) && write_large(invocation, id) == 0)
+    if (write_large(invocation, id) == 0)
         return EXIT_OK;
     complain("job %s has succeeded, but %s", SAFE(id), SAFE(field_text(job, "missing")));
     return EXIT_FAILED;
@@ -189,7 +101,6 @@ static int tell_result(const struct invocation *invocation, const json_t *job)
     return EXIT_OK;
 }
 
-/* `reply` is that of Wait, or what looks like it. */
 static int tell_end(const struct invocation *invocation, const json_t *reply)
 {
     const json_t *job = json_object_get(reply, "job");
@@ -204,35 +115,6 @@ static int tell_end(const struct invocation *invocation, const json_t *reply)
 }
 
 /* ---- waiting ---- */
-
-static int wait_afar(const struct invocation *invocation, const char *id, usec_t timeout)
-{
-    struct nats_command command = nats_command_make("wait");
-    json_auto_t *reply = NULL;
-    char limit[SPAN_SIZE];
-    int r;
-
-    add_option(&command, "--timeout", span(timeout, limit));
-    nats_command_add(&command, "--");
-    nats_command_add(&command, id);
-    interrupt_catch();
-    r = nats_run(invocation, &command, &reply);
-    if (r == EXIT_INTERRUPTED || r == EXIT_UNREACHABLE)
-        complain("job %s goes on; 'troupectl wait' with the same --nats or --cluster waits for it",
-                 SAFE(id));
-    return r == EXIT_OK ? tell_end(invocation, reply) : r;
-}
-
-int afar_do(struct invocation *invocation, const char *data, size_t size)
-{
-    json_auto_t *reply = NULL;
-    int r = send_job(invocation, data, size, &reply);
-
-    if (r != EXIT_OK)
-        return r;
-    note_stored_before(invocation, reply);
-    return wait_afar(invocation, field_text(reply, "id"), 0);
-}
 
 static int wait_once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
 {
@@ -274,7 +156,6 @@ static int wait_here(struct invocation *invocation)
 
 int verb_wait(struct invocation *invocation)
 {
-    return nats_is_wanted(invocation) ? wait_afar(invocation, invocation_operand(invocation, 0),
-                                                  invocation->options.timeout)
-                                      : wait_here(invocation);
+    return cluster_is_wanted(invocation) ? cluster_execute(invocation, "wait", NULL, 0)
+                                         : wait_here(invocation);
 }
