@@ -46,7 +46,6 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
     size_t size;
     const char *text = troupe_message_payload(message, &size);
 
-    (void)actor;
     printf("%s %s\n", troupe_message_type(message), text);
     ++*(int *)userdata;
     return 0;

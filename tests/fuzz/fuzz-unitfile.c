@@ -86,8 +86,6 @@ static void try_daemon(const char *text, size_t size)
 
 static int ignore(void *userdata, unsigned line, const char *text)
 {
-    (void)userdata;
-    (void)text;
     require(line > 0, "a line without a number");
     return 0;
 }

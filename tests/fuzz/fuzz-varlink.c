@@ -35,14 +35,10 @@ static char path[64];
 
 static void quiet(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 static void no_reload(void *userdata, struct reload_call *call)
 {
-    (void)userdata;
     call->result = -EBUSY;
     call->done(call);
 }
@@ -65,8 +61,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     struct config_group *config;
     const char *reason;
 
-    (void)argc;
-    (void)argv;
     log_set_sink(quiet);
     parts.control.config = &daemon_config;
     parts.control.state = CONTROL_RUNNING;

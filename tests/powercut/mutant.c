@@ -32,9 +32,6 @@ static struct {
 static void on_change(void *userdata, int operation, const char *schema, const char *table,
                       sqlite3_int64 row)
 {
-    (void)userdata;
-    (void)schema;
-    (void)row;
     if (operation == mutant.early && strcmp(table, "job") == 0)
         mutant.has_that = true;
 }
@@ -44,8 +41,6 @@ static int (*open_really)(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file 
 
 static int sync_nothing(sqlite3_file *file, int flags)
 {
-    (void)file;
-    (void)flags;
     return SQLITE_OK;
 }
 

@@ -28,14 +28,11 @@ static unsigned n_broken;
 
 static int on_record(struct endpoint *self, const struct ring_record *record)
 {
-    (void)self;
-    (void)record;
     return 0;
 }
 
 static void on_space(struct endpoint *self)
 {
-    (void)self;
     ck_abort_msg("there is no room");
 }
 
@@ -54,8 +51,6 @@ static const struct endpoint_handler HANDLER = {
 
 static void on_dummy(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
 }
 
 /* Leaves the next watch without memory. */

@@ -24,15 +24,10 @@ static struct timer give_up;
 
 static void quiet(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 static void on_give_up(struct timer *timer, usec_t now)
 {
-    (void)timer;
-    (void)now;
     ck_abort_msg("nothing happened any more");
 }
 
@@ -130,7 +125,6 @@ static void on_readable(void *userdata, uint32_t events)
                              .msg_controllen = sizeof(control)};
     ssize_t n = recvmsg(client->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
-    (void)events;
     if (n < 0 && errno == EAGAIN)
         return;
     if (n <= 0) {

@@ -416,7 +416,6 @@ static void *run(void *unused)
 {
     sigset_t broken_pipe;
 
-    (void)unused;
     /* As the supervisor ignores it. */
     sigemptyset(&broken_pipe);
     sigaddset(&broken_pipe, SIGPIPE);

@@ -52,21 +52,18 @@ static struct keeper_ends given;
 
 static int go_on(const struct keeper_program *program, const struct keeper_ends *ends)
 {
-    (void)program;
     given = *ends;
     longjmp(back, 1);
 }
 
 static int renew(struct keeper_program *program)
 {
-    (void)program;
     program_number++;
     return 0;
 }
 
 static void settle(struct keeper_program *program, bool failed)
 {
-    (void)program;
     program_number -= failed;
 }
 

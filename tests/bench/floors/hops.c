@@ -95,7 +95,6 @@ static void wake_with_next_submission(struct channel *channel, const _Atomic uin
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&broker.ring.uring);
 
-    (void)channel;
     loop_ring_prep_futex_wake(sqe, (const void *)word, 1);
     sqe->flags |= broker.ring.quiet_success;
     sqe->user_data = 0;
@@ -192,7 +191,6 @@ static int run_broker(const struct channel_fds *ignored)
     const char *reason = NULL;
     int r = loop_ring_init(&broker.ring, 256, false, &reason);
 
-    (void)ignored;
     pin_to(getenv("BENCH_BROKER_CPU"));
     if (r != 0 || !broker.ring.futex) {
         fprintf(stderr, "hops: no futex operations in io_uring%s%s\n", reason ? ": " : "",
@@ -233,7 +231,6 @@ static int open_submitter(const char *address, unsigned window, void **ret)
     struct channel_fds fds;
     int r;
 
-    (void)window;
     if (!channel)
         return -ENOMEM;
     *ret = channel;

@@ -99,7 +99,6 @@ static pid_t start_fork(struct keeper *keeper)
 {
     pid_t pid = fork();
 
-    (void)keeper;
     if (pid != 0)
         return pid;
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -42,7 +42,6 @@ static int open_submitter(const char *port, unsigned window, void **ret)
 {
     struct beanstalkd *self = calloc(1, sizeof(*self));
 
-    (void)window;
     if (!self)
         return -ENOMEM;
     *ret = self;
@@ -150,7 +149,6 @@ static int work(const char *port, unsigned depth, size_t result_max)
     struct beanstalkd self = {0};
     int r = open_both(&self, port, "results", "jobs");
 
-    (void)depth;
     if (r == 0)
         load_ready();
     while (r >= 0) {

@@ -65,7 +65,6 @@ static int open_submitter(const char *port, unsigned window, void **ret)
 {
     struct stream *stream = calloc(1, sizeof(*stream));
 
-    (void)window;
     if (!stream)
         return -ENOMEM;
     *ret = stream;

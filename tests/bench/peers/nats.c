@@ -74,7 +74,6 @@ static int open_submitter(const char *port, unsigned window, void **ret)
     bool jetstream = take_jetstream(&port);
     int r;
 
-    (void)window;
     if (!self)
         return -ENOMEM;
     *ret = self;

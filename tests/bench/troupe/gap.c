@@ -19,7 +19,6 @@ static volatile sig_atomic_t stopped;
 
 static void stop(int signal)
 {
-    (void)signal;
     stopped = 1;
 }
 

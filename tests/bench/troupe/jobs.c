@@ -35,7 +35,6 @@ static int open_client(const char *address, unsigned window, void **ret)
     char *key;
     int r;
 
-    (void)window;
     if (!self)
         return -ENOMEM;
     *ret = self;

@@ -40,7 +40,6 @@ static int handle(struct troupe_job *job, void *userdata)
     char result[128];
     size_t size;
 
-    (void)userdata;
     if (sscanf(troupe_job_payload(job, &size), "%llu", &count) != 1 || count == 0)
         return -EINVAL;
     snprintf(result, sizeof(result), "{\"plain_ns\": %.2f, \"arguments_ns\": %.2f}",

@@ -21,8 +21,6 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
 {
     uint64_t *n = userdata;
 
-    (void)actor;
-    (void)message;
     (*n)++;
     return TROUPE_HANDLED;
 }
@@ -31,7 +29,6 @@ static int on_count(struct troupe_actor *actor, struct troupe_message *message, 
 {
     uint64_t *n = userdata, counted = *n;
 
-    (void)actor;
     *n = 0;
     return troupe_message_reply(message, "counted", &counted, sizeof(counted));
 }
@@ -81,7 +78,6 @@ static int handle(struct troupe_job *job, void *userdata)
     char result[128];
     int r;
 
-    (void)userdata;
     if (sscanf(troupe_job_payload(job, &size), "%llu %zu", &count, &size) != 2)
         return -EINVAL;
     r = talk(troupe_worker_actor(troupe_job_worker(job)), count, size, &seconds);

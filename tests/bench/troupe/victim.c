@@ -24,7 +24,6 @@ static int handle(struct troupe_job *job, void *userdata)
     const void *data = troupe_job_payload(job, &size);
     volatile char *memory; /* or the compiler sees that nobody reads it, and touches nothing */
 
-    (void)userdata;
     if (size != sizeof(n_bytes))
         return troupe_job_succeed(job, &begun, sizeof(begun));
     memcpy(&n_bytes, data, sizeof(n_bytes));

@@ -273,7 +273,6 @@ static int handle(struct troupe_job *job, void *userdata)
     const char *at = troupe_job_payload(job, &size), *end = at + size;
     char line[4096];
 
-    (void)userdata;
     while (at < end && *at != '\n') {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         size_t n = (size_t)((stop ? stop : end) - at);
@@ -305,14 +304,12 @@ static void note(struct troupe_worker *worker, const char *what)
 
 static int set_up(struct troupe_worker *worker, void *userdata)
 {
-    (void)userdata;
     note(worker, "up");
     return getenv("ACTOR_SET_UP_FAILS") ? -EIO : 0;
 }
 
 static void tear_down(struct troupe_worker *worker, void *userdata)
 {
-    (void)userdata;
     note(worker, "down");
     while (getenv("ACTOR_NEVER_ENDS"))
         pause();

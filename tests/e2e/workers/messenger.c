@@ -55,8 +55,6 @@ static int on_other(struct troupe_actor *actor, struct troupe_message *message, 
     size_t size;
     const char *given = troupe_message_key(message, &size);
 
-    (void)actor;
-    (void)userdata;
     if (given)
         snprintf(key, sizeof(key), "'%.*s'", (int)size, given);
     note(troupe_message_type(message), key, text_of(message));
@@ -72,22 +70,16 @@ static int on_crash(struct troupe_actor *actor, struct troupe_message *message, 
 
 static int on_error(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)userdata;
     return troupe_message_fail(message, 17, text_of(message));
 }
 
 static int on_refuse(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)message;
-    (void)userdata;
     return TROUPE_NOT_HANDLED;
 }
 
 static int on_become(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)userdata;
     if (strcmp(troupe_message_type(message), "do.default") == 0)
         troupe_actor_become_default(actor);
     else if (strcmp(text_of(message), "nothing") == 0)
@@ -106,8 +98,6 @@ static int on_later(struct troupe_actor *actor, struct troupe_message *message, 
 
 static int on_unstash(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)message;
-    (void)userdata;
     holding = false;
     return troupe_actor_unstash_all(actor) < 0;
 }
@@ -117,8 +107,6 @@ static int on_reply(struct troupe_actor *actor, struct troupe_message *message, 
 {
     char type[TEXT_SIZE], text[TEXT_SIZE] = "";
 
-    (void)actor;
-    (void)userdata;
     if (sscanf(text_of(message), "%1023s %1023[^\n]", type, text) < 1)
         return -EINVAL;
     return troupe_message_reply(message, type, text, strlen(text));
@@ -130,8 +118,6 @@ static int on_two(struct troupe_actor *actor, struct troupe_message *message, vo
     char types[2][TEXT_SIZE];
     int r;
 
-    (void)actor;
-    (void)userdata;
     if (sscanf(text_of(message), "%1023s %1023s", types[0], types[1]) != 2)
         return -EINVAL;
     r = troupe_message_reply(message, types[0], "x", 1);
@@ -143,7 +129,6 @@ static int on_forward(struct troupe_actor *actor, struct troupe_message *message
     troupe_ref to;
     int r = troupe_actor_lookup(actor, text_of(message), &to);
 
-    (void)userdata;
     return r < 0 ? r : troupe_message_forward(message, to);
 }
 
@@ -154,7 +139,6 @@ static int on_rekey(struct troupe_actor *actor, struct troupe_message *message, 
     troupe_ref to;
     int r;
 
-    (void)userdata;
     if (sscanf(text_of(message), "%299s %299s", address, key) < 1)
         return -EINVAL;
     r = troupe_actor_lookup(actor, address, &to);
@@ -166,7 +150,6 @@ static int on_rekey(struct troupe_actor *actor, struct troupe_message *message, 
 
 static int on_leave(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)userdata;
     return troupe_actor_leave(actor, text_of(message));
 }
 
@@ -176,7 +159,6 @@ static int on_gate(struct troupe_actor *actor, struct troupe_message *message, v
     int fd = open(text_of(message), O_RDONLY | O_CLOEXEC);
     char c;
 
-    (void)userdata;
     on_other(actor, message, NULL);
     if (fd < 0 || read(fd, &c, 1) != 1)
         return -EIO;
@@ -193,7 +175,6 @@ static int on_call(struct troupe_actor *actor, struct troupe_message *message, v
     troupe_ref to;
     int r;
 
-    (void)userdata;
     if (sscanf(text_of(message), "%299s %299s %9s %1023[^\n]", address, type, mode, text) < 3)
         return -EINVAL;
     r = troupe_actor_lookup(actor, address, &to);
@@ -213,8 +194,6 @@ static int on_call(struct troupe_actor *actor, struct troupe_message *message, v
 
 static void note_restart(struct troupe_actor *actor, void *userdata)
 {
-    (void)actor;
-    (void)userdata;
     note("restarted", "-", "");
 }
 
@@ -447,8 +426,6 @@ static void on_terminated(struct troupe_actor *actor, struct troupe_future *futu
 {
     size_t size;
 
-    (void)actor;
-    (void)userdata;
     note("terminated", "-", troupe_future_payload(future, &size));
     troupe_future_free(future);
 }
@@ -491,7 +468,6 @@ static int do_pause(struct troupe_actor *actor, char **word, char *result)
 /* address self */
 static int do_address(struct troupe_actor *actor, char **word, char *result)
 {
-    (void)word;
     snprintf(result, TEXT_SIZE, "%s", troupe_actor_address(actor));
     return 0;
 }

@@ -129,7 +129,6 @@ static void on_end(struct troupe_actor *actor, struct troupe_future *future, voi
 {
     size_t size;
 
-    (void)actor;
     if (troupe_future_error(future) == 0)
         note("ended %s %s", (char *)userdata, (const char *)troupe_future_payload(future, &size));
     troupe_future_free(future);
@@ -297,7 +296,6 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
 
 static int on_job(struct troupe_job *job, void *userdata)
 {
-    (void)userdata;
     return troupe_job_retry(job, 3, "no jobs here");
 }
 

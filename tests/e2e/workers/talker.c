@@ -96,7 +96,6 @@ static int on_message(struct troupe_actor *actor, struct troupe_message *message
     bool again = troupe_message_is_redelivered(message);
     troupe_ref to;
 
-    (void)userdata;
     if (strcmp(type, "wait") == 0)
         wait_bell(text);
     note(type, text, again);
@@ -261,7 +260,6 @@ static int on_job(struct troupe_job *job, void *userdata)
     size_t size;
     int r;
 
-    (void)userdata;
     snprintf(text, sizeof(text), "%s", (const char *)troupe_job_payload(job, &size));
     for (int i = 0; i < WORDS; i++)
         words[i] = strsep(&rest, " ");

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint.h"
 #include "tests/unit/fake-peer.h"
 #include "tests/unit/suite.h"
@@ -42,20 +41,15 @@ static int on_record(struct endpoint *self, const struct ring_record *record)
 
 static void on_space(struct endpoint *self)
 {
-    (void)self;
 }
 
 static void on_consumed(struct endpoint *self, const struct ring_record *record, uint32_t cursor)
 {
-    (void)self;
-    (void)record;
-    (void)cursor;
     n_consumed++;
 }
 
 static void on_broken(struct endpoint *self, const char *what)
 {
-    (void)self;
     ck_assert_ptr_nonnull(what);
     n_broken++;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-stock.h"
 #include "tests/unit/suite.h"
 
@@ -45,7 +44,6 @@ static void let_go(struct endpoint_parts parts)
 
 static void on_end(struct loop_deferred *deferred)
 {
-    (void)deferred;
     loop_stop(loop);
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-actors.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
@@ -54,7 +53,6 @@ static void on_space(struct endpoint *self)
 
 static void on_broken(struct endpoint *self, const char *what)
 {
-    (void)self;
     ck_assert_ptr_nonnull(what);
     n_broken++;
     loop_stop(loop);
@@ -68,8 +66,6 @@ static const struct endpoint_handler HANDLER = {
 
 static void on_give_up(struct timer *timer, usec_t now)
 {
-    (void)timer;
-    (void)now;
     ck_abort_msg("nothing happened");
 }
 
@@ -414,8 +410,6 @@ static unsigned turns_left;
 
 static void on_turn(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
     if (--turns_left == 0)
         loop_stop(loop);
 }
@@ -582,7 +576,6 @@ static bool is_urgent(uint16_t kind)
 
 static int on_look(struct endpoint *self, const struct ring_record *record, bool first)
 {
-    (void)self;
     ck_assert(first == (n_looked == 0));
     n_looked++;
     n_urgent += record->kind == URGENT;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config.h"
@@ -91,7 +90,6 @@ static char warnings[512];
 
 static void note_warning(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)fields;
     if (level == LOG_LEVEL_WARNING)
         snprintf(warnings + strlen(warnings), sizeof(warnings) - strlen(warnings), "%s\n", message);
 }

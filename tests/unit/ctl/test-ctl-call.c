@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/invocation.h"
@@ -191,7 +190,6 @@ static int remember(struct invocation *invocation, const json_t *parameters, boo
 {
     struct seen *seen = userdata;
 
-    (void)invocation;
     seen->numbers[seen->n++] = field_int(parameters, "n");
     seen->last = last;
     return EXIT_OK;

@@ -2,7 +2,6 @@
 
 /* Every error that the interfaces know is a sentence for people, with what is allowed. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/command/exit-status.h"
 #include "tests/unit/suite.h"

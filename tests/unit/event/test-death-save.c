@@ -167,7 +167,6 @@ TEST(a_report_that_has_left_the_log_goes_with_its_reference)
 
 static void restore_damaged(void *userdata, struct saved_reader *row)
 {
-    (void)userdata;
     (void)death_log_restore(&after, row);
 }
 

@@ -116,16 +116,12 @@ static char last_message[64];
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
-    (void)subscriber;
     n_events++;
     (void)snprintf(last_message, sizeof(last_message), "%s", event->message);
 }
 
 static void sink(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 TEST(events_reach_subscribers_until_they_leave_and_the_last_ones_are_kept)

@@ -284,7 +284,6 @@ TEST(test_too_much_output_ends_the_command)
 /* Says "go on" until the command has shown that it is up. */
 static bool stop_after_output(void *userdata, const struct command_progress *progress)
 {
-    (void)userdata;
     return progress->output_size > 0;
 }
 
@@ -411,7 +410,6 @@ static void trace_command(pid_t command)
 
 static bool trace_as_a_child(void *unused, const struct command_progress *progress)
 {
-    (void)unused;
     if (tracer == 0)
         trace_command(progress->pid);
     return false;
@@ -422,7 +420,6 @@ static bool trace_as_a_stranger(void *unused, const struct command_progress *pro
 {
     int fds[2];
 
-    (void)unused;
     if (tracer > 0)
         return false;
     ck_assert_int_eq(pipe(fds), 0);
@@ -629,7 +626,6 @@ static bool lock_from_outside(void *unused, const struct command_progress *progr
     char path[64];
     int fds[2];
 
-    (void)unused;
     if (tracer > 0 || progress->output_size == 0)
         return false;
     snprintf(path, sizeof(path), "/proc/%d/fd/1", progress->pid);
@@ -668,7 +664,6 @@ TEST(test_output_that_a_lock_withholds_is_a_failure)
 /* Kills the reader once the command is up. */
 static bool kill_reader(void *unused, const struct command_progress *progress)
 {
-    (void)unused;
     if (progress->output_size > 0 && reader.pid > 0)
         kill(reader.pid, SIGKILL);
     return false;
@@ -729,7 +724,6 @@ static int written = -1;
 /* Lets go of the program that is being written. */
 static bool finish_writing(void *unused, const struct command_progress *progress)
 {
-    (void)unused;
     if (progress->pid < 0 && progress->start_error == -ETXTBSY)
         written = close_fd(written);
     return false;
@@ -763,7 +757,6 @@ TEST(test_a_command_that_is_being_replaced_is_started_as_soon_as_that_is_over)
 
 static bool cancel_unstarted(void *unused, const struct command_progress *progress)
 {
-    (void)unused;
     return progress->pid < 0;
 }
 
@@ -777,7 +770,6 @@ TEST(test_a_command_that_cannot_be_started_yet_can_be_cancelled)
 
 static bool terminate_unstarted(void *unused, const struct command_progress *progress)
 {
-    (void)unused;
     if (progress->pid < 0)
         kill(getpid(), SIGTERM);
     return false;

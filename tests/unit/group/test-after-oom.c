@@ -16,16 +16,12 @@ static char events[1024]; /* "type group, " … of jobs */
 
 static void quiet(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
     const size_t size = strlen(events);
 
-    (void)subscriber;
     (void)snprintf(events + size, sizeof(events) - size, "%s %s, ", event->type, event->group);
 }
 

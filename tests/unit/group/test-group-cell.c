@@ -18,16 +18,12 @@ static char events[1024]; /* "type cell, " … */
 
 static void quiet(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
     size_t size = strlen(events);
 
-    (void)subscriber;
     snprintf(events + size, sizeof(events) - size, "%s %s, ", event->type,
              event->cell ? event->cell : event->group);
 }

@@ -108,7 +108,6 @@ TEST(a_row_of_a_job_that_is_gone_is_skipped)
 
 static void restore_damaged(void *userdata, struct saved_reader *row)
 {
-    (void)userdata;
     (void)job_restore_row(&table, row);
     ck_assert_uint_le(job->n_attempts, JOB_ATTEMPTS_KEPT);
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/keeper/holdings.h"
 #include "tests/unit/suite.h"
 

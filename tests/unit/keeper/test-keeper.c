@@ -2,7 +2,6 @@
 
 /* A real keeper, with this test in the place of the supervisor. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/message.h"
 #include "tests/unit/fake-keeper.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/closer.h"
 #include "shared/base/scm.h"
 #include "supervisor/keeper/roots.h"

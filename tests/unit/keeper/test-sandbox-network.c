@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/keeper/sandbox-network.h"
 #include "tests/unit/suite.h"
 #include <sched.h>

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
 #include "supervisor/keeper/sandbox-files.h"
 #include "supervisor/keeper/sandbox-mount.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/keeper/starting.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"

@@ -19,14 +19,11 @@ static usec_t fake_realtime(void)
 
 static void on_give_up(struct timer *timer, usec_t now)
 {
-    (void)timer;
-    (void)now;
     ck_abort_msg("nothing happened any more");
 }
 
 static void fired(struct alarm *alarm)
 {
-    (void)alarm;
     n_fired++;
     loop_stop(loop);
 }

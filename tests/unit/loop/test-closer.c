@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/clock.h"
 #include "shared/base/closer.h"
 #include "supervisor/loop/loop.h"
@@ -56,8 +55,6 @@ static void stop_when_closed(struct loop_deferred *deferred)
 
 static void on_never(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
     ck_abort();
 }
 
@@ -136,8 +133,6 @@ TEST(the_loop_unmaps_after_more_urgent_work)
 
 static void on_hangup(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
     loop_stop(loop);
 }
 

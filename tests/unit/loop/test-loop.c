@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/loop/loop.h"
 #include "tests/unit/suite.h"
 #include <linux/audit.h>
@@ -69,7 +68,6 @@ static void note(char what)
 static void on_count(void *userdata, uint32_t events)
 {
     unsigned *calls = userdata;
-    (void)events;
     if (++*calls == 3)
         loop_stop(loop);
 }
@@ -84,7 +82,6 @@ static void on_stop(void *userdata, uint32_t events)
 
 static void on_never(void *userdata, uint32_t events)
 {
-    (void)userdata;
     ck_abort_msg("a watch that was over fired with %#x", events);
 }
 
@@ -150,8 +147,6 @@ TEST(a_peer_that_hangs_up_is_reported_whatever_was_asked_for)
 
 static void on_unwatch_both(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
     n_calls++;
     loop_unwatch(loop, &watch);
     loop_unwatch(loop, &other);
@@ -248,7 +243,6 @@ TEST(events_can_be_added_to_a_watch_that_is_armed)
 static void on_read_and_count(void *userdata, uint32_t events)
 {
     char byte;
-    (void)events;
     ck_assert_int_eq(read(*(int *)userdata, &byte, 1), 1);
     if (++n_calls == 200)
         loop_stop(loop);
@@ -435,8 +429,6 @@ static _Atomic uint32_t *second_word;
 
 static void on_watch_second_word(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
     /* First, since the place that was given up last is taken first. */
     ck_assert_int_eq(loop_watch_word(loop, &watch, second_word, 0, on_never, NULL), 0);
     loop_unwatch(loop, &other);
@@ -463,7 +455,6 @@ static _Atomic uint32_t *woken_word;
 
 static void on_wake_others(struct loop_deferred *deferred)
 {
-    (void)deferred;
     atomic_fetch_add(woken_word, 1);
     for (int i = 0; i < 100; i++)
         loop_wake_word(loop, woken_word);
@@ -491,7 +482,6 @@ TEST(a_sleeper_in_another_process_is_woken_even_if_the_queue_is_full, .bare = tr
 
 static void on_trace(void *userdata, uint32_t events)
 {
-    (void)events;
     note(*(const char *)userdata);
     if (*(const char *)userdata == 'w')
         loop_stop(loop);
@@ -513,8 +503,6 @@ TEST(descriptors_come_before_words_within_a_turn)
 
 static void on_unwatch_word(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
     loop_unwatch(loop, &watch);
     loop_unwatch(loop, &other);
     loop_stop(loop);
@@ -641,7 +629,6 @@ static struct loop_deferred first, second;
 
 static void on_first(struct loop_deferred *deferred)
 {
-    (void)deferred;
     note('1');
     if (strlen(trace) < 5) {
         loop_defer(loop, &second);
@@ -653,7 +640,6 @@ static void on_first(struct loop_deferred *deferred)
 
 static void on_second(struct loop_deferred *deferred)
 {
-    (void)deferred;
     note('2');
     loop_defer(loop, &first);
 }
@@ -689,7 +675,6 @@ TEST(a_spinning_loop_looks_on_for_its_limit_and_then_cools_what_is_quiet)
 
 static void on_late(struct loop_deferred *deferred)
 {
-    (void)deferred;
     note('l');
     loop_stop(loop);
 }
@@ -897,15 +882,12 @@ TEST(a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep)
 static void take_a_while(struct loop_deferred *deferred)
 {
     const usec_t end = clock_now() + 20 * USEC_PER_MSEC;
-    (void)deferred;
     while (clock_now() < end)
         ;
 }
 
 static void end_sleep(struct timer *timer, usec_t now)
 {
-    (void)timer;
-    (void)now;
     loop_stop(loop);
 }
 

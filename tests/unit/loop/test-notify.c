@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/uapi.h"
 #include "supervisor/loop/notify.h"
 #include "supervisor/process/notify-server.h"

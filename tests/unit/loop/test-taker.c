@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/uapi.h"
 #include "shared/protocol/payload-wire.h"
 #include "supervisor/loop/taker.h"

@@ -26,7 +26,6 @@ static void on_rearm_now(struct timer *timer, usec_t now)
 
 static void on_disarm_second(struct timer *timer, usec_t now)
 {
-    (void)now;
     fired[timer - timers]++;
     timer_disarm(current, &timers[1]);
 }

@@ -28,7 +28,6 @@ static void on_task(struct task *task)
 
 static bool on_poll(struct loop_hot *self)
 {
-    (void)self;
     n_polls++;
     loop_stop(loop);
     return true;
@@ -36,7 +35,6 @@ static bool on_poll(struct loop_hot *self)
 
 static bool on_cool(struct loop_hot *self)
 {
-    (void)self;
     return false;
 }
 
@@ -166,7 +164,6 @@ TEST(a_task_that_queues_itself_runs_once_in_a_turn)
 
 static void queue_one(struct loop_deferred *deferred)
 {
-    (void)deferred;
     task_queue(&tasks[0]);
 }
 

@@ -28,13 +28,11 @@ static uint64_t blobs_sent;
 
 static int on_record(struct endpoint *endpoint, const struct ring_record *record)
 {
-    (void)endpoint;
     return actor_request_on_record(sender, record);
 }
 
 static void on_broken(struct endpoint *endpoint, const char *what)
 {
-    (void)endpoint;
     ck_abort_msg("%s", what);
 }
 
@@ -42,7 +40,6 @@ static const struct endpoint_handler HANDLER = {.record = on_record, .broken = o
 
 static struct actor_policy get_policy(const struct actor *actor)
 {
-    (void)actor;
     return (struct actor_policy){.mailbox_max = MAILBOX_MAX,
                                  .mailbox_memory_max = 1 << 20,
                                  .overflow = CONFIG_OVERFLOW_BLOCK};

@@ -14,7 +14,6 @@ static struct memory_saver saver;
 
 static void feed(struct actor *actor)
 {
-    (void)actor;
 }
 
 static const struct actor_class CLASS = {.kind = ACTOR_SLOT, .feed = feed};
@@ -179,7 +178,6 @@ static void check_name(void *userdata, struct saved_reader *row)
 {
     int r = actor_name_restore_row(&after, row);
 
-    (void)userdata;
     ck_assert(r == 0 || r == -EBADMSG);
 }
 
@@ -195,7 +193,6 @@ static void check_messages(void *userdata, struct saved_reader *row)
 {
     int r = messages_inherit(&after, row);
 
-    (void)userdata;
     ck_assert(r == 0 || r == -EBADMSG);
 }
 
@@ -203,7 +200,6 @@ static void check_actor(void *userdata, struct saved_reader *row)
 {
     int r = actor_inherit(&after, row);
 
-    (void)userdata;
     ck_assert(r == 0 || r == -EBADMSG);
 }
 

@@ -38,28 +38,21 @@ static const char *payload(struct troupe_message *message)
 
 static int on_any(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)userdata;
     return say(actor, troupe_message_type(message), payload(message));
 }
 
 static int on_named(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)message;
     return say(actor, "by", userdata);
 }
 
 static int on_refuse(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)message;
-    (void)userdata;
     return TROUPE_NOT_HANDLED;
 }
 
 static int on_error(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)userdata;
     return *payload(message) ? troupe_message_fail(message, 17, payload(message)) : -ENOSPC;
 }
 
@@ -69,7 +62,6 @@ static int on_describe(struct troupe_actor *actor, struct troupe_message *messag
     const char *key = troupe_message_key(message, &key_size);
     char text[200];
 
-    (void)userdata;
     (void)troupe_message_payload(message, &size);
     snprintf(
         text, sizeof(text), "%s %zu %zu %lu %lu %lu %lu %lu %d", key ? key : "none", key_size, size,
@@ -81,21 +73,16 @@ static int on_describe(struct troupe_actor *actor, struct troupe_message *messag
 
 static int on_reply(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)userdata;
     return troupe_message_reply(message, "answer", "yes", 3);
 }
 
 static int on_forward(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)userdata;
     return troupe_message_forward(message, 42);
 }
 
 static int on_become(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)userdata;
     if (strcmp(troupe_message_type(message), "default") == 0) {
         troupe_actor_become_default(actor);
         return 0;
@@ -111,8 +98,6 @@ static int on_become(struct troupe_actor *actor, struct troupe_message *message,
 
 static int on_stash(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)userdata;
     if (troupe_message_stash(message) < 0 || troupe_message_stash(message) != -EALREADY)
         return -ENOTRECOVERABLE;
     return 0;
@@ -122,8 +107,6 @@ static int on_unstash(struct troupe_actor *actor, struct troupe_message *message
 {
     char text[16];
 
-    (void)userdata;
-    (void)message;
     troupe_actor_on_message(actor, "stash", on_any, NULL);
     snprintf(text, sizeof(text), "%d", troupe_actor_unstash_all(actor));
     return say(actor, "unstashed", text);
@@ -148,7 +131,6 @@ static int on_ask(struct troupe_actor *actor, struct troupe_message *message, vo
     struct troupe_future *future;
     int r;
 
-    (void)userdata;
     options.reply_type = "wanted";
     if (strstr(text, "default")) {
         options.default_type = "instead";
@@ -172,8 +154,6 @@ static int on_pipeline(struct troupe_actor *actor, struct troupe_message *messag
 {
     struct troupe_future *futures[3];
 
-    (void)userdata;
-    (void)message;
     for (int i = 0; i < 3; i++)
         if (troupe_actor_ask(actor, PEER, &futures[i], "question", .data = &"012"[i], .size = 1) <
             0)
@@ -191,8 +171,6 @@ static int on_any_of(struct troupe_actor *actor, struct troupe_message *message,
     char text[16];
     int r;
 
-    (void)userdata;
-    (void)message;
     for (int i = 0; i < 2; i++)
         if (troupe_actor_ask(actor, PEER, &futures[i], "question", .data = &"01"[i], .size = 1) < 0)
             return -ENOTRECOVERABLE;
@@ -210,7 +188,6 @@ static int on_any_of(struct troupe_actor *actor, struct troupe_message *message,
 
 static void on_end(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
 {
-    (void)userdata;
     describe_future(actor, future, troupe_future_error(future));
     troupe_future_free(future);
 }
@@ -219,8 +196,6 @@ static int on_then(struct troupe_actor *actor, struct troupe_message *message, v
 {
     struct troupe_future *future;
 
-    (void)userdata;
-    (void)message;
     if (troupe_actor_ask(actor, PEER, &future, "question") < 0)
         return -ENOTRECOVERABLE;
     troupe_future_then(future, on_end, NULL);
@@ -231,8 +206,6 @@ static int on_neglect(struct troupe_actor *actor, struct troupe_message *message
 {
     struct troupe_future *future;
 
-    (void)userdata;
-    (void)message;
     if (troupe_actor_ask(actor, PEER, &future, "question") < 0)
         return -ENOTRECOVERABLE;
     troupe_future_free(future);
@@ -245,8 +218,6 @@ static int on_shortage(struct troupe_actor *actor, struct troupe_message *messag
     static const char data[2 * FAKE_INLINE_MAX] = "a blob";
     int r;
 
-    (void)message;
-    (void)userdata;
     out_of_memory = true;
     r = troupe_actor_timer_after(actor, PEER, 1000, NULL, "tick", .data = data,
                                  .size = sizeof(data));
@@ -263,7 +234,6 @@ static int on_limit(struct troupe_actor *actor, struct troupe_message *message, 
     const int next = dup(STDIN_FILENO);
     struct rlimit limit;
 
-    (void)userdata;
     close(next);
     if (next >= 0 && getrlimit(RLIMIT_NOFILE, &before) < 0)
         return -errno;
@@ -279,7 +249,6 @@ static int on_monitor(struct troupe_actor *actor, struct troupe_message *message
 {
     struct troupe_future *first, *second;
 
-    (void)userdata;
     if (troupe_actor_monitor(actor, 55, &first) < 0 || troupe_actor_monitor(actor, 55, &second) < 0)
         return -ENOTRECOVERABLE;
     troupe_future_free(second);
@@ -298,8 +267,6 @@ static void on_quiet(struct troupe_actor *actor, void *userdata)
 
 static int on_silence(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)userdata;
-    (void)message;
     troupe_actor_on_silence(actor, 1000, on_quiet, "at last");
     return 0;
 }
@@ -308,15 +275,12 @@ static void on_failure(struct troupe_actor *actor, int error, const char *reason
 {
     char text[200];
 
-    (void)userdata;
     snprintf(text, sizeof(text), "%d %s", error, reason);
     (void)say(actor, "failure", text);
 }
 
 static int on_listen(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)userdata;
-    (void)message;
     troupe_actor_on_failure(actor, on_failure, NULL);
     return 0;
 }
@@ -328,8 +292,6 @@ static int on_services(struct troupe_actor *actor, struct troupe_message *messag
     char text[200];
     int n = 0;
 
-    (void)userdata;
-    (void)message;
     n += snprintf(text, sizeof(text), "%d", troupe_actor_lookup(actor, "group/0", &ref));
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %lu", (unsigned long)ref);
     n += snprintf(text + n, sizeof(text) - (size_t)n, " %d", troupe_actor_register(actor, "taken"));

@@ -145,7 +145,6 @@ TEST(a_payload_that_was_dropped_is_still_known_to_be_missing)
 
 static void restore_damaged(void *userdata, struct saved_reader *row)
 {
-    (void)userdata;
     (void)dead_letter_restore_row(&after, &deaths, row);
 }
 

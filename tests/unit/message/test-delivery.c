@@ -22,13 +22,11 @@ static struct actor *actor;
 
 static void on_consumed(struct endpoint *self, const struct ring_record *record, uint32_t cursor)
 {
-    (void)self;
     delivery_on_consumed(actor, record, cursor);
 }
 
 static void on_broken(struct endpoint *self, const char *what)
 {
-    (void)self;
     ck_abort_msg("%s", what);
 }
 
@@ -42,7 +40,6 @@ static const struct actor_class CLIENT = {
 
 static struct actor_policy get_policy(const struct actor *self)
 {
-    (void)self;
     return (struct actor_policy){.mailbox_max = 1,
                                  .mailbox_memory_max = 1 << 20,
                                  .overflow = CONFIG_OVERFLOW_BLOCK,

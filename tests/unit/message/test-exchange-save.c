@@ -15,7 +15,6 @@ static struct memory_saver saver;
 
 static void feed(struct actor *actor)
 {
-    (void)actor;
 }
 
 static const struct actor_class CLASS = {.kind = ACTOR_SLOT, .feed = feed};
@@ -228,7 +227,6 @@ static struct actor *group;
 
 static bool find_group(void *userdata, const char *address, struct actor **ret)
 {
-    (void)userdata;
     *ret = strcmp(address, group->name) == 0 ? group : NULL;
     return *ret;
 }

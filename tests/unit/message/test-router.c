@@ -452,8 +452,6 @@ static struct {
 
 static void on_done(void *userdata, const struct envelope *reply, int error, const char *reason)
 {
-    (void)userdata;
-    (void)reason;
     answered.n++;
     answered.error = error;
     snprintf(answered.type, sizeof(answered.type), "%.*s", reply ? (int)reply->topic.type_size : 0,
@@ -738,9 +736,6 @@ static unsigned n_lines;
 
 static void count_line(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
     n_lines++;
 }
 
@@ -1078,7 +1073,6 @@ static void note_line(enum log_level level, struct log_fields fields, const char
 {
     size_t used = strlen(logged);
 
-    (void)message;
     used += (size_t)snprintf(logged + used, sizeof(logged) - used, "%d", (int)level);
     for (size_t i = 0; i < fields.n_fields; i++)
         if (fields.fields[i].value)

@@ -13,31 +13,22 @@ natsMsg *engine_message(const struct engine *engine, const char *subject, const 
 {
     natsMsg *message = NULL;
 
-    (void)engine;
-    (void)token;
     ck_assert_int_eq(natsMsg_Create(&message, subject, NULL, data, (int)size), NATS_OK);
     return message;
 }
 
 int engine_request(struct engine *engine, const char *subject, const char *token, const char *text)
 {
-    (void)engine;
-    (void)subject;
-    (void)token;
-    (void)text;
     return 0;
 }
 
 size_t engine_max_payload(const struct engine *engine)
 {
-    (void)engine;
     return SIZE_MAX;
 }
 
 void flight_id(const struct flight *of, const char *name, char id[static TROUPE_ID_SIZE])
 {
-    (void)of;
-    (void)name;
     *id = '\0';
 }
 

@@ -28,8 +28,6 @@ static unsigned n_published, n_asked, n_probed, n_concluded, n_notices;
 natsMsg *publication_result(const struct engine *engine, const struct config *from,
                             const struct flight *of)
 {
-    (void)engine;
-    (void)from;
     return of ? message : NULL;
 }
 
@@ -42,9 +40,6 @@ natsMsg *publication_letter(const struct engine *engine, const struct config *fr
 natsMsg *publication_notice(const struct engine *engine, const struct config *from,
                             const struct flight *of)
 {
-    (void)engine;
-    (void)from;
-    (void)of;
     n_notices++;
     return NULL;
 }
@@ -58,16 +53,11 @@ uint64_t bridge_new_secret(void)
 
 void bridge_tell(struct bridge *of)
 {
-    (void)of;
 }
 
 int publication_ask(struct engine *engine, const struct config *from, const char *stream,
                     const struct flight *of)
 {
-    (void)stream;
-    (void)engine;
-    (void)from;
-    (void)of;
     n_asked++;
     return 0;
 }
@@ -75,9 +65,6 @@ int publication_ask(struct engine *engine, const struct config *from, const char
 int publication_probe(struct engine *engine, const struct config *from, const char *stream,
                       const struct flight *of, uint64_t with)
 {
-    (void)engine;
-    (void)from;
-    (void)of;
     ck_assert_str_eq(stream, named);
     secret = with;
     n_probed++;
@@ -86,7 +73,6 @@ int publication_probe(struct engine *engine, const struct config *from, const ch
 
 uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
 {
-    (void)token;
     *ret_kind = kind;
     return number;
 }
@@ -94,8 +80,6 @@ uint64_t publication_number(const char *token, enum publication_kind *ret_kind)
 int publication_confirm(const struct config *from, natsMsg *what,
                         char stream[static PUBLICATION_STREAM_SIZE], char *problem, size_t size)
 {
-    (void)from;
-    (void)what;
     strcpy(stream, named);
     if (size > 0)
         *problem = '\0';
@@ -106,22 +90,16 @@ int publication_found(const struct config *from, const struct flight *of, natsMs
                       uint64_t *ret_other)
 {
     *ret_other = other;
-    (void)from;
-    (void)of;
-    (void)what;
     return answer;
 }
 
 bool engine_is_full(const struct engine *engine)
 {
-    (void)engine;
     return is_full;
 }
 
 int engine_publish(struct engine *engine, natsMsg *what)
 {
-    (void)engine;
-    (void)what;
     if (send_status < 0 && !flight->bare)
         return send_status;
     n_published++;
@@ -130,26 +108,21 @@ int engine_publish(struct engine *engine, natsMsg *what)
 
 void discard_put(struct discard *discard, natsMsg *what)
 {
-    (void)discard;
-    (void)what;
 }
 
 size_t message_headers_size(natsMsg *what, unsigned *ret_n)
 {
-    (void)what;
     *ret_n = 0;
     return 0;
 }
 
 int natsMsg_GetDataLength(const natsMsg *what)
 {
-    (void)what;
     return 0;
 }
 
 void natsMsg_Destroy(natsMsg *what)
 {
-    (void)what;
 }
 
 void bridge_conclude(struct bridge *of, struct flight *what)

@@ -21,8 +21,6 @@ natsStatus natsOptions_SetEventLoop(natsOptions *options, void *loop, natsEvLoop
                                     natsEvLoop_ReadAddRemove read, natsEvLoop_WriteAddRemove write,
                                     natsEvLoop_Detach detach)
 {
-    (void)options;
-    (void)detach;
     peer.loop = loop;
     peer.attach = attach;
     peer.read = read;
@@ -32,13 +30,11 @@ natsStatus natsOptions_SetEventLoop(natsOptions *options, void *loop, natsEvLoop
 
 natsStatus natsOptions_SetSendAsap(natsOptions *options, bool asap)
 {
-    (void)options;
     return asap ? NATS_OK : NATS_ERR;
 }
 
 int natsConnection_Buffered(natsConnection *connection)
 {
-    (void)connection;
     return peer.buffered;
 }
 
@@ -47,7 +43,6 @@ void natsConnection_ProcessWriteEvent(natsConnection *connection)
     static char data[1 << 16];
     ssize_t n = 1;
 
-    (void)connection;
     while (peer.buffered > 0 && n > 0) {
         const size_t size =
             (size_t)peer.buffered < sizeof(data) ? (size_t)peer.buffered : sizeof(data);
@@ -163,7 +158,6 @@ TEST(a_slow_socket_is_not_given_up)
 
 static void *publish_one(void *userdata)
 {
-    (void)userdata;
     publish(1);
     return NULL;
 }

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/config/sandbox/filter.h"
 #include "supervisor/keeper/sandbox.h"
 #include "supervisor/process/call-listener.h"
@@ -28,7 +27,6 @@ static void on_forbidden(struct call_listener *self, const struct forbidden_call
 
 static bool permits_some(struct call_listener *self, const struct seccomp_data *data)
 {
-    (void)self;
     return data->nr == SYS_sync || data->nr == SYS_getpriority;
 }
 
@@ -97,8 +95,6 @@ static pid_t start(const char *settings, int (*run)(int socket))
 
 static void on_end(void *userdata, uint32_t events)
 {
-    (void)userdata;
-    (void)events;
     loop_stop(loop);
 }
 
@@ -120,7 +116,6 @@ static int wait_for(pid_t pid)
 
 static int run_mount(int socket)
 {
-    (void)socket;
     return (int)syscall(SYS_mount, NULL, NULL, NULL, -3L, NULL, 0L);
 }
 
@@ -140,7 +135,6 @@ END_TEST
 
 static int run_sync(int socket)
 {
-    (void)socket;
     return (int)syscall(SYS_sync);
 }
 
@@ -223,7 +217,6 @@ END_TEST
 
 static int run_error(int socket)
 {
-    (void)socket;
     return syscall(SYS_mount, NULL, NULL, NULL, 0, NULL) < 0 ? errno : 0;
 }
 
@@ -245,7 +238,6 @@ static int run_load(int socket)
     struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     const struct sock_fprog program = {.len = 1, .filter = &allow};
 
-    (void)socket;
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                         SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG, &program);
 }
@@ -255,7 +247,6 @@ static int run_load_plainly(int socket)
     struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     const struct sock_fprog program = {.len = 1, .filter = &allow};
 
-    (void)socket;
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
 }
 
@@ -270,7 +261,6 @@ static int run_send_plainly(int socket)
 {
     const struct msghdr message = {0};
 
-    (void)socket;
     return sendmsg(-1, &message, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
@@ -305,7 +295,6 @@ static int run_within(int socket)
     int status, r;
     pid_t pid;
 
-    (void)socket;
     if (filter_compile("calls 0 ~mount", &sandbox.filters[0]) < 0)
         return 1;
     pid = fork();

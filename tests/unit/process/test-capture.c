@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
 #include "shared/base/uapi.h"
 #include "shared/base/utf8.h"
@@ -170,7 +169,6 @@ TEST(M6_without_a_limit_one_turn_delivers_a_bounded_number_of_lines, .setup = se
 
 static void on_line_deinit(void *userdata, const char *line)
 {
-    (void)line;
     n_lines++;
     capture_deinit(userdata);
 }
@@ -202,8 +200,6 @@ TEST(the_output_is_read_by_the_loop)
 
 static void on_stop_timer(struct timer *timer, usec_t now)
 {
-    (void)timer;
-    (void)now;
     loop_stop(loop);
 }
 
@@ -271,7 +267,6 @@ static struct loop_deferred look;
 /* In the first turn the output of one of them is read. */
 static void on_turn(struct loop_deferred *deferred)
 {
-    (void)deferred;
     if (n_turns > 1)
         return;
     for (size_t i = 0; i < 2; i++) {
@@ -286,8 +281,6 @@ static void on_slow_line(void *userdata, const char *line)
 {
     const usec_t began = clock_now();
 
-    (void)userdata;
-    (void)line;
     turns[n_turns++] = loop_now(loop);
     while (clock_now() - began <= WORK_QUEUE_BUDGET)
         ;
@@ -402,8 +395,6 @@ TEST(the_next_supervisor_goes_on_within_a_line)
 
 static void on_line_die(void *userdata, const char *line)
 {
-    (void)userdata;
-    (void)line;
     _exit(0);
 }
 

@@ -3,7 +3,6 @@
 /* Whose limit it was, in plain directories with the files of cgroups: a slice, the delegated cgroup
  * in it, and the cgroup of a worker. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/process/cgroup-oom.h"
 #include "supervisor/process/cgroup.h"
 #include "tests/unit/suite.h"
@@ -70,9 +69,6 @@ static void set_up(void)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-    (void)st;
-    (void)type;
-    (void)ftw;
     return remove(path);
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/process/cgroup.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
@@ -70,9 +69,6 @@ static void set_up(void)
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-    (void)st;
-    (void)type;
-    (void)ftw;
     return remove(path);
 }
 
@@ -365,8 +361,6 @@ static void make_real_root(void)
 
 static int remove_directory(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
-    (void)st;
-    (void)ftw;
     return type == FTW_DP ? rmdir(path) : 0;
 }
 

@@ -2,7 +2,6 @@
 
 /* What a supervisor holds, and the next one takes, with a real keeper between them. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/process/held.h"
 #include "supervisor/process/process.h"
@@ -36,7 +35,6 @@ static void on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int 
 
 static void on_exited(struct spawner_client *client, const struct spawn_exit *how)
 {
-    (void)client;
     worker.exited = true;
     worker.how = *how;
     loop_stop(context.loop);

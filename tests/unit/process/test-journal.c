@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/event/event.h"
 #include "supervisor/event/output-log.h"
 #include "supervisor/process/journal.h"
@@ -100,7 +99,6 @@ TEST(a_workers_output_carries_its_own_pid)
 
 static bool job_of_process(struct process *process, struct process_job *ret)
 {
-    (void)process;
     *ret = (struct process_job){"nightly", 7};
     return true;
 }

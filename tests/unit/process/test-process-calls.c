@@ -2,7 +2,6 @@
 
 /* How the listener of a process arrives with its report. */
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/scm.h"
 #include "supervisor/process/process.h"

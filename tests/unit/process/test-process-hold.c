@@ -2,7 +2,6 @@
 
 /* A process that one supervisor starts and the next one adopts, with a real keeper between them. */
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/event/event.h"
 #include "supervisor/process/process.h"
@@ -25,7 +24,6 @@ static int pipe_fds[2];
 
 static void on_line(struct event_subscriber *subscriber, const struct event *event)
 {
-    (void)subscriber;
     ck_assert_uint_lt(n_lines, ELEMENTS(lines));
     (void)snprintf(lines[n_lines++], sizeof(lines[0]), "%s", event->message);
 }
@@ -34,14 +32,12 @@ static struct event_subscriber subscriber = {.fn = on_line};
 
 static void on_started(struct process *p)
 {
-    (void)p;
     started = true;
     loop_stop(context.loop);
 }
 
 static void on_ended(struct process *p)
 {
-    (void)p;
     ended = true;
 }
 
@@ -55,7 +51,6 @@ static void on_exited(struct process *p)
 
 static void on_failed(struct process *p, const struct spawn_report *report)
 {
-    (void)p;
     ck_abort_msg("%s: %s", spawn_step_to_string(report->step), strerror(-report->error));
 }
 
@@ -64,9 +59,6 @@ static const struct process_handler HANDLER = {
 
 static void quiet(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 /* Called in each supervisor that the keeper starts. */

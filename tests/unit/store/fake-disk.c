@@ -184,7 +184,6 @@ static int on_sync(sqlite3_file *base, int flags)
     struct image *image = ((struct file *)base)->image;
     const bool failed = fails(FAKE_EIO_ON_SYNC);
 
-    (void)flags;
     if (image && !disk.frozen) {
         if (!failed)
             image_sync(image);
@@ -274,7 +273,6 @@ static int on_open(sqlite3_vfs *vfs, sqlite3_filename path, sqlite3_file *base, 
     struct file *file = (struct file *)base;
     int r;
 
-    (void)vfs;
     file->real = (sqlite3_file *)(file + 1);
     file->image = NULL;
     r = disk.real->xOpen(disk.real, path, file->real, flags, ret_flags);

@@ -23,9 +23,6 @@ void scratch_init_in(struct scratch *scratch, const char *place)
 
 static int remove_entry(const char *path, const struct stat *unused, int type, struct FTW *position)
 {
-    (void)unused;
-    (void)type;
-    (void)position;
     return remove(path);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/database-files.h"
 
-#include "shared/base/cleanup.h"
 #include "supervisor/store/backup.h"
 #include "supervisor/store/dead-rows.h"
 #include "supervisor/store/ended-rows.h"

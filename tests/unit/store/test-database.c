@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/store/backup.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
@@ -45,7 +44,6 @@ static void add_rows(int64_t first, int64_t last)
 
 static int count(void *userdata, const struct job_row *row)
 {
-    (void)row;
     ++*(unsigned *)userdata;
     return 0;
 }

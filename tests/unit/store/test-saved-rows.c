@@ -41,7 +41,6 @@ static int read_row(void *userdata, struct saved_reader *row)
 {
     const uint64_t number = saved_get_number(row);
 
-    (void)userdata;
     ck_assert_uint_eq(number, ++n_read);
     ck_assert_uint_eq(row->payload_size, number == 2 ? 0 : 4);
     ck_assert_mem_eq(row->payload, "data", row->payload_size);
@@ -90,7 +89,6 @@ static void add_bytes(uint64_t number, size_t size, bool blob)
 
 static int read_sized(void *userdata, struct saved_reader *row)
 {
-    (void)userdata;
     ck_assert_uint_eq(saved_get_number(row), ++n_read);
     ck_assert_uint_eq(saved_get_number(row), row->payload_size);
     return 0;

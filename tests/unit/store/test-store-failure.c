@@ -43,7 +43,6 @@ static enum store_state wanted; /* STORE_OPENING = none */
 
 static void on_change(void *userdata, enum store_state state)
 {
-    (void)userdata;
     n_changes++;
     if (state == wanted)
         loop_stop(loop);
@@ -410,7 +409,6 @@ static int cancelled;
 
 static void on_cancelled(struct store_task *task, int result)
 {
-    (void)task;
     cancelled = result;
 }
 

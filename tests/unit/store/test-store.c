@@ -15,7 +15,6 @@ static enum store_state wanted;
 
 static void on_change(void *userdata, enum store_state state)
 {
-    (void)userdata;
     if (state == wanted)
         loop_stop(loop);
 }
@@ -88,8 +87,6 @@ static int apply_remove(struct store_task *task, struct database *database)
 
 static int found(void *userdata, const struct job_row *row)
 {
-    (void)userdata;
-    (void)row;
     return 0;
 }
 
@@ -164,7 +161,6 @@ static int apply_in_pieces(struct store_task *task, struct database *database)
 {
     struct change *change = list_entry(task, struct change, task);
 
-    (void)database;
     return change->number-- > 0 ? STORE_AGAIN : 0;
 }
 
@@ -270,8 +266,6 @@ static sem_t entered, leave;
 /* Keeps the thread until `leave`. */
 static int apply_slow_query(struct store_task *task, struct database *database)
 {
-    (void)task;
-    (void)database;
     (void)sem_post(&entered);
     (void)sem_wait(&leave);
     return 0;

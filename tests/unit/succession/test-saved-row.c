@@ -120,7 +120,6 @@ static void check_damage(void *userdata, struct saved_reader *reader)
     struct saved_reader inner;
     char text[8];
 
-    (void)userdata;
     (void)saved_get_number(reader);
     saved_get_text(reader, text, sizeof(text));
     inner = saved_get_fields(reader);

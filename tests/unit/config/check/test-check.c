@@ -2,7 +2,6 @@
 
 /* Checks of whole groups, against this machine, and of single files. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/config/check/resolve.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/syntax/strv.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/config/config.h"
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/strv.h"

@@ -2,7 +2,6 @@
 
 /* Problems of single keys and values. */
 
-#include "shared/base/cleanup.h"
 #include "supervisor/config/config.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"

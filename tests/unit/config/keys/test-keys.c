@@ -2,7 +2,6 @@
 
 /* Defaults, values and comparison of every key. */
 
-#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config.h"

@@ -2,7 +2,6 @@
 
 /* [Sandbox]: from its keys to what the kernel then does. */
 
-#include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/sandbox/sandbox-words.h"

@@ -107,9 +107,6 @@ TEST(setting_replaces_the_variable_of_exactly_that_name)
 
 static int refuse(void *userdata, unsigned line, const char *text)
 {
-    (void)userdata;
-    (void)line;
-    (void)text;
     return -EIO;
 }
 

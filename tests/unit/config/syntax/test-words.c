@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/words.h"
 #include "tests/unit/suite.h"

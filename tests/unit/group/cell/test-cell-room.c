@@ -17,21 +17,15 @@ static struct timer give_up;
 
 static void on_give_up(struct timer *timer, usec_t now)
 {
-    (void)timer;
-    (void)now;
     ck_abort_msg("nothing happened any more");
 }
 
 static void quiet(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 static void on_stop(struct loop_deferred *deferred)
 {
-    (void)deferred;
     loop_stop(parts.loop);
 }
 
@@ -284,7 +278,6 @@ TEST(one_is_called_for_a_place_and_no_more)
 
 static void stop_the_loop(struct cell_waiter *waiter)
 {
-    (void)waiter;
     loop_stop(parts.loop);
 }
 
@@ -321,7 +314,6 @@ TEST(after_its_time_a_sender_is_told_busy)
 
 static void stop_at_turn(struct cell_waiter *waiter)
 {
-    (void)waiter;
     loop_stop(parts.loop);
 }
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/group/cell/cell.h"
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
@@ -29,7 +28,6 @@ static int handle(struct troupe_job *job, void *userdata)
     size_t size;
     const char *what = troupe_job_payload(job, &size);
 
-    (void)userdata;
     if (strcmp(what, "crash") == 0 ||
         (strcmp(what, "crash once") == 0 && troupe_job_attempt(job) == 1))
         raise(SIGKILL);
@@ -67,16 +65,11 @@ __attribute__((constructor)) static void be_worker(void)
 
 static void on_give_up(struct timer *timer, usec_t now)
 {
-    (void)timer;
-    (void)now;
     ck_abort_msg("nothing happened any more");
 }
 
 static void quiet(enum log_level level, struct log_fields fields, const char *message)
 {
-    (void)level;
-    (void)fields;
-    (void)message;
 }
 
 static void make_config(unsigned size)
@@ -133,7 +126,6 @@ static void on_audit(struct loop_deferred *deferred)
 {
     const struct census census = count_slots();
 
-    (void)deferred;
     for (unsigned i = 0; i < _CENSUS_N_TRAITS; i++) {
         ck_assert_msg(census.n[i] == group->pools.census.n[i], "trait %u: %zu slots, %zu counted",
                       i, census.n[i], group->pools.census.n[i]);
@@ -144,8 +136,6 @@ static void on_audit(struct loop_deferred *deferred)
 
 static void on_any_event(struct event_subscriber *subscriber, const struct event *event)
 {
-    (void)subscriber;
-    (void)event;
     loop_defer(parts.loop, &audit);
 }
 
@@ -188,8 +178,6 @@ static bool (*done)(void);
 
 static void look(struct event_subscriber *subscriber, const struct event *event)
 {
-    (void)subscriber;
-    (void)event;
     if (done())
         loop_stop(parts.loop);
 }

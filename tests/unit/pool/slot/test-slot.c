@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "supervisor/group/group.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/parts.h"
@@ -33,14 +32,10 @@ static struct message message;
 
 static void quiet(enum log_level level, struct log_fields fields, const char *text)
 {
-    (void)level;
-    (void)fields;
-    (void)text;
 }
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
-    (void)subscriber;
     n_ready += strcmp(event->type, "worker.ready") == 0;
     if (strcmp(event->type, "worker.died") == 0)
         had_come_up = pool->slots[0]->worker.came_up;

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/protocol/job-id.h"
 #include "tests/unit/suite.h"
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/protocol/payload-wire.h"
 #include "shared/ring/memory.h"
 #include "tests/unit/suite.h"

@@ -3,7 +3,6 @@
  * Every record there is, made from its table: random values in all
  * fields come back, and no other number of bytes is taken for the record.
  */
-#include "shared/base/cleanup.h"
 
 #include "shared/protocol/protocol-requests.h"
 #include "tests/unit/suite.h"

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/ring/channel.h"
 #include "tests/unit/suite.h"
 #include <dirent.h>
@@ -58,7 +57,6 @@ static void teardown(void)
 
 static void count_wake(struct channel *channel, const _Atomic uint32_t *word)
 {
-    (void)channel;
     wakes++;
     woken = word;
 }
@@ -380,7 +378,6 @@ TEST(A4_a_blocked_producer_in_another_process_is_woken, BOTH_BACKENDS)
 
 static void ignore(int signal)
 {
-    (void)signal;
 }
 
 TEST(a_signal_ends_the_wait, BOTH_BACKENDS)

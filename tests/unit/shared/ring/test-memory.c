@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "shared/base/uapi.h"
 #include "shared/ring/memory.h"
 #include "shared/ring/wake.h"

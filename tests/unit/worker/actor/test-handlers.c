@@ -6,9 +6,6 @@ static struct handlers handlers;
 
 static int nothing(struct troupe_actor *actor, struct troupe_message *message, void *userdata)
 {
-    (void)actor;
-    (void)message;
-    (void)userdata;
     return 0;
 }
 

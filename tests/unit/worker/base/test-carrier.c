@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/base/carrier.h"
 
-#include "shared/base/cleanup.h"
 #include "shared/protocol/protocol.h"
 #include "tests/unit/suite.h"
 #include <sys/resource.h>
@@ -31,7 +30,6 @@ static int wait_room(struct carrier *self, uint32_t size)
 {
     struct ring_record record;
 
-    (void)size;
     ck_assert_ptr_eq(self, &carrier);
     n_waited++;
     while (ring_next(&peer.in, &record) == 0)

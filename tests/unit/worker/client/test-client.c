@@ -446,7 +446,6 @@ TEST(test_next_gives_up_after_its_time, .n = ELEMENTS(backends))
 
 static void ignore(int signal)
 {
-    (void)signal;
 }
 
 /* Again and again: one alone could come before the call has begun to wait. */
@@ -603,7 +602,6 @@ TEST(test_each_request_ends_exactly_once_wherever_the_connection_is_cut, .n = CU
 
 static void note_end(struct troupe_actor *actor, struct troupe_future *future, void *userdata)
 {
-    (void)actor;
     ck_assert_int_eq(troupe_future_error(future), -ECONNRESET);
     ++*(unsigned *)userdata;
 }
@@ -716,7 +714,6 @@ TEST(test_an_answer_that_comes_again_after_a_crash_is_ignored, .n = ELEMENTS(bac
 
 static void note_restart(struct troupe_actor *actor, void *userdata)
 {
-    (void)actor;
     ++*(unsigned *)userdata;
 }
 

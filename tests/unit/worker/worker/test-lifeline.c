@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "shared/base/cleanup.h"
 #include "tests/unit/suite.h"
 #include "worker/worker/lifeline.h"
 #include <linux/futex.h>
@@ -74,14 +73,12 @@ TEST(who_has_let_go_of_it_is_not_marked)
 
 static void *thread_holds(void *userdata)
 {
-    (void)userdata;
     hold();
     return NULL;
 }
 
 static void *thread_works(void *userdata)
 {
-    (void)userdata;
     lifeline_check(&lifeline);
     return NULL;
 }

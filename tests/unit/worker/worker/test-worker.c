@@ -109,7 +109,6 @@ static int handle(struct troupe_job *job, void *userdata)
     size_t size;
     const char *text = troupe_job_payload(job, &size);
 
-    (void)userdata;
     if (strncmp(text, "place", 5) == 0)
         return check_placement(job, text, size);
     if (strcmp(text, "describe") == 0)
@@ -489,14 +488,11 @@ static int scope_fd;
 
 static int scope_up(struct troupe_worker *worker, void *userdata)
 {
-    (void)worker;
     return write(scope_fd, "u", 1) == 1 ? *(int *)userdata : -EIO;
 }
 
 static void scope_down(struct troupe_worker *worker, void *userdata)
 {
-    (void)worker;
-    (void)userdata;
     if (write(scope_fd, "d", 1) != 1)
         abort();
 }
