@@ -5,6 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/base/rate.h"
 #include "supervisor/keeper/keeper-private.h"
+#include "supervisor/keeper/pump.h"
 #include "supervisor/keeper/sandbox-ipc.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
@@ -117,6 +118,29 @@ static void lend_root(struct message *request, struct message_spawn *spawn)
             request->fds[request->n_fds++] = spawn->root.fds[i];
 }
 
+/* Puts a pump between the new process and its output. The socket becomes one of the request, and is
+ * closed with those. */
+static int add_pump(struct message *request, struct message_spawn *spawn)
+{
+    int output = -1, socket;
+    for (size_t i = 0; i < spawn->options.n_fds; i++)
+        if (spawn->fds[i].number == STDOUT_FILENO)
+            output = spawn->fds[i].fd;
+    spawn->options.pipe_output &= output >= 0 && request->n_fds < MESSAGE_FDS_MAX;
+    if (!spawn->options.pipe_output)
+        return 0;
+    const pid_t pid = pump_start(output, &socket);
+    if (pid < 0)
+        return pid;
+    children_remove(keeper.children, pid); /* a spared child of this pid has ended */
+    children_add(keeper.children, pid, 0, true);
+    request->fds[request->n_fds++] = socket;
+    for (size_t i = 0; i < spawn->options.n_fds; i++)
+        if (spawn->fds[i].fd == output)
+            spawn->fds[i].fd = socket;
+    return 0;
+}
+
 static void on_spawn(int lost)
 {
     struct spawn_result result = {.pidfd = -1};
@@ -128,6 +152,10 @@ static void on_spawn(int lost)
     share_namespaces(&keeper.spawn);
     if (r == 0)
         lend_root(&keeper.request, &keeper.spawn);
+    if (r == 0)
+        r = add_pump(&keeper.request, &keeper.spawn);
+    if (r == 0 && children_full(keeper.children))
+        r = -EAGAIN;
     starting_share(&keeper.starting, &keeper.request, keeper.holdings->n_fds,
                    &keeper.spawn.options);
     if (r == 0)

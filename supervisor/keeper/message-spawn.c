@@ -36,6 +36,7 @@ static void put_descriptors(struct message *message, const struct spawn_options 
         message_put_fd(message, options->fds[i].fd);
         PUT(message, options->fds[i].number);
     }
+    PUT(message, options->pipe_output);
 }
 
 static void put_sandbox(struct message *message, const struct sandbox *sandbox)
@@ -146,6 +147,7 @@ static void take_descriptors(struct message *message, struct message_spawn *ret)
         ret->fds[at].fd = message_take_fd(message, &i);
         TAKE(message, ret->fds[at].number);
     }
+    ret->options.pipe_output = message_take_bool(message);
     if (i != message->n_fds)
         message->error = -EBADMSG;
 }

@@ -40,10 +40,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MESSAGE_VERSION 6
+#define MESSAGE_VERSION 7
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
-#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 4 + _SANDBOX_ROOT_N_FDS)
+#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5 + _SANDBOX_ROOT_N_FDS)
 #define MESSAGE_STRINGS_MAX 8192 /* arguments and variables together */
 
 #define HOLD_BYTES_MAX 512

@@ -369,6 +369,25 @@ static void set_up_user(struct spawn_child *child)
         fail_enforcing(child, SPAWN_CAPABILITIES, SPAWN_STRICT_CAPABILITIES, -r);
 }
 
+/* Makes the pipe as the process's own user, who may then open it by name. Output remains a socket
+ * if the pipe cannot be sent: processes of that user can use up how many descriptors it may have
+ * under way. */
+static void pipe_output(const struct spawn_child *child)
+{
+    union scm_control control;
+    struct iovec part = {.iov_base = (char[]){0}, .iov_len = 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    int fds[2];
+    if (!child->options->pipe_output || pipe2(fds, O_CLOEXEC) < 0)
+        return;
+    scm_attach(&message, &control, fds, 1);
+    if (sendmsg(STDOUT_FILENO, &message, MSG_NOSIGNAL) >= 0 &&
+        (dup2(fds[1], STDOUT_FILENO) < 0 || dup2(fds[1], STDERR_FILENO) < 0))
+        fail(child, SPAWN_DESCRIPTORS, errno);
+    (void)close(fds[0]);
+    (void)close(fds[1]);
+}
+
 /* Without CAP_SYS_ADMIN only a process that cannot gain privileges may confine itself; as with
  * filters, it then is one. */
 static int confine(int rules)
@@ -469,6 +488,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     set_up_files(child);
     set_up_limits(child);
     set_up_user(child);
+    pipe_output(child);
     /* The change of user clears this. */
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
         fail(child, SPAWN_PARENT_DEATH, errno);

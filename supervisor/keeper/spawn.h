@@ -41,6 +41,8 @@ struct spawn_options {
     const char *working_directory; /* NULL = "/" */
     const struct spawn_fd *fds;    /* 0, 1 and 2 are /dev/null unless listed */
     size_t n_fds;
+    bool pipe_output; /* 1 is a socket with a pump behind it (pump.h): the new process makes a pipe,
+                         sends its read end there, and 1 and 2 become the write end */
     const struct spawn_rlimit *rlimits;
     size_t n_rlimits;
     int report_fd; /* write end of a close-on-exec pipe, see struct spawn_report; or a

@@ -273,6 +273,8 @@ static void capture_on_turn(struct task *task)
     struct capture *capture = list_entry(task, struct capture, reading);
     (void)loop_watch_events(capture->loop, &capture->watch, POLLIN);
     read_up_to(capture, READ_TURN, loop_now(capture->loop));
+    if (capture->fd < 0 && capture->on_end)
+        capture->on_end(capture->userdata);
 }
 
 /* Hundreds of workers that write all the time would make each turn long. */

@@ -40,6 +40,9 @@
  */
 typedef void (*capture_line_fn)(void *userdata, const char *line);
 
+/* The loop has read all output: no process can write any more. Like for a line. */
+typedef void (*capture_end_fn)(void *userdata);
+
 /* Valid when zeroed. Partner of the stores: capture_adopt() in the next supervisor. */
 struct capture_memory {
     _Atomic uint64_t end;  /* see struct capture */
@@ -66,6 +69,7 @@ struct capture {
     bool is_ours;          /* the line being delivered is about the output, not part of it */
     struct timer summary;
     capture_line_fn fn;
+    capture_end_fn on_end; /* set by the owner; NULL = none */
     void *userdata;
 };
 

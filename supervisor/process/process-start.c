@@ -123,6 +123,7 @@ static int process_request(struct process *process, const struct process_options
         .working_directory = config->working_directory,
         .fds = fds,
         .n_fds = n_fds,
+        .pipe_output = config->type != CONFIG_ACTOR,
         .rlimits = limits,
         .n_rlimits = process_limits(process, config, limits),
         .report_fd = report,
@@ -212,7 +213,7 @@ static int process_launch(struct process *process, const struct process_options 
 void process_begin(struct process *process, const struct process_handler *handler)
 {
     process->ended = false;
-    process->explained = false;
+    process->awaits_output = false;
     process->early_signal = 0;
     process->error = (struct spawn_report){0};
     process->confined = false;

@@ -85,20 +85,6 @@ static bool process_logs(const struct process *process, const struct output *out
            limited_log_admits(process->context->log, &what);
 }
 
-/* Logs once how to write output: a program that opens its output by name reports only that this
- * fails. */
-static void process_explain(struct process *process, const char *text)
-{
-    if (process->explained || !strstr(text, "/dev/std") ||
-        !strstr(text, "No such device or address"))
-        return;
-    process->explained = true;
-    log_write(LOG_LEVEL_NOTICE, LOG_FIELDS({"TROUPE_WORKER", process->subject.worker}),
-              "%s: its output is a socket, which cannot be opened by name: have it write to "
-              "standard output or error without a path; see OUTPUT in troupe.group(5)",
-              process->subject.worker);
-}
-
 static void process_on_line(void *userdata, const char *line)
 {
     struct process *process = userdata;
@@ -114,7 +100,6 @@ static void process_on_line(void *userdata, const char *line)
         return;
     if (process_logs(process, &output))
         process_log_line(process, &output);
-    process_explain(process, output.text);
     if (output.job && process->subject.log)
         output_log_add(process->subject.log, &(struct output_line){.at = clock_realtime(),
                                                                    .level = output.level,
@@ -137,6 +122,9 @@ static void process_on_line(void *userdata, const char *line)
  */
 #define OVERDUE_FIRST (15 * USEC_PER_MSEC)
 #define OVERDUE_MAX   6
+/* How long to wait for the output of a service that has ended. Only a process that holds the lock
+ * of the pipe makes it take long. */
+#define OUTPUT_WAIT USEC_PER_SEC
 
 static void process_queue_reap(struct process *process)
 {
@@ -155,8 +143,13 @@ static void process_on_overdue(struct timer *timer, usec_t now)
 {
     struct process *process = list_entry(timer, struct process, overdue);
     const bool last = process->n_overdue >= OVERDUE_MAX - 1;
-    const usec_t delay = OVERDUE_FIRST << (last ? OVERDUE_MAX : ++process->n_overdue);
+    usec_t delay;
 
+    if (process->awaits_output) {
+        process_queue_reap(process);
+        return;
+    }
+    delay = OVERDUE_FIRST << (last ? OVERDUE_MAX : ++process->n_overdue);
     if (!process->rest || last)
         process_kill_all(process);
     if (!process->rest && !last)
@@ -216,11 +209,36 @@ static void process_on_reaped(struct spawner_client *client, const struct spawn_
         process_queue_reap(process);
 }
 
+/* The last output of a service is in its pump, which ends when no process has the pipe any more.
+ * Returns whether it is being read now. */
+static bool process_await_output(struct process *process)
+{
+    struct loop *loop = process->context->loop;
+
+    if (!process->has_pump || process->output.fd < 0 || process->awaits_output)
+        return false;
+    if (process->cgroup.fd >= 0)
+        (void)cgroup_kill(&process->cgroup);
+    process->awaits_output =
+        timer_arm(loop_timers(loop), &process->overdue, usec_add(loop_now(loop), OUTPUT_WAIT)) == 0;
+    return process->awaits_output;
+}
+
+static void process_on_output_end(void *userdata)
+{
+    struct process *process = userdata;
+
+    if (process->awaits_output)
+        process_queue_reap(process);
+}
+
 static void process_on_reap(struct task *task)
 {
     struct process *process = list_entry(task, struct process, reap);
     const struct spawn_report error = process->error;
 
+    if (process_await_output(process))
+        return;
     process->pidfd = close_fd(process->pidfd);
     if (error.error == 0) {
         process->handler->exited(process);
@@ -412,11 +430,13 @@ void process_init(struct process *process, struct process_context *context,
     process_rest_init(process);
     timer_init(&process->report, process_watch_report);
     capture_init(&process->output, &context->outputs, memory, process_on_line, process);
+    process->output.on_end = process_on_output_end;
 }
 
 void process_take_config(struct process *process, const struct config_group *config)
 {
     process->level_prefix = config->syslog_level_prefix;
+    process->has_pump = config->type != CONFIG_ACTOR;
     process_log_calls(process, config);
     capture_set_limit(&process->output, config->log_rate_limit_interval,
                       config->log_rate_limit_burst);

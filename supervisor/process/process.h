@@ -115,7 +115,8 @@ struct process {
     struct task reap;
     struct capture output; /* stdout and stderr; its tail outlives the process */
     bool level_prefix;     /* of SyslogLevelPrefix= */
-    bool explained;        /* the log says why the output cannot be opened by name */
+    bool has_pump;         /* output passes through another process (keeper/pump.h) */
+    bool awaits_output;    /* reaped, and the pump still has output */
     const struct process_handler *handler;
 };
 

@@ -114,6 +114,50 @@ class Failures(Services):
         s.wait_for(lambda: s.worker("a/0")["generation"] == 2 and self.state(s) == "idle")
 
 
+class Output(Services):
+    @unittest.skipUnless(ROOT, "needs root")
+    def test_a_service_of_another_user_can_open_its_output_by_name(self):
+        s = self.started({"a": service("/bin/sh -c 'echo out >/dev/stdout; echo error >/dev/stderr; exec sleep 10000'",
+                                       Group={"User": "nobody"})})
+        s.until(lambda: "[a/0] out\n" in s.log() and "[a/0] error\n" in s.log())
+
+    def test_a_death_report_waits_for_the_last_words(self):
+        s = self.one("tell(b'READY=1')\n"
+                     "time.sleep(10000)\n", Group={"Type": "notify"}, Restart={"Restart": "no"})
+        s.wait_for(lambda: self.state(s) == "idle")
+        pid, pump = s.worker("a/0")["pid"], s.pumps()[0]
+        os.kill(pump, signal.SIGSTOP)
+        with open(f"/proc/{pid}/fd/2", "w", encoding="ascii") as file:
+            file.write("last words\n")
+        os.kill(pid, signal.SIGKILL)
+        s.until(lambda: not os.path.exists(f"/proc/{pid}"))
+        os.kill(pump, signal.SIGCONT)
+        s.wait_for(lambda: self.state(s) == "failed")
+        self.assertEqual(s.deaths()[0]["stderr"], "last words\n")
+        s.until(lambda: not s.pumps())
+
+    def test_a_service_that_locks_its_output_is_stopped_and_started_again(self):
+        s = self.one("import threading\n"
+                     "empty = socket.socketpair()\n"
+                     "threading.Thread(target=os.splice, args=(empty[0].fileno(), 1, 4096), daemon=True).start()\n"
+                     "time.sleep(0.1)\n"
+                     "tell(b'READY=1')\n"
+                     "time.sleep(10000)\n", Group={"Type": "notify"})
+        for generation in 1, 2:
+            s.wait_for(lambda: self.state(s) == "idle" and s.worker("a/0")["generation"] == generation)
+            s.call("Restart", target="a")
+
+    def test_its_output_goes_on_across_a_crash_and_an_upgrade(self):
+        s = self.one("signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'asked\\n'))\n"
+                     "tell(b'READY=1')\n"
+                     "while True: time.sleep(10000)\n", Group={"Type": "notify"})
+        s.wait_for(lambda: self.state(s) == "idle")
+        for n, change in enumerate((lambda: None, s.crash, lambda: s.ctl("upgrade", check=True))):
+            change()
+            os.kill(s.wait_worker("a/0", "idle")["pid"], signal.SIGUSR1)
+            s.until(lambda: s.log().count("[a/0] asked\n") == n + 1)
+
+
 class Stopping(Services):
     FLUSHING = ("signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.5), open(sys.argv[1], 'w').write('flushed'), sys.exit(0)))\n"
                 "tell(b'READY=1')\n"

@@ -478,12 +478,16 @@ class Supervisor:
             return [int(child) for child in file.read().split()]
 
     @staticmethod
-    def _runs_program(pid):
+    def _runs_program(pid, name="trouped-supervi"):
         """Whether it runs the supervisor's program: as the supervisor, or as the check of an upgrade."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
             with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                return file.read() == "trouped-supervi\n"
+                return file.read() == name + "\n"
         return False
+
+    def pumps(self):
+        """The processes that copy the output of services."""
+        return [pid for pid in self._family() if self._runs_program(pid, "trouped-pump")]
 
     def _is_supervisor(self, pid):
         with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -510,7 +514,8 @@ class Supervisor:
         """Workers and services. The keeper tells of an end just before it reaps, so this waits for those it has to reap."""
         limit_at = time.monotonic() + LIMIT
         while True:
-            children = [pid for pid in self._family() if not self._runs_program(pid)]
+            pumps = self.pumps()
+            children = [pid for pid in self._family() if pid not in pumps and not self._runs_program(pid)]
             if not any(self._is_zombie(pid) for pid in children):
                 return children
             if time.monotonic() > limit_at:

@@ -59,6 +59,7 @@ static const struct spawn_options OPTIONS = {
     .sandbox = &SANDBOX,
     .files = &FILES,
     .network = &NETWORK,
+    .pipe_output = true,
     .private_pids = true,
     .set_nice = true,
     .nice = -5,
@@ -108,6 +109,7 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert_uint_eq(options->sandbox->n_filters, 2);
     ck_assert_uint_eq(options->sandbox->filters[1].size, 16);
     ck_assert_mem_eq(options->sandbox->filters[1].code, "abcdefghABCDEFGH", 16);
+    ck_assert(options->pipe_output);
     ck_assert(options->private_pids && !options->private_ipc);
     ck_assert_int_eq(options->files->hidepid, SANDBOX_HIDEPID_INVISIBLE);
     ck_assert(options->files->only_processes);
