@@ -403,13 +403,27 @@ static int run_worker(void)
     return r < 0 ? 91 : 0;
 }
 
-static const enum wake_backend backends[] = {WAKE_FUTEX, WAKE_EVENTFD};
 static struct fake fake;
 
-static void start(int i)
+static void start(enum wake_backend backend)
 {
-    fake_start(&fake, backends[i], run_worker);
+    fake_start(&fake, backend, run_worker);
     fake_expect(&fake, PROTOCOL_READY);
+}
+
+static void start_futex(void)
+{
+    start(WAKE_FUTEX);
+}
+
+static void start_eventfd(void)
+{
+    start(WAKE_EVENTFD);
+}
+
+static void stop(void)
+{
+    fake_stop(&fake);
 }
 
 /* The first await of an actor asks who it is. */
@@ -425,9 +439,8 @@ static void tell_self(void)
 
 /* ---- handling ---- */
 
-TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back, .n = ELEMENTS(backends))
+TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back)
 {
-    start(_i);
     for (int i = 0; i < 300; i++) {
         char text[1000] = "";
 
@@ -437,19 +450,16 @@ TEST(test_messages_are_handled_in_order_and_each_gives_its_space_back, .n = ELEM
         fake_next(&fake);
     }
     fake_consumed(&fake);
-    fake_stop(&fake);
 }
 
 TEST(test_nearest_handler_by_type_takes_the_message)
 {
-    start(0);
     fake_tell(&fake, 1, "named", "");
     fake_tell(&fake, 2, "named.child.of.mine", "");
     fake_tell(&fake, 3, "named.other", "");
     fake_expect_tell(&fake, "by:parent");
     fake_expect_tell(&fake, "by:child");
     fake_expect_tell(&fake, "by:parent");
-    fake_stop(&fake);
 }
 
 TEST(test_handler_learns_everything_about_its_message)
@@ -464,7 +474,6 @@ TEST(test_handler_learns_everything_about_its_message)
         .content = fake_content("describe", "abc", 3),
     };
 
-    start(0);
     message.content.topic.key = "key";
     message.content.topic.key_size = 3;
     fake_deliver(&fake, &message);
@@ -476,29 +485,24 @@ TEST(test_handler_learns_everything_about_its_message)
     message.content.topic.key = NULL;
     fake_deliver(&fake, &message);
     fake_expect_tell(&fake, "described:none 0 3 11 22 33 55 44 0");
-    fake_stop(&fake);
 }
 
 TEST(test_message_that_nobody_handles_is_reported_and_the_next_one_goes_on)
 {
-    start(0);
     fake_tell(&fake, 1, "unknown", "x");
     fake_tell(&fake, 2, "refuse", "x");
     fake_tell(&fake, 3, "any", "x");
     fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 1, 0, "no handler took it");
     fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 2, 0, "no handler took it");
     fake_expect_tell(&fake, "any:x");
-    fake_stop(&fake);
 }
 
 TEST(test_handler_that_fails_is_reported_with_its_error)
 {
-    start(0);
     fake_tell(&fake, 1, "error", "");
     fake_tell(&fake, 2, "error", "the ledger is closed");
     fake_expect_verdict(&fake, PROTOCOL_ERRED, 1, ENOSPC, "No space left on device");
     fake_expect_verdict(&fake, PROTOCOL_ERRED, 2, 17, "the ledger is closed");
-    fake_stop(&fake);
 }
 
 TEST(test_reply_and_forward_name_what_they_are_about)
@@ -506,7 +510,6 @@ TEST(test_reply_and_forward_name_what_they_are_about)
     struct protocol_forward forward;
     struct ring_record record;
 
-    start(0);
     fake_tell(&fake, 1, "reply", "");
     fake_expect_reply(&fake, 501, "answer:yes");
     fake_tell(&fake, 2, "forward", "");
@@ -514,15 +517,13 @@ TEST(test_reply_and_forward_name_what_they_are_about)
     ck_assert_int_eq(protocol_get_forward(record.body, record.size, &forward), 0);
     ck_assert_uint_eq(forward.message, 2);
     ck_assert_uint_eq(forward.to, 42);
-    fake_stop(&fake);
 }
 
-TEST(test_blob_is_mapped_also_between_others, .n = ELEMENTS(backends))
+TEST(test_blob_is_mapped_also_between_others)
 {
     size_t size = 100000;
     char *data = malloc(size);
 
-    start(_i);
     memset(data, 'x', size);
     fake_tell(&fake, 1, "any", "before");
     fake_deliver_data(&fake, 2, "describe", data, size);
@@ -531,50 +532,40 @@ TEST(test_blob_is_mapped_also_between_others, .n = ELEMENTS(backends))
     fake_expect_tell(&fake, "described:none 0 100000 2 100 502 0 0 0");
     fake_expect_tell(&fake, "any:after");
     free(data);
-    fake_stop(&fake);
 }
 
 TEST(test_worker_without_handlers_takes_messages_as_not_handled)
 {
-    start(0);
     fake_tell(&fake, 1, "", "");
     fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 1, 0, "no handler took it");
-    fake_stop(&fake);
 }
 
 /* ---- become, stash, silence ---- */
 
 TEST(test_behaviour_switches_for_the_following_messages_and_back)
 {
-    start(0);
     fake_tell(&fake, 1, "become", "other");
     fake_tell(&fake, 2, "any", "x");
     fake_expect_tell(&fake, "by:another");
-    fake_stop(&fake);
 }
 
 TEST(test_behaviour_goes_back_to_the_handlers_by_type)
 {
-    start(0);
     fake_tell(&fake, 1, "become", "become");
     fake_tell(&fake, 2, "default", "");
     fake_tell(&fake, 3, "any", "x");
     fake_expect_tell(&fake, "any:x");
-    fake_stop(&fake);
 }
 
 TEST(test_behaviour_of_nothing_drops_all_as_not_handled)
 {
-    start(0);
     fake_tell(&fake, 1, "become", "nothing");
     fake_tell(&fake, 2, "any", "x");
     fake_expect_verdict(&fake, PROTOCOL_UNHANDLED, 2, 0, "the actor has become nothing");
-    fake_stop(&fake);
 }
 
 TEST(test_stashed_messages_come_back_first_and_in_order)
 {
-    start(0);
     fake_tell(&fake, 1, "stash", "one");
     fake_tell(&fake, 2, "stash", "two");
     fake_tell(&fake, 3, "unstash", "");
@@ -589,24 +580,20 @@ TEST(test_stashed_messages_come_back_first_and_in_order)
     fake_expect_tell(&fake, "stash:two");
     fake_expect_stash(&fake, PROTOCOL_UNSTASHED, 2, 0);
     fake_expect_tell(&fake, "any:last");
-    fake_stop(&fake);
 }
 
-TEST(test_silence_is_noticed, .n = ELEMENTS(backends))
+TEST(test_silence_is_noticed)
 {
-    start(_i);
     fake_tell(&fake, 1, "silence", "");
     fake_expect_tell(&fake, "silence:at last");
-    fake_stop(&fake);
 }
 
 /* ---- asks ---- */
 
-TEST(test_reply_ends_the_ask, .n = ELEMENTS(backends))
+TEST(test_reply_ends_the_ask)
 {
     struct protocol_ask ask;
 
-    start(_i);
     fake_tell(&fake, 1, "ask", "x");
     ask = fake_expect_ask(&fake, "question:x");
     ck_assert_uint_eq(ask.to, PEER);
@@ -616,27 +603,23 @@ TEST(test_reply_ends_the_ask, .n = ELEMENTS(backends))
     fake_replied(&fake, ask.cookie, "wanted.indeed", "this");
     fake_expect_tell(&fake, "ended:0 wanted.indeed this ");
     fake_consumed(&fake);
-    fake_stop(&fake);
 }
 
 TEST(test_failed_ask_tells_why)
 {
     struct protocol_ask ask;
 
-    start(0);
     fake_tell(&fake, 1, "ask", "x");
     ask = fake_expect_ask(&fake, "question:x");
     tell_self();
     fake_refuse(&fake, PROTOCOL_ASK_FAILED, ask.cookie, ECONNRESET, "it died");
     fake_expect_tell(&fake, "ended:-104   it died");
-    fake_stop(&fake);
 }
 
 TEST(test_time_out_becomes_the_default_and_nothing_else_does)
 {
     struct protocol_ask ask;
 
-    start(0);
     fake_tell(&fake, 1, "ask", "default");
     ask = fake_expect_ask(&fake, "question:default");
     tell_self();
@@ -646,7 +629,6 @@ TEST(test_time_out_becomes_the_default_and_nothing_else_does)
     ask = fake_expect_ask(&fake, "question:default");
     fake_refuse(&fake, PROTOCOL_ASK_FAILED, ask.cookie, ENOENT, "gone");
     fake_expect_tell(&fake, "ended:-2   gone");
-    fake_stop(&fake);
 }
 
 TEST(test_reply_without_memory_leaves_no_descriptor_behind)
@@ -654,21 +636,18 @@ TEST(test_reply_without_memory_leaves_no_descriptor_behind)
     static const char data[6000];
     struct protocol_ask ask;
 
-    start(0);
     fake_tell(&fake, 1, "ask", "run short");
     ask = fake_expect_ask(&fake, "question:run short");
     fake_replied_blob(&fake, ask.cookie, data, sizeof(data));
     fake_expect_tell(&fake, "ended:-12   the reply could not be received");
     fake_deliver_data(&fake, 2, "describe", data, sizeof(data));
     fake_expect_tell(&fake, "described:none 0 6000 2 100 502 0 0 0");
-    fake_stop(&fake);
 }
 
 TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
 {
     uint64_t cookies[3];
 
-    start(0);
     fake_tell(&fake, 1, "pipeline", "");
     cookies[0] = fake_expect_ask(&fake, "question:0").cookie;
     cookies[1] = fake_expect_ask(&fake, "question:1").cookie;
@@ -680,17 +659,15 @@ TEST(test_pipelined_asks_end_in_any_order_and_a_failure_stops_none)
     fake_expect_tell(&fake, "ended:0 a two ");
     fake_expect_tell(&fake, "ended:0 a one ");
     fake_expect_tell(&fake, "ended:-5   early");
-    fake_stop(&fake);
 }
 
-TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn, .n = ELEMENTS(backends))
+TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn)
 {
     static const char data[6000];
     struct protocol_by_reference by;
     struct ring_record record;
     uint64_t cookies[2];
 
-    start(_i);
     fake_tell(&fake, 1, "any-of", "");
     cookies[0] = fake_expect_ask(&fake, "question:0").cookie;
     cookies[1] = fake_expect_ask(&fake, "question:1").cookie;
@@ -704,28 +681,24 @@ TEST(test_first_of_several_futures_is_told_and_dropped_asks_are_withdrawn, .n = 
     fake_replied_blob(&fake, cookies[0], data, sizeof(data));
     fake_deliver_data(&fake, 2, "describe", data, sizeof(data));
     fake_expect_tell(&fake, "described:none 0 6000 2 100 502 0 0 0");
-    fake_stop(&fake);
 }
 
 TEST(test_callback_of_a_future_comes_before_the_next_message)
 {
     struct protocol_ask ask;
 
-    start(0);
     fake_tell(&fake, 1, "then", "");
     ask = fake_expect_ask(&fake, "question:");
     fake_replied(&fake, ask.cookie, "a", "later");
     fake_tell(&fake, 2, "any", "x");
     fake_expect_tell(&fake, "ended:0 a later ");
     fake_expect_tell(&fake, "any:x");
-    fake_stop(&fake);
 }
 
 TEST(test_failure_nobody_looks_at_is_reported)
 {
     struct protocol_ask ask;
 
-    start(0);
     fake_tell(&fake, 1, "neglect", "");
     ask = fake_expect_ask(&fake, "question:");
     fake_refuse(&fake, PROTOCOL_ASK_FAILED, ask.cookie, EIO, "broken");
@@ -738,28 +711,24 @@ TEST(test_failure_nobody_looks_at_is_reported)
     fake_tell(&fake, 4, "neglect", "");
     ask = fake_expect_ask(&fake, "question:");
     fake_replied(&fake, ask.cookie, "a", "well");
-    fake_stop(&fake);
 }
 
 TEST(test_call_to_oneself_that_would_wait_for_ever_is_refused)
 {
-    start(0);
     fake_tell(&fake, 1, "ask", "self");
     fake_expect_ask(&fake, "question:self");
     tell_self();
     fake_expect_tell(&fake, "ended:-35   ");
-    fake_stop(&fake);
 }
 
 /* ---- awaiting ---- */
 
-TEST(test_messages_wait_while_a_handler_waits, .n = ELEMENTS(backends))
+TEST(test_messages_wait_while_a_handler_waits)
 {
     const struct memory_header *outbox;
     struct protocol_ask ask;
     uint32_t head, end;
 
-    start(_i);
     outbox = fake.channel.theirs.header;
     head = atomic_load(&outbox->worker.head);
     fake_tell(&fake, 1, "ask", "x");
@@ -777,14 +746,12 @@ TEST(test_messages_wait_while_a_handler_waits, .n = ELEMENTS(backends))
     fake_expect_tell(&fake, "any:third");
     fake_consumed(&fake);
     ck_assert_uint_eq(atomic_load(&outbox->taken), atomic_load(&outbox->worker.head));
-    fake_stop(&fake);
 }
 
-TEST(test_messages_run_in_between_where_the_handler_chose_so, .n = ELEMENTS(backends))
+TEST(test_messages_run_in_between_where_the_handler_chose_so)
 {
     struct protocol_ask ask;
 
-    start(_i);
     fake_tell(&fake, 1, "ask", "run");
     ask = fake_expect_ask(&fake, "question:run");
     fake_tell(&fake, 2, "any", "second");
@@ -794,14 +761,12 @@ TEST(test_messages_run_in_between_where_the_handler_chose_so, .n = ELEMENTS(back
     fake_replied(&fake, ask.cookie, "wanted", "");
     fake_expect_tell(&fake, "ended:0 wanted  ");
     fake_expect_stash(&fake, PROTOCOL_UNSTASHED, 1, 0);
-    fake_stop(&fake);
 }
 
 TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
 {
     struct protocol_ask ask;
 
-    start(0);
     fake_tell(&fake, 1, "ask", "self run");
     ask = fake_expect_ask(&fake, "question:self run");
     fake_tell(&fake, 2, "reply", "");
@@ -810,17 +775,15 @@ TEST(test_call_to_oneself_is_handled_meanwhile_where_others_may_run)
     fake_replied(&fake, ask.cookie, "wanted", "yes");
     fake_expect_tell(&fake, "ended:0 wanted yes ");
     fake_expect_stash(&fake, PROTOCOL_UNSTASHED, 1, 0);
-    fake_stop(&fake);
 }
 
-TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds, .n = ELEMENTS(backends))
+TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds)
 {
     static char text[4000];
     struct protocol_ask ask;
     unsigned told = 0;
     uint64_t shadows = 0;
 
-    start(_i);
     memset(text, 'z', sizeof(text) - 1);
     fake_tell(&fake, 1, "ask", "x");
     ask = fake_expect_ask(&fake, "question:x");
@@ -847,14 +810,14 @@ TEST(test_reply_gets_through_behind_more_messages_than_the_ring_holds, .n = ELEM
     }
     /* All but what a quarter of the ring holds. */
     ck_assert_uint_gt(shadows, 30);
-    fake_stop(&fake);
 }
 
-TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .n = ELEMENTS(backends))
+TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .first = WAKE_FUTEX, .n = 2,
+     .bare = true)
 {
     struct protocol_ask ask;
 
-    start(_i);
+    start((enum wake_backend)_i);
     fake_tell(&fake, 1, "ask", "x");
     ask = fake_expect_ask(&fake, "question:x");
     tell_self();
@@ -871,9 +834,8 @@ TEST(test_stop_overtakes_messages_but_not_the_one_in_hand, .n = ELEMENTS(backend
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
 
-TEST(test_pause_lets_messages_wait_and_jobs_pass, .n = ELEMENTS(backends))
+TEST(test_pause_lets_messages_wait_and_jobs_pass)
 {
-    start(_i);
     fake_control(&fake, MEMORY_CONTROL_PAUSE);
     fake_tell(&fake, 1, "any", "one");
     fake_tell(&fake, 2, "any", "two");
@@ -885,17 +847,15 @@ TEST(test_pause_lets_messages_wait_and_jobs_pass, .n = ELEMENTS(backends))
     fake_control(&fake, 0);
     fake_expect_tell(&fake, "any:one");
     fake_expect_tell(&fake, "any:two");
-    fake_stop(&fake);
 }
 
-TEST(test_job_asks_while_messages_and_jobs_wait, .n = ELEMENTS(backends))
+TEST(test_job_asks_while_messages_and_jobs_wait)
 {
     size_t size = 50000;
     char *data = malloc(size);
     struct protocol_ask ask;
 
     memset(data, 'q', size);
-    start(_i);
     fake_send(&fake, "first", 5, 1);
     fake_started(&fake);
     ask = fake_expect_ask(&fake, "question:by job");
@@ -914,12 +874,10 @@ TEST(test_job_asks_while_messages_and_jobs_wait, .n = ELEMENTS(backends))
     fake_result(&fake);
     ck_assert_str_eq(fake.data, "q");
     free(data);
-    fake_stop(&fake);
 }
 
-TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own, .n = ELEMENTS(backends))
+TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own)
 {
-    start(_i);
     fake_send(&fake, "outer", 5, 1);
     fake_started(&fake);
     fake_result(&fake);
@@ -930,14 +888,12 @@ TEST(test_job_handled_by_the_handler_of_another_has_a_result_of_its_own, .n = EL
     ck_assert_uint_eq(fake.size, 5000);
     ck_assert_int_eq(fake.data[4999], 'i');
     fake_expect_tell(&fake, "own:yes");
-    fake_stop(&fake);
 }
 
 TEST(test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on)
 {
     static const char data[50000];
 
-    start(0);
     fake_tell(&fake, 1, "limit", "");
     fake_expect_tell(&fake, "limit:on");
     fake_do(&fake, data, sizeof(data));
@@ -947,21 +903,18 @@ TEST(test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on)
     fake_expect_tell(&fake, "limit:off");
     fake_do(&fake, data, sizeof(data));
     ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
-    fake_stop(&fake);
 }
 
 /* ---- the supervisor's services ---- */
 
 TEST(test_monitor_ends_with_the_cause)
 {
-    start(0);
     fake_tell(&fake, 1, "watch", "");
     fake_expect_kind(&fake, PROTOCOL_MONITOR);
     fake_expect_kind(&fake, PROTOCOL_MONITOR);
     fake_terminated(&fake, 54, "not this one");
     fake_terminated(&fake, 55, "killed");
     fake_expect_tell(&fake, "ended:0  killed ");
-    fake_stop(&fake);
 }
 
 TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
@@ -969,7 +922,6 @@ TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
     struct protocol_by_reference by;
     struct ring_record record;
 
-    start(0);
     fake_tell(&fake, 1, "watch", "free");
     fake_expect_kind(&fake, PROTOCOL_MONITOR);
     fake_expect_kind(&fake, PROTOCOL_MONITOR);
@@ -979,7 +931,6 @@ TEST(test_last_monitor_of_an_actor_freed_ends_it_at_the_supervisor)
     fake_answer(&fake, by.cookie, 1);
     fake_tell(&fake, 2, "any", "x");
     fake_expect_tell(&fake, "any:x");
-    fake_stop(&fake);
 }
 
 static uint64_t cookie_of(unsigned kind)
@@ -997,14 +948,12 @@ TEST(test_timer_without_memory_leaves_no_descriptor_behind)
     struct protocol_tell tell;
     struct ring_record record;
 
-    start(0);
     fake_tell(&fake, 1, "shortage", "");
     record = fake_expect_kind(&fake, PROTOCOL_TELL);
     ck_assert_int_eq(protocol_get_tell(record.body, record.size, &tell), 0);
     ck_assert_uint_eq(tell.content.payload.serial, 1);
     ck_assert_int_eq(payload_receive_blob(fake.control, &tell.content.payload, &data), 0);
     ck_assert_str_eq(data, "a blob");
-    fake_stop(&fake);
 }
 
 TEST(test_services_ask_and_return_what_is_answered)
@@ -1013,7 +962,6 @@ TEST(test_services_ask_and_return_what_is_answered)
     struct protocol_timer timer;
     struct ring_record record;
 
-    start(0);
     fake_tell(&fake, 1, "services", "");
     fake_found(&fake, cookie_of(PROTOCOL_FIND), 1234);
     fake_refuse(&fake, PROTOCOL_REFUSED, cookie_of(PROTOCOL_REGISTER), EEXIST, "taken");
@@ -1030,7 +978,7 @@ TEST(test_services_ask_and_return_what_is_answered)
     ck_assert_ptr_nonnull(subscription.topic.key);
     fake_answer(&fake, subscription.cookie, 1);
     fake_expect_tell(&fake, "services:0 1234 -17 0 0 77 3 1");
-    fake_stop(&fake);
 }
 
-const struct suite suite = {.name = "actor"};
+const struct suite suite = {
+    .name = "actor", .setup = start_futex, .teardown = stop, .other_setup = start_eventfd};

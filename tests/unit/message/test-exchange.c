@@ -20,6 +20,11 @@ static void begin(enum exchange_kind kind)
         exchange_subscriber_init(&actors[i], (UINT64_C(1) << 32) | i);
 }
 
+static void begin_patterns(void)
+{
+    begin(EXCHANGE_PATTERN);
+}
+
 static void end(void)
 {
     exchange_deinit(&exchange);
@@ -116,7 +121,6 @@ TEST(C9_single_any_subscription_replaces_the_one_before_it)
     subscribe(B, "x.y", "k");
     assert_route("a", NULL, "B");
     ck_assert_uint_eq(exchange.n_subscriptions, 1);
-    end();
 }
 
 TEST(C9_single_unsubscribing_touches_only_ones_own)
@@ -129,7 +133,6 @@ TEST(C9_single_unsubscribing_touches_only_ones_own)
     ck_assert(unsubscribe(B, "", NULL));
     assert_route("a", NULL, "");
     ck_assert(!unsubscribe(B, "", NULL));
-    end();
 }
 
 TEST(C9_typed_single_has_one_subscriber_per_exact_type_whoever_owned_it)
@@ -145,7 +148,6 @@ TEST(C9_typed_single_has_one_subscriber_per_exact_type_whoever_owned_it)
     ck_assert(!unsubscribe(A, "order", NULL));
     ck_assert(unsubscribe(B, "order", NULL));
     assert_route("order", NULL, "");
-    end();
 }
 
 TEST(C9_typed_single_prefers_the_exact_type_to_older_ancestors)
@@ -156,7 +158,6 @@ TEST(C9_typed_single_prefers_the_exact_type_to_older_ancestors)
     subscribe(C, "order.created", NULL);
     assert_route("order.created", NULL, "C");
     assert_route("order", NULL, "B");
-    end();
 }
 
 TEST(C9_typed_single_else_takes_the_first_registered_ancestor_not_the_nearest)
@@ -172,7 +173,6 @@ TEST(C9_typed_single_else_takes_the_first_registered_ancestor_not_the_nearest)
     assert_route("invoice", NULL, "C");
     ck_assert(unsubscribe(B, "order", NULL));
     assert_route("order.created.now", NULL, "C");
-    end();
 }
 
 TEST(C9_typed_single_a_replacement_keeps_the_place_of_what_it_replaces)
@@ -182,7 +182,6 @@ TEST(C9_typed_single_a_replacement_keeps_the_place_of_what_it_replaces)
     subscribe(B, "", NULL);
     subscribe(C, "order", NULL);
     assert_route("order.created", NULL, "C");
-    end();
 }
 
 TEST(C9_typed_multi_delivers_to_all_of_the_type_and_its_ancestors_in_order_of_registration)
@@ -197,7 +196,6 @@ TEST(C9_typed_multi_delivers_to_all_of_the_type_and_its_ancestors_in_order_of_re
     assert_route("order", "k", "CB");
     assert_route("orders", NULL, "C");
     assert_route("", NULL, "C");
-    end();
 }
 
 TEST(C9_typed_multi_replaces_per_actor_and_type)
@@ -209,7 +207,6 @@ TEST(C9_typed_multi_replaces_per_actor_and_type)
     assert_route("order", NULL, "AB");
     ck_assert_uint_eq(exchange.n_subscriptions, 2);
     ck_assert_uint_eq(actors[A].n_subscriptions, 1);
-    end();
 }
 
 TEST(C9_removing_a_typed_subscription_needs_the_exact_type_and_is_ones_own)
@@ -223,7 +220,6 @@ TEST(C9_removing_a_typed_subscription_needs_the_exact_type_and_is_ones_own)
     ck_assert(unsubscribe(A, "order.created", NULL));
     ck_assert(!unsubscribe(A, "order.created", NULL));
     assert_route("order.created", NULL, "B");
-    end();
 }
 
 TEST(C9_routing_key_a_subscription_without_key_matches_every_message)
@@ -234,7 +230,6 @@ TEST(C9_routing_key_a_subscription_without_key_matches_every_message)
     assert_route("order", "", "A");
     assert_route("order.created", "k", "A");
     assert_route("invoice", "k", "");
-    end();
 }
 
 TEST(C9_routing_key_a_message_without_key_matches_only_subscriptions_without_one)
@@ -247,7 +242,6 @@ TEST(C9_routing_key_a_message_without_key_matches_only_subscriptions_without_one
     assert_route("order", "k", "A");
     assert_route("order.created", "k", "A");
     assert_route("order", "other", "");
-    end();
 }
 
 TEST(C9_routing_key_replaces_per_actor_type_and_key_a_null_key_included)
@@ -269,7 +263,6 @@ TEST(C9_routing_key_replaces_per_actor_type_and_key_a_null_key_included)
     ck_assert(unsubscribe(A, "order", "k"));
     assert_route("order", "k", "B");
     assert_route("order", "", "A");
-    end();
 }
 
 TEST(C9_keys_with_bytes_of_any_value_are_told_apart)
@@ -283,7 +276,6 @@ TEST(C9_keys_with_bytes_of_any_value_are_told_apart)
     deliver_pieces(&two, 10);
     ck_assert_str_eq(delivered, "B");
     assert_route("t", "a", "");
-    end();
 }
 
 TEST(in_routing_keys_stars_and_hashes_stand_for_themselves)
@@ -294,12 +286,10 @@ TEST(in_routing_keys_stars_and_hashes_stand_for_themselves)
     assert_route("t", "a.b", "");
     assert_route("t", "a.*", "A");
     assert_route("t", "#", "B");
-    end();
 }
 
 TEST(patterns_match_keys_but_never_a_message_without_one)
 {
-    begin(EXCHANGE_PATTERN);
     subscribe(A, "t", "eu.*.high");
     subscribe(B, "t", "eu.#");
     subscribe(C, "t", "eu.fr.high");
@@ -310,12 +300,10 @@ TEST(patterns_match_keys_but_never_a_message_without_one)
     assert_route("t", "us.fr.high", "");
     assert_route("other", "eu.fr.high", "");
     assert_route("t", NULL, "");
-    end();
 }
 
 TEST(a_pattern_is_replaced_and_removed_like_any_other_key)
 {
-    begin(EXCHANGE_PATTERN);
     subscribe(A, "t", "a.*");
     subscribe(A, "t", "a.*");
     subscribe(B, "t", "a.*");
@@ -326,7 +314,6 @@ TEST(a_pattern_is_replaced_and_removed_like_any_other_key)
     ck_assert(unsubscribe(B, "t", "a.*"));
     assert_route("t", "a.b", "");
     ck_assert_ptr_null(exchange.patterns);
-    end();
 }
 
 static const struct {
@@ -437,7 +424,6 @@ TEST(what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go)
 {
     unsigned n = 0;
 
-    begin(EXCHANGE_PATTERN);
     while (subscribe_costly(A, n) == 0)
         n++;
     ck_assert_uint_gt(n, 10);
@@ -448,7 +434,6 @@ TEST(what_patterns_cost_together_is_bounded_and_room_comes_with_those_that_go)
     subscribe(A, "t", "no.pattern");
     ck_assert(unsubscribe(A, "t", "#.c.0.#"));
     ck_assert_int_eq(subscribe_costly(A, n), 0);
-    end();
 }
 
 TEST(only_whole_words_make_a_pattern)
@@ -464,7 +449,6 @@ TEST(an_actor_that_is_gone_is_forgotten_by_every_exchange)
     struct exchange other;
     const struct topic all = topic("", NULL);
 
-    begin(EXCHANGE_PATTERN);
     exchange_init(&other, EXCHANGE_TYPED_MULTI);
     subscribe(A, "t", "a.*");
     subscribe(A, "t", NULL);
@@ -475,7 +459,6 @@ TEST(an_actor_that_is_gone_is_forgotten_by_every_exchange)
     assert_route("t", "a.b", "B");
     ck_assert_uint_eq(other.n_subscriptions, 0);
     exchange_deinit(&other);
-    end();
 }
 
 TEST(an_actor_has_a_bounded_number_of_subscriptions_and_may_replace_at_the_bound)
@@ -493,14 +476,12 @@ TEST(an_actor_has_a_bounded_number_of_subscriptions_and_may_replace_at_the_bound
     ck_assert_int_eq(exchange_subscribe(&exchange, &actors[A], &old), 0);
     ck_assert_int_eq(exchange_subscribe(&exchange, &actors[B], &one_more), 0);
     assert_route("t", "77", "AB");
-    end();
 }
 
 TEST(more_matches_than_fit_in_place_come_in_order_all_the_same)
 {
     char expected[201] = "";
 
-    begin(EXCHANGE_PATTERN);
     for (unsigned i = 0; i < 100; i++) {
         char type[128] = "a";
 
@@ -514,7 +495,6 @@ TEST(more_matches_than_fit_in_place_come_in_order_all_the_same)
         "a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a.a."
         "a.a.a.a.a.a.a.a.a.a",
         "key", expected);
-    end();
 }
 
 TEST(subscriptions_that_end_between_two_pieces_end_no_others)
@@ -534,12 +514,10 @@ TEST(subscriptions_that_end_between_two_pieces_end_no_others)
     ck_assert_uint_eq(exchange_match(&exchange, &about, matches[0].sequence, matches, 2), 2);
     ck_assert_uint_eq(matches[0].actor, actors[C].actor);
     ck_assert_uint_eq(matches[1].actor, actors[A].actor);
-    end();
 }
 
 TEST(an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_new_rules)
 {
-    begin(EXCHANGE_PATTERN);
     subscribe(A, "t", "a.*");
     subscribe(B, "t", "b");
     subscribe(C, "", NULL);
@@ -557,11 +535,9 @@ TEST(an_exchange_that_changes_its_kind_keeps_its_subscriptions_under_the_new_rul
     ck_assert(unsubscribe(C, "", NULL));
     ck_assert_int_eq(exchange_change(&exchange, EXCHANGE_TYPED_MULTI), 0);
     assert_route("u", NULL, "");
-    end();
 }
 
-/* ---- against a plain model --------------------------------------------------------------------
- */
+/* ---- against a plain model ---- */
 
 struct rule {
     unsigned actor;
@@ -688,7 +664,6 @@ TEST(any_sequence_of_changes_agrees_with_the_rules_read_literally, .n = 20)
         }
         ck_assert_uint_eq(exchange.n_subscriptions, n_rules);
     }
-    end();
 }
 
-const struct suite suite = {.name = "exchange"};
+const struct suite suite = {.name = "exchange", .setup = begin_patterns, .teardown = end};

@@ -156,18 +156,32 @@ static int run_worker(void)
     return r < 0 ? 91 : 0;
 }
 
-static const enum wake_backend backends[] = {WAKE_FUTEX, WAKE_EVENTFD};
 static struct fake fake;
 
-static void start(int i)
+static void start(enum wake_backend backend)
 {
-    fake_start(&fake, backends[i], run_worker);
+    fake_start(&fake, backend, run_worker);
     fake_expect(&fake, PROTOCOL_READY);
+}
+
+static void start_futex(void)
+{
+    start(WAKE_FUTEX);
+}
+
+static void start_eventfd(void)
+{
+    start(WAKE_EVENTFD);
+}
+
+static void stop(void)
+{
+    fake_stop(&fake);
 }
 
 /* ---- attaching ---- */
 
-TEST(test_process_not_started_by_the_supervisor_is_told_so)
+TEST(test_process_not_started_by_the_supervisor_is_told_so, .bare = true)
 {
     struct troupe_worker *worker;
 
@@ -210,13 +224,14 @@ static int run_stream_control(void)
     return try_environment();
 }
 
-TEST(test_control_socket_of_another_type_is_refused)
+TEST(test_control_socket_of_another_type_is_refused, .bare = true)
 {
     fake_start(&fake, WAKE_FUTEX, run_stream_control);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 0);
 }
 
-TEST(test_environment_that_makes_no_sense_is_refused_and_consumed, .n = ELEMENTS(bad_environments))
+TEST(test_environment_that_makes_no_sense_is_refused_and_consumed, .n = ELEMENTS(bad_environments),
+     .bare = true)
 {
     bad_environment = bad_environments[_i];
     fake_start(&fake, WAKE_FUTEX, run_bad_environment);
@@ -246,63 +261,54 @@ static int run_inspect(void)
     return 0;
 }
 
-TEST(test_children_of_a_worker_inherit_nothing, .n = ELEMENTS(backends))
+TEST(test_children_of_a_worker_inherit_nothing, .first = WAKE_FUTEX, .n = 2, .bare = true)
 {
-    fake_start(&fake, backends[_i], run_inspect);
+    fake_start(&fake, (enum wake_backend)_i, run_inspect);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 0);
 }
 
 /* ---- jobs ---- */
 
-TEST(test_started_precedes_the_result_which_carries_the_data, .n = ELEMENTS(backends))
+TEST(test_started_precedes_the_result_which_carries_the_data)
 {
-    start(_i);
     fake_do_text(&fake, "hello");
     ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
     ck_assert_int_eq(fake.form, PAYLOAD_INLINE);
     ck_assert_str_eq(fake.data, "hello");
-    fake_stop(&fake);
 }
 
 TEST(test_handler_learns_everything_about_its_job)
 {
-    start(0);
     fake_send(&fake, "describe", 8, 3);
     fake_started(&fake);
     fake_result(&fake);
     ck_assert_str_eq(fake.data, "job-1 key 3/4 test/0 7");
     ck_assert_uint_eq(fake.attempt, 3);
-    fake_stop(&fake);
 }
 
 TEST(test_inline_payload_is_aligned_and_ends_with_nul)
 {
     char text[40] = "place";
 
-    start(0);
     memset(text + 5, '.', sizeof(text) - 5);
     for (size_t size = 5; size < sizeof(text); size++) {
         fake_do(&fake, text, size);
         ck_assert_str_eq(fake.data, "ok");
     }
-    fake_stop(&fake);
 }
 
 TEST(test_empty_payload_is_not_null)
 {
-    start(0);
     fake_do(&fake, NULL, 0);
     ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
     ck_assert_uint_eq(fake.size, 0);
-    fake_stop(&fake);
 }
 
-TEST(test_large_payload_comes_as_a_mapped_blob, .n = ELEMENTS(backends))
+TEST(test_large_payload_comes_as_a_mapped_blob)
 {
     size_t size = 300000;
     char *data = malloc(size);
 
-    start(_i);
     for (size_t i = 0; i < size; i++)
         data[i] = (char)(i * 7);
     for (int i = 0; i < 3; i++) {
@@ -312,107 +318,87 @@ TEST(test_large_payload_comes_as_a_mapped_blob, .n = ELEMENTS(backends))
         ck_assert_mem_eq(fake.data, data, size);
     }
     free(data);
-    fake_stop(&fake);
 }
 
 TEST(test_result_is_a_blob_only_above_inline_max)
 {
-    start(0);
     fake_do_text(&fake, "big 4096");
     ck_assert_int_eq(fake.form, PAYLOAD_INLINE);
     ck_assert_uint_eq(fake.size, 4096);
     fake_do_text(&fake, "big 4097");
     ck_assert_int_eq(fake.form, PAYLOAD_BLOB);
     ck_assert_uint_eq(fake.size, 4097);
-    fake_stop(&fake);
 }
 
 TEST(test_result_can_be_written_in_place)
 {
-    start(0);
     fake_do_text(&fake, "blob 100000");
     ck_assert_int_eq(fake.form, PAYLOAD_BLOB);
     ck_assert_uint_eq(fake.size, 100000);
     ck_assert_int_eq(fake.data[99999], 'y');
     fake_do_text(&fake, "blob 1");
     ck_assert_str_eq(fake.data, "y");
-    fake_stop(&fake);
 }
 
 TEST(test_handler_that_returns_zero_has_succeeded_with_nothing)
 {
-    start(0);
     fake_do_text(&fake, "nothing");
     ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
     ck_assert_uint_eq(fake.size, 0);
-    fake_stop(&fake);
 }
 
 TEST(test_handler_that_returns_an_errno_has_failed_with_its_text)
 {
-    start(0);
     fake_do_text(&fake, "errno");
     ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, ENOSPC);
     ck_assert_str_eq(fake.data, "No space left on device");
-    fake_stop(&fake);
 }
 
 TEST(test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one)
 {
-    start(0);
     fake_do_text(&fake, "refused end");
     ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, EMSGSIZE);
-    fake_stop(&fake);
 }
 
 TEST(test_reject_carries_code_and_data)
 {
-    start(0);
     fake_do_text(&fake, "reject");
     ck_assert_int_eq(fake.outcome, PROTOCOL_REJECT);
     ck_assert_int_eq(fake.code, 42);
     ck_assert_str_eq(fake.data, "no");
-    fake_stop(&fake);
 }
 
 TEST(test_crash_of_a_process_is_reported_once_before_the_end)
 {
-    start(0);
     fake_do_text(&fake, "crash");
     ck_assert_int_eq(fake.crash.signal, 11);
     ck_assert_int_eq(fake.crash.pid, 4711);
     ck_assert_uint_eq(strlen(fake.command), PROTOCOL_COMMAND_MAX);
     ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, 139);
-    fake_stop(&fake);
 }
 
 TEST(test_job_ends_once)
 {
-    start(0);
     fake_do_text(&fake, "twice");
     ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
     ck_assert_str_eq(fake.data, "first");
     fake_do_text(&fake, "next");
     ck_assert_str_eq(fake.data, "next");
-    fake_stop(&fake);
 }
 
 TEST(test_long_reason_is_cut_between_characters)
 {
-    start(0);
     fake_do_text(&fake, "long text");
     ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
     ck_assert_int_eq(fake.code, 9);
     ck_assert_uint_eq(fake.size, 1023);
-    fake_stop(&fake);
 }
 
 TEST(test_handler_sees_the_cancel_flag_of_its_own_job)
 {
-    start(0);
     fake_do_text(&fake, "one");
     fake_cancel(&fake); /* of the job that has ended: must not touch the next one */
     fake_do_text(&fake, "two");
@@ -422,25 +408,23 @@ TEST(test_handler_sees_the_cancel_flag_of_its_own_job)
     fake_cancel(&fake);
     fake_result(&fake);
     ck_assert_int_eq(fake.outcome, PROTOCOL_CANCELLED);
-    fake_stop(&fake);
 }
 
-TEST(test_more_jobs_than_the_rings_hold_pass_through, .n = ELEMENTS(backends))
+TEST(test_more_jobs_than_the_rings_hold_pass_through)
 {
     char text[2000];
 
-    start(_i);
     memset(text, 'z', sizeof(text));
     for (int i = 0; i < 200; i++) {
         fake_do(&fake, text, sizeof(text));
         ck_assert_uint_eq(fake.size, sizeof(text));
     }
-    fake_stop(&fake);
 }
 
-TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .n = ELEMENTS(backends))
+TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .first = WAKE_FUTEX, .n = 2,
+     .bare = true)
 {
-    start(_i);
+    start((enum wake_backend)_i);
     for (int i = 0; i < 5; i++)
         fake_send(&fake, &"abcde"[i], 1, 1);
     fake_put(&fake, PROTOCOL_STOP, "", 0);
@@ -454,9 +438,8 @@ TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .n = ELEMENTS(backen
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
 
-TEST(test_record_of_unknown_kind_ends_the_worker)
+TEST(test_record_of_unknown_kind_ends_the_worker, .setup = start_futex)
 {
-    start(0);
     fake_put(&fake, (enum protocol_kind)99, "", 0);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 91);
 }
@@ -469,7 +452,6 @@ TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
     uint64_t before;
     size_t size;
 
-    start(0);
     before = atomic_load(&fake.channel.their_words->mark);
     fake_send(&fake, "state at 17", 11, 1);
     fake_started(&fake);
@@ -481,7 +463,6 @@ TEST(test_state_is_readable_while_the_handler_runs_and_counts_as_life)
     fake_cancel(&fake);
     fake_result(&fake);
     ck_assert_uint_ne(atomic_load(&fake.channel.their_words->mark), before);
-    fake_stop(&fake);
 }
 
 static int scope_fd;
@@ -522,7 +503,7 @@ static void scope_start(int pipe_fds[2])
     close(pipe_fds[1]);
 }
 
-TEST(test_scope_is_set_up_before_readiness_and_torn_down_once)
+TEST(test_scope_is_set_up_before_readiness_and_torn_down_once, .bare = true)
 {
     char marks[4] = "";
     int fds[2];
@@ -538,7 +519,7 @@ TEST(test_scope_is_set_up_before_readiness_and_torn_down_once)
     ck_assert_int_eq(marks[0], 'd');
 }
 
-TEST(test_failed_set_up_ends_the_worker_before_it_is_ready)
+TEST(test_failed_set_up_ends_the_worker_before_it_is_ready, .bare = true)
 {
     char marks[4] = "";
     int fds[2];
@@ -574,9 +555,9 @@ static int run_turns(void)
     return r == -ESHUTDOWN && handled == 3 ? 0 : 93;
 }
 
-TEST(test_turns_handle_one_job_each_and_tell_of_the_stop, .n = ELEMENTS(backends))
+TEST(test_turns_handle_one_job_each_and_tell_of_the_stop, .first = WAKE_FUTEX, .n = 2, .bare = true)
 {
-    fake_start(&fake, backends[_i], run_turns);
+    fake_start(&fake, (enum wake_backend)_i, run_turns);
     fake_expect(&fake, PROTOCOL_READY);
     for (int i = 0; i < 3; i++)
         fake_do_text(&fake, "x");
@@ -598,7 +579,7 @@ static int run_orphan(void)
     return r == -ESHUTDOWN ? 0 : 91;
 }
 
-TEST(test_turn_notices_that_the_supervisor_is_gone)
+TEST(test_turn_notices_that_the_supervisor_is_gone, .bare = true)
 {
     fake_start(&fake, WAKE_FUTEX, run_orphan);
     fake_expect(&fake, PROTOCOL_READY);
@@ -607,4 +588,5 @@ TEST(test_turn_notices_that_the_supervisor_is_gone)
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
 
-const struct suite suite = {.name = "worker"};
+const struct suite suite = {
+    .name = "worker", .setup = start_futex, .teardown = stop, .other_setup = start_eventfd};
