@@ -34,7 +34,6 @@ void parts_connect(struct parts *parts)
         .messages = &parts->messages,
         .random = &parts->random,
         .pools = &parts->pools,
-        .take_along = order_take_along,
         .find_after_oom = after_oom_find,
     };
     parts->durable.jobs = &parts->jobs;

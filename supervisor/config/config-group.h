@@ -28,12 +28,6 @@ enum config_cells {
     CONFIG_CELLS_BY_KEY, /* one for each key */
 };
 
-enum config_strategy {
-    CONFIG_ONE_FOR_ONE,
-    CONFIG_ONE_FOR_ALL,
-    CONFIG_REST_FOR_ONE,
-};
-
 enum config_restart {
     CONFIG_RESTART_ON_FAILURE,
     CONFIG_RESTART_ALWAYS,
@@ -166,13 +160,12 @@ struct config_group {
     char *on_oom;                    /* name of a group; NULL = none */
 
     /* [Restart] */
-    enum config_restart restart;   /* on-failure */
-    usec_t min, max;               /* 100 ms, 30 s */
-    double random;                 /* 0.2 */
-    usec_t reset_after;            /* 10 s */
-    unsigned start_limit_burst;    /* 0 = no limit (default), at most RESTART_BURST_MAX */
-    usec_t start_limit_interval;   /* 10 s */
-    enum config_strategy strategy; /* one-for-one */
+    enum config_restart restart; /* on-failure */
+    usec_t min, max;             /* 100 ms, 30 s */
+    double random;               /* 0.2 */
+    usec_t reset_after;          /* 10 s */
+    unsigned start_limit_burst;  /* 0 = no limit (default), at most RESTART_BURST_MAX */
+    usec_t start_limit_interval; /* 10 s */
 
     /* [Worker] */
     usec_t timeout_start;            /* 30 s */

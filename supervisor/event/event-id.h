@@ -18,4 +18,3 @@
 #define EVENT_ID_ROLL_STOPPED     "ea2de0053ddce471f600e4ce3933a52b"
 #define EVENT_ID_STALLED          "7759c9cc29ae5f3ee85d6149f88fc96a"
 #define EVENT_ID_STORE            "6c3a0929f2c040b6ac90607ed4a3e06f"
-#define EVENT_ID_TAKES_ALONG      "ad289854c771417d77b68eda6d61844d"

@@ -30,8 +30,6 @@ struct group_context {
     struct message_context *messages;
     struct backoff_random *random;
     const struct pool_context *pools;
-    /* Strategy=rest-for-one: order_take_along(). */
-    unsigned (*take_along)(struct registry *registry, const struct group *before);
     /* OnOom=: after_oom_find(). */
     struct cell *(*find_after_oom)(struct registry *registry, const struct job *job);
 };

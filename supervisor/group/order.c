@@ -17,78 +17,14 @@ static bool may_start(const struct registry *registry, const struct group *group
     return true;
 }
 
-/* Returns false if the group has never been started. */
-static bool release(struct group *group)
-{
-    if (!group->wanted)
-        return false;
-    group_set_pending(group, false);
-    group_each_cell (cell, group)
-        pool_release(&cell->pool);
-    return true;
-}
-
 void order_start(struct registry *registry)
 {
     list_for_each_safe (node, &registry->pending) {
         struct group *group = list_entry(node, struct group, pending_link);
 
-        if (may_start(registry, group) && !release(group))
+        if (may_start(registry, group))
             group_start(group);
     }
-}
-
-/* Visits each group once. */
-static bool follows(const struct registry *registry, struct group *group,
-                    const struct group *before)
-{
-    config_strv after = group->config->after.strings;
-
-    if (group->order.visited)
-        return group->order.follows;
-    group->order.visited = true;
-    for (size_t i = 0; after && after[i] && !group->order.follows; i++) {
-        struct group *direct = registry_find(registry, after[i]);
-        group->order.follows = direct && (direct == before || follows(registry, direct, before));
-    }
-    return group->order.follows;
-}
-
-/* Sets order.follows of all groups: whether they come after `before`. */
-static void find_followers(struct registry *registry, const struct group *before)
-{
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(registry, &cursor)))
-        group->order.follows = group->order.visited = false;
-    cursor = 0;
-    while ((group = registry_next(registry, &cursor)))
-        (void)follows(registry, group, before);
-}
-
-static unsigned hold(struct group *group)
-{
-    unsigned n = 0;
-
-    group_each_cell (cell, group)
-        n += pool_hold(&cell->pool);
-    if (n > 0)
-        group_set_pending(group, true);
-    return n;
-}
-
-unsigned order_take_along(struct registry *registry, const struct group *before)
-{
-    struct group *group;
-    size_t cursor = 0;
-    unsigned n = 0;
-
-    find_followers(registry, before);
-    while ((group = registry_next(registry, &cursor)))
-        if (group != before && group->order.follows)
-            n += hold(group);
-    return n;
 }
 
 static void order_stop_group(struct group *group)

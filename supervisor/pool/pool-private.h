@@ -13,18 +13,6 @@ void pool_on_dying(struct slot *slot);
 void pool_on_died(struct slot *slot);
 void pool_on_restart_due(struct slot *slot);
 
-/* ---- pool-strategy.c ---- */
-
-/* Returns whether the death of slot `dead` of a pool also ends slot `index`. */
-bool pool_strategy_takes(enum config_strategy strategy, unsigned dead, unsigned index);
-
-/* The worker died and is to restart: ends those that restart with it, and holds the slot. */
-void pool_strategy_on_death(struct slot *slot);
-/* A held slot is down. */
-void pool_strategy_on_down(struct slot *slot);
-/* The slot is started or stopped on its own: the others wait for it no longer. */
-void pool_strategy_forget(struct slot *slot);
-
 /* ---- pool-standby.c ---- */
 
 void pool_standby_init(struct pool *pool);

@@ -84,16 +84,14 @@ static int restart_delay(struct slot *slot, usec_t *ret)
     if (is_refused(slot))
         return BACKOFF_E_LIMIT;
     if (slot->worker.spawn_failed)
-        return restart_after_failed_spawn(slot_tally(slot), &policy, failed_lastingly(slot),
+        return restart_after_failed_spawn(&slot->tally, &policy, failed_lastingly(slot),
                                           slot_now(slot), random, ret);
-    return restart_after_death(slot_tally(slot), &policy, death, slot_now(slot), random, ret);
+    return restart_after_death(&slot->tally, &policy, death, slot_now(slot), random, ret);
 }
 
 void pool_on_restart_due(struct slot *slot)
 {
-    if (slot->held) {
-        slot->pool->handler->restart_due(slot->pool);
-    } else if (pool_standby_is_ready(slot)) {
+    if (pool_standby_is_ready(slot)) {
         pool_standby_take_over(slot);
         slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
     } else {
@@ -133,7 +131,6 @@ static void fail(struct slot *slot, const char *why)
 
 static void schedule_restart(struct slot *slot)
 {
-    bool died = !slot->worker.spawn_failed;
     usec_t delay;
 
     if (restart_delay(slot, &delay) == BACKOFF_E_LIMIT) {
@@ -147,8 +144,6 @@ static void schedule_restart(struct slot *slot)
         slot_event(slot, LIFECYCLE_EVENT_NOT_WANTED);
         return;
     }
-    if (died)
-        pool_strategy_on_death(slot);
     if (delay == 0) {
         pool_on_restart_due(slot);
         return;
@@ -163,20 +158,14 @@ void pool_on_died(struct slot *slot)
         /* It needed a signal to stop before its restart, which is no failure. */
         slot->restart_asked = false;
         slot->wanted = true;
-        pool_strategy_forget(slot);
         slot_start_in_turn(slot);
         return;
     }
     pool_replacement_on_failure(slot);
-    if (slot->wanted && slot->held) {
-        pool_strategy_on_down(slot);
-        return;
-    }
     if (restart_is_wanted(slot)) {
         schedule_restart(slot);
         return;
     }
-    pool_strategy_forget(slot);
     if (has_failed(slot)) {
         fail(slot, "has failed and is not restarted (Restart=no)");
         return;

@@ -15,9 +15,8 @@ static bool spare_is_wanted(const struct slot *place)
 {
     const struct config_group *config = place->pool->config;
 
-    return place->index < config->spare && config->type == CONFIG_ACTOR &&
-           config->strategy == CONFIG_ONE_FOR_ONE && place->wanted && !place->retired &&
-           place->state != LIFECYCLE_FAILED;
+    return place->index < config->spare && config->type == CONFIG_ACTOR && place->wanted &&
+           !place->retired && place->state != LIFECYCLE_FAILED;
 }
 
 /* Whether to start a spare now. A worker that has not come up gets none, since the spare would fail

@@ -11,7 +11,6 @@ static void pool_on_starting(struct slot *slot)
 {
     list_unlink(&slot->replace_link); /* replaced by this start */
     slot->rolls = false;
-    pool_strategy_forget(slot); /* it may be started on its own */
 }
 
 static void pool_on_ready(struct slot *slot)
@@ -23,7 +22,6 @@ static void pool_on_ready(struct slot *slot)
 static void pool_on_stopping(struct slot *slot, bool hurry)
 {
     pool_replacement_forget(slot);
-    pool_strategy_forget(slot);
     pool_standby_dismiss_spare(slot, hurry);
 }
 
@@ -74,7 +72,6 @@ void pool_deinit(struct pool *pool)
         pool->slots[i]->standby = slot_free(pool->slots[i]->standby);
         slot_free(pool->slots[i]);
     }
-    restart_reset(&pool->tally);
     free(pool->slots);
 }
 

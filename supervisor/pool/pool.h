@@ -50,11 +50,6 @@ struct pool_handler {
     void (*job_lost)(struct pool *pool, struct job *job, const struct death *death);
     /* All slots are stopped or failed. */
     void (*down)(struct pool *pool);
-    /* Strategy=rest-for-one: ends the workers of pools that restart with this one. Returns their
-     * number. */
-    unsigned (*take_along)(struct pool *pool);
-    /* Held workers may start again: calls pool_release(), now or later. */
-    void (*restart_due)(struct pool *pool);
     /* A worker with the new program did not come up: calls pool_halt_roll() of all that roll. */
     void (*roll_failed)(struct pool *pool);
 };
@@ -113,9 +108,7 @@ struct pool {
     struct census census;
     uint64_t n_deaths; /* other than by a stop */
     struct replacement replacement;
-    struct restart_tally tally; /* of all workers, if Strategy= restarts them together */
-    bool release_due;           /* held slots start once all of them are down */
-    bool wanted;                /* its slots are to run */
+    bool wanted; /* its slots are to run */
 };
 
 struct pool_options {
@@ -154,12 +147,6 @@ void pool_roll(struct pool *pool);
 void pool_roll_behind(struct pool *pool);
 /* Stops a roll. Returns how many workers are not replaced. */
 size_t pool_halt_roll(struct pool *pool);
-
-/* Ends all workers because of another pool's death; they start again after pool_release(). Returns
- * their number. */
-unsigned pool_hold(struct pool *pool);
-/* Held workers start once all of them are down. */
-void pool_release(struct pool *pool);
 
 /* Does what waits for the end of the turn; called after wake(). */
 void pool_step(struct pool *pool);

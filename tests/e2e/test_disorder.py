@@ -27,13 +27,13 @@ LASTING = ("mail", "pool", "after")  # the guest is removed now and then, with i
 KEYS = "abcdefgh"
 
 
-def group(name, pool=None, strategy="one-for-one", jobs=None, variable="0", start_limit="1min"):
+def group(name, pool=None, jobs=None, variable="0", start_limit="1min"):
     after = {"After": "pool"} if name == "after" else {}
     cells = {"Cells": "by-key"} if name in KEYED else {}
     return ini(ACTOR, Group={"Environment": f"ROUND={variable}", **after}, Pool={**cells, **(pool or {})},
                Jobs={"MaxRetries": 1, "BackoffMinSec": "1ms", "BackoffMaxSec": "20ms", "TimeoutSec": "100ms",
                      "ResultsMax": 1000000, **(jobs or {})},
-               Restart={"MinSec": "1ms", "MaxSec": "20ms", "StartLimitBurst": 0, "Strategy": strategy},
+               Restart={"MinSec": "1ms", "MaxSec": "20ms", "StartLimitBurst": 0},
                Worker={"TimeoutStartSec": start_limit, "TimeoutStopSec": "200ms"}, Resources={"LimitCORE": 0})
 
 
@@ -185,8 +185,7 @@ class Script:
                 "CellIdleSec": rng.choice(("1ms", "20ms", "infinity")), "CellsMax": rng.randrange(2, 9)}
         jobs = {"QueueMax": rng.choice((3, 10, 100)), "QueueMemoryMax": rng.choice(("100K", "10M")),
                 "NoProgressSec": rng.choice(("infinity", "50ms")), "TimeoutSec": rng.choice(("20ms", "100ms"))}
-        strategy = rng.choice(("one-for-one", "one-for-all", "rest-for-one"))
-        self.s.write(name + ".group", group(name, pool, strategy, jobs, rng.randrange(3), rng.choice(("500ms", "1min"))))
+        self.s.write(name + ".group", group(name, pool, jobs, rng.randrange(3), rng.choice(("500ms", "1min"))))
         self.call("Reload")
 
     def come_and_go(self):

@@ -78,14 +78,13 @@ static int check_oom_type(const struct config_group *group)
                                 "nothing, or Type=actor");
 }
 
-/* A spare would run a service twice, and one-for-all starts its workers together. */
+/* A spare would run a service twice. */
 static int check_spare(const struct config_group *group)
 {
-    if (group->spare == 0 || (group->type == CONFIG_ACTOR && group->strategy == CONFIG_ONE_FOR_ONE))
+    if (group->spare == 0 || group->type == CONFIG_ACTOR)
         return 0;
-    return config_draft_problem(
-        group->draft, "Spare",
-        "Spare= is above 0, which needs Type=actor and Strategy=one-for-one; allowed: 0");
+    return config_draft_problem(group->draft, "Spare",
+                                "Spare= is above 0, which needs Type=actor; allowed: 0");
 }
 
 int config_check_group(struct config_group *group)

@@ -123,8 +123,6 @@ static const struct config_key GROUP_KEYS[] = {
      FROM(0, " (no limit)", 1000)},
     {IN_RESTART("StartLimitIntervalSec", TIME, start_limit_interval), DEFAULT("10s"),
      TIME_OR_INFINITY},
-    {IN_RESTART("Strategy", CHOICE, strategy), DEFAULT("one-for-one"),
-     .allowed = "one-for-one, one-for-all, rest-for-one"},
 
     {IN_WORKER("TimeoutStartSec", TIMEOUT, timeout_start), LIVE, DEFAULT("30s"), TIME_OR_INFINITY},
     {IN_WORKER("TimeoutStopSec", TIMEOUT, timeout_stop), LIVE, DEFAULT("10s"), TIME_OR_INFINITY},

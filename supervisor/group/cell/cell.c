@@ -143,20 +143,6 @@ static void cell_on_down(struct pool *pool)
     group->cell_handler->down(group);
 }
 
-static unsigned cell_take_along(struct pool *pool)
-{
-    const struct cell *cell = cell_of_pool(pool);
-
-    return cell->context->take_along(cell->context->registry, cell->group);
-}
-
-static void cell_on_restart_due(struct pool *pool)
-{
-    /* A pending group releases its cells when those before it have come up. */
-    if (!cell_of_pool(pool)->group->pending)
-        pool_release(pool);
-}
-
 static void cell_on_roll_failed(struct pool *pool)
 {
     struct cell *cell = cell_of_pool(pool);
@@ -173,8 +159,6 @@ static const struct pool_handler CELL_POOL = {
     .job_returned = cell_job_returned,
     .job_lost = cell_job_lost,
     .down = cell_on_down,
-    .take_along = cell_take_along,
-    .restart_due = cell_on_restart_due,
     .roll_failed = cell_on_roll_failed,
 };
 

@@ -61,7 +61,6 @@ void slot_action_reap(struct slot *slot)
     capture_finish(&slot->worker.process.output);
     slot->died_of = slot_cause_of_death(slot);
     slot_counts(slot)->n_died_of[slot->died_of]++;
-    slot->undecided = false;
     death = slot_new_report(slot);
     if (!death) {
         list_init(&fallback.link);

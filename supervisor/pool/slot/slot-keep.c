@@ -67,7 +67,7 @@ void slot_keep(struct slot *slot)
     record->restart_at = slot->restart_at;
     record->n_restarts = slot->n_restarts;
     record->n_recycled = slot->n_recycled;
-    record->n_pauses = slot_tally(slot)->n_pauses;
+    record->n_pauses = slot->tally.n_pauses;
     record->n_failures = slot->health.n_failures;
     record->failing_since_at = slot->health.since_at;
     record->state = (uint8_t)slot->state;
@@ -212,7 +212,7 @@ static void take_record(struct slot *slot, const struct slot_record *record)
     slot->n_recycled = record->n_recycled;
     slot->health.n_failures = record->n_failures;
     slot->health.since_at = record->failing_since_at;
-    slot_tally(slot)->n_pauses = record->n_pauses;
+    slot->tally.n_pauses = record->n_pauses;
     (void)snprintf(status, sizeof(status), "%.*s", (int)sizeof(record->status) - 1, record->status);
     slot_keep_text(&slot->status_text, status);
 }

@@ -64,12 +64,6 @@ static inline bool slot_is_actor(const struct slot *slot)
     return slot->pool->config->type == CONFIG_ACTOR;
 }
 
-/* The tally of deaths that limits restarts: the pool's if its workers restart together. */
-static inline struct restart_tally *slot_tally(struct slot *slot)
-{
-    return slot->pool->config->strategy == CONFIG_ONE_FOR_ONE ? &slot->tally : &slot->pool->tally;
-}
-
 /* The oldest job in hand: jobs are done in the order in which they are assigned. */
 static inline struct job *slot_job_at_work(const struct slot *slot)
 {

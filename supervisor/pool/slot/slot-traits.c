@@ -10,7 +10,7 @@ static bool slot_is_undecided(const struct slot *slot)
                  (slot->generation == slot->born ||
                   (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
 
-    return slot->wanted && (first || slot->held || slot->undecided);
+    return slot->wanted && first;
 }
 
 static bool slot_never_gets_ready(const struct slot *slot)

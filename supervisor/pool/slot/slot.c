@@ -104,7 +104,6 @@ static void slot_on_ready(struct slot *slot)
     slot_disarm(slot);
     slot->worker.watchdog_seen = slot_now(slot);
     slot->worker.came_up = true;
-    slot->undecided = false;
     if (!slot_is_actor(slot))
         slot_arm_clock(slot);
     else
@@ -125,13 +124,12 @@ static void slot_action_cancel_restart(struct slot *slot)
 
 static void slot_action_reset(struct slot *slot)
 {
-    restart_reset(slot_tally(slot));
+    restart_reset(&slot->tally);
     slot_health_reset(slot);
 }
 
 static void slot_action_schedule(struct slot *slot)
 {
-    slot->undecided = false;
     slot->pool->slot_handler->died(slot);
 }
 

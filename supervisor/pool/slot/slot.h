@@ -103,8 +103,6 @@ struct slot {
     bool wanted;         /* a worker is to run in it */
     bool retired;        /* freed once stopped: beyond the pool's size, or replaced */
     bool restart_asked;  /* starts again once stopped */
-    bool held;           /* ended with others, and starts again with them */
-    bool undecided;      /* restarts with others: neither up nor failed yet */
     bool rolls;          /* is to be replaced for another program */
     bool notify_blocked; /* its notify socket was blocked, so other users may not send any more */
     struct list replace_link; /* in replacement.queue */

@@ -18,7 +18,6 @@ static void assert_policy_defaults(const struct config_group *group)
     ck_assert_uint_eq(group->max_memory, CONFIG_UNSET);
     ck_assert_uint_eq(group->max_age, USEC_INFINITY);
     ck_assert_uint_eq(group->no_progress, USEC_INFINITY);
-    ck_assert_int_eq(group->strategy, CONFIG_ONE_FOR_ONE);
     ck_assert_uint_eq(group->batch_max, 10);
     ck_assert(!group->durable);
     ck_assert_uint_eq(group->queue_max, 10000);
@@ -100,18 +99,14 @@ TEST(defaults_are_had_without_a_file)
 
 /* ---- every key ---- */
 
-TEST(spares_are_for_actors_that_die_one_by_one)
+TEST(spares_are_for_actors)
 {
-    static const char *const refused[] = {"Type=service\n[Pool]\nSpare=1\n",
-                                          "[Pool]\nSpare=1\n[Restart]\nStrategy=one-for-all\n"};
     struct config_group *group = load_group("[Pool]\nSpare=2\n");
 
     ck_assert_uint_eq(group->spare, 2);
     config_group_free(group);
-    for (size_t i = 0; i < ELEMENTS(refused); i++) {
-        write_group("a", refused[i]);
-        ck_assert_ptr_nonnull(strstr(load_problems(), "Spare= is above 0"));
-    }
+    write_group("a", "Type=service\n[Pool]\nSpare=1\n");
+    ck_assert_ptr_nonnull(strstr(load_problems(), "Spare= is above 0"));
 }
 
 TEST(only_jobs_are_durable)
@@ -127,7 +122,7 @@ TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
         "1h\n"
         "[Jobs]\nDurable=yes\nQueueMax=5\nQueueMemoryMax=1M\nTimeoutSec=1min 30s\nMaxRetries=7\n"
         "BackoffMinSec=1\nBackoffMaxSec=2\nBackoffRandom=50%\nResultTTLSec=0\nResultsMax=0\n"
-        "NoProgressSec=2min\n[Restart]\nRestart=always\nStrategy=rest-for-one\nMinSec=3\nMaxSec="
+        "NoProgressSec=2min\n[Restart]\nRestart=always\nMinSec=3\nMaxSec="
         "4\nRandom=0\nResetAfterSec=infinity\n"
         "StartLimitBurst=0\nStartLimitIntervalSec=1h\n");
 
@@ -136,7 +131,6 @@ TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
     ck_assert_uint_eq(group->max_memory, 64 << 20);
     ck_assert_uint_eq(group->max_age, 3600 * USEC_PER_SEC);
     ck_assert_uint_eq(group->no_progress, 120 * USEC_PER_SEC);
-    ck_assert_int_eq(group->strategy, CONFIG_REST_FOR_ONE);
     ck_assert_uint_eq(group->batch_max, 20);
     ck_assert_uint_eq(group->prefetch, 8);
     ck_assert(group->durable);

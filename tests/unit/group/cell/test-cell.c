@@ -115,7 +115,7 @@ static struct census count_slots(void)
         census.n[CENSUS_UNWANTED] += member && !wanted && !slot->retired;
         census.n[CENSUS_UNDECIDED] +=
             member && slot->wanted &&
-            (slot->generation == slot->born || slot->held || slot->undecided ||
+            (slot->generation == slot->born ||
              (slot->generation == slot->born + 1 && slot->state == LIFECYCLE_STARTING));
     }
     return census;
