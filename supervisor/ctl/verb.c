@@ -325,7 +325,7 @@ const struct verb verb_table[] = {
         .details =
             "What a job wrote is kept after its end and the end of its worker. A name that is\n"
             "both a group's and a job's is the group's.\n",
-        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_LIMIT | OPTIONS_MESSAGES | OPTIONS_RECONNECT,
+        .options = OPTIONS_CONNECT | OPTIONS_FOLLOW | OPTIONS_MESSAGES | OPTIONS_RECONNECT,
         .run = verb_logs,
         .examples = "  troupectl logs digest\n"
                     "  troupectl logs digest/3 --follow\n"

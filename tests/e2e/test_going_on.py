@@ -121,8 +121,8 @@ class Calls(unittest.TestCase):
     def test_a_followed_log_is_followed_on(self):
         def lines(*lines):
             return {"continues": True, "parameters": {"lines": lines}}
-        known, no_journal = {"parameters": {"groups": []}}, {"parameters": {"journal": False}}
-        script = Scripted(self, known, no_journal, lines("a"), CLOSE, lines("b"), {"parameters": {"lines": ["c"]}})
+        known = {"parameters": {"groups": []}}
+        script = Scripted(self, known, lines("a"), CLOSE, lines("b"), {"parameters": {"lines": ["c"]}})
         self.assertEqual(self.ctl(script, "logs", "g", "--follow").stdout, "a\nb\nc\n")
 
     def test_a_call_whose_outcome_would_be_unclear_is_not_repeated(self):

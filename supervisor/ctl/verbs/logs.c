@@ -11,7 +11,6 @@
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
-#include "supervisor/ctl/verbs/journal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
 #include <stdlib.h>
@@ -191,92 +190,9 @@ static int show_source(struct invocation *invocation, const struct source *sourc
     return output_reply(invocation, reply, show_lines);
 }
 
-/* ---- from the journal ---- */
-
-/* Without --limit. */
-#define JOURNAL_LINES 1000
-
-/* Whether the operand names several workers, so that lines tell whose they are. */
-static bool names_workers(const struct source *source)
-{
-    const char *slash = strrchr(source->name, '/');
-
-    return strcmp(source->member, "target") == 0 &&
-           (!slash || strspn(slash + 1, "0123456789") != strlen(slash + 1));
-}
-
-/* Opens the journal if the supervisor's output goes there, and this user may read it. */
-static struct sd_journal *open_journal(struct invocation *invocation, const struct source *source)
-{
-    struct journal_source what = {0};
-    struct sd_journal *journal;
-    json_auto_t *info = NULL;
-
-    if (call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info) != EXIT_OK ||
-        !field_true(info, "journal"))
-        return NULL;
-    if (strcmp(source->member, "job") == 0)
-        what.job = source->name;
-    else
-        what.target = source->name;
-    what.supervisor = field_int(info, "supervisor_pid");
-    return journal_open(&what, &journal) < 0 ? NULL : journal;
-}
-
-static int print_journal(struct invocation *invocation, struct sd_journal *journal,
-                         const struct source *source, size_t *ret_n)
-{
-    json_auto_t *reply = json_pack("{s:[]}", "lines");
-    json_t *lines = json_object_get(reply, "lines");
-    int r = reply ? journal_next_lines(journal, names_workers(source), lines) : -ENOMEM;
-
-    if (r < 0) {
-        complain("the journal cannot be read: %s", strerror(-r));
-        return EXIT_FAILED;
-    }
-    *ret_n = json_array_size(lines);
-    if (*ret_n == 0)
-        return EXIT_OK;
-    r = output_reply(invocation, reply, show_lines);
-    return r == EXIT_OK && fflush(stdout) != 0 ? EXIT_FAILED : r;
-}
-
-/* Shows the lines of the journal, with --follow for ever. Sets `*ret_n` to 0 if there was none. */
-static int show_journal(struct invocation *invocation, struct sd_journal *journal,
-                        const struct source *source, size_t *ret_n)
-{
-    const struct options *options = &invocation->options;
-    size_t n;
-    int r;
-
-    journal_go_back(journal, options->limit > 0 ? (size_t)options->limit : JOURNAL_LINES);
-    r = print_journal(invocation, journal, source, ret_n);
-    while (r == EXIT_OK && options->follow && *ret_n > 0) {
-        r = journal_wait(journal) < 0 ? EXIT_FAILED : EXIT_OK;
-        if (r == EXIT_OK)
-            r = print_journal(invocation, journal, source, &n);
-    }
-    return r;
-}
-
-/* Returns whether the journal had lines. One that has none may be another user's. */
-static bool try_journal(struct invocation *invocation, const struct source *source, int *ret)
-{
-    struct sd_journal *journal = open_journal(invocation, source);
-    size_t n = 0;
-
-    if (!journal)
-        return false;
-    invocation->lines = invocation->options.follow;
-    *ret = show_journal(invocation, journal, source, &n);
-    journal_close(journal);
-    return n > 0 || *ret != EXIT_OK;
-}
-
 int verb_logs(struct invocation *invocation)
 {
     struct source source;
-    bool follows, kept;
     int r;
 
     if (invocation->options.messages)
@@ -284,17 +200,8 @@ int verb_logs(struct invocation *invocation)
     r = find_source(invocation, &source);
     if (r != EXIT_OK)
         return r;
-    kept = false;
-    follows = invocation->options.follow;
-    if (follows && strcmp(source.member, "job") == 0) {
-        /* The journal does not know when the job ends, and gets its last lines later. */
-        follows = is_live(invocation, source.name);
-        kept = follows;
-        invocation->options.follow = follows;
-    }
-    if (!kept && try_journal(invocation, &source, &r))
-        return r;
-    if (!follows)
+    if (!invocation->options.follow ||
+        (strcmp(source.member, "job") == 0 && !is_live(invocation, source.name)))
         return show_source(invocation, &source);
     invocation->lines = true;
     return reconnect_run(invocation, USEC_INFINITY, follow_once, &source);
