@@ -96,7 +96,7 @@ int supervisor_new(struct supervisor **ret, const struct supervisor_options *opt
     supervisor->cgroups = (struct cgroup_tree)CGROUP_TREE_NULL;
     supervisor->journal = (struct journal)JOURNAL_NULL;
     supervisor->signals = (struct signals)SIGNALS_NULL;
-    supervisor->notify.fd = -1;
+    supervisor->notify.manager.fd = -1;
     supervisor->socket_lock = supervisor->inotify_fd = -1;
     death_log_init(&supervisor->parts.deaths, 0);
     message_context_init(&supervisor->parts.messages);

@@ -1,25 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Notification of the service manager, by the protocol of sd_notify(3).
- *
- * sd_notify() itself does not fit: the manager listens to its main process, the keeper, which
- * forwards these texts; and it blocks while the manager's socket is full. Here a state that cannot
- * be sent at once is kept, the newest of each kind, and sent later by a timer. */
+/* Notification of the service manager (service-manager.h) from the loop, with signs of life. The
+ * manager listens to its main process, the keeper, which forwards these texts. */
 
-#include "shared/base/clock.h"
+#include "shared/base/service-manager.h"
 #include "supervisor/loop/timer.h"
 #include <stdbool.h>
 
-#define NOTIFY_STATUS_MAX 256 /* with the NUL; longer is cut */
-
 struct notify {
     struct timer_queue *timers;
-    int fd;              /* -1: there is no manager, and every call does nothing */
-    unsigned pending;    /* states not yet sent; private bits */
-    usec_t reloading_at; /* with RELOADING=1 */
-    bool status_changed;
-    char status[NOTIFY_STATUS_MAX];
+    struct service_manager manager;
     struct timer retry;
     struct timer watchdog;
     usec_t watchdog_interval; /* between two signs of life; 0 = none */

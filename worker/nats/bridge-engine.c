@@ -43,7 +43,7 @@ static void tell_status(struct bridge *bridge, const char *text)
         return;
     (void)snprintf(status, sizeof(status), "%s; group %s, stream %s", text, bridge->config->group,
                    bridge->config->stream);
-    notice_status(&bridge->notice, status);
+    service_manager_status(&bridge->manager, status);
 }
 
 static void tell_away(struct bridge *bridge)
@@ -69,7 +69,7 @@ void bridge_tell(struct bridge *bridge)
         tell_away(bridge);
     else if (!bridge->consuming)
         tell_status(bridge, "Waits for the consumer");
-    else if (bridge->standing.down)
+    else if (bridge->availability.down)
         tell_status(bridge, "Gives messages back, as the group takes no jobs");
     else if (bridge->stall)
         tell_status(bridge, bridge->stall);
@@ -253,7 +253,7 @@ static void take_on(struct bridge *bridge, uint64_t sequence, natsMsg *message, 
     if (is_full(bridge)) {
         bridge->metrics.n[METRIC_GIVEN_BACK]++;
         deliver_after(bridge, message, GIVE_BACK_MAX);
-        discard_put(&bridge->discard, message);
+        message_bin_put(&bridge->bin, message);
         return;
     }
     flight = flight_new(&bridge->flights, sequence, message, now);
@@ -328,7 +328,7 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
         if (bridge->puller.n_problems > 0)
             bridge_check_consumer_soon(bridge, now);
     }
-    discard_put(&bridge->discard, what->message);
+    message_bin_put(&bridge->bin, what->message);
 }
 
 static void on_unanswered(struct bridge *bridge, enum engine_channel channel, usec_t now)
@@ -372,7 +372,7 @@ static void on_arrival(struct bridge *bridge, const struct engine_arrival *what,
         on_closed(bridge);
         return;
     case ENGINE_DENIED:
-        denials_log(&bridge->engine.denials);
+        forbidden_log(&bridge->engine.forbidden);
         return;
     case ENGINE_MESSAGE:
         on_message(bridge, what, now);

@@ -113,7 +113,7 @@ static void on_left(struct bridge *bridge, struct flight *flight, bool over)
 static enum inquiry_step on_job(struct bridge *bridge, struct flight *flight,
                                 struct troupe_query *query)
 {
-    bridge->waits = (struct waits)WAITS_NULL;
+    bridge->obstacles = (struct obstacles)OBSTACLES_NULL;
     if (flight->left) { /* its end is not waited for any more */
         if (query)
             on_left(bridge, flight, true);
@@ -141,10 +141,10 @@ static void on_wait(struct bridge *bridge, struct flight *flight, struct troupe_
     const char *cause = query ? troupe_query_text(query, "cause") : NULL;
 
     if (cause)
-        waits_note(&bridge->waits, cause);
+        obstacles_note(&bridge->obstacles, cause);
     if (query)
         return;
-    if (waits_in_vain(&bridge->waits))
+    if (obstacles_are_lasting(&bridge->obstacles))
         withdraw(bridge, flight);
     else
         tell_in_progress(bridge, flight);

@@ -15,8 +15,8 @@ void bridge_submit(struct bridge *bridge, struct flight *flight, usec_t now);
 void bridge_take_results(struct bridge *bridge, usec_t now);
 /* The connection to the supervisor is over, because of `error`: nothing is possible any more. */
 void bridge_lose_supervisor(struct bridge *bridge, int error);
-/* As standing_fn. */
-void bridge_on_standing(void *userdata, bool up, const char *cause);
+/* As availability_fn. */
+void bridge_on_availability(void *userdata, bool up, const char *cause);
 /* Asks the supervisor about all jobs that it has; the engine hears of those in progress. */
 void bridge_ask_about_all(struct bridge *bridge);
 /* Gives back what the supervisor has no room for. */
@@ -117,7 +117,7 @@ uint64_t bridge_new_secret(void);
 /* Whether this machine gives all up for now. */
 static inline bool bridge_rests(const struct bridge *bridge)
 {
-    return bridge->stopping || bridge->standing.down || bridge->quiet_until > 0;
+    return bridge->stopping || bridge->availability.down || bridge->quiet_until > 0;
 }
 /* Lets the engine know when that changes. Before messages are given back, so that they go to other
  * machines. */

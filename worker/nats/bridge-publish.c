@@ -52,7 +52,7 @@ static int publish(struct bridge *bridge, const struct flight *flight)
                            : publication_result(&bridge->engine, bridge->config, flight);
     int r = message ? engine_publish(&bridge->engine, message) : -ENOMEM;
 
-    discard_put(&bridge->discard, message);
+    message_bin_put(&bridge->bin, message);
     return r;
 }
 

@@ -131,8 +131,8 @@ static void submit_again(struct bridge *bridge, struct flight *flight, bool wait
 static void give_up(struct bridge *bridge, struct flight *flight,
                     const struct troupe_result *result, usec_t now)
 {
-    standing_set_down(&bridge->standing,
-                      *result->reason != '\0' ? result->reason : strerror(-result->error), now);
+    availability_set_down(&bridge->availability,
+                          *result->reason != '\0' ? result->reason : strerror(-result->error), now);
     bridge_give_back(bridge, flight);
 }
 
@@ -152,7 +152,7 @@ void bridge_give_back_held(struct bridge *bridge)
         bridge_give_back(bridge, list_entry(node, struct flight, link));
 }
 
-void bridge_on_standing(void *userdata, bool up, const char *cause)
+void bridge_on_availability(void *userdata, bool up, const char *cause)
 {
     struct bridge *bridge = userdata;
 
@@ -176,7 +176,7 @@ void bridge_on_standing(void *userdata, bool up, const char *cause)
  * the key, and other keys do not wait for that. */
 static void on_full(struct bridge *bridge, struct flight *flight, usec_t now)
 {
-    if (bridge->stopping || bridge->standing.down) {
+    if (bridge->stopping || bridge->availability.down) {
         bridge_give_back(bridge, flight);
         return;
     }
@@ -233,7 +233,7 @@ static void on_refused(struct bridge *bridge, struct flight *flight,
         return;
     case ESHUTDOWN: /* if it is on disk, the next supervisor has it, and recognises it */
         flight->left = true;
-        standing_set_down(&bridge->standing, result->reason, now);
+        availability_set_down(&bridge->availability, result->reason, now);
         inquiry_ask(&bridge->inquiry, flight);
         return;
     default:

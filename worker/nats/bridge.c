@@ -33,10 +33,10 @@ int bridge_init(struct bridge *bridge, const struct config *config)
 
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
     (void)snprintf(bridge->results, sizeof(bridge->results), "%s", PUBLICATION_STREAM);
-    notice_init(&bridge->notice);
-    flights_init(&bridge->flights, &bridge->discard);
+    service_manager_connect(&bridge->manager);
+    flights_init(&bridge->flights, &bridge->bin);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
-    standing_init(&bridge->standing, config->group, bridge_on_standing, bridge);
+    availability_init(&bridge->availability, config->group, bridge_on_availability, bridge);
     metrics_init(&bridge->metrics, config);
     puller_init(&bridge->puller, &bridge->engine, config);
     report_init(&bridge->report, &bridge->engine, config);
@@ -51,13 +51,13 @@ int bridge_init(struct bridge *bridge, const struct config *config)
 void bridge_deinit(struct bridge *bridge)
 {
     flights_deinit(&bridge->flights);
-    discard_empty(&bridge->discard);
+    message_bin_empty(&bridge->bin);
     inquiry_deinit(&bridge->inquiry);
-    standing_deinit(&bridge->standing);
+    availability_deinit(&bridge->availability);
     if (bridge->stopping)
         metrics_remove(&bridge->metrics); /* otherwise its age alerts */
     report_deinit(&bridge->report);
-    notice_deinit(&bridge->notice);
+    service_manager_close(&bridge->manager);
     troupe_client_free(bridge->client);
     engine_deinit(&bridge->engine);
 }
@@ -136,7 +136,7 @@ usec_t bridge_process(struct bridge *bridge)
     next = bridge_take_messages(bridge, now);
     next = usec_min(next, bridge_serve_guard(bridge, now));
     bridge_take_results(bridge, now);
-    next = usec_min(next, standing_process(&bridge->standing, now));
+    next = usec_min(next, availability_process(&bridge->availability, now));
     next = usec_min(next, bridge_beat(bridge, now));
     next = usec_min(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     next = usec_min(next, bridge_serve_held(bridge, now));
@@ -146,7 +146,8 @@ usec_t bridge_process(struct bridge *bridge)
     next = usec_min(next, bridge_serve_consumer(bridge, now));
     next = usec_min(next, bridge_serve_silence(bridge, now));
     next = usec_min(next, tell_metrics(bridge, now));
-    next = usec_min(next, notice_serve(&bridge->notice, now));
+    if (!service_manager_send(&bridge->manager))
+        next = usec_min(next, now + SERVICE_MANAGER_RETRY);
     if (bridge->quiet_until > 0)
         next = usec_min(next, bridge->quiet_until);
     if (bridge->connected)
@@ -158,7 +159,7 @@ usec_t bridge_process(struct bridge *bridge)
     }
     bridge_acknowledge(bridge);
     next = usec_min(next, engine_send(&bridge->engine, now));
-    discard_serve(&bridge->discard, bridge->flights.n == 0);
+    message_bin_serve(&bridge->bin, bridge->flights.n == 0);
     /* Last, as it has the descriptor tell of what comes from now on. */
     r = troupe_client_process(bridge->client);
     if (r < 0)
@@ -172,7 +173,8 @@ void bridge_stop(struct bridge *bridge)
         return;
     bridge->stopping = true;
     bridge_listen(bridge);
-    notice_stopping(&bridge->notice, "Gives back what has not begun, waits for the rest");
+    service_manager_status(&bridge->manager, "Gives back what has not begun, waits for the rest");
+    service_manager_stopping(&bridge->manager);
     bridge_give_back_held(bridge);
     bridge_ask_about_all(bridge);
 }

@@ -23,16 +23,16 @@
  */
 
 #include "shared/base/rate.h"
+#include "shared/base/service-manager.h"
+#include "worker/nats/availability.h"
 #include "worker/nats/config.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
 #include "worker/nats/metrics.h"
-#include "worker/nats/notice.h"
 #include "worker/nats/publication.h"
 #include "worker/nats/puller.h"
 #include "worker/nats/report.h"
-#include "worker/nats/standing.h"
 #include "worker/troupe.h"
 #include <stdbool.h>
 
@@ -46,15 +46,15 @@ struct bridge {
     uint64_t group;
     struct puller puller;
     struct flights flights;
-    struct discard discard;
+    struct message_bin bin;
     struct inquiry inquiry;
-    struct standing standing;
+    struct availability availability;
     struct metrics metrics;
     struct report report;
-    struct notice notice;
-    struct waits waits; /* of the flight that the inquiry is about */
-    uint64_t limit;     /* jobs that the group seems to have room for; at most InFlight= */
-    bool connected;     /* to the engine */
+    struct service_manager manager;
+    struct obstacles obstacles; /* of the flight that the inquiry is about */
+    uint64_t limit;             /* jobs that the group seems to have room for; at most InFlight= */
+    bool connected;             /* to the engine */
     char server[ENGINE_SERVER_SIZE]; /* it is, or was last; "" = unknown */
     uint64_t n_told;                 /* bridge_unpublished() in the status while it is away */
     bool consuming;                  /* the consumer is there, and its AckWait known */

@@ -3,7 +3,6 @@
 
 #include "shared/base/log.h"
 #include "worker/nats/engine-connection.h"
-#include "worker/nats/engine-options.h"
 #include <signal.h>
 #include <stdio.h>
 

@@ -4,13 +4,14 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
-#include "worker/nats/config-files.h"
 #include "worker/nats/config-values.h"
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define REPLICAS_MAX 5u
@@ -339,6 +340,42 @@ static int set_defaults(struct config *config)
     return 0;
 }
 
+/* ---- files ---- */
+
+/* Warns of a secret that everybody on this machine can read. NULL = no file. */
+static void warn_if_open(const char *path, const char *what)
+{
+    struct stat status;
+
+    if (path && stat(path, &status) == 0 && (status.st_mode & S_IROTH) != 0)
+        log_warning("%s: everybody can read %s; leave it to the user of serve: "
+                    "chown root:troupe-nats %s && chmod 640 %s",
+                    path, what, path, path);
+}
+
+/* libnats would say that there is no server, or that it refuses the connection. */
+static int check_files(const struct config *config)
+{
+    const struct {
+        const char *key, *path;
+    } files[] = {{"Credentials", config->credentials},
+                 {"CAFile", config->ca_file},
+                 {"CertificateFile", config->certificate_file},
+                 {"KeyFile", config->key_file},
+                 {"NKeyFile", config->nkey_file}};
+    int r = 0;
+
+    for (size_t i = 0; i < ELEMENTS(files); i++) {
+        if (!files[i].path || access(files[i].path, R_OK) == 0)
+            continue;
+        r = -errno;
+        log_error("%s=%s: %s", files[i].key, files[i].path, strerror(errno));
+    }
+    return r;
+}
+
+/* ---- all of it ---- */
+
 /* The name of this machine, unless it has another one here. */
 static int set_machine(struct config *config)
 {
@@ -385,7 +422,7 @@ static int check(const struct config *config)
     int r = config->group ? config_check_group(config->group) : 0;
 
     r = first_error(r, check_identity(config));
-    return first_error(r, config_check_files(config));
+    return first_error(r, check_files(config));
 }
 
 int config_load(struct config *config, const char *path, const char *group)
@@ -399,11 +436,11 @@ int config_load(struct config *config, const char *path, const char *group)
         return r;
     r = load_file(config, path);
     if (strchr(config->url, '@'))
-        config_warn_if_open(path ? path : CONFIG_FILE, "a password");
+        warn_if_open(path ? path : CONFIG_FILE, "a password");
     r = first_error(r, load_environment(config));
-    config_warn_if_open(config->credentials, "a secret");
-    config_warn_if_open(config->nkey_file, "a secret");
-    config_warn_if_open(config->key_file, "a secret");
+    warn_if_open(config->credentials, "a secret");
+    warn_if_open(config->nkey_file, "a secret");
+    warn_if_open(config->key_file, "a secret");
     r = first_error(r, set_machine(config));
     return first_error(r, check(config));
 }

@@ -2,7 +2,6 @@
 #include "worker/nats/engine.h"
 
 #include "shared/base/log.h"
-#include "worker/nats/engine-options.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -75,7 +74,7 @@ static void on_connected(natsConnection *connection, void *userdata)
     struct engine *engine = userdata;
 
     (void)connection;
-    denials_reset(&engine->denials);
+    forbidden_reset(&engine->forbidden);
     (void)set_refusal(engine, "");
     put_event(engine, ENGINE_CONNECTED);
 }
@@ -100,7 +99,7 @@ static void on_error(natsConnection *connection, natsSubscription *subscription,
 
     (void)connection;
     (void)subscription;
-    if (status == NATS_NOT_PERMITTED && denials_add(&engine->denials, engine_error(status)))
+    if (status == NATS_NOT_PERMITTED && forbidden_add(&engine->forbidden, engine_error(status)))
         put_event(engine, ENGINE_DENIED);
 }
 
@@ -224,7 +223,7 @@ int engine_init(struct engine *engine, const struct config *config)
     int r;
 
     *engine = (struct engine){
-        .config = config, .lock = PTHREAD_MUTEX_INITIALIZER, .denials = DENIALS_NULL};
+        .config = config, .lock = PTHREAD_MUTEX_INITIALIZER, .forbidden = FORBIDDEN_NULL};
     r = engine_arrivals_init(&engine->arrivals);
     transport_init(&engine->transport, engine->arrivals.fd);
     if (r < 0)

@@ -12,7 +12,6 @@
  */
 
 #include "worker/nats/config.h"
-#include "worker/nats/denial.h"
 #include "worker/nats/engine-arrivals.h"
 #include "worker/nats/engine-connection.h"
 #include "worker/nats/transport.h"
@@ -51,7 +50,7 @@ struct engine {
     struct engine_arrivals arrivals;
     bool has_arrivals; /* something may be in them */
     bool has_messages; /* something may be in the subscriptions */
-    struct denials denials;
+    struct forbidden forbidden;
     usec_t attempt_at;   /* to connect again, the last one; on libnats' thread only, as the next */
     unsigned n_attempts; /* in vain */
     pthread_mutex_t lock;

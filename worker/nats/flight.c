@@ -10,9 +10,35 @@
  * of values. */
 #define HEADER_BYTES 128u
 
-void flights_init(struct flights *flights, struct discard *discard)
+#define MESSAGE_BIN_MANY  (MESSAGE_BIN_MAX / 4)
+#define MESSAGE_BIN_BYTES ((size_t)4 << 20)
+
+void message_bin_empty(struct message_bin *bin)
 {
-    *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .discard = discard};
+    for (unsigned i = 0; i < bin->n; i++)
+        natsMsg_Destroy(bin->messages[i]);
+    bin->n = 0;
+    bin->bytes = 0;
+}
+
+void message_bin_put(struct message_bin *bin, natsMsg *message)
+{
+    if (bin->n == MESSAGE_BIN_MAX || bin->bytes >= MESSAGE_BIN_BYTES)
+        message_bin_empty(bin);
+    bin->messages[bin->n++] = message;
+    if (message)
+        bin->bytes += (size_t)natsMsg_GetDataLength(message);
+}
+
+void message_bin_serve(struct message_bin *bin, bool idle)
+{
+    if (idle || bin->n >= MESSAGE_BIN_MANY)
+        message_bin_empty(bin);
+}
+
+void flights_init(struct flights *flights, struct message_bin *bin)
+{
+    *flights = (struct flights){.index = INDEX_NULL, .period = USEC_INFINITY, .bin = bin};
     list_init(&flights->held);
     list_init(&flights->unconfirmed);
     list_init(&flights->dying);
@@ -78,7 +104,7 @@ void flight_free(struct flights *flights, struct flight *flight)
     flights->n--;
     flights->bytes -= flight->bytes;
     troupe_result_release(&flight->result);
-    discard_put(flights->discard, flight->message);
+    message_bin_put(flights->bin, flight->message);
     free(flight->problem);
     free(flight->job);
     free(flight->reports);

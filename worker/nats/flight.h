@@ -7,10 +7,31 @@
 #include "shared/base/clock.h"
 #include "shared/base/index.h"
 #include "shared/base/list.h"
-#include "worker/nats/discard.h"
 #include "worker/troupe.h"
 #include <nats/nats.h>
 #include <stdbool.h>
+#include <stddef.h>
+
+/* Messages to be destroyed together: for each one alone, libnats wakes a thread that does it. */
+
+#define MESSAGE_BIN_MAX 256u
+
+struct message_bin {
+    natsMsg *messages[MESSAGE_BIN_MAX];
+    unsigned n;
+    size_t bytes; /* of their data */
+};
+
+/* Takes over the message, which may be NULL. */
+void message_bin_put(struct message_bin *bin, natsMsg *message);
+
+/* Destroys all that were put. */
+void message_bin_empty(struct message_bin *bin);
+
+/* Does so if they are many, or if there is nothing else to do. */
+void message_bin_serve(struct message_bin *bin, bool idle);
+
+/* ---- flights ---- */
 
 enum flight_state {
     FLIGHT_HELD,  /* the supervisor has no room for it */
@@ -65,11 +86,11 @@ struct flights {
     unsigned n, n_here, n_held, n_done;
     size_t bytes;  /* of their messages, in memory */
     usec_t period; /* between two signs of life to the engine */
-    struct discard *discard;
+    struct message_bin *bin;
 };
 
-/* Destroyed messages go to `discard`, which is borrowed. */
-void flights_init(struct flights *flights, struct discard *discard);
+/* Destroyed messages go to `bin`, which is borrowed. */
+void flights_init(struct flights *flights, struct message_bin *bin);
 void flights_deinit(struct flights *flights);
 
 /* Takes over the message. Returns NULL without memory. */

@@ -44,7 +44,7 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
         {.fd = troupe_client_fd(bridge->client), .events = POLLIN},
         {.fd = inquiry_fd(&bridge->inquiry), .events = POLLIN},
         {.fd = report_fd(&bridge->report), .events = POLLIN},
-        {.fd = -1}, /* of the standing */
+        {.fd = -1}, /* of the availability */
         {.fd = -1},
         {.fd = -1}, /* of the engine */
         {.fd = -1},
@@ -53,7 +53,7 @@ static int wait_until(struct bridge *bridge, int signals, usec_t next)
     const struct timespec left = usec_to_timespec(clock_left(next));
     struct signalfd_siginfo ignored;
 
-    standing_fds(&bridge->standing, fds + n - ENGINE_FDS - STANDING_FDS);
+    availability_fds(&bridge->availability, fds + n - ENGINE_FDS - AVAILABILITY_FDS);
     engine_poll(&bridge->engine, fds + n - ENGINE_FDS);
     if (ppoll(fds, n, next == USEC_INFINITY ? NULL : &left, NULL) < 0)
         return errno == EINTR ? 0 : -errno;
@@ -69,7 +69,8 @@ static int run(struct bridge *bridge, int signals)
     int r = 0;
 
     (void)snprintf(status, sizeof(status), "Connects to NATS; group %s", bridge->config->group);
-    notice_ready(&bridge->notice, status);
+    service_manager_status(&bridge->manager, status);
+    service_manager_ready(&bridge->manager);
     while (r == 0) {
         const usec_t next = bridge_process(bridge);
 

@@ -4,14 +4,140 @@
 #include "shared/base/log.h"
 #include "worker/nats/bucket.h"
 #include "worker/nats/client.h"
-#include "worker/nats/difference.h"
+#include "worker/nats/engine-connection.h"
 #include "worker/nats/engine.h"
-#include "worker/nats/leftovers.h"
 #include "worker/nats/message.h"
 #include "worker/nats/publication.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+
+/* ---- how something on the server differs from what is wanted ---- */
+
+struct difference {
+    char text[512]; /* "" = it does not; a longer one is cut */
+    size_t length;
+};
+
+/* clang-format off */
+#define DIFFERENCE_NULL {.length = 0}
+/* clang-format on */
+
+/* For printing. */
+#define SECOND 1e9
+
+/* Each adds "NAME HAVE, not WANTED" if the two differ. To have NULL or "" is none. */
+static void difference_text(struct difference *difference, const char *name, const char *have,
+                            const char *wanted)
+{
+    char *end = difference->text + difference->length;
+    const size_t room = sizeof(difference->text) - difference->length;
+    size_t length;
+
+    have = have && *have != '\0' ? have : "none";
+    if (strcmp(have, wanted) == 0)
+        return;
+    length = (size_t)snprintf(end, room, "%s%s %s, not %s", difference->length > 0 ? "; " : "",
+                              name, have, wanted);
+    difference->length += length < room ? length : room - 1;
+}
+
+static void difference_number(struct difference *difference, const char *name, int64_t have,
+                              int64_t wanted)
+{
+    char texts[2][24];
+
+    (void)snprintf(texts[0], sizeof(texts[0]), "%" PRId64, have);
+    (void)snprintf(texts[1], sizeof(texts[1]), "%" PRId64, wanted);
+    difference_text(difference, name, texts[0], texts[1]);
+}
+
+static void difference_time(struct difference *difference, const char *name, int64_t have,
+                            int64_t wanted)
+{
+    char texts[2][32];
+
+    (void)snprintf(texts[0], sizeof(texts[0]), "%.12gs", (double)have / SECOND);
+    (void)snprintf(texts[1], sizeof(texts[1]), "%.12gs", (double)wanted / SECOND);
+    difference_text(difference, name, texts[0], texts[1]);
+}
+
+/* ---- results of an earlier stream of the same name ---- */
+
+#define QUESTION_SUBJECT "$JS.API.STREAM.MSG.GET." PUBLICATION_STREAM
+#define PURGE_SUBJECT    "$JS.API.STREAM.PURGE." PUBLICATION_STREAM
+#define FILTER_SIZE      128
+
+static int refuse(const struct config *config, const char *found, const char *filter)
+{
+    log_error("stream %s: not made, as the stream " PUBLICATION_STREAM
+              " holds what an earlier stream of this name has left: %s. The new stream would start "
+              "at sequence 1, and its jobs would be taken for jobs that are done. Choose another "
+              "name (Stream=); or wait until no machine keeps results of the old jobs "
+              "(ResultTTLSec=), then send {\"filter\":\"%s\"} to " PURGE_SUBJECT,
+              config->stream, found, filter);
+    return -EEXIST;
+}
+
+static int fail(const struct config *config, const char *problem)
+{
+    log_error("stream %s: not made, as " QUESTION_SUBJECT
+              " does not say whether there are results of an earlier stream of this name: %s",
+              config->stream, problem);
+    return -EIO;
+}
+
+static int judge(const struct config *config, const char *filter, const json_t *reply)
+{
+    const json_t *error = json_object_get(reply, "error");
+    const json_int_t code = json_integer_value(json_object_get(error, "err_code"));
+    const char *text = json_string_value(json_object_get(error, "description"));
+    const char *found =
+        json_string_value(json_object_get(json_object_get(reply, "message"), "subject"));
+
+    if (code == JSNoMessageFoundErr || code == JSStreamNotFoundErr)
+        return 0;
+    if (!error && found)
+        return refuse(config, found, filter);
+    return fail(config, text ? text : "the answer cannot be understood");
+}
+
+/* The list of subjects in STREAM.INFO would have a line for each result; this has one at most. */
+static int ask(const struct client *client, const struct config *config, const char *filter)
+{
+    char question[FILTER_SIZE + 32];
+    natsMsg *answer = NULL;
+    natsStatus s;
+    json_t *reply;
+    int r;
+
+    (void)snprintf(question, sizeof(question), "{\"seq\":1,\"next_by_subj\":\"%s\"}", filter);
+    s = natsConnection_RequestString(&answer, client->connection, QUESTION_SUBJECT, question,
+                                     CLIENT_WAIT_MS);
+    if (s != NATS_OK)
+        return fail(config, s == NATS_NO_RESPONDERS ? ENGINE_NO_JETSTREAM : engine_error(s));
+    reply = json_loadb(natsMsg_GetData(answer), (size_t)natsMsg_GetDataLength(answer), 0, NULL);
+    r = judge(config, filter, reply);
+    json_decref(reply);
+    natsMsg_Destroy(answer);
+    return r;
+}
+
+static int check_earlier_results(const struct client *client, const struct config *config)
+{
+    char filter[FILTER_SIZE];
+    int r;
+
+    (void)snprintf(filter, sizeof(filter), PUBLICATION_RESULT_SUBJECT "%s.>", config->stream);
+    r = ask(client, config, filter);
+    if (r != 0)
+        return r;
+    (void)snprintf(filter, sizeof(filter), PUBLICATION_LETTER_SUBJECT "*.%s.>", config->stream);
+    return ask(client, config, filter);
+}
+
+/* ---- what is made ---- */
 
 #define NSEC_PER_SEC (INT64_C(1000) * 1000 * 1000)
 
@@ -232,7 +358,7 @@ static int add_jobs(const struct client *client, const struct config *config)
     const char *subjects[] = {MESSAGE_SUBJECT "*.>"};
     jsStreamInfo *info = NULL;
     natsStatus s = client_stream(&info, client->js, config->stream);
-    int r = s == NATS_NOT_FOUND ? leftovers_check(client, config) : 0;
+    int r = s == NATS_NOT_FOUND ? check_earlier_results(client, config) : 0;
 
     jsStreamInfo_Destroy(info);
     return r == 0 ? add_stream(client->js, config, config->stream, subjects, 1, js_WorkQueuePolicy)

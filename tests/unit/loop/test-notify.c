@@ -113,7 +113,7 @@ TEST(a_bad_environment_is_an_error, AS_CLIENT)
 TEST(a_manager_that_is_busy_gets_everything_later_and_in_order, AS_CLIENT)
 {
     init(0);
-    while (send(notify.fd, "filling", 7, MSG_DONTWAIT) == 7)
+    while (send(notify.manager.fd, "filling", 7, MSG_DONTWAIT) == 7)
         ;
     notify_reloading(&notify, 10);
     notify_status(&notify, 11, "first");

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "shared/base/service-manager.h"
+
+#include "shared/base/cleanup.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+/* In the order in which they are sent. */
+enum {
+    PENDING_RELOADING = 1u << 0,
+    PENDING_READY = 1u << 1,
+    PENDING_STOPPING = 1u << 2,
+    PENDING_WATCHDOG = 1u << 3,
+};
+
+void service_manager_connect(struct service_manager *manager)
+{
+    const char *path = getenv("NOTIFY_SOCKET");
+    const size_t size = path ? strlen(path) : 0;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    const socklen_t address_size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size);
+
+    *manager = (struct service_manager)SERVICE_MANAGER_NULL;
+    if (size < 2 || size >= sizeof(address.sun_path) || (*path != '/' && *path != '@'))
+        return;
+    memcpy(address.sun_path, path, size);
+    if (*path == '@')
+        address.sun_path[0] = '\0';
+    manager->fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (manager->fd >= 0 &&
+        connect(manager->fd, (const struct sockaddr *)&address, address_size) < 0)
+        manager->fd = close_fd(manager->fd);
+}
+
+void service_manager_close(struct service_manager *manager)
+{
+    manager->fd = close_fd(manager->fd);
+}
+
+/* Returns true also if the manager has gone: it will not come back under this name. */
+static bool send_text(const struct service_manager *manager, const char *text)
+{
+    const ssize_t n = send(manager->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    return n >= 0 || (errno != EAGAIN && errno != ENOBUFS);
+}
+
+static bool send_state(const struct service_manager *manager, unsigned state)
+{
+    char text[64];
+
+    switch (state) {
+    case PENDING_RELOADING:
+        (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+                       manager->reloading_at);
+        return send_text(manager, text);
+    case PENDING_READY:
+        return send_text(manager, "READY=1");
+    case PENDING_STOPPING:
+        return send_text(manager, "STOPPING=1");
+    default:
+        return send_text(manager, "WATCHDOG=1");
+    }
+}
+
+static bool send_status(const struct service_manager *manager)
+{
+    char text[SERVICE_STATUS_MAX + 8];
+
+    (void)snprintf(text, sizeof(text), "STATUS=%s", manager->status);
+    return send_text(manager, text);
+}
+
+/* One datagram per state: within one, the manager would choose the order. */
+bool service_manager_send(struct service_manager *manager)
+{
+    if (manager->fd < 0)
+        return true;
+    for (unsigned state = PENDING_RELOADING; state <= PENDING_WATCHDOG; state <<= 1) {
+        if (!(manager->pending & state))
+            continue;
+        if (!send_state(manager, state))
+            return false;
+        manager->pending &= ~state;
+    }
+    if (manager->status_changed && !send_status(manager))
+        return false;
+    manager->status_changed = false;
+    return true;
+}
+
+void service_manager_ready(struct service_manager *manager)
+{
+    manager->pending |= PENDING_READY;
+    (void)service_manager_send(manager);
+}
+
+void service_manager_reloading(struct service_manager *manager, usec_t now)
+{
+    /* An unsent READY=1 would follow, and end the reload too early. */
+    manager->pending &= ~(unsigned)PENDING_READY;
+    manager->pending |= PENDING_RELOADING;
+    manager->reloading_at = now;
+    (void)service_manager_send(manager);
+}
+
+void service_manager_stopping(struct service_manager *manager)
+{
+    manager->pending = PENDING_STOPPING;
+    (void)service_manager_send(manager);
+}
+
+void service_manager_alive(struct service_manager *manager)
+{
+    manager->pending |= PENDING_WATCHDOG;
+    (void)service_manager_send(manager);
+}
+
+void service_manager_status(struct service_manager *manager, const char *status)
+{
+    char line[SERVICE_STATUS_MAX];
+
+    (void)snprintf(line, sizeof(line), "%.*s", (int)strcspn(status, "\n"), status);
+    if (manager->fd < 0 || strcmp(line, manager->status) == 0)
+        return;
+    strcpy(manager->status, line);
+    manager->status_changed = true;
+    (void)service_manager_send(manager);
+}
