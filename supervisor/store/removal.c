@@ -2,6 +2,7 @@
 #include "supervisor/store/removal.h"
 
 #include "supervisor/store/store.h"
+#include <errno.h>
 #include <stdlib.h>
 
 struct removal {
@@ -37,4 +38,59 @@ void removal_add(struct store *store, int64_t number,
     };
     list_init(&removal->task.link);
     store_add(store, &removal->task);
+}
+
+struct removal_wait {
+    struct store_task task;
+    struct store *store;
+    bool added;                               /* the store has the task */
+    void (*done)(void *userdata, int result); /* NULL = nobody waits any more */
+    void *userdata;
+};
+
+static int wait_apply(struct store_task *task, struct database *database)
+{
+    (void)task;
+    (void)database;
+    return 0;
+}
+
+static void wait_done(struct store_task *task, int result)
+{
+    struct removal_wait *wait = list_entry(task, struct removal_wait, task);
+
+    wait->added = false;
+    if (!wait->done)
+        free(wait);
+    else if (result != -ECANCELED)
+        wait->done(wait->userdata, result);
+}
+
+struct removal_wait *removal_await(struct store *store, void (*done)(void *userdata, int result),
+                                   void *userdata)
+{
+    struct removal_wait *wait = malloc(sizeof(*wait));
+
+    if (!wait)
+        return NULL;
+    *wait = (struct removal_wait){
+        .task = {.apply = wait_apply, .done = wait_done},
+        .store = store,
+        .added = true,
+        .done = done,
+        .userdata = userdata,
+    };
+    list_init(&wait->task.link);
+    store_add(store, &wait->task);
+    return wait;
+}
+
+struct removal_wait *removal_wait_free(struct removal_wait *wait)
+{
+    if (!wait)
+        return NULL;
+    wait->done = NULL;
+    if (!wait->added || store_cancel(wait->store, &wait->task))
+        free(wait);
+    return NULL;
 }

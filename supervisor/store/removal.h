@@ -13,3 +13,13 @@ struct store;
  * start. */
 void removal_add(struct store *store, int64_t number,
                  int (*remove)(struct database *database, int64_t number));
+
+/* Waits until everything that was added to the store is on disk. */
+struct removal_wait;
+
+/* Calls `done` later, with 0, or -errno if the store has failed; not at the end of the store. The
+ * caller owns the wait. Returns NULL without memory. */
+struct removal_wait *removal_await(struct store *store, void (*done)(void *userdata, int result),
+                                   void *userdata);
+/* Ends the wait; allowed in `done`. NULL allowed; returns NULL. */
+struct removal_wait *removal_wait_free(struct removal_wait *wait);

@@ -436,7 +436,7 @@ class Survives(Case):
         after = s.ctl_json("dead-letters")["letters"]
         self.assertEqual(after, [{**letter, "n_deaths": 0} for letter in before])
         s.call("io.troupe.Actors.Purge", id=before[0]["id"])
-        s.until(lambda: len(self.rows(s, "number", "dead")) == 2)
+        self.assertEqual(len(self.rows(s, "number", "dead")), 2)
         s.call("Pause", target="kept")
         s.call("io.troupe.Actors.Requeue", id=before[1]["id"])
         s.until(lambda: len(self.rows(s, "number", "dead")) == 1)
@@ -456,6 +456,18 @@ class Survives(Case):
             s.create("kept", "exit 1", id=id)
             s.wait_job(id)
         return s, [letter["id"] for letter in s.ctl_json("dead-letters")["letters"]][::-1]
+
+    def test_D4_a_purge_is_answered_when_the_rows_are_removed_from_disk(self):
+        s, ids = self.dead("a", "b", "c")
+        calls = {"id": ids[0]}, {"filter": {}}
+        with self.blocked(s):
+            clients = [s.connect() for _ in calls]
+            for client, parameters, left in zip(clients, calls, (2, 0)):
+                client.send("io.troupe.Actors.Purge", parameters)
+                s.until(lambda: s.call("GetMetrics")["dead_letters"]["kept"]["dead_letters"] == left)
+            self.assertEqual(select.select([client.socket for client in clients], [], [], 0)[0], [])
+        self.assertEqual([client.reply()[0] for client in clients], [{"purged": 1}, {"purged": 2}])
+        self.assertEqual(self.rows(s, "number", "dead"), [])
 
     def test_D4_calls_for_dead_letters_wait_until_those_on_disk_are_read(self):
         s, ids = self.dead("a", "b", "c")

@@ -13,6 +13,7 @@
 #include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/message-context.h"
 #include "supervisor/store/durable-job.h"
+#include "supervisor/store/removal.h"
 #include <stdlib.h>
 
 /* The cost of changing a letter, relative to looking at one. */
@@ -203,10 +204,33 @@ struct change {
     uint64_t last; /* id */
     uint64_t n_purged;
     uint64_t n_counted; /* for dry_run, which changes nothing */
+    bool unwritten;     /* a row of a purged letter may still be on disk */
+    int error;          /* of writing that */
+    struct removal_wait *wait;
     struct requeue requeue;
 };
 
 #define change_of(pointer) list_entry(pointer, struct change, parts)
+
+static void on_written(void *userdata, int result)
+{
+    struct change *change = userdata;
+
+    change->wait = removal_wait_free(change->wait);
+    change->unwritten = false;
+    change->error = result;
+    request_parts_resume(&change->parts);
+}
+
+/* Returns whether the call waits until rows are removed from disk. */
+static bool is_writing(struct change *change)
+{
+    const struct request *request = change->parts.request;
+
+    if (change->unwritten && !change->wait && !request_is_oneway(request))
+        change->wait = removal_await(request->context->durable->store, on_written, change);
+    return change->wait;
+}
 
 /* Changes matching letters until the turn's share is used up. Returns whether all are done. */
 static bool change_letters(struct request_parts *parts)
@@ -218,7 +242,7 @@ static bool change_letters(struct request_parts *parts)
     do {
         letter = dead_letter_walk_next(&change->walk);
         if (!letter || letter->id > change->last) {
-            parts->waits = requeue_is_pending(&change->requeue);
+            parts->waits = requeue_is_pending(&change->requeue) || is_writing(change);
             return !parts->waits;
         }
         matches = dead_letter_matches(letter, &change->filter);
@@ -232,6 +256,7 @@ static void free_change(struct request_parts *parts)
 {
     dead_letter_walk_end(&change_of(parts)->walk);
     requeue_deinit(&change_of(parts)->requeue);
+    removal_wait_free(change_of(parts)->wait);
     free(change_of(parts));
 }
 
@@ -378,11 +403,26 @@ static void requeue(struct request *request)
         change_all(request, requeue_match, finish_requeue);
 }
 
+/* Returns whether the letter also has to be removed from disk. */
+static bool purge_letter(struct dead_letters *letters, struct dead_letter *letter)
+{
+    const bool stored = letter->row != 0;
+
+    dead_letter_take(letters, letter);
+    dead_letter_free(letter);
+    return stored;
+}
+
 static void purge_match(struct change *change, struct dead_letter *letter)
 {
-    dead_letter_take(change->walk.letters, letter);
-    dead_letter_free(letter);
+    change->unwritten |= purge_letter(change->walk.letters, letter);
     change->n_purged++;
+}
+
+static void report_write_error(struct reply *reply, const struct request *request, int error)
+{
+    if (error < 0)
+        reply_string(reply, "store_problem", store_problem(request->context->durable->store));
 }
 
 static void finish_purge(struct request_parts *parts)
@@ -391,7 +431,19 @@ static void finish_purge(struct request_parts *parts)
 
     reply_uint(request_part_reply(parts), "purged", change->n_purged + change->n_counted);
     report_dry_run(request_part_reply(parts), change);
-    report_problem(parts);
+    if (change->error == 0)
+        report_problem(parts);
+    report_write_error(request_part_reply(parts), parts->request, change->error);
+}
+
+static void on_purged(void *userdata, int result)
+{
+    struct request *request = userdata;
+    struct reply *reply = request_begin(request);
+
+    reply_uint(reply, "purged", 1);
+    report_write_error(reply, request, result);
+    request_end(request);
 }
 
 static void purge(struct request *request)
@@ -408,10 +460,11 @@ static void purge(struct request *request)
     letter = find_letter(request, given->id.value);
     if (!letter)
         return;
-    dead_letter_take(&request->context->messages->dead_letters, letter);
-    dead_letter_free(letter);
-    reply_uint(request_begin(request), "purged", 1);
-    request_end(request);
+    if (purge_letter(&request->context->messages->dead_letters, letter) &&
+        !request_is_oneway(request))
+        control_await_disk(request, on_purged);
+    else
+        on_purged(request, 0);
 }
 
 #define ID_ROW(...) VARLINK_ROW("id", INT, letter_parameters, id, __VA_ARGS__)
