@@ -70,6 +70,7 @@ int group_new(struct group **ret, const struct group_context *context, struct co
     kept_results_init(&group->results, context->loop, context->jobs);
     kept_results_set_bounds(&group->results, config->result_ttl, config->results_max,
                             config->results_memory_max);
+    submitters_init(&group->submitters);
     cell_table_init(&group->cells);
     group_open_kept(group);
     group_keep_config(group);
@@ -97,6 +98,7 @@ struct group *group_free(struct group *group)
         cell_table_remove(&group->cells, cell);
         cell_free(cell);
     }
+    submitters_deinit(&group->submitters);
     job_id_log_end(&group->cut_off, group->name);
     list_unlink(&group->down_link); /* freed slots may have put it there */
     if (group->actor)

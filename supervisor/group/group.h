@@ -13,6 +13,7 @@
 #include "supervisor/group/order.h"
 #include "supervisor/job/job-id-log.h"
 #include "supervisor/job/kept-results.h"
+#include "supervisor/job/submitter.h"
 #include "supervisor/process/kept-text.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,6 +39,7 @@ struct group {
     struct cell *cell;   /* NULL with Cells=by-key */
     size_t size;         /* of cells without a size of their own */
     struct kept_results results;
+    struct submitters submitters;
     struct job_counts counts;
     struct job_history history; /* with Cells=by-key */
     struct histogram wait; /* of jobs that a worker ended: from acceptance to the last attempt */

@@ -3,6 +3,7 @@
 
 #include "shared/base/hash.h"
 #include "supervisor/job/job-waiter.h"
+#include "supervisor/job/submitter.h"
 #include <assert.h>
 #include <errno.h>
 #include <search.h>
@@ -168,6 +169,7 @@ static void job_free_id(struct job_table *table, struct job *job)
 
 static void job_free(struct job_table *table, struct job *job)
 {
+    job_leave_submitter(job);
     if (job->record)
         table->free_record(job);
     job_free_id(table, job);
@@ -298,9 +300,25 @@ char *job_format_id(const struct job *job, char *text)
     return protocol_id_format(&id, text);
 }
 
+static bool job_waits(enum job_state state)
+{
+    return state == JOB_QUEUED || state == JOB_BACKOFF || state == JOB_DELAYED;
+}
+
+void job_leave_submitter(struct job *job)
+{
+    if (job->submitter && job_waits(job->state))
+        submitter_note(job, false);
+    job->submitter = NULL;
+}
+
 void job_set_state(struct job *job, enum job_state state)
 {
     assert(FOLLOWING[job->state] & BIT(state));
+    if (job->submitter && job_waits(job->state) != job_waits(state))
+        submitter_note(job, job_waits(state));
+    if (state >= JOB_SUCCEEDED)
+        job->submitter = NULL;
     job->state = state;
 }
 

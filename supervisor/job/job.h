@@ -26,6 +26,7 @@ struct config_group;
 struct group;
 struct kept_result;
 struct slot;
+struct submitter;
 
 enum job_state {
     JOB_QUEUED,
@@ -90,6 +91,7 @@ struct job {
     uint8_t hand;                     /* while in hand: its entry in the worker's inbox */
     unsigned references;
     uid_t submitter_uid; /* of the submitting process; 0 = root, or none */
+    uint32_t charged;    /* bytes at its submitter; at most UINT32_MAX */
     uid_t canceller;     /* with PROTOCOL_CAUSE_REQUESTED or _WITHDRAWN; (uid_t)-1 = not known */
     uint32_t state_sequence; /* of its worker's state page when it was started */
     uint32_t attempt;        /* 0 until the first assignment */
@@ -108,8 +110,9 @@ struct job {
     struct job_timers *timers;               /* NULL = none so far */
     struct job_record *record;               /* of a durable job; NULL = it is not durable */
     struct job_attempt *attempts;
-    struct kept_result *kept; /* while the result is kept */
-    struct list waiters;      /* struct job_waiter.link */
+    struct kept_result *kept;    /* while the result is kept */
+    struct submitter *submitter; /* that counts it; NULL = none, or it has ended */
+    struct list waiters;         /* struct job_waiter.link */
     /* From here on, memory is not cleared as a whole when it is reused. */
     union {
         struct payload payload;
@@ -193,6 +196,8 @@ static inline bool job_ended(const struct job *job)
 {
     return job->state >= JOB_SUCCEEDED;
 }
+/* Its submitter does not count it any more. */
+void job_leave_submitter(struct job *job);
 /* Returns the name that clients see; static. */
 const char *job_state_to_string(enum job_state state);
 /* Whether it is to be cancelled, or was. */

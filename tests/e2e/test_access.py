@@ -353,6 +353,25 @@ class Submitters(TestCase):
                 s.call("Cancel", id=later)
                 self.assertEqual(s.job(later)["state"], "cancelled")
 
+    def test_Q17_a_submitter_does_not_fill_the_queue_for_others(self):
+        later = {"delay_usec": 10**12}
+        for jobs, data, most in ({"QueueMax": 40}, "echo", 20), ({"QueueMemoryMax": "40K"}, "#" * 1024, 20):
+            s = self.begin(**jobs)
+            with user(SUBMITTER_ID):
+                ids = [s.create("mail", data, **later) for _ in range(most)]
+                self.refused("Busy", s.create, "mail", data, **later)
+            with user(READER, 1):
+                ids += [s.create("mail", data, **later) for _ in range(most // 2)]
+                self.refused("Busy", s.create, "mail", data, **later)
+            for id in ids[most // 2:]:
+                s.call("Cancel", id=id)
+            with user(SUBMITTER_ID):
+                ids = [s.create("mail", data, **later) for _ in range(most // 2)]
+                self.refused("Busy", s.create, "mail", data, **later)
+            for _ in range(most):
+                s.create("mail", data, **later)
+            s.stop()
+
     def test_Q17_a_submitter_may_do_nothing_else(self):
         s = self.begin()
         go = Bell(s, "go")

@@ -257,6 +257,7 @@ struct job *control_submit(struct request *request, const struct control_submit_
         .name = "",
         .keep_result = options->keep_result,
         .submitter_uid = request->connection->peer.uid,
+        .bounded = !request->connection->account->may_change,
         .options = JOB_OPTIONS_DEFAULT,
         .data = "",
     };

@@ -94,6 +94,7 @@ static void drop_from_memory(struct cell *cell, struct job *job)
     cell_backlog_take_out(cell, job);
     job_count(&cell->counts, JOBS_BYTES, -(int64_t)job->payload.size);
     job_count(&cell->counts, JOBS_ON_DISK, 1);
+    job->submitter = NULL; /* which counts it until it has ended */
     job->cell = NULL;
     job->group = NULL;
     job_unref(cell->context->jobs, job);
@@ -251,6 +252,7 @@ static int restore(struct cell *cell, struct loaded_job *loaded, struct job **re
         return r;
     job_count(&cell->counts, JOBS_ON_DISK, -1);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)(*ret)->payload.size);
+    submitter_resume(&cell->group->submitters, *ret);
     return 0;
 }
 

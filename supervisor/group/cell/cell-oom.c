@@ -55,6 +55,7 @@ bool cell_move_after_oom(struct cell *cell, struct job *job)
     job_event(job, "job.moved", NULL, "goes on in %s: attempt %u ran out of memory", to->name,
               job->attempt);
     count_out(cell, job);
+    job_leave_submitter(job);
     job->group = to->group;
     job->cell = to;
     job->moved = true;

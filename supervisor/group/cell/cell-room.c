@@ -79,6 +79,30 @@ bool cell_has_room(const struct cell *cell, uint64_t size)
            has_room_beside_called(cell, size) && cell_room(cell, size) == ROOM_FREE;
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* With keys, a submitter's jobs may be in any cell, and CellsQueueMemoryMax= bounds them all. */
+bool cell_exceeds_share(const struct cell *cell, const struct cell_request *request)
+{
+    const struct config_group *config = cell->config;
+    const struct job_counts *all = &cell->group->counts;
+    const struct submitter *own =
+        request->bounded ? submitter_find(&cell->group->submitters, request->submitter_uid) : NULL;
+    const uint64_t n = own ? least(own->n_waiting, job_counts_waiting(all)) : 0;
+    const uint64_t bytes = own ? own->bytes : 0;
+
+    if (n == 0)
+        return false;
+    if (*cell->key != '\0')
+        return bytes + request->size + (n + 1) * JOB_COST + cost_of(all) >
+               config->cells_queue_memory_max;
+    return n + 1 + job_counts_waiting(all) > config->queue_max ||
+           bytes + request->size + all->n[JOBS_BYTES] > config->queue_memory_max;
+}
+
 static void cell_waiter_leave(struct cell_waiter *waiter)
 {
     struct cell *cell = waiter->cell;

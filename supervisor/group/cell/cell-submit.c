@@ -30,7 +30,7 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
     r = cell->config->durable ? cell_admit_durable(cell, request) : 0;
     if (r != 0)
         return r;
-    r = cell_find_room(cell, request);
+    r = cell_exceeds_share(cell, request) ? CELL_E_BUSY : cell_find_room(cell, request);
     if (r == CELL_E_BUSY)
         job_count(&cell->counts, JOBS_REFUSED, 1);
     return r;
@@ -135,17 +135,24 @@ static int cell_make_job(struct cell *cell, const struct cell_request *request, 
 
 int cell_submit(struct cell *cell, const struct cell_request *request, struct job **ret)
 {
+    struct submitter *submitter = NULL;
     struct job *job;
     int r = cell_admit(cell, request);
 
     if (r != 0)
         return r;
+    if (request->bounded)
+        submitter = submitter_get(&cell->group->submitters, request->submitter_uid);
+    if (request->bounded && !submitter)
+        return -ENOMEM;
     cell_wake(cell); /* the next waiter may have room even if this fails */
     r = cell_make_job(cell, request, &job);
     if (r != 0)
         return r;
     if (request->blob)
         payload_move(&job->payload, request->blob);
+    if (submitter)
+        submitter_charge(submitter, job);
     job->created_at = loop_realtime(cell->context->loop);
     job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
     job_count(&cell->counts, JOBS_ACCEPTED, 1);

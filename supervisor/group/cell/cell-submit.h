@@ -44,6 +44,7 @@ void cell_waiter_reset(struct cell_waiter *waiter);
 struct cell_request {
     const char *name;    /* chosen id; "" = a random one */
     uid_t submitter_uid; /* may read it; 0 = root only */
+    bool bounded;        /* this user may not have more waiting than remains free for others */
     const void *key;
     uint32_t key_size;
     bool keep_result;
@@ -65,7 +66,8 @@ struct cell_request {
 
 enum {
     _CELL_E_SUCCESS,
-    CELL_E_BUSY,      /* QueueMax= or QueueMemoryMax=, also after having waited */
+    CELL_E_BUSY,      /* QueueMax= or QueueMemoryMax=, also after having waited; or the share of
+                         a submitter */
     CELL_E_WAIT,      /* the request's waiter waits */
     CELL_E_TOO_LARGE, /* above QueueMemoryMax= by itself */
     CELL_E_EXISTS,    /* a job that was accepted has that id; a durable one is on disk */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Users without permission to change things, and what each of them has waiting in a group. A user
+ * may have as much waiting as remains free for all others, so no user fills a queue.
+ *
+ * Jobs that an earlier supervisor accepted belong to no submitter. What is counted for a job that
+ * waits on disk only may stay too long, so compare it to the total.
+ */
+
+#include "shared/base/index.h"
+#include "shared/base/list.h"
+#include <stdint.h>
+#include <sys/types.h>
+
+struct job;
+
+struct submitter {
+    struct index_entry by_uid;
+    struct list link;
+    uint64_t n_waiting; /* jobs queued, delayed, or between attempts */
+    uint64_t bytes;     /* their payloads */
+};
+
+/* Those of a group. */
+struct submitters {
+    struct index by_uid;
+    struct list all; /* struct submitter.link */
+};
+
+void submitters_init(struct submitters *submitters);
+/* No live job belongs to one of them. */
+void submitters_deinit(struct submitters *submitters);
+
+/* Returns the entry, which lives as long as the table; NULL = there is none. */
+struct submitter *submitter_find(const struct submitters *submitters, uid_t uid);
+/* Also makes it. Returns NULL without memory. */
+struct submitter *submitter_get(struct submitters *submitters, uid_t uid);
+
+/* Counts a new job, which waits. */
+void submitter_charge(struct submitter *submitter, struct job *job);
+/* Continues with a job that is counted, and was not in memory. */
+void submitter_resume(const struct submitters *submitters, struct job *job);
+/* Counts a job that does not wait any more, or waits again. */
+void submitter_note(const struct job *job, bool waits);
