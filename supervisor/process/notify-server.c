@@ -165,6 +165,7 @@ static void stop_reading(struct notify_server *server, int r)
     server->blocked = true;
     log_warning("%s: notifications are no longer read, as their descriptors cannot be closed: %s",
                 server->path, strerror(-r));
+    server->fn(server->userdata, NULL);
 }
 
 static bool may_send(const struct notify_senders *senders, uid_t uid)

@@ -27,6 +27,7 @@ struct notify_message {
     const char *status; /* NULL = none; any bytes except NUL and newline: escape before showing */
 };
 
+/* `message` NULL: nothing more is read, as descriptors in the socket do not close. */
 typedef void (*notify_server_fn)(void *userdata, const struct notify_message *message);
 
 /* Whether the sender has not been reaped, so that `pid` still means it; true if unknown. */
@@ -45,7 +46,8 @@ struct notify_server {
     int fd;
     char *path;
     struct notify_senders senders;
-    bool blocked; /* nothing more is read: descriptors in it do not close */
+    bool blocked;       /* nothing more is read: descriptors in it do not close */
+    unsigned n_ignored; /* messages of other processes; counted by the owner */
     notify_server_fn fn;
     void *userdata;
 };

@@ -76,6 +76,16 @@ bool procfs_is_traced(pid_t pid)
     return n < 0 ? n != -ESRCH : status_number(text, "\nTracerPid:\t", 10, 1) != 0;
 }
 
+uid_t procfs_user(pid_t pid)
+{
+    char text[4096];
+    const char *line =
+        read_file(pid, "status", text, sizeof(text)) > 0 ? strstr(text, "\nUid:") : NULL;
+    unsigned user;
+
+    return line && sscanf(line, " Uid: %*u %u", &user) == 1 ? user : (uid_t)-1;
+}
+
 /* Returns what is last in the line: what the process itself sees; 0 = unknown. */
 static pid_t inner_number(const char *text)
 {

@@ -24,6 +24,9 @@ int procfs_stat(pid_t pid, struct procfs_stat *ret);
  */
 bool procfs_is_traced(pid_t pid);
 
+/* Returns the effective user, or (uid_t)-1 if it is unknown. */
+uid_t procfs_user(pid_t pid);
+
 struct procfs_signals {
     pid_t process; /* of the thread */
     pid_t inner;   /* the same, as its own PID namespace numbers it */

@@ -2,6 +2,8 @@
 """Notify sockets of services: whose messages count."""
 import os
 import socket
+import subprocess
+import unittest
 
 from troupe import Bell, TestCase, ini
 
@@ -26,6 +28,37 @@ signal.pause()
 """
 
 
+DAEMON = """
+import os, signal, socket, sys
+os.setgid(65534)
+os.setuid(65534)
+def tell(text): socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(text, os.environ["NOTIFY_SOCKET"])
+tell(b"READY=1")
+open(sys.argv[1]).readline()
+tell(b"STATUS=still heard")
+signal.pause()
+"""
+
+STRANGER = """
+import array, os, socket, sys, threading, time
+os.setgid(1)
+os.setuid(1)
+path, locks = sys.argv[1:]
+s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+s.connect(path)
+empty = socket.socketpair()
+while True:
+    if locks:
+        ends = os.pipe()
+        threading.Thread(target=os.splice, args=(empty[0].fileno(), ends[1], 4096), daemon=True).start()
+        time.sleep(0.02)  # nothing shows that it has begun without waiting for the lock
+        s.sendmsg([b"STATUS=x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", ends[:1]))])
+        os.close(ends[0])
+    else:
+        s.send(b"STATUS=x")
+"""
+
+
 class Clients(TestCase):
     def test_a_service_knows_the_socket_of_its_supervisor_unless_it_is_given_another(self):
         s = self.supervisor()
@@ -37,6 +70,35 @@ class Clients(TestCase):
         s.wait_worker("own/0", "idle")
         s.wait_worker("other/0", "idle")
         self.assertEqual([s.worker(name).get("status") for name in ("own/0", "other/0")], [os.path.realpath(s.socket_path), "/no/such"])
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root")
+class Strangers(TestCase):
+    """A service that gives up root by itself has a socket that all users may send to."""
+
+    def misuse(self, locks):
+        s = self.supervisor()
+        bell = Bell(s, "bell")
+        os.chmod(bell.path, 0o666)
+        s.write("web.group", ini(f"/usr/bin/python3 {s.write('daemon.py', DAEMON)} {bell.path}", Group={"Type": "notify"}))
+        s.start()
+        s.wait_worker("web/0", "idle")
+        path = os.path.join(s.directory, "notify-web-0.sock")
+        stranger = subprocess.Popen(["/usr/bin/python3", "-c", STRANGER, path, locks], stderr=subprocess.DEVNULL)
+        self.addCleanup(stranger.wait)
+        self.addCleanup(stranger.kill)
+        s.until(lambda: os.path.exists(path) and (os.stat(path).st_mode & 0o777, os.stat(path).st_uid) == (0o600, 65534))
+        bell.ring()
+        s.until(lambda: s.worker("web/0").get("status") == "still heard")
+        self.assertEqual(s.worker("web/0")["generation"], 1)
+        s.call("Restart", target="web")
+        s.wait_for(lambda: s.worker("web/0")["generation"] == 2 and s.worker("web/0")["state"] == "idle")
+
+    def test_a_stranger_who_floods_the_socket_is_locked_out(self):
+        self.misuse("")
+
+    def test_a_stranger_whose_descriptors_do_not_close_is_locked_out(self):
+        self.misuse("locks")
 
 
 class Notifications(TestCase):

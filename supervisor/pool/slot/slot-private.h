@@ -138,18 +138,24 @@ void slot_keep_status(struct slot *slot); /* after a change of status_text */
 /* The program runs: the process outlives the supervisor from now on. */
 void slot_hold(struct slot *slot);
 
-/* ---- slot-start.c ---- */
+/* ---- slot-notify.c ---- */
 
-extern const struct process_handler SLOT_PROCESS;
-
-/* Forgets the last worker. */
-void slot_begin_worker(struct slot *slot);
+/* Opens or continues the notify socket for a new process. Messages wait until the process is known,
+ * since their senders are checked. Returns 0 or -errno. */
+int slot_open_notify(struct slot *slot);
 /* Takes over the last supervisor's notify socket on success. Returns 0 or -errno. */
 int slot_adopt_notify(struct slot *slot, int fd);
 /* The service is dead: keeps its notify socket, unread, for the next one. */
 void slot_rest_notify(struct slot *slot);
 /* Called after each event: closes that socket unless the next one starts at once. */
 void slot_settle_notify(struct slot *slot);
+
+/* ---- slot-start.c ---- */
+
+extern const struct process_handler SLOT_PROCESS;
+
+/* Forgets the last worker. */
+void slot_begin_worker(struct slot *slot);
 void slot_action_spawn(struct slot *slot);
 /* A worker is up: makes some of what the next one will need. */
 void slot_prepare_next_start(const struct slot *slot);

@@ -249,6 +249,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
     slot->generation = slot->born = pool->set->generations;
     slot->worker.job_deadline = USEC_INFINITY;
     slot->worker.notify = (struct notify_server)NOTIFY_SERVER_NULL;
+    slot->notify_user = (uid_t)-1;
     list_init(&slot->available_link);
     list_init(&slot->replace_link);
     list_init(&slot->review_link);

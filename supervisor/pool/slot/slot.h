@@ -100,11 +100,12 @@ struct slot {
     char *status_text; /* a service's STATUS=, or why it could not be started; NULL = none */
 
     /* Plans. */
-    bool wanted;         /* a worker is to run in it */
-    bool retired;        /* freed once stopped: beyond the pool's size, or replaced */
-    bool restart_asked;  /* starts again once stopped */
-    bool rolls;          /* is to be replaced for another program */
-    bool notify_blocked; /* its notify socket was blocked, so other users may not send any more */
+    bool wanted;        /* a worker is to run in it */
+    bool retired;       /* freed once stopped: beyond the pool's size, or replaced */
+    bool restart_asked; /* starts again once stopped */
+    bool rolls;         /* is to be replaced for another program */
+    uid_t notify_user;  /* the only one beside root that may send notifications, since others have
+                           misused the socket; (uid_t)-1 = any that the service may become */
     struct list replace_link; /* in replacement.queue */
     const char *replace_reason;
     struct task start; /* queued until the spawner has a place for it */
