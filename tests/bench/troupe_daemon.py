@@ -70,8 +70,8 @@ class Daemon:
 
     @property
     def worker_pids(self):
-        supervisor = self.supervisor_pid
-        return [pid for pid in processes.children(self.process.pid) if pid != supervisor]
+        others = {self.supervisor_pid, *processes.children(self.supervisor_pid)}
+        return [pid for pid in processes.children(self.process.pid) if pid not in others]
 
     def last_words(self):
         with open(self.log, encoding="utf-8", errors="replace") as file:
