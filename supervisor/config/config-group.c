@@ -7,7 +7,6 @@
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/keys/types.h"
 #include "supervisor/config/sandbox/files-compile.h"
-#include "supervisor/config/sandbox/namespace.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/words.h"
@@ -25,7 +24,7 @@ struct config_group *config_group_free(struct config_group *group)
     config_group_free(group->next);
     sandbox_free(group->sandbox);
     files_free(group->sandbox_files);
-    namespace_free(group->network);
+    network_free(group->network);
     strv_free(group->user_environment);
     free(group->groups);
     free(group->fault);

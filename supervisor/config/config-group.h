@@ -107,7 +107,7 @@ struct config_strings {
 struct config_draft;
 struct sandbox;
 struct sandbox_files;
-struct sandbox_namespace;
+struct sandbox_network;
 
 struct config_group {
     char *name; /* the file's name without ".group": [A-Za-z0-9_.@-]+, begins with a letter or digit
@@ -229,7 +229,7 @@ struct config_group {
     /* Set by config_resolve(). */
     struct sandbox *sandbox;             /* NULL = none */
     struct sandbox_files *sandbox_files; /* NULL = all; its paths are those above */
-    struct sandbox_namespace *network;   /* NULL = the supervisor's */
+    struct sandbox_network *network;     /* NULL = the supervisor's */
     gid_t *groups;                       /* supplementary ones of `user` */
     size_t n_groups;
     config_strv user_environment; /* HOME and the like, of `user` */

@@ -88,8 +88,6 @@ static void write_files(FILE *file, const struct sandbox_state *state)
         write_part(file, "files by Landlock alone (no mounts of its own are permitted)");
     if (state->landlock > 0)
         fprintf(file, "%sLandlock ABI %d", ftell(file) > 0 ? ", " : "", state->landlock);
-    else if (state->files != SANDBOX_BY_NOTHING)
-        write_part(file, "no Landlock");
     if (state->scopes & LANDLOCK_SCOPE_SIGNALS)
         write_part(file, "signals to itself only");
     if (state->scopes & LANDLOCK_SCOPE_ABSTRACT_SOCKETS)
@@ -111,11 +109,9 @@ static void write_state(FILE *file, const struct sandbox_state *state)
         write_part(file, "a PID namespace of its own");
     if (state->namespaces & SANDBOX_OWN_IPC)
         write_part(file, "an IPC namespace of its own");
-    if (state->namespaces & SANDBOX_EMPTY_IPC)
-        write_part(file, "an empty IPC namespace");
     if (state->namespaces & SANDBOX_SHARES_IPC)
         write_part(file, "not PrivateIPC= (namespaces are not permitted)");
-    if (state->n_filters > 0)
+    if (state->filtered)
         write_part(file, "filtered system calls");
 }
 

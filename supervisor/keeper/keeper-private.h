@@ -13,7 +13,6 @@
 #include "supervisor/keeper/holdings.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/keeper/relay.h"
-#include "supervisor/keeper/roots.h"
 #include "supervisor/keeper/starting.h"
 #include "supervisor/keeper/supervisor-process.h"
 #include <stdbool.h>
@@ -59,8 +58,6 @@ struct keeper {
     struct relay relay;
     struct children *children;
     struct starting starting;
-    struct sandbox_namespace empty_ipc; /* for new processes */
-    struct roots roots;                 /* likewise */
     struct holdings *holdings;
     /* Processes of this supervisor that ended before they were held: a HOLD may be under way. */
     struct keeper_end ends[KEEPER_ENDS];

@@ -6,7 +6,6 @@
 #include "shared/base/rate.h"
 #include "supervisor/keeper/keeper-private.h"
 #include "supervisor/keeper/pump.h"
-#include "supervisor/keeper/sandbox-ipc.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -93,31 +92,6 @@ void keeper_hand_over(void)
 
 /* ---- requests ---- */
 
-/* Shares namespaces that are expensive to create and identical for every process. */
-static void share_namespaces(struct message_spawn *spawn)
-{
-    const bool unused = spawn->options.private_ipc && sandbox_ipc_is_unused(spawn->options.sandbox);
-    spawn->options.empty_ipc = unused ? &keeper.empty_ipc : NULL;
-    spawn->files.queues_read_only = unused;
-}
-
-/* The descriptors become some of the request, and are closed with those. Only for processes that
- * can mount nothing: copies share one file system, and whoever may make his mount of it writable
- * could change what all others have there. */
-static void lend_root(struct message *request, struct message_spawn *spawn)
-{
-    const struct spawn_options *options = &spawn->options;
-    spawn->root = (struct sandbox_root)SANDBOX_ROOT_NULL;
-    spawn->options.root = &spawn->root;
-    if (!options->files || !options->files->private_root || !options->sandbox ||
-        !options->sandbox->wall || request->n_fds + _SANDBOX_ROOT_N_FDS > MESSAGE_FDS_MAX)
-        return;
-    roots_find(&keeper.roots, options->files, &spawn->root);
-    for (size_t i = 0; i < _SANDBOX_ROOT_N_FDS; i++)
-        if (spawn->root.fds[i] >= 0)
-            request->fds[request->n_fds++] = spawn->root.fds[i];
-}
-
 /* Puts a pump between the new process and its output. The socket becomes one of the request, and is
  * closed with those. */
 static int add_pump(struct message *request, struct message_spawn *spawn)
@@ -149,9 +123,6 @@ static void on_spawn(int lost)
         r = lost;
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
-    share_namespaces(&keeper.spawn);
-    if (r == 0)
-        lend_root(&keeper.request, &keeper.spawn);
     if (r == 0)
         r = add_pump(&keeper.request, &keeper.spawn);
     if (r == 0 && children_full(keeper.children))

@@ -114,8 +114,6 @@ static int timeout_ms(void)
         return 0;
     if (keeper.orphans_at < at)
         at = keeper.orphans_at;
-    if (keeper.roots.due < at)
-        at = keeper.roots.due;
     if (at == USEC_INFINITY)
         return retry;
     usec_t left = usec_sub(at, clock_now()) / USEC_PER_MSEC + 1;
@@ -136,20 +134,12 @@ static void wait_for_something(void)
         {.fd = keeper.channel, .events = channel_events()},
         relay_wait(&keeper.relay),
         starting_wait(&keeper.starting),
-        roots_wait_mounts(&keeper.roots),
-        roots_wait_offers(&keeper.roots),
     };
     (void)poll(fds, ELEMENTS(fds), timeout_ms());
     if (fds[0].revents != 0)
         take_signals();
     if (fds[3].revents != 0)
         starting_run(&keeper.starting);
-    if (fds[4].revents != 0)
-        roots_drop_all(&keeper.roots);
-    if (fds[5].revents != 0)
-        roots_take_offers(&keeper.roots);
-    if (keeper.roots.due <= clock_now())
-        roots_drop_old(&keeper.roots, clock_now());
     if (keeper.reply_waits)
         keeper_flush_reply();
     if (fds[2].revents != 0 || relay_wait_ms(&keeper.relay) >= 0)
@@ -253,9 +243,6 @@ static int become_keeper(void)
     keeper.signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     if (keeper.signals < 0)
         return supervisor_process_cannot_start("signalfd");
-    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, keeper.empty_ipc.storage) < 0)
-        return supervisor_process_cannot_start("socketpair");
-    roots_init(&keeper.roots);
     spawn_prepare();
     starting_init(&keeper.starting);
     r = closer_start();

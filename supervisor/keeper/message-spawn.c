@@ -49,15 +49,11 @@ static void put_sandbox(struct message *message, const struct sandbox *sandbox)
     PUT(message, sandbox->ambient);
     PUT(message, sandbox->no_new_privileges);
     PUT(message, sandbox->strict);
-    PUT(message, sandbox->wall);
     PUT(message, sandbox->scopes);
     PUT(message, sandbox->set_umask);
     PUT(message, sandbox->umask);
-    message_put_count(message, sandbox->n_filters, SANDBOX_FILTERS_MAX);
-    for (size_t i = 0; i < sandbox->n_filters && message->error == 0; i++) {
-        message_put_count(message, sandbox->filters[i].size, SANDBOX_FILTER_SIZE_MAX);
-        message_put(message, sandbox->filters[i].code, sandbox->filters[i].size);
-    }
+    message_put_count(message, sandbox->filter.size, SANDBOX_FILTER_SIZE_MAX);
+    message_put(message, sandbox->filter.code, sandbox->filter.size);
 }
 
 static void put_files(struct message *message, const struct sandbox_files *files)
@@ -125,8 +121,8 @@ static size_t take_strings(struct message *message, char **strings, size_t max)
     return n;
 }
 
-static const struct sandbox_namespace *take_network(struct message *message, size_t *i,
-                                                    struct sandbox_namespace *ret)
+static const struct sandbox_network *take_network(struct message *message, size_t *i,
+                                                  struct sandbox_network *ret)
 {
     if (!message_take_bool(message))
         return NULL;
@@ -160,17 +156,12 @@ static const struct sandbox *take_sandbox(struct message *message, struct sandbo
     TAKE(message, ret->ambient);
     ret->no_new_privileges = message_take_bool(message);
     ret->strict = message_take_bool(message);
-    ret->wall = message_take_bool(message);
     TAKE(message, ret->scopes);
     ret->set_umask = message_take_bool(message);
     TAKE(message, ret->umask);
-    ret->n_filters = message_take_count(message, SANDBOX_FILTERS_MAX);
-    for (size_t i = 0; i < ret->n_filters; i++) {
-        struct sandbox_filter *filter = &ret->filters[i];
-        filter->size = message_take_count(message, SANDBOX_FILTER_SIZE_MAX);
-        filter->code = message->data + message->taken;
-        (void)message_skip(message, filter->size);
-    }
+    ret->filter.size = message_take_count(message, SANDBOX_FILTER_SIZE_MAX);
+    ret->filter.code = message->data + message->taken;
+    (void)message_skip(message, ret->filter.size);
     return ret;
 }
 

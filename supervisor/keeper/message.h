@@ -43,7 +43,7 @@
 #define MESSAGE_VERSION 7
 
 #define MESSAGE_SIZE_MAX    ((size_t)128 * 1024)
-#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5 + _SANDBOX_ROOT_N_FDS)
+#define MESSAGE_FDS_MAX     (SPAWN_FDS_MAX + 5)
 #define MESSAGE_STRINGS_MAX 8192 /* arguments and variables together */
 
 #define HOLD_BYTES_MAX 512
@@ -138,8 +138,7 @@ struct message_spawn {
     gid_t groups[SPAWN_GROUPS_MAX];
     struct sandbox sandbox;
     struct sandbox_files files;
-    struct sandbox_namespace network;
-    struct sandbox_root root;
+    struct sandbox_network network;
     char *strings[MESSAGE_STRINGS_MAX + 2]; /* of both vectors, each with its NULL */
 };
 

@@ -92,7 +92,7 @@ static int resolve_links(struct entry *entry)
     entry->path = resolved + n_resolved;
     n_resolved += strlen(entry->path) + 1;
     remember_link(entry);
-    return mount_identify(fd, &entry->identity);
+    return 0;
 }
 
 static int resolve(struct entry *entry)
@@ -100,7 +100,7 @@ static int resolve(struct entry *entry)
     _cleanup_close_ int fd = mount_open(entry->from->path);
     if (fd == -ELOOP)
         return resolve_links(entry);
-    return fd < 0 ? fd : mount_identify(fd, &entry->identity);
+    return fd < 0 ? fd : 0;
 }
 
 static bool is_below(const char *path, const char *directory)
@@ -156,32 +156,6 @@ static void drop_what_does_not_count(void)
     }
 }
 
-/* ---- what each process has for itself ---- */
-
-static bool is_own(const struct entry *entry)
-{
-    return entry->from->kind == SANDBOX_PRIVATE_TMP || entry->from->kind == SANDBOX_PROC ||
-           entry->from->kind == SANDBOX_MQUEUE;
-}
-
-static bool is_inside_own(const char *path)
-{
-    for (size_t i = 0; i < n_entries; i++)
-        if (is_own(&entries[i]) && is_below(path, entries[i].path))
-            return true;
-    return false;
-}
-
-static void mark_own(void)
-{
-    for (size_t i = 0; i < n_entries; i++) {
-        entries[i].inside_own = is_inside_own(entries[i].path);
-        entries[i].own = entries[i].inside_own || is_own(&entries[i]);
-    }
-    for (size_t i = 0; i < n_links; i++)
-        links[i].own = is_inside_own(links[i].from);
-}
-
 /* ---- what is mounted below /proc ---- */
 
 static bool is_kept(const char *path)
@@ -225,35 +199,27 @@ static bool has_proc(const struct sandbox_files *files)
     return false;
 }
 
-bool sandbox_files_is_device(const struct sandbox_path *path)
-{
-    return path->kind == SANDBOX_UNCHANGED && is_below(path->path, "/dev");
-}
-
-static int list_paths(const struct sandbox_files *files, bool prepared,
-                      const struct sandbox_path **ret_path)
+static int list_paths(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
     n_entries = n_kept = n_resolved = n_links = 0;
     for (size_t i = 0; i < files->n_paths; i++) {
         const struct sandbox_path *path = &files->paths[i];
         struct entry entry = {.from = path, .path = path->path, .tree = -1};
-        int r = prepared && sandbox_files_is_device(path) ? -ENOENT : resolve(&entry);
+        int r = resolve(&entry);
         if (r == -ENOENT && path->optional)
             continue;
         *ret_path = path;
         if (r < 0)
             return r;
-        entry.read_only = path->kind == SANDBOX_MQUEUE && files->queues_read_only;
         insert(entry);
     }
     *ret_path = NULL;
     return 0;
 }
 
-int sandbox_files_list(const struct sandbox_files *files, bool prepared,
-                       const struct sandbox_path **ret_path)
+int sandbox_files_list(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
-    int r = list_paths(files, prepared, ret_path);
+    int r = list_paths(files, ret_path);
     if (r < 0)
         return r;
     if (has_proc(files))
@@ -261,8 +227,6 @@ int sandbox_files_list(const struct sandbox_files *files, bool prepared,
     if (r < 0)
         return r;
     drop_what_does_not_count();
-    if (files->private_root)
-        mark_own();
     return 0;
 }
 
@@ -276,42 +240,4 @@ size_t sandbox_files_links(const struct sandbox_link **ret)
 {
     *ret = links;
     return n_links;
-}
-
-/* ---- of what a root is made ---- */
-
-static char seen[SANDBOX_ROOT_SEEN_MAX];
-static size_t n_seen;
-
-static void see(const void *bytes, size_t size)
-{
-    if (n_seen + size <= sizeof(seen))
-        memcpy(seen + n_seen, bytes, size);
-    n_seen += size;
-}
-
-static void see_string(const char *string)
-{
-    see(string, strlen(string) + 1);
-}
-
-size_t sandbox_files_seen(const void **ret)
-{
-    n_seen = 0;
-    for (size_t i = 0; i < n_entries; i++) {
-        const struct entry *entry = &entries[i];
-        if (sandbox_files_is_device(entry->from))
-            continue;
-        if (!entry->own)
-            see(&entry->identity, sizeof(entry->identity));
-        see(&entry->from->kind, sizeof(entry->from->kind));
-        see(&entry->read_only, sizeof(entry->read_only));
-        see_string(entry->path);
-    }
-    for (size_t i = 0; i < n_links; i++) {
-        see_string(links[i].from);
-        see_string(links[i].to);
-    }
-    *ret = seen;
-    return n_seen;
 }

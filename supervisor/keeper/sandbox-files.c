@@ -17,9 +17,6 @@
 #define TMP_INODES "400k"
 
 static const struct sandbox_files *applied;
-static const struct sandbox_root *root;
-static bool root_is_prepared;
-static int offered = -1; /* the mount namespace of the root that this process prepares */
 
 /* /tmp and /var/tmp */
 static const char *const tmp_names[] = {"0", "1"};
@@ -153,21 +150,14 @@ static int new_proc_for_root(struct entry *entry)
     return entry->tree < 0 ? entry->tree : 0;
 }
 
-/* What is to be seen in a new root, and is not there already. The path may lead elsewhere than when
- * it was listed. */
+/* Takes what the new root shows, before the old one is left. */
 static int take_for_root(struct entry *entry)
 {
     if (entry->from->kind == SANDBOX_PROC)
         return new_proc_for_root(entry);
-    if (root_is_prepared && !entry->own)
-        return 0;
     if (!is_writable(entry) && !is_read_only(entry))
         return 0;
-    _cleanup_close_ int place = mount_open(entry->path);
-    int r = place < 0 ? place : mount_identify(place, &entry->identity);
-    if (r < 0)
-        return r;
-    entry->tree = mount_clone(place);
+    entry->tree = clone_at(entry->path);
     return entry->tree < 0
                ? entry->tree
                : mount_separate(entry->tree, is_read_only(entry) ? MOUNT_ATTR_RDONLY : 0);
@@ -270,26 +260,24 @@ static int make_link(const struct sandbox_link *link)
     return symlink(link->to, link->from) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int make_links(bool own)
+static int make_links(const struct sandbox_link *links, size_t n)
 {
-    const struct sandbox_link *links;
-    const size_t n_links = sandbox_files_links(&links);
     int r = 0;
-    for (size_t i = 0; r == 0 && i < n_links; i++)
-        r = links[i].own == own ? make_link(&links[i]) : 0;
+    for (size_t i = 0; r == 0 && i < n; i++)
+        r = make_link(&links[i]);
     return r;
 }
 
-static int make_links_of_dev(void)
+static int make_all_links(void)
 {
-    static const struct sandbox_link links[] = {{"/dev/fd", "/proc/self/fd", false},
-                                                {"/dev/stdin", "/proc/self/fd/0", false},
-                                                {"/dev/stdout", "/proc/self/fd/1", false},
-                                                {"/dev/stderr", "/proc/self/fd/2", false}};
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < ELEMENTS(links); i++)
-        r = make_link(&links[i]);
-    return r;
+    static const struct sandbox_link of_dev[] = {{"/dev/fd", "/proc/self/fd"},
+                                                 {"/dev/stdin", "/proc/self/fd/0"},
+                                                 {"/dev/stdout", "/proc/self/fd/1"},
+                                                 {"/dev/stderr", "/proc/self/fd/2"}};
+    const struct sandbox_link *links;
+    const size_t n_links = sandbox_files_links(&links);
+    int r = make_links(of_dev, ELEMENTS(of_dev));
+    return r < 0 ? r : make_links(links, n_links);
 }
 
 /* Returns the root. mount_new_node() needs a /proc. A link takes a page if it is long. */
@@ -314,8 +302,7 @@ static int attach(struct entry *entry)
         return applied->private_root ? -EINVAL : confine_root(entry->from->kind);
     if (applied->private_root && is_missing(entry))
         return 0;
-    if (applied->private_root && entry->from->kind != SANDBOX_INACCESSIBLE &&
-        entry->own == entry->inside_own)
+    if (applied->private_root && entry->from->kind != SANDBOX_INACCESSIBLE)
         make_place(entry);
     entry->tree = make_tree(entry);
     r = entry->tree < 0 ? entry->tree : mount_attach(entry->tree, entry->path);
@@ -337,72 +324,24 @@ static int each(int (*fn)(struct entry *entry), const struct sandbox_path **ret_
     return 0;
 }
 
-/* What is a process's own has its place there, if not inside of another one. */
-static int attach_common(struct entry *entry)
-{
-    if (!entry->own)
-        return attach(entry);
-    if (!entry->inside_own)
-        make_place(entry);
-    return 0;
-}
-
-static int attach_own(struct entry *entry)
-{
-    return entry->own ? attach(entry) : 0;
-}
-
-static int make_root(const struct sandbox_path **ret_path)
-{
-    _cleanup_close_ int tree = new_root();
-    int r = tree < 0 ? tree : each(attach_common, ret_path);
-    if (r < 0)
-        return r;
-    *ret_path = NULL;
-    r = make_links_of_dev();
-    if (r == 0)
-        r = make_links(false);
-    return r < 0 ? r : mount_restrict_one(tree, MOUNT_ATTR_RDONLY);
-}
-
-/* Nobody looks whether those of a root that is prepared have been replaced: what is no device, and
- * is so by mistake, would stay. */
-static bool has_all_devices(void)
-{
-    struct stat status;
-    for (size_t i = 0; i < applied->n_paths; i++)
-        if (sandbox_files_is_device(&applied->paths[i]) &&
-            (stat(applied->paths[i].path, &status) < 0 || !S_ISCHR(status.st_mode)))
-            return false;
-    return true;
-}
-
-static int offer_root(void)
-{
-    const void *seen;
-    const size_t size = sandbox_files_seen(&seen);
-    return offered >= 0 && has_all_devices() ? sandbox_root_offer(root, offered, seen, size) : 0;
-}
-
 static int attach_in_new_root(const struct sandbox_path **ret_path)
 {
     const mode_t mask = umask(0022);
-    int r = root_is_prepared ? 0 : make_root(ret_path);
-    if (r == 0 && !root_is_prepared)
-        r = offer_root();
-    if (r == 0)
-        r = each(attach_own, ret_path);
+    _cleanup_close_ int tree = new_root();
+    int r = tree < 0 ? tree : each(attach, ret_path);
     if (r == 0) {
         *ret_path = NULL;
-        r = make_links(true);
+        r = make_all_links();
     }
+    if (r == 0)
+        r = mount_restrict_one(tree, MOUNT_ATTR_RDONLY);
     (void)umask(mask);
     return r;
 }
 
 static int attach_in_old_root(const struct sandbox_path **ret_path)
 {
-    int r = sandbox_files_list(applied, false, ret_path);
+    int r = sandbox_files_list(applied, ret_path);
     if (r == 0)
         r = each(clone_writable, ret_path);
     return r < 0 ? r : each(attach, ret_path);
@@ -416,66 +355,22 @@ static int separate(unsigned long propagation)
     return 0;
 }
 
-/* A mount is gone when the file on which it is has been replaced, even by itself. */
-static bool is_in_place(const struct entry *entry)
-{
-    const int r =
-        entry->own ? 1 : mount_is_at(root->fds[SANDBOX_ROOT_TOP], entry->path + strlen("/"));
-    return r > 0 || (r == -ENOENT && (entry->from->optional || may_be_missing(entry)));
-}
-
-static bool is_prepared(void)
-{
-    const void *seen;
-    const size_t size = sandbox_files_seen(&seen);
-    struct entry *entries;
-    const size_t n_entries = sandbox_files_listed(&entries);
-    bool found = sandbox_root_matches(root, seen, size);
-    for (size_t i = 0; found && i < n_entries; i++)
-        found = is_in_place(&entries[i]);
-    return found;
-}
-
-/* Sets `root_is_prepared`. */
-static int list_for_root(const struct sandbox_path **ret_path)
-{
-    const bool lent = root->fds[SANDBOX_ROOT_NAMESPACE] >= 0;
-    int r = sandbox_files_list(applied, lent, ret_path);
-    if (r < 0 || !lent)
-        return r;
-    root_is_prepared = is_prepared();
-    return root_is_prepared ? 0 : sandbox_files_list(applied, false, ret_path);
-}
-
-static int leave_root(void)
-{
-    int r;
-    if (root_is_prepared)
-        return sandbox_root_enter(root);
-    r = separate(MS_PRIVATE);
-    if (r == 0 && root->offers >= 0)
-        offered = mount_namespace();
-    return r;
-}
-
 /* Takes along what is to be seen in the new root. */
 static int take_and_leave(const struct sandbox_path **ret_path)
 {
-    int r = sandbox_has_capability(CAP_SYS_ADMIN) ? list_for_root(ret_path) : -EPERM;
+    int r = sandbox_has_capability(CAP_SYS_ADMIN) ? sandbox_files_list(applied, ret_path) : -EPERM;
     if (r < 0)
         return r;
     r = each(take_for_root, ret_path);
     if (r == 0 || ((r == -EPERM || r == -ENOSYS) && (*ret_path)->kind != SANDBOX_PROC))
         *ret_path = NULL;
-    return r < 0 ? r : leave_root();
+    return r < 0 ? r : separate(MS_PRIVATE);
 }
 
-int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_root *own_root,
-                           const struct sandbox_path **ret_path)
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_path **ret_path)
 {
     *ret_path = NULL;
     applied = files;
-    root = own_root;
     return files->private_root ? take_and_leave(ret_path) : separate(MS_SLAVE);
 }
 
@@ -488,6 +383,5 @@ int sandbox_files_apply(const struct sandbox_path **ret_path)
     else
         r = attach_in_old_root(ret_path);
     tmp_top = close_fd(tmp_top);
-    offered = close_fd(offered);
     return r;
 }

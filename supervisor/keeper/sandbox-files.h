@@ -4,11 +4,9 @@
 /*
  * What a process sees of the file system. The supervisor lists it once per reload; the new process
  * makes it true in a mount namespace of its own, between clone and exec, so that each start sees
- * the paths as they are then. With a root of its own, it begins with a copy of one that is prepared
- * (sandbox-root.h), if the paths still lead to what that was made of.
+ * the paths as they are then.
  */
 
-#include "supervisor/keeper/sandbox-root.h"
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -49,8 +47,6 @@ struct sandbox_files {
     /* Of SANDBOX_PROC. */
     enum sandbox_hidepid hidepid;
     bool only_processes; /* nothing else there */
-    /* SANDBOX_MQUEUE is read-only; for those who share a namespace. */
-    bool queues_read_only;
     /* The root is a new one, which has only what is listed as READ_ONLY, READ_WRITE, UNCHANGED or
      * VISIBLE, and the new file systems; itself, it is read-only. */
     bool private_root;
@@ -59,13 +55,12 @@ struct sandbox_files {
 };
 
 /*
- * Gives this process mounts of its own; `root` is for one with a root of its own. Then confines it
- * to `files`. Both stay where they are. Use static memory: only a new process may call them, and
- * once. Return 0, or -errno with `*ret_path` = at which of the paths; NULL = none, and from the
- * first function: it may not have such mounts.
+ * sandbox_files_separate() gives this process mounts of its own, sandbox_files_apply() then
+ * confines it to `files`, which stays where it is. Both use static memory: only a new process may
+ * call them, and once. Return 0, or -errno with `*ret_path` = at which of the paths; NULL = none,
+ * and from the first function: it may not have such mounts.
  */
-int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_root *root,
-                           const struct sandbox_path **ret_path);
+int sandbox_files_separate(const struct sandbox_files *files, const struct sandbox_path **ret_path);
 int sandbox_files_apply(const struct sandbox_path **ret_path);
 
 /* The key of [Sandbox] for a kind, such as "ReadOnlyPaths=". */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -22,20 +21,6 @@ struct rules {
     int fd, abi;
     size_t n_children;
 };
-
-static uint64_t rights_with_mounts(const struct entry *entry)
-{
-    switch (entry->from->kind) {
-    case SANDBOX_INACCESSIBLE:
-        return 0;
-    case SANDBOX_READ_ONLY:
-    case SANDBOX_VISIBLE:
-    case SANDBOX_EMPTY:
-        return LANDLOCK_READ;
-    default:
-        return entry->read_only ? LANDLOCK_READ : ALL;
-    }
-}
 
 /* What would be empty cannot be had without mounts. */
 static uint64_t rights_without_mounts(const struct entry *entry)
@@ -60,67 +45,6 @@ static int allow(const struct rules *rules, const char *path, uint64_t rights)
         return 0;
     return fd < 0 ? fd : landlock_allow(rules->fd, rules->abi, rights, fd);
 }
-
-/* ---- beside mounts ---- */
-
-/* Only what can be written can be told exactly: usually, all can be read. */
-static bool is_read_only(const struct sandbox_files *files, const struct entry *entries, size_t n)
-{
-    if (files->private_root)
-        return true;
-    return n > 0 && strcmp(entries[0].path, "/") == 0 &&
-           rights_with_mounts(&entries[0]) == LANDLOCK_READ;
-}
-
-static int allow_writing(const struct rules *rules, const struct entry *entries, size_t n)
-{
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        const uint64_t rights = rights_with_mounts(&entries[i]) & LANDLOCK_WRITE;
-        r = allow(rules, entries[i].path, rights);
-        if (r == -ENOENT && entries[i].from->optional)
-            r = 0; /* as for mounts: it was in what another entry has replaced */
-    }
-    return r;
-}
-
-/* A mount that is read-only does not keep a device from being written. */
-static int allow_devices(const struct rules *rules)
-{
-    const int r = allow(rules, "/dev", LANDLOCK_WRITE_FILE);
-    return r == -ENOENT ? 0 : r;
-}
-
-int sandbox_landlock_beside(const struct sandbox_files *files, uint64_t scopes, int *ret_rules)
-{
-    struct rules rules = {.fd = -1};
-    struct entry *entries;
-    const size_t n = sandbox_files_listed(&entries);
-    const bool wall = files && is_read_only(files, entries, n);
-    uint64_t rights;
-    int r = 0;
-    *ret_rules = -1;
-    if (!wall && scopes == 0)
-        return 0;
-    rules.abi = landlock_abi();
-    rights = wall && rules.abi >= LANDLOCK_ABI_FILES ? LANDLOCK_WRITE : 0;
-    if (rights == 0 && rules.abi < LANDLOCK_ABI_SCOPES)
-        return 0;
-    rules.fd = landlock_new(rules.abi, rights, scopes);
-    if (rules.fd < 0)
-        return rules.fd;
-    if (rights != 0)
-        r = allow_writing(&rules, entries, n);
-    if (r == 0 && rights != 0)
-        r = allow_devices(&rules);
-    if (r < 0)
-        close_fd(rules.fd);
-    else
-        *ret_rules = rules.fd;
-    return r;
-}
-
-/* ---- instead of mounts ---- */
 
 static bool is_below(const char *path, const char *directory)
 {
@@ -263,8 +187,8 @@ static int allow_all(struct rules *rules, const struct sandbox_path **ret_path)
     return r;
 }
 
-int sandbox_landlock_instead(const struct sandbox_files *files, uint64_t scopes, int *ret_rules,
-                             const struct sandbox_path **ret_path)
+int sandbox_landlock_list(const struct sandbox_files *files, uint64_t scopes, int *ret_rules,
+                          const struct sandbox_path **ret_path)
 {
     struct rules rules = {.abi = landlock_abi()};
     int r;
@@ -272,7 +196,7 @@ int sandbox_landlock_instead(const struct sandbox_files *files, uint64_t scopes,
     *ret_path = NULL;
     if (rules.abi < LANDLOCK_ABI_FILES)
         return -EOPNOTSUPP;
-    r = sandbox_files_list(files, false, ret_path);
+    r = sandbox_files_list(files, ret_path);
     if (r < 0)
         return r;
     rights_elsewhere = files->private_root ? 0 : ALL;

@@ -77,28 +77,6 @@ int mount_open(const char *path)
 #define STATX_MNT_ID_UNIQUE 0x4000u
 #endif
 
-int mount_identify(int place, struct mount_identity *ret)
-{
-    struct statx status;
-    if (statx(place, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC,
-              STATX_INO | STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &status) < 0)
-        return -errno;
-    *ret = (struct mount_identity){
-        .mount = status.stx_mnt_id,
-        .device = (uint64_t)status.stx_dev_major << 32 | status.stx_dev_minor,
-        .inode = status.stx_ino,
-    };
-    return 0;
-}
-
-int mount_is_at(int directory, const char *path)
-{
-    struct statx status;
-    if (statx(directory, path, AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0)
-        return -errno;
-    return (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-}
-
 /* Since Linux 6.11; the headers may be older. */
 #ifndef PIDFD_GET_MNT_NAMESPACE
 #define PIDFD_GET_MNT_NAMESPACE _IO(0xff, 3)

@@ -17,18 +17,6 @@ struct mount_option {
 /* Opens a path, which has no symbolic link in it (else -ELOOP), to be mounted on or cloned. */
 int mount_open(const char *path);
 
-/* What a place is, whatever its path: the mount and the file. */
-struct mount_identity {
-    uint64_t mount, device, inode;
-};
-
-/* Returns 0 or -errno. */
-int mount_identify(int place, struct mount_identity *ret);
-
-/* Returns 1 if something is mounted at a path below an open directory, in whatever namespace that
- * is, 0 if not, or -errno. */
-int mount_is_at(int directory, const char *path);
-
 /* Returns this process's mount namespace. */
 int mount_namespace(void);
 

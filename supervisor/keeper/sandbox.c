@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox.h"
 #include "shared/base/scm.h"
-#include "supervisor/keeper/sandbox-answer.h"
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
@@ -58,7 +57,7 @@ int sandbox_set_capabilities(uint64_t ambient, bool only)
     return raise_ambient(ambient);
 }
 
-/* ---- filters ---- */
+/* ---- the filter ---- */
 
 /* Returns a descriptor if the flags ask for one, else 0; or -errno. */
 static int load_program(const struct sock_filter *code, size_t n, unsigned long flags)
@@ -78,63 +77,13 @@ static int load_program(const struct sock_filter *code, size_t n, unsigned long 
     return r < 0 ? -errno : (int)r;
 }
 
-static bool has_return(const struct sandbox_filter *filter, unsigned action)
-{
-    struct sock_filter code;
-    for (size_t at = 0; at < filter->size; at += sizeof(code)) {
-        memcpy(&code, (const char *)filter->code + at, sizeof(code));
-        if (code.code == (BPF_RET | BPF_K) && code.k == action)
-            return true;
-    }
-    return false;
-}
+/* ---- a filter that tells of a forbidden call instead of killing ---- */
 
 /*
- * Loading a program takes the kernel longer than almost all else here, whatever its size. So one is
- * made of two, if the answers are the same: the kernel asks the last one first, and what that does
- * not allow the other would not change; but it may forbid what is to be logged.
- */
-static bool can_join(const struct sandbox *sandbox)
-{
-    return sandbox->n_filters == 2 &&
-           (sandbox->filters[0].size + sandbox->filters[1].size) / sizeof(struct sock_filter) <=
-               BPF_MAXINSNS &&
-           !has_return(&sandbox->filters[1], SECCOMP_RET_LOG);
-}
-
-/* Where the last program allows a call, it goes on to the first one. */
-static void join(const struct sandbox *sandbox, struct sandbox *ret)
-{
-    static struct sock_filter code[BPF_MAXINSNS];
-    const struct sandbox_filter *last = &sandbox->filters[1], *first = &sandbox->filters[0];
-    const size_t n = last->size / sizeof(code[0]);
-    memcpy(code, last->code, last->size);
-    memcpy(code + n, first->code, first->size);
-    for (size_t i = 0; i < n; i++)
-        if (code[i].code == (BPF_RET | BPF_K) && code[i].k == SECCOMP_RET_ALLOW)
-            code[i] = (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, (unsigned)(n - i - 1));
-    *ret = *sandbox;
-    ret->n_filters = 1;
-    ret->filters[0] = (struct sandbox_filter){code, last->size + first->size};
-}
-
-static int load_killing(const struct sandbox *sandbox)
-{
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < sandbox->n_filters; i++)
-        r = load_program(sandbox->filters[i].code,
-                         sandbox->filters[i].size / sizeof(struct sock_filter), 0);
-    return r;
-}
-
-/* ---- filters that tell of a forbidden call instead of killing ---- */
-
-/*
- * The last filter comes with a descriptor, the listener, which is sent to the supervisor. After
- * that filter is loaded, two calls must still work that it may forbid: to send the descriptor, and
- * to load one more filter, which forbids the two. So that this one touches no call of the
- * program's, both have flags that no program uses together. If the filters allow to send anyway,
- * which most do, neither is needed.
+ * The filter comes with a descriptor, the listener, which is sent to the supervisor. After the
+ * filter is loaded, two calls must still work that it may forbid: to send the descriptor, and to
+ * load one more filter, which forbids the two. So that this one touches no call of the program's,
+ * both have flags that no program uses together.
  */
 #define HANDING_FLAGS (MSG_NOSIGNAL | MSG_CONFIRM | MSG_DONTROUTE)
 #define CLOSING_FLAGS (SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_LOG)
@@ -178,38 +127,20 @@ static void put_handing(struct sock_filter *code, int socket, unsigned action)
         code[i] = handing[i];
 }
 
-/* Whether the descriptor can be sent without the two calls being let through. Programs that receive
- * data or send it are rarely forbidden to. */
-static bool allows_handing(const struct sandbox *sandbox, int socket)
-{
-    const struct seccomp_data call = {
-        .nr = SYS_sendmsg,
-        .arch = ANSWER_NATIVE,
-        .args = {(unsigned)socket, 0, (unsigned)HANDING_FLAGS},
-    };
-    for (size_t i = 0; i < sandbox->n_filters; i++)
-        if (answer_of(&sandbox->filters[i], &call, SECCOMP_RET_KILL_PROCESS) != SECCOMP_RET_ALLOW)
-            return false;
-    return true;
-}
-
-/* With a socket, the two calls are let through. */
-static int load_telling(const struct sandbox_filter *filter, int socket, unsigned long flags)
+/* Loads a copy of the filter that lets the two calls through. Returns the listener or -errno. */
+static int load_telling(const struct sandbox_filter *filter, int socket)
 {
     /* Not on the stack, each page of which would be touched. */
-    static struct sock_filter code[HANDING_SIZE + BPF_MAXINSNS];
-    const size_t before = socket >= 0 ? HANDING_SIZE : 0;
-    const size_t n = before + filter->size / sizeof(code[0]);
-    if (n > BPF_MAXINSNS)
-        return -E2BIG;
-    if (socket >= 0)
-        put_handing(code, socket, SECCOMP_RET_ALLOW);
-    memcpy(code + before, filter->code, filter->size);
-    for (size_t i = 0; i < n; i++)
+    static struct sock_filter
+        code[HANDING_SIZE + SANDBOX_FILTER_SIZE_MAX / sizeof(struct sock_filter)];
+    const size_t n = HANDING_SIZE + filter->size / sizeof(code[0]);
+    put_handing(code, socket, SECCOMP_RET_ALLOW);
+    memcpy(code + HANDING_SIZE, filter->code, filter->size);
+    for (size_t i = HANDING_SIZE; i < n; i++)
         if (code[i].code == (BPF_RET | BPF_K) &&
             (code[i].k == SECCOMP_RET_KILL_PROCESS || code[i].k == SECCOMP_RET_LOG))
             code[i].k = SECCOMP_RET_USER_NOTIF;
-    return load_program(code, n, flags);
+    return load_program(code, n, SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE_RECV);
 }
 
 static int send_listener(int socket, int listener)
@@ -230,39 +161,30 @@ static int close_handing(int socket)
     return load_program(code, HANDING_SIZE + 1, CLOSING_FLAGS);
 }
 
-/* Of filters with the same answer, the last one counts, so only that needs a listener. Returns
- * -EBUSY if this process has a listener already, from outside. */
-static int load_all_telling(const struct sandbox *sandbox, int socket)
+/* Returns -EBUSY if this process has a listener already, from outside. */
+static int tell(const struct sandbox_filter *filter, int socket)
 {
-    const size_t last = sandbox->n_filters - 1;
-    const bool allowed = allows_handing(sandbox, socket);
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < last; i++)
-        r = load_telling(&sandbox->filters[i], allowed ? -1 : socket, 0);
-    if (r == 0)
-        r = load_telling(&sandbox->filters[last], allowed ? -1 : socket,
-                         SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE_RECV);
+    int r = load_telling(filter, socket);
     if (r >= 0)
         r = send_listener(socket, r);
-    return r < 0 || allowed ? r : close_handing(socket);
+    return r < 0 ? r : close_handing(socket);
 }
 
 bool sandbox_gives_up_privileges(const struct sandbox *sandbox)
 {
-    return sandbox->n_filters > 0 && !sandbox_has_capability(CAP_SYS_ADMIN);
+    return sandbox->filter.size > 0 && !sandbox_has_capability(CAP_SYS_ADMIN);
 }
 
 int sandbox_apply(const struct sandbox *sandbox, int socket)
 {
-    struct sandbox joined;
+    const struct sandbox_filter *filter = &sandbox->filter;
     int r = -EBUSY;
     if (sandbox->set_umask)
         (void)umask(sandbox->umask);
-    if (can_join(sandbox)) {
-        join(sandbox, &joined);
-        sandbox = &joined;
-    }
-    if (socket >= 0 && sandbox->n_filters > 0)
-        r = load_all_telling(sandbox, socket);
-    return r == -EBUSY ? load_killing(sandbox) : r;
+    if (filter->size == 0)
+        return 0;
+    if (socket >= 0)
+        r = tell(filter, socket);
+    return r == -EBUSY ? load_program(filter->code, filter->size / sizeof(struct sock_filter), 0)
+                       : r;
 }

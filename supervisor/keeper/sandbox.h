@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define SANDBOX_FILTERS_MAX     2
-#define SANDBOX_FILTER_SIZE_MAX ((size_t)4096 * 8) /* the kernel's limit, in bytes */
+/* In bytes: the kernel's limit, without what sandbox_apply() adds. */
+#define SANDBOX_FILTER_SIZE_MAX ((size_t)(4096 - 16) * 8)
 
 /* Calls with these numbers belong to the x32 architecture, which has numbers of its own for the
  * same calls, but for -1, which a tracer sets. No other machine has as many calls. */
@@ -31,12 +31,10 @@ struct sandbox {
     uint64_t bounding, ambient; /* bit N = capability N; `ambient` is part of `bounding` */
     bool no_new_privileges;
     bool strict;     /* the process does not start if something cannot be enforced in full */
-    bool wall;       /* Landlock beside mounts: the process could not mount anything anyway */
     uint64_t scopes; /* LANDLOCK_SCOPE_ABSTRACT_SOCKETS … */
     bool set_umask;
     mode_t umask;
-    size_t n_filters;
-    struct sandbox_filter filters[SANDBOX_FILTERS_MAX];
+    struct sandbox_filter filter; /* size 0 = none */
 };
 
 /* By which means the keys about files are enforced. */
@@ -50,8 +48,7 @@ enum sandbox_means {
 enum sandbox_namespaces {
     SANDBOX_SHARES_IPC = 1, /* with the supervisor: it may not have a namespace, as it should */
     SANDBOX_OWN_IPC = 2,
-    SANDBOX_EMPTY_IPC = 4, /* all that have it cannot use it */
-    SANDBOX_OWN_PIDS = 8,
+    SANDBOX_OWN_PIDS = 4,
 };
 
 /* The restrictions in force when the program is executed, as the new process has found them. */
@@ -62,8 +59,8 @@ struct sandbox_state {
     bool has_network;          /* one that is not the supervisor's */
     uint8_t files;             /* enum sandbox_means */
     uint8_t landlock;          /* the kernel's ABI; 0 = not in use */
-    uint8_t n_filters;
-    uint8_t namespaces; /* enum sandbox_namespaces */
+    bool filtered;             /* system calls */
+    uint8_t namespaces;        /* enum sandbox_namespaces */
 };
 
 /* Whether this process has the capability in force. */
@@ -80,8 +77,8 @@ int sandbox_set_capabilities(uint64_t ambient, bool only);
 bool sandbox_gives_up_privileges(const struct sandbox *sandbox);
 
 /*
- * Sets the file mode mask and loads the filters. From then on, only the exec remains to be done.
- * Where a filter says to kill (or to log), the kernel does so if `socket` is -1 or if somebody
+ * Sets the file mode mask and loads the filter. From then on, only the exec remains to be done.
+ * Where the filter says to kill (or to log), the kernel does so if `socket` is -1 or if somebody
  * else's filter has a listener already. Otherwise a listener for seccomp_unotify(2) is sent to
  * `socket`, with a byte, and the call waits for what the receiver does. It fails with ENOSYS once
  * nobody has the listener. Returns 0 or -errno.

@@ -4,7 +4,6 @@
 #include "shared/base/close-from.h"
 #include "shared/base/landlock.h"
 #include "shared/base/scm.h"
-#include "supervisor/keeper/sandbox-ipc.h"
 #include "supervisor/keeper/sandbox-landlock.h"
 #include "supervisor/keeper/sandbox-mount.h"
 #include <errno.h>
@@ -125,18 +124,12 @@ static void set_up_network(struct spawn_child *child)
 
 static void set_up_ipc(struct spawn_child *child)
 {
-    const struct sandbox_namespace *empty = child->options->empty_ipc;
-    int r = 0;
-    if (child->options->private_ipc && empty)
-        r = sandbox_ipc_join(empty);
-    else if (child->options->private_ipc && unshare(CLONE_NEWIPC) < 0)
-        r = -errno;
+    if (!child->options->private_ipc)
+        return;
+    const int r = unshare(CLONE_NEWIPC) < 0 ? -errno : 0;
     if (r < 0 && (!is_not_permitted(r) || is_strict(child)))
         fail_enforcing(child, SPAWN_IPC, SPAWN_STRICT_IPC, -r);
-    if (child->options->private_ipc)
-        child->state.namespaces |= r < 0   ? SANDBOX_SHARES_IPC
-                                   : empty ? SANDBOX_EMPTY_IPC
-                                           : SANDBOX_OWN_IPC;
+    child->state.namespaces |= r < 0 ? SANDBOX_SHARES_IPC : SANDBOX_OWN_IPC;
 }
 
 static void set_up_scheduling(const struct spawn_child *child)
@@ -166,13 +159,11 @@ static int move_up(const struct spawn_child *child, int fd, int lowest)
 }
 
 /* Descriptors that are needed until the exec; -1 = not this one. */
-#define SPAWN_NEEDED 5
+#define SPAWN_NEEDED 2
 
 static int *needed(struct spawn_child *child, size_t i)
 {
-    int *const fds[SPAWN_NEEDED] = {&child->report_fd, &child->parent_fd, &child->root.fds[0],
-                                    &child->root.fds[1], &child->root.offers};
-    return fds[i];
+    return i == 0 ? &child->report_fd : &child->parent_fd;
 }
 
 static bool is_target(const struct spawn_child *child, int number)
@@ -241,39 +232,22 @@ static bool can_do_without_mounts(const struct sandbox_files *files)
     return true;
 }
 
-static bool has_root(const struct spawn_options *options)
-{
-    return options->files && options->files->private_root;
-}
-
 static int confine_files(struct spawn_child *child, const struct sandbox_path **ret_path)
 {
     const struct spawn_options *options = child->options;
     const struct sandbox *sandbox = options->sandbox;
     const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    int r = options->files ? sandbox_files_separate(options->files, &child->root, ret_path) : 0;
+    int r = options->files ? sandbox_files_separate(options->files, ret_path) : 0;
     if (is_not_permitted(r) && !*ret_path) {
         if (is_strict(child))
             fail(child, SPAWN_STRICT_FILES, -r);
         if (!can_do_without_mounts(options->files))
             return r;
         child->state.files = SANDBOX_BY_LANDLOCK;
-        return sandbox_landlock_instead(options->files, scopes, &child->rules, ret_path);
+        return sandbox_landlock_list(options->files, scopes, &child->rules, ret_path);
     }
     child->state.files = options->files ? SANDBOX_BY_MOUNTS : SANDBOX_BY_NOTHING;
-    if (r == 0 && options->files)
-        r = sandbox_files_apply(ret_path);
-    if (r == 0)
-        r = sandbox_landlock_beside(sandbox && sandbox->wall ? options->files : NULL, scopes,
-                                    &child->rules);
-    return r;
-}
-
-static void close_root(struct sandbox_root *root)
-{
-    for (size_t i = 0; i < _SANDBOX_ROOT_N_FDS; i++)
-        root->fds[i] = close_fd(root->fds[i]);
-    root->offers = close_fd(root->offers);
+    return r == 0 && options->files ? sandbox_files_apply(ret_path) : r;
 }
 
 /* Returns as spawn_report.path. A path of /proc's own mounts is not listed. */
@@ -290,7 +264,6 @@ static void set_up_files(struct spawn_child *child)
 {
     const struct sandbox_path *path = NULL;
     int r = confine_files(child, &path);
-    close_root(&child->root);
     if (r < 0 && path)
         (void)dprintf(STDERR_FILENO, "%s: %s: %s\n", sandbox_path_kind_to_string(path->kind),
                       path->path, strerror(-r));
@@ -402,13 +375,20 @@ static void apply_landlock(struct spawn_child *child)
 {
     const struct sandbox *sandbox = child->options->sandbox;
     const uint64_t scopes = sandbox ? sandbox->scopes : 0;
-    const int abi = child->rules >= 0 ? landlock_abi() : 0;
-    int r = child->rules >= 0 ? confine(child->rules) : 0;
-    if (r < 0)
-        fail(child, SPAWN_LANDLOCK, -r);
-    child->rules = close_fd(child->rules);
-    child->state.landlock = (uint8_t)abi;
-    child->state.scopes = abi >= LANDLOCK_ABI_SCOPES ? scopes : 0;
+    const int abi = child->rules >= 0 || scopes != 0 ? landlock_abi() : 0;
+    const bool scoped = scopes != 0 && abi >= LANDLOCK_ABI_SCOPES;
+    if (child->rules < 0 && scoped)
+        child->rules = landlock_new(abi, 0, scopes);
+    if (child->rules >= 0) {
+        const int r = confine(child->rules);
+        if (r < 0)
+            fail(child, SPAWN_LANDLOCK, -r);
+        child->rules = close_fd(child->rules);
+        child->state.landlock = (uint8_t)abi;
+    } else if (scoped) {
+        fail(child, SPAWN_LANDLOCK, -child->rules);
+    }
+    child->state.scopes = scoped ? scopes : 0;
     if (sandbox && sandbox->strict && child->state.scopes != scopes)
         fail(child, SPAWN_STRICT_SCOPES, EOPNOTSUPP);
 }
@@ -441,15 +421,15 @@ static int send_state(const struct spawn_child *child, struct spawn_report *repo
     return refused ? -1 : socket;
 }
 
-/* Tells what is in force before the filters, which may forbid it; should they fail, that is told,
- * too. Returns as send_state(). */
+/* Tells what is in force before the filter, which may forbid it; should that fail, it is told, too.
+ * Returns as send_state(). */
 static int report_state(struct spawn_child *child)
 {
     const struct spawn_options *options = child->options;
     struct spawn_report report = {.step = SPAWN_EXEC};
     if (!options->set_user && !options->sandbox && !options->files && !options->network)
         return -1;
-    child->state.n_filters = options->sandbox ? (uint8_t)options->sandbox->n_filters : 0;
+    child->state.filtered = options->sandbox && options->sandbox->filter.size > 0;
     child->state.no_new_privileges =
         prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
         (options->sandbox && sandbox_gives_up_privileges(options->sandbox));
@@ -473,8 +453,6 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     const uint64_t none = 0;
     child->report_fd = options->report_fd;
-    child->root = has_root(options) && options->root ? *options->root
-                                                     : (struct sandbox_root)SANDBOX_ROOT_NULL;
     child->rules = -1;
     child->state.namespaces = options->private_pids ? SANDBOX_OWN_PIDS : 0;
     if (child->pids_error != 0)
@@ -500,7 +478,7 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     (void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
     apply_landlock(child);
     /* The kernel limits how many descriptors all processes of a user have under way. Any of them
-     * can use that up; the filters then kill without telling. */
+     * can use that up; the filter then kills without telling. */
     const int socket = report_state(child);
     int r = options->sandbox ? sandbox_apply(options->sandbox, socket) : 0;
     if (r < 0)

@@ -14,12 +14,11 @@ struct spawn_child {
     size_t n_fds;
     int report_fd; /* may be moved, to make room for `fds` */
     pid_t parent;
-    int parent_fd; /* its pidfd if it is in another PID namespace, or -1; may be moved, too */
-    struct sandbox_root root; /* its descriptors may be moved, too */
-    int pids_error;           /* why there is no such namespace, or 0 */
-    bool no_terminal;         /* the parent certainly has none */
-    bool join_cgroup;         /* clone() did not do it */
-    int rules;                /* of Landlock; -1 = none */
+    int parent_fd;    /* its pidfd if it is in another PID namespace, or -1; may be moved, too */
+    int pids_error;   /* why there is no such namespace, or 0 */
+    bool no_terminal; /* the parent certainly has none */
+    bool join_cgroup; /* clone() did not do it */
+    int rules;        /* of Landlock; -1 = none */
     struct sandbox_state state;
 };
 

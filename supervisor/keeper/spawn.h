@@ -47,7 +47,7 @@ struct spawn_options {
     size_t n_rlimits;
     int report_fd; /* write end of a close-on-exec pipe, see struct spawn_report; or a
                       SOCK_SEQPACKET socket, which also gets the mount namespace of a process with
-                      `files`, beside its first report, and the listener of the filters
+                      `files`, beside its first report, and the listener of the filter
                       (sandbox_apply()) */
     int cgroup_fd; /* -1 = the caller's cgroup */
     /* Copying a large descriptor table, and closing the copies, takes longer than all else. If set,
@@ -62,16 +62,12 @@ struct spawn_options {
     gid_t gid;
     const gid_t *groups; /* supplementary */
     size_t n_groups;
-    const struct sandbox *sandbox;           /* NULL = none */
-    const struct sandbox_files *files;       /* NULL = sees all there is */
-    const struct sandbox_namespace *network; /* NULL = that of the parent */
-    const struct sandbox_root *root;         /* for `files` with a root of its own; or NULL */
+    const struct sandbox *sandbox;         /* NULL = none */
+    const struct sandbox_files *files;     /* NULL = sees all there is */
+    const struct sandbox_network *network; /* NULL = that of the parent */
     bool private_pids; /* it is process 1 of a PID namespace, and all in that end with it; `files`
                           has a SANDBOX_PROC */
-    bool private_ipc;  /* an IPC namespace of its own, if that is permitted; `empty_ipc` if that is
-                          not NULL */
-    const struct sandbox_namespace *empty_ipc; /* for sandbox_ipc_join(); SANDBOX_MQUEUE is
-                                                  read-only then */
+    bool private_ipc;  /* an IPC namespace of its own, if that is permitted */
     bool set_nice;
     int nice;
     bool set_oom_score_adjust;

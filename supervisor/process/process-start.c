@@ -172,7 +172,7 @@ static int process_open_report(struct process *process, const struct config_grou
 
     if (r < 0)
         return r;
-    process->report_is_socket = config->sandbox_files || (sandbox && sandbox->n_filters > 0);
+    process->report_is_socket = config->sandbox_files || (sandbox && sandbox->filter.size > 0);
     if (process->report_is_socket)
         r = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds);
     else

@@ -172,7 +172,7 @@ BUDGETS = [
            ratio("restart", "Troupe", "floor: vfork and exec", "p50_ms")),
     Budget("the same with a spare, to the floor of a spare process", "<=", 1.5,
            ratio("restart", "Troupe, with a spare", "floor: a spare process", "p50_ms")),
-    Budget("death to main() under Profile=strict, to none", "<=", 1.5, ratio("sandbox", "Troupe, strict", "Troupe, plain", "p50_ms")),
+    Budget("death to main() under Profile=strict, to none", "<=", 2.0, ratio("sandbox", "Troupe, strict", "Troupe, plain", "p50_ms")),
     Budget("one job under Profile=strict, p50, to none", "<=", 1.05, strict_job),
     *(Budget(f"a dead worker's job known lost, {mib} MiB resident", "<=", 0.3, known(mib), "ms")
       for mib in (0, 16, 256)),

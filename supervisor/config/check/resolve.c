@@ -5,7 +5,6 @@
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/config/sandbox/files-compile.h"
-#include "supervisor/config/sandbox/namespace.h"
 #include "supervisor/config/sandbox/sandbox-compile.h"
 #include "supervisor/config/syntax/envfile.h"
 #include "supervisor/config/syntax/path.h"
@@ -269,10 +268,10 @@ static int compile_sandbox(struct config_draft *draft, struct config_group *grou
 
     group->sandbox = sandbox_free(group->sandbox);
     group->sandbox_files = files_free(group->sandbox_files);
-    group->network = namespace_free(group->network);
+    group->network = network_free(group->network);
     r = files_compile(group, &group->sandbox_files);
     if (r == 0 && group->private_network)
-        r = namespace_new(&group->network);
+        r = network_new(&group->network);
     if (r == 0)
         r = sandbox_compile(group, names, &group->sandbox);
     if (r == 0 || r == -ENOMEM)

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The keys of [Sandbox] that restrict the arguments of system calls. */
 #include "supervisor/config/sandbox/filter-private.h"
-#include "supervisor/config/sandbox/filter.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
@@ -86,8 +83,6 @@ struct restrictions {
     uint64_t families, namespaces; /* the allowed ones: bit N = number N */
 };
 
-#define FORMAT FILTER_ARGUMENTS "%d %" PRIx64 " %" PRIx64
-
 static uint64_t families_of(const struct config_group *group)
 {
     return group->restrict_address_families.n > 0
@@ -102,34 +97,30 @@ static uint64_t namespaces_of(const struct config_group *group)
                : UINT64_MAX;
 }
 
-int filter_arguments_of(const struct config_group *group, char **ret)
+void filter_put_arguments(FILE *file, const struct config_group *group)
 {
     const uint64_t families = families_of(group), namespaces = namespaces_of(group);
 
-    *ret = NULL;
-    if (!group->memory_deny_write_execute && group->restrict_address_families.n == 0 &&
-        namespaces == UINT64_MAX && group->system_call_architectures.n == 0)
-        return 0;
-    if (asprintf(ret, FORMAT, group->memory_deny_write_execute, families, namespaces) >= 0)
-        return 0;
-    *ret = NULL;
-    return -ENOMEM;
+    if (group->memory_deny_write_execute || group->restrict_address_families.n > 0 ||
+        namespaces != UINT64_MAX || group->system_call_architectures.n > 0)
+        fprintf(file, FILTER_ARGUMENTS "%d %" PRIx64 " %" PRIx64 " ",
+                group->memory_deny_write_execute, families, namespaces);
 }
 
-int filter_add_arguments(scmp_filter_ctx *context, const char *settings)
+int filter_add_arguments(scmp_filter_ctx context, const char *settings, const char **ret_rest)
 {
     struct restrictions asked;
-    int r;
+    int n, r = 0;
 
-    if (sscanf(settings, "%d %" SCNx64 " %" SCNx64, &asked.memory, &asked.families,
-               &asked.namespaces) != 3)
+    if (sscanf(settings, FILTER_ARGUMENTS "%d %" SCNx64 " %" SCNx64 " %n", &asked.memory,
+               &asked.families, &asked.namespaces, &n) != 3)
         return -EINVAL;
-    r = filter_start(context, SCMP_ACT_ALLOW);
-    if (r == 0 && asked.families != UINT64_MAX)
-        r = restrict_families(*context, asked.families);
+    *ret_rest = settings + n;
+    if (asked.families != UINT64_MAX)
+        r = restrict_families(context, asked.families);
     if (r == 0 && asked.namespaces != UINT64_MAX)
-        r = restrict_namespaces(*context, asked.namespaces);
+        r = restrict_namespaces(context, asked.namespaces);
     if (r == 0 && asked.memory)
-        r = deny_write_execute(*context);
+        r = deny_write_execute(context);
     return r;
 }

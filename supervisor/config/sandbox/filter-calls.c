@@ -92,17 +92,10 @@ static void put_words(FILE *file, const struct config_strings *list)
         fprintf(file, "%s%s", i > 0 ? " " : "", list->strings[i]);
 }
 
-int filter_calls_of(const struct config_group *group, char **ret)
+void filter_put_calls(FILE *file, const struct config_group *group)
 {
-    size_t size;
-    FILE *file;
-
-    *ret = NULL;
     if (group->system_call_filter.n == 0 && group->system_call_log.n == 0)
-        return 0;
-    file = open_memstream(ret, &size);
-    if (!file)
-        return -ENOMEM;
+        return;
     fprintf(file, FILTER_CALLS "%d ", group->system_call_error_number);
     if (group->system_call_filter.n == 0)
         fprintf(file, "~");
@@ -110,10 +103,6 @@ int filter_calls_of(const struct config_group *group, char **ret)
     if (group->system_call_log.n > 0)
         fprintf(file, LOG_FOLLOWS);
     put_words(file, &group->system_call_log);
-    if (fclose(file) == 0)
-        return 0;
-    free(TAKE_PTR(*ret));
-    return -ENOMEM;
 }
 
 static int read_settings(struct lists *lists, const char *settings)
@@ -121,7 +110,9 @@ static int read_settings(struct lists *lists, const char *settings)
     char *words;
     char *log;
 
-    lists->error = (int)strtol(settings, &words, 10);
+    if (strncmp(settings, FILTER_CALLS, strlen(FILTER_CALLS)) != 0)
+        return -EINVAL;
+    lists->error = (int)strtol(settings + strlen(FILTER_CALLS), &words, 10);
     if (*words++ != ' ')
         return -EINVAL;
     words = strdup(words);
@@ -178,9 +169,9 @@ int filter_logged_calls(const struct config_group *group, struct call_set *ret)
     if (group->system_call_log.n == 0)
         return 0;
     lists = calloc(1, sizeof(*lists));
-    r = lists ? filter_calls_of(group, &settings) : -ENOMEM;
+    r = lists ? filter_settings_of(group, &settings) : -ENOMEM;
     if (r == 0)
-        r = read_settings(lists, settings + strlen(FILTER_CALLS));
+        r = read_settings(lists, strstr(settings, FILTER_CALLS));
     for (int call = 0; r == 0 && call < SYSCALLS_MAX; call++)
         if (is_logged(&lists->log, call))
             call_set_add(ret, call);

@@ -3,19 +3,22 @@
 
 /* Internal interface between filter.c, filter-arguments.c and filter-calls.c. */
 
+#include "supervisor/config/config-group.h"
 #include "supervisor/keeper/sandbox.h"
 #include <seccomp.h>
-#include <stdint.h>
+#include <stdio.h>
 
-/* How settings begin. */
+/* How the two parts of the settings begin. */
 #define FILTER_ARGUMENTS "arguments "
 #define FILTER_CALLS     "calls "
 
-/* Begins a filter, which the caller releases, even on error. Returns 0 or -errno. */
-int filter_start(scmp_filter_ctx *context, uint32_t fallback);
+/* Write their part of the settings, or nothing if the group has no keys for it. */
+void filter_put_arguments(FILE *file, const struct config_group *group);
+void filter_put_calls(FILE *file, const struct config_group *group);
 
-/* Begins a filter, and adds the rules that the settings ask for. Returns 0 or -errno. */
-int filter_add_arguments(scmp_filter_ctx *context, const char *settings);
+/* Adds the rules that this part asks for, and sets `*ret_rest` to what follows it. Returns 0 or
+ * -errno. */
+int filter_add_arguments(scmp_filter_ctx context, const char *settings, const char **ret_rest);
 
 /* Makes a filter that looks at no arguments. Returns 0 or -errno. */
 int filter_compile_calls(const char *settings, struct sandbox_filter *ret);

@@ -2,19 +2,18 @@
 #pragma once
 
 /*
- * Compiles the keys of [Sandbox] that seccomp(2) enforces. Each filter also kills a process that
- * makes system calls of another architecture, in which the same calls have other numbers.
+ * Compiles the keys of [Sandbox] that seccomp(2) enforces to one filter. It also kills a process
+ * that makes system calls of another architecture, in which the same calls have other numbers.
  */
 
 #include "supervisor/config/config-group.h"
 #include "supervisor/config/sandbox/call-set.h"
 #include "supervisor/keeper/sandbox.h"
 
-/* The settings of a filter are a text without line breaks; equal settings make equal filters. Set
- * `*ret`, freed by the caller, to NULL if the group has no keys for the filter. Return 0 or
+/* The settings of a filter are a text without line breaks; equal settings make equal filters. Sets
+ * `*ret`, freed by the caller, to NULL if the group has no keys for a filter. Returns 0 or
  * -ENOMEM. */
-int filter_arguments_of(const struct config_group *group, char **ret); /* of arguments */
-int filter_calls_of(const struct config_group *group, char **ret);     /* of calls */
+int filter_settings_of(const struct config_group *group, char **ret);
 
 /* The calls of SystemCallLog=, which the filter lets the kernel log. Returns 0 or -ENOMEM. */
 int filter_logged_calls(const struct config_group *group, struct call_set *ret);

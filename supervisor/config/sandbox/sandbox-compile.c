@@ -3,62 +3,85 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/landlock.h"
 #include "shared/base/list.h"
-#include "supervisor/config/sandbox/filter-store.h"
 #include "supervisor/config/sandbox/filter.h"
 #include "supervisor/config/sandbox/sandbox-words.h"
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
 
-/* The order in which they are loaded: the list of calls may forbid to load the other. */
-static int (*const SETTINGS_OF[SANDBOX_FILTERS_MAX])(const struct config_group *group,
-                                                     char **ret) = {
-    filter_arguments_of,
-    filter_calls_of,
+/* A filter in use, by its settings: groups with equal settings share one, and a reload that does
+ * not change the settings does not compile it again. */
+struct filter {
+    struct filter *next;
+    unsigned n_references;
+    struct sandbox_filter program;
+    char settings[];
 };
 
-/* The filters are borrowed from these. The sandbox comes first. */
+/* The sandbox comes first, and borrows the filter's program. */
 struct compiled {
     struct sandbox sandbox;
-    struct filter *filters[SANDBOX_FILTERS_MAX];
+    struct filter *filter; /* NULL = none */
     struct call_set logged;
 };
-
-struct sandbox *sandbox_free(struct sandbox *sandbox)
-{
-    struct compiled *compiled = sandbox ? list_entry(sandbox, struct compiled, sandbox) : NULL;
-
-    for (size_t i = 0; compiled && i < SANDBOX_FILTERS_MAX; i++)
-        filter_unref(compiled->filters[i]);
-    free(compiled);
-    return NULL;
-}
 
 const struct call_set *sandbox_logged_calls(const struct sandbox *sandbox)
 {
     return &((const struct compiled *)(const void *)sandbox)->logged;
 }
 
-/* ---- filters ---- */
+/* ---- the filter ---- */
 
-static bool is_in_use(const char *settings)
+static struct filter *filters;
+
+static struct filter *find_filter(const char *settings)
 {
-    struct filter *filter = filter_ref_by_settings(settings);
+    struct filter *filter = filters;
 
-    filter_unref(filter);
+    while (filter && strcmp(filter->settings, settings) != 0)
+        filter = filter->next;
     return filter;
+}
+
+/* Copies the program. Returns NULL when out of memory. */
+static struct filter *add_filter(const char *settings, const void *code, size_t size)
+{
+    const size_t length = strlen(settings) + 1;
+    struct filter *filter = malloc(sizeof(*filter) + length);
+    void *copy = malloc(size);
+
+    if (!filter || !copy) {
+        free(filter);
+        free(copy);
+        return NULL;
+    }
+    memcpy(copy, code, size);
+    *filter = (struct filter){.next = filters, .program = {.code = copy, .size = size}};
+    memcpy(filter->settings, settings, length);
+    return filters = filter;
+}
+
+static void unref_filter(struct filter *filter)
+{
+    struct filter **link = &filters;
+
+    if (!filter || --filter->n_references > 0)
+        return;
+    while (*link != filter)
+        link = &(*link)->next;
+    *link = filter->next;
+    free(filter->program.code);
+    free(filter);
 }
 
 int sandbox_want(const struct config_group *group, struct names *names)
 {
-    int r = 0;
+    _cleanup_free_ char *settings = NULL;
+    int r = filter_settings_of(group, &settings);
 
-    for (size_t i = 0; r == 0 && i < SANDBOX_FILTERS_MAX; i++) {
-        _cleanup_free_ char *settings = NULL;
-
-        r = SETTINGS_OF[i](group, &settings);
-        if (r == 0 && settings && !is_in_use(settings))
-            r = names_want(names, NAMES_FILTER, settings);
-    }
+    if (r == 0 && settings && !find_filter(settings))
+        r = names_want(names, NAMES_FILTER, settings);
     return r;
 }
 
@@ -70,7 +93,7 @@ static int compile_here(const char *settings, struct filter **ret)
 
     if (r < 0)
         return r;
-    *ret = filter_new(settings, filter.code, filter.size);
+    *ret = add_filter(settings, filter.code, filter.size);
     free(filter.code);
     return *ret ? 0 : -ENOMEM;
 }
@@ -79,33 +102,31 @@ static int get_filter(const char *settings, const struct names *names, struct fi
 {
     const struct name *name = names_find(names, NAMES_FILTER, settings);
 
-    *ret = filter_ref_by_settings(settings);
+    *ret = find_filter(settings);
     if (*ret)
         return 0;
     if (!name)
         return compile_here(settings, ret);
     if (name->error != 0)
         return -name->error;
-    *ret = filter_new(settings, name->name, name->size);
+    *ret = add_filter(settings, name->name, name->size);
     return *ret ? 0 : -ENOMEM;
 }
 
-static int take_filters(const struct config_group *group, const struct names *names,
-                        struct compiled *compiled)
+static int take_filter(const struct config_group *group, const struct names *names,
+                       struct compiled *compiled)
 {
-    struct sandbox *sandbox = &compiled->sandbox;
-    int r = 0;
+    _cleanup_free_ char *settings = NULL;
+    int r = filter_settings_of(group, &settings);
 
-    for (size_t i = 0; r == 0 && i < SANDBOX_FILTERS_MAX; i++) {
-        _cleanup_free_ char *settings = NULL;
-
-        r = SETTINGS_OF[i](group, &settings);
-        if (r == 0 && settings)
-            r = get_filter(settings, names, &compiled->filters[i]);
-        if (r == 0 && settings)
-            sandbox->filters[sandbox->n_filters++] = compiled->filters[i]->program;
-    }
-    return r;
+    if (r < 0 || !settings)
+        return r;
+    r = get_filter(settings, names, &compiled->filter);
+    if (r < 0)
+        return r;
+    compiled->filter->n_references++;
+    compiled->sandbox.filter = compiled->filter->program;
+    return 0;
 }
 
 /* ---- the rest ---- */
@@ -137,7 +158,8 @@ static bool may_use(const struct config_group *group, const char *namespace)
                1;
 }
 
-/* In a domain of Landlock nobody mounts anything; systemd's keys alone do not forbid that. */
+/* A process with scopes is in a domain of Landlock, where nothing can be mounted; systemd's keys
+ * alone do not forbid that. */
 static bool may_mount(const struct config_group *group, const struct sandbox *sandbox)
 {
     const bool privileged = sandbox->bounding >> sandbox_capability("CAP_SYS_ADMIN") & 1;
@@ -146,12 +168,9 @@ static bool may_mount(const struct config_group *group, const struct sandbox *sa
            (may_use(group, "user") && may_use(group, "mnt"));
 }
 
-static void take_landlock(const struct config_group *group, struct sandbox *sandbox)
+static void take_scopes(const struct config_group *group, struct sandbox *sandbox)
 {
-    if (may_mount(group, sandbox))
-        return;
-    sandbox->wall = true;
-    if (group->profile == CONFIG_PROFILE_STRICT)
+    if (group->profile == CONFIG_PROFILE_STRICT && !may_mount(group, sandbox))
         sandbox->scopes =
             LANDLOCK_SCOPE_SIGNALS | (group->private_network ? LANDLOCK_SCOPE_ABSTRACT_SOCKETS : 0);
 }
@@ -168,16 +187,48 @@ int sandbox_compile(const struct config_group *group, const struct names *names,
         return -ENOMEM;
     sandbox = &compiled->sandbox;
     take_privileges(group, sandbox);
-    take_landlock(group, sandbox);
+    take_scopes(group, sandbox);
     sandbox->strict = group->strict;
     sandbox->set_umask = group->umask_set;
     sandbox->umask = group->umask;
-    r = take_filters(group, names, compiled);
+    r = take_filter(group, names, compiled);
     if (r == 0)
         r = filter_logged_calls(group, &compiled->logged);
-    if (r < 0 || (!has_sandbox(group) && sandbox->n_filters == 0))
+    if (r < 0 || (!has_sandbox(group) && !compiled->filter))
         sandbox_free(sandbox);
     else
         *ret = sandbox;
     return r;
+}
+
+struct sandbox *sandbox_free(struct sandbox *sandbox)
+{
+    struct compiled *compiled = sandbox ? list_entry(sandbox, struct compiled, sandbox) : NULL;
+
+    if (compiled)
+        unref_filter(compiled->filter);
+    free(compiled);
+    return NULL;
+}
+
+/* ---- a network ---- */
+
+int network_new(struct sandbox_network **ret)
+{
+    _cleanup_free_ struct sandbox_network *network = malloc(sizeof(*network));
+
+    if (!network)
+        return -ENOMEM;
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, network->storage) < 0)
+        return -errno;
+    *ret = TAKE_PTR(network);
+    return 0;
+}
+
+struct sandbox_network *network_free(struct sandbox_network *network)
+{
+    for (size_t i = 0; network && i < ELEMENTS(network->storage); i++)
+        close_fd(network->storage[i]);
+    free(network);
+    return NULL;
 }

@@ -28,8 +28,7 @@ static const struct sandbox SANDBOX = {
     .scopes = 2,
     .set_umask = true,
     .umask = 027,
-    .n_filters = 2,
-    .filters = {{"12345678", 8}, {"abcdefghABCDEFGH", 16}},
+    .filter = {"abcdefghABCDEFGH", 16},
 };
 
 static const struct sandbox_files FILES = {
@@ -39,7 +38,7 @@ static const struct sandbox_files FILES = {
     .paths = {{SANDBOX_READ_ONLY, false, "/"}, {SANDBOX_READ_WRITE, true, "/srv/data"}},
 };
 
-static const struct sandbox_namespace NETWORK = {{1, 2}};
+static const struct sandbox_network NETWORK = {{1, 2}};
 
 static const struct spawn_options OPTIONS = {
     .argv = argv,
@@ -103,12 +102,11 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert_uint_eq(options->sandbox->bounding, 6);
     ck_assert_uint_eq(options->sandbox->ambient, 4);
     ck_assert(options->sandbox->no_new_privileges && options->sandbox->set_umask);
-    ck_assert(options->sandbox->strict && !options->sandbox->wall);
+    ck_assert(options->sandbox->strict);
     ck_assert_uint_eq(options->sandbox->scopes, 2);
     ck_assert_uint_eq(options->sandbox->umask, 027);
-    ck_assert_uint_eq(options->sandbox->n_filters, 2);
-    ck_assert_uint_eq(options->sandbox->filters[1].size, 16);
-    ck_assert_mem_eq(options->sandbox->filters[1].code, "abcdefghABCDEFGH", 16);
+    ck_assert_uint_eq(options->sandbox->filter.size, 16);
+    ck_assert_mem_eq(options->sandbox->filter.code, "abcdefghABCDEFGH", 16);
     ck_assert(options->pipe_output);
     ck_assert(options->private_pids && !options->private_ipc);
     ck_assert_int_eq(options->files->hidepid, SANDBOX_HIDEPID_INVISIBLE);

@@ -3,7 +3,7 @@
 #include "tests/unit/suite.h"
 #include <sched.h>
 
-static struct sandbox_namespace network;
+static struct sandbox_network network;
 
 static void set_up(void)
 {

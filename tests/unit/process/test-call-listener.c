@@ -69,11 +69,11 @@ static int receive_listener(int socket)
 /* Starts a process with these settings, and listens if it sends a listener. */
 static pid_t start(const char *settings, int (*run)(int socket))
 {
-    struct sandbox sandbox = {.n_filters = 1};
+    struct sandbox sandbox = {0};
     int sockets[2], fd;
     pid_t pid;
 
-    ck_assert_int_eq(filter_compile(settings, &sandbox.filters[0]), 0);
+    ck_assert_int_eq(filter_compile(settings, &sandbox.filter), 0);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets), 0);
     pid = fork();
     ck_assert_int_ge(pid, 0);
@@ -85,7 +85,7 @@ static pid_t start(const char *settings, int (*run)(int socket))
         syscall(SYS_exit_group, r < 0 ? 255 : run(sockets[1]));
     }
     close_fd(sockets[1]);
-    free(sandbox.filters[0].code);
+    free(sandbox.filter.code);
     fd = receive_listener(sockets[0]);
     if (fd >= 0)
         ck_assert_int_eq(call_listener_init(&listener, loop, fd), 0);
@@ -291,11 +291,11 @@ END_TEST
 /* Only one filter of a process can have a listener. */
 static int run_within(int socket)
 {
-    struct sandbox sandbox = {.n_filters = 1};
+    struct sandbox sandbox = {0};
     int status, r;
     pid_t pid;
 
-    if (filter_compile("calls 0 ~mount", &sandbox.filters[0]) < 0)
+    if (filter_compile("calls 0 ~mount", &sandbox.filter) < 0)
         return 1;
     pid = fork();
     if (pid == 0) {

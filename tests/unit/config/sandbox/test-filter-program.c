@@ -6,6 +6,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
+#include <sys/socket.h>
 
 #define ALLOW    SECCOMP_RET_ALLOW
 #define ERROR(n) (SECCOMP_RET_ERRNO | (n))
@@ -25,16 +26,17 @@ static void tear_down(void)
 
 static unsigned jump(const struct sock_filter *code, unsigned value)
 {
-    const bool yes =
-        code->code == (BPF_JMP | BPF_JGE | BPF_K) ? value >= code->k : value == code->k;
+    const bool yes = code->code == (BPF_JMP | BPF_JGE | BPF_K)   ? value >= code->k
+                     : code->code == (BPF_JMP | BPF_JGT | BPF_K) ? value > code->k
+                                                                 : value == code->k;
 
     return yes ? code->jt : code->jf;
 }
 
 /* As the kernel does, with what it refuses. */
-static unsigned answer(unsigned call, unsigned architecture)
+static unsigned answer_with(unsigned call, unsigned architecture, uint64_t argument)
 {
-    const struct seccomp_data data = {.nr = (int)call, .arch = architecture};
+    const struct seccomp_data data = {.nr = (int)call, .arch = architecture, .args = {argument}};
     const struct sock_filter *code = filter.code;
     unsigned value = 0;
 
@@ -44,11 +46,18 @@ static unsigned answer(unsigned call, unsigned architecture)
             return code[at].k;
         if (code[at].code == (BPF_LD | BPF_W | BPF_ABS))
             memcpy(&value, (const char *)&data + code[at].k, sizeof(value));
+        else if (code[at].code == (BPF_ALU | BPF_AND | BPF_K))
+            value &= code[at].k;
         else if (code[at].code == (BPF_JMP | BPF_JA))
             at += code[at].k;
         else
             at += jump(&code[at], value);
     }
+}
+
+static unsigned answer(unsigned call, unsigned architecture)
+{
+    return answer_with(call, architecture, 0);
 }
 
 static void check(const uint32_t *actions)
@@ -138,6 +147,35 @@ TEST(what_a_list_does_not_forbid_is_allowed)
     ck_assert_uint_eq(answer_to("mount"), KILL);
     ck_assert_uint_eq(answer_to("read"), ALLOW);
     ck_assert_uint_eq(answer(SYSCALLS_MAX, seccomp_arch_native()), ALLOW);
+}
+
+static unsigned answer_to_socket(uint64_t family)
+{
+    return answer_with((unsigned)seccomp_syscall_resolve_name("socket"), seccomp_arch_native(),
+                       family);
+}
+
+TEST(what_a_list_allows_or_logs_is_still_restricted_by_its_arguments)
+{
+    static const char families[] = "arguments 0 2 ffffffffffffffff "; /* AF_UNIX */
+    static const char *const lists[] = {"", "calls 1 read socket",
+                                        "calls 1 @system-service | socket"};
+
+    for (size_t i = 0; i < 3; i++) {
+        char settings[128];
+
+        (void)snprintf(settings, sizeof(settings), "%s%s", families, lists[i]);
+        ck_assert_int_eq(filter_compile(settings, &filter), 0);
+        ck_assert_uint_eq(answer_to_socket(AF_UNIX), i == 2 ? SECCOMP_RET_LOG : ALLOW);
+        ck_assert_uint_eq(answer_to_socket(AF_INET), ERROR(EAFNOSUPPORT));
+        ck_assert_uint_eq(answer_to("read"), ALLOW);
+        ck_assert_uint_eq(answer_to("mount"), i == 0 ? ALLOW : ERROR(EPERM));
+        ck_assert_uint_eq(answer(0, seccomp_arch_native() ^ 1), KILL);
+        free(filter.code);
+        filter = (struct sandbox_filter){0};
+    }
+    ck_assert_int_eq(filter_compile("", &filter), -EINVAL);
+    ck_assert_int_eq(filter_compile(families + 1, &filter), -EINVAL);
 }
 
 const struct suite suite = {.name = "filter-program", .setup = set_up, .teardown = tear_down};
