@@ -50,7 +50,7 @@ LINK = $(CC) $(CFLAGS) -pthread $(if $(SAN),-fsanitize=$(SAN)) -Wl,-z,relro,-z,n
 # Asked for when the first recipe needs them: a machine that lacks pkg-config can still `make deps`.
 pkg = $(shell $(PKG_CONFIG) --libs $(1))
 URING_LIBS = $(eval URING_LIBS := $$(call pkg,liburing))$(URING_LIBS)
-SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd jansson libseccomp sqlite3))$(SUPERVISOR_LIBS)
+SUPERVISOR_LIBS = $(eval SUPERVISOR_LIBS := $$(call pkg,liburing libsystemd libseccomp sqlite3))$(SUPERVISOR_LIBS)
 WEB_LIBS = $(eval WEB_LIBS := $$(call pkg,libsystemd jansson libmicrohttpd))$(WEB_LIBS)
 CTL_LIBS = $(eval CTL_LIBS := $$(call pkg,jansson libseccomp ncursesw))$(CTL_LIBS)
 CHECK_LIBS = $(eval CHECK_LIBS := $$(call pkg,check))$(CHECK_LIBS)
@@ -270,7 +270,7 @@ $(foreach name,$(EXAMPLES),$(eval $(call example,$(name))))
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(BUILD)/libhelpers.a $(BUILD)/libctl.a $(BUILD)/libcaller.a \
 		$(BUILD)/libexec.a $(BUILD)/libweb.a $(BUILD)/libsupervisor.a $(BUILD)/libworker.a $(BUILD)/libshared.a
-	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS) $(WRAPPED)
+	$(link) $(SUPERVISOR_LIBS) $(JANSSON_LIBS) $(CHECK_LIBS) $(WRAPPED)
 # Lets an allocation of the library fail.
 $(BUILD)/tests/unit/message/test-actor: WRAPPED := -Wl,--wrap=malloc
 # Lets the disk be full.
@@ -509,7 +509,7 @@ fuzz: deps
 fuzz-programs: $(call program,$(FUZZERS))
 $(BUILD)/tests/fuzz/%: $(BUILD)/obj/tests/fuzz/%.o $(BUILD)/libctl.a $(BUILD)/libcaller.a $(BUILD)/libsupervisor.a \
 		$(BUILD)/libworker.a $(BUILD)/libshared.a
-	$(link) $(SUPERVISOR_LIBS) -fsanitize=fuzzer
+	$(link) $(SUPERVISOR_LIBS) $(JANSSON_LIBS) -fsanitize=fuzzer
 
 # BENCH= chooses among the measures by (the beginning of) their names. Peers that are missing are skipped.
 bench bench-quick: deps

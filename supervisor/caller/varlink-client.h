@@ -6,7 +6,7 @@
  * https://varlink.org
  */
 
-#include "supervisor/caller/reader.h"
+#include "shared/base/reader.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

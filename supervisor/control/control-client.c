@@ -21,10 +21,10 @@
 /* Clients beyond ClientsMax= that get an error reply; further ones are closed at once. */
 #define REFUSED_MAX 64
 
-static const struct request_interface *find_interface(const struct request *request,
-                                                      const char *method, size_t length)
+static struct request_interface *find_interface(const struct request *request, const char *method,
+                                                size_t length)
 {
-    for (const struct request_interface *const *i = request->context->interfaces; *i; i++)
+    for (struct request_interface *const *i = request->context->interfaces; *i; i++)
         if (strlen((*i)->name) == length && strncmp((*i)->name, method, length) == 0)
             return *i;
     return NULL;

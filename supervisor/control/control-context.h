@@ -47,7 +47,7 @@ struct control_context {
     const struct process_context *process;
     struct submit_server *submits; /* served by the control socket while there is one */
     const struct group_context *groups;
-    const struct request_interface *const *interfaces; /* NULL-terminated */
+    struct request_interface *const *interfaces; /* NULL-terminated */
 
     const struct config_daemon *config; /* replaced by a reload */
     /* Why nothing is taken over or started yet: the configuration has a problem. NULL = it has none

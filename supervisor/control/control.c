@@ -116,6 +116,8 @@ int control_new(struct control **ret, struct control_context *context, int liste
     if (!control)
         return -ENOMEM;
     (void)scm_refuse(listen_fd);
+    for (struct request_interface *const *i = context->interfaces; *i; i++)
+        interface_read(&(*i)->description, (*i)->text);
     control->context = context;
     control->fd = listen_fd;
     list_init(&control->clients);

@@ -9,13 +9,12 @@
 #include "supervisor/varlink/request.h"
 
 /* NULL-terminated. */
-extern const struct request_interface *const control_interfaces[];
+extern struct request_interface *const control_interfaces[];
 
 /* Their methods, a table per file; the name NULL ends each. */
-extern const struct request_method control_service_methods[];
 extern const struct request_method control_supervisor_methods[], control_life_methods[],
     control_status_methods[], control_watch_methods[], control_log_methods[],
-    control_backup_methods[], control_metrics_methods[], control_explain_methods[];
+    control_metrics_methods[];
 extern const struct request_method control_job_methods[], control_list_jobs_methods[],
     control_cancel_methods[], control_attach_methods[];
 extern const struct request_method control_actor_methods[], control_tell_methods[],

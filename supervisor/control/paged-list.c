@@ -57,13 +57,16 @@ static void stay(struct request_parts *parts)
     list_of(parts)->stay(list_of(parts));
 }
 
-void control_list(struct request *request, struct control_list *list, const char *array,
-                  const struct control_page *page)
+void control_list(struct request *request, struct control_list *list, const char *array)
 {
     const bool stays = list->stay && request_wants_more(request);
 
-    list->cursor = page->cursor.set ? (uint64_t)page->cursor.value : 0;
-    list->left = page->limit.set ? (size_t)page->limit.value : CONTROL_PAGE_MAX;
+    if (!request_range(request, "limit", 1, CONTROL_PAGE_MAX)) {
+        free_page(&list->parts);
+        return;
+    }
+    list->cursor = (uint64_t)request_int(request, "cursor", (int64_t)list->cursor);
+    list->left = (size_t)request_int(request, "limit", CONTROL_PAGE_MAX);
     if (stays)
         list->left = SIZE_MAX;
     list->parts = (struct request_parts){.array = array,

@@ -12,24 +12,14 @@
 #include "supervisor/varlink/request.h"
 #include "supervisor/varlink/varlink.h"
 
-/* Embedded in a method's parameters. */
-struct control_page {
-    struct varlink_int cursor, limit;
-};
-
 /* Largest and default `limit`. */
 #define CONTROL_PAGE_MAX 1000
-
-/* Rows of a parameter table for a struct that has a page as its member `page`. */
-#define CONTROL_PAGE_ROWS(type_)                                                                   \
-    VARLINK_ROW("cursor", INT, type_, page.cursor, .allowed = "what an answer had as next"),       \
-        VARLINK_ROW("limit", INT, type_, page.limit, .allowed = "1 to 1000", .min = 1,             \
-                    .max = CONTROL_PAGE_MAX)
 
 /* Embedded in the state of a method, which is on the heap and zeroed. */
 struct control_list {
     struct request_parts parts;
-    /* Start of the next page; 0 = the beginning. */
+    /* Start of the next page; 0 = the beginning. The call's "cursor" replaces what it was at first.
+     */
     uint64_t cursor;
     size_t left; /* items that still fit into the page */
     bool complete;
@@ -47,9 +37,9 @@ struct control_list {
     void (*free)(struct control_list *list);   /* NULL = free(list) */
 };
 
-/* Replies to the request; takes over `list`. `array` is the key of the items, static. */
-void control_list(struct request *request, struct control_list *list, const char *array,
-                  const struct control_page *page);
+/* Replies to the request, which has "cursor" and "limit"; takes over `list`. `array` is the key of
+ * the items, static. */
+void control_list(struct request *request, struct control_list *list, const char *array);
 
 /* Makes the call fail with -errno. Called from control_list.step. */
 void control_list_fail(struct control_list *list, int error);

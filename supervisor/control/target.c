@@ -2,9 +2,13 @@
 
 #include "supervisor/control/target.h"
 
+#include "shared/base/base64.h"
+#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/group/group.h"
+#include <stdlib.h>
+#include <string.h>
 
 static void refuse_target(struct request *request, const char *target)
 {
@@ -72,4 +76,40 @@ void control_log_change(const struct request *request, const char *target)
 
     log_info("%s%s%s asked for by process %d, uid %u", request->method->name, *target ? " " : "",
              target, (int)peer->pid, (unsigned)peer->uid);
+}
+
+void control_payload_deinit(struct control_payload *payload)
+{
+    free(TAKE_PTR(payload->buffer));
+}
+
+static bool take_base64(struct request *request, const struct varlink_bytes *data,
+                        struct control_payload *ret)
+{
+    _cleanup_free_ void *buffer = request_allocate(request, data->size / 4 * 3 + 1);
+
+    if (!buffer)
+        return false;
+    if (base64_decode(buffer, &ret->size, data->data, data->size) < 0) {
+        request_fail_string(request, "BadPayload", "problem",
+                            "not base64 (RFC 4648, with padding, without line breaks)");
+        return false;
+    }
+    ret->data = ret->buffer = TAKE_PTR(buffer);
+    return true;
+}
+
+bool control_take_payload(struct request *request, struct control_payload *ret)
+{
+    struct varlink_object payload;
+    struct varlink_bytes data;
+
+    if (!varlink_object(&request->parameters, "payload", &payload))
+        return true;
+    data = varlink_bytes(&payload, "data");
+    if (strcmp(varlink_string(&payload, "encoding"), "base64") == 0)
+        return take_base64(request, &data, ret);
+    ret->data = data.data;
+    ret->size = data.size;
+    return true;
 }

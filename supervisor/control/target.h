@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Finds the targets of calls. Where a function returns false, an error has been sent. */
+/* Finds what the parameters of calls name. Where a function returns false, an error has been sent.
+ */
 
 #include "supervisor/group/registry.h"
 #include "supervisor/varlink/request.h"
@@ -26,3 +27,17 @@ bool control_refuse_stopping(struct request *request);
 
 /* Logs which client asked for a change (of `target`; "" = everything): the events do not say. */
 void control_log_change(const struct request *request, const char *target);
+
+struct control_payload {
+    const void *data; /* "" if there was none */
+    size_t size;
+    void *buffer; /* owned */
+};
+
+/* clang-format off */
+#define CONTROL_PAYLOAD_NULL {.data = ""}
+/* clang-format on */
+
+/* Decodes the parameter "payload", borrowing from the call. */
+bool control_take_payload(struct request *request, struct control_payload *ret);
+void control_payload_deinit(struct control_payload *payload);

@@ -24,8 +24,3 @@ enum attempt_cause {
 
 /* Returns ATTEMPT_CAUSE_NONE for any other word. */
 enum attempt_cause attempt_cause_from_string(const char *word);
-
-/* The words from ATTEMPT_CAUSE_RETRY on, for a parameter that is one of them. */
-#define ATTEMPT_CAUSES_ALLOWED                                                                     \
-    "retry, exit, signal, oom, job_timeout, watchdog, start_timeout, violation, no_progress, "     \
-    "stop, supervisor, system_call, result_too_large"

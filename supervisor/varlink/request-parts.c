@@ -14,13 +14,6 @@ struct reply *request_part_reply(struct request_parts *parts)
     return &parts->request->reply;
 }
 
-void request_part_next_array(struct request_parts *parts, const char *array)
-{
-    reply_end_array(request_part_reply(parts));
-    parts->array = array;
-    reply_array(request_part_reply(parts), array);
-}
-
 bool request_part_full(struct request_parts *parts, size_t n)
 {
     parts->n_looked_at += n;

@@ -50,10 +50,6 @@ void request_in_parts(struct request *request, struct request_parts *parts);
 /* Writes the next part in a later turn. */
 void request_parts_resume(struct request_parts *parts);
 
-/* From write(): ends the array, and goes on with another one. Replies that follow with "more" have
- * that one alone. */
-void request_part_next_array(struct request_parts *parts, const char *array);
-
 /* Counts another `n` items, reported or not. Returns whether the part is full. */
 bool request_part_full(struct request_parts *parts, size_t n);
 

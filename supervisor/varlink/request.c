@@ -6,6 +6,8 @@
 #include "supervisor/event/limited-log.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -237,27 +239,41 @@ void request_internal(struct request *request, int error)
     request_fail_string(request, "Internal", "message", strerror(-error));
 }
 
-bool request_take(struct request *request, json_t *object, const struct varlink_parameter *table,
-                  void *target)
+/* Answers what is wrong with the members of a call. Returns whether nothing is. */
+static bool answer_problem(struct request *request, int r, const struct varlink_problem *problem)
 {
-    const char *bad = NULL;
-    int r = varlink_take(object, table, target, &bad);
-
     if (r == VARLINK_E_INVALID)
-        request_invalid(request, bad);
+        request_invalid(request, problem->member);
     else if (r == VARLINK_E_REFUSED)
-        request_refuse(request, bad, varlink_find(table, bad)->allowed);
+        request_refuse(request, problem->member, problem->allowed);
     return r == 0;
 }
 
 bool request_take_parameters(struct request *request)
 {
-    static const struct varlink_parameter none[] = {{0}};
-    const struct varlink_parameter *table = request->method->parameters;
+    const struct interface *description = &request->interface->description;
+    const char *name = request->method->name;
+    struct varlink_problem problem;
 
-    memset(request->storage, 0, sizeof(request->storage));
-    request->parameters = request->storage;
-    return request_take(request, request->call.parameters, table ? table : none, request->storage);
+    return answer_problem(request,
+                          varlink_read(&request->parameters, &request->call, description,
+                                       interface_find(description, 'm', name, strlen(name)),
+                                       &problem),
+                          &problem);
+}
+
+bool request_range(struct request *request, const char *name, int64_t min, int64_t max)
+{
+    const int64_t number = request_int(request, name, min);
+    char allowed[64];
+
+    if (number >= min && number <= max)
+        return true;
+    if (max == INT64_MAX)
+        (void)snprintf(allowed, sizeof(allowed), "%" PRId64 " or more", min);
+    else
+        (void)snprintf(allowed, sizeof(allowed), "%" PRId64 " to %" PRId64, min, max);
+    return request_refuse(request, name, allowed);
 }
 
 void *request_allocate(struct request *request, size_t size)
@@ -271,25 +287,19 @@ void *request_allocate(struct request *request, size_t size)
 
 bool request_start(struct request *request, const char *text, size_t size)
 {
-    const char *bad = NULL;
+    struct varlink_problem problem = {.member = "upgrade"};
     int r;
 
     request->active = true;
-    r = varlink_parse(&request->call, text, size, &bad);
-    if (r == 0 && request->call.upgrade) {
+    r = varlink_parse(&request->call, text, size, &problem);
+    if (r == 0 && request->call.upgrade)
         r = VARLINK_E_INVALID;
-        bad = "upgrade";
-    }
-    if (r == 0)
-        return true;
     if (r < 0) {
         request_internal(request, r);
-    } else if (r == VARLINK_E_INVALID) {
-        request_invalid(request, bad);
-    } else {
+    } else if (r == VARLINK_E_MALFORMED) {
         /* The client may be out of step: what follows cannot be trusted. */
         request_invalid(request, "message");
         connection_finish(request->connection);
     }
-    return false;
+    return r >= 0 && r != VARLINK_E_MALFORMED && answer_problem(request, r, &problem);
 }

@@ -25,20 +25,18 @@ struct request;
 struct request_method {
     const char *name; /* without the interface; NULL ends the table */
     void (*call)(struct request *request);
-    const struct varlink_parameter *parameters; /* NULL = none; see request.parameters */
-    bool changes;                               /* needs permission */
-    bool submits;                               /* submitters also may; it checks that itself */
-    bool begins;                                /* refused while the supervisor stops */
-    bool always;                                /* also without groups; see NotConfigured */
+    bool changes; /* needs permission */
+    bool submits; /* submitters also may; it checks that itself */
+    bool begins;  /* refused while the supervisor stops */
+    bool always;  /* also without groups; see NotConfigured */
 };
 
 struct request_interface {
     const char *name;
-    const char *description;                     /* the text of its .varlink file */
+    const char *text;                            /* of its .varlink file */
     const struct request_method *const *methods; /* tables; NULL-terminated */
+    struct interface description;                /* the declarations in `text` */
 };
-
-#define REQUEST_PARAMETERS_MAX 256
 
 struct request {
     struct control_context *context;
@@ -46,12 +44,10 @@ struct request {
     struct connection *connection;
     struct limited_log *log;
     struct varlink_call call;
-    const struct request_interface *interface;
+    struct request_interface *interface;
     const struct request_method *method;
     struct reply reply;
-    /* As the method's table says; zeroed where absent. Borrows from the call. */
-    const void *parameters;
-    max_align_t storage[REQUEST_PARAMETERS_MAX / sizeof(max_align_t)];
+    struct varlink_object parameters;      /* those that the interface describes */
     void *state;                           /* of a method that answers later */
     void (*drop)(struct request *request); /* frees `state`; called when the request ends */
     void (*sent)(struct request *request); /* NULL, or called when everything has been sent */
@@ -79,11 +75,34 @@ bool request_wants_more(const struct request *request);
 /* The call has "oneway": no reply is sent, so a method must not wait for anything. */
 bool request_is_oneway(const struct request *request);
 
-/* Reads the parameters of the method. False if they are wrong; then it has been answered. */
+/* Reads the parameters of the method, and checks them. False if they are wrong; then it has been
+ * answered. */
 bool request_take_parameters(struct request *request);
-/* Reads an object among them; see varlink_take(). */
-bool request_take(struct request *request, json_t *object, const struct varlink_parameter *table,
-                  void *target);
+
+/* See varlink_string() and so on. */
+static inline const char *request_string(const struct request *request, const char *name)
+{
+    return varlink_string(&request->parameters, name);
+}
+
+static inline bool request_bool(const struct request *request, const char *name)
+{
+    return varlink_bool(&request->parameters, name);
+}
+
+static inline bool request_has(const struct request *request, const char *name)
+{
+    return varlink_has(&request->parameters, name);
+}
+
+static inline int64_t request_int(const struct request *request, const char *name,
+                                  int64_t otherwise)
+{
+    return varlink_int(&request->parameters, name, otherwise);
+}
+
+/* Returns whether a number is in a range, or absent; if not, it has been answered. */
+bool request_range(struct request *request, const char *name, int64_t min, int64_t max);
 
 /* Zeroed memory for a method's state. NULL = out of memory; then it has been answered. */
 void *request_allocate(struct request *request, size_t size);

@@ -2,80 +2,295 @@
 
 #include "supervisor/varlink/varlink.h"
 
-#include "supervisor/config/syntax/words.h"
-#include "supervisor/varlink/varlink-memory.h"
+#include "shared/base/fault.h"
+#include "shared/base/json-text.h"
 
+#include <assert.h>
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Cheap: counts an upper bound without parsing. */
-static bool too_many_values(const char *message, size_t size)
+/* ---- strings ---- */
+
+/* Decodes a string. Its place does not depend on others, so it may be decoded again. */
+static struct varlink_bytes string_at(const struct varlink_call *call, const char *value)
 {
-    size_t n = 0;
-    bool in_string = false;
+    char *to = call->strings + (value - call->text);
+    const int size = json_text_string(value, to);
 
-    for (size_t i = 0; i < size; i++) {
-        char c = message[i];
-
-        if (in_string && c == '\\')
-            i++;
-        else if (c == '"')
-            in_string = !in_string;
-        else if (!in_string && (c == ',' || c == '[' || c == '{') && ++n > VARLINK_VALUES_MAX)
-            return true;
-    }
-    return false;
+    assert(size >= 0);
+    return (struct varlink_bytes){to, (size_t)size};
 }
 
-struct call_members {
-    const char *method;
-    json_t *parameters;
-    bool more, oneway, upgrade;
-};
+/* ---- objects ---- */
 
-static const struct varlink_parameter call_table[] = {
-    VARLINK_ROW("method", STRING, call_members, method, .required = true),
-    VARLINK_ROW("parameters", OBJECT, call_members, parameters),
-    VARLINK_ROW("more", BOOL, call_members, more),
-    VARLINK_ROW("oneway", BOOL, call_members, oneway),
-    VARLINK_ROW("upgrade", BOOL, call_members, upgrade),
-    {0},
-};
-
-int varlink_parse(struct varlink_call *ret, const char *message, size_t size, const char **ret_bad)
+/* Returns the number of a field, or -1. */
+static int find_field(const struct varlink_object *object, const char *name, size_t size,
+                      struct interface_field *ret)
 {
-    struct call_members members = {0};
+    const char *at = object->fields;
+
+    for (int i = 0; interface_next(object->interface, &at, ret); i++)
+        if (ret->size == size && memcmp(ret->name, name, size) == 0)
+            return i;
+    return -1;
+}
+
+static int invalid(struct varlink_problem *problem, const char *name, size_t size)
+{
+    const size_t room = sizeof(problem->member) - 1;
+
+    (void)snprintf(problem->member, sizeof(problem->member), "%.*s",
+                   (int)(size < room ? size : room), name);
+    return VARLINK_E_INVALID;
+}
+
+/* Finds the members of `json`, NULL = none. */
+static int open_object(struct varlink_object *ret, const struct varlink_object *parent,
+                       const char *fields, const char *json, struct varlink_problem *problem)
+{
+    struct interface_field field;
+
+    *ret = (struct varlink_object){
+        .call = parent->call, .interface = parent->interface, .fields = fields};
+    for (const char *name = json ? json_text_first(json) : NULL; name;) {
+        const struct varlink_bytes key = string_at(ret->call, name);
+        const char *value = json_text_value(name);
+        const int i = find_field(ret, key.data, key.size, &field);
+
+        if (i < 0 || ret->values[i])
+            return invalid(problem, key.data, key.size);
+        assert(i < VARLINK_FIELDS_MAX);
+        ret->values[i] = *value == 'n' ? NULL : value;
+        name = json_text_next(value);
+    }
+    return 0;
+}
+
+static int check_object(struct varlink_object *object, struct varlink_problem *problem);
+
+static int refused(struct varlink_problem *problem, const struct interface_field *field,
+                   const char *allowed)
+{
+    (void)invalid(problem, field->name, field->size);
+    if (allowed)
+        (void)snprintf(problem->allowed, sizeof(problem->allowed), "%s", allowed);
+    else
+        interface_print_words(problem->allowed, field->fields);
+    return VARLINK_E_REFUSED;
+}
+
+static bool is_named(const struct interface_field *field, const char *name)
+{
+    return strlen(name) == field->size && memcmp(name, field->name, field->size) == 0;
+}
+
+static int check_string(const struct varlink_call *call, const struct interface_field *field,
+                        const char *value, struct varlink_problem *problem)
+{
+    struct varlink_bytes string;
+
+    if (*value != '"')
+        return invalid(problem, field->name, field->size);
+    string = string_at(call, value);
+    if (is_named(field, "data"))
+        return 0;
+    if (is_named(field, "key"))
+        return string.size <= VARLINK_KEY_MAX ? 0 : refused(problem, field, "at most 255 bytes");
+    if (strlen(string.data) != string.size)
+        return invalid(problem, field->name, field->size);
+    if (field->kind == INTERFACE_ENUM && interface_word(field->fields, string.data) < 0)
+        return refused(problem, field, NULL);
+    return 0;
+}
+
+static int check_number(const struct interface_field *field, const char *value,
+                        struct varlink_problem *problem)
+{
+    const bool is_span = field->size > 5 && memcmp(field->name + field->size - 5, "_usec", 5) == 0;
+    int64_t number;
+
+    if (json_text_number(value, &number) < 0)
+        return invalid(problem, field->name, field->size);
+    if (number >= (is_span ? -1 : 0) || is_named(field, "size")) /* the error BadSize says more */
+        return 0;
+    return refused(problem, field,
+                   is_span ? "microseconds; 0 = the default, -1 = no limit" : "0 or more");
+}
+
+static int check_value(const struct varlink_object *parent, const struct interface_field *field,
+                       const char *value, struct varlink_problem *problem)
+{
+    struct varlink_object object;
+    bool fits = *value == '{';
+    int r;
+
+    switch (field->kind) {
+    case INTERFACE_STRING:
+    case INTERFACE_ENUM:
+        return check_string(parent->call, field, value, problem);
+    case INTERFACE_INT:
+        return check_number(field, value, problem);
+    case INTERFACE_STRUCT:
+        if (!fits)
+            break;
+        r = open_object(&object, parent, field->fields, value, problem);
+        return r != 0 ? r : check_object(&object, problem);
+    case INTERFACE_BOOL:
+        fits = *value == 't' || *value == 'f';
+        break;
+    default:
+        break;
+    }
+    return fits ? 0 : invalid(problem, field->name, field->size);
+}
+
+static int check_object(struct varlink_object *object, struct varlink_problem *problem)
+{
+    const char *at = object->fields;
+    struct interface_field field;
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && interface_next(object->interface, &at, &field); i++) {
+        const char *value = object->values[i];
+
+        if (value)
+            r = check_value(object, &field, value, problem);
+        else if (!field.optional)
+            r = invalid(problem, field.name, field.size);
+    }
+    return r;
+}
+
+int varlink_read(struct varlink_object *ret, const struct varlink_call *call,
+                 const struct interface *interface, const char *fields,
+                 struct varlink_problem *problem)
+{
+    const struct varlink_object parent = {.call = call, .interface = interface};
+    int r = open_object(ret, &parent, fields, call->parameters, problem);
+
+    return r != 0 ? r : check_object(ret, problem);
+}
+
+/* ---- members ---- */
+
+/* Returns the text of a member that the interface describes; NULL = absent. */
+static const char *value_of(const struct varlink_object *object, const char *name,
+                            struct interface_field *ret)
+{
+    const int i = find_field(object, name, strlen(name), ret);
+
+    assert(i >= 0);
+    return object->values[i];
+}
+
+bool varlink_has(const struct varlink_object *object, const char *name)
+{
+    struct interface_field field;
+
+    return value_of(object, name, &field) != NULL;
+}
+
+struct varlink_bytes varlink_bytes(const struct varlink_object *object, const char *name)
+{
+    struct interface_field field;
+    const char *value = value_of(object, name, &field);
+
+    return value ? string_at(object->call, value) : (struct varlink_bytes){NULL, 0};
+}
+
+const char *varlink_string(const struct varlink_object *object, const char *name)
+{
+    return varlink_bytes(object, name).data;
+}
+
+bool varlink_bool(const struct varlink_object *object, const char *name)
+{
+    struct interface_field field;
+    const char *value = value_of(object, name, &field);
+
+    return value && *value == 't';
+}
+
+int64_t varlink_int(const struct varlink_object *object, const char *name, int64_t otherwise)
+{
+    struct interface_field field;
+    const char *value = value_of(object, name, &field);
+    int64_t number;
+
+    return value && json_text_number(value, &number) == 0 ? number : otherwise;
+}
+
+usec_t varlink_usec(const struct varlink_object *object, const char *name, usec_t otherwise)
+{
+    const int64_t number = varlink_int(object, name, 0);
+
+    return number == 0 ? otherwise : (usec_t)number;
+}
+
+int varlink_choice(const struct varlink_object *object, const char *name)
+{
+    struct interface_field field;
+    const char *value = value_of(object, name, &field);
+
+    return value ? interface_word(field.fields, string_at(object->call, value).data) : -1;
+}
+
+bool varlink_object(const struct varlink_object *object, const char *name,
+                    struct varlink_object *ret)
+{
+    struct interface_field field;
+    const char *value = value_of(object, name, &field);
+    struct varlink_problem problem; /* there is none: it was checked when the call was read */
+
+    (void)open_object(ret, object, field.fields, value, &problem);
+    return value != NULL;
+}
+
+/* ---- calls ---- */
+
+/* The members of a call, in the language of an interface without types. */
+static const struct interface PROTOCOL = {.n = 0};
+static const char CALL[] =
+    "method: string, parameters: ?object, more: ?bool, oneway: ?bool, upgrade: ?bool)";
+
+int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
+                  struct varlink_problem *problem)
+{
+    struct interface_field field;
+    struct varlink_object members;
+    const char *oneway;
     int r;
 
     *ret = (struct varlink_call)VARLINK_CALL_NULL;
-    if (size > VARLINK_MESSAGE_MAX || too_many_values(message, size))
+    if (size > VARLINK_MESSAGE_MAX)
         return VARLINK_E_MALFORMED;
-    r = varlink_memory_init();
-    if (r < 0)
-        return r;
-    varlink_memory_begin();
-    ret->root = json_loadb(message, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    if (varlink_memory_ran_out()) {
-        varlink_call_deinit(ret);
+    ret->text = fault_inject("json") < 0 ? NULL : malloc(2 * (size + 1));
+    if (!ret->text)
         return -ENOMEM;
-    }
-    if (!json_is_object(ret->root))
+    ret->strings = ret->text + size + 1;
+    memcpy(ret->text, message, size);
+    ret->text[size] = '\0';
+    if (!json_text_check(ret->text, size, VARLINK_VALUES_MAX) || *ret->text != '{')
         return VARLINK_E_MALFORMED;
     /* Read first: a oneway call gets no error reply either. */
-    ret->oneway = json_is_true(json_object_get(ret->root, "oneway"));
-    r = varlink_take(ret->root, call_table, &members, ret_bad);
+    oneway = json_text_member(ret->text, "oneway");
+    ret->oneway = oneway && *oneway == 't';
+    ret->parameters = ret->text;
+    r = varlink_read(&members, ret, &PROTOCOL, CALL, problem);
     if (r != 0)
         return r;
-    ret->method = members.method;
-    ret->parameters = members.parameters;
-    ret->more = members.more;
-    ret->upgrade = members.upgrade;
+    ret->method = varlink_string(&members, "method");
+    ret->parameters = value_of(&members, "parameters", &field);
+    ret->more = varlink_bool(&members, "more");
+    ret->upgrade = varlink_bool(&members, "upgrade");
     return 0;
 }
 
 void varlink_call_deinit(struct varlink_call *call)
 {
-    json_decref(call->root);
+    free(call->text);
     *call = (struct varlink_call)VARLINK_CALL_NULL;
 }
 
@@ -84,101 +299,4 @@ size_t varlink_interface_length(const char *method)
     const char *dot = strrchr(method, '.');
 
     return !dot || dot[1] == '\0' ? 0 : (size_t)(dot - method);
-}
-
-const struct varlink_parameter *varlink_find(const struct varlink_parameter *table,
-                                             const char *name)
-{
-    for (; table->name; table++)
-        if (strcmp(table->name, name) == 0)
-            return table;
-    return NULL;
-}
-
-static int store_string(const struct varlink_parameter *parameter, json_t *value, void *at)
-{
-    const struct varlink_bytes bytes = {json_string_value(value), json_string_length(value)};
-    int choice;
-
-    if (!bytes.data)
-        return VARLINK_E_INVALID;
-    if (parameter->type == VARLINK_BYTES) {
-        *(struct varlink_bytes *)at = bytes;
-        return parameter->max != 0 && bytes.size > (size_t)parameter->max ? VARLINK_E_REFUSED : 0;
-    }
-    if (strlen(bytes.data) != bytes.size)
-        return VARLINK_E_INVALID;
-    if (parameter->type == VARLINK_STRING) {
-        *(const char **)at = bytes.data;
-        return 0;
-    }
-    choice = words_find(parameter->allowed, bytes.data);
-    *(struct varlink_int *)at = (struct varlink_int){true, choice};
-    return choice < 0 ? VARLINK_E_REFUSED : 0;
-}
-
-static int store_integer(const struct varlink_parameter *parameter, json_t *value, void *at)
-{
-    const int64_t number = json_integer_value(value);
-
-    if (!json_is_integer(value))
-        return VARLINK_E_INVALID;
-    if (parameter->type == VARLINK_INT)
-        *(struct varlink_int *)at = (struct varlink_int){true, number};
-    else if (number != 0)
-        *(usec_t *)at = (usec_t)number;
-    if (!parameter->allowed ||
-        (number >= parameter->min && (parameter->max == 0 || number <= parameter->max)))
-        return 0;
-    return VARLINK_E_REFUSED;
-}
-
-static int store(const struct varlink_parameter *parameter, json_t *value, void *target)
-{
-    void *at = (char *)target + parameter->offset;
-
-    switch (parameter->type) {
-    case VARLINK_STRING:
-    case VARLINK_BYTES:
-    case VARLINK_CHOICE:
-        return store_string(parameter, value, at);
-    case VARLINK_INT:
-    case VARLINK_SPAN:
-        return store_integer(parameter, value, at);
-    case VARLINK_BOOL:
-        *(bool *)at = json_is_true(value);
-        return json_is_boolean(value) ? 0 : VARLINK_E_INVALID;
-    case VARLINK_FLAG:
-        *(struct varlink_flag *)at = (struct varlink_flag){true, json_is_true(value)};
-        return json_is_boolean(value) ? 0 : VARLINK_E_INVALID;
-    case VARLINK_OBJECT:
-        *(json_t **)at = value;
-        return json_is_object(value) ? 0 : VARLINK_E_INVALID;
-    }
-    return VARLINK_E_INVALID;
-}
-
-int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
-                 const char **ret_bad)
-{
-    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
-        const struct varlink_parameter *parameter = varlink_find(table, json_object_iter_key(i));
-        json_t *value = json_object_iter_value(i);
-
-        int r = VARLINK_E_INVALID;
-
-        *ret_bad = json_object_iter_key(i);
-        if (parameter)
-            r = json_is_null(value) ? 0 : store(parameter, value, target);
-        if (r != 0)
-            return r;
-    }
-    for (const struct varlink_parameter *p = table; p->name; p++) {
-        json_t *value = json_object_get(object, p->name);
-
-        *ret_bad = p->name;
-        if (p->required && (!value || json_is_null(value)))
-            return VARLINK_E_INVALID;
-    }
-    return 0;
 }

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The Varlink protocol, without a socket: reading a call, and its parameters into a struct.
- * https://varlink.org/Method-Call */
+/* The Varlink protocol, without a socket: reads a call, and its parameters as the interface
+ * describes them. https://varlink.org/Method-Call */
 
 #include "shared/base/clock.h"
-#include <jansson.h>
+#include "supervisor/varlink/interface.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* Values (members and elements) in a call. Without this bound, 1 MiB of "[[],[],…" would become a
- * tree of 100 MiB and block the loop. */
+/* Values, including members and elements, in a call: bounds the work for one. */
 #define VARLINK_VALUES_MAX 1024
 
 /* Bytes of a message. */
@@ -20,14 +19,21 @@
 enum {
     _VARLINK_E_SUCCESS,
     VARLINK_E_MALFORMED, /* not a JSON object, or too many values */
-    VARLINK_E_INVALID,   /* a member is missing, unknown or of the wrong type */
+    VARLINK_E_INVALID,   /* a member is missing, unknown, there twice, or of the wrong type */
     VARLINK_E_REFUSED,   /* a value is not allowed */
 };
 
+/* A member that is wrong, and what would be allowed. */
+struct varlink_problem {
+    char member[64]; /* cut if it is longer */
+    char allowed[INTERFACE_WORDS_SIZE];
+};
+
 struct varlink_call {
-    json_t *root;       /* owned; everything below points into it */
-    const char *method; /* never NULL */
-    json_t *parameters; /* NULL = none */
+    char *text;             /* owned: the message, followed by room for its strings */
+    char *strings;          /* decoded when they are read, each in the place of its text */
+    const char *method;     /* never NULL */
+    const char *parameters; /* JSON; NULL = none */
     bool more, oneway, upgrade;
 };
 
@@ -35,64 +41,56 @@ struct varlink_call {
 #define VARLINK_CALL_NULL {0}
 /* clang-format on */
 
-/* Parses one message, without its NUL. 0, VARLINK_E_MALFORMED, VARLINK_E_INVALID with the member's
- * name in `*ret_bad`, which is borrowed from the call, or -ENOMEM. Call varlink_call_deinit() in
- * any case. `oneway` is valid also after VARLINK_E_INVALID. */
-int varlink_parse(struct varlink_call *ret, const char *message, size_t size, const char **ret_bad);
+/* Parses one message, without its NUL. 0, VARLINK_E_MALFORMED, VARLINK_E_INVALID with `*problem`,
+ * or -ENOMEM. Call varlink_call_deinit() in any case. `oneway` is valid also after
+ * VARLINK_E_INVALID. */
+int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
+                  struct varlink_problem *problem);
 void varlink_call_deinit(struct varlink_call *call);
 
 /* The length of the interface's name in "a.b.Method"; 0 if the method's or interface's name is
  * missing. */
 size_t varlink_interface_length(const char *method);
 
-/* The type of a parameter, and of the struct member that it is stored in. */
-enum varlink_type {
-    VARLINK_STRING,  /* const char *; NULL = absent; without NUL inside */
-    VARLINK_BYTES,   /* struct varlink_bytes: a string that may contain NUL; data NULL = absent */
-    VARLINK_INT,     /* struct varlink_int */
-    VARLINK_BOOL,    /* bool; absent = false */
-    VARLINK_FLAG,    /* struct varlink_flag: absent and false differ */
-    VARLINK_OBJECT,  /* json_t *; NULL = absent */
-    VARLINK_SPAN,    /* usec_t: -1 means USEC_INFINITY; absent or 0 leaves it as it is */
-    VARLINK_CHOICE, /* struct varlink_int: the number of a word in `allowed`, such as "none, all" */
+/* Fields of any struct in a call. */
+#define VARLINK_FIELDS_MAX 20
+
+/* An object in a call. It borrows from the call and the description. */
+struct varlink_object {
+    const struct varlink_call *call;
+    const struct interface *interface;
+    const char *fields;
+    const char *values[VARLINK_FIELDS_MAX]; /* in the order of the fields; NULL = absent or null */
 };
 
+/*
+ * Reads the parameters of a call, and checks them and all objects in them. Strings contain no NUL
+ * unless their name is "key" or "data"; keys have at most VARLINK_KEY_MAX bytes. Numbers are not
+ * negative, but durations ("…_usec") may be -1, and "size" may be anything. Returns 0,
+ * VARLINK_E_INVALID or VARLINK_E_REFUSED with `*problem`.
+ */
+int varlink_read(struct varlink_object *ret, const struct varlink_call *call,
+                 const struct interface *interface, const char *fields,
+                 struct varlink_problem *problem);
+
+#define VARLINK_KEY_MAX 255
+
 struct varlink_bytes {
-    const char *data;
+    const char *data; /* ends with a NUL; NULL = absent */
     size_t size;
 };
 
-struct varlink_int {
-    bool set;
-    int64_t value;
-};
-
-struct varlink_flag {
-    bool set, value;
-};
-
-struct varlink_parameter {
-    const char *name; /* NULL ends the table */
-    enum varlink_type type;
-    bool required;
-    size_t offset;       /* offsetof() in the target */
-    const char *allowed; /* for the refusal of other values; NULL = any value of the type */
-    int64_t min, max;    /* of integers; max is also the size of bytes; 0 = no maximum */
-};
-
-/* VARLINK_ROW("limit", INT, list_parameters, limit, .allowed = "1 to 9", .min = 1, .max = 9) */
-#define VARLINK_ROW(name_, type_, target, member, ...)                                             \
-    {                                                                                              \
-        .name = (name_), .type = VARLINK_##type_, .offset = offsetof(struct target, member),       \
-        __VA_ARGS__                                                                                \
-    }
-
-/* The row of that name; NULL = none. */
-const struct varlink_parameter *varlink_find(const struct varlink_parameter *table,
-                                             const char *name);
-
-/* Checks the members of an object (NULL = no members) and stores them in `target`, which borrows
- * from `object`; absent ones, and null, leave it as it is: zeroed or a default. Returns 0, or
- * VARLINK_E_INVALID or VARLINK_E_REFUSED with the name of the member. */
-int varlink_take(json_t *object, const struct varlink_parameter *table, void *target,
-                 const char **ret_bad);
+/* The members of an object by name, which the interface must describe with that type. What is
+ * returned is valid as long as the call. */
+bool varlink_has(const struct varlink_object *object, const char *name);
+const char *varlink_string(const struct varlink_object *object, const char *name); /* or NULL */
+struct varlink_bytes varlink_bytes(const struct varlink_object *object, const char *name);
+bool varlink_bool(const struct varlink_object *object, const char *name);
+int64_t varlink_int(const struct varlink_object *object, const char *name, int64_t otherwise);
+/* A duration or date: -1 is USEC_INFINITY, and 0 is the same as absent. */
+usec_t varlink_usec(const struct varlink_object *object, const char *name, usec_t otherwise);
+/* The number of a word in its enumeration; -1 = absent. */
+int varlink_choice(const struct varlink_object *object, const char *name);
+/* Returns whether the object is there; an absent one has no members. */
+bool varlink_object(const struct varlink_object *object, const char *name,
+                    struct varlink_object *ret);

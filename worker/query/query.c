@@ -5,16 +5,19 @@
 #include "worker/troupe-query.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/json-text.h"
+#include "shared/base/reader.h"
 #include "shared/protocol/sentence.h"
 #include "worker/client/connect.h"
 #include "worker/public.h"
-#include "worker/query/json-reader.h"
-#include "worker/query/wire.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* The supervisor's answers are at most half as long. */
+#define MESSAGE_MAX ((size_t)8 << 20)
 
 struct text {
     struct text *next;
@@ -22,9 +25,11 @@ struct text {
 };
 
 struct troupe_query {
-    struct wire wire;
-    const char *record; /* in the current message */
-    struct text *texts; /* returned by troupe_query_text() */
+    int socket;
+    struct reader reader; /* of messages, each ended by a NUL byte */
+    const char *message;  /* the current one; NULL = none */
+    const char *record;   /* in it */
+    struct text *texts;   /* returned by troupe_query_text() */
     bool over;
     bool asked; /* an answer is to come */
     bool begun; /* a query is running */
@@ -48,7 +53,8 @@ _public_ int troupe_query_new(struct troupe_query **ret, const char *socket_path
         close_fd(fd);
         return -ENOMEM;
     }
-    query->wire.socket = fd;
+    query->socket = fd;
+    query->reader = reader_make(fd, '\0', true, MESSAGE_MAX);
     *ret = query;
     return 0;
 }
@@ -68,7 +74,8 @@ _public_ void troupe_query_free(struct troupe_query *query)
     if (!query)
         return;
     drop_texts(query);
-    wire_deinit(&query->wire);
+    close_fd(query->socket);
+    reader_deinit(&query->reader);
     free(query->method);
     free(query->member);
     free(query->parameters);
@@ -95,7 +102,7 @@ static int ask(struct troupe_query *query, int64_t cursor)
         return -ENOMEM;
     }
     query->asked = true;
-    query->over = connection_send(query->wire.socket, text, (size_t)size + 1) < 0;
+    query->over = connection_send(query->socket, text, (size_t)size + 1) < 0;
     return query->over ? -EPIPE : 0;
 }
 
@@ -218,7 +225,7 @@ _public_ int troupe_query_deaths(struct troupe_query *query, const char *target,
 
 static void drop_message(struct troupe_query *query)
 {
-    wire_drop(&query->wire);
+    query->message = NULL;
     query->record = NULL;
 }
 
@@ -232,16 +239,25 @@ static void end_query(struct troupe_query *query)
 
 static bool has(const void *parameters, const char *member)
 {
-    return json_reader_member(parameters, member) != NULL;
+    return json_text_member(parameters, member) != NULL;
+}
+
+/* Writes a JSON string without its quotes and escapes, see json_text_string(). Returns false if it
+ * is no string, or contains a NUL. */
+static bool read_text(const char *value, char *ret)
+{
+    const int size = json_text_string(value, ret);
+
+    return size >= 0 && strlen(ret) == (size_t)size;
 }
 
 /* Returns a JSON string without its quotes and escapes, or NULL. The caller frees it. */
 static char *text_of(const char *value)
 {
-    const char *end = value && *value == '"' ? json_reader_skip(value) : NULL;
+    const char *end = value && *value == '"' ? json_text_skip(value) : NULL;
     char *text = end ? malloc((size_t)(end - value)) : NULL;
 
-    if (text && json_reader_string(value, text) < 0) {
+    if (text && !read_text(value, text)) {
         free(text);
         text = NULL;
     }
@@ -252,14 +268,14 @@ static uint64_t count_elements(const char *array)
 {
     uint64_t n = 0;
 
-    for (const char *at = json_reader_first(array); at; at = json_reader_next(at))
+    for (const char *at = json_text_first(array); at; at = json_text_next(at))
         n++;
     return n;
 }
 
 static void write_member(FILE *file, const void *parameters, const char *name, const char *format)
 {
-    const char *value = json_reader_member(parameters, name);
+    const char *value = json_text_member(parameters, name);
     _cleanup_free_ char *text = text_of(value);
     int64_t number;
 
@@ -267,14 +283,14 @@ static void write_member(FILE *file, const void *parameters, const char *name, c
         fprintf(file, "%" PRIu64, count_elements(value));
     else if (text)
         fputs(text, file);
-    else if (value && json_reader_number(value, &number) == 0)
+    else if (value && json_text_number(value, &number) == 0)
         fprintf(file, "%" PRId64 "%s", number, strcmp(format, "bytes") == 0 ? " bytes" : "");
 }
 
 static void write_reason(FILE *file, const char *error, const char *parameters)
 {
     const struct sentence *sentence = sentence_find(error, has, parameters);
-    _cleanup_free_ char *nearest = text_of(json_reader_member(parameters, "nearest"));
+    _cleanup_free_ char *nearest = text_of(json_text_member(parameters, "nearest"));
 
     if (!sentence) {
         fputs("the supervisor refused: ", file);
@@ -316,30 +332,30 @@ _public_ const char *troupe_query_reason(const struct troupe_query *query)
 /* Goes to the first record of a new message. Returns 1, 0 if there is none, or -errno. */
 static int open_message(struct troupe_query *query)
 {
-    const char *error = json_reader_member(query->wire.buffer, "error");
-    const char *parameters = json_reader_member(query->wire.buffer, "parameters");
+    const char *error = json_text_member(query->message, "error");
+    const char *parameters = json_text_member(query->message, "parameters");
     const char *records = parameters;
 
     query->asked = query->stream;
     if (error)
         return refused(query, error, parameters);
     if (records && *query->member)
-        records = json_reader_member(records, query->member);
+        records = json_text_member(records, query->member);
     if (!records)
         return -EPROTO;
     query->single = *records != '[';
-    query->record = query->single ? records : json_reader_first(records);
+    query->record = query->single ? records : json_text_first(records);
     return query->record ? 1 : 0;
 }
 
 /* Requests the next page after the last record. Returns 1, 0 if there is none, or -errno. */
 static int turn_page(struct troupe_query *query)
 {
-    const char *next = json_reader_member(query->wire.buffer, "parameters.next");
+    const char *next = json_text_member(query->message, "parameters.next");
     int64_t cursor = 0;
     int r;
 
-    if (next && json_reader_number(next, &cursor) < 0)
+    if (next && json_text_number(next, &cursor) < 0)
         return -EPROTO;
     if (cursor <= 0)
         return 0;
@@ -355,7 +371,7 @@ static int advance(struct troupe_query *query)
     if (query->record && query->single)
         query->record = NULL; /* the only one */
     else if (query->record)
-        query->record = json_reader_next(query->record);
+        query->record = json_text_next(query->record);
     if (query->record)
         return 1;
     if (!query->stream)
@@ -366,17 +382,31 @@ static int advance(struct troupe_query *query)
     return r < 0 ? r : 0;
 }
 
+/* Waits for the next message. Returns 0, -EAGAIN, -EINTR, -ENOMEM, -EPIPE, or -EPROTO when it is
+ * too long. */
+static int receive(struct troupe_query *query, usec_t timeout)
+{
+    size_t size;
+    int r = reader_next(&query->reader, clock_deadline(timeout), &query->message, &size);
+
+    if (r == READER_E_LATER)
+        return -EAGAIN;
+    if (r == 0 || r == -EINTR || r == -ENOMEM)
+        return r;
+    return r == -EMSGSIZE ? -EPROTO : -EPIPE;
+}
+
 static int next(struct troupe_query *query, usec_t timeout)
 {
     int r;
 
-    if (query->wire.message > 0) {
+    if (query->message) {
         r = advance(query);
         if (r != 0)
             return r;
     }
     while (query->asked) {
-        r = wire_receive(&query->wire, timeout);
+        r = receive(query, timeout);
         if (r == 0)
             r = open_message(query);
         if (r != 0)
@@ -403,26 +433,26 @@ _public_ int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec
     r = next(query, timeout_usec);
     if (r == -EPIPE || r == -EPROTO)
         query->over = true;
-    if (r < 0 && query->wire.message > 0 && !query->over)
+    if (r < 0 && query->message && !query->over)
         drop_message(query);
     return r;
 }
 
 _public_ int troupe_query_fd(const struct troupe_query *query)
 {
-    return query->wire.socket;
+    return query->socket;
 }
 
 /* ---- records ---- */
 
 static const char *find(const struct troupe_query *query, const char *field)
 {
-    return query->record ? json_reader_member(query->record, field) : NULL;
+    return query->record ? json_text_member(query->record, field) : NULL;
 }
 
 _public_ const char *troupe_query_text(struct troupe_query *query, const char *field)
 {
-    const char *value = find(query, field), *end = value ? json_reader_skip(value) : NULL;
+    const char *value = find(query, field), *end = value ? json_text_skip(value) : NULL;
     struct text *text;
 
     if (!end || *value != '"')
@@ -430,7 +460,7 @@ _public_ const char *troupe_query_text(struct troupe_query *query, const char *f
     text = malloc(sizeof(*text) + (size_t)(end - value));
     if (!text)
         return NULL;
-    if (json_reader_string(value, text->data) < 0) {
+    if (!read_text(value, text->data)) {
         free(text);
         return NULL;
     }
@@ -445,7 +475,7 @@ _public_ int64_t troupe_query_number(const struct troupe_query *query, const cha
     const char *value = find(query, field);
     int64_t number;
 
-    return value && json_reader_number(value, &number) == 0 ? number : otherwise;
+    return value && json_text_number(value, &number) == 0 ? number : otherwise;
 }
 
 _public_ bool troupe_query_flag(const struct troupe_query *query, const char *field)
@@ -457,7 +487,7 @@ _public_ bool troupe_query_flag(const struct troupe_query *query, const char *fi
 
 _public_ const char *troupe_query_json(const struct troupe_query *query, size_t *ret_size)
 {
-    const char *end = query->record ? json_reader_skip(query->record) : NULL;
+    const char *end = query->record ? json_text_skip(query->record) : NULL;
 
     *ret_size = end ? (size_t)(end - query->record) : 0;
     return end ? query->record : NULL;

@@ -4,7 +4,6 @@
 
 #include "supervisor/control/actors/actors.h"
 
-#include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/actors/requeue.h"
 #include "supervisor/control/actors/stored-letters.h"
 #include "supervisor/control/control-context.h"
@@ -21,59 +20,26 @@
 
 /* ---- parameters ---- */
 
-struct letter_parameters {
-    struct varlink_int id;
-    json_t *filter;
-    const char *to;
-    bool dry_run;
-    struct varlink_int up_to;
-    struct control_page page;
-};
-
-struct filter_parameters {
-    const char *sender, *recipient, *type, *job, *key;
-    struct varlink_int queue, reason, cause, since, until;
-};
-
-/* The words of `queue`, `reason` and `cause` are in the order of their enumerations. */
-static const struct varlink_parameter filter_table[] = {
-    VARLINK_ROW("queue", CHOICE, filter_parameters, queue, .allowed = "dead_letters, errors"),
-    VARLINK_ROW("reason", CHOICE, filter_parameters, reason,
-                .allowed = "unhandled, no_match, gone, mailbox_full, dropped, late_reply, "
-                           "wrong_reply, unknown_death, "
-                           "loop, no_memory, job, error, crash"),
-    VARLINK_ROW("sender", STRING, filter_parameters, sender),
-    VARLINK_ROW("recipient", STRING, filter_parameters, recipient),
-    VARLINK_ROW("type", STRING, filter_parameters, type),
-    VARLINK_ROW("job", STRING, filter_parameters, job),
-    VARLINK_ROW("key", STRING, filter_parameters, key),
-    VARLINK_ROW("cause", CHOICE, filter_parameters, cause, .allowed = ATTEMPT_CAUSES_ALLOWED),
-    VARLINK_ROW("since_at", INT, filter_parameters, since, .allowed = "microseconds since 1970"),
-    VARLINK_ROW("until_at", INT, filter_parameters, until,
-                .allowed = "microseconds since 1970, 1 or more", .min = 1),
-    {0},
-};
-
-/* `object` NULL = everything. */
-static bool take_filter(struct request *request, json_t *object, struct dead_letter_filter *ret)
+/* Takes the parameter "filter"; without it, everything matches. */
+static struct dead_letter_filter take_filter(const struct request *request)
 {
-    struct filter_parameters given = {.queue.value = -1, .reason.value = -1, .cause.value = -1};
+    struct varlink_object given;
+    const char *cause;
 
-    if (!request_take(request, object, filter_table, &given))
-        return false;
-    *ret = (struct dead_letter_filter){
-        .queue = (int)given.queue.value,
-        .reason = (int)given.reason.value,
-        .sender = given.sender,
-        .recipient = given.recipient,
-        .type = given.type,
-        .job = given.job,
-        .key = given.key,
-        .cause = (enum attempt_cause)(given.cause.value + 1),
-        .since = (usec_t)given.since.value,
-        .until = (usec_t)given.until.value,
+    (void)varlink_object(&request->parameters, "filter", &given);
+    cause = varlink_string(&given, "cause");
+    return (struct dead_letter_filter){
+        .queue = varlink_choice(&given, "queue"),
+        .reason = varlink_choice(&given, "reason"),
+        .sender = varlink_string(&given, "sender"),
+        .recipient = varlink_string(&given, "recipient"),
+        .type = varlink_string(&given, "type"),
+        .job = varlink_string(&given, "job"),
+        .key = varlink_string(&given, "key"),
+        .cause = attempt_cause_from_string(cause ? cause : ""),
+        .since = varlink_usec(&given, "since_at", 0),
+        .until = varlink_usec(&given, "until_at", 0),
     };
-    return true;
 }
 
 /* NULL = the call waits for it, or an error has been sent. */
@@ -164,12 +130,9 @@ static bool is_disk_slow(const struct request *request)
 
 static void list_letters(struct request *request)
 {
-    const struct letter_parameters *given = request->parameters;
-    struct dead_letter_filter filter;
     struct letters *letters;
 
-    if (!take_filter(request, given->filter, &filter) ||
-        (!is_disk_slow(request) && control_await_letters(request)))
+    if (!is_disk_slow(request) && control_await_letters(request))
         return;
     letters = request_allocate(request, sizeof(*letters));
     if (!letters)
@@ -177,15 +140,14 @@ static void list_letters(struct request *request)
     letters->list.step = step_letters;
     letters->list.finish = finish_letters;
     letters->list.free = free_letters;
-    letters->filter = filter;
+    letters->filter = take_filter(request);
     dead_letter_walk_begin(&letters->walk, &request->context->messages->dead_letters, true);
-    control_list(request, &letters->list, "letters", &given->page);
+    control_list(request, &letters->list, "letters");
 }
 
 static void get_letter(struct request *request)
 {
-    const struct letter_parameters *given = request->parameters;
-    const struct dead_letter *letter = find_letter(request, given->id.value);
+    const struct dead_letter *letter = find_letter(request, request_int(request, "id", 0));
 
     if (!letter)
         return;
@@ -277,47 +239,45 @@ static void count_match(struct change *change, struct dead_letter *letter)
 /* What a call with dry_run has found: up_to bounds another call to that. */
 static void report_dry_run(struct reply *reply, const struct change *change)
 {
-    const struct letter_parameters *given = change->parts.request->parameters;
-
-    if (given->dry_run)
+    if (request_bool(change->parts.request, "dry_run"))
         reply_uint(reply, "up_to", change->last);
 }
 
 /* Changes all letters that match the filter. */
-static void change_all(struct request *request,
+static void change_all(struct request *request, const char *to,
                        void (*apply)(struct change *, struct dead_letter *),
                        void (*finish)(struct request_parts *))
 {
-    const struct letter_parameters *given = request->parameters;
     struct dead_letters *letters = &request->context->messages->dead_letters;
-    struct dead_letter_filter filter;
     struct change *change;
 
-    if (!take_filter(request, given->filter, &filter) || control_await_letters(request))
+    if (control_await_letters(request))
         return;
     change = request_allocate(request, sizeof(*change));
     if (!change)
         return;
     change->parts =
         (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
-    change->filter = filter;
-    change->apply = given->dry_run ? count_match : apply;
-    requeue_init(&change->requeue, request->context, given->to);
+    change->filter = take_filter(request);
+    change->apply = request_bool(request, "dry_run") ? count_match : apply;
+    requeue_init(&change->requeue, request->context, to);
     change->requeue.settled = on_all_settled;
     change->last = letters->last_id;
-    if (given->up_to.set && (uint64_t)given->up_to.value < change->last)
-        change->last = (uint64_t)given->up_to.value;
+    if ((uint64_t)request_int(request, "up_to", INT64_MAX) < change->last)
+        change->last = (uint64_t)request_int(request, "up_to", 0);
     dead_letter_walk_begin(&change->walk, letters, false);
     request_in_parts(request, &change->parts);
 }
 
 /* Either an id or a filter. */
-static bool take_which(struct request *request, const struct letter_parameters *given)
+static bool take_which(struct request *request)
 {
-    if (given->id.set == (given->filter != NULL))
+    const bool has_id = request_has(request, "id"), dry_run = request_bool(request, "dry_run");
+
+    if (has_id == request_has(request, "filter"))
         return request_refuse(request, "id", "either this or filter");
-    return !given->id.set || (!given->dry_run && !given->up_to.set) ||
-           request_refuse(request, given->dry_run ? "dry_run" : "up_to", "only with filter");
+    return !has_id || (!dry_run && !request_has(request, "up_to")) ||
+           request_refuse(request, dry_run ? "dry_run" : "up_to", "only with filter");
 }
 
 /* A call that sends one letter. */
@@ -337,12 +297,11 @@ static void drop_single(struct request *request)
 static void on_settled(struct requeue *requeue)
 {
     struct request *request = list_entry(requeue, struct single, requeue)->request;
-    const struct letter_parameters *given = request->parameters;
     struct reply *reply;
 
     if (requeue->n_failed > 0) {
         reply = request_begin_error(request, "NotRequeued");
-        reply_int(reply, "id", given->id.value);
+        reply_int(reply, "id", request_int(request, "id", 0));
         reply_string(reply, "problem", requeue->problem);
     } else {
         reply = request_begin(request);
@@ -353,9 +312,9 @@ static void on_settled(struct requeue *requeue)
     request_end(request);
 }
 
-static void requeue_one(struct request *request, int64_t id, const char *to)
+static void requeue_one(struct request *request, const char *to)
 {
-    struct dead_letter *letter = find_letter(request, id);
+    struct dead_letter *letter = find_letter(request, request_int(request, "id", 0));
     struct single *single = letter ? request_allocate(request, sizeof(*single)) : NULL;
 
     if (!single)
@@ -393,14 +352,14 @@ static void finish_requeue(struct request_parts *parts)
 
 static void requeue(struct request *request)
 {
-    const struct letter_parameters *given = request->parameters;
+    const char *to = request_string(request, "to");
 
-    if (!take_which(request, given) || (given->to && !control_find_actor(request, given->to)))
+    if (!take_which(request) || (to && !control_find_actor(request, to)))
         return;
-    if (given->id.set)
-        requeue_one(request, given->id.value, given->to);
+    if (request_has(request, "id"))
+        requeue_one(request, to);
     else
-        change_all(request, requeue_match, finish_requeue);
+        change_all(request, to, requeue_match, finish_requeue);
 }
 
 /* Returns whether the letter also has to be removed from disk. */
@@ -448,16 +407,15 @@ static void on_purged(void *userdata, int result)
 
 static void purge(struct request *request)
 {
-    const struct letter_parameters *given = request->parameters;
     struct dead_letter *letter;
 
-    if (!take_which(request, given))
+    if (!take_which(request))
         return;
-    if (!given->id.set) {
-        change_all(request, purge_match, finish_purge);
+    if (!request_has(request, "id")) {
+        change_all(request, NULL, purge_match, finish_purge);
         return;
     }
-    letter = find_letter(request, given->id.value);
+    letter = find_letter(request, request_int(request, "id", 0));
     if (!letter)
         return;
     if (purge_letter(&request->context->messages->dead_letters, letter) &&
@@ -467,36 +425,10 @@ static void purge(struct request *request)
         on_purged(request, 0);
 }
 
-#define ID_ROW(...) VARLINK_ROW("id", INT, letter_parameters, id, __VA_ARGS__)
-#define BULK_ROWS                                                                                  \
-    VARLINK_ROW("dry_run", BOOL, letter_parameters, dry_run),                                      \
-        VARLINK_ROW("up_to", INT, letter_parameters, up_to, .allowed = "an id, 0 or more",         \
-                    .min = 0)
-#define FILTER_ROW VARLINK_ROW("filter", OBJECT, letter_parameters, filter)
-
-static const struct varlink_parameter list_table[] = {
-    FILTER_ROW,
-    CONTROL_PAGE_ROWS(letter_parameters),
-    {0},
-};
-static const struct varlink_parameter get_table[] = {
-    ID_ROW(.required = true),
-    {0},
-};
-static const struct varlink_parameter requeue_table[] = {
-    ID_ROW(), FILTER_ROW, VARLINK_ROW("to", STRING, letter_parameters, to), BULK_ROWS, {0},
-};
-static const struct varlink_parameter purge_table[] = {
-    ID_ROW(),
-    FILTER_ROW,
-    BULK_ROWS,
-    {0},
-};
-
 const struct request_method control_dead_letter_methods[] = {
-    {"ListDeadLetters", list_letters, list_table, .changes = false},
-    {"GetDeadLetter", get_letter, get_table, .changes = false},
-    {"Requeue", requeue, requeue_table, .changes = true, .begins = true},
-    {"Purge", purge, purge_table, .changes = true},
+    {"ListDeadLetters", list_letters, .changes = false},
+    {"GetDeadLetter", get_letter, .changes = false},
+    {"Requeue", requeue, .changes = true, .begins = true},
+    {"Purge", purge, .changes = true},
     {0},
 };

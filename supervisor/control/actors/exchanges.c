@@ -4,7 +4,6 @@
 
 #include "supervisor/control/actors/actors.h"
 
-#include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/paged-list.h"
@@ -15,13 +14,6 @@
 #include "supervisor/message/message-context.h"
 #include <stdlib.h>
 
-struct exchange_parameters {
-    const char *exchange, *actor, *type;
-    struct varlink_bytes key;
-    struct varlink_int kind;
-    struct control_page page;
-};
-
 struct subscription_wanted {
     struct exchange *exchange;
     struct exchange_subscriber *subscriber;
@@ -30,13 +22,12 @@ struct subscription_wanted {
 
 static bool take_subscription(struct request *request, struct subscription_wanted *ret)
 {
-    const struct exchange_parameters *given = request->parameters;
     struct actor *exchange, *actor;
 
-    if (!control_take_topic(request, given->type, &given->key, &ret->topic))
+    if (!control_take_topic(request, &ret->topic))
         return false;
-    exchange = control_find_exchange(request, given->exchange);
-    actor = exchange ? control_find_actor(request, given->actor) : NULL;
+    exchange = control_find_exchange(request, request_string(request, "exchange"));
+    actor = exchange ? control_find_actor(request, request_string(request, "actor")) : NULL;
     if (!actor)
         return false;
     ret->exchange = exchange->owner;
@@ -74,10 +65,10 @@ static void unsubscribe(struct request *request)
 
 static void create_exchange(struct request *request)
 {
-    const struct exchange_parameters *given = request->parameters;
+    const char *name = request_string(request, "name");
+    const int kind = varlink_choice(&request->parameters, "kind");
     struct actor *actor = NULL;
-    int r = exchange_actor_new(&actor, request->context->messages, given->exchange,
-                               (enum exchange_kind)given->kind.value);
+    int r = exchange_actor_new(&actor, request->context->messages, name, (enum exchange_kind)kind);
 
     switch (r) {
     case 0:
@@ -85,7 +76,7 @@ static void create_exchange(struct request *request)
         request_end(request);
         break;
     case ACTOR_E_EXISTS:
-        request_fail_string(request, "NameExists", "name", given->exchange);
+        request_fail_string(request, "NameExists", "name", name);
         break;
     case ACTOR_E_BAD_NAME:
         request_refuse(request, "name", ACTOR_NAME_RULE);
@@ -100,13 +91,13 @@ static void create_exchange(struct request *request)
 
 static void delete_exchange(struct request *request)
 {
-    const struct exchange_parameters *given = request->parameters;
-    struct actor *actor = control_find_exchange(request, given->exchange);
+    const char *name = request_string(request, "name");
+    struct actor *actor = control_find_exchange(request, name);
 
     if (!actor)
         return;
     if (actor_exchange(actor)->declared) {
-        request_fail_string(request, "Declared", "name", given->exchange);
+        request_fail_string(request, "Declared", "name", name);
         return;
     }
     actor_end(actor, "deleted");
@@ -143,18 +134,18 @@ static bool step_exchanges(struct control_list *list)
 
 static void list_exchanges(struct request *request)
 {
-    const struct exchange_parameters *given = request->parameters;
+    const char *name = request_string(request, "name");
     struct control_list *list;
 
-    if (given->exchange) {
-        report_one_exchange(request, given->exchange);
+    if (name) {
+        report_one_exchange(request, name);
         return;
     }
     list = request_allocate(request, sizeof(*list));
     if (!list)
         return;
     list->step = step_exchanges;
-    control_list(request, list, "exchanges", &given->page);
+    control_list(request, list, "exchanges");
 }
 
 /* The cursor is the sequence of the last subscription listed; they are sorted by it. */
@@ -191,8 +182,7 @@ static void free_subscriptions(struct control_list *list)
 
 static void list_subscriptions(struct request *request)
 {
-    const struct exchange_parameters *given = request->parameters;
-    struct actor *actor = control_find_exchange(request, given->exchange);
+    struct actor *actor = control_find_exchange(request, request_string(request, "exchange"));
     struct subscriptions *all = actor ? request_allocate(request, sizeof(*all)) : NULL;
 
     if (!all)
@@ -202,44 +192,15 @@ static void list_subscriptions(struct request *request)
     all->exchange = actor->reference;
     list_cursor_begin(&all->at, &actor_exchange(actor)->cursors,
                       &actor_exchange(actor)->subscriptions, false);
-    control_list(request, &all->list, "subscriptions", &given->page);
+    control_list(request, &all->list, "subscriptions");
 }
 
-static const struct varlink_parameter subscription_table[] = {
-    VARLINK_ROW("exchange", STRING, exchange_parameters, exchange, .required = true),
-    VARLINK_ROW("actor", STRING, exchange_parameters, actor, .required = true),
-    VARLINK_ROW("type", STRING, exchange_parameters, type),
-    CONTROL_KEY_ROW(exchange_parameters, key),
-    {0},
-};
-/* The words of `kind` are in the order of enum exchange_kind. */
-static const struct varlink_parameter create_table[] = {
-    VARLINK_ROW("name", STRING, exchange_parameters, exchange, .required = true),
-    VARLINK_ROW("kind", CHOICE, exchange_parameters, kind, .required = true,
-                .allowed = "single, typed_single, typed_multi, routing_key, pattern"),
-    {0},
-};
-static const struct varlink_parameter delete_table[] = {
-    VARLINK_ROW("name", STRING, exchange_parameters, exchange, .required = true),
-    {0},
-};
-static const struct varlink_parameter list_table[] = {
-    VARLINK_ROW("name", STRING, exchange_parameters, exchange),
-    CONTROL_PAGE_ROWS(exchange_parameters),
-    {0},
-};
-static const struct varlink_parameter subscriptions_table[] = {
-    VARLINK_ROW("exchange", STRING, exchange_parameters, exchange, .required = true),
-    CONTROL_PAGE_ROWS(exchange_parameters),
-    {0},
-};
-
 const struct request_method control_exchange_methods[] = {
-    {"Subscribe", subscribe, subscription_table, .changes = true},
-    {"Unsubscribe", unsubscribe, subscription_table, .changes = true},
-    {"CreateExchange", create_exchange, create_table, .changes = true, .begins = true},
-    {"DeleteExchange", delete_exchange, delete_table, .changes = true},
-    {"ListExchanges", list_exchanges, list_table, .changes = false},
-    {"ListSubscriptions", list_subscriptions, subscriptions_table, .changes = false},
+    {"Subscribe", subscribe, .changes = true},
+    {"Unsubscribe", unsubscribe, .changes = true},
+    {"CreateExchange", create_exchange, .changes = true, .begins = true},
+    {"DeleteExchange", delete_exchange, .changes = true},
+    {"ListExchanges", list_exchanges, .changes = false},
+    {"ListSubscriptions", list_subscriptions, .changes = false},
     {0},
 };

@@ -5,7 +5,6 @@
 #include "supervisor/message/schedule/schedule.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/control/actors/actors.h"
-#include "supervisor/control/actors/report-actor.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/paged-list.h"
@@ -13,29 +12,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct schedule_parameters {
-    struct control_message_parameters message;
-    struct varlink_int delay, at, period;
-};
-
 static void schedule(struct request *request)
 {
-    const struct schedule_parameters *given = request->parameters;
+    const bool has_date = request_has(request, "at");
     _cleanup_(control_message_deinit)
     struct control_message message = CONTROL_MESSAGE_NULL;
     struct schedule_options options = {
-        .realtime = given->at.set,
-        .at = (usec_t)(given->at.set ? given->at.value : given->delay.value),
-        .period = (usec_t)given->period.value,
+        .realtime = has_date,
+        .at = (usec_t)request_int(request, has_date ? "at" : "delay_usec", 0),
+        .period = (usec_t)request_int(request, "period_usec", 0),
     };
     uint64_t id;
     int r;
 
-    if (given->delay.set == given->at.set) {
+    if (request_has(request, "delay_usec") == has_date) {
         request_refuse(request, "delay_usec", "either this or at");
         return;
     }
-    if (!control_take_message(request, &given->message, &message))
+    if (!request_range(request, "delay_usec", 0, INT64_MAX) ||
+        !request_range(request, "period_usec", SCHEDULE_PERIOD_MIN, INT64_MAX) ||
+        !control_take_message(request, &message))
         return;
     options.to = message.actor;
     options.topic = &message.topic;
@@ -51,12 +47,6 @@ static void schedule(struct request *request)
     }
 }
 
-struct timer_parameters {
-    struct varlink_int id;
-    const char *to, *type;
-    struct control_page page;
-};
-
 /* Timers cancelled per part. */
 #define CANCELLED_PER_PART 32
 
@@ -70,13 +60,12 @@ struct cancellation {
 static bool cancel_part(struct request_parts *parts)
 {
     struct cancellation *all = list_entry(parts, struct cancellation, parts);
-    const struct timer_parameters *given = parts->request->parameters;
+    const char *type = request_string(parts->request, "type");
     struct actor *actor = actor_get(parts->request->context->messages, all->to);
     unsigned n = 0;
 
     if (actor)
-        n = schedule_cancel_type(actor, given->type, (uint32_t)strlen(given->type), NULL,
-                                 CANCELLED_PER_PART);
+        n = schedule_cancel_type(actor, type, (uint32_t)strlen(type), NULL, CANCELLED_PER_PART);
     all->n += n;
     return n < CANCELLED_PER_PART || all->n >= all->max;
 }
@@ -108,14 +97,16 @@ static void cancel_type(struct request *request, const char *to)
 
 static void unschedule(struct request *request)
 {
-    const struct timer_parameters *given = request->parameters;
+    const int64_t id = request_int(request, "id", 0);
+    const char *to = request_string(request, "to");
+    const bool has_id = request_has(request, "id");
 
-    if (given->id.set == (given->to && given->type)) {
+    if (has_id == (to && request_has(request, "type"))) {
         request_refuse(request, "id", "either this, or both to and type");
-    } else if (!given->id.set) {
-        cancel_type(request, given->to);
-    } else if (schedule_cancel(request->context->messages, (uint64_t)given->id.value, NULL) == 0) {
-        request_fail_int(request, "NoSuchTimer", "id", given->id.value);
+    } else if (!has_id) {
+        cancel_type(request, to);
+    } else if (schedule_cancel(request->context->messages, (uint64_t)id, NULL) == 0) {
+        request_fail_int(request, "NoSuchTimer", "id", id);
     } else {
         reply_uint(request_begin(request), "cancelled", 1);
         request_end(request);
@@ -159,44 +150,23 @@ static bool step_timers(struct control_list *list)
 
 static void list_timers(struct request *request)
 {
-    const struct timer_parameters *given = request->parameters;
-    const struct actor *to = given->to ? control_find_actor(request, given->to) : NULL;
+    const char *name = request_string(request, "to");
+    const struct actor *to = name ? control_find_actor(request, name) : NULL;
     struct timers *timers;
 
-    if (given->to && !to)
+    if (name && !to)
         return;
     timers = request_allocate(request, sizeof(*timers));
     if (!timers)
         return;
     timers->list.step = step_timers;
     timers->to = to ? to->reference : 0;
-    control_list(request, &timers->list, "timers", &given->page);
+    control_list(request, &timers->list, "timers");
 }
 
-static const struct varlink_parameter schedule_table[] = {
-    CONTROL_MESSAGE_ROWS(schedule_parameters),
-    VARLINK_ROW("delay_usec", INT, schedule_parameters, delay,
-                .allowed = "microseconds, 0 or more"),
-    VARLINK_ROW("at", INT, schedule_parameters, at, .allowed = "microseconds since 1970"),
-    VARLINK_ROW("period_usec", INT, schedule_parameters, period, .allowed = "1000 or more",
-                .min = SCHEDULE_PERIOD_MIN),
-    {0},
-};
-static const struct varlink_parameter unschedule_table[] = {
-    VARLINK_ROW("id", INT, timer_parameters, id),
-    VARLINK_ROW("to", STRING, timer_parameters, to),
-    VARLINK_ROW("type", STRING, timer_parameters, type),
-    {0},
-};
-static const struct varlink_parameter list_table[] = {
-    VARLINK_ROW("to", STRING, timer_parameters, to),
-    CONTROL_PAGE_ROWS(timer_parameters),
-    {0},
-};
-
 const struct request_method control_timer_methods[] = {
-    {"Schedule", schedule, schedule_table, .changes = true, .begins = true},
-    {"Unschedule", unschedule, unschedule_table, .changes = true},
-    {"ListTimers", list_timers, list_table, .changes = false},
+    {"Schedule", schedule, .changes = true, .begins = true},
+    {"Unschedule", unschedule, .changes = true},
+    {"ListTimers", list_timers, .changes = false},
     {0},
 };

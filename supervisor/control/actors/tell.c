@@ -9,6 +9,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/report.h"
+#include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/message/message-context.h"
@@ -38,18 +39,14 @@ static bool refuse_commands(struct request *request, const struct actor *actor)
     return true;
 }
 
-bool control_take_message(struct request *request,
-                          const struct control_message_parameters *parameters,
-                          struct control_message *ret)
+bool control_take_message(struct request *request, struct control_message *ret)
 {
     _cleanup_(control_payload_deinit)
     struct control_payload payload = CONTROL_PAYLOAD_NULL;
 
-    if (!control_take_topic(request, parameters->type, &parameters->key, &ret->topic) ||
-        !control_take_payload(request, parameters->payload, &payload))
+    if (!control_take_topic(request, &ret->topic) || !control_take_payload(request, &payload))
         return false;
-    ret->to = parameters->to;
-    ret->actor = control_find_actor(request, parameters->to);
+    ret->actor = control_find_actor(request, request_string(request, "to"));
     if (!ret->actor || refuse_commands(request, ret->actor))
         return false;
     if (payload_set(&ret->payload, payload.data, payload.size) < 0) {
@@ -59,20 +56,13 @@ bool control_take_message(struct request *request,
     return true;
 }
 
-struct tell_parameters {
-    struct control_message_parameters message;
-    usec_t timeout;
-    const char *reply_type;
-};
-
 static void tell(struct request *request)
 {
-    const struct tell_parameters *given = request->parameters;
     _cleanup_(control_message_deinit)
     struct control_message message = CONTROL_MESSAGE_NULL;
     int r;
 
-    if (!control_take_message(request, &given->message, &message))
+    if (!control_take_message(request, &message))
         return;
     r = router_tell(request->context->messages, &(struct router_message){
                                                     .to = message.actor->reference,
@@ -82,7 +72,7 @@ static void tell(struct request *request)
     if (r == 0)
         request_done(request);
     else
-        control_refuse_routing(request, message.to, r);
+        control_refuse_routing(request, request_string(request, "to"), r);
 }
 
 /* request->state: the open ask; NULL once it has ended. */
@@ -129,8 +119,7 @@ static void on_done(void *userdata, const struct envelope *envelope, int error, 
 
 static void ask(struct request *request)
 {
-    const struct tell_parameters *given = request->parameters;
-    const char *reply_type = given->reply_type ? given->reply_type : "";
+    const char *reply_type = request_string(request, "reply_type");
     _cleanup_(control_message_deinit)
     struct control_message message = CONTROL_MESSAGE_NULL;
     struct control_context *context = request->context;
@@ -138,11 +127,13 @@ static void ask(struct request *request)
     uint64_t handle;
     int r;
 
+    if (!reply_type)
+        reply_type = "";
     if (!topic_type_valid(reply_type, strlen(reply_type))) {
         request_refuse(request, "reply_type", CONTROL_TYPE_ALLOWED);
         return;
     }
-    if (!control_take_message(request, &given->message, &message))
+    if (!control_take_message(request, &message))
         return;
     wanted = (struct router_message){
         .to = message.actor->reference, .topic = message.topic, .payload = &message.payload};
@@ -152,30 +143,18 @@ static void ask(struct request *request)
         return;
     }
     r = router_ask(context->messages, &wanted, reply_type,
-                   given->timeout > 0 ? given->timeout : PROTOCOL_ASK_TIMEOUT, on_done, request,
-                   &handle);
+                   varlink_usec(&request->parameters, "timeout_usec", PROTOCOL_ASK_TIMEOUT),
+                   on_done, request, &handle);
     if (r != 0) {
-        control_refuse_routing(request, message.to, r);
+        control_refuse_routing(request, request_string(request, "to"), r);
         return;
     }
     request->state = ask_get(&context->messages->asks, handle);
     request->drop = drop_ask;
 }
 
-static const struct varlink_parameter tell_table[] = {
-    CONTROL_MESSAGE_ROWS(tell_parameters),
-    {0},
-};
-static const struct varlink_parameter ask_table[] = {
-    CONTROL_MESSAGE_ROWS(tell_parameters),
-    VARLINK_ROW("timeout_usec", SPAN, tell_parameters, timeout, .allowed = CONTROL_USEC_ALLOWED,
-                .min = -1),
-    VARLINK_ROW("reply_type", STRING, tell_parameters, reply_type),
-    {0},
-};
-
 const struct request_method control_tell_methods[] = {
-    {"Tell", tell, tell_table, .changes = true, .begins = true},
-    {"Ask", ask, ask_table, .changes = true, .begins = true},
+    {"Tell", tell, .changes = true, .begins = true},
+    {"Ask", ask, .changes = true, .begins = true},
     {0},
 };

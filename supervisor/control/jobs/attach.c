@@ -8,10 +8,6 @@
 #include "supervisor/control/interfaces.h"
 #include "supervisor/event/limited-log.h"
 
-struct attach_parameters {
-    struct varlink_int version;
-};
-
 /* Closes the connection of a client that broke the protocol of the rings. */
 static void on_broken(void *userdata, const char *what)
 {
@@ -26,7 +22,6 @@ static void on_broken(void *userdata, const char *what)
 
 static bool may_read(void *userdata, const struct job *job)
 {
-
     return access_job(userdata, job);
 }
 
@@ -86,7 +81,7 @@ int control_adopt_attachment(struct request *request, struct held *held)
 
 static void attach(struct request *request)
 {
-    const struct attach_parameters *given = request->parameters;
+    const int64_t version = request_int(request, "version", 0);
     const struct attachment_options options = options_of(request);
     struct endpoint_fds fds;
     int r;
@@ -95,8 +90,8 @@ static void attach(struct request *request)
         access_refuse_submit(request, NULL);
         return;
     }
-    if (given->version.value != MEMORY_VERSION) {
-        fail_version(request, given->version.value);
+    if (version != MEMORY_VERSION) {
+        fail_version(request, version);
         return;
     }
     if (request->attachment) {
@@ -121,12 +116,7 @@ static void attach(struct request *request)
         connection_attach(request->connection);
 }
 
-static const struct varlink_parameter attach_table[] = {
-    VARLINK_ROW("version", INT, attach_parameters, version, .required = true),
-    {0},
-};
-
 const struct request_method control_attach_methods[] = {
-    {"Attach", attach, attach_table, .changes = true, .submits = true, .begins = true},
+    {"Attach", attach, .changes = true, .submits = true, .begins = true},
     {0},
 };

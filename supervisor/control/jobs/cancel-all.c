@@ -8,7 +8,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/job-filter.h"
+#include "supervisor/control/jobs/find-jobs.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/refusal.h"
 #include "supervisor/group/group-context.h"
@@ -26,12 +26,6 @@
 #define WRITING_MAX 1024
 /* The cost of cancelling a job, relative to looking at one. */
 #define CANCEL_COST 8
-
-struct cancel_parameters {
-    const char *group, *key;
-    struct varlink_int state, cause, until;
-    bool dry_run;
-};
 
 struct cancel_all {
     struct request_parts parts;
@@ -293,21 +287,23 @@ static void finish(struct request_parts *parts)
 /* False: an error has been sent. */
 static bool take_filter(struct request *request, struct job_filter *ret)
 {
-    const struct cancel_parameters *given = request->parameters;
+    const struct varlink_bytes key = varlink_bytes(&request->parameters, "key");
+    const char *cause = request_string(request, "cause");
+    const int state = varlink_choice(&request->parameters, "state");
+    const usec_t now = loop_realtime(request->context->loop);
 
-    if (!job_filter_take_group(ret, request, given->group))
+    if (!request_range(request, "until_at", 1, INT64_MAX) ||
+        !job_filter_take_group(ret, request, request_string(request, "group")))
         return false;
-    if (given->key && ret->key)
+    if (key.data && ret->key.data)
         return request_refuse(request, "key", "only with a whole group");
-    if (given->key)
-        ret->key = given->key;
-    if (given->cause.set)
-        ret->cause = (enum attempt_cause)(given->cause.value + 1);
-    ret->states =
-        given->state.set ? 1u << given->state.value : JOB_FILTER_LIVE & ~(1u << JOB_RUNNING);
-    ret->until = loop_realtime(request->context->loop);
-    if (given->until.set && (usec_t)given->until.value < ret->until)
-        ret->until = (usec_t)given->until.value;
+    if (key.data)
+        ret->key = key;
+    ret->cause = attempt_cause_from_string(cause ? cause : "");
+    ret->states = state >= 0 ? 1u << state : JOB_FILTER_LIVE & ~(1u << JOB_RUNNING);
+    ret->until = varlink_usec(&request->parameters, "until_at", now);
+    if (ret->until > now)
+        ret->until = now;
     return true;
 }
 
@@ -322,7 +318,8 @@ static bool is_unreadable(const struct request *request, const struct job_filter
 
 static void cancel_all(struct request *request)
 {
-    const struct cancel_parameters *given = request->parameters;
+    const bool dry_run = request_bool(request, "dry_run");
+    const bool one_state = request_has(request, "state");
     struct job_filter filter = {0};
     struct cancel_all *all;
 
@@ -337,32 +334,18 @@ static void cancel_all(struct request *request)
         return;
     all->parts = (struct request_parts){.write = cancel_some, .finish = finish, .free = free_all};
     all->filter = filter;
-    all->dry_run = given->dry_run;
-    all->last_round = given->dry_run || given->state.set;
-    if (given->dry_run && !given->state.set)
+    all->dry_run = dry_run;
+    all->last_round = dry_run || one_state;
+    if (dry_run && !one_state)
         all->filter.states = JOB_FILTER_LIVE;
     list_init(&all->writing);
     begin_round(all, request->context->groups);
-    if (!given->dry_run)
-        control_log_change(request, given->group);
+    if (!dry_run)
+        control_log_change(request, request_string(request, "group"));
     request_in_parts(request, &all->parts);
 }
 
-/* The words of `state` are in the order of enum job_state, those of `cause` in that of enum
- * attempt_cause. */
-static const struct varlink_parameter cancel_table[] = {
-    VARLINK_ROW("group", STRING, cancel_parameters, group, .required = true),
-    VARLINK_ROW("key", STRING, cancel_parameters, key),
-    VARLINK_ROW("state", CHOICE, cancel_parameters, state,
-                .allowed = "queued, running, backoff, delayed"),
-    VARLINK_ROW("cause", CHOICE, cancel_parameters, cause, .allowed = ATTEMPT_CAUSES_ALLOWED),
-    VARLINK_ROW("until_at", INT, cancel_parameters, until,
-                .allowed = "microseconds since 1970, 1 or more", .min = 1),
-    VARLINK_ROW("dry_run", BOOL, cancel_parameters, dry_run),
-    {0},
-};
-
 const struct request_method control_cancel_methods[] = {
-    {"CancelAll", cancel_all, cancel_table, .changes = true},
+    {"CancelAll", cancel_all, .changes = true},
     {0},
 };

@@ -7,7 +7,7 @@
 #include "supervisor/control/actors/stored-letters.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/job-search.h"
+#include "supervisor/control/jobs/find-jobs.h"
 #include "supervisor/control/jobs/submit.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/waits.h"
@@ -22,14 +22,12 @@
 
 static void tell_job(struct request *request, const struct job *job)
 {
-
     report_job(request_begin(request), "job", request, job, REPORT_SINGLE_MAX);
     request_end_more(request);
 }
 
 static void answer_job(struct request *request, const struct job *job)
 {
-
     report_job(request_begin(request), "job", request, job, REPORT_SINGLE_MAX);
     request_end(request);
 }
@@ -119,17 +117,11 @@ static void do_job(struct request *request)
         tell_job(request, job);
 }
 
-struct id_parameters {
-    const char *id;
-};
-
 /* `error` as of job_lookup_begin(), or 0. */
 static void fail_search(struct request *request, int error)
 {
-    const struct id_parameters *given = request->parameters;
-
     if (error == 0 || error == -ESRCH)
-        request_fail_string(request, "NoSuchJob", "id", given->id);
+        request_fail_string(request, "NoSuchJob", "id", request_string(request, "id"));
     else if (error < 0)
         request_internal(request, error);
     else if (error != CELL_E_STORE_FAILED)
@@ -143,12 +135,11 @@ static void fail_search(struct request *request, int error)
  * call will be executed again. */
 static const struct dead_letter *find_dead_job(struct request *request, int error)
 {
-    const struct id_parameters *given = request->parameters;
     const struct dead_letter *letter = NULL;
     char id[PROTOCOL_ID_TEXT];
     struct protocol_id parsed;
 
-    if (protocol_id_parse(&parsed, given->id) == 0)
+    if (protocol_id_parse(&parsed, request_string(request, "id")) == 0)
         letter = dead_letter_of_job(&request->context->messages->dead_letters,
                                     protocol_id_format(&parsed, id));
     if (!letter && !control_await_letters(request))
@@ -170,9 +161,7 @@ static void get_dead(struct request *request, int error)
  * executed again. */
 static struct job *find_job(struct request *request, void (*missing)(struct request *, int))
 {
-    const struct id_parameters *given = request->parameters;
-
-    return control_find_job(request, given->id, missing);
+    return control_find_job(request, request_string(request, "id"), missing);
 }
 
 static void await_end(struct request *request, struct job *job, bool every_change)
@@ -243,19 +232,16 @@ static void explain(struct request *request)
 
 static void refuse_cancel(struct request *request, enum job_state state)
 {
-    const struct id_parameters *given = request->parameters;
     struct reply *reply = request_begin_error(request, "AlreadyEnded");
 
-    reply_string(reply, "id", given->id);
+    reply_string(reply, "id", request_string(request, "id"));
     reply_string(reply, "state", job_state_to_string(state));
     request_end(request);
 }
 
 static void refuse_second_cancel(struct request *request)
 {
-    const struct id_parameters *given = request->parameters;
-
-    request_fail_string(request, "CancelAlreadyRequested", "id", given->id);
+    request_fail_string(request, "CancelAlreadyRequested", "id", request_string(request, "id"));
 }
 
 /* waiter->cookie: whether another client has requested it before. */
@@ -327,17 +313,12 @@ static void cancel(struct request *request)
     }
 }
 
-static const struct varlink_parameter id_table[] = {
-    VARLINK_ROW("id", STRING, id_parameters, id, .required = true),
-    {0},
-};
-
 const struct request_method control_job_methods[] = {
-    {"Create", create, control_submit_table, .changes = true, .submits = true},
-    {"Do", do_job, control_submit_table, .changes = true, .submits = true},
-    {"Get", get, id_table, .changes = false},
-    {"Cancel", cancel, id_table, .changes = true, .submits = true},
-    {"Wait", wait_job, id_table, .changes = false},
-    {"Explain", explain, id_table, .changes = false},
+    {"Create", create, .changes = true, .submits = true},
+    {"Do", do_job, .changes = true, .submits = true},
+    {"Get", get, .changes = false},
+    {"Cancel", cancel, .changes = true, .submits = true},
+    {"Wait", wait_job, .changes = false},
+    {"Explain", explain, .changes = false},
     {0},
 };

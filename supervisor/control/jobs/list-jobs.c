@@ -5,7 +5,7 @@
 
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/jobs/job-filter.h"
+#include "supervisor/control/jobs/find-jobs.h"
 #include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/group/group-context.h"
@@ -19,13 +19,6 @@
 
 /* A bit of the cursor: an index of the job table follows. */
 #define IN_MEMORY (UINT64_C(1) << 62)
-
-struct jobs_parameters {
-    const char *group;
-    struct varlink_int state;
-    bool ended;
-    struct control_page page;
-};
 
 struct jobs {
     struct control_list list;
@@ -168,13 +161,14 @@ static void free_jobs(struct control_list *list)
 }
 
 /* The wanted states as bits. */
-static unsigned states_of(const struct jobs_parameters *given)
+static unsigned states_of(const struct request *request)
 {
     const unsigned all = (1u << _JOB_N_STATES) - 1;
+    const int state = varlink_choice(&request->parameters, "state");
 
-    if (given->state.set)
-        return 1u << given->state.value;
-    return given->ended ? all : JOB_FILTER_LIVE;
+    if (state >= 0)
+        return 1u << state;
+    return request_bool(request, "ended") ? all : JOB_FILTER_LIVE;
 }
 
 /* While the store works, a list that has queued jobs takes all durable ones from there: the numbers
@@ -187,36 +181,25 @@ static bool is_on_disk(const struct request *request, const struct jobs *jobs)
 
 static void list_jobs(struct request *request)
 {
-    const struct jobs_parameters *given = request->parameters;
+    const char *group = request_string(request, "group");
     struct jobs wanted = {
         .list = {.step = step, .finish = finish, .free = free_jobs},
-        .filter = {.states = states_of(given), .until = USEC_INFINITY},
+        .filter = {.states = states_of(request), .until = USEC_INFINITY},
     };
     struct jobs *jobs;
 
-    if (given->group && !job_filter_take_group(&wanted.filter, request, given->group))
+    if (group && !job_filter_take_group(&wanted.filter, request, group))
         return;
     wanted.on_disk = is_on_disk(request, &wanted);
     jobs = request_allocate(request, sizeof(*jobs));
     if (!jobs)
         return;
     *jobs = wanted;
-    jobs->rows_left = given->page.limit.set ? (size_t)given->page.limit.value : CONTROL_PAGE_MAX;
-    control_list(request, &jobs->list, "jobs", &given->page);
+    jobs->rows_left = (size_t)request_int(request, "limit", CONTROL_PAGE_MAX);
+    control_list(request, &jobs->list, "jobs");
 }
 
-/* The words of `state` are in the order of enum job_state. */
-static const struct varlink_parameter list_table[] = {
-    VARLINK_ROW("group", STRING, jobs_parameters, group),
-    VARLINK_ROW("state", CHOICE, jobs_parameters, state,
-                .allowed =
-                    "queued, running, backoff, delayed, succeeded, rejected, cancelled, dead"),
-    VARLINK_ROW("ended", BOOL, jobs_parameters, ended),
-    CONTROL_PAGE_ROWS(jobs_parameters),
-    {0},
-};
-
 const struct request_method control_list_jobs_methods[] = {
-    {"List", list_jobs, list_table, .changes = false},
+    {"List", list_jobs, .changes = false},
     {0},
 };

@@ -4,7 +4,6 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/control/access.h"
-#include "supervisor/control/call-payload.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/cell/refusal.h"
@@ -12,44 +11,6 @@
 #include "supervisor/job/queue.h"
 #include "supervisor/store/durable-job.h"
 #include <stdlib.h>
-
-struct submit_parameters {
-    const char *group;
-    json_t *payload, *options;
-};
-
-struct options_parameters {
-    struct varlink_bytes id, key;
-    struct varlink_int max_retries, priority;
-    struct cell_request wanted;
-};
-
-const struct varlink_parameter control_submit_table[] = {
-    VARLINK_ROW("group", STRING, submit_parameters, group, .required = true),
-    VARLINK_ROW("payload", OBJECT, submit_parameters, payload),
-    VARLINK_ROW("options", OBJECT, submit_parameters, options),
-    {0},
-};
-
-#define SPAN(name, member)                                                                         \
-    VARLINK_ROW(name, SPAN, options_parameters, wanted.member, .allowed = CONTROL_USEC_ALLOWED,    \
-                .min = -1)
-
-static const struct varlink_parameter options_table[] = {
-    VARLINK_ROW("id", BYTES, options_parameters, id),
-    VARLINK_ROW("key", BYTES, options_parameters, key, .allowed = "at most 255 bytes",
-                .max = PROTOCOL_KEY_MAX),
-    VARLINK_ROW("max_retries", INT, options_parameters, max_retries),
-    VARLINK_ROW("priority", INT, options_parameters, priority),
-    SPAN("timeout_usec", options.timeout),
-    SPAN("backoff_min_usec", options.backoff_min),
-    SPAN("backoff_max_usec", options.backoff_max),
-    SPAN("delay_usec", delay),
-    SPAN("at", at),
-    SPAN("wait_usec", wait),
-    SPAN("deadline_usec", deadline),
-    {0},
-};
 
 static bool refuse_id(struct request *request, const struct varlink_bytes *id)
 {
@@ -126,30 +87,41 @@ void control_refuse_job(struct request *request, const struct job *job)
  * A number, or `absent`. A number out of range becomes `absent - 1`, which job_options_check()
  * refuses.
  */
-static uint32_t number(const struct varlink_int *given, uint32_t absent)
+static uint32_t number(const struct varlink_object *given, const char *name, uint32_t absent)
 {
-    if (!given->set)
+    const int64_t value = varlink_int(given, name, 0);
+
+    if (!varlink_has(given, name))
         return absent;
-    return given->value < 0 || given->value >= absent ? absent - 1 : (uint32_t)given->value;
+    return value < absent ? (uint32_t)value : absent - 1;
 }
 
-static bool take_options(struct request *request, json_t *object, struct cell_request *ret)
+static bool take_options(struct request *request, struct cell_request *ret)
 {
     const struct job_options_problem *problem;
-    struct options_parameters given = {.wanted = *ret};
+    struct job_options *options = &ret->options;
+    struct varlink_bytes id, key;
+    struct varlink_object given;
 
-    if (!request_take(request, object, options_table, &given))
-        return false;
-    if (given.id.data && !protocol_name_valid(given.id.data, given.id.size))
-        return refuse_id(request, &given.id);
-    *ret = given.wanted;
-    ret->options.max_retries = number(&given.max_retries, PROTOCOL_DEFAULT_RETRIES);
-    ret->options.priority = (uint8_t)number(&given.priority, PROTOCOL_DEFAULT_PRIORITY);
-    if (given.id.data)
-        ret->name = given.id.data;
-    ret->key = given.key.data;
-    ret->key_size = (uint32_t)given.key.size;
-    problem = job_options_check(&ret->options, ret->delay, ret->at);
+    (void)varlink_object(&request->parameters, "options", &given);
+    id = varlink_bytes(&given, "id");
+    if (id.data && !protocol_name_valid(id.data, id.size))
+        return refuse_id(request, &id);
+    if (id.data)
+        ret->name = id.data;
+    key = varlink_bytes(&given, "key");
+    ret->key = key.data;
+    ret->key_size = (uint32_t)key.size;
+    options->max_retries = number(&given, "max_retries", PROTOCOL_DEFAULT_RETRIES);
+    options->priority = (uint8_t)number(&given, "priority", PROTOCOL_DEFAULT_PRIORITY);
+    options->timeout = varlink_usec(&given, "timeout_usec", options->timeout);
+    options->backoff_min = varlink_usec(&given, "backoff_min_usec", options->backoff_min);
+    options->backoff_max = varlink_usec(&given, "backoff_max_usec", options->backoff_max);
+    ret->delay = varlink_usec(&given, "delay_usec", ret->delay);
+    ret->at = varlink_usec(&given, "at", ret->at);
+    ret->wait = varlink_usec(&given, "wait_usec", ret->wait);
+    ret->deadline = varlink_usec(&given, "deadline_usec", ret->deadline);
+    problem = job_options_check(options, ret->delay, ret->at);
     return !problem || request_refuse(request, problem->option, problem->allowed);
 }
 
@@ -261,7 +233,6 @@ struct job *control_submit(struct request *request, const struct control_submit_
         .options = JOB_OPTIONS_DEFAULT,
         .data = "",
     };
-    const struct submit_parameters *given = request->parameters;
     _cleanup_(control_payload_deinit)
     struct control_payload payload = CONTROL_PAYLOAD_NULL;
     struct hold *hold = NULL;
@@ -269,9 +240,8 @@ struct job *control_submit(struct request *request, const struct control_submit_
     struct job *job;
     int r;
 
-    group = take_group(request, given->group);
-    if (!group || !take_options(request, given->options, &wanted) ||
-        !control_take_payload(request, given->payload, &payload))
+    group = take_group(request, request_string(request, "group"));
+    if (!group || !take_options(request, &wanted) || !control_take_payload(request, &payload))
         return NULL;
     if (!may_have_priority(request, &wanted.options))
         return NULL;

@@ -18,8 +18,6 @@ struct control_submit_options {
     void *owner;
 };
 
-extern const struct varlink_parameter control_submit_table[];
-
 /* Answers with the error of a job that was not accepted after all: job->refusal. */
 void control_refuse_job(struct request *request, const struct job *job);
 

@@ -2,24 +2,263 @@
 
 /* io.troupe.Supervisor: Start, Stop, Restart, Reset, Pause, Resume, Drain, Resize. */
 
+#include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/supervisor/wait.h"
 #include "supervisor/control/target.h"
+#include "supervisor/event/event.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot.h"
+#include <stdlib.h>
+#include <string.h>
 
-struct life_parameters {
-    const char *target;
-    bool wait;
-    struct varlink_int size, within;
+/* ---- waiting until a change is complete ---- */
+
+enum wait_goal {
+    WAIT_GOAL_NONE,
+    WAIT_GOAL_UP,      /* every worker of the target is ready */
+    WAIT_GOAL_DOWN,    /* stopped */
+    WAIT_GOAL_DRAINED, /* no job of the group runs */
+    WAIT_GOAL_SIZE,    /* the pool has its new size, new workers are ready, surplus ones gone */
 };
+
+struct wait {
+    struct event_subscriber subscriber;
+    struct loop_deferred check;
+    bool second; /* check once more in the next turn */
+    struct request *request;
+    const char *target; /* borrowed from the call */
+    enum wait_goal goal;
+    size_t old_size, new_size; /* WAIT_GOAL_SIZE */
+};
+
+enum verdict {
+    WAIT_ON,
+    WAIT_REACHED,
+    WAIT_MISSED, /* the goal can no longer be reached */
+};
+
+struct finding {
+    enum verdict verdict;
+    const char *target, *state; /* of the obstacle */
+};
+
+static struct finding found(enum verdict verdict)
+{
+    return (struct finding){.verdict = verdict};
+}
+
+static struct finding missed(const char *target, const char *state)
+{
+    return (struct finding){.verdict = WAIT_MISSED, .target = target, .state = state};
+}
+
+/* Whether a slot that should run is up, on its way, or failed. */
+static struct finding slot_comes_up(const struct slot *slot)
+{
+    if (slot->restart_asked || (slot->wanted && slot->state == LIFECYCLE_STOPPED))
+        return found(WAIT_ON);
+    if (slot_is_up(slot))
+        return found(WAIT_REACHED);
+    if (slot_is_down(slot))
+        return missed(slot->name, lifecycle_state_to_string(slot->state));
+    return found(WAIT_ON);
+}
+
+static struct finding slot_goes_down(const struct slot *slot)
+{
+    if (slot->wanted || slot->restart_asked)
+        return missed(slot->name, lifecycle_state_to_string(slot->state));
+    return found(slot_is_down(slot) ? WAIT_REACHED : WAIT_ON);
+}
+
+/* Of the slots from `first` on: a failed one, else one on its way, else success. */
+static struct finding slots_all(const struct cell *cell, size_t first, size_t end,
+                                struct finding (*look)(const struct slot *))
+{
+    struct finding all = {.verdict = WAIT_REACHED};
+    const struct slot *slot;
+
+    while (first < end && (slot = pool_next_slot(&cell->pool, &first))) {
+        struct finding one = look(slot);
+
+        if (one.verdict == WAIT_MISSED)
+            return one;
+        if (one.verdict == WAIT_ON)
+            all = one;
+    }
+    return all;
+}
+
+static struct finding size_changes(const struct wait *wait, const struct cell *cell)
+{
+    if (cell->pool.size != wait->new_size)
+        return missed(wait->target, "resized again");
+    if (!pool_is_trimmed(&cell->pool))
+        return found(WAIT_ON);
+    if (!cell->pool.wanted)
+        return found(WAIT_REACHED);
+    return slots_all(cell, wait->old_size, cell->pool.size, slot_comes_up);
+}
+
+static struct finding look_at_cell(const struct wait *wait, const struct cell *cell)
+{
+    switch (wait->goal) {
+    case WAIT_GOAL_UP:
+        return slots_all(cell, 0, cell->pool.size, slot_comes_up);
+    case WAIT_GOAL_DOWN:
+        return slots_all(cell, 0, SIZE_MAX, slot_goes_down);
+    case WAIT_GOAL_SIZE:
+        return size_changes(wait, cell);
+    default:
+        return found(WAIT_ON);
+    }
+}
+
+/* Skips cells that retire. */
+static struct finding look_at_group(const struct wait *wait, const struct group *group)
+{
+    struct finding all = found(WAIT_REACHED);
+
+    group_each_cell (cell, group) {
+        struct finding one = cell->retiring ? found(WAIT_REACHED) : look_at_cell(wait, cell);
+
+        if (one.verdict == WAIT_MISSED)
+            return one;
+        if (one.verdict == WAIT_ON)
+            all = one;
+    }
+    return all;
+}
+
+static struct finding group_drains(const struct group *group)
+{
+    if (!group->draining)
+        return missed(group->name, "resumed");
+    return found(group->worked_off ? WAIT_REACHED : WAIT_ON);
+}
+
+static struct finding look(const struct wait *wait)
+{
+    struct registry_target target;
+
+    if (registry_resolve(wait->request->context->registry, wait->target, &target) < 0)
+        return wait->goal == WAIT_GOAL_DOWN ? found(WAIT_REACHED) : missed(wait->target, "gone");
+    if (wait->goal == WAIT_GOAL_DRAINED)
+        return group_drains(target.group);
+    if (wait->goal != WAIT_GOAL_DOWN && group_is_blocked(target.group))
+        return group_fault_is_tried(target.group)
+                   ? found(WAIT_ON)
+                   : missed(target.group->name, group_fault_text(target.group));
+    if (target.slot)
+        return wait->goal == WAIT_GOAL_UP ? slot_comes_up(target.slot)
+                                          : slot_goes_down(target.slot);
+    return target.cell ? look_at_cell(wait, target.cell) : look_at_group(wait, target.group);
+}
+
+static void report_left(struct reply *reply, const struct wait *wait)
+{
+    const struct group *group = registry_group_of(wait->request->context->registry, wait->target);
+
+    reply_uint(reply, "left", group ? group->counts.n[JOBS_LIVE] : 0);
+}
+
+static void answer(struct wait *wait, struct finding finding)
+{
+    struct request *request = wait->request;
+    struct reply *reply;
+
+    if (finding.verdict == WAIT_REACHED) {
+        reply = request_begin(request);
+        if (wait->goal == WAIT_GOAL_SIZE)
+            reply_uint(reply, "old_size", wait->old_size);
+        if (wait->goal == WAIT_GOAL_DRAINED)
+            report_left(reply, wait);
+    } else {
+        reply = request_begin_error(request, "NotReached");
+        reply_string(reply, "target", finding.target);
+        reply_string(reply, "state", finding.state);
+    }
+    request_end(request);
+}
+
+/*
+ * Runs at the end of this turn and of the next: events come in the middle of a change, and a pool
+ * may drop surplus slots after the first check.
+ */
+static void check(struct loop_deferred *deferred)
+{
+    struct wait *wait = list_entry(deferred, struct wait, check);
+    struct finding finding = look(wait);
+
+    if (finding.verdict != WAIT_ON) {
+        answer(wait, finding);
+        return;
+    }
+    if (wait->second)
+        loop_defer(wait->request->context->loop, &wait->check);
+    wait->second = false;
+}
+
+static void arm(struct wait *wait)
+{
+    wait->second = true;
+    loop_defer(wait->request->context->loop, &wait->check);
+}
+
+static void on_event(struct event_subscriber *subscriber, const struct event *event)
+{
+    (void)event;
+    arm(list_entry(subscriber, struct wait, subscriber));
+}
+
+static void drop(struct request *request)
+{
+    struct wait *wait = request->state;
+
+    event_unsubscribe(&wait->subscriber);
+    loop_undefer(&wait->check);
+    free(wait);
+}
+
+/*
+ * Ends the request when the goal is reached, or with NotReached when it no longer can be: a worker
+ * failed, or another call changed the target. The change goes on if the client disconnects.
+ * Returns NULL when out of memory; then it has been answered.
+ */
+static struct wait *wait_for(struct request *request, enum wait_goal goal)
+{
+    struct wait *wait = request_allocate(request, sizeof(*wait));
+
+    if (!wait)
+        return NULL;
+    wait->request = request;
+    wait->goal = goal;
+    wait->target = request_string(request, "target");
+    wait->subscriber.fn = on_event;
+    loop_deferred_init(&wait->check, check);
+    event_subscribe(&request->context->events->subscribers, &wait->subscriber);
+    request->state = wait;
+    request->drop = drop;
+    arm(wait);
+    return wait;
+}
+
+/* ---- methods ---- */
 
 struct life_change {
     void (*group)(struct group *group);
     void (*cell)(struct cell *cell);
     void (*slot)(struct slot *slot);
-    enum control_goal goal;
+    enum wait_goal goal; /* WAIT_GOAL_NONE = the method has no parameter "wait" */
+    bool takes_within;   /* the method has "within_usec" */
 };
+
+/* Whether the reply comes when the change is complete. */
+static bool waits(const struct request *request)
+{
+    return request_bool(request, "wait") && !request_is_oneway(request);
+}
 
 static void stop_group(struct group *group)
 {
@@ -52,12 +291,13 @@ static void stop_within(const struct registry_target *target, usec_t time)
 
 static void change_life(struct request *request, const struct life_change *change)
 {
-    const struct life_parameters *given = request->parameters;
+    const char *name = request_string(request, "target");
     struct registry_target target;
 
-    if (!control_find_target(request, given->target, &target))
+    if ((change->takes_within && !request_range(request, "within_usec", 1, INT64_MAX)) ||
+        !control_find_target(request, name, &target))
         return;
-    control_log_change(request, given->target);
+    control_log_change(request, name);
     if (target.slot)
         change->slot(target.slot);
     else if (target.cell)
@@ -67,25 +307,26 @@ static void change_life(struct request *request, const struct life_change *chang
     group_review_drain(target.group);
     if (request->method->begins)
         group_fault_retry(target.group);
-    if (given->within.set)
-        stop_within(&target, (usec_t)given->within.value);
-    if (given->wait && !request_is_oneway(request))
-        control_wait(request,
-                     &(struct control_wait_options){.goal = change->goal, .target = given->target});
+    if (change->takes_within && request_has(request, "within_usec"))
+        stop_within(&target, (usec_t)request_int(request, "within_usec", 0));
+    if (change->goal != WAIT_GOAL_NONE && waits(request))
+        (void)wait_for(request, change->goal);
     else
         request_done(request);
 }
 
 static void start(struct request *request)
 {
-    static const struct life_change change = {group_start, cell_start, slot_start, CONTROL_GOAL_UP};
+    static const struct life_change change = {group_start, cell_start, slot_start, WAIT_GOAL_UP,
+                                              false};
 
     change_life(request, &change);
 }
 
 static void stop(struct request *request)
 {
-    static const struct life_change change = {stop_group, stop_cell, stop_slot, CONTROL_GOAL_DOWN};
+    static const struct life_change change = {stop_group, stop_cell, stop_slot, WAIT_GOAL_DOWN,
+                                              true};
 
     change_life(request, &change);
 }
@@ -93,14 +334,15 @@ static void stop(struct request *request)
 static void restart(struct request *request)
 {
     static const struct life_change change = {group_restart, cell_restart, slot_restart,
-                                              CONTROL_GOAL_UP};
+                                              WAIT_GOAL_UP, false};
 
     change_life(request, &change);
 }
 
 static void reset(struct request *request)
 {
-    static const struct life_change change = {group_reset, cell_reset, slot_reset, CONTROL_GOAL_UP};
+    static const struct life_change change = {group_reset, cell_reset, slot_reset, WAIT_GOAL_NONE,
+                                              false};
 
     change_life(request, &change);
 }
@@ -108,12 +350,12 @@ static void reset(struct request *request)
 /* Finds a target that has a queue. */
 static bool find_queue(struct request *request, struct registry_target *ret)
 {
-    const struct life_parameters *given = request->parameters;
+    const char *target = request_string(request, "target");
 
-    if (!control_find_pool(request, given->target, ret))
+    if (!control_find_pool(request, target, ret))
         return false;
     if (ret->group->config->type == CONFIG_ACTOR) {
-        control_log_change(request, given->target);
+        control_log_change(request, target);
         return true;
     }
     request_fail_string(request, "NotAnActor", "group", ret->group->name);
@@ -156,9 +398,7 @@ static void resume_target(struct request *request)
 
 static void drain(struct request *request)
 {
-    const struct life_parameters *given = request->parameters;
     struct registry_target target;
-    struct reply *reply;
 
     if (!find_queue(request, &target))
         return;
@@ -167,13 +407,11 @@ static void drain(struct request *request)
         return;
     }
     group_drain(target.group);
-    if (given->wait && !request_is_oneway(request)) {
-        control_wait(request, &(struct control_wait_options){.goal = CONTROL_GOAL_DRAINED,
-                                                             .target = target.group->name});
+    if (waits(request)) {
+        (void)wait_for(request, WAIT_GOAL_DRAINED);
         return;
     }
-    reply = request_begin(request);
-    reply_uint(reply, "left", target.group->counts.n[JOBS_LIVE]);
+    reply_uint(request_begin(request), "left", target.group->counts.n[JOBS_LIVE]);
     request_end(request);
 }
 
@@ -187,63 +425,50 @@ static void fail_size(struct request *request, int64_t size)
     request_end(request);
 }
 
+static void await_size(struct request *request, size_t old_size, size_t new_size)
+{
+    struct wait *wait = wait_for(request, WAIT_GOAL_SIZE);
+
+    if (!wait)
+        return;
+    wait->old_size = old_size;
+    wait->new_size = new_size;
+}
+
 static void resize(struct request *request)
 {
-    const struct life_parameters *given = request->parameters;
+    const char *name = request_string(request, "target");
+    const int64_t size = request_int(request, "size", 0);
     struct registry_target target;
     size_t old_size;
     int r;
 
-    if (!control_find_pool(request, given->target, &target))
+    if (!control_find_pool(request, name, &target))
         return;
     old_size = target.cell ? target.cell->pool.size : target.group->size;
-    r = target.cell ? group_resize_cell(target.cell, given->size.value)
-                    : group_resize(target.group, given->size.value);
+    r = target.cell ? group_resize_cell(target.cell, size) : group_resize(target.group, size);
     if (r == 0)
-        control_log_change(request, given->target);
+        control_log_change(request, name);
     if (r == GROUP_E_BAD_SIZE) {
-        fail_size(request, given->size.value);
+        fail_size(request, size);
     } else if (r < 0) {
         request_internal(request, r);
-    } else if (given->wait && !request_is_oneway(request)) {
-        control_wait(request,
-                     &(struct control_wait_options){.goal = CONTROL_GOAL_SIZE,
-                                                    .target = given->target,
-                                                    .old_size = old_size,
-                                                    .new_size = (size_t)given->size.value});
+    } else if (waits(request)) {
+        await_size(request, old_size, (size_t)size);
     } else {
         reply_uint(request_begin(request), "old_size", old_size);
         request_end(request);
     }
 }
 
-#define TARGET_ROW VARLINK_ROW("target", STRING, life_parameters, target, .required = true)
-#define WAIT_ROW   VARLINK_ROW("wait", BOOL, life_parameters, wait)
-
-static const struct varlink_parameter target_table[] = {TARGET_ROW, {0}};
-static const struct varlink_parameter start_table[] = {TARGET_ROW, WAIT_ROW, {0}};
-static const struct varlink_parameter stop_table[] = {
-    TARGET_ROW,
-    WAIT_ROW,
-    VARLINK_ROW("within_usec", INT, life_parameters, within, .allowed = "microseconds, 1 or more",
-                .min = 1),
-    {0},
-};
-static const struct varlink_parameter resize_table[] = {
-    TARGET_ROW,
-    WAIT_ROW,
-    VARLINK_ROW("size", INT, life_parameters, size, .required = true),
-    {0},
-};
-
 const struct request_method control_life_methods[] = {
-    {"Start", start, start_table, .changes = true, .begins = true},
-    {"Stop", stop, stop_table, .changes = true},
-    {"Restart", restart, start_table, .changes = true, .begins = true},
-    {"Reset", reset, target_table, .changes = true, .begins = true},
-    {"Pause", pause_target, target_table, .changes = true, .begins = true},
-    {"Resume", resume_target, target_table, .changes = true, .begins = true},
-    {"Drain", drain, start_table, .changes = true},
-    {"Resize", resize, resize_table, .changes = true, .begins = true},
+    {"Start", start, .changes = true, .begins = true},
+    {"Stop", stop, .changes = true},
+    {"Restart", restart, .changes = true, .begins = true},
+    {"Reset", reset, .changes = true, .begins = true},
+    {"Pause", pause_target, .changes = true, .begins = true},
+    {"Resume", resume_target, .changes = true, .begins = true},
+    {"Drain", drain, .changes = true},
+    {"Resize", resize, .changes = true, .begins = true},
     {0},
 };

@@ -1,21 +1,279 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor.GetLog: the last output of workers, and lines as they come. What a job
- * wrote: see job-log.c. */
+/* io.troupe.Supervisor.GetLog: the last output of workers or what is kept of a job's output, and
+ * lines as they come. */
 
 #include "shared/base/utf8.h"
+#include "shared/protocol/job-id.h"
+#include "supervisor/control/access.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/control/jobs/find-jobs.h"
 #include "supervisor/control/report.h"
-#include "supervisor/control/supervisor/job-log.h"
-#include "supervisor/control/supervisor/line-stream.h"
 #include "supervisor/control/target.h"
+#include "supervisor/event/event.h"
+#include "supervisor/event/output-log.h"
 #include "supervisor/group/group.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/job/job-waiter.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/capture.h"
+#include "supervisor/varlink/request-parts.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- the array "lines" in parts, and with "follow" further lines as they come ---- */
+
+/* Embedded in the state of the call, which is on the heap and zeroed. */
+struct line_stream {
+    struct request_parts parts;       /* the owner sets `write` and `free` */
+    struct event_subscriber follower; /* the owner sets `fn`, which calls line_stream_send() */
+    bool over;                        /* private */
+};
+
+#define stream_of(pointer) list_entry(pointer, struct line_stream, parts)
+
+/* Begins a reply with one line; the caller adds that, and calls line_stream_sent(). */
+static struct reply *line_stream_reply(struct line_stream *stream)
+{
+    struct reply *reply = request_begin(stream->parts.request);
+
+    reply_array(reply, "lines");
+    return reply;
+}
+
+static void line_stream_sent(struct line_stream *stream)
+{
+    reply_end_array(&stream->parts.request->reply);
+    request_end_more(stream->parts.request);
+}
+
+/* No further line comes: ends the call once it has sent those that are kept. May free it. */
+static void line_stream_end(struct line_stream *stream)
+{
+    stream->over = true;
+    if (!list_linked(&stream->follower.link))
+        return;
+    reply_end_array(line_stream_reply(stream));
+    request_end(stream->parts.request);
+}
+
+static void stay(struct request_parts *parts)
+{
+    struct line_stream *stream = stream_of(parts);
+
+    event_subscribe(&parts->request->context->events->line_subscribers, &stream->follower);
+    if (stream->over)
+        line_stream_end(stream);
+}
+
+/* Answers the request; the first part at once. */
+static void line_stream_begin(struct line_stream *stream, struct request *request, bool follow)
+{
+    stream->parts.array = "lines";
+    stream->parts.may_continue = true;
+    stream->parts.stay = follow ? stay : NULL;
+    list_init(&stream->follower.link);
+    request_in_parts(request, &stream->parts);
+}
+
+/* To be called by `parts.free`. */
+static void line_stream_deinit(struct line_stream *stream)
+{
+    event_unsubscribe(&stream->follower);
+}
+
+/* ---- what a job wrote ---- */
+
+/*
+ * An id is free again some time after its job has ended, so that several jobs may have left lines
+ * with it, in any groups. Those of the last one are shown. If it is not known any more, a first
+ * walk finds out when it was accepted.
+ */
+struct job_log {
+    struct line_stream stream;
+    char id[PROTOCOL_ID_TEXT];                 /* as lines have it */
+    bool submitted;                            /* by the user who asks */
+    char job_group[CONFIG_GROUP_NAME_MAX + 1]; /* the job's; "" = it is not known */
+    struct job_waiter *waiter;                 /* for its end; NULL = not followed */
+    bool searches;                             /* this is the first walk */
+    usec_t accepted_at;                        /* realtime: when the job was accepted */
+    char group[CONFIG_GROUP_NAME_MAX + 1];     /* the group whose lines were read last */
+    uint64_t line;                             /* the last one that was looked at; 0 = all were */
+};
+
+#define job_log_of(pointer) list_entry(pointer, struct job_log, stream)
+
+/* Who may read what the job wrote may do so whatever the group. A reload may change that. The job
+ * itself may have left memory since the first part. */
+static bool may_read(const struct job_log *log, const struct group *group)
+{
+    const struct request *request = log->stream.parts.request;
+    const struct group *own = registry_find(request->context->registry, log->job_group);
+
+    return log->submitted || (own && access_group(request, own)) || access_group(request, group);
+}
+
+/* The log to go on with; NULL = all are read. */
+static const struct output_log *next_log(struct job_log *log)
+{
+    const struct registry *registry = log->stream.parts.request->context->registry;
+    const struct group *group = log->line > 0 ? registry_find(registry, log->group) : NULL;
+
+    if (!group) {
+        group = registry_after(registry, log->group);
+        log->line = 0;
+    }
+    while (group && !may_read(log, group)) {
+        group = registry_after(registry, group->name);
+        log->line = 0;
+    }
+    if (!group)
+        return NULL;
+    (void)snprintf(log->group, sizeof(log->group), "%s", group->name);
+    return &group->pools.output;
+}
+
+static void look_at(struct job_log *log, const struct output_line *line)
+{
+    if (strcmp(line->job, log->id) != 0)
+        return;
+    if (log->searches && line->job_at > log->accepted_at)
+        log->accepted_at = line->job_at;
+    if (!log->searches && (line->job_at == log->accepted_at || line->at >= log->accepted_at))
+        reply_string(request_part_reply(&log->stream.parts), NULL, line->text);
+}
+
+/* Returns false if the part is full before the end. */
+static bool look_at_lines(struct job_log *log, const struct output_log *lines)
+{
+    const struct output_line *line = output_log_after(lines, log->line);
+
+    for (; line; line = output_log_next(lines, line)) {
+        log->line = line->id;
+        look_at(log, line);
+        if (request_part_full(&log->stream.parts, 1))
+            return false;
+    }
+    log->line = 0;
+    return true;
+}
+
+/* Returns whether there is another walk. */
+static bool begin_next_walk(struct job_log *log)
+{
+    const bool searched = log->searches;
+
+    log->searches = false;
+    log->group[0] = '\0';
+    return searched;
+}
+
+static bool write_job_log(struct request_parts *parts)
+{
+    struct job_log *log = job_log_of(list_entry(parts, struct line_stream, parts));
+    const struct output_log *lines;
+
+    do {
+        lines = next_log(log);
+        if (!lines && !begin_next_walk(log))
+            return true;
+    } while ((!lines || look_at_lines(log, lines)) && !request_part_full(parts, 1));
+    return false;
+}
+
+static void on_job_line(struct event_subscriber *follower, const struct event *event)
+{
+    struct job_log *log = job_log_of(list_entry(follower, struct line_stream, follower));
+    const struct job *job = log->waiter ? log->waiter->job : NULL;
+
+    if (!job || !event->job || strcmp(event->job, log->id) != 0 || !may_read(log, job->group))
+        return;
+    reply_string(line_stream_reply(&log->stream), NULL, event->message);
+    line_stream_sent(&log->stream);
+}
+
+/* The job's output was read before its end is reported. */
+static void on_change(struct job_waiter *waiter, struct job *job)
+{
+    struct job_log *log = waiter->owner;
+
+    if (!job_ended(job))
+        return;
+    log->waiter = job_waiter_free(log->stream.parts.request->context->jobs, waiter);
+    line_stream_end(&log->stream);
+}
+
+static void free_job_log(struct request_parts *parts)
+{
+    struct job_log *log = job_log_of(list_entry(parts, struct line_stream, parts));
+
+    if (log->waiter)
+        (void)job_waiter_free(parts->request->context->jobs, log->waiter);
+    line_stream_deinit(&log->stream);
+    free(log);
+}
+
+/* Returns false when out of memory. */
+static bool follow(struct job_log *log, struct request *request, struct job *job)
+{
+    log->waiter = job_waiter_new(request->context->jobs, job);
+    if (!log->waiter)
+        return false;
+    log->waiter->changed = on_change;
+    log->waiter->owner = log;
+    return true;
+}
+
+/* `job` NULL: it is not known. A job that has ended writes nothing any more. */
+static void begin_job_log(struct request *request, struct job *job)
+{
+    struct job_log *log = request_allocate(request, sizeof(*log));
+    struct protocol_id id;
+
+    if (!log)
+        return;
+    (void)protocol_id_parse(&id, request_string(request, "job"));
+    (void)protocol_id_format(&id, log->id);
+    log->submitted = job && access_is_submitter(request, job);
+    (void)snprintf(log->job_group, sizeof(log->job_group), "%s", job ? job->group->name : "");
+    log->accepted_at = job ? job->created_at : 0;
+    log->searches = !job;
+    log->stream.parts.write = write_job_log;
+    log->stream.parts.free = free_job_log;
+    log->stream.follower.fn = on_job_line;
+    line_stream_begin(&log->stream, request,
+                      request_bool(request, "follow") && job && !job_ended(job) &&
+                          follow(log, request, job));
+}
+
+static void begin_unknown(struct request *request, int error)
+{
+    (void)error; /* what is kept can be shown all the same */
+    begin_job_log(request, NULL);
+}
+
+static void get_log_of_job(struct request *request)
+{
+    const char *name = request_string(request, "job");
+    struct protocol_id id;
+    struct job *job;
+
+    if (protocol_id_parse(&id, name) < 0) {
+        (void)request_refuse(request, "job", "the id of a job");
+        return;
+    }
+    job = control_find_job(request, name, begin_unknown);
+    if (!job)
+        return;
+    /* Access to only some groups is not enough for a job of another group. */
+    if (access_job(request, job) ||
+        access_demand(request, job->group, "this shows what workers wrote"))
+        begin_job_log(request, job);
+}
+
+/* ---- what workers wrote ---- */
 
 /* Room for a raw line of the tail, or an escaped one as followers get it. */
 #define LINE_MAX_SIZE UTF8_ESCAPED_MAX(CAPTURE_LINE_MAX)
@@ -115,9 +373,9 @@ static bool write_log(struct request_parts *parts)
 static void on_line(struct event_subscriber *follower, const struct event *event)
 {
     struct log *log = log_of(list_entry(follower, struct line_stream, follower));
-    const struct job_log_parameters *given = log->stream.parts.request->parameters;
+    const char *target = request_string(log->stream.parts.request, "target");
 
-    if (!report_is_below(event->worker, given->target) || !readable_group(log))
+    if (!report_is_below(event->worker, target) || !readable_group(log))
         return;
     report_line(line_stream_reply(&log->stream), log->only_worker ? NULL : event->worker,
                 event->message, strlen(event->message));
@@ -135,11 +393,10 @@ static void free_log(struct request_parts *parts)
 
 static void get_log_of_target(struct request *request)
 {
-    const struct job_log_parameters *given = request->parameters;
     struct registry_target target;
     struct log *log;
 
-    if (!control_find_target(request, given->target, &target) ||
+    if (!control_find_target(request, request_string(request, "target"), &target) ||
         !access_demand(request, target.group, "this shows what workers wrote"))
         return;
     log = request_allocate(request, sizeof(*log));
@@ -156,29 +413,20 @@ static void get_log_of_target(struct request *request)
         cell_cursor_at(&log->cells, target.cell);
     else
         cell_cursor_begin(&log->cells, &target.group->cells);
-    line_stream_begin(&log->stream, request, given->follow);
+    line_stream_begin(&log->stream, request, request_bool(request, "follow"));
 }
 
 static void get_log(struct request *request)
 {
-    const struct job_log_parameters *given = request->parameters;
-
-    if (!given->target == !given->job)
+    if (request_has(request, "target") == request_has(request, "job"))
         (void)request_refuse(request, "target", "either this or job");
-    else if (given->job)
-        control_job_log(request);
+    else if (request_has(request, "job"))
+        get_log_of_job(request);
     else
         get_log_of_target(request);
 }
 
-static const struct varlink_parameter log_table[] = {
-    VARLINK_ROW("target", STRING, job_log_parameters, target),
-    VARLINK_ROW("job", STRING, job_log_parameters, job),
-    VARLINK_ROW("follow", BOOL, job_log_parameters, follow),
-    {0},
-};
-
 const struct request_method control_log_methods[] = {
-    {"GetLog", get_log, log_table, .changes = false},
+    {"GetLog", get_log, .changes = false},
     {0},
 };

@@ -3,16 +3,225 @@
 /* io.troupe.Supervisor.GetMetrics: numbers for monitoring, from counters that are kept anyway. The
  * time for a group does not depend on the number of its cells or jobs. */
 
+#include "supervisor/config/config.h"
 #include "supervisor/control/control-context.h"
+#include "supervisor/control/control.h"
 #include "supervisor/control/interfaces.h"
-#include "supervisor/control/supervisor/metrics-report.h"
+#include "supervisor/control/report.h"
+#include "supervisor/event/histogram.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/message/message-context.h"
+#include "supervisor/store/durable-job.h"
 #include "supervisor/varlink/request-parts.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- numbers of groups ---- */
+
+static void report_histogram(struct reply *reply, const char *key,
+                             const struct histogram *histogram)
+{
+    unsigned n = HISTOGRAM_BOUNDS + 1;
+
+    while (n > 0 && histogram->counts[n - 1] == 0)
+        n--;
+    reply_object(reply, key);
+    reply_array(reply, "buckets");
+    for (unsigned i = 0; i < n; i++)
+        reply_uint(reply, NULL, histogram->counts[i]);
+    reply_end_array(reply);
+    reply_uint(reply, "sum_usec", histogram->sum);
+    reply_end_object(reply);
+}
+
+static void report_workers(struct reply *reply, const struct pool_tally *tally)
+{
+    reply_object(reply, "workers");
+    for (unsigned i = 0; i < _LIFECYCLE_N_STATES; i++)
+        reply_uint(reply, lifecycle_state_to_string((enum lifecycle_state)i), tally->n_in_state[i]);
+    reply_end_object(reply);
+    reply_object(reply, "deaths");
+    for (unsigned i = 0; i < _DEATH_N_CAUSES; i++)
+        reply_uint(reply, death_cause_to_string((enum death_cause)i), tally->n_died_of[i]);
+    reply_end_object(reply);
+    reply_uint(reply, "command_deaths", tally->n_commands_died);
+    reply_uint(reply, "restarts", tally->n_restarts);
+}
+
+static void report_counts(struct reply *reply, const uint64_t *n)
+{
+    reply_object(reply, "ended");
+    reply_uint(reply, "succeeded", n[JOBS_SUCCEEDED]);
+    reply_uint(reply, "rejected", n[JOBS_REJECTED]);
+    reply_uint(reply, "cancelled", n[JOBS_CANCELLED]);
+    reply_uint(reply, "dead", n[JOBS_DEAD]);
+    reply_end_object(reply);
+    reply_uint(reply, "accepted", n[JOBS_ACCEPTED]);
+    reply_uint(reply, "retries", n[JOBS_RETRIES]);
+    reply_uint(reply, "refused", n[JOBS_REFUSED]);
+    reply_uint(reply, "running", n[JOBS_RUNNING]);
+    reply_uint(reply, "waiting", n[JOBS_BACKOFF]);
+    reply_uint(reply, "ending", n[JOBS_ENDING]);
+    reply_uint(reply, "queue_bytes", n[JOBS_BYTES]);
+    reply_uint(reply, "senders", n[JOBS_WAITERS]);
+}
+
+static void report_jobs(struct reply *reply, const struct group *group)
+{
+    const struct config_group *config = group->config;
+
+    report_counts(reply, group->counts.n);
+    reply_uint(reply, "queued", job_counts_queued(&group->counts));
+    reply_uint(reply, "queue_max", config->queue_max);
+    reply_uint(reply, "queue_memory_max", config->queue_memory_max);
+    report_histogram(reply, "wait", &group->wait);
+    report_histogram(reply, "run", &group->run);
+    reply_uint(reply, "results", group->results.n_jobs);
+    reply_uint(reply, "results_max", config->results_max);
+    reply_uint(reply, "results_bytes", group->results.bytes);
+    reply_uint(reply, "results_memory_max", config->results_memory_max);
+}
+
+static void report_group(struct reply *reply, const struct control_context *context,
+                         const struct group *group, usec_t oldest)
+{
+    reply_object(reply, NULL);
+    reply_string(reply, "name", group->name);
+    reply_string(reply, "type", group->config->type == CONFIG_ACTOR ? "actor" : "service");
+    reply_string(reply, "state", group_state(group));
+    reply_uint(reply, "size", group->size);
+    report_workers(reply, &group->pools.tally);
+    if (group->config->type == CONFIG_ACTOR) {
+        report_jobs(reply, group);
+        reply_uint(reply, "oldest_usec",
+                   oldest > 0 ? usec_sub(loop_realtime(context->loop), oldest) : 0);
+    }
+    if (group_is_keyed(group)) {
+        reply_uint(reply, "cells", group->cells.n_cells);
+        reply_uint(reply, "cells_max", group->config->cells_max);
+    }
+    reply_end_object(reply);
+}
+
+/* ---- numbers of the supervisor ---- */
+
+static void report_bounds(struct reply *reply)
+{
+    reply_array(reply, "bounds_usec");
+    for (unsigned i = 0; i < HISTOGRAM_BOUNDS; i++)
+        reply_uint(reply, NULL, HISTOGRAM_LEAST << i);
+    reply_end_array(reply);
+}
+
+static void report_store(struct reply *reply, struct store *store)
+{
+    struct store_stats stats;
+
+    if (!store)
+        return;
+    stats = store_stats(store);
+    reply_object(reply, "store");
+    reply_string(reply, "state", store_state_to_string(store_state(store)));
+    reply_uint(reply, "commits", stats.n_commits);
+    report_histogram(reply, "sync", &stats.sync);
+    reply_uint(reply, "waiting", stats.n_waiting);
+    reply_uint(reply, "bytes", stats.bytes);
+    reply_uint(reply, "free_bytes", stats.free_bytes);
+    reply_end_object(reply);
+}
+
+static void report_letters(struct reply *reply, const struct dead_letters *letters)
+{
+    reply_object(reply, "dead_letters");
+    reply_object(reply, "kept");
+    reply_uint(reply, "dead_letters", letters->shares.used[DEAD_LETTERS]);
+    reply_uint(reply, "errors", letters->shares.used[DEAD_ERRORS]);
+    reply_end_object(reply);
+    reply_uint(reply, "max", letters->max);
+    reply_uint(reply, "bytes", letters->shares.used[DEAD_SHARE_MEMORY]);
+    reply_uint(reply, "memory_max", letters->memory_max);
+    reply_object(reply, "added");
+    for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
+        reply_uint(reply, dead_letter_reason_to_string((enum dead_letter_reason)i),
+                   letters->counts[i]);
+    reply_end_object(reply);
+    reply_uint(reply, "evicted", letters->n_evicted);
+    reply_end_object(reply);
+}
+
+/* Returns 0 if the kernel does not say. */
+static uint64_t resident_bytes(void)
+{
+    FILE *file = fopen("/proc/self/statm", "re");
+    unsigned long long pages = 0;
+
+    if (!file)
+        return 0;
+    if (fscanf(file, "%*u %llu", &pages) != 1) /* NOLINT(cert-err34-c): the kernel's text */
+        pages = 0;
+    (void)fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static usec_t timeval_usec(struct timeval time)
+{
+    return (usec_t)time.tv_sec * USEC_PER_SEC + (usec_t)time.tv_usec;
+}
+
+/* Kernels before 6.2 do not say how many descriptors there are without a walk over all. */
+static void report_process(struct reply *reply)
+{
+    struct rlimit limit = {0};
+    struct rusage usage = {0};
+    struct stat fds;
+
+    (void)getrusage(RUSAGE_SELF, &usage);
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    reply_uint(reply, "cpu_usec", timeval_usec(usage.ru_utime) + timeval_usec(usage.ru_stime));
+    reply_uint(reply, "resident_bytes", resident_bytes());
+    if (stat("/proc/self/fd", &fds) == 0 && fds.st_size > 0)
+        reply_uint(reply, "open_fds", (uint64_t)fds.st_size);
+    reply_uint(reply, "max_fds", limit.rlim_cur);
+}
+
+static void report_supervisor(struct reply *reply, const struct control_context *context,
+                              const struct control *control)
+{
+    const struct loop_turns turns = loop_turns(context->loop);
+
+    reply_object(reply, "supervisor");
+    reply_string(reply, "version", TROUPE_VERSION);
+    reply_uint(reply, "started_at", context->started_at);
+    reply_string(reply, "state", report_state(context));
+    reply_bool(reply, "safe_mode", context->predecessors.safe_mode);
+    reply_bool(reply, "config_problem", context->config_problem != NULL);
+    reply_uint(reply, "restarts", context->predecessors.n_restarts);
+    reply_uint(reply, "upgrades", context->predecessors.n_upgrades);
+    reply_uint(reply, "failed_upgrades", context->predecessors.n_failed_upgrades);
+    reply_uint(reply, "clients", control_n_clients(control));
+    reply_uint(reply, "clients_max", context->config->clients_max);
+    reply_uint(reply, "turns", turns.n);
+    reply_uint(reply, "longest_turn_usec", turns.longest);
+    reply_uint(reply, "recent_turn_usec", turns.recent);
+    report_process(reply);
+    reply_end_object(reply);
+}
+
+static void report_rest(struct reply *reply, const struct control_context *context,
+                        const struct control *control)
+{
+    report_bounds(reply);
+    report_store(reply, context->durable->store);
+    report_letters(reply, &context->messages->dead_letters);
+    report_supervisor(reply, context, control);
+}
+
+/* ---- cells with many jobs ---- */
 
 #define TOP_CELLS 20
 
@@ -77,7 +286,7 @@ static bool write_group(struct metrics *metrics)
         return false;
     (void)snprintf(metrics->name, sizeof(metrics->name), "%s", group->name);
     note_top_of(metrics, group);
-    metrics_report_group(request_part_reply(&metrics->parts), context, group, oldest_of(group));
+    report_group(request_part_reply(&metrics->parts), context, group, oldest_of(group));
     return true;
 }
 
@@ -108,7 +317,7 @@ static void finish_metrics(struct request_parts *parts)
         reply_end_object(reply);
     }
     reply_end_array(reply);
-    metrics_report_rest(reply, parts->request->context, parts->request->control);
+    report_rest(reply, parts->request->context, parts->request->control);
 }
 
 static void free_metrics(struct request_parts *parts)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Supervisor: GetInfo, Reload and Upgrade. */
+/* io.troupe.Supervisor: GetInfo, Explain, Reload, Upgrade and Backup. */
 
 #include "supervisor/config/config.h"
 #include "supervisor/control/control-context.h"
@@ -10,12 +10,16 @@
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/control/upgrade-call.h"
+#include "supervisor/control/waits.h"
 #include "supervisor/group/group.h"
 #include "supervisor/process/process.h"
+#include "supervisor/store/durable-job.h"
+#include "supervisor/store/store.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static void get_info(struct request *request)
@@ -31,6 +35,7 @@ static void get_info(struct request *request)
         n_jobs += group->counts.n[JOBS_LIVE];
     reply = request_begin(request);
     reply_string(reply, "version", TROUPE_VERSION);
+    reply_int(reply, "interface_version", request->interface->description.version);
     reply_int(reply, "pid", context->keeper > 0 ? context->keeper : getpid());
     reply_int(reply, "supervisor_pid", getpid());
     reply_string(reply, "state", report_state(context));
@@ -100,81 +105,77 @@ static void answer_reload(struct request *request, const struct reload_call *cal
     }
 }
 
-struct asked_reload {
-    struct reload_call call;
+/* ---- changes that go on without their client ---- */
+
+struct detached {
     struct request *request; /* NULL = the client is gone */
+};
+
+static void drop_detached(struct request *request)
+{
+    struct detached *detached = request->state;
+
+    detached->request = NULL;
+}
+
+/* `detached` begins the state of the call. */
+static void detach(struct request *request, struct detached *detached)
+{
+    detached->request = request;
+    request->state = detached;
+    request->drop = drop_detached;
+}
+
+/* Returns the call to answer, whose state the caller frees; NULL = the client is gone. */
+static struct request *attached(const struct detached *detached)
+{
+    if (detached->request)
+        detached->request->drop = NULL;
+    return detached->request;
+}
+
+struct asked_reload {
+    struct detached detached;
+    struct reload_call call;
 };
 
 static void on_reloaded(struct reload_call *call)
 {
     struct asked_reload *reload = list_entry(call, struct asked_reload, call);
-    struct request *request = reload->request;
+    struct request *request = attached(&reload->detached);
 
-    if (request) {
-        request->drop = NULL;
+    if (request)
         answer_reload(request, call);
-    }
     reload_call_deinit(call);
     free(reload);
 }
 
-/* The reload goes on without the client. */
-static void drop_reload(struct request *request)
-{
-    struct asked_reload *reload = request->state;
-
-    reload->request = NULL;
-}
-
-struct reload_parameters {
-    bool allow_empty;
-};
-
 static void reload_all(struct request *request)
 {
-    const struct reload_parameters *given = request->parameters;
     struct asked_reload *reload = request_allocate(request, sizeof(*reload));
 
     if (!reload)
         return;
     control_log_change(request, "");
     reload_call_init(&reload->call, on_reloaded);
-    reload->call.allow_empty = given->allow_empty;
-    reload->request = request;
-    request->state = reload;
-    request->drop = drop_reload;
+    reload->call.allow_empty = request_bool(request, "allow_empty");
+    detach(request, &reload->detached);
     request->context->reload(request->context->userdata, &reload->call);
 }
 
-static const struct varlink_parameter reload_table[] = {
-    VARLINK_ROW("allow_empty", BOOL, reload_parameters, allow_empty),
-    {0},
-};
-
 struct asked_upgrade {
+    struct detached detached;
     struct upgrade_call call;
-    struct request *request; /* NULL = the client is gone */
 };
 
 static void on_upgrade_failed(struct upgrade_call *call, const char *reason)
 {
     struct asked_upgrade *upgrade = list_entry(call, struct asked_upgrade, call);
-    struct request *request = upgrade->request;
+    struct request *request = attached(&upgrade->detached);
 
-    if (request) {
-        request->drop = NULL;
-        reply_string(request_begin_error(request, "NotUpgraded"), "reason", reason);
-        request_end(request);
-    }
+    if (request)
+        request_fail_string(request, "NotUpgraded", "reason", reason);
     free(upgrade);
-}
-
-/* The upgrade goes on without the client. */
-static void drop_upgrade(struct request *request)
-{
-    struct asked_upgrade *upgrade = request->state;
-
-    upgrade->request = NULL;
 }
 
 static void upgrade(struct request *request)
@@ -185,15 +186,94 @@ static void upgrade(struct request *request)
         return;
     control_log_change(request, "");
     upgrade->call.failed = on_upgrade_failed;
-    upgrade->request = request;
-    request->state = upgrade;
-    request->drop = drop_upgrade;
+    detach(request, &upgrade->detached);
     request->context->upgrade(request->context->userdata, &upgrade->call);
+}
+
+struct asked_backup {
+    struct detached detached;
+    struct store_backup backup;
+    char path[PATH_MAX];
+};
+
+static void answer_backup(struct request *request, const struct store_backup *backup)
+{
+    if (backup->result < 0)
+        return request_fail_string(request, "BackupFailed", "reason", backup->problem);
+    reply_uint(request_begin(request), "size", backup->size);
+    request_end(request);
+}
+
+static void on_backed_up(struct store_backup *backup)
+{
+    struct asked_backup *asked = list_entry(backup, struct asked_backup, backup);
+    struct request *request = attached(&asked->detached);
+
+    if (request)
+        answer_backup(request, backup);
+    free(asked);
+}
+
+/* The supervisor writes the file, so members of AdminGroup= could make files anywhere. */
+static bool may_back_up(struct request *request)
+{
+    const uid_t uid = request->connection->peer.uid;
+
+    if (uid == 0 || uid == geteuid())
+        return true;
+    request_fail_string(request, "NotPermitted", "needed", "root, or the supervisor's user");
+    return false;
+}
+
+static void begin_backup(struct request *request)
+{
+    const char *path = request_string(request, "path");
+    struct store *store = request->context->durable->store;
+    struct asked_backup *asked;
+
+    if (!may_back_up(request))
+        return;
+    if (path[0] != '/' || strlen(path) >= sizeof(asked->path))
+        return (void)request_refuse(request, "path", "an absolute path");
+    if (!store)
+        return request_fail(request, "NoStore");
+    asked = request_allocate(request, sizeof(*asked));
+    if (!asked)
+        return;
+    (void)snprintf(asked->path, sizeof(asked->path), "%s", path);
+    asked->backup = (struct store_backup){.path = asked->path, .done = on_backed_up};
+    if (store_begin_backup(store, &asked->backup) == STORE_E_BUSY) {
+        free(asked);
+        return request_fail(request, "BackupRunning");
+    }
+    control_log_change(request, path);
+    detach(request, &asked->detached);
+}
+
+/* ---- what a target waits for ---- */
+
+static void explain(struct request *request)
+{
+    struct registry_target target;
+    struct reply *reply;
+
+    if (!control_find_target(request, request_string(request, "target"), &target))
+        return;
+    reply = request_begin(request);
+    if (target.slot)
+        waits_of_slot(reply, "waits", target.slot);
+    else if (target.cell)
+        waits_of_cell(reply, "waits", target.cell);
+    else
+        waits_of_group(reply, "waits", target.group);
+    request_end(request);
 }
 
 const struct request_method control_supervisor_methods[] = {
     {"GetInfo", get_info, .changes = false, .always = true},
-    {"Reload", reload_all, reload_table, .changes = true, .begins = true, .always = true},
+    {"Reload", reload_all, .changes = true, .begins = true, .always = true},
     {"Upgrade", upgrade, .changes = true, .begins = true},
+    {"Backup", begin_backup, .changes = true, .begins = true},
+    {"Explain", explain, .changes = false},
     {0},
 };

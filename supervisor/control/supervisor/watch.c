@@ -11,19 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct watch_parameters {
-    const char *target; /* NULL = all */
-    bool replay;
-    bool jobs; /* events of single jobs as well */
-    struct control_page page;
-};
-
-struct deaths_parameters {
-    const char *target; /* NULL = all */
-    const char *job;    /* NULL = all */
-    struct control_page page;
-};
-
 /* The cursor is the id of the last event looked at. */
 struct watch {
     struct control_list list;
@@ -34,9 +21,7 @@ struct watch {
 
 static const char *target_of(const struct control_list *list)
 {
-    const struct watch_parameters *given = list->parts.request->parameters;
-
-    return given->target;
+    return request_string(list->parts.request, "target");
 }
 
 static bool step_events(struct control_list *list)
@@ -77,12 +62,11 @@ static void on_job_event(struct event_subscriber *subscriber, const struct event
 
 static void stay_for_events(struct control_list *list)
 {
-    const struct watch_parameters *given = list->parts.request->parameters;
     struct event_bus *bus = list->parts.request->context->events;
     struct watch *watch = watch_of(list, list);
 
     event_subscribe(&bus->subscribers, &watch->subscriber);
-    if (given->jobs)
+    if (request_bool(list->parts.request, "jobs"))
         event_subscribe(&bus->job_subscribers, &watch->jobs);
 }
 
@@ -95,15 +79,14 @@ static void free_watch(struct control_list *list)
 
 static void watch(struct request *request)
 {
-    const struct watch_parameters *given = request->parameters;
-    struct control_page page = given->page;
+    const char *target = request_string(request, "target");
     struct watch *watch;
 
-    if (given->target && !control_find_ever(request, given->target))
+    if (target && !control_find_ever(request, target))
         return;
     /* Events of single jobs slow down every job. */
-    if (given->jobs &&
-        !access_demand_address(request, given->target, "events of single jobs slow all down"))
+    if (request_bool(request, "jobs") &&
+        !access_demand_address(request, target, "events of single jobs slow all down"))
         return;
     watch = request_allocate(request, sizeof(*watch));
     if (!watch)
@@ -116,9 +99,10 @@ static void watch(struct request *request)
     watch->list.stay = stay_for_events;
     watch->list.free = free_watch;
     /* Without replay, starts behind the last event. */
-    if (request_wants_more(request) && !given->replay && !page.cursor.set)
-        page.cursor = (struct varlink_int){true, (int64_t)request->context->events->last_id};
-    control_list(request, &watch->list, "events", &page);
+    if (request_wants_more(request) && !request_bool(request, "replay") &&
+        !request_has(request, "cursor"))
+        watch->list.cursor = request->context->events->last_id;
+    control_list(request, &watch->list, "events");
 }
 
 /* Newest first: the cursor of the call is the id of the last one looked at. */
@@ -129,10 +113,12 @@ struct deaths {
 
 #define deaths_of(pointer) list_entry(pointer, struct deaths, list)
 
-static bool matches(const struct death *death, const struct deaths_parameters *given)
+static bool matches(const struct death *death, const struct request *request)
 {
-    return report_death_matches(death, given->target) &&
-           (!given->job || strcmp(death->job, given->job) == 0);
+    const char *job = request_string(request, "job");
+
+    return report_death_matches(death, request_string(request, "target")) &&
+           (!job || strcmp(death->job, job) == 0);
 }
 
 static bool step_deaths(struct control_list *list)
@@ -148,7 +134,7 @@ static bool step_deaths(struct control_list *list)
     if (list->cursor != 0 && death->serial >= list->cursor)
         return true; /* on an earlier page */
     list->cursor = death->serial;
-    if (matches(death, list->parts.request->parameters))
+    if (matches(death, list->parts.request))
         report_death(control_list_item(list), NULL, list->parts.request, death);
     return true;
 }
@@ -161,11 +147,11 @@ static void free_deaths(struct control_list *list)
 
 static void list_deaths(struct request *request)
 {
-    const struct deaths_parameters *given = request->parameters;
+    const char *target = request_string(request, "target");
     struct death_log *log = request->context->deaths;
     struct deaths *deaths;
 
-    if (given->target && !control_find_ever(request, given->target))
+    if (target && !control_find_ever(request, target))
         return;
     deaths = request_allocate(request, sizeof(*deaths));
     if (!deaths)
@@ -173,25 +159,11 @@ static void list_deaths(struct request *request)
     deaths->list.step = step_deaths;
     deaths->list.free = free_deaths;
     list_cursor_begin(&deaths->at, &log->cursors, &log->deaths, false);
-    control_list(request, &deaths->list, "deaths", &given->page);
+    control_list(request, &deaths->list, "deaths");
 }
 
-static const struct varlink_parameter watch_table[] = {
-    VARLINK_ROW("target", STRING, watch_parameters, target),
-    VARLINK_ROW("replay", BOOL, watch_parameters, replay),
-    VARLINK_ROW("jobs", BOOL, watch_parameters, jobs),
-    CONTROL_PAGE_ROWS(watch_parameters),
-    {0},
-};
-static const struct varlink_parameter deaths_table[] = {
-    VARLINK_ROW("target", STRING, deaths_parameters, target),
-    VARLINK_ROW("job", STRING, deaths_parameters, job),
-    CONTROL_PAGE_ROWS(deaths_parameters),
-    {0},
-};
-
 const struct request_method control_watch_methods[] = {
-    {"Watch", watch, watch_table, .changes = false},
-    {"ListDeaths", list_deaths, deaths_table, .changes = false},
+    {"Watch", watch, .changes = false},
+    {"ListDeaths", list_deaths, .changes = false},
     {0},
 };

@@ -6,7 +6,7 @@
  * input, supervisor, output and user.
  */
 
-#include "supervisor/caller/reader.h"
+#include "shared/base/reader.h"
 #include "supervisor/ctl/call/attach.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"

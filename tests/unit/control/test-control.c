@@ -3,10 +3,11 @@
 /* The control socket in front of the real core: protocol, bounds, permission, listening. */
 
 #include "shared/base/log.h"
-#include "supervisor/config/syntax/words.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/event/death.h"
 #include "supervisor/job/job.h"
 #include "supervisor/message/actor.h"
+#include "supervisor/message/dead-letter/dead-letter.h"
 #include "supervisor/message/exchange/exchange.h"
 #include "supervisor/varlink/peer.h"
 #include "tests/unit/control/calls.h"
@@ -44,63 +45,60 @@ TEST(each_interface_is_described)
     }
 }
 
-/* Whoever adds a method and forgets to describe it, or the other way round, is told here. */
-TEST(what_is_described_is_what_there_is)
+TEST(each_method_that_is_described_is_there_and_no_other)
 {
-    for (const struct request_interface *const *i = control_interfaces; *i; i++) {
+    for (struct request_interface *const *i = control_interfaces; *i; i++) {
+        const struct interface *description = &(*i)->description;
         unsigned described = 0, there = 0;
-        const char *at = (*i)->description;
-        char line[80];
 
-        while ((at = strstr(at, "\nmethod "))) {
-            described++;
-            at++;
-        }
+        for (size_t d = 0; d < description->n; d++)
+            described += description->declarations[d].kind == 'm';
         for (const struct request_method *const *table = (*i)->methods; *table; table++)
-            for (const struct request_method *method = *table; method->name; method++) {
-                snprintf(line, sizeof(line), "\nmethod %s(", method->name);
-                ck_assert_msg(strstr((*i)->description, line) != NULL, "%s", method->name);
-                there++;
-            }
+            for (const struct request_method *method = *table; method->name; method++, there++)
+                ck_assert_msg(
+                    interface_find(description, 'm', method->name, strlen(method->name)) != NULL,
+                    "%s", method->name);
         ck_assert_uint_eq(described, there);
     }
 }
 
-TEST(parameters_of_every_method_fit_into_a_request)
+/* Checks that the words of a type are those of an enumeration, in its order. */
+#define CHECK_WORDS(interface, type, enumeration, to_string, n_words)                              \
+    do {                                                                                           \
+        const char *words = words_of(interface, type);                                             \
+        for (int i = 0; i < (n_words); i++)                                                        \
+            ck_assert_int_eq(interface_word(words, to_string((enum enumeration)i)), i);            \
+        ck_assert_uint_eq(count_words(words), (n_words));                                          \
+    } while (0)
+
+static const char *words_of(const char *interface, const char *type)
 {
-    for (const struct request_interface *const *i = control_interfaces; *i; i++)
-        for (const struct request_method *const *table = (*i)->methods; *table; table++)
-            for (const struct request_method *method = *table; method->name; method++)
-                for (const struct varlink_parameter *row = method->parameters; row && row->name;
-                     row++)
-                    ck_assert_msg(row->offset + sizeof(struct varlink_bytes) <=
-                                      REQUEST_PARAMETERS_MAX,
-                                  "%s.%s", method->name, row->name);
+    for (struct request_interface *const *i = control_interfaces; *i; i++)
+        if (strcmp((*i)->name, interface) == 0)
+            return interface_find(&(*i)->description, 't', type, strlen(type));
+    return NULL;
 }
 
-/* The number of a word that a parameter may have; -1 = none. */
-static int word_of(const struct request_method *method, const char *name, const char *parameter,
-                   const char *word)
+static unsigned count_words(const char *words)
 {
-    while (strcmp(method->name, name) != 0)
-        method++;
-    return words_find(varlink_find(method->parameters, parameter)->allowed, word);
+    struct interface_field field;
+    unsigned n = 0;
+
+    while (interface_next(NULL, &words, &field))
+        n++;
+    return n;
 }
 
-TEST(names_in_parameters_are_those_of_their_enumerations)
+TEST(words_are_those_of_their_enumerations)
 {
-    for (int i = 0; i < _JOB_N_STATES; i++)
-        ck_assert_int_eq(word_of(control_list_jobs_methods, "List", "state",
-                                 job_state_to_string((enum job_state)i)),
-                         i);
-    for (int i = 0; i < _ACTOR_N_KINDS; i++)
-        ck_assert_int_eq(word_of(control_actor_methods, "ListActors", "kind",
-                                 actor_kind_to_string((enum actor_kind)i)),
-                         i);
-    for (int i = 0; i < _EXCHANGE_N_KINDS; i++)
-        ck_assert_int_eq(word_of(control_exchange_methods, "CreateExchange", "kind",
-                                 exchange_kind_to_string((enum exchange_kind)i)),
-                         i);
+    CHECK_WORDS("io.troupe.Jobs", "State", job_state, job_state_to_string, _JOB_N_STATES);
+    CHECK_WORDS("io.troupe.Actors", "Kind", actor_kind, actor_kind_to_string, _ACTOR_N_KINDS);
+    CHECK_WORDS("io.troupe.Actors", "ExchangeKind", exchange_kind, exchange_kind_to_string,
+                _EXCHANGE_N_KINDS);
+    CHECK_WORDS("io.troupe.Actors", "Reason", dead_letter_reason, dead_letter_reason_to_string,
+                _DEAD_N_REASONS);
+    CHECK_WORDS("io.troupe.Supervisor", "Cause", death_cause, death_cause_to_string,
+                _DEATH_N_CAUSES);
 }
 
 TEST(what_does_not_exist_is_named)

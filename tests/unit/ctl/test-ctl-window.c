@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/caller/reader.h"
+#include "shared/base/reader.h"
 #include "supervisor/ctl/map/window.h"
 #include "tests/unit/suite.h"
 

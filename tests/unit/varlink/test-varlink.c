@@ -8,81 +8,70 @@
 #include "supervisor/varlink/reply.h"
 #include "supervisor/varlink/varlink.h"
 #include "tests/unit/suite.h"
+#include <jansson.h>
 
 /* ---- calls ---- */
 
 static struct varlink_call call;
-static const char *bad;
+static struct varlink_problem problem;
 
 static int parse(const char *text)
 {
     varlink_call_deinit(&call);
-    bad = NULL;
-    return varlink_parse(&call, text, strlen(text), &bad);
+    problem = (struct varlink_problem){{0}, {0}};
+    return varlink_parse(&call, text, strlen(text), &problem);
 }
 
-START_TEST(a_call_is_taken_apart)
+TEST(a_call_is_taken_apart)
 {
     ck_assert_int_eq(parse("{\"method\":\"a.b.C\",\"parameters\":{\"x\":1},\"more\":true}"), 0);
     ck_assert_str_eq(call.method, "a.b.C");
-    ck_assert_int_eq(json_integer_value(json_object_get(call.parameters, "x")), 1);
+    ck_assert_mem_eq(call.parameters, "{\"x\":1}", 7);
     ck_assert(call.more && !call.oneway && !call.upgrade);
 }
-END_TEST
 
-START_TEST(absent_and_null_members_are_the_same)
+TEST(absent_and_null_members_are_the_same)
 {
     ck_assert_int_eq(parse("{\"method\":\"a.b.C\",\"parameters\":null,\"oneway\":null}"), 0);
     ck_assert_ptr_null(call.parameters);
     ck_assert(!call.oneway);
 }
-END_TEST
 
-START_TEST(what_is_no_object_is_malformed)
+TEST(what_is_no_object_is_malformed)
 {
     static const char *const texts[] = {
-        "",
-        "{",
-        "[]",
-        "7",
-        "null",
-        "{\"method\":\"a.b.C\"}x",
-        "{\"method\":\"a\",\"method\":\"b\"}",
-        "{\"method\":\"\xff\"}",
-        "{\"a\":99999999999999999999}",
+        "", "{", "[]", "7", "null", "{\"method\":\"a.b.C\"}x", "{\"method\":\"\xff\"}",
     };
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    for (size_t i = 0; i < ELEMENTS(texts); i++)
         ck_assert_msg(parse(texts[i]) == VARLINK_E_MALFORMED, "%s", texts[i]);
 }
-END_TEST
 
-START_TEST(members_of_a_wrong_type_are_named)
+TEST(members_of_a_wrong_type_are_named)
 {
     static const char *const texts[][2] = {
         {"{\"parameters\":{}}", "method"},
         {"{\"method\":7}", "method"},
+        {"{\"method\":\"a\",\"method\":\"b\"}", "method"},
         {"{\"method\":\"a\\u0000b\"}", "method"},
         {"{\"method\":\"a.b.C\",\"parameters\":[]}", "parameters"},
         {"{\"method\":\"a.b.C\",\"more\":1}", "more"},
         {"{\"method\":\"a.b.C\",\"surprise\":1}", "surprise"},
     };
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+    for (size_t i = 0; i < ELEMENTS(texts); i++) {
         ck_assert_msg(parse(texts[i][0]) == VARLINK_E_INVALID, "%s", texts[i][0]);
-        ck_assert_str_eq(bad, texts[i][1]);
+        ck_assert_str_eq(problem.member, texts[i][1]);
     }
 }
-END_TEST
 
-START_TEST(a_wrong_call_that_wants_no_answer_says_so)
+TEST(a_wrong_call_that_wants_no_answer_says_so)
 {
     ck_assert_int_eq(parse("{\"method\":7,\"oneway\":true}"), VARLINK_E_INVALID);
     ck_assert(call.oneway);
 }
-END_TEST
 
-START_TEST(more_values_than_any_call_has_are_not_even_parsed)
+TEST(more_values_than_any_call_has_are_malformed)
 {
     char text[8192] = "{\"method\":\"a.b.C\",\"parameters\":{\"x\":[0";
 
@@ -90,11 +79,9 @@ START_TEST(more_values_than_any_call_has_are_not_even_parsed)
         strcat(text, ",0");
     strcat(text, "]}}");
     ck_assert_int_eq(parse(text), VARLINK_E_MALFORMED);
-    ck_assert_ptr_null(call.root);
 }
-END_TEST
 
-START_TEST(commas_and_brackets_inside_strings_are_no_values)
+TEST(commas_and_brackets_inside_strings_are_no_values)
 {
     char text[8192] = "{\"method\":\"a.b.C\",\"parameters\":{\"x\":\"\\\"";
     size_t length = strlen(text);
@@ -103,118 +90,141 @@ START_TEST(commas_and_brackets_inside_strings_are_no_values)
     strcpy(text + length + 4000, "\"}}");
     ck_assert_int_eq(parse(text), 0);
 }
-END_TEST
 
-START_TEST(a_method_is_split_at_its_last_dot)
+TEST(a_method_is_split_at_its_last_dot)
 {
     ck_assert_uint_eq(varlink_interface_length("io.troupe.Jobs.Do"), strlen("io.troupe.Jobs"));
     ck_assert_uint_eq(varlink_interface_length("Do"), 0);
     ck_assert_uint_eq(varlink_interface_length("io.troupe.Jobs."), 0);
     ck_assert_uint_eq(varlink_interface_length(""), 0);
 }
-END_TEST
 
-struct taken {
-    const char *name;
-    struct varlink_bytes bytes;
-    struct varlink_int number;
-    bool flag;
-    json_t *object;
-    usec_t span;
-    struct varlink_int choice;
-};
+static const char DESCRIPTION[] =
+    "# Of something. type Wrong (a: int)\n"
+    "# Version 7 of it\n"
+    "interface a.b\n\n"
+    "type Choice (none,\n  all)\n"
+    "type Inner (name: ?string, type: ?string)\n"
+    "method Other(x: int) -> ()\n"
+    "# name: (a comment, not a field)\n"
+    "method C(\n"
+    "  name: string, # the name\n"
+    "  key: ?string, data: ?string, number: ?int, span_usec: ?int,\n"
+    "  choice: ?Choice, own: ?(one, two), flag: ?bool, inner: ?Inner,\n"
+    "  words: ?[]string, inners: ?[]Inner\n"
+    ") -> (name: string)\n"
+    "error Inner (other: string)\n";
 
-static const struct varlink_parameter table[] = {
-    VARLINK_ROW("name", STRING, taken, name, .required = true),
-    VARLINK_ROW("bytes", BYTES, taken, bytes, .allowed = "at most 9 bytes", .max = 9),
-    VARLINK_ROW("number", INT, taken, number, .allowed = "from -5 to 5", .min = -5, .max = 5),
-    VARLINK_ROW("least", INT, taken, number, .allowed = "1 or more", .min = 1),
-    VARLINK_ROW("span", SPAN, taken, span, .allowed = "microseconds; -1", .min = -1),
-    VARLINK_ROW("choice", CHOICE, taken, choice, .allowed = "none, all"),
-    VARLINK_ROW("flag", BOOL, taken, flag),
-    VARLINK_ROW("object", OBJECT, taken, object),
-    {0},
-};
+static struct interface interface;
+static struct varlink_object given;
 
-static int take(const char *parameters, struct taken *ret)
+static int take(const char *parameters)
 {
     char text[512];
 
-    *ret = (struct taken){0};
     snprintf(text, sizeof(text), "{\"method\":\"a.b.C\",\"parameters\":%s}", parameters);
     ck_assert_int_eq(parse(text), 0);
-    return varlink_take(call.parameters, table, ret, &bad);
+    interface_read(&interface, DESCRIPTION);
+    return varlink_read(&given, &call, &interface, interface_find(&interface, 'm', "C", 1),
+                        &problem);
 }
 
-START_TEST(parameters_are_stored_by_type)
+TEST(a_description_has_its_declarations)
 {
-    struct taken taken;
-
-    ck_assert_int_eq(take("{\"name\":\"n\",\"bytes\":\"a\\u0000b\",\"number\":-5,\"flag\":true,"
-                          "\"object\":{}}",
-                          &taken),
-                     0);
-    ck_assert_str_eq(taken.name, "n");
-    ck_assert_uint_eq(taken.bytes.size, 3);
-    ck_assert_mem_eq(taken.bytes.data, "a\0b", 3);
-    ck_assert(taken.number.set && taken.number.value == -5);
-    ck_assert(taken.flag);
-    ck_assert_ptr_nonnull(taken.object);
+    interface_read(&interface, DESCRIPTION);
+    ck_assert_int_eq(interface.version, 7);
+    ck_assert_uint_eq(interface.n, 5);
+    ck_assert_ptr_null(interface_find(&interface, 't', "Wrong", 5));
+    ck_assert_ptr_null(interface_find(&interface, 'e', "C", 1));
+    ck_assert_mem_eq(interface_find(&interface, 'e', "Inner", 5), "other", 5);
 }
-END_TEST
 
-START_TEST(parameters_that_are_missing_unknown_or_of_a_wrong_type_are_named)
+TEST(parameters_are_read_as_described)
+{
+    struct varlink_object inner;
+    struct varlink_bytes bytes;
+
+    ck_assert_int_eq(take("{\"name\":\"n\\u00e9\",\"key\":\"a\\u0000b\",\"number\":5,\"flag\":true,"
+                          "\"span_usec\":-1,\"choice\":\"all\",\"own\":\"one\","
+                          "\"inner\":{\"type\":\"t\"}}"),
+                     0);
+    ck_assert_str_eq(varlink_string(&given, "name"), "n\xc3\xa9");
+    bytes = varlink_bytes(&given, "key");
+    ck_assert_uint_eq(bytes.size, 3);
+    ck_assert_mem_eq(bytes.data, "a\0b", 3);
+    ck_assert_int_eq(varlink_int(&given, "number", 1), 5);
+    ck_assert(varlink_bool(&given, "flag"));
+    ck_assert_uint_eq(varlink_usec(&given, "span_usec", 1), USEC_INFINITY);
+    ck_assert_int_eq(varlink_choice(&given, "choice"), 1);
+    ck_assert_int_eq(varlink_choice(&given, "own"), 0);
+    ck_assert(varlink_object(&given, "inner", &inner));
+    ck_assert_str_eq(varlink_string(&inner, "type"), "t");
+    ck_assert(!varlink_has(&inner, "name"));
+    /* Reading them does not change them. */
+    ck_assert_str_eq(varlink_string(&given, "name"), "n\xc3\xa9");
+}
+
+TEST(absent_parameters_have_no_value)
+{
+    struct varlink_object inner;
+
+    ck_assert_int_eq(take("{\"name\":\"\",\"number\":null}"), 0);
+    ck_assert_str_eq(varlink_string(&given, "name"), "");
+    ck_assert(!varlink_has(&given, "number"));
+    ck_assert_int_eq(varlink_int(&given, "number", 7), 7);
+    ck_assert_int_eq(varlink_choice(&given, "choice"), -1);
+    ck_assert(!varlink_bool(&given, "flag"));
+    ck_assert_ptr_null(varlink_bytes(&given, "key").data);
+    ck_assert(!varlink_object(&given, "inner", &inner));
+    ck_assert_ptr_null(varlink_string(&inner, "type"));
+}
+
+TEST(parameters_that_are_missing_unknown_or_of_a_wrong_type_are_named)
 {
     static const char *const texts[][2] = {
         {"{}", "name"},
         {"{\"name\":null}", "name"},
         {"{\"name\":\"n\",\"nmae\":1}", "nmae"},
+        {"{\"name\":\"n\",\"name\":\"m\"}", "name"},
         {"{\"name\":\"n\",\"number\":1.5}", "number"},
+        {"{\"name\":\"n\",\"number\":99999999999999999999}", "number"},
+        {"{\"name\":\"n\",\"number\":\"1\"}", "number"},
         {"{\"name\":\"n\",\"flag\":0}", "flag"},
-        {"{\"name\":\"n\",\"object\":[]}", "object"},
+        {"{\"name\":\"n\",\"choice\":1}", "choice"},
+        {"{\"name\":\"n\",\"inner\":[]}", "inner"},
+        {"{\"name\":\"n\",\"inner\":{\"other\":1}}", "other"},
+        {"{\"name\":\"n\",\"inner\":{\"type\":1}}", "type"},
         {"{\"name\":\"a\\u0000\"}", "name"},
     };
-    struct taken taken;
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        ck_assert_msg(take(texts[i][0], &taken) == VARLINK_E_INVALID, "%s", texts[i][0]);
-        ck_assert_str_eq(bad, texts[i][1]);
+    for (size_t i = 0; i < ELEMENTS(texts); i++) {
+        ck_assert_msg(take(texts[i][0]) == VARLINK_E_INVALID, "%s", texts[i][0]);
+        ck_assert_str_eq(problem.member, texts[i][1]);
     }
 }
-END_TEST
 
-START_TEST(values_that_are_not_allowed_are_refused_by_the_name_of_their_parameter)
+TEST(values_that_are_not_allowed_are_refused_with_those_that_are)
 {
-    static const char *const texts[][2] = {
-        {"{\"name\":\"n\",\"bytes\":\"0123456789\"}", "bytes"},
-        {"{\"name\":\"n\",\"number\":-6}", "number"},
-        {"{\"name\":\"n\",\"number\":6}", "number"},
-        {"{\"name\":\"n\",\"least\":0}", "least"},
-        {"{\"name\":\"n\",\"span\":-2}", "span"},
-        {"{\"name\":\"n\",\"choice\":\"al\"}", "choice"},
-        {"{\"name\":\"n\",\"choice\":\"none, all\"}", "choice"},
+    static const char *const texts[][3] = {
+        {"{\"name\":\"n\",\"number\":-1}", "number", "0 or more"},
+        {"{\"name\":\"n\",\"span_usec\":-2}", "span_usec",
+         "microseconds; 0 = the default, -1 = no limit"},
+        {"{\"name\":\"n\",\"choice\":\"al\"}", "choice", "none, all"},
+        {"{\"name\":\"n\",\"own\":\"one, two\"}", "own", "one, two"},
     };
-    struct taken taken;
+    char key[VARLINK_KEY_MAX + 2] = "", text[300];
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        ck_assert_msg(take(texts[i][0], &taken) == VARLINK_E_REFUSED, "%s", texts[i][0]);
-        ck_assert_str_eq(bad, texts[i][1]);
+    for (size_t i = 0; i < ELEMENTS(texts); i++) {
+        ck_assert_msg(take(texts[i][0]) == VARLINK_E_REFUSED, "%s", texts[i][0]);
+        ck_assert_str_eq(problem.member, texts[i][1]);
+        ck_assert_str_eq(problem.allowed, texts[i][2]);
     }
+    memset(key, 'k', VARLINK_KEY_MAX + 1);
+    snprintf(text, sizeof(text), "{\"name\":\"n\",\"key\":\"%s\"}", key);
+    ck_assert_int_eq(take(text), VARLINK_E_REFUSED);
+    snprintf(text, sizeof(text), "{\"name\":\"n\",\"key\":\"%s\"}", key + 1);
+    ck_assert_int_eq(take(text), 0);
 }
-END_TEST
-
-START_TEST(spans_and_choices_are_stored)
-{
-    struct taken taken;
-
-    ck_assert_int_eq(take("{\"name\":\"n\",\"span\":-1,\"choice\":\"all\"}", &taken), 0);
-    ck_assert_uint_eq(taken.span, USEC_INFINITY);
-    ck_assert(taken.choice.set && taken.choice.value == 1);
-    ck_assert_int_eq(take("{\"name\":\"n\",\"span\":7,\"least\":9223372036854775807}", &taken), 0);
-    ck_assert_uint_eq(taken.span, 7);
-    ck_assert(!taken.choice.set && taken.number.value == INT64_MAX);
-}
-END_TEST
 
 /* ---- answers ---- */
 
@@ -242,7 +252,7 @@ static const char *text(void)
     return reply.data;
 }
 
-START_TEST(members_are_separated_and_nested)
+TEST(members_are_separated_and_nested)
 {
     reply_object(&reply, NULL);
     reply_int(&reply, "a", INT64_MIN);
@@ -258,9 +268,8 @@ START_TEST(members_are_separated_and_nested)
     ck_assert_str_eq(text(), "{\"a\":-9223372036854775808,\"b\":[true,{}],"
                              "\"c\":9223372036854775807}");
 }
-END_TEST
 
-START_TEST(every_byte_string_becomes_a_string_that_parses)
+TEST(every_byte_string_becomes_a_string_that_parses)
 {
     char bytes[256];
     json_t *parsed;
@@ -278,9 +287,8 @@ START_TEST(every_byte_string_becomes_a_string_that_parses)
     ck_assert_mem_eq(json_string_value(json_array_get(parsed, 0)) + 3, bytes + 1, 127);
     json_decref(parsed);
 }
-END_TEST
 
-START_TEST(text_is_left_readable_and_bytes_become_base64)
+TEST(text_is_left_readable_and_bytes_become_base64)
 {
     reply_object(&reply, NULL);
     reply_payload(&reply, "t", "gr\xc3\xbc\xc3\x9f\x65\n", 8);
@@ -292,9 +300,8 @@ START_TEST(text_is_left_readable_and_bytes_become_base64)
                              "\"b\":{\"encoding\":\"base64\",\"data\":\"YQBi\"},"
                              "\"e\":{\"encoding\":\"utf8\",\"data\":\"\"}}");
 }
-END_TEST
 
-START_TEST(a_reply_beyond_its_limit_fails_and_can_be_taken_back)
+TEST(a_reply_beyond_its_limit_fails_and_can_be_taken_back)
 {
     struct reply_mark mark;
     char large[200];
@@ -311,11 +318,10 @@ START_TEST(a_reply_beyond_its_limit_fails_and_can_be_taken_back)
     reply_end_object(&reply);
     ck_assert_str_eq(text(), "{\"a\":1,\"c\":2}");
 }
-END_TEST
 
 /* ---- encodings ---- */
 
-START_TEST(base64_of_every_length_comes_back)
+TEST(base64_of_every_length_comes_back)
 {
     unsigned char bytes[64], back[64];
     char encoded[96];
@@ -330,9 +336,8 @@ START_TEST(base64_of_every_length_comes_back)
         ck_assert_mem_eq(back, bytes, n);
     }
 }
-END_TEST
 
-START_TEST(base64_is_that_of_the_standard)
+TEST(base64_is_that_of_the_standard)
 {
     char encoded[8];
 
@@ -341,9 +346,8 @@ START_TEST(base64_is_that_of_the_standard)
     base64_encode(encoded, "foob", 4);
     ck_assert_mem_eq(encoded, "Zm9vYg==", 8);
 }
-END_TEST
 
-START_TEST(what_is_not_quite_base64_is_refused)
+TEST(what_is_not_quite_base64_is_refused)
 {
     static const char *const texts[] = {
         "A",    "AA",   "AAA",   "====", "A===",     "AA=A", "AB==",
@@ -352,13 +356,12 @@ START_TEST(what_is_not_quite_base64_is_refused)
     char back[16];
     size_t size;
 
-    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+    for (size_t i = 0; i < ELEMENTS(texts); i++)
         ck_assert_msg(base64_decode(back, &size, texts[i], strlen(texts[i])) == -EINVAL, "%s",
                       texts[i]);
 }
-END_TEST
 
-START_TEST(utf8_is_strict)
+TEST(utf8_is_strict)
 {
     static const char *const wrong[] = {
         "\x80",
@@ -380,6 +383,5 @@ START_TEST(utf8_is_strict)
     ck_assert(utf8_is_text("", 0));
     ck_assert(!utf8_is_text("a\0b", 3));
 }
-END_TEST
 
 const struct suite suite = {.name = "varlink", .setup = setup, .teardown = teardown};

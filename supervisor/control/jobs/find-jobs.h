@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Which jobs a call means. Jobs that wait on disk only are matched by their rows. */
+/* Finds the jobs that a call means. Jobs that wait on disk only are matched by their rows. */
 
 #include "shared/base/clock.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/job/job.h"
+#include "supervisor/varlink/varlink.h"
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,7 +16,7 @@ struct request;
 
 struct job_filter {
     uint64_t group;           /* reference; 0 = all groups */
-    const char *key;          /* NULL = all; borrowed from the call */
+    struct varlink_bytes key; /* data NULL = all; borrowed from the call */
     unsigned states;          /* a bit per enum job_state */
     enum attempt_cause cause; /* of the last attempt that failed; NONE = any */
     usec_t until;             /* accepted until then, realtime; USEC_INFINITY = at any time */
@@ -43,3 +44,11 @@ struct row_job {
  * result that has expired. */
 const struct job *row_job_of(const struct group_context *groups, const struct job_row *row,
                              struct row_job *room);
+
+/*
+ * Finds a job, live or kept, also one that waits on disk only. Returns it, or NULL; then `missing`
+ * has been called, or is called in a later turn, or the call is executed again in one, when the job
+ * has been read into memory. `error` is 0 or as of job_lookup_begin().
+ */
+struct job *control_find_job(struct request *request, const char *id,
+                             void (*missing)(struct request *request, int error));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "worker/query/json-reader.h"
+#include "shared/base/json-text.h"
 
 #include "shared/base/utf8.h"
 #include <errno.h>
@@ -45,7 +45,7 @@ static const char *skip_nested(const char *at)
     return at;
 }
 
-const char *json_reader_skip(const char *value)
+const char *json_text_skip(const char *value)
 {
     size_t size;
 
@@ -60,7 +60,7 @@ const char *json_reader_skip(const char *value)
 /* Returns what follows the separator behind a value, or NULL. */
 static const char *after(const char *value, char separator)
 {
-    const char *end = json_reader_skip(value);
+    const char *end = json_text_skip(value);
 
     if (!end)
         return NULL;
@@ -84,7 +84,7 @@ static const char *member(const char *object, const char *name, size_t size)
     return NULL;
 }
 
-const char *json_reader_member(const char *object, const char *path)
+const char *json_text_member(const char *object, const char *path)
 {
     while (object) {
         size_t size = strcspn(path, ".");
@@ -97,20 +97,27 @@ const char *json_reader_member(const char *object, const char *path)
     return NULL;
 }
 
-const char *json_reader_first(const char *array)
+const char *json_text_first(const char *container)
 {
-    const char *element;
+    const char *first;
 
-    if (*array != '[')
+    if (*container != '[' && *container != '{')
         return NULL;
-    element = skip_space(array + 1);
-    return *element == ']' || *element == '\0' ? NULL : element;
+    first = skip_space(container + 1);
+    return *first == ']' || *first == '}' || *first == '\0' ? NULL : first;
 }
 
-const char *json_reader_next(const char *element)
+const char *json_text_next(const char *value)
 {
-    return after(element, ',');
+    return after(value, ',');
 }
+
+const char *json_text_value(const char *name)
+{
+    return after(name, ':');
+}
+
+/* ---- strings and numbers ---- */
 
 static int read_hex(const char *at, uint32_t *ret)
 {
@@ -128,7 +135,7 @@ static const char *read_unicode(const char *at, char **to)
 {
     uint32_t code, low;
 
-    if (read_hex(at, &code) < 0 || code == 0)
+    if (read_hex(at, &code) < 0 || (code >= 0xdc00 && code < 0xe000))
         return NULL;
     at += 4;
     if (code >= 0xd800 && code < 0xdc00) {
@@ -156,7 +163,7 @@ static const char *read_escape(const char *at, char **to)
     return at + 1;
 }
 
-int json_reader_string(const char *value, char *ret)
+int json_text_string(const char *value, char *ret)
 {
     const char *at = value + 1;
     char *to = ret;
@@ -175,7 +182,7 @@ int json_reader_string(const char *value, char *ret)
     return at ? (int)(to - ret) : -EINVAL;
 }
 
-int json_reader_number(const char *value, int64_t *ret)
+int json_text_number(const char *value, int64_t *ret)
 {
     char *end;
 
@@ -184,4 +191,114 @@ int json_reader_number(const char *value, int64_t *ret)
     errno = 0;
     *ret = strtoll(value, &end, 10);
     return errno != 0 || *end == '.' || *end == 'e' || *end == 'E' ? -EINVAL : 0;
+}
+
+/* ---- the grammar: each function returns what follows, or NULL if the text is malformed ---- */
+
+struct check {
+    size_t values_left;
+    unsigned depth;
+};
+
+static const char *check_value(struct check *check, const char *at);
+
+static const char *check_string(const char *at)
+{
+    char character[4], *to;
+
+    if (*at++ != '"')
+        return NULL;
+    while (at && *at != '"') {
+        to = character;
+        if ((unsigned char)*at < 0x20)
+            return NULL;
+        at = *at == '\\' ? read_escape(at + 1, &to) : at + 1;
+    }
+    return at ? at + 1 : NULL;
+}
+
+static const char *check_digits(const char *at)
+{
+    const size_t n = strspn(at, "0123456789");
+
+    return n > 0 ? at + n : NULL;
+}
+
+static const char *check_number(const char *at)
+{
+    at += *at == '-';
+    at = *at == '0' ? at + 1 : check_digits(at);
+    if (at && *at == '.')
+        at = check_digits(at + 1);
+    if (at && (*at == 'e' || *at == 'E')) {
+        at++;
+        at = check_digits(*at == '+' || *at == '-' ? at + 1 : at);
+    }
+    return at;
+}
+
+static const char *check_word(const char *at, const char *word)
+{
+    const size_t size = strlen(word);
+
+    return strncmp(at, word, size) == 0 ? at + size : NULL;
+}
+
+static const char *check_item(struct check *check, const char *at, bool is_member)
+{
+    if (is_member) {
+        at = check_string(at);
+        at = at ? skip_space(at) : NULL;
+        if (!at || *at != ':')
+            return NULL;
+        at = skip_space(at + 1);
+    }
+    at = check_value(check, at);
+    return at ? skip_space(at) : NULL;
+}
+
+static const char *check_container(struct check *check, const char *at, char end)
+{
+    if (check->depth++ == JSON_TEXT_DEPTH_MAX)
+        return NULL;
+    at = skip_space(at + 1);
+    if (*at != end)
+        at = check_item(check, at, end == '}');
+    while (at && *at == ',')
+        at = check_item(check, skip_space(at + 1), end == '}');
+    check->depth--;
+    return at && *at == end ? at + 1 : NULL;
+}
+
+static const char *check_value(struct check *check, const char *at)
+{
+    if (check->values_left-- == 0)
+        return NULL;
+    switch (*at) {
+    case '{':
+        return check_container(check, at, '}');
+    case '[':
+        return check_container(check, at, ']');
+    case '"':
+        return check_string(at);
+    case 't':
+        return check_word(at, "true");
+    case 'f':
+        return check_word(at, "false");
+    case 'n':
+        return check_word(at, "null");
+    default:
+        return check_number(at);
+    }
+}
+
+bool json_text_check(const char *text, size_t size, size_t max_values)
+{
+    struct check check = {.values_left = max_values};
+    const char *end;
+
+    if (!utf8_is_text(text, size))
+        return false;
+    end = check_value(&check, skip_space(text));
+    return end && *skip_space(end) == '\0';
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/caller/reader.h"
+#include "shared/base/reader.h"
 
 #include "shared/base/cleanup.h"
 #include <poll.h>
