@@ -6,7 +6,7 @@
 
 #include "supervisor/config/config.h"
 #include "supervisor/config/names/names.h"
-#include "supervisor/control/reload-call.h"
+#include "supervisor/control/service-change.h"
 #include "supervisor/parts.h"
 
 /* Whether the configuration is empty while workers of the last supervisor wait to be taken over,

@@ -4,7 +4,7 @@
  * the keeper starts the new one. */
 
 #include "shared/base/cleanup.h"
-#include "supervisor/control/upgrade-call.h"
+#include "supervisor/control/service-change.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/supervisor-private.h"
 #include "supervisor/upgrade/save.h"

@@ -2,28 +2,16 @@
 #include "supervisor/caller/varlink-client.h"
 
 #include "shared/base/cleanup.h"
-#include <poll.h>
+#include "shared/base/stream.h"
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 int varlink_client_init(struct varlink_client *client, const char *path, usec_t timeout)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    _cleanup_close_ int fd = -1;
+    const int fd = stream_connect(path, timeout);
 
-    *client = (struct varlink_client){.fd = -1, .timeout = timeout};
-    if (strlen(path) >= sizeof(address.sun_path))
-        return -ENAMETOOLONG;
-    memcpy(address.sun_path, path, strlen(path) + 1);
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | (timeout == 0 ? SOCK_NONBLOCK : 0), 0);
-    if (fd < 0)
-        return -errno;
-    if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-        return -errno;
-    client->fd = TAKE_FD(fd);
+    *client = (struct varlink_client){.fd = fd < 0 ? -1 : fd, .timeout = timeout};
     client->reader = reader_make(client->fd, '\0', true, VARLINK_CLIENT_REPLY_MAX);
-    return 0;
+    return fd < 0 ? fd : 0;
 }
 
 void varlink_client_deinit(struct varlink_client *client)
@@ -31,38 +19,6 @@ void varlink_client_deinit(struct varlink_client *client)
     close_fd(client->fd);
     reader_deinit(&client->reader);
     *client = (struct varlink_client)VARLINK_CLIENT_NULL;
-}
-
-/* Returns 0, -ETIMEDOUT or another -errno. */
-static int wait_writable(int fd, usec_t deadline)
-{
-    struct pollfd poller = {.fd = fd, .events = POLLOUT};
-    struct timespec left = usec_to_timespec(clock_left(deadline));
-    int r = ppoll(&poller, 1, deadline == USEC_INFINITY ? NULL : &left, NULL);
-
-    if (r < 0)
-        return errno == EINTR ? 0 : -errno;
-    return r == 0 ? -ETIMEDOUT : 0;
-}
-
-static int send_all(struct varlink_client *client, const char *data, size_t size)
-{
-    const usec_t deadline = clock_deadline(client->timeout);
-    int r = 0;
-
-    while (r == 0 && size > 0) {
-        ssize_t n = send(client->fd, data, size, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-        if (n < 0 && errno == EAGAIN) {
-            r = wait_writable(client->fd, deadline);
-        } else if (n < 0) {
-            r = errno == EINTR ? 0 : -errno;
-        } else {
-            data += n;
-            size -= (size_t)n;
-        }
-    }
-    return r;
 }
 
 int varlink_client_send(struct varlink_client *client, const char *method, json_t *parameters,
@@ -82,7 +38,7 @@ int varlink_client_send(struct varlink_client *client, const char *method, json_
         return -ENOMEM;
     if (strlen(text) + 1 > VARLINK_CLIENT_REQUEST_MAX)
         return -EMSGSIZE;
-    return send_all(client, text, strlen(text) + 1);
+    return stream_send(client->fd, text, strlen(text) + 1);
 }
 
 static int parse_reply(const char *text, size_t size, struct varlink_reply *ret)

@@ -39,7 +39,7 @@ struct varlink_reply {
  * With the time-out 0, for a program with an event loop, nothing waits: connecting fails with
  * -EAGAIN while the supervisor has too many connections to accept, sending with -ETIMEDOUT when the
  * request does not fit into the socket's buffer, and receiving with -ETIMEDOUT as long as the reply
- * is not complete. Returns 0, -ENAMETOOLONG, or -errno of socket(2) or connect(2). Release it with
+ * is not complete. Returns 0 or an error of stream_connect(). Release it with
  * varlink_client_deinit().
  */
 int varlink_client_init(struct varlink_client *client, const char *path, usec_t timeout);

@@ -23,8 +23,6 @@ struct metrics_text {
     char bounds[BOUNDS_MAX][32];
     struct growing_text *pieces; /* of FAMILIES */
     struct growing_text labels;  /* of the object */
-    json_t *late;                /* groups' histograms, and names, from before the bounds came */
-    bool failed;                 /* out of memory for these */
     const struct family *family;
     struct growing_text *lines; /* of that family */
 };
@@ -275,37 +273,15 @@ static void write_families(struct metrics_text *text, enum family_scope scope, c
     }
 }
 
-/* Keeps of a group what cannot be written without the bounds. Returns false without memory. */
-static bool keep_late(struct metrics_text *text, const json_t *group)
-{
-    json_t *late = json_object(), *name = json_object_get(group, "name");
-    int r = name ? json_object_set(late, "name", name) : 0;
-
-    for (size_t i = 0; i < N_FAMILIES; i++) {
-        json_t *value = json_object_get(group, FAMILIES[i].member);
-
-        if (FAMILIES[i].scope == FAMILY_GROUP && FAMILIES[i].type == FAMILY_HISTOGRAM && value)
-            r |= json_object_set(late, FAMILIES[i].member, value);
-    }
-    return (json_array_append_new(text->late, late) | r) == 0;
-}
-
-static void write_object(struct metrics_text *text, enum family_scope scope, const json_t *object)
-{
-    write_families(text, scope, object);
-    if (scope == FAMILY_GROUP && text->n_bounds == 0 && !keep_late(text, object))
-        text->failed = true;
-}
-
 /* A scope is an object, or an array of them. */
 static void write_scope(struct metrics_text *text, enum family_scope scope, const json_t *reply)
 {
     const json_t *value = json_object_get(reply, SCOPES[scope]);
 
     if (json_is_object(value))
-        write_object(text, scope, value);
+        write_families(text, scope, value);
     for (size_t i = 0; i < json_array_size(value); i++)
-        write_object(text, scope, json_array_get(value, i));
+        write_families(text, scope, json_array_get(value, i));
 }
 
 static void take_bounds(struct metrics_text *text, const json_t *bounds)
@@ -329,71 +305,27 @@ static void take_piece(struct growing_text *whole, struct growing_text *piece)
 
 static char *join_pieces(struct metrics_text *text, size_t *ret_size)
 {
-    struct growing_text whole = {.failed = text->failed};
+    struct growing_text whole = {.failed = text->labels.failed};
 
     for (size_t i = 0; i < N_FAMILIES; i++)
         take_piece(&whole, &text->pieces[i]);
-    whole.failed = whole.failed || text->labels.failed;
     /* A comment that tells a whole text from a part. */
     growing_text_add_string(&whole, "# EOF\n");
     return growing_text_take(&whole, ret_size);
 }
 
-struct metrics_text *metrics_text_new(void)
-{
-    struct metrics_text *text = calloc(1, sizeof(*text));
-
-    if (!text)
-        return NULL;
-    text->pieces = calloc(N_FAMILIES, sizeof(*text->pieces));
-    text->late = json_array();
-    return text->pieces && text->late ? text : metrics_text_free(text);
-}
-
-struct metrics_text *metrics_text_free(struct metrics_text *text)
-{
-    if (!text)
-        return NULL;
-    for (size_t i = 0; text->pieces && i < N_FAMILIES; i++)
-        free(text->pieces[i].bytes);
-    free(text->pieces);
-    free(text->labels.bytes);
-    json_decref(text->late);
-    free(text);
-    return NULL;
-}
-
-/* Writes the histograms that came before the bounds. */
-static void write_late(struct metrics_text *text)
-{
-    for (size_t i = 0; i < json_array_size(text->late); i++)
-        write_families(text, FAMILY_GROUP, json_array_get(text->late, i));
-    (void)json_array_clear(text->late);
-}
-
-void metrics_text_add(struct metrics_text *text, const json_t *part)
-{
-    take_bounds(text, json_object_get(part, "bounds_usec"));
-    if (text->n_bounds > 0)
-        write_late(text);
-    for (unsigned scope = 0; scope < _FAMILY_N_SCOPES; scope++)
-        write_scope(text, (enum family_scope)scope, part);
-}
-
-char *metrics_text_take(struct metrics_text *text, size_t *ret_size)
-{
-    return join_pieces(text, ret_size);
-}
-
 char *metrics_to_text(const json_t *reply, size_t *ret_size)
 {
-    struct metrics_text *text = metrics_text_new();
+    struct metrics_text text = {.pieces = calloc(N_FAMILIES, sizeof(*text.pieces))};
     char *joined;
 
-    if (!text)
+    if (!text.pieces)
         return NULL;
-    metrics_text_add(text, reply);
-    joined = metrics_text_take(text, ret_size);
-    metrics_text_free(text);
+    take_bounds(&text, json_object_get(reply, "bounds_usec"));
+    for (unsigned scope = 0; scope < _FAMILY_N_SCOPES; scope++)
+        write_scope(&text, (enum family_scope)scope, reply);
+    joined = join_pieces(&text, ret_size);
+    free(text.pieces);
+    free(text.labels.bytes);
     return joined;
 }

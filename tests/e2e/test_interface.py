@@ -4,7 +4,9 @@
 Each reply that any end-to-end test gets is checked against its declaration (see interface.py); here every method is
 called, and the checks themselves are.
 """
+import glob
 import os
+import re
 import unittest
 
 from interface import SERVICE, Checker, Mismatch
@@ -38,6 +40,35 @@ class Declarations(unittest.TestCase):
             structs = [*interface.types.values(), *interface.errors.values(), *sum(interface.methods.values(), ())]
             names = {name for struct in structs for name in used(struct)} - {"int", "string", "bool"}
             self.assertEqual(names - set(interface.types), set(), interface.name)
+
+    def test_replies_are_written_with_declared_names_only(self):
+        def fields(declaration):
+            if isinstance(declaration, dict):
+                for name, (_, _, kind) in declaration.items():
+                    yield name
+                    yield from fields(kind)
+        declared = {"parameters", "continues"}
+        for interface in CHECKER.interfaces.values():
+            for struct in [*interface.types.values(), *interface.errors.values(), *sum(interface.methods.values(), ())]:
+                declared |= set(fields(struct))
+        written = set()
+        for path in glob.glob(os.path.join(TOP, "supervisor", "control", "**", "*.c"), recursive=True):
+            with open(path, encoding="utf-8") as file:
+                written |= set(re.findall(r"\breply_\w+\([^;\"]*, \"(\w+)\"", file.read()))
+        self.assertGreater(len(written), 100)
+        self.assertEqual(written - declared, set())
+
+    def test_nothing_else_lists_what_the_interface_files_declare(self):
+        with open(os.path.join(TOP, "supervisor", "control", "troupe-varlink.7"), encoding="utf-8") as file:
+            manual = file.read()
+        for name, interface, declaration in self.each("errors"):
+            if interface != SERVICE:
+                self.assertNotIn(f".It Sy {name}", manual)
+        options = CHECKER.interfaces["io.troupe.Jobs"].types["Options"]
+        with open(os.path.join(TOP, "worker", "python", "troupe", "data.py"), encoding="utf-8") as file:
+            typed = set(re.findall(r"^    (\w+): .* *$", re.search(r"class Options.*?\n\n\n", file.read(), re.DOTALL)[0],
+                                   re.MULTILINE))
+        self.assertEqual(typed - {"keep_result"}, {name.removesuffix("_usec") for name in options})
 
     def test_each_list_goes_on_at_a_cursor(self):
         for interface in CHECKER.interfaces.values():

@@ -8,7 +8,7 @@
 #include "shared/base/base64.h"
 #include "shared/base/log.h"
 #include "supervisor/control/control.h"
-#include "supervisor/control/reload-call.h"
+#include "supervisor/control/service-change.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/parts.h"

@@ -2,18 +2,18 @@
 #include "worker/client/connect.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/json-text.h"
 #include "shared/base/scm.h"
+#include "shared/base/stream.h"
 #include "shared/protocol/payload-wire.h"
 #include "shared/protocol/sentence.h"
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 
-#define DEFAULT_PATH    "/run/troupe/troupe.sock"
-#define TIMEOUT_SEC     90 /* by socket activation the supervisor may have to start first */
+#define DEFAULT_PATH "/run/troupe/troupe.sock"
+#define TIMEOUT                                                                                    \
+    (90 * USEC_PER_SEC) /* by socket activation the supervisor may have to start first */
 #define REPLY_MAX       4096
 #define DESCRIPTORS_MAX 5
 
@@ -32,64 +32,6 @@ static void reply_deinit(struct reply *reply)
     reply->n_fds = 0;
 }
 
-/* Fills in the address of a socket. A path that is too long for an address is replaced by one
- * through /proc and the descriptor of its directory, which `*ret_directory` keeps open. */
-static int make_address(const char *path, struct sockaddr_un *ret, int *ret_directory)
-{
-    const char *name = strrchr(path, '/');
-    _cleanup_free_ char *directory = NULL;
-
-    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
-    if (strlen(path) < sizeof(ret->sun_path)) {
-        memcpy(ret->sun_path, path, strlen(path));
-        return 0;
-    }
-    directory = name ? strndup(path, (size_t)(name + 1 - path)) : NULL;
-    if (!directory)
-        return name ? -ENOMEM : -ENAMETOOLONG;
-    *ret_directory = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (*ret_directory < 0)
-        return -errno;
-    return snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d%s", *ret_directory,
-                    name) < (int)sizeof(ret->sun_path)
-               ? 0
-               : -ENAMETOOLONG;
-}
-
-static int open_socket(const char *path)
-{
-    struct timeval timeout = {.tv_sec = TIMEOUT_SEC};
-    _cleanup_close_ int fd = -1, directory = -1;
-    struct sockaddr_un address;
-    int r = make_address(path, &address, &directory);
-
-    if (r < 0)
-        return r;
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) < 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) < 0)
-        return -errno;
-    while (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-        if (errno != EINTR)
-            return errno == EAGAIN ? -ETIMEDOUT : -errno;
-    return TAKE_FD(fd);
-}
-
-int connection_send(int socket, const char *text, size_t size)
-{
-    while (size > 0) {
-        ssize_t n = send(socket, text, size, MSG_NOSIGNAL);
-
-        if (n < 0 && errno != EINTR)
-            return errno == EAGAIN ? -ETIMEDOUT : -errno;
-        if (n > 0) {
-            text += n;
-            size -= (size_t)n;
-        }
-    }
-    return 0;
-}
-
 static int send_call(int socket)
 {
     char call[128];
@@ -97,7 +39,7 @@ static int send_call(int socket)
                         "{\"method\":\"io.troupe.Jobs.Attach\",\"parameters\":{\"version\":%d}}",
                         MEMORY_VERSION);
 
-    return connection_send(socket, call, (size_t)size + 1);
+    return stream_send(socket, call, (size_t)size + 1);
 }
 
 static int receive_piece(int socket, struct reply *reply)
@@ -141,19 +83,21 @@ static int receive_reply(int socket, struct reply *reply)
     return 0;
 }
 
-/* Returns the -errno of the error in the reply; -EPROTO without a known error. Changes the text. */
-static int reply_error(struct reply *reply)
+/* Copies a string of the reply by its path; "" if there is none. */
+static void read_string(const struct reply *reply, const char *path, char ret[REPLY_MAX])
 {
-    static const char KEY[] = "\"error\"";
-    char *error = strstr(reply->text, KEY);
+    const char *value = json_text_member(reply->text, path);
 
-    if (!error)
-        return -EPROTO;
-    error += sizeof(KEY) - 1;
-    error += strspn(error, " :");
-    if (*error++ != '"')
-        return -EPROTO;
-    error[strcspn(error, "\"")] = '\0';
+    if (!value || json_text_string(value, ret) < 0)
+        *ret = '\0';
+}
+
+/* Returns the -errno of the error in the reply; -EPROTO without a known error. */
+static int reply_error(const struct reply *reply)
+{
+    char error[REPLY_MAX];
+
+    read_string(reply, "error", error);
     return sentence_error(error);
 }
 
@@ -168,19 +112,14 @@ static void take_descriptors(struct connection *connection, struct reply *reply)
     reply->n_fds = 0;
 }
 
-/* Reads the only string of the reply; without one the client has no address. */
+/* Without it the client has no address. */
 static void take_address(struct connection *connection, const struct reply *reply)
 {
-    static const char KEY[] = "\"address\":\"";
-    const char *value = strstr(reply->text, KEY);
-    size_t size;
+    char address[REPLY_MAX];
 
-    if (!value)
-        return;
-    value += sizeof(KEY) - 1;
-    size = strcspn(value, "\"");
-    if (size < sizeof(connection->address))
-        memcpy(connection->address, value, size);
+    read_string(reply, "parameters.address", address);
+    if (strlen(address) < sizeof(connection->address))
+        strcpy(connection->address, address);
 }
 
 const char *connection_path(const char *path)
@@ -192,7 +131,7 @@ const char *connection_path(const char *path)
 
 int connection_socket(const char *path)
 {
-    return open_socket(connection_path(path));
+    return stream_connect(connection_path(path), TIMEOUT);
 }
 
 int connection_open(struct connection *ret, const char *path)

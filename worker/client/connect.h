@@ -4,9 +4,6 @@
 /*
  * Obtains a client's rings by a Varlink call over the supervisor's socket, which is answered with
  * descriptors. The connection lasts as long as the socket.
- *
- * No JSON library is used: workers link this library too, and each further shared object makes
- * every restart slower. Only the descriptors or the error's name have to be understood.
  */
 
 #include "shared/ring/channel.h"
@@ -30,9 +27,6 @@ const char *connection_path(const char *path);
 /* Connects to `path`, NULL: $TROUPE_SOCKET, else the default. Returns a socket, or -errno as
  * troupe_client_connect(). */
 int connection_socket(const char *path);
-
-/* Sends all of `text`. Returns 0, -ETIMEDOUT, or another -errno of send(2). */
-int connection_send(int socket, const char *text, size_t size);
 
 /* Connects, and waits for the answer. Returns 0 or -errno as troupe_client_connect(). */
 int connection_open(struct connection *ret, const char *path);

@@ -7,6 +7,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/json-text.h"
 #include "shared/base/reader.h"
+#include "shared/base/stream.h"
 #include "shared/protocol/sentence.h"
 #include "worker/client/connect.h"
 #include "worker/public.h"
@@ -102,7 +103,7 @@ static int ask(struct troupe_query *query, int64_t cursor)
         return -ENOMEM;
     }
     query->asked = true;
-    query->over = connection_send(query->socket, text, (size_t)size + 1) < 0;
+    query->over = stream_send(query->socket, text, (size_t)size + 1) < 0;
     return query->over ? -EPIPE : 0;
 }
 

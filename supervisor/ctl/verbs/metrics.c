@@ -25,15 +25,6 @@ static int join(struct invocation *invocation, const json_t *parameters, bool la
     return metrics_join(userdata, parameters) < 0 ? call_no_memory() : EXIT_OK;
 }
 
-static int add_text(struct invocation *invocation, const json_t *parameters, bool last,
-                    void *userdata)
-{
-    (void)invocation;
-    (void)last;
-    metrics_text_add(userdata, parameters);
-    return EXIT_OK;
-}
-
 static int write_all(int fd, const char *text, size_t size)
 {
     while (size > 0) {
@@ -97,41 +88,29 @@ static int write_text(const struct invocation *invocation, const char *text, siz
     return EXIT_FAILED;
 }
 
-static int ask(struct invocation *invocation, call_reply_fn each, void *userdata)
+static int print_text(const struct invocation *invocation, const json_t *reply)
 {
-    return call_more(invocation, CALL_SUPERVISOR "GetMetrics", json_object(), false, each,
-                     userdata);
-}
-
-static int print_json(struct invocation *invocation)
-{
-    json_auto_t *reply = json_object();
-    int r = reply ? ask(invocation, join, reply) : call_no_memory();
-
-    return r == EXIT_OK ? output_json(invocation, reply) : r;
-}
-
-static int print_text(struct invocation *invocation)
-{
-    struct metrics_text *lines = metrics_text_new();
-    int r = lines ? ask(invocation, add_text, lines) : call_no_memory();
-    _cleanup_free_ char *text = NULL;
     size_t size = 0;
+    _cleanup_free_ char *text = metrics_to_text(reply, &size);
 
-    if (r == EXIT_OK)
-        text = metrics_text_take(lines, &size);
-    metrics_text_free(lines);
-    if (r != EXIT_OK)
-        return r;
     return text ? write_text(invocation, text, size) : call_no_memory();
 }
 
 int verb_metrics(struct invocation *invocation)
 {
+    json_auto_t *reply = json_object();
+    int r;
+
     if (invocation->options.json && invocation->options.output) {
         complain(
             "--output writes metrics, and --json prints the supervisor's reply: give only one");
         return EXIT_USAGE;
     }
-    return invocation->options.json ? print_json(invocation) : print_text(invocation);
+    r = reply
+            ? call_more(invocation, CALL_SUPERVISOR "GetMetrics", json_object(), false, join, reply)
+            : call_no_memory();
+    if (r != EXIT_OK)
+        return r;
+    return invocation->options.json ? output_json(invocation, reply)
+                                    : print_text(invocation, reply);
 }

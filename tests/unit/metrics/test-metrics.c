@@ -100,34 +100,6 @@ TEST(a_histogram_that_has_counted_nothing_is_its_last_bucket_alone)
                                  "troupe_job_wait_seconds_bucket{group=\"b\",le=\"+Inf\"} 1\n"));
 }
 
-TEST(replies_in_parts_give_the_same_text_as_a_whole_one)
-{
-    static const char *const PARTS[] = {
-        "{'groups': [{'name': 'a', 'queued': 1, 'run': {'buckets': [1], 'sum_usec': 7}},"
-        " {'queued': 2, 'wait': {'buckets': [0, 2], 'sum_usec': 8}}]}",
-        "{'groups': [7, {'name': 'b', 'queued': 3, 'run': {'buckets': [3], 'sum_usec': 9}}],"
-        " 'bounds_usec': [16, 32], 'supervisor': {'clients': 1}}",
-    };
-    struct metrics_text *lines = metrics_text_new();
-    json_t *whole = json_object();
-    char *joined;
-
-    for (size_t i = 0; i < 2; i++) {
-        json_t *part = parse(PARTS[i]);
-
-        ck_assert_int_eq(metrics_join(whole, part), 0);
-        metrics_text_add(lines, part);
-        json_decref(part);
-    }
-    text = metrics_to_text(whole, NULL);
-    joined = metrics_text_take(lines, NULL);
-    ck_assert_ptr_nonnull(strstr(text, "troupe_job_run_seconds_count{group=\"a\"} 1\n"));
-    ck_assert_str_eq(joined, text);
-    free(joined);
-    metrics_text_free(lines);
-    json_decref(whole);
-}
-
 TEST(values_of_labels_are_escaped)
 {
     write_as_text("{'top_cells': [{'group': 'a', 'key': 'x\\\"\\\\\\n=', 'queued': 1}]}");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/control/reload-call.h"
+#include "supervisor/control/service-change.h"
 
 #include "supervisor/config/syntax/strv.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* One request to reload the configuration, and its outcome. The composition root executes it. */
+/* Requests to reload the configuration and to upgrade the supervisor. The composition root executes
+ * them. */
 
 #include "shared/base/list.h"
 #include "supervisor/config/config.h"
@@ -12,6 +13,7 @@ struct reload_changes {
     config_strv added, removed, changed;
 };
 
+/* One reload, and its outcome. */
 struct reload_call {
     struct list link;                       /* in the queue; the running one is first */
     bool allow_empty;                       /* a configuration without groups is wanted */
@@ -27,3 +29,10 @@ struct reload_call {
 
 void reload_call_init(struct reload_call *call, void (*done)(struct reload_call *call));
 void reload_call_deinit(struct reload_call *call);
+
+struct upgrade_call {
+    struct list link; /* while it waits */
+    /* Called once if the upgrade fails before anything has changed. After success the call ends
+     * with the supervisor. May free the call. */
+    void (*failed)(struct upgrade_call *call, const char *reason);
+};
