@@ -88,19 +88,6 @@ int reload_add_groups(struct parts *parts, struct config *config)
     return each_group(config, parts, add_first, NULL);
 }
 
-static int compare_name(const void *name, const void *element)
-{
-    const struct config_group *const *group = element;
-
-    return strcmp(name, (*group)->name);
-}
-
-static bool contains(const struct config *config, const char *name)
-{
-    return bsearch(name, config->groups, config->n_groups, sizeof(*config->groups), compare_name) !=
-           NULL;
-}
-
 static int reload_remove_missing(struct parts *parts, const struct config *config,
                                  struct reload_changes *changes)
 {
@@ -109,9 +96,9 @@ static int reload_remove_missing(struct parts *parts, const struct config *confi
     int r = 0;
 
     while (r == 0 && (group = registry_next(&parts->registry, &cursor)))
-        if (group_is_undescribed(group) && !contains(config, group->name))
+        if (group_is_undescribed(group) && !config_find_group(config, group->name))
             group_forget_undescribed(group);
-        else if (!group->removed && !contains(config, group->name)) {
+        else if (!group->removed && !config_find_group(config, group->name)) {
             r = strv_append(&changes->removed, group->name);
             group_remove(group);
         }

@@ -4,6 +4,8 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/check/resolve.h"
+#include "supervisor/config/config-load.h"
+#include "supervisor/config/syntax/path.h"
 #include "supervisor/control/control.h"
 #include "supervisor/process/kept-text.h"
 #include "supervisor/supervisor-private.h"
@@ -26,26 +28,69 @@ static void log_faults_of_daemon(const char *directory, const struct config_prob
 
 /* ---- at a start ---- */
 
+/* Returns 0 with the group's previous configuration, or with NULL if it was not kept; or -errno. */
+static int recall_group(const struct kept_states *kept, const char *name, const char *path,
+                        struct config_group **ret)
+{
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r = kept_text_read(kept, name, &text, &size);
+
+    *ret = NULL;
+    if (r == 0)
+        r = config_recall_group(name, path, text, size, ret);
+    return r < 0 ? r : 0;
+}
+
 /* Replaces groups with a mistake in their files by their previous configuration, if that was kept.
- * Returns 0 or -ENOMEM. */
+ * Returns 0 or -errno. */
 static int recall(const struct kept_states *kept, struct config *config)
 {
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < config->n_groups; i++) {
-        _cleanup_free_ char *text = NULL;
-        struct config_group *before = NULL;
-        size_t size;
+    for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
+        struct config_group *unread = config->groups[i], *before = NULL;
 
-        if (!config->groups[i]->unread)
-            continue;
-        r = kept_text_read(kept, config->groups[i]->name, &text, &size);
-        if (r == 0)
-            r = config_recall_group(config->groups[i], text, size, &before);
-        if (before)
+        if (unread->unread)
+            r = recall_group(kept, unread->name, unread->path, &before);
+        if (before) {
+            before->next = unread;
             config->groups[i] = before;
+        }
     }
-    return r < 0 ? r : 0;
+    return r;
+}
+
+static int recall_missing_group(struct supervisor *supervisor, struct config *config,
+                                const char *name)
+{
+    _cleanup_free_ char *path =
+        path_join(supervisor->options->config_directory, name, CONFIG_GROUP_SUFFIX);
+    struct config_group *group = NULL;
+    int r = path ? recall_group(&supervisor->parts.process.kept, name, path, &group) : -ENOMEM;
+
+    if (!group)
+        return r;
+    group->missing = true;
+    r = config_add_group(config, group);
+    if (r < 0)
+        config_group_free(group);
+    return r;
+}
+
+/* Adds the groups that no file describes any more: they are taken over, and then removed. Returns 0
+ * or -errno. */
+static int recall_missing(struct supervisor *supervisor, struct config *config)
+{
+    char name[CONFIG_GROUP_NAME_MAX + 1];
+    const struct kept_state *state;
+    int r = 0;
+
+    for (uint32_t cursor = 0;
+         r == 0 && (state = kept_states_next(&supervisor->parts.process.kept, &cursor));)
+        if (kept_text_is_first(state, name, sizeof(name)) && !config_find_group(config, name))
+            r = recall_missing_group(supervisor, config, name);
+    return r;
 }
 
 /* Returns whether the problem concerns only a group that can wait: it has a previous configuration,
@@ -90,7 +135,7 @@ int supervisor_admit_config(struct supervisor *supervisor, struct config *config
         return r;
     obstacle = find_obstacle(supervisor, config, problems);
     if (!obstacle)
-        return 0;
+        return recall_missing(supervisor, config);
     config_problem_print(supervisor->config_problem, CONFIG_PROBLEM_MAX, obstacle);
     supervisor->parts.control.config_problem = supervisor->config_problem;
     return CONFIG_E_INVALID;

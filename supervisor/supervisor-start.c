@@ -11,6 +11,7 @@
 #include "supervisor/control/control.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/order.h"
+#include "supervisor/group/resume.h"
 #include "supervisor/loop/taker.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/reload-exchange.h"
@@ -387,11 +388,12 @@ void supervisor_start_groups(struct supervisor *supervisor)
     supervisor_open_store(supervisor);
     supervisor_restore_saved(supervisor, UPGRADE_GROUPS);
     supervisor_enter_safe_mode(supervisor);
-    registry_resume(&parts->registry);
+    groups_resume(&parts->groups);
     supervisor_restore_saved(supervisor, UPGRADE_JOBS);
     handle_table_link_free(&parts->jobs.handles);
     control_adopt_clients(supervisor->control, &parts->process.held);
     supervisor_restore_saved(supervisor, UPGRADE_MESSAGES);
+    groups_remove_missing(&parts->groups);
     process_context_settle(&parts->process);
     review_drains(&parts->registry);
     order_start(&parts->registry);

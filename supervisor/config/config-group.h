@@ -235,7 +235,8 @@ struct config_group {
     config_strv user_environment; /* HOME and the like, of `user` */
     uint32_t process_digest;      /* what processes are started with; 0 = not resolved */
     char *fault;                  /* why it cannot be started; NULL = it can */
-    bool unread; /* `fault` is a mistake in its files: only some of their keys are known */
+    bool unread;  /* `fault` is a mistake in its files: only some of their keys are known */
+    bool missing; /* no file describes it any more: this is its previous configuration */
     struct config_group *next;  /* `unread`, from the files as they are now, while this is the
                                    previous configuration; owned; NULL = the files say this */
     struct config_draft *draft; /* where its keys were given; owned; NULL = in no file */

@@ -118,17 +118,17 @@ int config_read_group_alone(const char *path, struct config_group **ret)
     return r;
 }
 
-int config_recall_group(struct config_group *unread, const char *text, size_t size,
+int config_recall_group(const char *name, const char *path, const char *text, size_t size,
                         struct config_group **ret)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
     struct config_group *group;
-    int r = config_defaults(&group, unread->name);
+    int r = config_defaults(&group, name);
 
     *ret = NULL;
     if (r < 0)
         return r;
-    group->path = strdup(unread->path);
+    group->path = strdup(path);
     group->draft = config_draft_new(&CONFIG_GROUP_SCHEMA, group, &problems);
     r = group->path && group->draft ? config_draft_parse(group->draft, group->path, text, size)
                                     : -ENOMEM;
@@ -136,12 +136,10 @@ int config_recall_group(struct config_group *unread, const char *text, size_t si
         r = config_check_group(group);
     if (group->draft)
         group->draft->problems = NULL;
-    if (r == 0 && problems.n_problems == 0) {
-        group->next = unread;
+    if (r == 0 && problems.n_problems == 0)
         *ret = group;
-    } else {
+    else
         config_group_free(group);
-    }
     config_problems_deinit(&problems);
     return r;
 }
@@ -203,6 +201,32 @@ static int compare_name(const void *name, const void *element)
     return strcmp(name, (*group)->name);
 }
 
+const struct config_group *config_find_group(const struct config *config, const char *name)
+{
+    struct config_group **found =
+        config->n_groups > 0
+            ? bsearch(name, config->groups, config->n_groups, sizeof(*config->groups), compare_name)
+            : NULL;
+
+    return found ? *found : NULL;
+}
+
+int config_add_group(struct config *config, struct config_group *group)
+{
+    const size_t size = (config->n_groups + 1) * sizeof(*config->groups);
+    struct config_group **groups = realloc(config->groups, size);
+    size_t at = config->n_groups;
+
+    if (!groups)
+        return -ENOMEM;
+    for (; at > 0 && strcmp(groups[at - 1]->name, group->name) > 0; at--)
+        groups[at] = groups[at - 1];
+    groups[at] = group;
+    config->groups = groups;
+    config->n_groups++;
+    return 0;
+}
+
 static int load_exchange(void *userdata, const char *path)
 {
     struct loader *loader = userdata;
@@ -213,8 +237,7 @@ static int load_exchange(void *userdata, const char *path)
     if (r < 0 || !exchange)
         return r;
     config->exchanges[config->n_exchanges++] = exchange;
-    if (!bsearch(exchange->name, config->groups, config->n_groups, sizeof(*config->groups),
-                 compare_name))
+    if (!config_find_group(config, exchange->name))
         return 0;
     return config_problem_add(loader->problems, path, 0,
                               "there is a group of that name (%s.group): groups and exchanges "

@@ -93,12 +93,17 @@ int config_read(struct config **ret, const char *directory, struct config_proble
 int config_read_group_alone(const char *path, struct config_group **ret);
 
 /*
- * Makes a group from `text`, which is an earlier config_draft.text. Returns 0 with `*ret`, which
- * the caller frees and which takes over `unread` as its `next`; 0 with NULL if this version does
- * not understand the text; or -ENOMEM.
+ * Makes a group from `text`, which is an earlier config_draft.text. `path` is where its file is, or
+ * was. Returns 0 with `*ret`, which the caller frees; 0 with NULL if this version does not
+ * understand the text; -EINVAL (no group can have the name), or -ENOMEM.
  */
-int config_recall_group(struct config_group *unread, const char *text, size_t size,
+int config_recall_group(const char *name, const char *path, const char *text, size_t size,
                         struct config_group **ret);
+
+/* Adds a group of a new name, and takes it over on success. Returns 0 or -ENOMEM. */
+int config_add_group(struct config *config, struct config_group *group);
+/* Returns the group of this name, or NULL. */
+const struct config_group *config_find_group(const struct config *config, const char *name);
 
 /* A configuration without groups, with the defaults of troupe.conf. Returns 0 or -ENOMEM. */
 int config_empty(struct config **ret);

@@ -152,7 +152,7 @@ static void group_roll_failed(struct cell *failed)
 
 const struct cell_handler GROUP_CELL_HANDLER = {
     .down = group_note_down,
-    .drained = group_drained,
+    .drained = group_review_removal,
     .drains = group_review_drain,
     .retired = group_retire_cell,
     .roll_failed = group_roll_failed,

@@ -8,8 +8,7 @@
 #include "supervisor/group/restoring.h"
 #include <inttypes.h>
 
-/* Whether there may be jobs on disk that are not counted yet. */
-static bool is_unread(const struct group *group)
+bool group_is_unread(const struct group *group)
 {
     return group_awaits_restore(group) || (!group->restored && group_store_is_opening(group));
 }
@@ -32,7 +31,7 @@ static bool is_worked_off(const struct group *group)
 {
     const struct job_counts *counts = &group->counts;
 
-    return !is_unread(group) && counts->n[JOBS_RUNNING] == 0 && counts->n[JOBS_ENDING] == 0 &&
+    return !group_is_unread(group) && counts->n[JOBS_RUNNING] == 0 && counts->n[JOBS_ENDING] == 0 &&
            !hands_out(group);
 }
 

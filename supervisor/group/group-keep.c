@@ -6,7 +6,6 @@
 #include "supervisor/config/keys/draft.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
-#include "supervisor/pool/slot/slot.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/process.h"
 #include <string.h>
@@ -14,6 +13,7 @@
 /* Changes raise KEPT_STATES_VERSION. Valid when zeroed: nothing was asked. */
 struct group_record {
     uint64_t size, configured_size;
+    uint64_t generations;                      /* of struct pool_set */
     uint8_t wanted, stopped, paused, draining; /* 0 = false: see struct slot_record */
 };
 
@@ -47,8 +47,12 @@ void group_keep_config(struct group *group)
 
 void group_open_kept(struct group *group)
 {
+    struct group_record *record;
+
     group->kept =
         kept_state_open(&group->context->pools->process->kept, group->name, &group->resumes);
+    record = record_of(group);
+    group->pools.generations = record ? &record->generations : &group->generations;
 }
 
 /* Another Size= in the file replaces an earlier resize, as in a reload. */
@@ -61,13 +65,29 @@ static void resume_size(struct group *group, const struct group_record *record)
     group_set_size(group, (size_t)record->size);
 }
 
+/* A group that waits for those of its After= goes on waiting, but its workers run. */
+void group_resume(struct group *group)
+{
+    const struct group_record *record = record_of(group);
+
+    if (!group->resumes)
+        return;
+    resume_size(group, record);
+    if (record->paused && !group_stays_paused(group)) /* else cells may differ */
+        group_set_paused(group, true);
+    group->draining = record->draining;
+    group->wanted = record->wanted;
+    if (record->wanted || record->stopped)
+        group_set_pending(group, false);
+}
+
 int group_resume_cell(struct group *group, const char *key, size_t size, struct cell **ret)
 {
     char text[PROTOCOL_NAME_MAX + 1];
     int r;
 
     *ret = group_find_cell(group, key, size);
-    if (*ret || size >= sizeof(text) || !protocol_name_valid(key, size))
+    if (*ret || !group_is_keyed(group) || size >= sizeof(text) || !protocol_name_valid(key, size))
         return 0;
     memcpy(text, key, size);
     text[size] = '\0';
@@ -75,45 +95,4 @@ int group_resume_cell(struct group *group, const char *key, size_t size, struct 
     if (r == 0)
         cell_table_add(&group->cells, *ret);
     return r;
-}
-
-/* The cells of the workers that have outlived the last supervisor. */
-static void resume_cells(struct group *group)
-{
-    const struct held_table *table = &group->context->pools->process->held;
-    const size_t size = strlen(group->name);
-    struct cell *cell;
-
-    for (const struct held *held = NULL; (held = held_next(table, HOLDING_WORKER, held));) {
-        const char *key = held->name + size + 1;
-
-        if (strncmp(held->name, group->name, size) == 0 && held->name[size] == '/' &&
-            group_resume_cell(group, key, strcspn(key, "/"), &cell) < 0)
-            log_error("%s: out of memory making a cell again", held->name);
-    }
-}
-
-void group_resume(struct group *group)
-{
-    const struct group_record *record = record_of(group);
-
-    if (group->resumes && (record->wanted || record->stopped)) {
-        resume_size(group, record);
-        if (record->paused && !group_stays_paused(group)) /* else cells may differ */
-            group_set_paused(group, true);
-        group->draining = record->draining;
-        group->wanted = record->wanted;
-        group_set_pending(group, false);
-        if (group_is_keyed(group))
-            resume_cells(group);
-        group_each_cell (cell, group) {
-            pool_resume(&cell->pool, record->wanted);
-            cell_watch_idle(cell);
-        }
-    }
-    group->resumes = false;
-    group_keep(group);
-    if (group->draining) /* whether jobs run is known at the end of the turn */
-        group_each_cell (cell, group)
-            cell_wake(cell);
 }

@@ -11,6 +11,8 @@ void group_tell(struct group *group, enum log_level level, const char *type, con
 
 /* Stops a removed group whose last job has ended. */
 void group_drained(struct group *group);
+/* Like group_drained(), but only if the group is removed and has no job left. */
+void group_review_removal(struct group *group);
 
 /* ---- group-keep.c ---- */
 
@@ -20,8 +22,10 @@ void group_open_kept(struct group *group);
 void group_keep_config(struct group *group);
 /* Called after each change of what was asked of the group. */
 void group_keep(struct group *group);
+/* Continues as what was asked of the group, without its workers: see resume.h. */
+void group_resume(struct group *group);
 /* Finds the cell with this key, or makes it without starting it. `*ret` is NULL for a key that no
- * cell can have. Returns 0 or -ENOMEM. */
+ * cell of the group can have. Returns 0 or -ENOMEM. */
 int group_resume_cell(struct group *group, const char *key, size_t size, struct cell **ret);
 
 /* ---- group-cell.c ---- */

@@ -31,12 +31,8 @@ static int save_group(const struct group *group, struct saver *saver)
     struct saved_writer row = {0};
 
     saved_put_text(&row, group->name);
-    saved_put_number(&row, group->config->size);
-    saved_put_number(&row, group->size);
-    saved_put_number(&row, group_stays_paused(group));
     saved_put_number(&row, group->message_log);
     saved_put_number(&row, group->pools.n_deaths);
-    saved_put_number(&row, group->pools.generations);
     saved_put_number(&row, group->last_dead.id.high);
     saved_put_number(&row, group->last_dead.id.low);
     saved_put_text(&row, group->last_dead.id.name);
@@ -66,25 +62,14 @@ static int save_slots(const struct cell *cell, struct saver *saver)
     return r;
 }
 
-static void put_cell_name(struct saved_writer *row, const struct cell *cell)
-{
-    saved_put_text(row, cell->group->name);
-    saved_put_text(row, cell->key);
-}
-
 static int save_cell(const struct cell *cell, struct saver *saver)
 {
-    struct saved_writer row = {0}, plan = {0};
-    int r;
+    struct saved_writer row = {0};
 
-    put_cell_name(&row, cell);
+    saved_put_text(&row, cell->group->name);
+    saved_put_text(&row, cell->key);
     cell_put(&row, cell);
-    r = saved_add(saver, CELL_ROW, &row, NULL);
-    if (r < 0 || *cell->key == '\0')
-        return r;
-    put_cell_name(&plan, cell);
-    cell_put_plan(&plan, cell);
-    return saved_add(saver, CELL_PLAN_ROW, &plan, NULL);
+    return saved_add(saver, CELL_ROW, &row, NULL);
 }
 
 int groups_save(const struct group_context *context, struct saver *saver)
@@ -115,21 +100,6 @@ static struct group *get_group(const struct group_context *context, struct saved
     return registry_find(context->registry, name);
 }
 
-/* Another Size= in the file replaces an earlier resize, as in a reload. */
-static int get_size(struct saved_reader *row, struct group *group)
-{
-    const uint64_t configured = saved_get_number(row);
-    const size_t size = (size_t)saved_get_below(row, GROUP_SIZE_MAX);
-    int r;
-
-    if (size == 0 || size == group->size || configured != group->config->size)
-        return 0;
-    r = group_reserve(group, size);
-    if (r == 0)
-        group_set_size(group, size);
-    return r;
-}
-
 static void get_tally(struct saved_reader *row, struct group *group)
 {
     struct pool_tally *tally = &group->pools.tally;
@@ -155,59 +125,31 @@ static void get_last_dead(struct saved_reader *row, struct group_dead *dead)
 int group_restore_row(const struct group_context *context, struct saved_reader *row)
 {
     struct group *group = get_group(context, row);
-    int r;
 
     if (!group)
         return row->damaged ? -EBADMSG : 0;
-    r = get_size(row, group);
-    if (r < 0)
-        return r;
-    group_set_paused(group, saved_get_below(row, 1));
     group_set_message_log(group, (uint8_t)saved_get_below(row, UINT8_MAX));
     group->pools.n_deaths += saved_get_number(row);
-    group->pools.generations = saved_get_number(row);
     get_last_dead(row, &group->last_dead);
     job_stats_get(row, &group->counts, &group->history);
     get_tally(row, group);
     return row->damaged ? -EBADMSG : 0;
 }
 
-/* Reads the group and the key. Returns the cell, made if it is missing, and 0; NULL and 0 if the
- * configuration has no such cell; -EBADMSG or -ENOMEM. */
-static int get_cell(const struct group_context *context, struct saved_reader *row,
-                    struct cell **ret)
+/* Makes the cell if it is missing. */
+int cell_restore_row(const struct group_context *context, struct saved_reader *row)
 {
     struct group *group = get_group(context, row);
     char key[PROTOCOL_NAME_MAX + 1];
+    struct cell *cell = NULL;
+    int r = 0;
 
     saved_get_text(row, key, sizeof(key));
-    *ret = NULL;
     if (row->damaged)
         return -EBADMSG;
-    if (!group || group_is_keyed(group) != (*key != '\0'))
-        return 0;
-    if (group_is_keyed(group))
-        return group_resume_cell(group, key, strlen(key), ret);
-    *ret = group->cell;
-    return 0;
-}
-
-int cell_restore_row(const struct group_context *context, struct saved_reader *row)
-{
-    struct cell *cell;
-    int r = get_cell(context, row, &cell);
-
+    if (group && group_is_keyed(group) == (*key != '\0'))
+        r = group_resume_cell(group, key, strlen(key), &cell);
     return cell ? cell_get(row, cell) : r;
-}
-
-int cell_plan_restore_row(const struct group_context *context, struct saved_reader *row)
-{
-    struct cell *cell;
-    int r = get_cell(context, row, &cell);
-
-    if (cell)
-        cell_get_plan(row, cell);
-    return row->damaged ? -EBADMSG : r;
 }
 
 int slot_restore_row(const struct group_context *context, struct saved_reader *row)

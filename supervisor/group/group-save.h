@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Groups with their cells and slots across an upgrade: what was asked of them beyond what
- * group-keep.c keeps, and what status shows of them. */
+/* What status shows of groups, their cells and slots, across an upgrade. */
 
 #include "supervisor/succession/saved-row.h"
 
@@ -18,8 +17,6 @@ int groups_save(const struct group_context *context, struct saver *saver);
 /* These two before the groups are resumed, */
 int group_restore_row(const struct group_context *context, struct saved_reader *row);
 int cell_restore_row(const struct group_context *context, struct saved_reader *row);
-#define CELL_PLAN_ROW "cell-plan"
-#define SLOT_ROW      "slot"
-/* and these afterwards. */
-int cell_plan_restore_row(const struct group_context *context, struct saved_reader *row);
+#define SLOT_ROW "slot"
+/* and this one afterwards. */
 int slot_restore_row(const struct group_context *context, struct saved_reader *row);

@@ -23,9 +23,7 @@ void group_set_size(struct group *group, size_t size)
     group_each_cell (cell, group) {
         if (cell->retiring)
             continue; /* gets the new size if it is called back */
-        cell->own_size = false;
-        pool_set_size(&cell->pool, size);
-        cell_watch_idle(cell);
+        cell_set_size(cell, size);
     }
     group_keep(group);
 }
@@ -77,9 +75,7 @@ int group_resize_cell(struct cell *cell, int64_t size)
     r = pool_reserve(&cell->pool, (size_t)size);
     if (r < 0)
         return r;
-    cell->own_size = (size_t)size != cell->group->size;
-    pool_set_size(&cell->pool, (size_t)size);
-    cell_watch_idle(cell);
+    cell_set_size(cell, (size_t)size);
     pool_tell(&cell->pool, (struct event){.level = LOG_LEVEL_NOTICE, .type = "cell.resized"},
               "is resized from %zu to %lld", before, (long long)size);
     return 0;

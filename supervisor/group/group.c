@@ -130,7 +130,7 @@ void group_stop(struct group *group, bool hurry)
     group->wanted = false;
     group_set_pending(group, false);
     group_each_cell (cell, group)
-        pool_stop(&cell->pool, hurry);
+        cell_stop(cell, hurry);
     group_keep(group);
     group_review_drain(group);
 }
@@ -338,7 +338,12 @@ void group_remove(struct group *group)
         group->closed = REMOVED;
     /* Stopped cells would never run their queues. */
     group_close_cells(group, REMOVED, blocked);
-    if (group->counts.n[JOBS_LIVE] == 0)
+    group_review_removal(group);
+}
+
+void group_review_removal(struct group *group)
+{
+    if (group->removed && group->counts.n[JOBS_LIVE] == 0 && !group_is_unread(group))
         group_drained(group);
 }
 

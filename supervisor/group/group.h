@@ -52,6 +52,7 @@ struct group {
     struct list down_link;     /* in the registry, at shutdown */
     struct group_fault *fault; /* NULL = none */
     struct kept_state *kept;   /* for the next supervisor; NULL = nothing is kept */
+    uint64_t generations;      /* of pool_set, if nothing is kept */
     struct kept_text text;     /* its configuration, for the next supervisor */
     bool resumes;              /* `kept` is the last supervisor's */
     bool wanted;               /* new slots are started */
@@ -75,8 +76,6 @@ int group_new(struct group **ret, const struct group_context *context, struct co
 struct group *group_free(struct group *group);
 
 void group_start(struct group *group);
-/* Continues where the last supervisor stopped; does nothing if it did not have the group. */
-void group_resume(struct group *group);
 /* Jobs stay queued. */
 void group_stop(struct group *group, bool hurry);
 void group_restart(struct group *group);
@@ -93,6 +92,8 @@ void group_drain(struct group *group);
 void group_end_drain(struct group *group);
 /* Called when a job has ended, and whenever jobs are not handed out any more. */
 void group_review_drain(struct group *group);
+/* Whether there may be jobs on disk that are not counted yet. */
+bool group_is_unread(const struct group *group);
 /* This cell alone; one that retires is called back. Returns 0 or -ENOMEM. */
 int group_set_cell_paused(struct cell *cell, bool paused);
 /* Closes every cell there is and will be, as cell_close(), and logs the jobs concerned. */

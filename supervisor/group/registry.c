@@ -232,12 +232,3 @@ const char *registry_nearest(const struct registry *registry, const char *name)
         names[n++] = group->name;
     return suggest_nearest(name, names);
 }
-
-void registry_resume(struct registry *registry)
-{
-    size_t cursor = 0;
-    struct group *group;
-
-    while ((group = registry_next(registry, &cursor)))
-        group_resume(group);
-}

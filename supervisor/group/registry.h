@@ -52,9 +52,6 @@ struct group *registry_after(const struct registry *registry, const char *name);
 /* Iterates over all groups, in no particular order. NULL when done; `cursor` starts at 0. */
 struct group *registry_next(const struct registry *registry, size_t *cursor);
 
-/* Continues all groups that the last supervisor had. */
-void registry_resume(struct registry *registry);
-
 /* Finds a target: "group", "group/slot" in a group without keys, "group/key" and "group/key/slot"
  * in one with Cells=by-key. Returns 0 or -ENOENT. */
 struct registry_target {

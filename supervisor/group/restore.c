@@ -210,6 +210,7 @@ static void resume_groups(const struct restore *restore)
         list_for_each (node, &group->cells.live)
             cell_backlog_end_restore(list_entry(node, struct cell, live_link));
         group_review_drain(group);
+        group_review_removal(group);
     }
 }
 
@@ -326,7 +327,7 @@ static bool mark_groups(const struct restore *restore)
     bool any = false;
 
     while ((group = registry_next(restore->context->registry, &cursor))) {
-        group->restores = !group->restored && !group->removed;
+        group->restores = !group->restored && !group->drained;
         any = any || group->restores;
     }
     return any;

@@ -11,5 +11,5 @@
 static inline bool group_awaits_restore(const struct group *group)
 {
     return group->restores ||
-           (!group->restored && !group->removed && group->context->durable->restores);
+           (!group->restored && !group->drained && group->context->durable->restores);
 }

@@ -209,7 +209,8 @@ void keeper_supervisor_ended(const struct spawn_exit *how)
     const bool asked = !how->signalled && how->code == EXIT_SUCCESS;
     if (keeper.ready && hands_over(how)) {
         plan_upgrade();
-    } else if (keeper.ready && keeper.upgrading && !(keeper.stopping && asked)) {
+    } else if (keeper.ready && keeper.upgrading) {
+        /* A new program is ready before it does a stop that was requested meanwhile. */
         undo_upgrade(how);
     } else if (keeper.ready && !keeper.stopping && !asked) {
         plan_restart(how);

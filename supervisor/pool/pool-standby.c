@@ -84,8 +84,6 @@ void pool_standby_resume(struct slot *place)
     standby->retired = !spare;
     if (slot_has_held(standby))
         slot_resume(standby);
-    if (!spare)
-        slot_stop(standby, false);
     slot_count(standby);
     pool_standby_review(place);
 }
@@ -187,6 +185,7 @@ void pool_standby_swap(struct slot *old)
     old->standby = NULL;
     successor->standby = old;
     successor->role = SLOT_MEMBER;
+    successor->retired = old->retired;
     successor->tried = old->tried < old->generation ? old->generation : old->tried;
     restart_move(&successor->tally, &old->tally);
     successor->n_restarts = old->n_restarts;

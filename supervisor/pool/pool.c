@@ -147,21 +147,20 @@ void pool_start(struct pool *pool)
     pool_each(pool, slot_start);
 }
 
-static void slot_resume_or_start(struct slot *slot, bool wanted)
+static void slot_resume_or_start(struct slot *slot)
 {
     if (slot->resumes)
         slot_resume(slot);
-    else if (wanted)
+    else if (slot->pool->wanted)
         slot_start(slot);
 }
 
-void pool_resume(struct pool *pool, bool wanted)
+void pool_resume(struct pool *pool)
 {
-    pool->wanted = wanted;
     for (size_t i = 0; i < pool->n_slots; i++) {
         if (slot_has_held_standby(pool->slots[i]))
             pool_standby_restore(pool->slots[i]);
-        slot_resume_or_start(pool->slots[i], wanted);
+        slot_resume_or_start(pool->slots[i]);
         if (pool->slots[i]->standby)
             pool_standby_resume(pool->slots[i]);
     }

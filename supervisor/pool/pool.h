@@ -71,11 +71,19 @@ struct pool_set {
     struct call_set calls;    /* those of SystemCallLog= that its workers have made */
     struct blob_share *blobs; /* that payloads sent by the workers count in */
     struct census census;
-    uint64_t n_deaths;    /* other than by a stop, and of programs that workers ran */
-    size_t n_behind;      /* pools whose roll has stopped before its end */
-    uint64_t generations; /* the highest of freed slots: no name has a generation twice */
+    uint64_t n_deaths; /* other than by a stop, and of programs that workers ran */
+    size_t n_behind;   /* pools whose roll has stopped before its end */
+    /* The highest of freed slots: later slots begin above it, so that no name has a generation
+     * twice. The owner keeps it for the next supervisor. */
+    uint64_t *generations;
     struct pool_tally tally;
 };
+
+static inline void pool_set_note_generation(struct pool_set *set, uint64_t generation)
+{
+    if (*set->generations < generation)
+        *set->generations = generation;
+}
 
 /* Replaces workers, one after the other. */
 struct replacement {
@@ -126,9 +134,9 @@ int pool_new_actor(struct pool *pool, struct message_context *messages, uint8_t 
 void pool_deinit(struct pool *pool);
 
 void pool_start(struct pool *pool);
-/* Like pool_start(), but for slots that the last supervisor did not have; the others continue where
- * they stopped. */
-void pool_resume(struct pool *pool, bool wanted);
+/* Like pool_start() if the pool is wanted, but for slots that the last supervisor did not have; the
+ * others continue where they stopped, also those that retire. */
+void pool_resume(struct pool *pool);
 void pool_stop(struct pool *pool, bool hurry);
 void pool_restart(struct pool *pool);
 void pool_reset(struct pool *pool);

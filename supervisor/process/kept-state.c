@@ -215,6 +215,17 @@ struct kept_state *kept_state_open(struct kept_states *states, const char *name,
     return state;
 }
 
+struct kept_state *kept_states_next(const struct kept_states *states, uint32_t *cursor)
+{
+    while (states->earlier.n_entries > 0 && *cursor < states->memory->n_used) {
+        const uint32_t index = (*cursor)++;
+
+        if (states->waiting[index])
+            return state_at(states, index);
+    }
+    return NULL;
+}
+
 static void forget(struct kept_states *states, uint32_t index)
 {
     state_at(states, index)->name[0] = '\0';

@@ -18,9 +18,9 @@
 #define KEPT_CHUNK      256 /* states that are mapped together */
 #define KEPT_NAME_MAX   159 /* bytes, without the NUL */
 #define KEPT_DATA_MAX   344
-/* Of the layout, with the data of all owners. Raise it with every change, but for a field that was
- * always 0 before: another version's states are not read, and its workers end. */
-#define KEPT_STATES_VERSION 4
+/* Of the layout, with the data of all owners. Raise it with every change: another version's states
+ * are not read, and its workers end. */
+#define KEPT_STATES_VERSION 5
 
 /* In the shared memory. */
 struct kept_state {
@@ -75,6 +75,9 @@ struct kept_state *kept_state_open(struct kept_states *states, const char *name,
 /* Returns the last supervisor's state of this name without opening it, or NULL. Borrowed: valid
  * until the state is opened or freed. */
 struct kept_state *kept_state_find(const struct kept_states *states, const char *name);
+/* Iterates over the last supervisor's states that are not opened yet; NULL at the end. `cursor`
+ * starts at 0. They may be opened meanwhile. */
+struct kept_state *kept_states_next(const struct kept_states *states, uint32_t *cursor);
 /* Forgets a state. NULL allowed. */
 void kept_state_free(struct kept_states *states, struct kept_state *state);
 /* Forgets the last supervisor's states that were not opened. */

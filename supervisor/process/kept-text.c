@@ -82,6 +82,14 @@ void kept_text_deinit(struct kept_text *text, struct kept_states *states)
     free(TAKE_PTR(text->states));
 }
 
+bool kept_text_is_first(const struct kept_state *state, char *name, size_t size)
+{
+    const char *colon = strchr(state->name, ':');
+
+    return colon && colon > state->name && strcmp(colon, ":0") == 0 &&
+           snprintf(name, size, "%.*s", (int)(colon - state->name), state->name) < (int)size;
+}
+
 int kept_text_read(const struct kept_states *states, const char *name, char **ret, size_t *ret_size)
 {
     char part[KEPT_NAME_MAX + 1];

@@ -27,6 +27,9 @@ enum {
     _KEPT_TEXT_E_SUCCESS,
     KEPT_TEXT_E_NONE,
 };
+/* Whether the state is the first one of a text whose name has less than `size` bytes: copies that.
+ */
+bool kept_text_is_first(const struct kept_state *state, char *name, size_t size);
 /* Reads the text that the last supervisor kept. Call it before kept_text_set(). Returns 0 with
  * `*ret`, NUL-terminated and owned by the caller, KEPT_TEXT_E_NONE, or -ENOMEM. */
 int kept_text_read(const struct kept_states *states, const char *name, char **ret,

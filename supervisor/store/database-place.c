@@ -25,13 +25,17 @@ static struct database_file file_at(const struct database *database, const char 
     };
 }
 
+static bool is_same(const struct database_file *a, const struct database_file *b)
+{
+    return a->inode == b->inode && a->born_sec == b->born_sec && a->born_nsec == b->born_nsec;
+}
+
 static bool is_at(const struct database *database, const char *suffix,
                   const struct database_file *file)
 {
     const struct database_file found = file_at(database, suffix);
 
-    return found.inode == file->inode && found.device == file->device &&
-           found.born_sec == file->born_sec && found.born_nsec == file->born_nsec;
+    return is_same(&found, file) && found.device == file->device;
 }
 
 void database_note_place(struct database *database)
@@ -55,7 +59,12 @@ int database_check_place(struct database *database)
                : refuse(database);
 }
 
+/* A file system that is mounted again may have another device number. Not all file systems have
+ * times of birth, without which an inode may be another file's. */
 int database_check_file(struct database *database)
 {
-    return database->file.inode == 0 || is_at(database, "", &database->file) ? 0 : refuse(database);
+    const struct database_file found = file_at(database, ""), *file = &database->file;
+    const bool known = file->born_sec != 0 || found.device == file->device;
+
+    return file->inode == 0 || (known && is_same(&found, file)) ? 0 : refuse(database);
 }

@@ -135,7 +135,6 @@ static const struct kind KINDS[] = {
     {UPGRADE_GROUPS, GROUP_ROW, group_restore_row},
     {UPGRADE_GROUPS, CELL_ROW, cell_restore_row},
     {UPGRADE_GROUPS, STORE_TALLY_ROW, restore_store_tally},
-    {UPGRADE_JOBS, CELL_PLAN_ROW, cell_plan_restore_row},
     {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
     {UPGRADE_JOBS, JOB_ROW, restore_job},
     {UPGRADE_JOBS, INHERITED_JOB_ROW, restore_durable_job},

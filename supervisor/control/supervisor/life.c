@@ -267,7 +267,7 @@ static void stop_group(struct group *group)
 
 static void stop_cell(struct cell *cell)
 {
-    pool_stop(&cell->pool, false);
+    cell_stop(cell, false);
 }
 
 static void stop_slot(struct slot *slot)

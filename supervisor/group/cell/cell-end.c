@@ -99,6 +99,7 @@ void cell_note_gone(struct cell *cell)
     if (cell->counts.n[JOBS_LIVE] == 0) {
         cell_table_note_idle(cell);
         cell->idle_since = cell_now(cell);
+        cell_keep(cell);
         cell_watch_idle(cell);
     }
 }

@@ -69,6 +69,7 @@ void cell_retire(struct cell *cell)
 {
     cell_set_retiring(cell, true);
     pool_set_size(&cell->pool, 0);
+    cell_keep(cell);
 }
 
 void cell_on_idle_timer(struct timer *timer, usec_t now)
@@ -95,5 +96,6 @@ int cell_call_back(struct cell *cell)
         return r;
     cell_set_retiring(cell, false);
     pool_set_size(&cell->pool, cell->group->size);
+    cell_keep(cell);
     return 0;
 }

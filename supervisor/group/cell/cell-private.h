@@ -133,6 +133,13 @@ void cell_turn_away_misfits(struct cell *cell);
 /* Calls as many waiters as there is room for. */
 void cell_call_waiters(struct cell *cell);
 
+/* ---- cell-keep.c ---- */
+
+/* Opens what is kept of the cell for the next supervisor. */
+void cell_open_kept(struct cell *cell);
+/* Called after each change of what was asked of the cell. */
+void cell_keep(struct cell *cell);
+
 /* ---- cell-idle.c ---- */
 
 void cell_on_idle_timer(struct timer *timer, usec_t now);

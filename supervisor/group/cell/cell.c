@@ -12,6 +12,8 @@
 #include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/pool/slot/slot.h"
+#include "supervisor/process/kept-state.h"
+#include "supervisor/process/process.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -116,7 +118,7 @@ static void cell_dispatch(struct loop_deferred *deferred)
         cell_backlog_turn(cell);
     cell_note_queue(cell);
     cell_call_waiters(cell);
-    if (cell->group->removed && !cell->group->restores && cell->group->counts.n[JOBS_LIVE] == 0)
+    if (cell->group->removed)
         cell->group->cell_handler->drained(cell->group);
     if (cell->group->draining)
         cell->group->cell_handler->drains(cell->group);
@@ -294,6 +296,7 @@ int cell_new(struct cell **ret, struct group *group, const char *key)
     cell->counts.parent = &group->counts;
     cell->history.parent = *key ? &group->history : NULL;
     cell_set_name(cell, key);
+    cell_open_kept(cell);
     pool_init(&cell->pool, &(struct pool_options){
                                .handler = &CELL_POOL,
                                .set = &group->pools,
@@ -340,13 +343,23 @@ struct cell *cell_free(struct cell *cell)
     pool_deinit(&cell->pool);
     if (cell->pool.actor)
         actor_end(cell->pool.actor, "its group, or its cell, is gone");
+    kept_state_free(&cell->context->pools->process->kept, cell->kept);
     free(cell);
     return NULL;
+}
+
+void cell_set_size(struct cell *cell, size_t size)
+{
+    cell->own_size = size != cell->group->size;
+    pool_set_size(&cell->pool, size);
+    cell_watch_idle(cell);
+    cell_keep(cell);
 }
 
 void cell_set_paused(struct cell *cell, bool paused)
 {
     cell->paused = paused;
+    cell_keep(cell);
     if (cell->pool.actor)
         paused ? delivery_pause(cell->pool.actor) : delivery_resume(cell->pool.actor);
     if (paused)
@@ -379,12 +392,20 @@ void cell_start(struct cell *cell)
 {
     pool_start(&cell->pool);
     cell_watch_idle(cell);
+    cell_keep(cell);
+}
+
+void cell_stop(struct cell *cell, bool hurry)
+{
+    pool_stop(&cell->pool, hurry);
+    cell_keep(cell);
 }
 
 void cell_restart(struct cell *cell)
 {
     pool_restart(&cell->pool);
     cell_watch_idle(cell);
+    cell_keep(cell);
 }
 
 void cell_reset(struct cell *cell)

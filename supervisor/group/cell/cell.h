@@ -33,11 +33,12 @@
 struct cell;
 struct cell_backlog;
 struct group;
+struct kept_state;
 
 /* Events that a cell reports to its group. */
 struct cell_handler {
     void (*down)(struct group *group);      /* all slots of a cell are stopped or failed */
-    void (*drained)(struct group *group);   /* the last job of a removed group has ended */
+    void (*drained)(struct group *group);   /* it is removed, and jobs may have ended */
     void (*drains)(struct group *group);    /* it drains, and jobs may have ended */
     void (*retired)(struct cell *cell);     /* without slots: the group frees it */
     void (*roll_failed)(struct cell *cell); /* a worker with the new program did not come up */
@@ -66,10 +67,12 @@ struct cell {
     uint64_t n_called;
     uint64_t called_bytes; /* their payloads */
     bool paused;
-    bool held_back;     /* paused only because of safe mode */
-    bool own_size;      /* its size is not its group's */
-    const char *closed; /* why no job is accepted or retried; NULL = open */
-    bool retiring;      /* its slots stop; then it is freed */
+    bool held_back;          /* paused only because of safe mode */
+    bool own_size;           /* its size is not its group's */
+    const char *closed;      /* why no job is accepted or retried; NULL = open */
+    bool retiring;           /* its slots stop; then it is freed */
+    struct kept_state *kept; /* for the next supervisor; NULL = nothing is kept */
+    bool resumes;            /* `kept` is the last supervisor's */
     struct cell_progress progress;
     struct job_counts counts;
     struct job_history history;
@@ -108,8 +111,15 @@ const char *cell_state(const struct cell *cell);
 /* Whether most of its last jobs are dead. */
 bool cell_is_failing(const struct cell *cell);
 
-/* Like the calls for its pool. pool_stop() stops a cell; its jobs stay queued. */
+/* Continues as what was asked of it; pool_resume() follows. Without a record, its group says
+ * whether it is wanted. */
+void cell_resume(struct cell *cell);
+/* Sets a size of its own, or its group's; the slots are reserved. */
+void cell_set_size(struct cell *cell, size_t size);
+
+/* Like the calls for its pool. Jobs of a stopped cell stay queued. */
 void cell_start(struct cell *cell);
+void cell_stop(struct cell *cell, bool hurry);
 void cell_restart(struct cell *cell);
 /* Also forgets the outcomes of its last jobs. */
 void cell_reset(struct cell *cell);

@@ -31,8 +31,10 @@ struct slot_record {
     uint8_t wanted;
     uint8_t came_up;
     uint8_t role; /* enum slot_role */
+    uint8_t retired;
+    uint8_t signalled;
+    usec_t next_step_at; /* monotonic: of a stop or kill; 0 = none */
     char status[SLOT_TEXT_MAX];
-    uint8_t signalled;             /* 0 = false; was padding before 1.1 */
     struct seccomp_notif received; /* of struct call_listener */
 };
 
@@ -43,12 +45,12 @@ static struct slot_record *record_of(const struct slot *slot)
     return slot->kept ? (struct slot_record *)(void *)slot->kept->data : NULL;
 }
 
-/* A pool that is wanted gets rid of a slot because it is smaller now, or its cell is retired, which
- * is not kept: if the next supervisor makes the slot again, a worker is to run in it. */
-static bool stays_wanted(const struct slot *slot)
+static usec_t next_step_of(const struct slot *slot)
 {
-    return slot->wanted || slot->restart_asked ||
-           (slot->retired && slot->role == SLOT_MEMBER && slot->pool->wanted);
+    const struct timer *timer = &slot->state_timer;
+    const bool ends = slot->state == LIFECYCLE_STOPPING || slot->state == LIFECYCLE_KILLING;
+
+    return ends && timer_armed(timer) ? timer_at(timer) : 0;
 }
 
 void slot_keep(struct slot *slot)
@@ -72,7 +74,9 @@ void slot_keep(struct slot *slot)
     record->failing_since_at = slot->health.since_at;
     record->state = (uint8_t)slot->state;
     record->kill_reason = (uint8_t)slot->worker.kill_reason;
-    record->wanted = stays_wanted(slot);
+    record->wanted = slot->wanted || slot->restart_asked;
+    record->retired = slot->retired && slot->role == SLOT_MEMBER;
+    record->next_step_at = next_step_of(slot);
     record->came_up = slot->worker.came_up;
     record->role = (uint8_t)slot->role;
     record->signalled = slot->worker.signalled || slot->worker.was_signalled;
@@ -179,6 +183,14 @@ static void check_record(const struct slot *slot)
     record->state = LIFECYCLE_STOPPED;
     record->kill_reason = DEATH_EXIT;
     record->role = SLOT_MEMBER;
+}
+
+void slot_note_left(struct pool_set *set, const struct kept_state *state)
+{
+    const struct slot_record *record = (const struct slot_record *)(const void *)state->data;
+
+    pool_set_note_generation(set, record->generation);
+    pool_set_note_generation(set, record->tried);
 }
 
 void slot_open_kept(struct slot *slot)
@@ -304,10 +316,24 @@ static enum holding_kind holding_kind_of(const struct slot *slot)
 static void note_end(struct slot *slot, const struct slot_record *record)
 {
     slot_set_kill_reason(slot, (enum death_cause)record->kill_reason);
-    slot->restart_asked = record->kill_reason == DEATH_STOP && record->wanted;
+    slot->restart_asked = record->kill_reason == DEATH_STOP && slot->wanted;
 }
 
 /* Asks a worker that was to end again: how far its end has come is not known. */
+static void end_again(struct slot *slot, const struct slot_record *record)
+{
+    const enum death_cause reason = (enum death_cause)record->kill_reason;
+
+    if (reason != DEATH_EXIT && reason != DEATH_STOP)
+        (void)slot_kill(slot, reason);
+    else if (reason == DEATH_STOP && slot->wanted)
+        slot_restart(slot);
+    else if (reason == DEATH_STOP || slot->retired)
+        slot_stop(slot, false);
+    if (record->next_step_at > 0 && !slot_is_up(slot))
+        slot_arm_timer(slot, &slot->state_timer, record->next_step_at);
+}
+
 static void go_on(struct slot *slot, const struct slot_record *record)
 {
     const bool came_up = record->came_up || slot->pool->config->type == CONFIG_SERVICE;
@@ -330,12 +356,7 @@ static void go_on(struct slot *slot, const struct slot_record *record)
     if (slot->n_jobs > 0)
         slot_resume_jobs(slot);
     slot->since_at = record->since_at;
-    if (record->kill_reason == DEATH_STOP && record->wanted)
-        slot_restart(slot);
-    else if (record->kill_reason == DEATH_STOP)
-        slot_stop(slot, false);
-    else if (record->kill_reason != DEATH_EXIT)
-        (void)slot_kill(slot, (enum death_cause)record->kill_reason);
+    end_again(slot, record);
 }
 
 static bool adopt(struct slot *slot, const struct slot_record *record)
@@ -364,22 +385,28 @@ static bool adopt(struct slot *slot, const struct slot_record *record)
     return true;
 }
 
+/* A worker is also wanted in a place that was beyond the pool's size, and is not any more. */
+static bool is_wanted(const struct slot *slot, const struct slot_record *record)
+{
+    return !slot->retired && (record->wanted || (record->retired && slot->pool->wanted));
+}
+
 void slot_resume(struct slot *slot)
 {
     const struct slot_record *record = record_of(slot);
     const usec_t now = clock_steady();
 
     take_record(slot, record);
-    slot->wanted = record->wanted;
-    if (adopt(slot, record)) {
+    slot->wanted = is_wanted(slot, record);
+    if (adopt(slot, record) || !slot->wanted) {
         /* nothing else to do */
-    } else if (record->wanted && record->state == LIFECYCLE_FAILED) {
+    } else if (record->state == LIFECYCLE_FAILED) {
         slot_set_state(slot, LIFECYCLE_FAILED);
-    } else if (record->wanted && record->state == LIFECYCLE_BACKOFF && record->restart_at > now) {
+    } else if (record->state == LIFECYCLE_BACKOFF && record->restart_at > now) {
         slot_set_state(slot, LIFECYCLE_BACKOFF);
         slot->restart_at = record->restart_at;
         slot_arm(slot, record->restart_at - now);
-    } else if (record->wanted) {
+    } else {
         slot_start(slot);
     }
     slot->resumes = false;

@@ -119,6 +119,7 @@ void slot_stop_within(struct slot *slot, usec_t time)
 
     if (slot->state == LIFECYCLE_STOPPING && slot->n_jobs > 0 && !due_before)
         slot_arm(slot, time);
+    slot_keep(slot);
 }
 
 bool slot_kill(struct slot *slot, enum death_cause cause)

@@ -246,7 +246,7 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
         return r;
     }
     slot->since_at = clock_realtime();
-    slot->generation = slot->born = pool->set->generations;
+    slot->generation = slot->born = *pool->set->generations;
     slot->worker.job_deadline = USEC_INFINITY;
     slot->worker.notify = (struct notify_server)NOTIFY_SERVER_NULL;
     slot->notify_user = (uid_t)-1;
@@ -275,17 +275,6 @@ int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin)
     return 0;
 }
 
-/* Later slots of this name begin above its generations. */
-static void slot_note_generation(const struct slot *slot)
-{
-    struct pool_set *set = slot->pool->set;
-
-    if (set->generations < slot->generation)
-        set->generations = slot->generation;
-    if (set->generations < slot->tried)
-        set->generations = slot->tried;
-}
-
 struct slot *slot_free(struct slot *slot)
 {
     if (!slot)
@@ -294,7 +283,8 @@ struct slot *slot_free(struct slot *slot)
     assert(!slot->standby);
     slot_uncount(slot);
     slot_counts(slot)->n_in_state[slot->state]--;
-    slot_note_generation(slot);
+    pool_set_note_generation(slot->pool->set, slot->generation);
+    pool_set_note_generation(slot->pool->set, slot->tried);
     slot_free_actor(slot);
     slot_disarm(slot);
     task_cancel(&slot->start);

@@ -23,6 +23,7 @@ struct actor;
 struct job;
 struct kept_state;
 struct pool;
+struct pool_set;
 struct slot;
 
 /* A place has a member and at most one standby, which is any of the others. */
@@ -130,6 +131,10 @@ struct slot {
 int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin);
 /* Frees a slot that is stopped or failed. NULL allowed; returns NULL. */
 struct slot *slot_free(struct slot *slot);
+
+/* Notes the generations of a slot that the last supervisor had and this one has not, so that no
+ * later worker gets one of them. */
+void slot_note_left(struct pool_set *set, const struct kept_state *state);
 
 /* A retired slot ignores start, restart and reset. */
 void slot_start(struct slot *slot);

@@ -252,6 +252,22 @@ TEST(a_database_that_is_removed_takes_no_commits)
     move_away_and_back("");
 }
 
+TEST(a_database_whose_file_system_has_another_device_number_is_opened_again)
+{
+    ck_assert_int_eq(open_it(), 0);
+    add_rows(1, 1);
+    database.file.device++; /* as if it had been mounted again since */
+    database_begin(&database);
+    ck_assert_int_eq(database_commit(&database), -ESTALE);
+    database_close(&database, true);
+    ck_assert_int_eq(open_it(), 0);
+    ck_assert_int_eq(count_rows(), 1);
+    database_close(&database, true);
+    database.file.device++;
+    database.file.born_sec = 0; /* and this file system has no times of birth */
+    ck_assert_int_eq(open_it(), -ESTALE);
+}
+
 static ino_t inode_of(const char *path)
 {
     struct stat status;

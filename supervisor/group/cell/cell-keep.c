@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+
+/* Keeps what was asked of a keyed cell for the next supervisor, and continues from what the last
+ * one kept. Of an only cell, its group keeps that. */
+
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group.h"
+#include "supervisor/process/kept-state.h"
+#include "supervisor/process/process.h"
+#include <stdio.h>
+
+/* Changes raise KEPT_STATES_VERSION. Valid when zeroed: a cell of which nothing is known. */
+struct cell_record {
+    uint64_t size, configured_size;          /* size 0 = its group's */
+    usec_t idle_since;                       /* monotonic */
+    uint8_t known, wanted, paused, retiring; /* 0 = false: see struct slot_record */
+};
+
+static struct cell_record *record_of(const struct cell *cell)
+{
+    return cell->kept ? (struct cell_record *)(void *)cell->kept->data : NULL;
+}
+
+void cell_open_kept(struct cell *cell)
+{
+    char name[KEPT_NAME_MAX + 2];
+
+    if (*cell->key == '\0')
+        return;
+    (void)snprintf(name, sizeof(name), "%s/", cell->name);
+    cell->kept = kept_state_open(&cell->context->pools->process->kept, name, &cell->resumes);
+    cell->resumes = cell->resumes && record_of(cell)->known;
+}
+
+void cell_keep(struct cell *cell)
+{
+    struct cell_record *record = record_of(cell);
+
+    if (!record || cell->resumes)
+        return; /* the record is still the last supervisor's */
+    record->known = true;
+    record->size = cell->own_size ? cell->pool.size : 0;
+    record->configured_size = cell->config->size;
+    record->idle_since = cell->idle_since;
+    record->wanted = cell->pool.wanted;
+    record->paused = cell->paused && !cell->held_back;
+    record->retiring = cell->retiring;
+}
+
+/* Another Size= in the file replaces an earlier resize, as in a reload. */
+static void resume_size(struct cell *cell, const struct cell_record *record)
+{
+    if (record->size < 1 || record->size > GROUP_SIZE_MAX ||
+        record->configured_size != cell->config->size ||
+        pool_reserve(&cell->pool, (size_t)record->size) < 0)
+        return;
+    cell->own_size = true;
+    pool_set_size(&cell->pool, (size_t)record->size);
+}
+
+static void resume_pause(struct cell *cell, const struct cell_record *record)
+{
+    if (cell->held_back && !record->paused)
+        return;
+    cell->held_back = false;
+    cell_set_paused(cell, record->paused);
+}
+
+void cell_resume(struct cell *cell)
+{
+    const struct cell_record *record = record_of(cell);
+
+    cell->pool.wanted = cell->group->wanted;
+    if (!cell->resumes)
+        return;
+    resume_size(cell, record);
+    resume_pause(cell, record);
+    cell->pool.wanted = record->wanted;
+    cell->idle_since = usec_min(record->idle_since, cell_now(cell));
+    if (record->retiring)
+        cell_retire(cell);
+    cell->resumes = false;
+}

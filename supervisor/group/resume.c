@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/group/resume.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/group/cell/cell-private.h"
+#include "supervisor/group/group-private.h"
+#include "supervisor/group/registry.h"
+#include "supervisor/pool/slot/slot.h"
+#include "supervisor/process/kept-state.h"
+#include "supervisor/process/process.h"
+#include <stdlib.h>
+#include <string.h>
+
+/* Makes the cell that the rest of a name, behind its group's, begins with. `*ret_slot` is what
+ * follows. Returns NULL if there is no such cell. */
+static struct cell *make_cell(struct group *group, const char *rest, const char **ret_slot)
+{
+    const size_t size = group_is_keyed(group) ? strcspn(rest, "/") : 0;
+    struct cell *cell;
+
+    *ret_slot = rest + size + (rest[size] == '/');
+    if (group_resume_cell(group, rest, size, &cell) < 0)
+        log_error("%s/%s: out of memory making a cell again", group->name, rest);
+    return cell;
+}
+
+/* Makes the place of a worker that has outlived the last supervisor, whether it is wanted or not.
+ */
+static void make_place(struct group *group, const char *name)
+{
+    const char *number;
+    struct cell *cell = make_cell(group, name + strlen(group->name) + 1, &number);
+    const unsigned long index = strtoul(number, NULL, 10);
+
+    if (cell && index < GROUP_SIZE_MAX && pool_reserve(&cell->pool, index + 1) < 0)
+        log_error("%s: out of memory making its place again", name);
+}
+
+static void make_places(const struct group_context *context)
+{
+    static const enum holding_kind kinds[] = {HOLDING_WORKER, HOLDING_SERVICE};
+    const struct held_table *table = &context->pools->process->held;
+
+    for (size_t i = 0; i < ELEMENTS(kinds); i++)
+        for (const struct held *held = NULL; (held = held_next(table, kinds[i], held));) {
+            struct group *group = registry_group_of(context->registry, held->name);
+
+            if (group && (group->config->type == CONFIG_ACTOR) == (kinds[i] == HOLDING_WORKER))
+                make_place(group, held->name);
+        }
+}
+
+/* Makes the cells that the last supervisor had; then notes the generations of its other slots. */
+static void take_left(const struct group_context *context, bool cells)
+{
+    const struct kept_states *kept = &context->pools->process->kept;
+    const struct kept_state *state;
+    const char *slot;
+
+    for (uint32_t cursor = 0; (state = kept_states_next(kept, &cursor));) {
+        const char *slash = strchr(state->name, '/');
+        struct group *group = slash ? registry_group_of(context->registry, state->name) : NULL;
+
+        if (group && cells && slash[strlen(slash) - 1] == '/')
+            (void)make_cell(group, slash + 1, &slot);
+        else if (group && !cells)
+            slot_note_left(&group->pools, state);
+    }
+}
+
+/* Whether jobs run is known at the end of the turn, when slots that are not wanted are freed. */
+static void resume_workers(struct group *group)
+{
+    group_each_cell (cell, group) {
+        pool_resume(&cell->pool);
+        cell_watch_idle(cell);
+        cell_keep(cell);
+        cell_wake(cell);
+    }
+    group->resumes = false;
+    group_keep(group);
+}
+
+void groups_resume(const struct group_context *context)
+{
+    struct group *group;
+
+    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+        group_resume(group);
+    take_left(context, true);
+    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+        group_each_cell (cell, group)
+            cell_resume(cell);
+    make_places(context);
+    take_left(context, false);
+    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+        resume_workers(group);
+}
+
+void groups_remove_missing(const struct group_context *context)
+{
+    struct group *group;
+
+    for (size_t i = 0; (group = registry_next(context->registry, &i));)
+        if (group->config->missing)
+            group_remove(group);
+}

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: MIT
+"""What a supervisor had begun goes on under the next one, whether that comes by an upgrade or after a crash."""
+import contextlib
+import os
+import unittest
+
+from test_cells import keyed
+from test_life import actor, service
+from troupe import Bell, TestCase, Varlink, text
+
+SLOW = {"Worker": {"TimeoutStopSec": "1h"}}
+ONCE = {"MaxRetries": 0}
+
+
+class Takeover:
+    """The tests of both ways."""
+
+    def take_over(self, s):
+        raise NotImplementedError
+
+    def busy(self, s, group, n=1, **options):
+        """Jobs in hand. Returns their ids, and what lets them end."""
+        started, go = Bell(s, f"started-{group}"), Bell(s, f"go-{group}")
+        ids = [s.create(group, f"ring {started.path}\nwait {go.path}\necho done", **options) for _ in range(n)]
+        started.wait(n)
+        return ids, go
+
+    def end(self, s, ids, go):
+        """Lets jobs end that have been in hand all the time, and waits for them."""
+        with contextlib.ExitStack() as stack:
+            watches = [stack.enter_context(Varlink(s.socket_path)).more("Get", id=id) for id in ids]
+            for watch in watches:
+                self.assertEqual(next(watch)["job"]["state"], "running")
+            go.ring(len(ids))
+            for watch in watches:
+                *_, answer = watch
+                job = answer["job"]
+                self.assertEqual((job["state"], job["attempt"], job["result"]), ("succeeded", 1, text("done")))
+        self.assertEqual([death["cause"] for death in s.deaths() if death["cause"] != "stop"], [])
+
+    def states(self, s, group):
+        return [worker["state"] for worker in s.workers(group)]
+
+    def one_at_a_time(self, s, group, **options):
+        """Expects that the group has one worker, and does one job at a time."""
+        s.until(lambda: self.states(s, group) == ["idle"])
+        started, go = Bell(s, "started-last"), Bell(s, "go-last")
+        ids = [s.create(group, f"ring {started.path}\nwait {go.path}\necho done", **options) for _ in range(3)]
+        started.wait()
+        self.assertEqual((s.group(group)["running"], s.group(group)["queued"]), (1, 2))
+        go.ring(3)
+        for id in ids:
+            s.wait_job(id)
+
+    def test_a_group_that_shrinks_with_all_workers_at_work_goes_on_shrinking(self):
+        s = self.started({"actor": actor(3, Jobs=ONCE)})
+        ids, go = self.busy(s, "actor", 3)
+        s.ctl("resize", "actor", "1", check=True)
+        for _ in range(2):
+            self.take_over(s)
+            self.assertEqual(self.states(s, "actor"), ["busy", "stopping", "stopping"])
+        self.end(s, ids, go)
+        self.one_at_a_time(s, "actor")
+
+    def test_the_cells_of_a_group_that_is_resized_as_a_whole_finish_their_jobs(self):
+        s = self.started({"mail": keyed(3, Jobs=ONCE)})
+        ids, go = self.busy(s, "mail", 3, key="a")
+        s.call("Resize", target="mail", size=1)
+        self.take_over(s)
+        self.end(s, ids, go)
+        self.one_at_a_time(s, "mail", key="a")
+        self.take_over(s)
+        self.assertEqual(self.states(s, "mail"), ["idle"])
+
+    def test_a_single_cell_keeps_its_size_and_its_pause(self):
+        s = self.started({"mail": keyed(1)})
+        for key in "small", "large", "paused":
+            s.do("mail", "echo", key=key)
+        s.call("Resize", target="mail/large", size=3)
+        s.call("Pause", target="mail/paused")
+        s.until(lambda: self.states(s, "mail") == ["idle"] * 5)
+        for _ in range(2):
+            self.take_over(s)
+            self.assertEqual({cell["key"]: (len(cell["workers"]), cell["state"]) for cell in s.group("mail")["cells"]},
+                             {"small": (1, "running"), "large": (3, "running"), "paused": (1, "paused")})
+
+    def test_workers_beyond_a_size_that_was_lowered_in_the_file_finish_their_jobs(self):
+        for reloads in True, False:
+            with self.subTest(reloads=reloads):
+                s = self.started({"actor": actor(3, Jobs=ONCE), "mail": keyed(3, Jobs=ONCE)})
+                ids, go = self.busy(s, "actor", 3)
+                others, away = self.busy(s, "mail", 3, key="a")
+                s.write("actor.group", actor(1, Jobs=ONCE))
+                s.write("mail.group", keyed(1, Jobs=ONCE))
+                if reloads:
+                    s.call("Reload")
+                self.take_over(s)
+                self.end(s, ids, go)
+                self.end(s, others, away)
+                s.until(lambda: self.states(s, "actor") == self.states(s, "mail") == ["idle"])
+                s.stop()
+
+    def test_the_limit_of_a_stop_stays(self):
+        s = self.started({"actor": actor(**SLOW)})
+        [id], _ = self.busy(s, "actor", max_retries=0)
+        s.call("Stop", target="actor", within_usec=1000000)
+        for _ in range(2):
+            self.take_over(s)
+        s.wait_worker("actor/0", "stopped")
+        self.assertEqual([death["cause"] for death in s.deaths()], ["stop"])
+
+    def test_a_removed_group_works_off_what_it_has(self):
+        for reloads in True, False:
+            with self.subTest(reloads=reloads):
+                s = self.started({"gone": actor(2, Jobs=ONCE), "mail": keyed(Jobs=ONCE), "web": service("/bin/sleep infinity"), "other": actor()})
+                ids, go = self.busy(s, "gone", 2)
+                others, away = self.busy(s, "mail", key="a")
+                for name in "gone", "mail", "web":
+                    os.unlink(os.path.join(s.config, f"{name}.group"))
+                if reloads:
+                    s.call("Reload")
+                for _ in range(2):
+                    self.take_over(s)
+                    s.until(lambda: {group["name"]: group["state"] for group in s.call("GetStatus")["groups"]} ==
+                            {"gone": "draining", "mail": "draining", "other": "running"})
+                self.refused("NoSuchGroup", s.create, "gone", "echo")
+                self.end(s, ids, go)
+                self.end(s, others, away)
+                s.until(lambda: [group["name"] for group in s.call("GetStatus")["groups"]] == ["other"])
+                s.stop()
+
+    def test_a_removed_group_that_comes_back_keeps_its_workers(self):
+        s = self.started({"gone": actor(), "other": actor()})
+        ids, go = self.busy(s, "gone")
+        pid = s.worker("gone/0")["pid"]
+        file = os.path.join(s.config, "gone.group")
+        os.rename(file, s.path("gone.group"))
+        s.call("Reload")
+        self.take_over(s)
+        os.rename(s.path("gone.group"), file)
+        s.call("Reload")
+        self.end(s, ids, go)
+        self.assertEqual((s.worker("gone/0")["pid"], s.do("gone", "echo on")["result"]), (pid, text("on")))
+
+    def test_a_removed_group_works_off_its_durable_jobs(self):
+        s = self.supervisor({"gone": actor(Jobs={**ONCE, "Durable": "yes"}), "other": actor()})
+        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s.start()
+        [id], go = self.busy(s, "gone")
+        s.create("gone", f"note {s.path('notes')} queued", id="queued")
+        os.unlink(os.path.join(s.config, "gone.group"))
+        s.call("Reload")
+        self.take_over(s)
+        s.until(lambda: s.job("queued")["state"] == "queued")
+        self.end(s, [id], go)
+        s.until(lambda: os.path.exists(s.path("notes")))
+        s.until(lambda: not any(group["running"] or group["queued"] for group in s.call("GetStatus")["groups"]))
+
+    def test_no_worker_of_a_name_has_a_generation_twice(self):
+        s = self.started({"actor": actor(3), "mail": keyed(2)})
+        s.do("mail", "echo", key="a")
+        for _ in range(2):
+            s.ctl("restart", "actor/2", check=True)
+            s.ctl("restart", "mail/a/1", check=True)
+        s.until(lambda: s.worker("actor/2")["generation"] == s.worker("mail/a/1")["generation"] == 3)
+        for group in "actor", "mail":
+            s.call("Resize", target=group, size=1)
+            s.until(lambda group=group: len(s.workers(group)) == 1)
+        self.take_over(s)
+        for group, size in ("actor", 3), ("mail", 2):
+            s.call("Resize", target=group, size=size)
+            s.until(lambda group=group, size=size: self.states(s, group) == ["idle"] * size)
+        self.assertGreater(s.worker("actor/2")["generation"], 3)
+        self.assertGreater(s.worker("mail/a/1")["generation"], 3)
+
+
+class Upgrade(Takeover, TestCase):
+    def take_over(self, s):
+        s.ctl("upgrade", check=True)
+
+
+class Crash(Takeover, TestCase):
+    def take_over(self, s):
+        s.crash()  # at most twice in a test: more of them lead to safe mode
+
+
+if __name__ == "__main__":
+    unittest.main()
