@@ -9,6 +9,9 @@
 
 #define kept_of(node) list_entry(node, struct kept_result, link)
 
+/* A reload can lower the bounds of a million results. */
+#define DROPS_PER_TURN 8192
+
 void kept_results_drop(struct job *job)
 {
     struct kept_result *kept = job->kept;
@@ -32,14 +35,25 @@ static void kept_results_arm(struct kept_results *results)
                         usec_add(kept_of(oldest)->since, results->ttl));
 }
 
+static bool is_due(const struct kept_results *results, const struct kept_result *oldest, usec_t now)
+{
+    return results->n_jobs > results->max || results->bytes > results->memory_max ||
+           usec_add(oldest->since, results->ttl) <= now;
+}
+
 static void kept_results_expire(struct kept_results *results, usec_t now)
 {
     struct list *oldest;
+    unsigned n = 0;
 
-    while ((oldest = list_first(&results->jobs)) &&
-           (results->n_jobs > results->max || results->bytes > results->memory_max ||
-            usec_add(kept_of(oldest)->since, results->ttl) <= now))
+    while ((oldest = list_first(&results->jobs)) && is_due(results, kept_of(oldest), now)) {
+        if (n++ == DROPS_PER_TURN) {
+            timer_disarm(loop_timers(results->loop), &results->timer);
+            (void)timer_arm(loop_timers(results->loop), &results->timer, usec_add(now, 1));
+            return;
+        }
         kept_results_drop(kept_of(oldest)->job);
+    }
     kept_results_arm(results);
 }
 

@@ -140,6 +140,23 @@ TEST(those_that_are_kept_follow_a_change)
     ck_assert_uint_eq(timer_at(&results.timer), loop_now(loop) + 1 * USEC_PER_SEC);
 }
 
+TEST(when_very_many_go_they_go_in_several_turns)
+{
+    usec_t at;
+
+    kept_results_set_bounds(&results, USEC_PER_SEC, 20000, UINT64_MAX);
+    for (int i = 0; i < 20000; i++)
+        kept_results_add(&results, ended("", NULL));
+    kept_results_set_bounds(&results, USEC_PER_SEC, 0, UINT64_MAX);
+    ck_assert_uint_gt(results.n_jobs, 10000);
+    for (unsigned turns = 1; results.n_jobs > 0; turns++) {
+        ck_assert_uint_lt(turns, 10);
+        at = timer_at(&results.timer);
+        timer_disarm(loop_timers(loop), &results.timer);
+        results.timer.fn(&results.timer, at);
+    }
+}
+
 TEST(a_dropped_one_belongs_to_no_group_though_somebody_holds_it)
 {
     struct job *job = ended("a", NULL);
