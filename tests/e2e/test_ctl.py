@@ -365,6 +365,18 @@ class Jobs(Ctl):
                 for arguments in ("--config", directory), (path,):
                     self.assertEqual("runs as root" in self.exits(0, "verify", *arguments).stderr, warned)
 
+    def test_verify_names_the_missing_interpreter_of_a_command(self):
+        with tempfile.TemporaryDirectory() as directory:
+            script = os.path.join(directory, "script")
+            with open(script, "w", encoding="utf-8") as file:
+                file.write("#!/no/such/interpreter\n")
+            os.chmod(script, 0o755)
+            path = os.path.join(directory, "mail.group")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"[Group]\nExecStart={TROUPE_EXEC} -- {script} {{}}\n")
+            for arguments in ("--config", directory), (path,):
+                self.assertIn("/no/such/interpreter", self.exits(0, "verify", *arguments).stderr)
+
     @unittest.skipIf(os.geteuid() != 0, "only root starts groups as root")
     def test_U5_init_python_writes_a_group_that_does_not_run_as_root(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -2,6 +2,7 @@
 
 /* The verb verify: checks configuration files without a supervisor. */
 
+#include "shared/base/interpreter.h"
 #include "supervisor/config/cgroup-limits.h"
 #include "supervisor/config/check/check.h"
 #include "supervisor/config/config-directory.h"
@@ -66,6 +67,25 @@ static unsigned warn_of_root(const struct config_group *group)
     return 1;
 }
 
+/* Whether the jobs of a group with troupe-exec would fail because of a missing interpreter. */
+static unsigned warn_of_command(const struct config_group *group)
+{
+    char *const *word = group->exec_start;
+    char text[INTERPRETER_TEXT];
+    const char *fault = NULL;
+
+    if (!word || !config_ends_with(*word, "/troupe-exec"))
+        return 0;
+    while (*word && strcmp(*word, "--") != 0)
+        word++;
+    if (*word && word[1] && word[1][0] == '/')
+        fault = interpreter_fault(word[1], text, sizeof(text));
+    if (!fault)
+        return 0;
+    complain("%s: the command '%s' of troupe-exec: %s", group->path, word[1], fault);
+    return 1;
+}
+
 static unsigned warn_of_root_in_file(const char *path)
 {
     struct config_problems problems = CONFIG_PROBLEMS_NULL;
@@ -74,7 +94,7 @@ static unsigned warn_of_root_in_file(const char *path)
 
     if (config_ends_with(path, CONFIG_GROUP_SUFFIX) &&
         config_read_group(path, &problems, &group) == 0 && group)
-        n = warn_of_root(group);
+        n = warn_of_root(group) + warn_of_command(group);
     config_group_free(group);
     config_problems_deinit(&problems);
     return n;
@@ -101,7 +121,7 @@ static int check_directory(const char *directory, unsigned *warnings,
 
     for (size_t i = 0; r == 0 && warnings && i < config->n_groups; i++)
         *warnings += warn_of_limits(config->groups[i]) + warn_of_root(config->groups[i]) +
-                     warn_of_idle_keys(config->groups[i]);
+                     warn_of_idle_keys(config->groups[i]) + warn_of_command(config->groups[i]);
     config_free(config);
     if (r < 0)
         complain("cannot read the configuration in %s: %s", directory, strerror(-r));
