@@ -65,15 +65,15 @@ static void tell_away(struct bridge *bridge)
 
 void bridge_tell(struct bridge *bridge)
 {
-    if (!bridge->connected)
+    if (!bridge->engine.connected)
         tell_away(bridge);
-    else if (!bridge->consuming)
+    else if (!bridge->consumer.there)
         tell_status(bridge, "Waits for the consumer");
     else if (bridge->availability.down)
         tell_status(bridge, "Gives messages back, as the group takes no jobs");
-    else if (bridge->stall)
-        tell_status(bridge, bridge->stall);
-    else if (bridge->unpublished_at > 0 && bridge_unpublished(bridge) > 0)
+    else if (bridge->consumer.stall)
+        tell_status(bridge, bridge->consumer.stall);
+    else if (bridge->publisher.unpublished_at > 0 && bridge_unpublished(bridge) > 0)
         tell_status(bridge, "Takes messages from NATS, but results are not stored, see the log");
     else
         tell_status(bridge, "Takes messages from NATS");
@@ -88,7 +88,7 @@ void bridge_listen(struct bridge *bridge)
         engine_drain(&bridge->engine);
     } else {
         engine_listen(&bridge->engine);
-        puller_reset(&bridge->puller);
+        puller_reset(&bridge->consumer.puller);
     }
 }
 
@@ -120,7 +120,7 @@ static void deliver_after(struct bridge *bridge, natsMsg *message, usec_t pause)
  * an adopted one is not known. */
 static void hand_over(struct bridge *bridge, struct flight *flight, usec_t pause)
 {
-    if (bridge->connected && !flight->adopted &&
+    if (bridge->engine.connected && !flight->adopted &&
         flight_is_ours(&bridge->flights, flight, clock_now()))
         deliver_after(bridge, flight->message, pause);
     flight_free(&bridge->flights, flight);
@@ -134,7 +134,7 @@ void bridge_give_back(struct bridge *bridge, struct flight *flight)
 
 static usec_t full_space(const struct bridge *bridge)
 {
-    const usec_t space = FULL_SHARE * bridge->round_trip / bridge->config->in_flight;
+    const usec_t space = FULL_SHARE * bridge->consumer.round_trip / bridge->config->in_flight;
 
     return space > FULL_SPACE ? space : FULL_SPACE;
 }
@@ -156,28 +156,24 @@ void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause)
 
 static void on_connected(struct bridge *bridge, usec_t now)
 {
-    bridge->connected = true;
-    bridge->queried_at = bridge->round_trip = 0;
+    bridge->engine.connected = true;
     bridge->metrics.n[METRIC_CONNECTIONS]++;
-    puller_reset(&bridge->puller);
     report_wake(&bridge->report);
-    bridge_publish_soon(bridge);
+    publisher_publish_soon(&bridge->publisher);
     engine_server(&bridge->engine, bridge->server);
     log_info("connected to NATS%s%s", *bridge->server != '\0' ? " at " : "", bridge->server);
     tell_status(bridge, "Connected to NATS");
-    bridge_ask_for_consumer(bridge, now);
+    consumer_connect(&bridge->consumer, now);
 }
 
 static void on_disconnected(struct bridge *bridge)
 {
-    if (bridge->connected)
+    if (bridge->engine.connected)
         log_warning("the connection to NATS%s%s is lost; local groups are not affected",
                     *bridge->server != '\0' ? " at " : "", bridge->server);
-    bridge->connected = bridge->consuming = false;
-    bridge->asked_at = 0;
+    bridge->engine.connected = false;
+    consumer_disconnect(&bridge->consumer);
     report_sleep(&bridge->report);
-    bridge->stall = NULL;
-    bridge->suspected = false;
     bridge_tell(bridge);
 }
 
@@ -213,7 +209,7 @@ static bool is_full(const struct bridge *bridge)
 /* A message may have been lost that looked like an answer. */
 static void guard(struct bridge *bridge, usec_t now)
 {
-    bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * BRIDGE_BEATS);
+    bridge->guard_until = usec_add(now, bridge->flights.period * GUARD_FACTOR * CONSUMER_BEATS);
     engine_guard(&bridge->engine, true);
 }
 
@@ -232,10 +228,10 @@ usec_t bridge_serve_guard(struct bridge *bridge, usec_t now)
 static void on_redelivered(struct bridge *bridge, struct flight *flight, natsMsg *message,
                            usec_t now)
 {
-    bridge_check_consumer_soon(bridge, now); /* is AckWait shorter than it was? */
+    consumer_check_soon(&bridge->consumer, now); /* is AckWait shorter than it was? */
     flight_redelivered(&bridge->flights, flight, message, now);
     if (flight->state == FLIGHT_DONE)
-        bridge_conclude_again(bridge, flight, now);
+        publisher_conclude_again(&bridge->publisher, flight, now);
 }
 
 static void begin(struct bridge *bridge, struct flight *flight, usec_t now)
@@ -278,8 +274,8 @@ static void on_delivered(struct bridge *bridge, natsMsg *message, usec_t now)
     }
     if (bridge->guard_until > 0 && natsMsg_IsNoResponders(message))
         guard(bridge, now); /* more of them may follow */
-    puller_note_message(&bridge->puller);
-    bridge_end_stall(bridge);
+    puller_note_message(&bridge->consumer.puller);
+    consumer_end_stall(&bridge->consumer);
     bridge->metrics.n[METRIC_MESSAGES]++;
     bridge->metrics.n[METRIC_REDELIVERED] += message_deliveries(message) > 1;
     flight = flight_find(&bridge->flights, sequence);
@@ -304,29 +300,29 @@ static void on_message(struct bridge *bridge, const struct engine_arrival *what,
     switch (what->channel) {
     case ENGINE_CONSUMER:
         if (has_prefix(token, ENGINE_CONSUMER_TOKEN))
-            bridge_note_consumer(bridge, token, what->message, now);
+            consumer_note_answer(&bridge->consumer, token, what->message, now);
         break;
     case ENGINE_STATE:
         report_note_answer(&bridge->report, what->message);
         break;
     case ENGINE_PUBLISHED:
         if (has_prefix(token, ENGINE_PUBLISHED_TOKEN))
-            bridge_note_confirmation(bridge, token, what->message, now);
+            publisher_note_answer(&bridge->publisher, token, what->message, now);
         break;
     case ENGINE_DONE:
         /* Other answers have data: that to a sender who has had it sent here. */
         if (has_prefix(token, ENGINE_DONE_TOKEN) && natsMsg_GetDataLength(what->message) == 0)
-            bridge_note_acknowledged(bridge, token);
+            publisher_note_acknowledged(&bridge->publisher, token);
         break;
     default:
-        bridge_note_answered(bridge);
+        consumer_note_answered(&bridge->consumer);
         if (!token) {
             on_delivered(bridge, what->message, now); /* takes it over */
             return;
         }
-        puller_note_status(&bridge->puller, token, what->message, now);
-        if (bridge->puller.n_problems > 0)
-            bridge_check_consumer_soon(bridge, now);
+        puller_note_status(&bridge->consumer.puller, token, what->message, now);
+        if (bridge->consumer.puller.n_problems > 0)
+            consumer_check_soon(&bridge->consumer, now);
     }
     message_bin_put(&bridge->bin, what->message);
 }
@@ -335,13 +331,13 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
 {
     switch (channel) {
     case ENGINE_CONSUMER:
-        bridge_note_no_consumer(bridge, now);
+        consumer_note_unanswered(&bridge->consumer, now);
         return;
     case ENGINE_STATE:
         report_note_unanswered(&bridge->report);
         return;
     case ENGINE_PUBLISHED:
-        bridge_note_unpublished(bridge, "no stream takes it");
+        publisher_note_failure(&bridge->publisher, "no stream takes it");
         return;
     case ENGINE_DONE: /* the next beat tries again */
         return;
@@ -349,10 +345,10 @@ static void on_unanswered(struct bridge *bridge, enum engine_channel channel, us
         if (bridge->guard_until > 0)
             return;
         guard(bridge, now);
-        puller_note_unanswered(&bridge->puller, now);
+        puller_note_unanswered(&bridge->consumer.puller, now);
         return;
     default:
-        puller_note_unanswered(&bridge->puller, now);
+        puller_note_unanswered(&bridge->consumer.puller, now);
     }
 }
 
@@ -404,11 +400,11 @@ static void beat(struct bridge *bridge, struct flight *flight, usec_t now)
         return;
     case FLIGHT_DEAD:
     case FLIGHT_ENDED: /* it would only be done a second time elsewhere */
-        if (bridge->connected)
+        if (bridge->engine.connected)
             engine_acknowledge(&bridge->engine, flight->message, "+WPI");
         return;
     case FLIGHT_DONE:
-        bridge_conclude_again(bridge, flight, now);
+        publisher_conclude_again(&bridge->publisher, flight, now);
     }
 }
 

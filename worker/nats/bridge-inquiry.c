@@ -51,7 +51,7 @@ static bool is_overdue(const struct bridge *bridge, const struct flight *flight,
 
 static void tell_in_progress(struct bridge *bridge, struct flight *flight)
 {
-    if (!bridge->connected)
+    if (!bridge->engine.connected)
         return;
     engine_acknowledge(&bridge->engine, flight->message, "+WPI");
     if (!engine_is_behind(&bridge->engine))
@@ -81,7 +81,7 @@ static enum inquiry_step on_dead_job(struct bridge *bridge, struct flight *fligh
     flight->reports = NULL;
     if (flight->job)
         return INQUIRY_DEATHS;
-    bridge_publish(bridge, flight, clock_now());
+    publisher_publish(&bridge->publisher, flight, clock_now());
     return INQUIRY_OVER;
 }
 
@@ -94,7 +94,7 @@ static void on_death(struct bridge *bridge, struct flight *flight, struct troupe
     const char *json = query ? troupe_query_json(query, &size) : NULL;
 
     if (!query)
-        bridge_publish(bridge, flight, clock_now());
+        publisher_publish(&bridge->publisher, flight, clock_now());
     if (!json || strlen(before) + size > REPORTS_MAX ||
         asprintf(&reports, "%s%s%.*s", before, *before != '\0' ? "," : "", (int)size, json) < 0)
         return;

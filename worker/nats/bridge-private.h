@@ -56,64 +56,8 @@ void bridge_give_back_full(struct bridge *bridge, struct flight *flight, usec_t 
 /* Has the server deliver the message again after that time, and forgets it. */
 void bridge_put_off(struct bridge *bridge, struct flight *flight, usec_t pause);
 
-/* ---- bridge-consumer.c: the consumer ---- */
-
-/* Signs of life within AckWait. */
-#define BRIDGE_BEATS 3
-
-/* Asks the server for it; the answer is for bridge_note_consumer(). */
-void bridge_ask_for_consumer(struct bridge *bridge, usec_t now);
-/* Does that when it is time. Returns when to call it again. */
-usec_t bridge_serve_consumer(struct bridge *bridge, usec_t now);
-/* Has that done within some seconds, as something is odd about it. */
-void bridge_check_consumer_soon(struct bridge *bridge, usec_t now);
-/* An answer to that with this token; or to somebody else, who can have the server answer here. */
-void bridge_note_consumer(struct bridge *bridge, const char *token, natsMsg *answer, usec_t now);
-/* Nobody is there to answer. */
-void bridge_note_no_consumer(struct bridge *bridge, usec_t now);
-/* The consumer has answered something. */
-void bridge_note_answered(struct bridge *bridge);
-/* Requests for messages may end without any: asks then whether there are some, and nudges a
- * consumer that keeps them. Returns when to call it again. */
-usec_t bridge_ask_for_messages(struct bridge *bridge, uint64_t room, usec_t now);
-/* A message has come. */
-void bridge_end_stall(struct bridge *bridge);
-/* Leaves a server over which the consumer does not answer. Returns when to call it again. */
-usec_t bridge_serve_silence(struct bridge *bridge, usec_t now);
-
-/* ---- bridge-publish.c: results and dead letters ---- */
-
-/* Publishes what the state of the flight asks for, or ends the flight if that is not wanted. */
-void bridge_publish(struct bridge *bridge, struct flight *flight, usec_t now);
-/* The next bridge_serve_unconfirmed() publishes all again that is not confirmed. */
-void bridge_publish_soon(struct bridge *bridge);
-/* Publishes again what was not confirmed in time, and asks for what is in doubt. Returns when to
- * call it again. */
-usec_t bridge_serve_unconfirmed(struct bridge *bridge, usec_t now);
-/* An answer to either. */
-void bridge_note_confirmation(struct bridge *bridge, const char *token, natsMsg *answer,
-                              usec_t now);
-void bridge_note_unpublished(struct bridge *bridge, const char *problem);
-/* Asks whether what was published of a flight that is done is stored. Returns false if that is
- * nothing. */
-bool bridge_doubt(struct bridge *bridge, struct flight *flight, usec_t now);
-
-/* ---- bridge-done.c: acknowledgements ---- */
-
-/* Queues the acknowledgement of the flight's message. The job's result must be stored. */
-void bridge_conclude(struct bridge *bridge, struct flight *flight);
-/* Acknowledges again: no confirmation came, and the result was found stored. May forget the
- * flight. */
-void bridge_conclude_again(struct bridge *bridge, struct flight *flight, usec_t now);
-/* Sends the acknowledgements of this turn. */
-void bridge_acknowledge(struct bridge *bridge);
-/* The engine has confirmed some, with this token: forgets their flights. */
-void bridge_note_acknowledged(struct bridge *bridge, const char *token);
-
 /* ---- both sides ---- */
 
-/* Returns a number that nobody can guess, even from earlier ones. */
-uint64_t bridge_new_secret(void);
 /* Whether this machine gives all up for now. */
 static inline bool bridge_rests(const struct bridge *bridge)
 {

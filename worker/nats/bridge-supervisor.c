@@ -55,7 +55,7 @@ static void refuse(struct bridge *bridge, struct flight *flight, const char *pro
         return;
     }
     flight_set_state(&bridge->flights, flight, FLIGHT_DEAD);
-    bridge_publish(bridge, flight, now);
+    publisher_publish(&bridge->publisher, flight, now);
 }
 
 /* Returns what troupe_client_submit() or message_options() does, or SUBMIT_E_OVER: the flight is
@@ -261,7 +261,7 @@ static void on_cancelled(struct bridge *bridge, struct flight *flight, usec_t no
         bridge_give_back(bridge, flight);
     } else {
         flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
-        bridge_publish(bridge, flight, now);
+        publisher_publish(&bridge->publisher, flight, now);
     }
 }
 
@@ -291,7 +291,7 @@ static void on_ended(struct bridge *bridge, struct flight *flight, usec_t now)
         return;
     }
     flight_set_state(&bridge->flights, flight, FLIGHT_ENDED);
-    bridge_publish(bridge, flight, now);
+    publisher_publish(&bridge->publisher, flight, now);
 }
 
 static void on_result(struct bridge *bridge, struct troupe_result *result, usec_t now)

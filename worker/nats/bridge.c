@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 static int attach(struct bridge *bridge)
 {
@@ -27,18 +26,37 @@ static int attach(struct bridge *bridge)
     return r;
 }
 
+static void on_changed(void *userdata)
+{
+    bridge_tell(userdata);
+}
+
+static void on_consumer(void *userdata, usec_t period, bool is_new, usec_t now)
+{
+    struct bridge *bridge = userdata;
+
+    if (is_new)
+        bridge_ask_about_all(bridge); /* the last that the server has heard may be long ago */
+    flights_set_period(&bridge->flights, period, now);
+}
+
+static const struct consumer_handler CONSUMER = {.changed = on_changed, .found = on_consumer};
+
 int bridge_init(struct bridge *bridge, const struct config *config)
 {
     int r;
 
     *bridge = (struct bridge){.config = config, .limit = config->in_flight};
-    (void)snprintf(bridge->results, sizeof(bridge->results), "%s", PUBLICATION_STREAM);
     service_manager_connect(&bridge->manager);
     flights_init(&bridge->flights, &bridge->bin);
     inquiry_init(&bridge->inquiry, &bridge->flights, config->stream, bridge_on_inquiry, bridge);
     availability_init(&bridge->availability, config->group, bridge_on_availability, bridge);
     metrics_init(&bridge->metrics, config);
-    puller_init(&bridge->puller, &bridge->engine, config);
+    consumer_init(&bridge->consumer, &bridge->engine, config, &CONSUMER, bridge);
+    publisher_init(&bridge->publisher, &bridge->engine, config, &bridge->flights,
+                   bridge->metrics.n);
+    bridge->publisher.changed = on_changed;
+    bridge->publisher.userdata = bridge;
     report_init(&bridge->report, &bridge->engine, config);
     r = engine_init(&bridge->engine, config);
     if (r == 0)
@@ -67,7 +85,7 @@ static uint64_t room(const struct bridge *bridge)
     const struct flights *flights = &bridge->flights;
     const uint64_t n = flights->n - flights->n_done;
 
-    if (!bridge->consuming || bridge_rests(bridge) || n >= bridge->limit ||
+    if (!bridge->consumer.there || bridge_rests(bridge) || n >= bridge->limit ||
         flights->n_done >= bridge->config->in_flight || flights->bytes >= BRIDGE_BYTES_MAX / 2)
         return 0;
     return bridge->limit - n;
@@ -77,15 +95,7 @@ static uint64_t room(const struct bridge *bridge)
 static bool is_done(const struct bridge *bridge)
 {
     return bridge->stopping && (bridge->flights.n == bridge->flights.n_done ||
-                                (!bridge->connected && bridge->flights.n_here == 0));
-}
-
-uint64_t bridge_new_secret(void)
-{
-    uint64_t secret = clock_now();
-
-    (void)!getrandom(&secret, sizeof(secret), GRND_NONBLOCK); /* fails only early in the boot */
-    return secret;
+                                (!bridge->engine.connected && bridge->flights.n_here == 0));
 }
 
 uint64_t bridge_unpublished(const struct bridge *bridge)
@@ -100,12 +110,12 @@ static usec_t tell_metrics(struct bridge *bridge, usec_t now)
     const struct flights *flights = &bridge->flights;
     uint64_t *n = bridge->metrics.n;
 
-    n[METRIC_CONNECTED] = bridge->connected;
-    n[METRIC_TAKING] = bridge->consuming && !bridge_rests(bridge);
-    n[METRIC_STALLED] = bridge->stall != NULL;
+    n[METRIC_CONNECTED] = bridge->engine.connected;
+    n[METRIC_TAKING] = bridge->consumer.there && !bridge_rests(bridge);
+    n[METRIC_STALLED] = bridge->consumer.stall != NULL;
     n[METRIC_IN_FLIGHT] = flights->n - flights->n_done;
     n[METRIC_UNPUBLISHED] = bridge_unpublished(bridge);
-    if (!bridge->connected && n[METRIC_UNPUBLISHED] != bridge->n_told)
+    if (!bridge->engine.connected && n[METRIC_UNPUBLISHED] != bridge->n_told)
         bridge_tell(bridge);
     return metrics_serve(&bridge->metrics, now);
 }
@@ -117,10 +127,10 @@ static void forget_arrivals(struct bridge *bridge, usec_t now)
     const usec_t periods = usec_sub(now, bridge->turned_at) / FLIGHT_SAFE_PERIODS;
 
     bridge->turned_at = now;
-    if (periods <= bridge->flights.period || !bridge->connected || bridge->deaf)
+    if (periods <= bridge->flights.period || !bridge->engine.connected || bridge->deaf)
         return;
     engine_forget(&bridge->engine);
-    puller_reset(&bridge->puller);
+    puller_reset(&bridge->consumer.puller);
 }
 
 usec_t bridge_process(struct bridge *bridge)
@@ -141,23 +151,22 @@ usec_t bridge_process(struct bridge *bridge)
     next = usec_min(next, inquiry_process(&bridge->inquiry, now)); /* after all that ask */
     next = usec_min(next, bridge_serve_held(bridge, now));
     next = usec_min(next, bridge_serve_refusals(bridge, now));
-    next = usec_min(next, bridge_serve_unconfirmed(bridge, now));
-    next = usec_min(next, bridge_ask_for_messages(bridge, room(bridge), now));
-    next = usec_min(next, bridge_serve_consumer(bridge, now));
-    next = usec_min(next, bridge_serve_silence(bridge, now));
+    next = usec_min(next, publisher_serve(&bridge->publisher, now));
+    next = usec_min(next, consumer_pull(&bridge->consumer, room(bridge), now));
+    next = usec_min(next, consumer_serve(&bridge->consumer, now));
     next = usec_min(next, tell_metrics(bridge, now));
     if (!service_manager_send(&bridge->manager))
         next = usec_min(next, now + SERVICE_MANAGER_RETRY);
     if (bridge->quiet_until > 0)
         next = usec_min(next, bridge->quiet_until);
-    if (bridge->connected)
+    if (bridge->engine.connected)
         next = usec_min(next, report_process(&bridge->report, now));
     if (is_done(bridge)) {
         bridge->over = true;
-        if (bridge->connected)
+        if (bridge->engine.connected)
             report_stop(&bridge->report);
     }
-    bridge_acknowledge(bridge);
+    publisher_acknowledge(&bridge->publisher);
     next = usec_min(next, engine_send(&bridge->engine, now));
     message_bin_serve(&bridge->bin, bridge->flights.n == 0);
     /* Last, as it has the descriptor tell of what comes from now on. */

@@ -26,12 +26,12 @@
 #include "shared/base/service-manager.h"
 #include "worker/nats/availability.h"
 #include "worker/nats/config.h"
+#include "worker/nats/consumer.h"
 #include "worker/nats/engine.h"
 #include "worker/nats/flight.h"
 #include "worker/nats/inquiry.h"
 #include "worker/nats/metrics.h"
-#include "worker/nats/publication.h"
-#include "worker/nats/puller.h"
+#include "worker/nats/publisher.h"
 #include "worker/nats/report.h"
 #include "worker/troupe.h"
 #include <stdbool.h>
@@ -44,7 +44,8 @@ struct bridge {
     struct engine engine;
     struct troupe_client *client;
     uint64_t group;
-    struct puller puller;
+    struct consumer consumer;
+    struct publisher publisher;
     struct flights flights;
     struct message_bin bin;
     struct inquiry inquiry;
@@ -54,42 +55,19 @@ struct bridge {
     struct service_manager manager;
     struct obstacles obstacles; /* of the flight that the inquiry is about */
     uint64_t limit;             /* jobs that the group seems to have room for; at most InFlight= */
-    bool connected;             /* to the engine */
     char server[ENGINE_SERVER_SIZE]; /* it is, or was last; "" = unknown */
     uint64_t n_told;                 /* bridge_unpublished() in the status while it is away */
-    bool consuming;                  /* the consumer is there, and its AckWait known */
-    char problem[128];               /* with it, that was logged last */
-    const char *stall;  /* why it delivers nothing though it has messages; NULL = it does not */
-    bool suspected;     /* of that, since the last answer about it */
-    bool stopping;      /* takes nothing new, and gives back what has not begun */
-    bool over;          /* nothing is left to do, or possible */
-    int status;         /* then: 0, or -errno */
-    bool deaf;          /* the engine was told that no messages are wanted */
-    usec_t turned_at;   /* when bridge_process() was called last */
-    usec_t full_at;     /* when the last comes again that was given back for want of room */
-    usec_t guard_until; /* messages may look like answers; 0 = none has come */
-    usec_t quiet_until; /* too busy for what it has: asks for nothing until then; 0 = it is not */
-    usec_t ask_at;      /* about the consumer */
-    usec_t queried_at;  /* the first of these questions that has no answer yet; 0 = none */
-    uint64_t secret;    /* their answers have it */
-    usec_t round_trip;  /* of such a question, the shortest of this connection; 0 = unknown */
-    usec_t asked_at;    /* the first question to the consumer since it has answered; 0 = none */
-    unsigned n_left;    /* servers in a row that were left because it did not answer */
-    usec_t held_at;     /* when held messages are tried again */
-    char results[PUBLICATION_STREAM_SIZE]; /* the stream that stores what is published */
-    bool results_known;                    /* it has; otherwise its name is a guess */
-    struct {
-        char stream[PUBLICATION_STREAM_SIZE]; /* may be that; "" = none is asked */
-        uint64_t sequence;                    /* about the flight with this number */
-        uint64_t secret;
-        usec_t asked_at;
-    } probe;
-    usec_t patience;       /* with answers to what is published */
-    uint64_t n_turns;      /* in which messages were acknowledged */
-    unsigned n_refused;    /* in a row, by the supervisor */
-    usec_t unpublished_at; /* by the engine, the last time; 0 = all are published again */
-    struct rate refusals;  /* of messages that can never be jobs, in the log */
-    struct rate others;    /* of what is stored in the place of results, in the log */
+    bool stopping;                   /* takes nothing new, and gives back what has not begun */
+    bool over;                       /* nothing is left to do, or possible */
+    int status;                      /* then: 0, or -errno */
+    bool deaf;                       /* the engine was told that no messages are wanted */
+    usec_t turned_at;                /* when bridge_process() was called last */
+    usec_t full_at;       /* when the last comes again that was given back for want of room */
+    usec_t guard_until;   /* messages may look like answers; 0 = none has come */
+    usec_t quiet_until;   /* too busy for what it has: asks for nothing until then; 0 = it is not */
+    usec_t held_at;       /* when held messages are tried again */
+    unsigned n_refused;   /* in a row, by the supervisor */
+    struct rate refusals; /* of messages that can never be jobs, in the log */
 };
 
 /* Connects to the supervisor, and begins to connect to the engine. Returns 0, or -errno after it

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/random.h>
 
 #define RECONNECT_MIN_MS    100
 #define RECONNECT_MAX_MS    30000
@@ -473,4 +474,12 @@ size_t engine_max_payload(const struct engine *engine)
     const int64_t max = natsConnection_GetMaxPayload(engine->connection);
 
     return max > 0 ? (size_t)max : SIZE_MAX;
+}
+
+uint64_t engine_new_secret(void)
+{
+    uint64_t secret = clock_now();
+
+    (void)!getrandom(&secret, sizeof(secret), GRND_NONBLOCK); /* fails only early in the boot */
+    return secret;
 }

@@ -44,6 +44,7 @@ struct engine {
     natsInbox *inbox;
     char prefix[24];     /* of tokens of requests for messages */
     unsigned n_prefixes; /* another one whenever messages are wanted again */
+    bool connected;      /* as far as the loop has heard */
     bool guarded;        /* see engine_guard() */
     bool secure;         /* libnats' threads read and write the socket, and bring what comes */
     struct transport transport;
@@ -140,3 +141,6 @@ void engine_server(const struct engine *engine, char ret[static ENGINE_SERVER_SI
 
 /* The largest message that the server takes, bytes. */
 size_t engine_max_payload(const struct engine *engine);
+
+/* Returns a number that nobody can guess, even from earlier ones. */
+uint64_t engine_new_secret(void);

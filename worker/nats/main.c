@@ -109,7 +109,7 @@ static int serve(const struct config *config)
     r = bridge_init(&bridge, config);
     if (r == 0)
         r = run(&bridge, signals);
-    if (bridge.connected)
+    if (bridge.engine.connected)
         engine_flush(&bridge.engine);
     bridge_deinit(&bridge);
     (void)close(signals);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/suite.h"
-#include "worker/nats/bridge-private.h"
 #include "worker/nats/message.h"
-#include "worker/nats/publication.h"
+#include "worker/nats/publisher.h"
 
 #define NOW          (100 * USEC_PER_SEC)
 #define PATIENCE_MIN (100 * USEC_PER_MSEC)
@@ -12,7 +11,11 @@
 #define ASK          (2 * USEC_PER_SEC)
 
 static struct config config;
-static struct bridge bridge;
+static struct engine nats = {.connected = true};
+static struct flights flights;
+static struct message_bin bin;
+static struct publisher publisher;
+static uint64_t counters[_METRIC_N];
 static struct flight *flight;
 static natsMsg *const message = (natsMsg *)&config;
 static enum publication_kind kind; /* of the answer */
@@ -23,7 +26,7 @@ static uint64_t other;    /* the sequence of what is stored in its place */
 static uint64_t secret;   /* of the last probe */
 static int send_status;
 static bool is_full; /* of the next publication of more than what identifies it */
-static unsigned n_published, n_asked, n_probed, n_concluded, n_notices;
+static unsigned n_published, n_asked, n_probed, n_notices;
 
 natsMsg *publication_result(const struct engine *engine, const struct config *from,
                             const struct flight *of)
@@ -44,14 +47,14 @@ natsMsg *publication_notice(const struct engine *engine, const struct config *fr
     return NULL;
 }
 
-uint64_t bridge_new_secret(void)
+uint64_t engine_new_secret(void)
 {
     static uint64_t n = 1000;
 
     return ++n;
 }
 
-void bridge_tell(struct bridge *of)
+static void changed(void *userdata)
 {
 }
 
@@ -121,48 +124,59 @@ void natsMsg_Destroy(natsMsg *what)
 {
 }
 
-void bridge_conclude(struct bridge *of, struct flight *what)
+void engine_acknowledge(struct engine *with, natsMsg *what, const char *text)
 {
-    n_concluded++;
-    flight_set_state(&of->flights, what, FLIGHT_DONE);
+}
+
+void engine_acknowledge_confirmed(struct engine *with, natsMsg *what, const char *text,
+                                  const char *token)
+{
+}
+
+/* How often the message was to be acknowledged. */
+static unsigned count_concluded(void)
+{
+    return flights.n_done;
 }
 
 static void set_up(void)
 {
     config = (struct config)CONFIG_NULL;
-    bridge = (struct bridge){.config = &config, .connected = true, .results = "TROUPE"};
+    publisher_init(&publisher, &nats, &config, &flights, counters);
+    publisher.changed = changed;
+    memset(counters, 0, sizeof(counters));
     kind = 0;
-    named = bridge.results;
+    named = publisher.results;
     number = 1;
     other = 0;
     answer = send_status = 0;
     is_full = false;
-    n_published = n_asked = n_probed = n_concluded = n_notices = 0;
-    flights_init(&bridge.flights, &bridge.bin);
-    flight = flight_new(&bridge.flights, 1, message, NOW);
+    n_published = n_asked = n_probed = n_notices = 0;
+    flights_init(&flights, &bin);
+    flight = flight_new(&flights, 1, message, NOW);
     ck_assert_ptr_nonnull(flight);
     flight->result.end = TROUPE_SUCCEEDED;
-    flight_set_state(&bridge.flights, flight, FLIGHT_ENDED);
-    bridge_publish(&bridge, flight, NOW);
+    flight_set_state(&flights, flight, FLIGHT_ENDED);
+    publisher_publish(&publisher, flight, NOW);
 }
 
 static void tear_down(void)
 {
-    flights_deinit(&bridge.flights);
+    flights_deinit(&flights);
 }
 
 static void answered(enum publication_kind of, int with, usec_t at)
 {
     kind = of;
     answer = with;
-    bridge_note_confirmation(&bridge, "", message, at);
+    publisher_note_answer(&publisher, "", message, at);
 }
 
 TEST(a_result_that_is_confirmed_at_once_costs_no_question)
 {
     answered(0, 0, NOW + LATE - 1);
-    ck_assert_uint_eq(n_concluded, 1);
-    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + 2 * ASK), USEC_INFINITY);
+    ck_assert_uint_eq(count_concluded(), 1);
+    ck_assert_uint_eq(publisher_serve(&publisher, NOW + 2 * ASK), USEC_INFINITY);
     ck_assert_uint_eq(n_asked, 0);
     ck_assert_uint_eq(n_published, 1);
 }
@@ -172,11 +186,11 @@ TEST(a_result_that_nobody_confirms_is_published_again_with_pauses_that_double)
     usec_t pause = PATIENCE_MIN, at = NOW;
 
     for (unsigned i = 1; i < 10; i++) {
-        ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, at), at + pause);
+        ck_assert_uint_eq(publisher_serve(&publisher, at), at + pause);
         at += pause;
         pause = 2 * pause < PATIENCE_MAX ? 2 * pause : PATIENCE_MAX;
         ck_assert_uint_eq(n_published, i);
-        (void)bridge_serve_unconfirmed(&bridge, at);
+        (void)publisher_serve(&publisher, at);
         ck_assert_uint_eq(n_published, i + 1);
     }
     ck_assert_uint_eq(pause, PATIENCE_MAX);
@@ -185,33 +199,33 @@ TEST(a_result_that_nobody_confirms_is_published_again_with_pauses_that_double)
 TEST(a_result_for_which_there_is_no_room_is_published_once_there_is)
 {
     is_full = true;
-    bridge_publish_soon(&bridge);
-    ck_assert_uint_gt(bridge_serve_unconfirmed(&bridge, NOW + 1), NOW + 1);
-    bridge_publish(&bridge, flight, NOW + 2);
-    ck_assert_uint_gt(bridge_serve_unconfirmed(&bridge, NOW + 2), NOW + 2);
+    publisher_publish_soon(&publisher);
+    ck_assert_uint_gt(publisher_serve(&publisher, NOW + 1), NOW + 1);
+    publisher_publish(&publisher, flight, NOW + 2);
+    ck_assert_uint_gt(publisher_serve(&publisher, NOW + 2), NOW + 2);
     ck_assert_uint_eq(n_published, 1);
     is_full = false;
-    (void)bridge_serve_unconfirmed(&bridge, NOW + 3);
+    (void)publisher_serve(&publisher, NOW + 3);
     ck_assert_uint_eq(n_published, 2);
-    ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 0);
+    ck_assert_uint_eq(counters[METRIC_PUBLISH_FAILURES], 0);
 }
 
 TEST(a_server_that_takes_longer_gets_more_time)
 {
     answered(0, 0, NOW + 2 * PATIENCE_MIN);
-    flight_set_state(&bridge.flights, flight, FLIGHT_ENDED);
+    flight_set_state(&flights, flight, FLIGHT_ENDED);
     flight->first_sent_at = 0;
-    bridge_publish(&bridge, flight, NOW + LATE);
-    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + LATE), NOW + LATE + 8 * PATIENCE_MIN);
+    publisher_publish(&publisher, flight, NOW + LATE);
+    ck_assert_uint_eq(publisher_serve(&publisher, NOW + LATE), NOW + LATE + 8 * PATIENCE_MIN);
 }
 
 static void check_doubt(int with, usec_t at)
 {
     answered(0, with, at);
-    ck_assert_uint_eq(n_concluded, 0);
-    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, at), at + ASK);
+    ck_assert_uint_eq(count_concluded(), 0);
+    ck_assert_uint_eq(publisher_serve(&publisher, at), at + ASK);
     ck_assert_uint_eq(n_asked, 0);
-    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, at + ASK), at + 2 * ASK);
+    ck_assert_uint_eq(publisher_serve(&publisher, at + ASK), at + 2 * ASK);
     ck_assert_uint_eq(n_asked, 1);
     ck_assert_uint_eq(n_published, 1);
 }
@@ -220,27 +234,27 @@ TEST(a_result_that_was_there_before_is_looked_for)
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW + 1);
     answered(PUBLICATION_QUESTION, 0, NOW + ASK + 2);
-    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(a_result_that_is_confirmed_late_is_looked_for)
 {
     check_doubt(0, NOW + LATE);
     answered(0, 0, NOW + LATE + ASK); /* of a second publication */
-    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_uint_eq(count_concluded(), 0);
     answered(PUBLICATION_QUESTION, 0, NOW + LATE + ASK);
-    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(a_result_that_is_not_found_is_published_again)
 {
     check_doubt(PUBLICATION_E_DOUBLE, NOW);
     answered(PUBLICATION_QUESTION, PUBLICATION_E_MISSING, NOW + ASK);
-    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_uint_eq(count_concluded(), 0);
     ck_assert_uint_eq(n_published, 2);
     ck_assert(flight->lost);
     answered(0, 0, NOW + ASK);
-    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_trouble)
@@ -250,50 +264,51 @@ TEST(what_is_stored_in_the_place_of_a_result_is_replaced_and_is_no_sign_of_troub
     answered(PUBLICATION_QUESTION, PUBLICATION_E_OTHER, NOW + ASK);
     ck_assert_uint_eq(n_published, 2);
     ck_assert_uint_eq(flight->other, other);
-    ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 1);
-    ck_assert_uint_eq(bridge.unpublished_at, 0);
+    ck_assert_uint_eq(counters[METRIC_PUBLISH_FAILURES], 1);
+    ck_assert_uint_eq(publisher.unpublished_at, 0);
 }
 
 TEST(a_question_that_is_not_answered_is_asked_again)
 {
     check_doubt(0, NOW + LATE);
     answered(PUBLICATION_QUESTION, -EIO, NOW + LATE + ASK);
-    (void)bridge_serve_unconfirmed(&bridge, NOW + LATE + 2 * ASK);
+    (void)publisher_serve(&publisher, NOW + LATE + 2 * ASK);
     ck_assert_uint_eq(n_asked, 2);
     ck_assert_uint_eq(n_published, 1);
-    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_uint_eq(count_concluded(), 0);
 }
 
 TEST(a_result_whose_message_nobody_confirms_to_be_acknowledged_is_looked_for_at_once)
 {
     answered(0, 0, NOW);
-    ck_assert(bridge_doubt(&bridge, flight, NOW + 1));
+    publisher_conclude_again(&publisher, flight, NOW + 1);
+    ck_assert_uint_eq(count_concluded(), 0);
     ck_assert_uint_eq(n_asked, 1);
     answered(PUBLICATION_QUESTION, 0, NOW + 2);
-    ck_assert_uint_eq(n_concluded, 2);
+    ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(without_a_result_there_is_nothing_to_doubt)
 {
     config.results = CONFIG_RESULTS_NONE;
-    ck_assert(!bridge_doubt(&bridge, flight, NOW));
+    publisher_conclude_again(&publisher, flight, NOW);
     ck_assert_uint_eq(n_asked, 0);
 }
 
 TEST(a_letter_waits_for_its_reports_but_not_for_ever)
 {
-    flight_die(&bridge.flights, flight, NOW);
-    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + LATE), NOW + REPORTS);
+    flight_die(&flights, flight, NOW);
+    ck_assert_uint_eq(publisher_serve(&publisher, NOW + LATE), NOW + REPORTS);
     ck_assert_uint_eq(n_published, 1);
-    (void)bridge_serve_unconfirmed(&bridge, NOW + REPORTS);
+    (void)publisher_serve(&publisher, NOW + REPORTS);
     ck_assert_uint_eq(n_published, 2);
 }
 
 /* The letter is published. */
 static void die(void)
 {
-    flight_die(&bridge.flights, flight, NOW);
-    bridge_publish(&bridge, flight, NOW);
+    flight_die(&flights, flight, NOW);
+    publisher_publish(&publisher, flight, NOW);
     ck_assert_uint_eq(n_published, 2);
 }
 
@@ -305,9 +320,9 @@ TEST(a_letter_that_is_stored_is_told_of_and_its_result_follows)
     ck_assert_uint_eq(n_published, 3);
     ck_assert_int_eq(flight->state, FLIGHT_ENDED);
     answered(PUBLICATION_LETTER, 0, NOW + 2); /* of a second publication */
-    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_uint_eq(count_concluded(), 0);
     answered(0, 0, NOW + 3);
-    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(a_letter_that_was_there_before_is_not_told_of_again)
@@ -328,13 +343,13 @@ TEST(the_result_of_a_letter_that_was_lost_begins_anew)
     answered(PUBLICATION_LETTER, 0, NOW + LATE + 1);
     ck_assert(!flight->lost);
     answered(0, 0, NOW + 2 * LATE); /* late only since the letter was sent */
-    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out)
 {
     send_status = -EMSGSIZE;
-    bridge_publish(&bridge, flight, NOW);
+    publisher_publish(&publisher, flight, NOW);
     ck_assert(flight->bare);
     ck_assert_uint_eq(n_published, 2);
     flight->bare = false;
@@ -343,31 +358,31 @@ TEST(what_is_too_large_to_be_sent_or_stored_goes_without_what_may_be_left_out)
     ck_assert_uint_eq(n_published, 3);
     answered(0, -EMSGSIZE, NOW + 2);
     ck_assert_uint_eq(n_published, 3);
-    ck_assert_uint_eq(bridge.metrics.n[METRIC_PUBLISH_FAILURES], 1);
+    ck_assert_uint_eq(counters[METRIC_PUBLISH_FAILURES], 1);
 }
 
 TEST(nothing_is_published_or_asked_while_the_engine_is_away_and_all_when_it_is_back)
 {
-    struct flight *doubted = flight_new(&bridge.flights, 2, message, NOW);
+    struct flight *doubted = flight_new(&flights, 2, message, NOW);
 
     ck_assert_ptr_nonnull(doubted);
-    ck_assert(bridge_doubt(&bridge, doubted, NOW));
-    bridge.connected = false;
-    bridge_publish(&bridge, flight, NOW);
-    ck_assert_uint_eq(bridge_serve_unconfirmed(&bridge, NOW + 2 * ASK), USEC_INFINITY);
+    publisher_conclude_again(&publisher, doubted, NOW);
+    nats.connected = false;
+    publisher_publish(&publisher, flight, NOW);
+    ck_assert_uint_eq(publisher_serve(&publisher, NOW + 2 * ASK), USEC_INFINITY);
     ck_assert_uint_eq(n_published, 1);
     ck_assert_uint_eq(n_asked, 1);
-    bridge.connected = true;
-    bridge_publish_soon(&bridge);
-    (void)bridge_serve_unconfirmed(&bridge, NOW + 1);
+    nats.connected = true;
+    publisher_publish_soon(&publisher);
+    (void)publisher_serve(&publisher, NOW + 1);
     ck_assert_uint_eq(n_published, 2);
     ck_assert_uint_eq(n_asked, 2);
 }
 
 TEST(nothing_is_published_again_while_what_was_sent_before_waits)
 {
-    bridge.engine.transport.stalled_at = NOW;
-    ck_assert_uint_gt(bridge_serve_unconfirmed(&bridge, NOW + ASK), NOW + ASK);
+    nats.transport.stalled_at = NOW;
+    ck_assert_uint_gt(publisher_serve(&publisher, NOW + ASK), NOW + ASK);
     ck_assert_uint_eq(n_published, 1);
 }
 
@@ -385,17 +400,17 @@ TEST(another_stream_is_believed_once_it_has_the_result)
     answered(0, PUBLICATION_E_DOUBLE, NOW + 2);
     ck_assert_uint_eq(n_probed, 1);
     probed(secret + 1, 0, NOW + 3);
-    ck_assert_uint_eq(n_concluded, 0);
+    ck_assert_uint_eq(count_concluded(), 0);
     probed(secret, PUBLICATION_E_MISSING, NOW + 4);
-    ck_assert_uint_eq(n_concluded, 0);
-    ck_assert_str_eq(bridge.results, "TROUPE");
+    ck_assert_uint_eq(count_concluded(), 0);
+    ck_assert_str_eq(publisher.results, "TROUPE");
     answered(0, 0, NOW + 5);
     ck_assert_uint_eq(n_probed, 2);
     probed(secret, 0, NOW + 6);
-    ck_assert_uint_eq(n_concluded, 1);
-    ck_assert_str_eq(bridge.results, "OTHER");
+    ck_assert_uint_eq(count_concluded(), 1);
+    ck_assert_str_eq(publisher.results, "OTHER");
     probed(secret, 0, NOW + 7); /* a second time */
-    ck_assert_uint_eq(n_concluded, 1);
+    ck_assert_uint_eq(count_concluded(), 1);
 }
 
 TEST(another_stream_is_asked_again_if_it_does_not_answer)
@@ -410,11 +425,11 @@ TEST(another_stream_is_asked_again_if_it_does_not_answer)
 
 TEST(another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_known)
 {
-    bridge.results_known = true;
+    publisher.results_known = true;
     named = "OTHER";
     answered(0, -EMSGSIZE, NOW + 1);
     ck_assert_int_eq(flight->bare, false);
-    bridge.results_known = false;
+    publisher.results_known = false;
     answered(0, -EMSGSIZE, NOW + 2);
     ck_assert_int_eq(flight->bare, true);
 }
@@ -422,9 +437,9 @@ TEST(another_stream_for_which_a_result_is_too_large_counts_only_while_none_is_kn
 TEST(what_is_stored_makes_its_stream_known)
 {
     answered(0, -EIO, NOW + 1);
-    ck_assert_int_eq(bridge.results_known, false);
+    ck_assert_int_eq(publisher.results_known, false);
     answered(0, 0, NOW + 2);
-    ck_assert_int_eq(bridge.results_known, true);
+    ck_assert_int_eq(publisher.results_known, true);
 }
 
 const struct suite suite = {.name = "publish", .setup = set_up, .teardown = tear_down};

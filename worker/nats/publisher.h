@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/*
+ * Publishes results and dead letters of jobs that have ended, finds out whether they are stored,
+ * and acknowledges the messages of those jobs.
+ *
+ * nats-server 2.9 may lose a message that it has confirmed while leaders change: a follower whose
+ * log is longer than the leader's says that it has the message, and the leader counts it. So an
+ * answer is in doubt that came late or says that the message was there before, and any answer is if
+ * nobody confirms the acknowledgement of the job's message. Then the stream is asked.
+ */
+
+#include "shared/base/rate.h"
+#include "worker/nats/config.h"
+#include "worker/nats/engine.h"
+#include "worker/nats/flight.h"
+#include "worker/nats/metrics.h"
+#include "worker/nats/publication.h"
+#include <stdbool.h>
+
+struct publisher {
+    struct engine *engine;
+    const struct config *config;
+    struct flights *flights;
+    uint64_t *counters;              /* by METRIC_*; borrowed, as all above */
+    void (*changed)(void *userdata); /* results are published again, or not any more */
+    void *userdata;
+    char results[PUBLICATION_STREAM_SIZE]; /* the stream that stores what is published */
+    bool results_known;                    /* it has; otherwise its name is a guess */
+    struct {
+        char stream[PUBLICATION_STREAM_SIZE]; /* may be that; "" = none is asked */
+        uint64_t sequence;                    /* about the flight with this number */
+        uint64_t secret;
+        usec_t asked_at;
+    } probe;
+    usec_t patience;       /* with answers to what is published */
+    usec_t unpublished_at; /* when a publication failed last; 0 = all are published again */
+    struct rate others;    /* of what is stored in the place of results, in the log */
+    uint64_t n_turns;      /* in which messages were acknowledged */
+};
+
+/* The caller sets `changed` and `userdata`. */
+void publisher_init(struct publisher *publisher, struct engine *engine, const struct config *config,
+                    struct flights *flights, uint64_t *counters);
+
+/* Publishes what the state of the flight asks for, or concludes the flight if that is not wanted.
+ */
+void publisher_publish(struct publisher *publisher, struct flight *flight, usec_t now);
+/* The next publisher_serve() publishes all again that is not confirmed. */
+void publisher_publish_soon(struct publisher *publisher);
+/* Publishes again what was not confirmed in time, and asks for what is in doubt. Returns when to
+ * call it again. */
+usec_t publisher_serve(struct publisher *publisher, usec_t now);
+/* An answer to either. */
+void publisher_note_answer(struct publisher *publisher, const char *token, natsMsg *answer,
+                           usec_t now);
+/* Something was not stored, because of `problem`. */
+void publisher_note_failure(struct publisher *publisher, const char *problem);
+
+/* Sends the acknowledgements of this turn. */
+void publisher_acknowledge(struct publisher *publisher);
+/* No confirmation of an acknowledgement came: asks whether what was published is stored, then
+ * acknowledges again. May forget the flight. */
+void publisher_conclude_again(struct publisher *publisher, struct flight *flight, usec_t now);
+/* The engine has confirmed some, with this token: forgets their flights. */
+void publisher_note_acknowledged(struct publisher *publisher, const char *token);
