@@ -5,6 +5,7 @@ import os
 import re
 import select
 import time
+from pathlib import Path
 
 
 def children(pid):
@@ -23,8 +24,7 @@ def cpu_ns(pid):
     total = 0
     for task in os.listdir(f"/proc/{pid}/task"):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
-                total += int(file.read().split()[0])
+            total += int(Path(f"/proc/{pid}/task/{task}/schedstat").read_text(encoding="ascii").split()[0])
     return total
 
 
@@ -59,14 +59,11 @@ def mapped(pid, part):
 
 def machine():
     """A description, for whoever reads the figures."""
-    with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
-        models = re.findall(r"^model name\s*:\s*(.*)$", file.read(), re.M)
-    with open("/proc/meminfo", encoding="ascii") as file:
-        kib = int(re.search(r"MemTotal:\s+(\d+)", file.read()).group(1))
+    models = re.findall(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace"), re.M)
+    kib = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text(encoding="ascii")).group(1))
     system = ""
     with contextlib.suppress(OSError):
-        with open("/etc/os-release", encoding="utf-8") as file:
-            system = re.search(r'PRETTY_NAME="?([^"\n]*)', file.read()).group(1)
+        system = re.search(r'PRETTY_NAME="?([^"\n]*)', Path("/etc/os-release").read_text(encoding="utf-8")).group(1)
     return {"cpus": os.cpu_count(), "cpu": models[0] if models else os.uname().machine, "memory_mib": kib >> 10,
             "kernel": os.uname().release, "system": system}
 
@@ -82,8 +79,7 @@ def program(pid):
 def name(pid):
     """What the kernel calls it, 15 characters at most, or None."""
     try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().rstrip("\n")
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").rstrip("\n")
     except OSError:
         return None
 

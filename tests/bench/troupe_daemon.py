@@ -5,6 +5,7 @@ import select
 import shutil
 import socket
 import tempfile
+from pathlib import Path
 
 import processes
 import programs
@@ -34,8 +35,7 @@ class Daemon:
         configuration = os.path.join(self.directory, "etc")
         os.mkdir(configuration)
         for name, text in [("troupe.conf", self.conf), *((name + ".group", t) for name, t in self.groups.items())]:
-            with open(os.path.join(configuration, name), "w", encoding="utf-8") as file:
-                file.write(text)
+            Path(os.path.join(configuration, name)).write_text(text, encoding="utf-8")
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
         self.notify.bind(os.path.join(self.directory, "notify"))
         self.command = [*self.wrapper, self.program or programs.product("trouped"), "--config", configuration, "--socket",
@@ -74,8 +74,7 @@ class Daemon:
         return [pid for pid in processes.children(self.process.pid) if pid not in others]
 
     def last_words(self):
-        with open(self.log, encoding="utf-8", errors="replace") as file:
-            return file.read()[-500:].strip()
+        return Path(self.log).read_text(encoding="utf-8", errors="replace")[-500:].strip()
 
     def __enter__(self):
         self.prepare()

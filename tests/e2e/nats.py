@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+from pathlib import Path
 
 from troupe import BUILD, LIMIT
 
@@ -33,8 +34,7 @@ def require():
 
 def free_port():
     """One that no connection is given as its own, so that a server that ends finds it free again."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
-        first = int(file.read().split()[0])
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
     while True:
         port = random.randrange(10000, first)
         with contextlib.suppress(OSError), socket.socket() as probe:
@@ -238,8 +238,7 @@ class Bridge:
         self.test, self.group, self.supervisor, self.wrapper = test, group, supervisor, wrapper
         self.config = supervisor.path("nats.conf")
         self.log_path = supervisor.path(f"nats-{group}.log")
-        with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"[Nats]\nURL={server.url}\n{configuration}")
+        Path(self.config).write_text(f"[Nats]\nURL={server.url}\n{configuration}", encoding="utf-8")
         self.environment = {**os.environ, "TROUPE_SOCKET": supervisor.socket_path,
                             "NOTIFY_SOCKET": supervisor.path(f"nats-{group}-notify"), **(environment or {})}
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
@@ -285,8 +284,7 @@ class Bridge:
             return int(re.search(r"syscr: (\d+)", file.read())[1])
 
     def log(self):
-        with open(self.log_path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        return Path(self.log_path).read_text(encoding="utf-8", errors="replace")
 
     def clean_up(self):
         if self.process and self.process.poll() is None:

@@ -8,6 +8,7 @@ import pwd
 import re
 import socket
 import unittest
+from pathlib import Path
 
 from troupe import (ACTOR, TOP, TROUPECTL, TROUPE_EXEC, VERSION, Bell, TestCase, Varlink, VarlinkError, helper, ini, text)
 from web_client import Web
@@ -57,8 +58,7 @@ def replayed(path):
 def methods():
     found = set()
     for path in glob.glob(os.path.join(TOP, "supervisor", "**", "io.troupe.*.varlink"), recursive=True):
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
+        text = Path(path).read_text(encoding="utf-8")
         interface = re.search(r"^interface (\S+)", text, re.MULTILINE).group(1)
         found |= {f"{interface}.{name}" for name in re.findall(r"^method (\w+)", text, re.MULTILINE)}
     return found
@@ -495,8 +495,7 @@ class WorkersThatSubmit(TestCase):
         with self.assertRaises((ConnectionError, AssertionError, EOFError)):
             while True:
                 connection.call("GetInfo")
-        with self.assertRaises(ConnectionRefusedError):
-            Varlink(path)
+        self.assertRaises(ConnectionRefusedError, Varlink, path)
 
     def test_Q17_the_socket_outlives_an_upgrade_and_a_crash(self):
         s = self.begin()
@@ -510,8 +509,7 @@ class WorkersThatSubmit(TestCase):
         self.assertEqual(s.worker("shop/0")["generation"], 1)
         os.kill(s.worker("shop/0")["pid"], 9)
         s.until(lambda: s.worker("shop/0").get("generation") == 2)
-        with self.assertRaises(ConnectionRefusedError):
-            Varlink(path)
+        self.assertRaises(ConnectionRefusedError, Varlink, path)
 
     def test_Q17_a_reload_takes_the_permission_away_at_once(self):
         s = self.begin()
@@ -524,5 +522,4 @@ class WorkersThatSubmit(TestCase):
 
     def test_Q17_a_worker_without_MaySubmit_has_no_socket(self):
         s = self.begin(MaySubmit="")
-        with open(f"/proc/{s.worker('shop/0')['pid']}/environ", encoding="utf-8") as file:
-            self.assertNotIn("TROUPE_SOCKET", file.read())
+        self.assertNotIn("TROUPE_SOCKET", Path(f"/proc/{s.worker('shop/0')['pid']}/environ").read_text(encoding="utf-8"))

@@ -12,8 +12,7 @@ LARGE = "echo done\n\n".ljust(512 << 10, "x")  # a file of its own: supervisor/s
 
 class Backup(TestCase):
     def durable(self):
-        s = self.supervisor({"kept": ini(ACTOR, Pool={"Size": 1}, Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s = self.supervisor({"kept": ini(ACTOR, Pool={"Size": 1}, Jobs={"Durable": "yes"})}, state=True)
         return s.start()
 
     def test_jobs_of_a_backup_run_once_it_is_restored(self):

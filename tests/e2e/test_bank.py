@@ -3,6 +3,7 @@
 import os
 import subprocess
 from decimal import Decimal
+from pathlib import Path
 
 from troupe import LIMIT, TestCase, ended, example, ini, limit
 
@@ -152,8 +153,7 @@ class Account(BankTestCase):
         self.assertEqual([deposit(1), deposit(1), deposit(2)], ["account.done", "account.done", "account.refused.id"])
 
     def killed_at(self, step, whom):
-        with open(self.fault, "w", encoding="ascii") as file:
-            file.write(f"{step} {whom}")
+        Path(self.fault).write_text(f"{step} {whom}", encoding="ascii")
         self.teller("deposit", "alice", "7", "the-one")
         self.wait_killed(step, whom)
         # Repeated, as by a user who got no answer: it counts once.
@@ -204,8 +204,7 @@ class Transfer(BankTestCase):
     def kill_at(self, step, whom):
         """Kills it at this step of a transfer; afterwards the balances are right."""
         self.open_accounts()
-        with open(self.fault, "w", encoding="ascii") as file:
-            file.write(f"{step} {whom}")
+        Path(self.fault).write_text(f"{step} {whom}", encoding="ascii")
         self.teller("transfer", "alice", "bob", "30", "t1")
         self.wait_killed(step, whom)
         # First by recovery alone: all or nothing.
@@ -240,12 +239,10 @@ class Transfer(BankTestCase):
         for step, again in ("bank.withdrawn", "bank.settled"), ("bank.withdrawn", "bank.deposited"), ("bank.begun", "bank.settled"):
             with self.subTest(step=step, again=again):
                 self.open_accounts()
-                with open(self.fault, "w", encoding="ascii") as file:
-                    file.write(f"{step} supervisor")
+                Path(self.fault).write_text(f"{step} supervisor", encoding="ascii")
                 self.teller("transfer", "alice", "bob", "30", "t1")
                 self.wait_supervisor_killed()
-                with open(self.fault, "w", encoding="ascii") as file:
-                    file.write(again)
+                Path(self.fault).write_text(again, encoding="ascii")
                 self.s.start()
                 self.ask("recover")
                 self.assertFalse(os.path.exists(self.fault), f"nobody came to {again}")

@@ -17,8 +17,7 @@ LOST = {"lost": ("dead", "payload_lost")}
 
 class Causes(TestCase):
     def set_up(self, **jobs):
-        s = self.supervisor({"actor": actor(Jobs={"MaxRetries": 0, **jobs})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s = self.supervisor({"actor": actor(Jobs={"MaxRetries": 0, **jobs})}, state=True)
         copy_programs(s)
         return s.start()
 

@@ -172,8 +172,7 @@ class Reloads(TestCase):
         vm = s.status_field("VmSize") * 1024
         for room in range(1, 32):  # MiB; without the memory to read the files, nothing is applied
             unlimited = resource.prlimit(s.supervisor_pid, resource.RLIMIT_AS, (vm + (room << 20), resource.RLIM_INFINITY))
-            with self.assertRaises(VarlinkError):
-                s.call("Reload")
+            self.assertRaises(VarlinkError, s.call, "Reload")
             resource.prlimit(s.supervisor_pid, resource.RLIMIT_AS, unlimited)
             if "could not be applied whole" in s.log():
                 break

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+from pathlib import Path
 
 from test_life import actor, service
 from troupe import LIMIT, SANITIZED, Bell, TestCase, helper, text
@@ -69,8 +70,7 @@ class PidOne(TestCase):
         self.addCleanup(self.end, s)
         s.wait_told("READY=1")
         [self.init] = self.children(s.process.pid)
-        with open(f"/proc/{self.init}/status", encoding="ascii") as file:
-            self.assertRegex(file.read(), f"NSpid:\t.*\\b{self.init}\t1\n")
+        self.assertRegex(Path(f"/proc/{self.init}/status").read_text(encoding="ascii"), f"NSpid:\t.*\\b{self.init}\t1\n")
         return s
 
     def end(self, s):
@@ -80,8 +80,7 @@ class PidOne(TestCase):
 
     @staticmethod
     def children(pid):
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(child) for child in file.read().split()]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
     def stop(self, s, signo=signal.SIGTERM):
         os.kill(self.init, signo)
@@ -96,8 +95,7 @@ class PidOne(TestCase):
         for signo in signal.SIGTERM, signal.SIGINT:
             with self.subTest(signal=signo):
                 s = self.contained({"actor": actor()})
-                with self.assertRaises(subprocess.CalledProcessError):
-                    self.inside("echo >/etc/troupe-e2e-test 2>/dev/null")
+                self.assertRaises(subprocess.CalledProcessError, self.inside, "echo >/etc/troupe-e2e-test 2>/dev/null")
                 info = s.call("GetInfo")
                 self.assertEqual((info["pid"], info["loop"]), (1, "epoll"))
                 self.assertEqual(s.do("actor", "echo hello")["result"], text("hello"))
@@ -134,8 +132,7 @@ class PidOne(TestCase):
     @staticmethod
     def is_zombie(pid):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-                return file.read().rpartition(")")[2].split()[0] == "Z"
+            return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0] == "Z"
         return False
 
     def test_a_crash_of_the_supervisor_below_pid_1_loses_no_worker(self):

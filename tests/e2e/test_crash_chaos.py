@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 import unittest
+from pathlib import Path
 
 from troupe import ACTOR, BUILD, Cgroup, FAULTY_TROUPED, LIMIT, TOP, TestCase, VarlinkError, ini, limit
 
@@ -60,8 +61,7 @@ class Chaos(TestCase):
 
     def kill_at(self, passage):
         """Kills the supervisor, and the next one at this passage of a fault point: the one after that lives on."""
-        with open(self.point + ".new", "w", encoding="ascii") as file:
-            file.write(passage)
+        Path(self.point + ".new").write_text(passage, encoding="ascii")
         os.rename(self.point + ".new", self.point)
         self.kill()
         self.kills += 1
@@ -287,8 +287,7 @@ class DurableLoad(Load):
     def account(self):
         self.join()
         jobs = {id: self.outcome(id) for id in self.accepted}
-        with open(self.notes, encoding="ascii") as file:
-            runs = collections.Counter(file.read().split())
+        runs = collections.Counter(Path(self.notes).read_text(encoding="ascii").split())
         self.assertEqual(set(runs), set(self.accepted))
         print(f"{self.kills} kills, {len(self.accepted)} durable jobs, {sum(runs.values()) - len(runs)} run again")
         for id, job in jobs.items():
@@ -359,8 +358,7 @@ class Points(DurableLoad):
         return "before 2 retry 1 again\n" + super().payload(id)
 
     def account(self):
-        with open(self.held, "w", encoding="ascii") as bell:
-            bell.write("\n")
+        Path(self.held).write_text("\n", encoding="ascii")
         self.assertEqual(self.again(lambda: self.s.wait_job("held"))["attempt"], 1)
         self.s.call("Cancel", id="later")
         self.join()
@@ -382,8 +380,7 @@ class ListOfPoints(unittest.TestCase):
         folders = [os.path.join(TOP, "supervisor", folder) for folder in ("job", "group", "client", "control", "store")]
         points = set()
         for path in (path for folder in folders for path in glob.glob(folder + "/**/*.c", recursive=True)):
-            with open(path, encoding="utf-8") as file:
-                points.update(re.findall(r'FAULT_POINT\("(.*)"\)', file.read()))
+            points.update(re.findall(r'FAULT_POINT\("(.*)"\)', Path(path).read_text(encoding="utf-8")))
         self.assertEqual(points, set(POINTS))
 
 

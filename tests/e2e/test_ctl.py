@@ -4,12 +4,12 @@ import contextlib
 import json
 import os
 import pty
-import re
 import select
 import signal
 import subprocess
 import tempfile
 import unittest
+from pathlib import Path
 
 from screen import Screen
 from troupe import ACTOR, LIMIT, TROUPECTL, TROUPE_EXEC, Bell, TestCase, ini, text
@@ -317,8 +317,7 @@ class Orders(Ctl):
 
     def test_a_problem_of_a_file_whose_name_is_not_utf8_is_told_in_json_too(self):
         path = os.fsencode(self.s.path("")) + b"name\xff.group"
-        with open(path, "w", encoding="ascii") as file:
-            file.write("[Group]\nSise=4\n")
+        Path(path).write_text("[Group]\nSise=4\n", encoding="ascii")
         told = json.loads(self.exits(7, "verify", "--json", path).stdout)["problems"]
         self.assertEqual(len(told), len(self.exits(7, "verify", path).stdout.splitlines()))
         self.assertTrue(told[0]["path"].endswith("name\\xff.group"), told)
@@ -360,8 +359,7 @@ class Jobs(Ctl):
         with tempfile.TemporaryDirectory() as directory:
             path = os.path.join(directory, "mail.group")
             for user, warned in ("", True), ("User=root\n", False), ("User=nobody\n", False):
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(f"[Group]\nExecStart=/bin/cat\n{user}")
+                Path(path).write_text(f"[Group]\nExecStart=/bin/cat\n{user}", encoding="utf-8")
                 for arguments in ("--config", directory), (path,):
                     self.assertEqual("runs as root" in self.exits(0, "verify", *arguments).stderr, warned)
 
@@ -381,8 +379,7 @@ class Jobs(Ctl):
     def test_U5_init_python_writes_a_group_that_does_not_run_as_root(self):
         with tempfile.TemporaryDirectory() as directory:
             self.s.ctl("init", "python", "new", check=True, cwd=directory)
-            with open(os.path.join(directory, "new.group"), encoding="utf-8") as file:
-                self.assertRegex(file.read(), "\nUser=(troupe|nobody)\n")
+            self.assertRegex(Path(os.path.join(directory, "new.group")).read_text(encoding="utf-8"), "\nUser=(troupe|nobody)\n")
 
 
     def test_a_job_is_followed_to_its_end(self):
@@ -400,8 +397,7 @@ class Jobs(Ctl):
         self.assertEqual(self.exits(0, "do", "actor", "--data", "echo a\tb").stdout, "a\tb")
         self.assertEqual(self.exits(0, "do", "actor", "-", input="echo from stdin").stdout, "from stdin")
         path = self.s.path("payload")
-        with open(path, "w", encoding="ascii") as file:
-            file.write("blob 10000000")
+        Path(path).write_text("blob 10000000", encoding="ascii")
         process = subprocess.run([TROUPECTL, "-s", self.s.socket_path, "do", "actor", "-f", path], timeout=LIMIT,
                                  capture_output=True, check=True)
         self.assertEqual(process.stdout, (bytes(range(251)) * 39841)[:10000000])
@@ -562,12 +558,10 @@ class Map(Ctl):
                              input="echo a\nreject 3\necho b\n")
         self.assertEqual(process.stdout, f"echo a\t{directory}/1\nreject 3\t\necho b\t{directory}/3\n")
         self.assertEqual(sorted(os.listdir(directory)), ["1", "3"])
-        with open(f"{directory}/3", encoding="utf-8") as file:
-            self.assertEqual(file.read(), "b")
+        self.assertEqual(Path(f"{directory}/3").read_text(encoding="utf-8"), "b")
         process = self.exits(0, "map", "actor", "--json", "--output-dir", directory, input="echo c\n")
         self.assertEqual(json.loads(process.stdout)["file"], f"{directory}/1")
-        with open(f"{directory}/1", encoding="utf-8") as file:
-            self.assertEqual(file.read(), "c")
+        self.assertEqual(Path(f"{directory}/1").read_text(encoding="utf-8"), "c")
         process = self.exits(1, "map", "actor", "--output-dir", "/proc/none", input="echo a\n")
         self.assertIn("/proc/none", process.stderr)
 
@@ -695,8 +689,7 @@ class Map(Ctl):
     def test_progress_is_shown_on_a_terminal(self):
         bell = Bell(self.s, "bell")
         path = self.s.path("input")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(f"echo a\nwait {bell.path}\n")
+        Path(path).write_text(f"echo a\nwait {bell.path}\n", encoding="ascii")
         screen = Screen(self, ["/bin/sh", "-c", f'exec "$0" --socket "$1" map actor < {path}', TROUPECTL, self.s.socket_path])
         screen.wait(r"actor  [━─=-]+ +\d+%  1 done  ")
         bell.ring()

@@ -2,6 +2,7 @@
 """Messages from outside, exchanges, timers, dead letters and the error queue: socket and troupectl."""
 import os
 import time
+from pathlib import Path
 
 from troupe import Bell, TestCase, VarlinkError, helper, ini, text
 
@@ -37,8 +38,7 @@ class Letters(TestCase):
         """A supervisor with groups of two players."""
         s = self.supervisor({}, **options)
         s.notes = Notes(s)
-        with open(s.path("script"), "w", encoding="utf-8") as file:
-            file.write(script)
+        Path(s.path("script")).write_text(script, encoding="utf-8")
         for group in groups:
             self.write_players(s, group, sections)
         return s.start() if start else s
@@ -114,8 +114,7 @@ class Messages(Letters):
     def test_the_reply_to_an_asker_that_went_away_is_a_dead_letter(self):
         s = self.players(start=False)
         bell = Bell(s, "bell")
-        with open(s.path("script"), "w", encoding="utf-8") as file:
-            file.write(f"1 wait {bell.path}\n1 reply answer late\n")
+        Path(s.path("script")).write_text(f"1 wait {bell.path}\n1 reply answer late\n", encoding="utf-8")
         s.start()
         with s.connect() as connection:
             connection.send(ACTORS + "Ask", {"to": "p/0", "type": "q", "payload": text("1")})

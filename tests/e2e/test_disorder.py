@@ -359,8 +359,7 @@ class Disorder(TestCase):
                         seen.append(asking[id].reply()[0]["job"]["state"])
                 self.assertEqual(sum(state in ENDS for state in seen), 1, (id, seen))
             for pid in workers:
-                with self.assertRaises(ProcessLookupError):
-                    os.kill(pid, 0)
+                self.assertRaises(ProcessLookupError, os.kill, pid, 0)
             for doing in script.doing:
                 with contextlib.suppress(EOFError, VarlinkError):
                     self.assertIn(doing.reply()[0]["job"]["state"], ENDS)

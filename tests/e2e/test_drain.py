@@ -109,9 +109,7 @@ class Drain(TestCase):
             s.call("Stop", target=f"mail/{key}", wait=True)
 
     def test_M9_it_outlives_a_crash_and_an_upgrade(self):
-        s = self.supervisor({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})}, state=True)
         bell = self.held(s, "kept")
         s.create("kept", "echo", id="queued")
         for name in "actor", "kept":
@@ -150,10 +148,8 @@ class Drain(TestCase):
         self.assertEqual(s.call("Drain", target="actor", wait=True), {"left": 2})
 
     def test_M9_a_job_on_disk_is_worked_off_although_it_is_read_after_the_start(self):
-        s = self.supervisor({"kept": actor(Restart={**QUICK, "MinSec": "1h", "MaxSec": "1h"}, Resources={"LimitCORE": 0},
-                                           Jobs={"Durable": "yes", "MaxRetries": 0})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"kept": actor(Restart={**QUICK, "MinSec": "1h", "MaxSec": "1h"}, Resources={"LimitCORE": 0},
+                                        Jobs={"Durable": "yes", "MaxRetries": 0})}, state=True)
         for _ in range(2):  # after the second death, the worker is not back for an hour
             s.do("kept", "crash kill")
         s.wait_worker("kept/0", "backoff")

@@ -194,9 +194,7 @@ class Accepted(Case):
         s.start()
         first, others, ring = self.twice(s, lambda *_: Path(s.path("fails")).touch())
         for connection in first, *others[:2]:
-            with self.assertRaises(VarlinkError) as caught:
-                connection.reply()
-            self.assertEqual(caught.exception.name, "StoreFailed")
+            self.refused("StoreFailed", connection.reply)
         self.assertEqual(ring.stdout.read(), f"{errno.EIO}\n")
         self.assertEqual(others[2].reply()[0]["id"], "one")  # the id is free, and that job is not durable
         self.assertEqual(s.wait_job("one")["group"], "other")
@@ -321,9 +319,7 @@ class Survives(Case):
                     client.send("Create", {"group": "kept", "payload": text("echo"), "options": {"id": id}})
                 s.until(lambda: s.group("kept").get("senders") == 1)
             for _ in ids:
-                with self.assertRaises(VarlinkError) as caught:
-                    client.reply()
-                self.assertEqual(caught.exception.name, "JobExists")
+                self.refused("JobExists", client.reply)
             for id in ids:
                 self.assertEqual(s.job(id)["state"], "succeeded")
 
@@ -340,8 +336,7 @@ class Survives(Case):
         self.restart(s)
         for name in "first", "middle", "last":
             self.assertEqual(s.wait_job(name)["state"], "succeeded")
-        with open(s.path("notes"), encoding="ascii") as file:
-            self.assertEqual(file.read().split(), ["first", "middle", "last"])
+        self.assertEqual(Path(s.path("notes")).read_text(encoding="ascii").split(), ["first", "middle", "last"])
         for name in "at", "failed":
             job = s.job(name)
             for member in ("state", "attempt", "failed_attempts", "max_attempts", "priority", "created_at",
@@ -514,9 +509,7 @@ class Survives(Case):
             s.group("kept")
             s.terminate()
             self.wait_logged(s, "kept/0 stopped")
-        with self.assertRaises(VarlinkError) as caught:
-            waits.reply()
-        self.assertEqual(caught.exception.name, "Stopping")
+        self.refused("Stopping", waits.reply)
         self.assertEqual(s.wait_end(), 0)
 
     @unittest.skipUnless(os.path.exists(FAULTY_TROUPED), "no build with fault points")
@@ -598,16 +591,10 @@ class Clock(Case):
 
 class Failures(Case):
     def test_D5_a_full_disk_refuses_jobs_lets_ends_through_and_goes_on(self):
-        if os.geteuid() != 0:
-            self.skipTest("mounting needs root")
         s = self.durable({"other": actor()}, QueueMemoryMax="1G")
-        os.mkdir(s.path("state"))
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", s.path("state")], check=False).returncode:
-            self.skipTest("mounting does not work here")
-        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        self.mount_state(s, "-o", "size=48m")
         s.start()
-        with open(s.path("state/ballast"), "wb") as ballast:
-            ballast.write(bytes(24 << 20))
+        Path(s.path("state/ballast")).write_bytes(bytes(24 << 20))
         s.call("Pause", target="kept")
         accepted = []
         with self.assertRaises(VarlinkError) as caught:
@@ -689,8 +676,7 @@ class Failures(Case):
 
     def test_a_result_above_its_limit_ends_the_job_at_once_and_says_so(self):
         for durable in "yes", "no":
-            s = self.supervisor({"kept": actor(Durable=durable, ResultMax="1M", ResultTTLSec="1h")})
-            s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+            s = self.supervisor({"kept": actor(Durable=durable, ResultMax="1M", ResultTTLSec="1h")}, state=True)
             s.start().until_restored()
             s.create("kept", f"blob {(1 << 20) + 1}", id="large")
             job = s.wait_job("large")
@@ -715,13 +701,8 @@ class Failures(Case):
         self.assertEqual(os.path.exists(f"{s.database}-blobs") and os.listdir(f"{s.database}-blobs"), False)
 
     def test_D5_a_disk_that_the_database_has_filled_takes_jobs_again_when_its_own_have_ended(self):
-        if os.geteuid() != 0:
-            self.skipTest("mounting needs root")
         s = self.durable(QueueMemoryMax="1G")
-        os.mkdir(s.path("state"))
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", s.path("state")], check=False).returncode:
-            self.skipTest("mounting does not work here")
-        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        self.mount_state(s, "-o", "size=40m")
         s.start()
         for count in 2, 3:
             s.call("Pause", target="kept")
@@ -777,8 +758,7 @@ class Failures(Case):
                 Path(s.path("fails")).touch()
             s.until(lambda: s.group("kept").get("refused") == 1)
             bell.ring()
-            with self.assertRaisesRegex(VarlinkError, "StoreFailed"):
-                client.reply()
+            self.assertRaisesRegex(VarlinkError, "StoreFailed", client.reply)
         s.wait_worker("kept/0", "idle")
         group = s.group("kept")
         self.assertEqual([group.get(count, 0) for count in ("refused", "cancelled", "succeeded", "dead", "running")], [1, 0, 0, 0, 0])
@@ -793,8 +773,7 @@ class Failures(Case):
                 client.send("io.troupe.Jobs.Create", {"group": "kept", "payload": text("echo")})
                 s.until(lambda: s.group("kept").get("ending") == 1)
                 Path(s.path("fails")).touch()
-            with self.assertRaisesRegex(VarlinkError, "StoreFailed"):
-                client.reply()
+            self.assertRaisesRegex(VarlinkError, "StoreFailed", client.reply)
         self.assertEqual([s.group("kept").get(count, 0) for count in ("refused", "succeeded")], [1, 0])
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
@@ -836,8 +815,7 @@ class Failures(Case):
         s.until(lambda: s.group("kept").get("ending") == 1)
         s.stop()
         self.assertNotIn("was killed", s.log())
-        with self.assertRaises((VarlinkError, EOFError, ConnectionError)):
-            client.reply()
+        self.assertRaises((VarlinkError, EOFError, ConnectionError), client.reply)
         os.unlink(s.path("fails"))
         s.start()
         self.assertEqual(s.job("one")["id"], "one")
@@ -888,8 +866,7 @@ class Failures(Case):
     def test_D7_a_damaged_store_is_refused_with_a_remedy_and_left_alone(self):
         s = self.durable({"other": actor()})
         os.mkdir(s.path("state"))
-        with open(s.database, "wb") as file:
-            file.write(b"this is no database" * 1000)
+        Path(s.database).write_bytes(b"this is no database" * 1000)
         s.start()
         error = self.refused("StoreFailed", s.create, "kept", "echo")
         self.assertIn(s.database, error["problem"])
@@ -897,8 +874,7 @@ class Failures(Case):
         self.assertIn("restore a backup", s.log())
         self.assertEqual(s.do("other", "echo fine")["state"], "succeeded")
         s.stop()
-        with open(s.database, "rb") as file:
-            self.assertEqual(file.read(), b"this is no database" * 1000)
+        self.assertEqual(Path(s.database).read_bytes(), b"this is no database" * 1000)
 
 
     def test_D7_a_store_that_is_moved_away_takes_nothing_and_goes_on_when_it_is_back(self):
@@ -916,13 +892,8 @@ class Failures(Case):
         self.assertEqual(s.wait_job("one")["result"], text("one"))
 
     def test_a_store_on_a_read_only_file_system_says_so(self):
-        if os.geteuid() != 0:
-            self.skipTest("mounting needs root")
         s = self.durable()
-        os.mkdir(s.path("state"))
-        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", s.path("state")], check=False).returncode:
-            self.skipTest("mounting does not work here")
-        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        self.mount_state(s)
         s.start()
         s.stop()
         subprocess.run(["mount", "-o", "remount,ro", s.path("state")], check=True)
@@ -946,8 +917,7 @@ class Lookups(Case):
         s = self.waiting()
         for name in os.listdir(s.path("state")):
             os.unlink(os.path.join(s.path("state"), name))
-        with open(s.database, "wb") as file:
-            file.write(b"this is no database" * 1000)
+        Path(s.database).write_bytes(b"this is no database" * 1000)
         return s.start()
 
     def unknown(self, s, problem):
@@ -1021,13 +991,8 @@ class Lookups(Case):
         s.until(lambda: s.group("kept")["succeeded"] == 5)
 
     def test_D5_jobs_on_a_full_disk_run_after_a_start(self):
-        if os.geteuid() != 0:
-            self.skipTest("mounting needs root")
         s = self.durable()
-        os.mkdir(s.path("state"))
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", s.path("state")], check=False).returncode:
-            self.skipTest("mounting does not work here")
-        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        self.mount_state(s, "-o", "size=48m")
         s.start()
         s.call("Pause", target="kept")
         for id in "one", "two":
@@ -1220,9 +1185,7 @@ class Stops(Case):
             s.terminate()
             s.wait_told("STOPPING=1")
             client.send("Get", {"id": "one"})
-            with self.assertRaises(VarlinkError) as caught:
-                client.reply()
-            self.assertEqual(caught.exception.name, "Stopping")
+            self.refused("Stopping", client.reply)
         s.terminate()
         self.assertEqual(s.wait_end(), 0)
 
@@ -1253,9 +1216,7 @@ class Stops(Case):
             s.group("kept")
             s.terminate()
             self.wait_logged(s, "kept/0 stopped")
-        with self.assertRaises(VarlinkError) as caught:
-            waits.reply()
-        self.assertEqual(caught.exception.name, "Stopping")
+        self.refused("Stopping", waits.reply)
         self.assertEqual(s.wait_end(), 0)
 
 
@@ -1427,9 +1388,7 @@ class Hands(Case):
             with subprocess.Popen([helper("by-id"), s.socket_path, "wait", id], stdout=subprocess.PIPE, text=True) as ring:
                 s.until(lambda: s.job(id)["state"] == "running")
                 os.kill(s.worker("kept/0")["pid"], signal.SIGKILL)
-                with self.assertRaises(VarlinkError) as caught:
-                    client.reply()
-                self.assertEqual(caught.exception.name, "Restarting")
+                self.refused("Restarting", client.reply)
                 ring.terminate()
         begun.wait()
         bell.ring()

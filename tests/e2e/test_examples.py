@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from pathlib import Path
 
 from troupe import BUILD, LIMIT, SANITIZED, TOP, TROUPECTL, TROUPE_EXEC, TestCase, can_mount, example, ini, limit, text
 
@@ -79,8 +80,7 @@ class Exec(TestCase):
 
     def test_the_payload_replaces_braces(self):
         s = self.started(self.group("-- sha256sum {}"))
-        with open(s.log_path, "rb") as file:
-            expected = hashlib.sha256(file.read()).hexdigest()
+        expected = hashlib.sha256(Path(s.log_path).read_bytes()).hexdigest()
         with open(s.path("copy"), "wb") as copy, open(s.log_path, "rb") as file:
             shutil.copyfileobj(file, copy)
         self.assertEqual(s.do("exec", s.path("copy"))["result"]["data"].split()[0], expected)
@@ -108,8 +108,7 @@ class Groups(TestCase):
     FOLDER = os.path.join(TOP, "units", "examples")
 
     def read(self, name):
-        with open(os.path.join(self.FOLDER, name + ".group"), encoding="utf-8") as file:
-            body = file.read()
+        body = Path(os.path.join(self.FOLDER, name + ".group")).read_text(encoding="utf-8")
         body = body.replace("/usr/libexec/troupe/troupe-exec", TROUPE_EXEC).replace("/usr/share/doc/troupe/examples", self.FOLDER)
         if can_mount():
             if "Profile=strict\n" in body:
@@ -151,8 +150,7 @@ class Groups(TestCase):
         with tempfile.TemporaryDirectory() as directory:
             for name in names:
                 path = os.path.join(directory, name + ".group")
-                with open(path, "w", encoding="utf-8") as file:
-                    file.write(self.read(name))
+                Path(path).write_text(self.read(name), encoding="utf-8")
             process = subprocess.run([TROUPECTL, "verify", "--config", directory], capture_output=True, text=True, timeout=LIMIT)
         problems = [line for line in process.stdout.splitlines() if not re.match(r"no (problems|errors, \d+ warnings?)$", line) and "no such file" not in line]  # a program may be missing here
         self.assertEqual((problems, process.stderr), ([], ""))
@@ -227,16 +225,14 @@ class Installed(TestCase):
 
     @limit(180)
     def test_the_worker_of_the_readme_compiles_against_what_is_installed_and_works(self):
-        with open(os.path.join(TOP, "README.md"), encoding="utf-8") as file:
-            section = file.read().split("## A worker in C")[1]
+        section = Path(os.path.join(TOP, "README.md")).read_text(encoding="utf-8").split("## A worker in C")[1]
         code = "".join(line[4:] + "\n" for line in section.split("    $ cc")[0].splitlines() if line.startswith("    ")
                        or not line)
         with tempfile.TemporaryDirectory() as root:
             os.chmod(root, 0o755)
             self.make("", f"PREFIX={root}", "install-files")
             source = os.path.join(root, "echo.c")
-            with open(source, "w", encoding="utf-8") as file:
-                file.write(code)
+            Path(source).write_text(code, encoding="utf-8")
             [pkgconfig] = [folder for folder, _, names in os.walk(root) if "troupe.pc" in names]
             flags = subprocess.run(["pkg-config", "--cflags", "--libs", "troupe"], check=True, capture_output=True, text=True,
                                    env={**os.environ, "PKG_CONFIG_PATH": pkgconfig}).stdout.split()
@@ -268,8 +264,7 @@ class MakeRun(TestCase):
     def test_all_files_come_back_right_whatever_their_names_are(self):
         with tempfile.TemporaryDirectory() as directory:
             for i in range(2000):
-                with open(os.path.join(directory, f"file {i}"), "w", encoding="ascii") as file:
-                    file.write(str(i))
+                Path(os.path.join(directory, f"file {i}")).write_text(str(i), encoding="ascii")
             for odd in b"new\nline", b"tab\t", b"\xff\xfe", b" ", b"back\\slash":
                 with open(os.path.join(os.fsencode(directory), odd), "wb") as file:
                     file.write(odd)

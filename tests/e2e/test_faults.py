@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 from troupe import ACTOR, LIMIT, SANITIZED, Bell, TestCase, VarlinkError, ini, text
 
@@ -117,12 +118,10 @@ class Starts(Faults):
         file = self.s.path("variables")
         self.s.write("late.group", ini(ACTOR, Group={"EnvironmentFile": [file, self.s.path("more")]}))
         for name, lines in ("variables", "OLD=1\n"), ("more.new", "A=2\n"):
-            with open(self.s.path(name), "w", encoding="ascii") as out:
-                out.write(lines)
+            Path(self.s.path(name)).write_text(lines, encoding="ascii")
         self.s.start()
         self.assert_blocked("late", "more")
-        with open(file, "w", encoding="ascii") as out:
-            out.write("NEW=1\n")
+        Path(file).write_text("NEW=1\n", encoding="ascii")
         os.rename(self.s.path("more.new"), self.s.path("more"))
         self.s.ctl("start", "late", "--wait", check=True)
         self.assertEqual([self.s.do("late", f"environment {n}")["result"] for n in ("OLD", "NEW", "A")],
@@ -160,8 +159,7 @@ class Mistakes(Faults):
         self.assertIn("odd.exchange:2", self.s.log())
         # Whether it would be durable is not known.
         self.assertIn("its file has a mistake", self.s.ctl("do", "typo").stderr)
-        with self.assertRaisesRegex(VarlinkError, "BadGroup"):
-            self.s.create("typo", "echo")
+        self.assertRaisesRegex(VarlinkError, "BadGroup", self.s.create, "typo", "echo")
 
     def test_a_file_that_is_mended_is_read_at_a_reload_and_at_a_start(self):
         for verb in ("reload",), ("start", "typo", "--wait"):
@@ -358,8 +356,7 @@ class NameService(Faults):
     def setUp(self):
         super().setUp()
         source, library = self.s.path("slow.c"), self.s.path("slow.so")
-        with open(source, "w", encoding="ascii") as file:
-            file.write(SLOW_NAMES)
+        Path(source).write_text(SLOW_NAMES, encoding="ascii")
         try:
             subprocess.run([os.environ.get("CC", "cc"), "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
         except (OSError, subprocess.CalledProcessError):

@@ -365,8 +365,7 @@ class Crashes(Going):
         connection.call("Attach", version=VERSION)
         connection.call("GetInfo")
         self.s.crash()
-        with self.assertRaises(EOFError):
-            connection.receive()
+        self.assertRaises(EOFError, connection.receive)
 
     def test_nothing_is_left_in_the_keeper_when_a_client_disconnects(self):
         def keeper_fds():

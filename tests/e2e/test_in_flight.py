@@ -65,8 +65,7 @@ class Flight:
 
 class InFlight(TestCase):
     def start(self, groups):
-        s = self.supervisor(groups)
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s = self.supervisor(groups, state=True)
         copy_programs(s)
         s.start()
         return s

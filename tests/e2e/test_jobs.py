@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 
 from troupe import ACTOR, LIMIT, Bell, TestCase, Varlink, helper, ini, text
 
@@ -496,9 +497,7 @@ class Queues(TestCase):
 
     def test_a_job_is_withdrawn_only_while_no_worker_has_it(self):
         for durable in "no", "yes":
-            s = self.supervisor({"actor": ini(ACTOR, Jobs={"Durable": durable})})
-            s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-            s.start()
+            s = self.started({"actor": ini(ACTOR, Jobs={"Durable": durable})}, state=True)
             bell, started = Bell(s, "bell"), Bell(s, "started")
             s.create("actor", f"ring {started.path}\nwait {bell.path}\necho done", id="running")
             started.wait()
@@ -525,8 +524,7 @@ class Scopes(TestCase):
         s.do("actor", "before 2 crash kill\necho")
         s.do("actor", "echo")
         s.stop()
-        with open(path, encoding="ascii") as file:
-            self.assertEqual(file.read().splitlines(), ["up actor/0 1", "up actor/0 2", "down actor/0 2"])
+        self.assertEqual(Path(path).read_text(encoding="ascii").splitlines(), ["up actor/0 1", "up actor/0 2", "down actor/0 2"])
 
     def test_a_time_out_of_0_is_the_groups_and_one_of_minus_1_is_none(self):
         s = self.started({"actor": actor(size=2, Jobs={"MaxRetries": 0, "TimeoutSec": "100ms"})})
@@ -548,8 +546,7 @@ class Scopes(TestCase):
         never = Bell(s, "never")
         for number, options in enumerate(({"timeout_usec": 50000}, {}), 1):
             s.do("actor", f"wait {never.path}", **options)
-            with open(path, encoding="utf-8") as file:
-                self.assertIn(f"down actor/0 {number}", file.read().splitlines())
+            self.assertIn(f"down actor/0 {number}", Path(path).read_text(encoding="utf-8").splitlines())
         self.assertEqual([death["cause"] for death in s.deaths("actor")], ["watchdog", "job_timeout"])
         self.assertEqual([death["signal"] for death in s.deaths("actor")], ["SIGABRT", "SIGTERM"])
 

@@ -9,8 +9,7 @@ from troupe import LIMIT, TestCase, helper
 
 class Keep(TestCase):
     def started(self, durable):
-        s = self.supervisor()
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s = self.supervisor(state=True)
         s.write("actor.group", actor(Jobs={"BackoffMinSec": "1ms", "Durable": durable}))
         return s.start()
 

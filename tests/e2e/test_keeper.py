@@ -32,8 +32,7 @@ def status_of(pid):
 
 
 def read(path):
-    with open(path, encoding="ascii") as file:
-        return file.read()
+    return Path(path).read_text(encoding="ascii")
 
 
 class Lease:
@@ -265,8 +264,7 @@ class Orphans(TestCase):
         """A service whose children have sessions of their own, half of them below another child. Returns the file of their pids."""
         pids = s.path(name + ".pids")
         one = s.path("one.sh")
-        with open(one, "w", encoding="ascii") as file:
-            file.write(f"sleep 10000 & echo $! >>{pids}; exec sleep 10000\n")
+        Path(one).write_text(f"sleep 10000 & echo $! >>{pids}; exec sleep 10000\n", encoding="ascii")
         program = s.path(name + ".sh")
         with open(program, "w", encoding="ascii") as file:
             file.write(f"for i in $(seq {count // 2}); do setsid sh {one} & echo $! >>{pids}; done\n"
@@ -536,8 +534,7 @@ class Restart(TestCase):
         refused = s.ctl("start", "actor")
         self.assertEqual(refused.returncode, 1)
         self.assertIn("troupe.conf:", refused.stderr)
-        with self.assertRaisesRegex(VarlinkError, "BadConfiguration"):
-            s.call("Reload")
+        self.assertRaisesRegex(VarlinkError, "BadConfiguration", s.call, "Reload")
         self.assertEqual(s.children(), workers)
         self.mend(s)
         self.assertEqual(s.call("Reload")["added"], ["actor", "daemon"])
@@ -597,8 +594,7 @@ class Restart(TestCase):
     def test_D9_a_directory_that_is_empty_after_a_crash_ends_no_worker(self):
         s, workers = self.emptied()
         self.assertIn("has no NAME.group any more, and 3 workers run", s.call("GetInfo")["config_problem"])
-        with self.assertRaisesRegex(VarlinkError, "BadConfiguration"):
-            s.call("Reload")
+        self.assertRaisesRegex(VarlinkError, "BadConfiguration", s.call, "Reload")
         s.process.send_signal(signal.SIGHUP)
         self.wait_logged(s, "3 workers run; to remove all of them: troupectl reload --allow-empty")
         self.assertEqual(s.children(), workers)

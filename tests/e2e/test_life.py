@@ -6,6 +6,7 @@ import shutil
 import signal
 import sys
 import unittest
+from pathlib import Path
 
 from troupe import ACTOR, SANITIZED, TROUPE_EXEC, Bell, TestCase, Varlink, VarlinkError, ini, text
 
@@ -94,8 +95,7 @@ class Restarts(TestCase):
         for generation in range(1, 4):
             worker = s.wait_for(lambda: self.generation(s, "actor/0", generation), "actor")
             for _ in range(2):  # the worker ends the first one before it begins the second
-                with self.assertRaises(VarlinkError):
-                    s.call("io.troupe.Actors.Ask", to="actor/0", type="unknown")
+                self.assertRaises(VarlinkError, s.call, "io.troupe.Actors.Ask", to="actor/0", type="unknown")
             os.kill(worker["pid"], signal.SIGKILL)
         self.assertEqual(s.wait_for(lambda: self.generation(s, "actor/0", 4), "actor")["restarts"], 3)
 
@@ -409,8 +409,7 @@ class Starts(TestCase):
     def test_limits_are_set(self):
         s = self.started({"actor": actor(Resources={"LimitNOFILE": 77, "LimitCORE": 0, "Nice": 5})})
         pid = s.worker("actor/0")["pid"]
-        with open(f"/proc/{pid}/limits", encoding="ascii") as file:
-            limits = file.read()
+        limits = Path(f"/proc/{pid}/limits").read_text(encoding="ascii")
         self.assertRegex(limits, r"Max open files +77 ")
         self.assertEqual(os.getpriority(os.PRIO_PROCESS, pid), 5)
 
@@ -427,8 +426,7 @@ class Services(TestCase):
         s = self.supervisor()
         bell = Bell(s, "bell")
         path = s.path("service.py")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(NOTIFYING)
+        Path(path).write_text(NOTIFYING, encoding="ascii")
         go = s.path("go")
         os.mkfifo(go)
         s.write("n.group", service(f"{sys.executable} {path} {bell.path} {go}", Group={"Type": "notify"}))

@@ -9,6 +9,7 @@ import struct
 import sys
 import time
 import unittest
+from pathlib import Path
 
 from test_in_flight import copy_programs
 from test_upgrade import upgrade_during
@@ -147,8 +148,7 @@ class Lingering(TestCase):
         before = s.n_fds_between_turns()
         with Varlink(s.socket_path) as client:
             if self.send(s, client.socket, b'{"method":"io.troupe.Supervisor.GetInfo"}\0'):
-                with self.assertRaises((EOFError, ConnectionError)):
-                    client.receive()
+                self.assertRaises((EOFError, ConnectionError), client.receive)
                 self.assertIn("is cut off: it sent descriptors", s.log())
         self.nobody_waited(s, before)
 
@@ -293,8 +293,7 @@ class Lingering(TestCase):
         """Runs it until it has sent everything, and nothing of that was read."""
         bell, go = Bell(s, "bell"), Bell(s, "go")
         path = s.path("service.py")
-        with open(path, "w", encoding="ascii") as file:
-            file.write(program)
+        Path(path).write_text(program, encoding="ascii")
         s.write("service.group", ini(f"{sys.executable} {path}", Restart={"MinSec": "1h", "MaxSec": "1h"}, Group={
             "Type": "service",
             "Environment": [f"PORT={self.port()}", f"BELL={bell.path}", f"GO={go.path}", *environment]}))

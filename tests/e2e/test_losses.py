@@ -53,8 +53,7 @@ class Refusals(ActorsTestCase):
                 self.assertEqual(error.name, "MailboxFull")
         self.refused()
         self.do("a", "exchange post 0")
-        with self.assertRaises(VarlinkError):
-            self.call("Tell", to="post")
+        self.assertRaises(VarlinkError, self.call, "Tell", to="post")
         for name, count in ("b/0", 2), ("keyed", 0), ("post", 0):
             self.assertEqual(self.call("Lookup", name=name)["actor"]["accepted"], count, name)
 

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import unittest
 from contextlib import redirect_stdout
+from pathlib import Path
 
 from test_durable import Case, actor
 from troupe import ACTOR, BUILD, LIMIT, SANITIZED, TOP, TROUPE_EXEC, TROUPECTL, TROUPED, TestCase, ini
@@ -176,8 +177,7 @@ class Manuals(TestCase):
             self.assertTrue(examples(os.path.basename(page)), page)
 
     def build(self, s, name, source):
-        with open(s.path(name + ".c"), "w", encoding="utf-8") as file:
-            file.write(source)
+        Path(s.path(name + ".c")).write_text(source, encoding="utf-8")
         subprocess.run(["cc", "-std=gnu17", "-Wall", "-Wextra", "-Werror", "-I", os.path.join(TOP, "worker"), "-o", s.path(name), s.path(name + ".c"),
                         "-L", BUILD, "-ltroupe", f"-Wl,-rpath,{BUILD}"], check=True, timeout=LIMIT)
         return s.path(name)
@@ -207,5 +207,4 @@ class Database(Case):
         said = [subprocess.run(["sh", "-ec", command.replace("/var/lib/troupe/troupe.db", s.database)], check=True, capture_output=True,
                                text=True, timeout=LIMIT, cwd=s.directory).stdout for command in commands(examples("troupe.db.5"))]
         self.assertRegex(said[0], r"^kept\|1\|20\d\d-")
-        with open(s.path("payload"), encoding="ascii") as file:
-            self.assertEqual(file.read(), "the payload")
+        self.assertEqual(Path(s.path("payload")).read_text(encoding="ascii"), "the payload")

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from pathlib import Path
 
 from troupe import Bell, TestCase, helper, ini, text
 
@@ -31,8 +32,7 @@ class Case(TestCase):
 
     def lines(self, s):
         try:
-            with open(s.talk, encoding="utf-8") as file:
-                return file.read().splitlines()
+            return Path(s.talk).read_text(encoding="utf-8").splitlines()
         except FileNotFoundError:
             return []
 
@@ -516,8 +516,7 @@ class Timers(Case):
     def share_of_cpu(s, seconds):
         """The resources that the supervisor uses for one."""
         def used():
-            with open(f"/proc/{s.supervisor_pid}/stat", encoding="utf-8") as file:
-                fields = file.read().rpartition(")")[2].split()
+            fields = Path(f"/proc/{s.supervisor_pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         before, began = used(), time.monotonic()
         time.sleep(seconds)

@@ -8,6 +8,7 @@ import re
 import signal
 import time
 import unittest
+from pathlib import Path
 
 from test_cells import keyed
 from test_life import actor, service
@@ -250,9 +251,7 @@ class Metrics(Chaos):
         self.assertTrue(before - created - 0.001 <= oldest <= after - created + 0.001, (before - created, oldest))
 
     def test_M1_the_store_counts_its_commits_also_after_an_upgrade(self):
-        s = self.supervisor({"kept": tough(1, Durable="yes")})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"kept": tough(1, Durable="yes")}, state=True)
         s.wait_for(lambda: "store_problem" not in s.group("kept"))
         for _ in range(5):
             s.wait_job(s.create("kept", "echo"))
@@ -311,8 +310,7 @@ class Metrics(Chaos):
         s = self.started({f"g{i:03}": ini("/nonexistent") for i in range(1000)})
 
         def cpu():
-            with open(f"/proc/{s.supervisor_pid}/task/{s.supervisor_pid}/schedstat", encoding="ascii") as file:
-                return int(file.read().split()[0])
+            return int(Path(f"/proc/{s.supervisor_pid}/task/{s.supervisor_pid}/schedstat").read_text(encoding="ascii").split()[0])
         spent = []
         with Varlink(s.socket_path) as connection:
             for _ in range(20):
@@ -347,13 +345,11 @@ class Metrics(Chaos):
     def test_M1_a_file_is_replaced_as_a_whole(self):
         s = self.started({"a": actor()})
         path = s.path("troupe.prom")
-        with open(path, "w", encoding="utf-8") as old:
-            old.write("old")
+        Path(path).write_text("old", encoding="utf-8")
         with open(path, encoding="utf-8") as old:
             self.assertEqual(s.ctl("metrics", "--output", path, check=True).stdout, "")
             self.assertEqual(old.read(), "old", "it is another file")
-        with open(path, encoding="utf-8") as new:
-            self.assertEqual(parse(new.read())["troupe_clients",], 1)
+        self.assertEqual(parse(Path(path).read_text(encoding="utf-8"))["troupe_clients",], 1)
         self.assertEqual(os.stat(path).st_mode & 0o444, 0o444)
         self.assertEqual([name for name in os.listdir(s.directory) if name.startswith("troupe.prom")], ["troupe.prom"])
         failed = s.ctl("metrics", "--output", s.path("missing/troupe.prom"))
@@ -361,8 +357,7 @@ class Metrics(Chaos):
 
     def test_M3_dashboard_and_alerts_use_names_that_exist_and_the_manual_has_all(self):
         def read(*path):
-            with open(os.path.join(TOP, *path), encoding="utf-8") as file:
-                return file.read()
+            return Path(os.path.join(TOP, *path)).read_text(encoding="utf-8")
         for name in "troupe-dashboard.json", "troupe-alerts.yml":
             content = read("units", "monitoring", name)
             self.assertEqual(set(re.findall(r"\btroupe_\w+", content)) - families() - families_of_nats(), set(), name)

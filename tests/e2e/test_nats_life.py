@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import unittest
+from pathlib import Path
 
 import nats
 import nkeys
@@ -207,8 +208,7 @@ class Life(Case):
         s.bridge.start()
         self.wait_state(s, "JOBS:1:1", "running")
         s.wait_job(s.create("actor", "echo local"))  # its result takes the place of that of the first one
-        with self.assertRaises(VarlinkError):
-            s.job("JOBS:1")
+        self.assertRaises(VarlinkError, s.job, "JOBS:1")
         s.bridge.end(signal.SIGKILL)
         bell.ring()
         s.wait_job("JOBS:1:1")
@@ -220,8 +220,7 @@ class Life(Case):
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_what_has_come_again_is_done_though_the_store_of_other_groups_has_failed(self):
-        s = self.supervisor({"actor": actor(), "kept": actor(Durable="yes")})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s = self.supervisor({"actor": actor(), "kept": actor(Durable="yes")}, state=True)
         s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
         s.start()
         server = nats.Server(self).start()
@@ -233,8 +232,7 @@ class Life(Case):
         s.client.publish(s.client.next(taken).reply, "-NAK")
         with open(s.path("fails"), "w", encoding="ascii"):
             pass
-        with self.assertRaises(VarlinkError):
-            s.create("kept", "echo")
+        self.assertRaises(VarlinkError, s.create, "kept", "echo")
         bridge.start()
         self.assertEqual(self.result(s)[2], "hello")
         self.assertNotIn("takes no jobs", bridge.log())
@@ -332,8 +330,7 @@ class Life(Case):
         bridge = nats.Bridge(self, self.supervisor({}), server, "actor")
 
         def said(configuration=""):
-            with open(bridge.config, "w", encoding="utf-8") as file:
-                file.write(f"[Nats]\nURL={server.url}\n{configuration}")
+            Path(bridge.config).write_text(f"[Nats]\nURL={server.url}\n{configuration}", encoding="utf-8")
             done = bridge.run("setup", "actor")
             self.assertEqual(done.returncode, 0, done.stderr)
             return done.stderr.replace("troupe-nats: ", "").splitlines()
@@ -402,8 +399,7 @@ class Life(Case):
                                 '{ publish: { deny: "$JS.API.CONSUMER.INFO.>" } } } ] }\n')
         server.start()
         client = nats.Client(self, server, user="troupe", **{"pass": "sesame"})
-        with open(s.path("nats.conf"), "w", encoding="utf-8") as file:
-            file.write("[Nats]\nAckWaitSec=2s\n")
+        Path(s.path("nats.conf")).write_text("[Nats]\nAckWaitSec=2s\n", encoding="utf-8")
         done = subprocess.run([nats.TROUPE_NATS, "--config", s.path("nats.conf"), "setup", "actor"], capture_output=True, text=True,
                               env={**os.environ, "NATS_URL": f"nats://troupe:sesame@127.0.0.1:{server.port}"}, timeout=LIMIT)
         self.assertEqual(done.returncode, 1)
@@ -463,8 +459,7 @@ class Life(Case):
                 ("Filter=jobs.actor.a..b\n", "nats.conf:3: Filter=: no valid"),
                 ("Filter=jobs.actor.a*\n", "nats.conf:3: Filter=: no valid"),
                 ("Consumer=a.b\n", "nats.conf:3: Consumer=: no valid value; allowed: a name of A-Z a-z")):
-            with open(s.bridge.config, "w", encoding="utf-8") as file:
-                file.write(f"[Nats]\nURL={s.nats.url}\n{configuration}")
+            Path(s.bridge.config).write_text(f"[Nats]\nURL={s.nats.url}\n{configuration}", encoding="utf-8")
             done = subprocess.run([nats.TROUPE_NATS, "--config", s.bridge.config, "setup", "actor"], capture_output=True,
                                   text=True, timeout=LIMIT)
             self.assertRegex(done.stderr, problem)

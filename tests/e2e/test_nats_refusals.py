@@ -3,6 +3,7 @@
 import os
 import shutil
 import unittest
+from pathlib import Path
 
 import nats
 import nkeys
@@ -24,8 +25,7 @@ class Refusals(Case):
         """troupe-nats as a service of the supervisor, which restarts it."""
         bridge = nats.Bridge(self, s, server, "actor", configuration)
         if url:
-            with open(bridge.config, "w", encoding="utf-8") as file:
-                file.write(f"[Nats]\nURL={url}\n{configuration}")
+            Path(bridge.config).write_text(f"[Nats]\nURL={url}\n{configuration}", encoding="utf-8")
         s.write("nats.group", ini(
             f"{nats.TROUPE_NATS} --config {bridge.config} serve actor",
             Group={"Type": "notify", "After": "actor", "Environment": f"TROUPE_SOCKET={s.socket_path}"}))
@@ -65,8 +65,7 @@ class Refusals(Case):
                 (secure, "nats://", f"CAFile={mine[1]}\n", f"NATS: TLS: Error loading trusted certificates '{mine[1]}'"),
                 (mutual, "nats://", f"CAFile={mine[0]}\n", "if it wants a certificate of this client, see CertificateFile=")):
             bridge = nats.Bridge(self, s, server, "actor")
-            with open(bridge.config, "w", encoding="utf-8") as file:
-                file.write(f"[Nats]\nURL={scheme}127.0.0.1:{server.port}\n{configuration}")
+            Path(bridge.config).write_text(f"[Nats]\nURL={scheme}127.0.0.1:{server.port}\n{configuration}", encoding="utf-8")
             for verb in "serve", "create":
                 with self.subTest(verb=verb, reason=reason):
                     self.assertIn(reason, done := bridge.run(verb, "actor").stderr)

@@ -82,10 +82,8 @@ class OnOom(TestCase):
         self.assertEqual(s.job(id)["state"], "cancelled")
 
     def test_I5_a_durable_job_stays_in_the_other_group_after_a_crash(self):
-        s = self.supervisor({"small": group(OnOom="big", Durable="yes", MaxRetries=0), "big": group(Durable="yes")},
-                            program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "oom:1+"})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"small": group(OnOom="big", Durable="yes", MaxRetries=0), "big": group(Durable="yes")},
+                         program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "oom:1+"}, state=True)
         s.call("Pause", target="big")
         id = s.call("Create", group="small", payload=text("crash kill"), options={"id": "hungry"})["id"]
 
@@ -106,10 +104,8 @@ class OnOom(TestCase):
         self.assertTrue(s.job(id)["moved"])
 
     def test_I5_a_durable_job_in_the_hands_of_its_new_worker_survives_a_crash_of_the_supervisor(self):
-        s = self.supervisor({"small": group(OnOom="big", Durable="yes"), "big": group(Durable="yes")},
-                            program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "oom:1"})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"small": group(OnOom="big", Durable="yes"), "big": group(Durable="yes")},
+                         program=FAULTY_TROUPED, environment={"TROUPE_FAULT": "oom:1"}, state=True)
         rings, waits = Bell(s, "rings"), Bell(s, "waits")
         id = s.call("Create", group="small",
                     payload=text(f"before 2 crash kill\nring {rings.path}\nwait {waits.path}\nname"))["id"]

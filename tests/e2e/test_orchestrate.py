@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 import unittest
+from pathlib import Path
 
 from troupe import LIMIT, SANITIZED, TOP, Bell, TestCase, Varlink, example, ini, limit
 
@@ -104,13 +105,11 @@ class Orchestrate(TestCase):
         """The workers and their sources."""
         found = {w["pid"] for w in s.workers("batch")}
         for pid in list(found):
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as children:
-                found |= {int(child) for child in children.read().split()}
+            found |= {int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()}
         return found
 
     def test_O1_by_default_half_of_the_processors_are_used_and_at_least_one(self):
-        with open(os.path.join(TOP, "worker/examples/orchestrate.group.in"), encoding="utf-8") as file:
-            self.assertIn("\nSize=50%\n", file.read())
+        self.assertIn("\nSize=50%\n", Path(os.path.join(TOP, "worker/examples/orchestrate.group.in")).read_text(encoding="utf-8"))
         s = self.started(orchestrate(size="50%"))
         self.assertEqual(len(s.workers("batch")), max(1, len(os.sched_getaffinity(0)) // 2))
         self.assertEqual(self.ends(self.start(s, 10, "--size=10"))["succeeded"], 10)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 import unittest
+from pathlib import Path
 
 from troupe import LIMIT, SANITIZED, TROUPECTL, TestCase, limit
 
@@ -40,13 +41,11 @@ class Parsing(TestCase):
         """The instructions that troupectl verify executes."""
         with tempfile.TemporaryDirectory(prefix="troupe-e2e-") as directory:
             for name, text in files.items():
-                with open(os.path.join(directory, name), "w", encoding="utf-8") as file:
-                    file.write(text.replace("@", directory))
+                Path(os.path.join(directory, name)).write_text(text.replace("@", directory), encoding="utf-8")
             counts = os.path.join(directory, "counts")
             subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={counts}",
                             TROUPECTL, "verify", directory], capture_output=True, timeout=LIMIT, check=False)
-            with open(counts, encoding="utf-8") as file:
-                return int(re.search(r"^(?:summary|totals): (\d+)", file.read(), re.M)[1])
+            return int(re.search(r"^(?:summary|totals): (\d+)", Path(counts).read_text(encoding="utf-8"), re.M)[1])
 
     @limit(300)
     def test_twice_the_configuration_is_twice_the_work(self):

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import tempfile
 import unittest
+from pathlib import Path
 
 from troupe import (ACTOR, BUILD, FAULTY_TROUPED, LIMIT, SANITIZED, TROUPE_EXEC, TestCase, can_mount, ended, helper, ini,
                     text)
@@ -65,8 +66,7 @@ class Probes(TestCase):
 
     def programs(self, calls, **sandbox):
         """How many a worker's system calls are filtered by."""
-        with open("/proc/self/status", encoding="ascii") as file:
-            inherited = int(file.read().partition("Seccomp_filters:")[2].split()[0])
+        inherited = int(Path("/proc/self/status").read_text(encoding="ascii").partition("Seccomp_filters:")[2].split()[0])
         s = self.started({"g": probe(RestrictAddressFamilies="AF_UNIX", SystemCallFilter=calls, **sandbox)})
         self.assertIn("filtered system calls", s.worker("g/0")["in_force"])
         return int(s.status_field("Seccomp_filters", s.worker("g/0")["pid"])) - inherited
@@ -108,8 +108,7 @@ class Files(TestCase):
         for directory in ("open", "open/kept", "closed", "target"):
             os.makedirs(f"{self.top}/{directory}")
         for name in ("open/file", "closed/file"):
-            with open(f"{self.top}/{name}", "w", encoding="utf-8") as file:
-                file.write("x")
+            Path(f"{self.top}/{name}").write_text("x", encoding="utf-8")
         os.symlink("target", f"{self.top}/link")
 
     def answers(self, attempts, wrapper=(), **sandbox):
@@ -144,8 +143,7 @@ class Files(TestCase):
         s = self.started({"g": ini(f"{PROBE} read:{self.top}/open/file",
                                    Sandbox={"InaccessiblePaths": f"{self.top}/open/file"})})
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
-        with open(f"{self.top}/new", "w", encoding="utf-8") as file:
-            file.write("x")
+        Path(f"{self.top}/new").write_text("x", encoding="utf-8")
         os.rename(f"{self.top}/new", f"{self.top}/open/file")
         s.ctl("restart", "g", "--wait", check=True)
         self.assertIn(": ENODATA", s.do("g")["result"]["data"])
@@ -177,8 +175,7 @@ class Files(TestCase):
         s.ctl("restart", "g", "--wait", check=True)
 
     def replace(self, name, text):
-        with open(f"{self.top}/new", "w", encoding="utf-8") as file:
-            file.write(text)
+        Path(f"{self.top}/new").write_text(text, encoding="utf-8")
         os.rename(f"{self.top}/new", f"{self.top}/{name}")
 
     def test_each_start_in_a_private_root_sees_the_paths_as_they_are_then(self):
@@ -349,8 +346,7 @@ class Files(TestCase):
 
     def test_that_the_sandbox_hides_the_file_of_a_job_is_told(self):
         path = os.path.join(self.top, "input")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write("text")
+        Path(path).write_text("text", encoding="utf-8")
         for shown in (False, True):
             with self.subTest(shown):
                 sandbox = {"PrivateRoot": "yes", **({"ReadOnlyPaths": path} if shown else {})}
@@ -611,8 +607,7 @@ class Processes(TestCase):
                                          Sandbox={"PrivatePIDs": "yes"})})
         self.assertEqual(s.do("g", "pid")["result"], text("1"))
         pid = s.worker("g/0")["pid"]
-        with open(f"/proc/{pid}/status", encoding="ascii") as file:
-            self.assertIn(f"NSpid:\t{pid}\t1\n", file.read())
+        self.assertIn(f"NSpid:\t{pid}\t1\n", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
         s.until(lambda: "signs of life" in s.worker("service/0").get("status", ""))
         self.assertEqual(s.group("g")["sandbox"], "PrivatePIDs")
 
@@ -704,8 +699,7 @@ class WithoutMounts(TestCase):
         self.addCleanup(shutil.rmtree, self.top)
         for name in "open/kept", "closed", "other":
             os.makedirs(f"{self.top}/{name}")
-            with open(f"{self.top}/{name}/file", "w", encoding="utf-8") as file:
-                file.write("x")
+            Path(f"{self.top}/{name}/file").write_text("x", encoding="utf-8")
 
     def unprivileged(self, groups):
         wrapper = ["setpriv", "--bounding-set", "-sys_admin,-setpcap"] if os.getuid() == 0 else []
@@ -974,14 +968,12 @@ class ForbiddenCalls(TestCase):
         s.environment["TROUPE_FAULT_POINT"] = "@" + fault
         s.write("g.group", ini(f"{TROUPE_EXEC} -- /bin/sh -c 'read word <{go}; exec mkdir -p /tmp'", Jobs={"MaxRetries": 0},
                                Sandbox={**sandbox, "SystemCallFilter": "~mkdir mkdirat"}, Resources={"LimitCORE": 0}))
-        with open(fault, "w", encoding="ascii") as file:
-            file.write(point + ":1")
+        Path(fault).write_text(point + ":1", encoding="ascii")
         s.start()
         supervisor = os.pidfd_open(s.supervisor_pid)
         self.addCleanup(os.close, supervisor)
         job = s.create("g")
-        with open(go, "w", encoding="ascii") as file:
-            file.write("go\n")
+        Path(go).write_text("go\n", encoding="ascii")
         self.assertTrue(ended(supervisor, LIMIT))
         return s, s.wait_job(job)
 

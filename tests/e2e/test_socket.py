@@ -104,8 +104,7 @@ class Misuse(TestCase):
         with Varlink(self.s.socket_path) as connection:
             connection.send_raw(b'{"method":"io.troupe.Jobs.Cre')
             connection.socket.shutdown(socket.SHUT_WR)
-            with self.assertRaises((EOFError, ConnectionError)):
-                connection.receive()
+            self.assertRaises((EOFError, ConnectionError), connection.receive)
 
     def test_a_request_without_end_is_cut_off(self):
         with Varlink(self.s.socket_path) as connection:
@@ -121,14 +120,12 @@ class Misuse(TestCase):
         waiting.send_raw(b'{"method":')
         with Varlink(s.socket_path) as half:
             half.send_raw(b'{"method":')
-            with self.assertRaises((EOFError, ConnectionError)):
-                half.receive()
+            self.assertRaises((EOFError, ConnectionError), half.receive)
         self.assertIn("is cut off: it began a request and did not complete it", s.log())
         self.assertEqual(idle.call("GetInfo")["clients"], 2)
         s.call("Cancel", id="long")
         self.assertEqual(waiting.reply()[0]["job"]["state"], "cancelled")
-        with self.assertRaises((EOFError, ConnectionError)):
-            waiting.receive()
+        self.assertRaises((EOFError, ConnectionError), waiting.receive)
 
     def test_half_requests_of_one_user_are_bounded(self):
         before = self.s.status_field("VmRSS")
@@ -318,8 +315,7 @@ class Permissions(TestCase):
         self.assertEqual(self.connect_as(65532).call("GetInfo")["clients"], 14)
         # All places are taken: one of the first user's goes, but not the one that is at work.
         self.assertEqual(self.connect_as(65531).call("GetInfo")["state"], "running")
-        with self.assertRaises((EOFError, ConnectionError)):
-            crowd[1].call("GetInfo")
+        self.assertRaises((EOFError, ConnectionError), crowd[1].call, "GetInfo")
         for connection in crowd[2:]:
             connection.call("GetInfo")
         self.s.call("Pause", target="actor")
@@ -348,8 +344,7 @@ class Permissions(TestCase):
         stranger = self.connect_as(65534)
         stranger.send_raw(b'{"method":"io.troupe.Jobs.Create","x":"' + b"x" * 70000)
         self.refused("NotPermitted", stranger.reply)
-        with self.assertRaises((EOFError, ConnectionError)):
-            stranger.receive()
+        self.assertRaises((EOFError, ConnectionError), stranger.receive)
 
     def test_half_requests_of_strangers_are_bounded_together(self):
         self.s = self.started({"actor": ini(ACTOR)})
@@ -417,8 +412,7 @@ class IndependentClients(TestCase):
             with client.open("io.troupe.Jobs") as jobs:
                 answer = jobs.Do(group="actor", payload=text("echo hi"))
                 self.assertEqual(answer["job"]["result"], text("hi"))
-                with self.assertRaises(varlink.VarlinkError):
-                    jobs.Get(id="nobody")
+                self.assertRaises(varlink.VarlinkError, jobs.Get, id="nobody")
             with client.open("io.troupe.Supervisor") as supervisor:
                 self.assertEqual(supervisor.GetStatus()["groups"][0]["name"], "actor")
                 events = supervisor.Watch(replay=True, _more=True)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import unittest
+from pathlib import Path
 
 from troupe import ACTOR, FAULTY_TROUPED, HAS_IO_URING, LIMIT, SANITIZED, TROUPE_EXEC, TROUPED, Bell, TestCase, Varlink, ended, helper, \
     ini, text
@@ -170,12 +171,10 @@ class Sockets(TestCase):
 
     def test_a_path_that_is_no_socket_is_left_alone(self):
         s = self.supervisor({"actor": actor()})
-        with open(s.socket_path, "w", encoding="ascii") as file:
-            file.write("precious")
+        Path(s.socket_path).write_text("precious", encoding="ascii")
         s.spawn()
         self.assertNotEqual(s.wait_end(), 0)
-        with open(s.socket_path, encoding="ascii") as file:
-            self.assertEqual(file.read(), "precious")
+        self.assertEqual(Path(s.socket_path).read_text(encoding="ascii"), "precious")
 
     def test_a_directory_that_does_not_exist_or_is_not_writable_is_named(self):
         s = self.supervisor({"actor": actor()})
@@ -415,16 +414,14 @@ class Reloads(TestCase):
         self.assertEqual(s.do("new", "echo")["state"], "succeeded")
 
     def command_of(self, pid):
-        with open(f"/proc/{pid}/cmdline", encoding="ascii") as file:
-            return file.read().split("\0")[0]
+        return Path(f"/proc/{pid}/cmdline").read_text(encoding="ascii").split("\0")[0]
 
     def test_the_process_that_looks_up_names_is_reaped_when_it_has_ended(self):
         s = self.started({"actor": actor()})
         pid = s.supervisor_pid
 
         def has_no_children():  # but those that take descriptors
-            with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-                children = file.read().split()
+            children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
             return all(self.command_of(child) == "trouped-taker" for child in children)
         s.wait_for(has_no_children)
         s.write("actor.group", actor(2))

@@ -23,8 +23,7 @@ HOUR = 3600000000
 
 def install(s, program):
     """Replaces the supervisor's program, as a package does."""
-    with open(s.path("new"), "wb") as file:
-        file.write(program)
+    Path(s.path("new")).write_bytes(program)
     os.chmod(s.path("new"), 0o755)
     os.rename(s.path("new"), s.path("trouped-supervisor"))
 
@@ -157,9 +156,7 @@ class Upgrade(TestCase):
         def durable(pause):
             return actor(Jobs={"Durable": "yes", "MaxRetries": 5, "BackoffMinSec": pause, "BackoffMaxSec": pause})
 
-        s = self.supervisor({"slow": durable("1h"), "quick": durable("1ms"), "stopped": durable("1ms")})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"slow": durable("1h"), "quick": durable("1ms"), "stopped": durable("1ms")}, state=True)
         for id, script in ("told", "retry 3 no luck"), ("died", "exit 4"):
             s.create("slow", script, id=id)
             s.wait_job_state(id, "backoff")
@@ -347,8 +344,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
 
     def test_D10_saved_jobs_are_not_brought_back_by_another_main_process(self):
         s = self.supervisor({"actor": actor()})
-        with open(s.socket_path + ".upgrade", "wb") as file:
-            file.write(b"of an earlier one")
+        Path(s.socket_path + ".upgrade").write_bytes(b"of an earlier one")
         s.start()
         self.assertFalse(os.path.exists(s.socket_path + ".upgrade"))
         self.assertNotIn("cannot bring back", s.log())
@@ -361,9 +357,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         s.ctl("upgrade", check=True)
 
     def test_an_upgrade_while_another_program_locks_the_database_changes_nothing(self):
-        s = self.supervisor({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"actor": actor(), "kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.until_restored()
         with Varlink(s.socket_path) as sender, \
                 contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None)) as locks:
@@ -392,11 +386,9 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         for connection in connections:
             connection.send("Upgrade", {})
         s.until(lambda: s.log().count("Upgrade asked for by") == 2)
-        with open(s.path("wait"), "w", encoding="ascii") as file:
-            file.write("go\n")
+        Path(s.path("wait")).write_text("go\n", encoding="ascii")
         for connection in connections:
-            with self.assertRaisesRegex(VarlinkError, "Restarting"):
-                connection.reply()
+            self.assertRaisesRegex(VarlinkError, "Restarting", connection.reply)
         s.until(lambda: s.call("GetInfo")["upgrades"] == 1)
         self.assertEqual(s.do("actor", "echo a")["result"], text("a"))
 
@@ -431,9 +423,8 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         self.assertRegex(s.group("actor")["fault"], r"actor\.group:\d+: unknown key 'Sise'")
 
     def test_D14_a_program_that_is_older_than_the_store_is_found_before_the_upgrade(self):
-        s = self.supervisor({"kept": actor(1, Jobs={"Durable": "yes"})})
+        s = self.supervisor({"kept": actor(1, Jobs={"Durable": "yes"})}, state=True)
         copy_programs(s)
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
         s.start()
         self.old = s.call("GetInfo")["version"]
         with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"))) as database:
@@ -476,8 +467,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         """Runs the package's hook, with these programs instead of the system's."""
         for name, script in ("systemctl", f"echo $* >>{s.path('asked')}; [ $1 = daemon-reload ] || exit {0 if active else 3}"), \
                             ("troupectl", f'exec {os.path.join(BUILD, "troupectl")} --socket {s.socket_path} "$@"'):
-            with open(s.path(name), "w", encoding="ascii") as file:
-                file.write(f"#!/bin/sh\n{script}\n")
+            Path(s.path(name)).write_text(f"#!/bin/sh\n{script}\n", encoding="ascii")
             os.chmod(s.path(name), 0o755)
         hook = os.path.join(os.path.dirname(__file__), "..", "..", "units", "after-upgrade")
         return subprocess.run([hook], env={"PATH": s.directory + ":/usr/bin:/bin"}, capture_output=True, text=True, timeout=LIMIT,
@@ -494,8 +484,7 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         install(s, b"#!/bin/sh\nexit 3\n")
         self.assertIn("the version that was running goes on", self.after_upgrade(s, True).stderr)
         self.assertEqual(s.worker("actor/0")["pid"], worker)
-        with open(s.path("asked"), encoding="ascii") as file:
-            self.assertIn("daemon-reload\n--quiet is-active trouped.service\n", file.read())
+        self.assertIn("daemon-reload\n--quiet is-active trouped.service\n", Path(s.path("asked")).read_text(encoding="ascii"))
 
     def test_after_a_crash_the_same_program_is_started_whatever_is_installed(self):
         s = self.installed({"actor": actor()})
@@ -510,14 +499,11 @@ exec {FAULTY_TROUPED}-supervisor "$@"
         connection.send("Upgrade", {})
         s.until(lambda: len(s.children()) == 2)
         s.terminate()
-        with self.assertRaisesRegex(VarlinkError, "NotUpgraded"):
-            connection.reply()
+        self.assertRaisesRegex(VarlinkError, "NotUpgraded", connection.reply)
         self.assertEqual(s.wait_end(), 0)
 
     def test_an_upgrade_does_not_wait_for_the_disk_when_it_closes_the_store(self):
-        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.do("kept", "echo")
         log = Path(s.path("state/troupe.db-wal"))
         header = log.read_bytes()[:32]  # with random numbers that are new in each log

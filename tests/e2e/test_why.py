@@ -4,7 +4,6 @@ import contextlib
 import os
 import signal
 import sqlite3
-import subprocess
 import unittest
 from pathlib import Path
 
@@ -214,9 +213,7 @@ class Why(TestCase):
         self.assertEqual(self.causes(s, "mail/acme"), [("backoff", "mail/acme")])
 
     def test_M7_the_store_of_durable_jobs(self):
-        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.stop()
         with contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as connection:
             connection.execute("BEGIN IMMEDIATE")
@@ -227,9 +224,7 @@ class Why(TestCase):
         s.wait_told("STATUS=1 of 1 workers up in 1 group")
 
     def test_M7_a_database_that_another_program_locks(self):
-        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        s.start()
+        s = self.started({"kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.until_restored()
         with Varlink(s.socket_path) as sender, \
                 contextlib.closing(sqlite3.connect(s.path("state/troupe.db"), isolation_level=None, timeout=LIMIT)) as locks:
@@ -245,8 +240,7 @@ class Why(TestCase):
 
     @unittest.skipIf(SANITIZED, "needs a library before all others")
     def test_M7_a_store_that_has_failed(self):
-        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.environment.update(LD_PRELOAD=helper("preload/failing-sync.so"), FAILING_SYNC=s.path("fails"))
         s.start()
         self.assertEqual(self.causes(s, "kept"), [])
@@ -260,12 +254,8 @@ class Why(TestCase):
 
     @unittest.skipIf(os.geteuid() != 0, "mounting needs root")
     def test_M7_a_disk_that_is_full(self):
-        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes", "QueueMemoryMax": "1G"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
-        os.mkdir(s.path("state"))
-        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", s.path("state")], check=False).returncode:
-            self.skipTest("mounting does not work here")
-        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes", "QueueMemoryMax": "1G"})}, state=True)
+        self.mount_state(s, "-o", "size=40m")
         s.start()
         s.call("Pause", target="kept")
         with self.assertRaisesRegex(VarlinkError, "StoreFull"):
@@ -275,8 +265,7 @@ class Why(TestCase):
         self.assertIn("is full", self.said)
 
     def test_M7_a_job_whose_end_is_being_written(self):
-        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})})
-        s.write("troupe.conf", f"[Supervisor]\nStateDirectory={s.path('state')}\n")
+        s = self.supervisor({"kept": actor(Jobs={"Durable": "yes"})}, state=True)
         s.start().until_restored()
         bell = Bell(s, "bell")
         s.create("kept", f"wait {bell.path}\necho", id="job")

@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 import unittest
+from pathlib import Path
 
 from interface import Checker
 
@@ -175,7 +176,8 @@ def ended(pidfd, limit):
 class Supervisor:
     """trouped with a configuration of its own. Everything ends with the test."""
 
-    def __init__(self, test, groups=None, conf="", options=(), program=TROUPED, environment=None, wrapper=()):
+    def __init__(self, test, groups=None, conf="", options=(), program=TROUPED, environment=None, wrapper=(), state=False):
+        """state: with a StateDirectory= of its own, which is path("state")."""
         self.test = test
         self.directory = tempfile.mkdtemp(prefix="troupe-e2e-")
         os.chmod(self.directory, 0o755)
@@ -183,6 +185,8 @@ class Supervisor:
         self.socket_path = os.path.join(self.directory, "troupe.sock")
         self.log_path = os.path.join(self.directory, "log")
         os.mkdir(self.config)
+        if state:
+            conf = f"{conf or '[Supervisor]'}\nStateDirectory={self.path('state')}\n"
         if conf:
             self.write("troupe.conf", conf)
         for name, body in (groups or {}).items():
@@ -200,8 +204,7 @@ class Supervisor:
     def write(self, name, body):
         path = os.path.join(self.config, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(body)
+        Path(path).write_text(body, encoding="utf-8")
         return path
 
     def path(self, name):
@@ -336,8 +339,7 @@ class Supervisor:
     def log(self):
         if not os.path.exists(self.log_path):
             return ""  # it was never started
-        with open(self.log_path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        return Path(self.log_path).read_text(encoding="utf-8", errors="replace")
 
     # ---- calls
 
@@ -474,15 +476,13 @@ class Supervisor:
     def _family(self):
         """Children of the main process."""
         pid = self.process.pid
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(child) for child in file.read().split()]
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
     @staticmethod
     def _runs_program(pid, name="trouped-supervi"):
         """Whether it runs the supervisor's program: as the supervisor, or as the check of an upgrade."""
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            with open(f"/proc/{pid}/comm", encoding="ascii") as file:
-                return file.read() == name + "\n"
+            return Path(f"/proc/{pid}/comm").read_text(encoding="ascii") == name + "\n"
         return False
 
     def pumps(self):
@@ -576,8 +576,7 @@ class Cgroup:
                 with contextlib.suppress(OSError):
                     os.rmdir(directory)
                     break
-                with open(os.path.join(directory, "cgroup.kill"), "w", encoding="ascii") as file:
-                    file.write("1")
+                Path(os.path.join(directory, "cgroup.kill")).write_text("1", encoding="ascii")
 
 
 class Bell:
@@ -630,6 +629,29 @@ class TestCase(unittest.TestCase):
 
     def started(self, groups=None, **options):
         return self.supervisor(groups, **options).start()
+
+    def mount_state(self, s, *options):
+        """Gives the directory state a file system of its own, in memory."""
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        os.mkdir(s.path("state"))
+        if subprocess.run(["mount", "-t", "tmpfs", *options, "tmpfs", s.path("state")], check=False).returncode:
+            self.skipTest("mounting does not work here")
+        self.addCleanup(subprocess.run, ["umount", "-l", s.path("state")], check=False)
+
+    @contextlib.contextmanager
+    def chaos(self, s, *arguments):
+        """Runs the client chaos, which submits until the block ends. Yields its counts, which are there afterwards."""
+        counts = {}
+        with subprocess.Popen([helper("chaos"), s.socket_path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as client:
+            try:
+                yield counts
+                counts.update(json.loads(client.communicate("", timeout=LIMIT)[0]))
+            finally:
+                client.kill()
+        print(counts)
+        self.assertEqual((client.returncode, counts["doubled"], counts["wrong"], counts["refused"]), (0, 0, 0, 0), counts)
 
     def assert_idle(self, supervisor, *pids):
         """Expects that the processes use no CPU time while nothing happens."""

@@ -68,8 +68,7 @@ class Extension(troupe_python.TestCase):
         self.assertTrue(self.low.await_idle(ear, 1))
         os.write(hammer, b"x")
         self.assertFalse(self.low.await_idle(ear, 600_000))
-        with self.assertRaises(TypeError):
-            self.low.await_idle(ear)
+        self.assertRaises(TypeError, self.low.await_idle, ear)
 
     def test_large_payloads_come_whole(self):
         self.set_up()
@@ -106,8 +105,7 @@ class Extension(troupe_python.TestCase):
         low.wait(id, 4)
         result = low.next(e2e.LIMIT)
         self.assertEqual((result.cookie, result.end), (4, "cancelled"))
-        with self.assertRaises(ProcessLookupError):
-            low.cancel(id)
+        self.assertRaises(ProcessLookupError, low.cancel, id)
 
     def test_a_job_is_over_when_its_handler_has_returned(self):
         self.set_up()
@@ -210,8 +208,7 @@ class Extension(troupe_python.TestCase):
     def test_a_signal_handler_ends_a_wait_for_a_job(self):
         low = self.set_up()
         self.interrupt(InterruptedError("now"), lambda: self.supervisor_.call("List", group="low")["jobs"])
-        with self.assertRaisesRegex(InterruptedError, "now"):
-            self.do("spin", id="spinner")
+        self.assertRaisesRegex(InterruptedError, "now", self.do, "spin", id="spinner")
         low.cancel("spinner")
         self.assertEqual(self.do("echo on").data, b"on")
         self.assertIsNone(low.next(0))
@@ -243,11 +240,9 @@ class Extension(troupe_python.TestCase):
         actor = low.actor()
         future = actor.ask(actor.self(), "never", b"")
         self.interrupt(InterruptedError("now"), lambda: waits(low))
-        with self.assertRaisesRegex(InterruptedError, "now"):
-            future.wait()
+        self.assertRaisesRegex(InterruptedError, "now", future.wait)
         self.assertFalse(future.done())
-        with self.assertRaises(TimeoutError):
-            future.wait(0.01)
+        self.assertRaises(TimeoutError, future.wait, 0.01)
         self.assertEqual(self.do("echo on").data, b"on")
 
     def test_a_signal_handler_cannot_call_what_waits_for_an_answer(self):
@@ -281,8 +276,7 @@ class Extension(troupe_python.TestCase):
             while held:  # until there is no room for the next
                 actor.monitor(me)
         signal.setitimer(signal.ITIMER_REAL, 0)
-        with self.assertRaisesRegex(RuntimeError, "gone"):
-            actor.self()
+        self.assertRaisesRegex(RuntimeError, "gone", actor.self)
 
     def test_signals_do_not_lengthen_a_query(self):
         self.set_up()
@@ -294,8 +288,7 @@ class Extension(troupe_python.TestCase):
         signal.signal(signal.SIGALRM, lambda *_: seen.append(True))
         signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
         self.addCleanup(signal.setitimer, signal.ITIMER_REAL, 0)
-        with self.assertRaises(BlockingIOError):
-            query.next(0.1)
+        self.assertRaises(BlockingIOError, query.next, 0.1)
         self.assertTrue(seen)
 
     def descriptors(self):
@@ -328,8 +321,7 @@ class Extension(troupe_python.TestCase):
         actor.tell(actor.self(), "fact", b"")
         while owners:
             actor.turn(e2e.LIMIT)
-        with self.assertRaisesRegex(RuntimeError, "the owner of this actor is gone"):
-            actor.turn(0)
+        self.assertRaisesRegex(RuntimeError, "the owner of this actor is gone", actor.turn, 0)
 
     def test_a_forgotten_ask_ends_when_the_thread_inside_has_left(self):
         low = self.set_up()
@@ -342,8 +334,7 @@ class Extension(troupe_python.TestCase):
         waiter = threading.Thread(target=low.next)
         waiter.start()
         self.refusal(low)
-        with self.assertRaisesRegex(RuntimeError, "another thread uses this object now"):
-            future.drop()
+        self.assertRaisesRegex(RuntimeError, "another thread uses this object now", future.drop)
         del future
         low.wake()
         waiter.join()
@@ -365,10 +356,8 @@ class Extension(troupe_python.TestCase):
         for call in (lambda n: actor.timer_cancel(n), lambda n: actor.subscribe(n), lambda n: actor.reply(n, "a", b""),
                      lambda n: actor.pause(n), lambda n: actor.tell(n, "a", b"")):
             for number in -1, 1 << 64:
-                with self.assertRaises(OverflowError):
-                    call(number)
-            with self.assertRaises(TypeError):
-                call("name")
+                self.assertRaises(OverflowError, call, number)
+            self.assertRaises(TypeError, call, "name")
 
     def test_the_death_of_a_command_is_reported(self):
         self.set_up()
@@ -378,22 +367,17 @@ class Extension(troupe_python.TestCase):
 
     def test_errors_name_their_number(self):
         low = self.set_up()
-        with self.assertRaises(FileNotFoundError):
-            low.group("missing")
+        self.assertRaises(FileNotFoundError, low.group, "missing")
         with self.assertRaises(FileNotFoundError):
             type(low)(self.supervisor_.socket_path + ".missing")
         with self.assertRaises(OSError) as caught:
             low.create(self.group, b"", id="not valid!")
         self.assertEqual(caught.exception.errno, errno.EINVAL)
-        with self.assertRaises(ValueError):
-            low.next(-1)
-        with self.assertRaises(OverflowError):
-            low.submit(self.group, b"", 1 << 63)
-        with self.assertRaises(TypeError):
-            low.submit(self.group, "text", 1)
+        self.assertRaises(ValueError, low.next, -1)
+        self.assertRaises(OverflowError, low.submit, self.group, b"", 1 << 63)
+        self.assertRaises(TypeError, low.submit, self.group, "text", 1)
         self.low.create(self.group, b"echo", id="twin", delay=3600)
-        with self.assertRaises(FileExistsError):
-            self.do("echo", id="twin")
+        self.assertRaises(FileExistsError, self.do, "echo", id="twin")
 
     def end_of(self, id):
         self.low.wait(id, 1)
@@ -426,8 +410,7 @@ class Extension(troupe_python.TestCase):
         low = self.set_up()
         low.close()
         low.close()
-        with self.assertRaisesRegex(RuntimeError, "closed"):
-            low.next(0)
+        self.assertRaisesRegex(RuntimeError, "closed", low.next, 0)
 
     def test_times_are_seconds(self):
         low = self.set_up()

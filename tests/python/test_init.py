@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 import troupe_python
 from troupe_python import ENVIRONMENT, e2e, needed
@@ -25,8 +26,7 @@ class Files(troupe_python.TestCase):
         return os.path.join(self.directory.name, name)
 
     def read(self, name):
-        with open(self.path(name), encoding="utf-8") as file:
-            return file.read()
+        return Path(self.path(name)).read_text(encoding="utf-8")
 
 
 def without_user(body):
@@ -47,8 +47,7 @@ class Init(Files):
         self.assertEqual((verified.returncode, verified.stdout), (0, "no problems\n"))
 
     def test_it_changes_no_file(self):
-        with open(self.path("mine.py"), "w", encoding="utf-8") as file:
-            file.write("precious")
+        Path(self.path("mine.py")).write_text("precious", encoding="utf-8")
         ended = self.init("python", "mine")
         self.assertEqual(ended.returncode, 1)
         self.assertIn("cannot write mine.py: File exists", ended.stderr)
@@ -82,16 +81,14 @@ class Programs(Files):
 
     def examples(self):
         """The literal displays of the manual page, by the name that follows the comment sign in their first line."""
-        with open(MANUAL, encoding="utf-8") as file:
-            displays = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed$", file.read(), re.M | re.S)
+        displays = re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed$", Path(MANUAL).read_text(encoding="utf-8"), re.M | re.S)
         texts = [display.replace("\\&", "").replace("\\e", "\\") for display in displays]
         return {text.split("\n")[0].lstrip("# "): text for text in texts if text.startswith("# ")}
 
     def test_the_examples_of_the_manual_run(self):
         examples = self.examples()
         for name in ("digest.py", "digest.group", "client.py", "loop.py", "threads.py", "desk.py", "ask.py"):
-            with open(self.path(name), "w", encoding="utf-8") as file:
-                file.write(examples[name].replace("/srv", self.directory.name))
+            Path(self.path(name)).write_text(examples[name].replace("/srv", self.directory.name), encoding="utf-8")
         with open(self.path("desk.group"), "w", encoding="utf-8") as file:
             file.write(without_user(self.read("digest.group")).replace("digest", "desk"))
         server = self.started_from("digest")

@@ -63,14 +63,10 @@ class Rights(Jobs):
             self.assertEqual(client.wait(client.create("echo", "kept")).data, b"kept")
             later = client.create("echo", "later", delay=100000)
             client.cancel(later)
-            with self.assertRaises(troupe.JobCancelled):
-                client.wait(later)
-            with self.assertRaises(PermissionError):
-                client.do("say", "text")
-            with self.assertRaises(PermissionError):
-                client.do("echo", "first", priority=0)
-            with self.assertRaises(PermissionError):
-                client.cancel(foreign)
+            self.assertRaises(troupe.JobCancelled, client.wait, later)
+            self.assertRaises(PermissionError, client.do, "say", "text")
+            self.assertRaises(PermissionError, client.do, "echo", "first", priority=0)
+            self.assertRaises(PermissionError, client.cancel, foreign)
         finally:
             os.seteuid(0)
         self.assertEqual(self.server.job(foreign)["state"], "delayed")
@@ -102,8 +98,7 @@ class Workers(Jobs):
         import troupe
         self.started_with("stuck", Jobs={"TimeoutSec": "100ms", "MaxRetries": 0})
         client = self.connected()
-        with self.assertRaises(troupe.Dead):
-            client.do("stuck", "")
+        self.assertRaises(troupe.Dead, client.do, "stuck", "")
         [death] = client.deaths("stuck")
         self.assertEqual(death["cause"], "job_timeout")
         self.server.wait_worker("stuck/0", "idle")
@@ -153,8 +148,7 @@ class Workers(Jobs):
             client.create("slow", verb, id=verb)
             self.server.wait_job_state(verb, "running")
             client.cancel(verb)
-            with self.assertRaises(troupe.JobCancelled):
-                client.wait(verb)
+            self.assertRaises(troupe.JobCancelled, client.wait, verb)
 
     def test_check_and_publish_are_heartbeats(self):
         from troupe import Cancelled, Job
@@ -247,16 +241,14 @@ class Clients(Jobs):
         client = self.connected()
         items = client.map("slow", ["check"] * 3, window=3)
         self.interrupt(KeyboardInterrupt(), lambda: len(self.server.call("List", group="slow")["jobs"]) == 3)
-        with self.assertRaises(KeyboardInterrupt):
-            next(items)
+        self.assertRaises(KeyboardInterrupt, next, items)
         self.wait_cancelled("slow", 3)
 
     def test_an_interrupted_call_cancels_its_job(self):
         self.started_with("slow", "echo")
         client = self.connected()
         self.interrupt(KeyboardInterrupt(), lambda: self.server.call("List", group="slow")["jobs"])
-        with self.assertRaises(KeyboardInterrupt):
-            client.do("slow", "check", id="mine")
+        self.assertRaises(KeyboardInterrupt, client.do, "slow", "check", id="mine")
         self.wait_cancelled("slow", 1)
         self.assertEqual(client.do("echo", "on").data, b"on")
 
@@ -288,11 +280,9 @@ class Clients(Jobs):
         client = self.connected()
         client.create("slow", "check", id="one")
         self.interrupt(KeyboardInterrupt(), lambda: True)
-        with self.assertRaises(KeyboardInterrupt):
-            client.wait("one")
+        self.assertRaises(KeyboardInterrupt, client.wait, "one")
         client.cancel("one")
-        with self.assertRaises(troupe.JobCancelled):
-            client.wait("one")
+        self.assertRaises(troupe.JobCancelled, client.wait, "one")
         self.assertEqual((client._ended, client._unwanted), ({}, set()))
 
     def test_jobs_dead_letters_and_events_can_be_read(self):
@@ -306,16 +296,13 @@ class Clients(Jobs):
         self.assertEqual(client.job("one")["state"], "running")
         self.assertEqual([job["id"] for job in client.jobs("slow")], ["one"])
         client.cancel("one")
-        with self.assertRaises(troupe.JobCancelled):
-            client.wait("one")
+        self.assertRaises(troupe.JobCancelled, client.wait, "one")
         self.assertEqual(list(client.jobs("slow")), [])
         self.assertEqual([job["id"] for job in client.jobs("slow", ended=True)], ["one"])
-        with self.assertRaises(troupe.Dead):
-            client.do("fail", "now")
+        self.assertRaises(troupe.Dead, client.do, "fail", "now")
         self.assertEqual(len(list(client.dead_letters("fail"))), 1)
         self.assertEqual(list(client.deaths("slow")), [])
-        with self.assertRaises(ProcessLookupError):
-            client.job("nobody")
+        self.assertRaises(ProcessLookupError, client.job, "nobody")
 
     def first(self, events, kind):
         """Events up to the first of that kind."""
@@ -373,16 +360,14 @@ class Clients(Jobs):
         self.started_with("fail", "echo", Jobs={**JOBS, "MaxRetries": 0})
         client = self.connected()
         for key in "a", "b":
-            with self.assertRaises(troupe.Dead):
-                client.do("fail", key, key=key)
+            self.assertRaises(troupe.Dead, client.do, "fail", key, key=key)
         [letter] = client.dead_letters("fail", key="b")
         self.assertEqual(list(client.dead_letters("fail", cause="oom")), [])
         answer = client.requeue(letter["id"], to="echo")
         self.assertEqual((answer["requeued"], client.wait(answer["job"]).data), (1, b"b"))
         self.assertEqual(client.requeue(to="echo", recipient="fail")["requeued"], 1)
         self.assertEqual(list(client.dead_letters()), [])
-        with self.assertRaises(ValueError):
-            client.requeue()
+        self.assertRaises(ValueError, client.requeue)
         self.assertEqual(self.said(FileNotFoundError, client.requeue, 4711), self.troupectl("retry", "4711"))
         self.assertIn("'reason'", self.said(OSError, lambda: list(client.dead_letters(reason="none"))))
 
@@ -435,11 +420,9 @@ class Clients(Jobs):
         self.started_with("slow")
         client = self.connected()
         client.create("slow", "check", id="one")
-        with self.assertRaises(TimeoutError):
-            client.wait("one", 0.01)
+        self.assertRaises(TimeoutError, client.wait, "one", 0.01)
         client.cancel("one")
-        with self.assertRaises(ProcessLookupError):
-            client.wait("nobody")
+        self.assertRaises(ProcessLookupError, client.wait, "nobody")
 
 
 @needed

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import threading
 import time
+from pathlib import Path
 
 import troupe_python
 from troupe_python import e2e, group, needed
@@ -39,8 +40,7 @@ class Messages(troupe_python.TestCase):
         self.assertEqual((reply.type, reply.json()), ("greeting.done", {"to": "you", "ask": True, "key": "k"}))
 
     def test_an_exception_is_the_askers_error(self):
-        with self.assertRaisesRegex(PermissionError, "closed"):
-            self.client.ask("desk", "fail")
+        self.assertRaisesRegex(PermissionError, "closed", self.client.ask, "desk", "fail")
         self.assertEqual(self.client.ask("desk", "greeting", "on").data, b"hello on")
 
     def test_messages_that_were_put_aside_come_before_later_ones(self):
@@ -62,8 +62,7 @@ class Messages(troupe_python.TestCase):
                 with self.assertRaisesRegex(PermissionError, "éé"):
                     await client.ask("desk", "fail", text)
         for text in "é" * 1000, "x" + "é" * 1000:
-            with self.assertRaisesRegex(PermissionError, "éé"):
-                self.client.ask("desk", "fail", text)
+            self.assertRaisesRegex(PermissionError, "éé", self.client.ask, "desk", "fail", text)
             asyncio.run(asyncio.wait_for(main(text), e2e.LIMIT))
 
     def test_a_reply_that_is_waited_for_cannot_be_dropped(self):
@@ -88,8 +87,7 @@ class Messages(troupe_python.TestCase):
             except RuntimeError:
                 waiting = True  # in the other thread
         try:
-            with self.assertRaisesRegex(RuntimeError, "a call of wait\\(\\) has not returned"):
-                future.drop()
+            self.assertRaisesRegex(RuntimeError, "a call of wait\\(\\) has not returned", future.drop)
         finally:
             while not heard:
                 asked.turn(e2e.LIMIT)
@@ -101,8 +99,7 @@ class Messages(troupe_python.TestCase):
         with self.assertRaises(OSError) as caught:
             self.client.ask("desk", "unknown")
         self.assertEqual(caught.exception.errno, errno.ENOSYS)
-        with self.assertRaises(FileNotFoundError):
-            self.client.tell("nobody", "greeting")
+        self.assertRaises(FileNotFoundError, self.client.tell, "nobody", "greeting")
 
     def test_an_exchange_reaches_its_subscribers(self):
         self.client.tell("news", "paper.morning", "extra")
@@ -150,8 +147,7 @@ class Messages(troupe_python.TestCase):
         kinds = ("single", "typed-single", "typed-multi", "routing-key", "pattern")
         made = {kind: self.client.new_exchange("made." + kind, kind) for kind in kinds}
         self.assertEqual([self.client.find("made." + kind) for kind in kinds], list(made.values()))
-        with self.assertRaises(FileExistsError):
-            self.client.new_exchange("made.single", "single")
+        self.assertRaises(FileExistsError, self.client.new_exchange, "made.single", "single")
         with self.assertRaisesRegex(ValueError, "no kind of exchange: 'double'; allowed: single, typed-single"):
             self.client.new_exchange("more", "double")
         heard = []
@@ -163,14 +159,12 @@ class Messages(troupe_python.TestCase):
         self.assertEqual(heard, [("fact", b"a.b")])
         for kind in kinds:
             self.client.delete_exchange("made." + kind)
-        with self.assertRaises(FileNotFoundError):
-            self.client.find("made.single")
+        self.assertRaises(FileNotFoundError, self.client.find, "made.single")
 
     def test_a_paused_actor_handles_nothing_until_it_is_resumed(self):
         self.client.pause("desk-group/0")
         asked = self.client.begin_ask("desk", "greeting", "you")
-        with self.assertRaises(TimeoutError):
-            asked.wait(0.05)
+        self.assertRaises(TimeoutError, asked.wait, 0.05)
         self.assertFalse(asked.done)
         self.client.resume("desk-group/0")
         self.assertEqual(asked.wait().data, b"hello you")
@@ -181,8 +175,7 @@ class Messages(troupe_python.TestCase):
                          [b"hello %d" % n for n in reversed(range(10))])
         dropped = self.client.begin_ask("desk", "greeting", "nobody")
         dropped.drop()
-        with self.assertRaisesRegex(RuntimeError, "dropped"):
-            dropped.wait()
+        self.assertRaisesRegex(RuntimeError, "dropped", dropped.wait)
 
     def test_the_end_of_an_ask_calls_a_function(self):
         heard = []
@@ -193,8 +186,7 @@ class Messages(troupe_python.TestCase):
 
     def test_replies_of_another_type_are_not_taken(self):
         self.assertEqual(self.client.ask("desk", "greeting", "a", reply_type="greeting.reply").data, b"hello a")
-        with self.assertRaises(TimeoutError):
-            self.client.ask("desk", "greeting", "a", reply_type="other", timeout=0.05)
+        self.assertRaises(TimeoutError, self.client.ask, "desk", "greeting", "a", reply_type="other", timeout=0.05)
 
     def test_a_reply_may_come_after_the_handler(self):
         asked = self.client.begin_ask("desk", "later", "you")
@@ -208,8 +200,7 @@ class Messages(troupe_python.TestCase):
             pending = self.client.monitor(other.address)
             self.assertFalse(pending.done)
         self.assertTrue(pending.wait().data)
-        with self.assertRaises(FileNotFoundError):
-            self.client.monitor("@999999")
+        self.assertRaises(FileNotFoundError, self.client.monitor, "@999999")
 
     def test_an_actor_becomes_another_and_itself_again(self):
         self.assertEqual(self.client.ask("desk", "become", "quiet").data, b"quiet")
@@ -276,8 +267,7 @@ class Messages(troupe_python.TestCase):
     def test_a_handler_may_ask(self):
         self.client.on_message(lambda message: None)
         second = self.server.path("second.py")
-        with open(second, "w", encoding="utf-8") as file:
-            file.write(SECOND)
+        Path(second).write_text(SECOND, encoding="utf-8")
         self.server.write("second.group", group(second))
         self.server.call("Reload")
         self.server.wait_worker("second/0", "idle")

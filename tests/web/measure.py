@@ -6,6 +6,7 @@ import os
 import sys
 import time
 import unittest
+from pathlib import Path
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "e2e"))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,15 +29,13 @@ WATCH = """(() => {
 
 def cpu(pid):
     """Seconds of a processor that a process has used."""
-    with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-        fields = file.read().rpartition(")")[2].split()
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run_usec(pid):
     """Microseconds that the first thread of a process has run."""
-    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
-        return int(file.read().split()[0]) / 1000
+    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1000
 
 
 def work_of(browser):
