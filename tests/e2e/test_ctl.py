@@ -317,7 +317,8 @@ class Orders(Ctl):
 
     def test_a_problem_of_a_file_whose_name_is_not_utf8_is_told_in_json_too(self):
         path = os.fsencode(self.s.path("")) + b"name\xff.group"
-        Path(path).write_text("[Group]\nSise=4\n", encoding="ascii")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("[Group]\nSise=4\n")
         told = json.loads(self.exits(7, "verify", "--json", path).stdout)["problems"]
         self.assertEqual(len(told), len(self.exits(7, "verify", path).stdout.splitlines()))
         self.assertTrue(told[0]["path"].endswith("name\\xff.group"), told)

@@ -61,9 +61,9 @@ static void use_up_watches(void)
         ck_assert_uint_lt(++n_watches, WATCHES_MAX);
 }
 
-static void setup(bool force_eventfd)
+static void setup(enum wake_backend backend)
 {
-    const struct loop_options loop_options = {.force_eventfd = force_eventfd};
+    const struct loop_options loop_options = {.force_eventfd = backend == WAKE_EVENTFD};
     const struct endpoint_options options = {.ring_size = 4096, .inline_max = 1024};
     struct endpoint_fds fds;
     const char *reason;
@@ -75,16 +75,6 @@ static void setup(bool force_eventfd)
     ck_assert_int_eq(endpoint_open(&endpoint), 0);
     dummy = eventfd(0, EFD_CLOEXEC);
     use_up_watches();
-}
-
-static void setup_futex(void)
-{
-    setup(false);
-}
-
-static void setup_eventfd(void)
-{
-    setup(true);
 }
 
 static void teardown(void)
@@ -110,8 +100,7 @@ static int send_record(void)
     return r;
 }
 
-TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint, .setup = setup_futex,
-     .teardown = teardown)
+TEST(a_full_ring_that_cannot_be_waited_for_breaks_the_endpoint, .only = WAKE_FUTEX)
 {
     unsigned n = 0;
     int r;
@@ -170,8 +159,7 @@ static int take_blob(uint64_t serial)
     return r;
 }
 
-TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .setup = setup_futex,
-     .teardown = teardown)
+TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .only = WAKE_FUTEX)
 {
     for (uint64_t serial = 1; serial <= 4; serial++)
         peer_send_blob(serial);
@@ -187,7 +175,5 @@ TEST(a_blob_that_memory_is_too_short_for_is_lost_and_the_next_one_comes, .setup 
     ck_assert_int_eq(take_blob(5), -EPROTO);
 }
 
-const struct suite suite = {.name = "mailbox without memory",
-                            .setup = setup_futex,
-                            .teardown = teardown,
-                            .other_setup = setup_eventfd};
+const struct suite suite = {
+    .name = "mailbox without memory", .setup_with = setup, .teardown = teardown};

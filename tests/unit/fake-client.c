@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 #include "tests/unit/fake-client.h"
+#include "tests/unit/fixture.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
@@ -20,16 +21,6 @@ struct control *fake_control;
 struct group *fake_group;
 char fake_path[64];
 static char directory[32];
-static struct timer give_up;
-
-static void quiet(enum log_level level, struct log_fields fields, const char *message)
-{
-}
-
-static void on_give_up(struct timer *timer, usec_t now)
-{
-    ck_abort_msg("nothing happened any more");
-}
 
 static void make_group(void)
 {
@@ -46,18 +37,16 @@ static void make_group(void)
 
 void fake_setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
     int fd;
 
-    log_set_sink(quiet);
+    log_nothing();
     registry_init(&fake_parts.registry);
     fake_parts.control.config = &fake_daemon;
     fake_parts.control.state = CONTROL_RUNNING;
     fake_daemon.clients_max = 8;
     fake_daemon.client_idle = USEC_INFINITY;
     fake_daemon.client_request = 30 * USEC_PER_SEC;
-    ck_assert_int_eq(loop_new(&fake_parts.loop, &options, &reason), 0);
+    fake_parts.loop = new_loop();
     message_context_init(&fake_parts.messages);
     parts_connect(&fake_parts);
     alarms_init(&fake_parts.alarms, fake_parts.loop);
@@ -73,14 +62,12 @@ void fake_setup(void)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(control_new(&fake_control, &fake_parts.control, fd), 0);
     control_own_path(fake_control, fake_path);
-    timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(
-        timer_arm(loop_timers(fake_parts.loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
+    give_up_after(fake_parts.loop, 20 * USEC_PER_SEC);
 }
 
 void fake_teardown(void)
 {
-    timer_disarm(loop_timers(fake_parts.loop), &give_up);
+    give_up_after(fake_parts.loop, USEC_INFINITY);
     control_free(fake_control);
     group_close(fake_group, "it is over");
     registry_remove(&fake_parts.registry, fake_group);

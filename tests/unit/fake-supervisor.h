@@ -243,6 +243,17 @@ static inline void fake_do_text(struct fake *fake, const char *text)
     fake_do(fake, text, strlen(text));
 }
 
+/* Of the last result. Any code if it is negative, any data if it is NULL. */
+static inline void fake_ended(const struct fake *fake, enum protocol_outcome outcome, int code,
+                              const char *data)
+{
+    ck_assert_int_eq(fake->outcome, outcome);
+    if (code >= 0)
+        ck_assert_int_eq(fake->code, code);
+    if (data)
+        ck_assert_str_eq(fake->data, data);
+}
+
 /* As the supervisor does when somebody cancels the job in hand. */
 static inline void fake_cancel(struct fake *fake)
 {

@@ -30,6 +30,16 @@ static void add_case(Suite *check, const struct suite_test *test, SFun setup, SF
     suite_add_tcase(check, tcase);
 }
 
+static void setup_futex(void)
+{
+    suite.setup_with(WAKE_FUTEX);
+}
+
+static void setup_eventfd(void)
+{
+    suite.setup_with(WAKE_EVENTFD);
+}
+
 static void add_test(Suite *check, const struct suite_test *test)
 {
     if (test->native && under_valgrind())
@@ -38,9 +48,14 @@ static void add_test(Suite *check, const struct suite_test *test)
         add_case(check, test, test->setup, test->teardown);
         return;
     }
-    add_case(check, test, suite.setup, suite.teardown);
+    if (!suite.setup_with)
+        add_case(check, test, suite.setup, suite.teardown);
     if (suite.other_setup)
         add_case(check, test, suite.other_setup, suite.teardown);
+    if (suite.setup_with && test->only != WAKE_EVENTFD)
+        add_case(check, test, setup_futex, suite.teardown);
+    if (suite.setup_with && test->only != WAKE_FUTEX)
+        add_case(check, test, setup_eventfd, suite.teardown);
 }
 
 int main(int argc, char **argv)

@@ -6,6 +6,7 @@
  * files, processes and text is included here for all of them. */
 
 #include "shared/base/cleanup.h"
+#include "shared/ring/wake.h"
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +29,7 @@ extern const struct suite {
     const char *name;
     SFun setup, teardown;
     SFun other_setup; /* each test runs a second time, after this instead of setup */
+    void (*setup_with)(enum wake_backend backend); /* instead: each test runs with both of these */
     /* Called with this argument, the program does this instead of its tests. */
     const char *argument;
     int (*with_argument)(void);
@@ -35,12 +37,13 @@ extern const struct suite {
 
 struct suite_test {
     const TTest *check;
-    int first, n;         /* runs n times, with _i from first; 0: once */
-    SFun setup, teardown; /* if either is set, these replace the suite's */
-    bool unchecked;       /* setup and teardown run in the main process */
-    bool bare;            /* runs without the suite's setup and teardown */
-    bool native;          /* does not run under Valgrind */
-    int signal, status;   /* how it has to end, other than by returning */
+    int first, n;           /* runs n times, with _i from first; 0: once */
+    SFun setup, teardown;   /* if either is set, these replace the suite's */
+    enum wake_backend only; /* with this one of those for setup_with */
+    bool unchecked;         /* setup and teardown run in the main process */
+    bool bare;              /* runs without the suite's setup and teardown */
+    bool native;            /* does not run under Valgrind */
+    int signal, status;     /* how it has to end, other than by returning */
     struct suite_test *next;
 };
 

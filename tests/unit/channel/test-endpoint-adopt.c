@@ -95,13 +95,13 @@ static void new_loop(bool force_eventfd)
     ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
 }
 
-static void setup(bool force_eventfd)
+static void setup(enum wake_backend backend)
 {
     const struct endpoint_options options = {.ring_size = RING_SIZE, .inline_max = 512};
     struct endpoint_fds fds;
     struct channel_fds theirs;
 
-    new_loop(force_eventfd);
+    new_loop(backend == WAKE_EVENTFD);
     ck_assert_int_eq(endpoint_init(&endpoint, loop, &options, &HANDLER, &fds), 0);
     theirs = (struct channel_fds){
         .inbox = copy_fd(fds.channel.inbox),
@@ -114,16 +114,6 @@ static void setup(bool force_eventfd)
     hold();
     endpoint_forget_fds(&endpoint, &fds);
     ck_assert_int_eq(endpoint_open(&endpoint), 0);
-}
-
-static void setup_futex(void)
-{
-    setup(false);
-}
-
-static void setup_eventfd(void)
-{
-    setup(true);
 }
 
 static void teardown(void)
@@ -542,7 +532,4 @@ TEST(a_peer_that_has_spoilt_its_cursors_is_not_adopted)
     ck_assert_int_eq(adopt(), 0);
 }
 
-const struct suite suite = {.name = "endpoint-adopt",
-                            .setup = setup_futex,
-                            .teardown = teardown,
-                            .other_setup = setup_eventfd};
+const struct suite suite = {.name = "endpoint-adopt", .setup_with = setup, .teardown = teardown};

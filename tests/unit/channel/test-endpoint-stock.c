@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/channel/endpoint-stock.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 #define RING_SIZE 16384
@@ -10,10 +11,7 @@ static struct endpoint_options options;
 
 static void setup(void)
 {
-    const struct loop_options loop_options = {0};
-    const char *reason;
-
-    ck_assert_int_eq(loop_new(&loop, &loop_options, &reason), 0);
+    loop = new_loop();
     endpoint_stock_init(&stock, loop);
     options =
         (struct endpoint_options){.ring_size = RING_SIZE, .inline_max = 1024, .stock = &stock};

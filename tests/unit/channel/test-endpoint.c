@@ -2,6 +2,7 @@
 #include "shared/protocol/protocol-actors.h"
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -22,7 +23,6 @@ static uint32_t last_value;
 static int record_answer;
 static const struct payload *given_on_space; /* what the handler tries to give when there is room */
 static int given_answer;
-static struct timer give_up;
 
 static bool ends_batch;
 
@@ -64,14 +64,9 @@ static const struct endpoint_handler HANDLER = {
     .broken = on_broken,
 };
 
-static void on_give_up(struct timer *timer, usec_t now)
+static void setup(enum wake_backend backend)
 {
-    ck_abort_msg("nothing happened");
-}
-
-static void setup(bool force_eventfd)
-{
-    const struct loop_options loop_options = {.force_eventfd = force_eventfd};
+    const struct loop_options loop_options = {.force_eventfd = backend == WAKE_EVENTFD};
     const struct endpoint_options options = {.ring_size = RING_SIZE, .inline_max = 1024};
     struct endpoint_fds fds;
     struct channel_fds theirs;
@@ -89,18 +84,7 @@ static void setup(bool force_eventfd)
     endpoint_forget_fds(&endpoint, &fds);
     ck_assert_int_eq(channel_open(&peer, &theirs), 0);
     ck_assert_int_eq(endpoint_open(&endpoint), 0);
-    timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(timer_arm(loop_timers(loop), &give_up, clock_now() + 10 * USEC_PER_SEC), 0);
-}
-
-static void setup_futex(void)
-{
-    setup(false);
-}
-
-static void setup_eventfd(void)
-{
-    setup(true);
+    give_up_after(loop, 10 * USEC_PER_SEC);
 }
 
 static void teardown(void)
@@ -108,7 +92,7 @@ static void teardown(void)
     endpoint_deinit(&endpoint);
     channel_deinit(&peer);
     close_fd(peer_control);
-    timer_disarm(loop_timers(loop), &give_up);
+    give_up_after(loop, USEC_INFINITY);
     loop_free(loop);
 }
 
@@ -428,8 +412,7 @@ static void run_turns(unsigned n)
 }
 
 /* One eventfd tells of data and of room alike: it ends a wait that something else was armed for. */
-TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind, .setup = setup_eventfd,
-     .teardown = teardown)
+TEST(a_peer_that_rings_without_fetching_its_blobs_leaves_no_watch_behind, .only = WAKE_EVENTFD)
 {
     struct payload blob = PAYLOAD_NULL;
 
@@ -663,5 +646,4 @@ TEST(what_is_urgent_passes_a_record_that_waits_whenever_it_comes)
     ck_assert_uint_eq(last_value, 5);
 }
 
-const struct suite suite = {
-    .name = "endpoint", .setup = setup_futex, .teardown = teardown, .other_setup = setup_eventfd};
+const struct suite suite = {.name = "endpoint", .setup_with = setup, .teardown = teardown};

@@ -174,6 +174,7 @@ static struct reader reader = READER_NULL;
 static void run_with(struct command_options options, const char *script)
 {
     signal(SIGPIPE, SIG_IGN);
+    command_end_deinit(&end);
     options.reader = &reader;
     options.path = "/bin/sh";
     options.argv = ARGV("sh", "-c", (char *)(uintptr_t)script);
@@ -194,7 +195,6 @@ static void expect_description(const char *text)
     char buffer[256];
 
     ck_assert_str_eq(outcome_describe(&end, buffer, sizeof(buffer)), text);
-    command_end_deinit(&end);
 }
 
 TEST(test_output_and_status_are_kept)
@@ -222,7 +222,6 @@ TEST(test_only_the_end_of_long_last_words_is_kept)
     run("i=0; while [ $i -lt 3000 ]; do echo line $i >&2; i=$((i+1)); done; exit 1");
     ck_assert_uint_eq(end.tail_size, COMMAND_TAIL_MAX);
     ck_assert_str_eq(outcome_describe(&end, text, 40), "exited with status 1: ne 2998\nline 2999");
-    command_end_deinit(&end);
 }
 
 TEST(test_death_by_signal_is_named)
@@ -251,7 +250,6 @@ TEST(test_input_reaches_the_command)
     ck_assert_int_eq(end.code, 0);
     ck_assert_uint_eq(end.output_size, size);
     ck_assert_mem_eq(end.output, data, size);
-    command_end_deinit(&end);
     free(data);
 }
 
@@ -262,7 +260,6 @@ TEST(test_command_that_does_not_read_its_input_is_well)
 
     run_with((struct command_options){.input = data, .input_size = size}, "exec true");
     ck_assert_int_eq(end.code, 0);
-    command_end_deinit(&end);
     free(data);
 }
 
@@ -270,7 +267,6 @@ TEST(test_without_input_there_is_nothing_to_read)
 {
     run("read x && echo something || echo nothing");
     ck_assert_mem_eq(end.output, "nothing", 7);
-    command_end_deinit(&end);
 }
 
 TEST(test_too_much_output_ends_the_command)
@@ -294,7 +290,6 @@ TEST(test_cancelled_command_is_asked_first)
     ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
     ck_assert_int_eq(end.code, 9);
     ck_assert_mem_eq(end.output, "up\nbye\n", 7);
-    command_end_deinit(&end);
 }
 
 TEST(test_cancelled_command_that_does_not_listen_is_killed)
@@ -304,7 +299,6 @@ TEST(test_cancelled_command_that_does_not_listen_is_killed)
     ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
     ck_assert(end.signalled);
     ck_assert_int_eq(end.code, SIGKILL);
-    command_end_deinit(&end);
 }
 
 TEST(test_nothing_of_the_group_survives_the_command)
@@ -319,7 +313,6 @@ TEST(test_nothing_of_the_group_survives_the_command)
     close(fds[1]);
     ck_assert_int_eq(read(fds[0], &c, 1), 0);
     ck_assert_mem_eq(end.output, "started", 7);
-    command_end_deinit(&end);
 }
 
 /* Whether a process ends when the command has: it is orphaned, in a session of its own, and ignores
@@ -343,7 +336,6 @@ TEST(test_what_left_the_group_ends_with_the_command)
     ck_assert_int_eq(ppoll(&poller, 1, &never, NULL), 1);
     ck_assert_int_eq(poller.revents, POLLHUP);
     ck_assert_int_eq(waitpid(-1, NULL, 0), -1);
-    command_end_deinit(&end);
 }
 
 /* Forks; the child calls `fn`, and has ended or paused when that wrote to the pipe. */
@@ -572,7 +564,6 @@ TEST(test_command_runs_in_a_group_of_its_own_with_clean_signals)
         "/proc/self/status");
     ck_assert_int_eq(end.code, 0);
     ck_assert_mem_eq(end.output, "SigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n", 50);
-    command_end_deinit(&end);
 }
 
 TEST(test_program_that_cannot_be_executed_is_an_error)
@@ -604,10 +595,8 @@ TEST(test_a_command_that_locks_its_pipe_is_ended_and_its_output_kept)
     ck_assert_int_eq(end.stop, COMMAND_CANCELLED);
     ck_assert_uint_eq(end.output_size, 2);
     ck_assert(!end.leftovers);
-    command_end_deinit(&end);
     run("echo next");
     ck_assert_mem_eq(end.output, "next", 4);
-    command_end_deinit(&end);
 }
 
 /* Waits until the descriptor is no pipe any more. */
@@ -675,7 +664,6 @@ TEST(test_a_command_whose_reader_was_killed_is_ended_and_the_next_one_has_anothe
              "echo up; while :; do sleep 0.01; done");
     ck_assert_int_eq(end.stop, COMMAND_UNREAD);
     ck_assert(!end.leftovers);
-    command_end_deinit(&end);
     run("echo next; echo word >&2; exit 1");
     ck_assert_mem_eq(end.output, "next", 4);
     expect_description("exited with status 1: word");
@@ -716,7 +704,6 @@ TEST(test_input_cannot_be_written_to)
              "echo x >>/proc/self/fd/0; echo x >/proc/self/fd/0; cat");
     ck_assert_uint_eq(end.output_size, 2);
     ck_assert_mem_eq(end.output, "in", 2);
-    command_end_deinit(&end);
 }
 
 static int written = -1;
@@ -803,7 +790,6 @@ TEST(test_no_descriptor_and_no_child_is_left)
 
     for (int i = 0; i < 20; i++) {
         run("echo x; echo y >&2");
-        command_end_deinit(&end);
         ck_assert_int_eq(command_run(&missing, &end), -ENOENT);
     }
     ck_assert(reader_end(&reader, USEC_INFINITY));
@@ -899,19 +885,13 @@ TEST(test_exit_statuses_are_failures_or_answers)
 {
     start(ARGV("sh"));
     fake_do_text(&fake, "echo broken >&2; exit 3");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, 3);
-    ck_assert_str_eq(fake.data, "exited with status 3: broken");
+    fake_ended(&fake, PROTOCOL_RETRY, 3, "exited with status 3: broken");
     fake_do_text(&fake, "echo reason >&2; exit 4");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_REJECT);
-    ck_assert_int_eq(fake.code, 4);
-    ck_assert_str_eq(fake.data, "reason\n");
+    fake_ended(&fake, PROTOCOL_REJECT, 4, "reason\n");
     fake_do_text(&fake, "echo answer; echo reason >&2; exit 4");
     ck_assert_str_eq(fake.data, "answer\n");
     fake_do_text(&fake, "kill -KILL $$");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, 137);
-    ck_assert_str_eq(fake.data, "killed by SIGKILL");
+    fake_ended(&fake, PROTOCOL_RETRY, 137, "killed by SIGKILL");
     fake_stop(&fake);
 }
 
@@ -970,8 +950,7 @@ TEST(test_payload_that_no_argument_can_hold_is_final)
 {
     start(ARGV("echo", "{}"));
     fake_do(&fake, "a\0b", 3);
-    ck_assert_int_eq(fake.outcome, PROTOCOL_REJECT);
-    ck_assert_int_eq(fake.code, EINVAL);
+    fake_ended(&fake, PROTOCOL_REJECT, EINVAL, NULL);
     fake_stop(&fake);
 }
 
@@ -1010,8 +989,7 @@ TEST(test_terminated_worker_ends_its_command_tells_and_dies)
     }
     kill(fake.pid, SIGTERM);
     fake_result(&fake);
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, EINTR);
+    fake_ended(&fake, PROTOCOL_RETRY, EINTR, NULL);
     status = fake_wait(&fake);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
 }

@@ -3,6 +3,7 @@
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
 #include "supervisor/parts.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 /*
@@ -13,10 +14,6 @@ static struct parts parts;
 static struct config_daemon daemon_config;
 static struct group *from, *big;
 static char events[1024]; /* "type group, " … of jobs */
-
-static void quiet(enum log_level level, struct log_fields fields, const char *message)
-{
-}
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
@@ -54,14 +51,11 @@ static void drop_group(struct group *group)
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
-    log_set_sink(quiet);
+    log_nothing();
     memset(&parts, 0, sizeof(parts));
     registry_init(&parts.registry);
     parts.control.config = &daemon_config;
-    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    parts.loop = new_loop();
     message_context_init(&parts.messages);
     parts_connect(&parts);
     ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);

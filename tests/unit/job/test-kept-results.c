@@ -2,6 +2,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/job/kept-results.h"
 #include "supervisor/loop/loop.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 static struct loop *loop;
@@ -10,10 +11,7 @@ static struct kept_results results, others;
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     ck_assert_int_eq(job_table_init(&table), 0);
     kept_results_init(&results, loop, &table);
     kept_results_init(&others, loop, &table);

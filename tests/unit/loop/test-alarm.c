@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/alarm.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <sys/timex.h>
 
@@ -8,18 +9,12 @@
 static struct loop *loop;
 static struct alarms alarms;
 static struct alarm first, second;
-static struct timer give_up;
 static usec_t wall; /* what the wall clock shows */
 static unsigned n_fired;
 
 static usec_t fake_realtime(void)
 {
     return wall;
-}
-
-static void on_give_up(struct timer *timer, usec_t now)
-{
-    ck_abort_msg("nothing happened any more");
 }
 
 static void fired(struct alarm *alarm)
@@ -30,18 +25,14 @@ static void fired(struct alarm *alarm)
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     alarms_init(&alarms, loop);
     alarms.realtime = fake_realtime;
     wall = NOW;
     n_fired = 0;
     alarm_init(&first, &alarms, fired);
     alarm_init(&second, &alarms, fired);
-    timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(timer_arm(loop_timers(loop), &give_up, clock_now() + 20 * USEC_PER_SEC), 0);
+    give_up_after(loop, 20 * USEC_PER_SEC);
 }
 
 static void teardown(void)
@@ -49,7 +40,7 @@ static void teardown(void)
     alarm_stop(&first);
     alarm_stop(&second);
     alarms_deinit(&alarms);
-    timer_disarm(loop_timers(loop), &give_up);
+    give_up_after(loop, USEC_INFINITY);
     loop_free(loop);
 }
 

@@ -2,6 +2,7 @@
 #include "shared/base/clock.h"
 #include "shared/base/closer.h"
 #include "supervisor/loop/loop.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <poll.h>
 #include <sys/mman.h>
@@ -60,14 +61,12 @@ static void on_never(void *userdata, uint32_t events)
 
 TEST(the_loop_shuts_down_at_once_and_closes_when_the_ring_has_let_go)
 {
-    const struct loop_options options = {0};
     struct loop_watch watch = LOOP_WATCH_NULL;
     struct loop_deferred deferred;
-    const char *reason;
     int sockets[2];
     char byte;
 
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
     ck_assert_int_eq(loop_watch_fd(loop, &watch, sockets[0], POLLIN, on_never, NULL), 0);
     closed_fd = sockets[0];
@@ -109,13 +108,11 @@ static void *map_page(void)
 
 TEST(the_loop_unmaps_after_more_urgent_work)
 {
-    const struct loop_options options = {0};
     struct loop_deferred deferred;
-    const char *reason;
     usec_t began;
 
     page = map_page();
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     began = loop_now(loop);
     loop_unmap(loop, NULL, PAGE);
     loop_unmap(loop, page, PAGE);
@@ -138,13 +135,11 @@ static void on_hangup(void *userdata, uint32_t events)
 
 TEST(the_loop_closes_after_more_urgent_work_and_wakes_up_for_it)
 {
-    const struct loop_options options = {0};
     struct loop_watch watch = LOOP_WATCH_NULL;
-    const char *reason;
     int fds[2];
     usec_t began;
 
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
     ck_assert_int_eq(loop_watch_fd(loop, &watch, fds[0], POLLIN, on_hangup, NULL), 0);
     began = loop_now(loop);

@@ -104,6 +104,12 @@ static void run(void)
     ck_assert_int_eq(loop_run(loop), 0);
 }
 
+static void run_for(usec_t duration)
+{
+    stop_after(duration);
+    run();
+}
+
 static void ring_bell(void)
 {
     wake_eventfd_wake(event_fd);
@@ -162,8 +168,7 @@ TEST(a_callback_may_end_its_own_watch_and_others_that_are_ready_too)
     ck_assert_uint_eq(n_calls, 1);
     ck_assert_uint_eq(watch.id, 0);
     ck_assert_uint_eq(other.id, 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_uint_eq(n_calls, 1);
 }
 
@@ -179,8 +184,7 @@ TEST(nothing_of_an_ended_watch_reaches_the_next_one_in_its_place)
     ck_assert_int_eq(loop_watch_fd(loop, &watch, silent, POLLIN, on_never, NULL), 0);
     loop_unwatch(loop, &watch);
     ck_assert_int_eq(loop_watch_fd(loop, &other, silent, POLLIN, on_never, NULL), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     loop_unwatch(loop, &other);
     loop_unwatch(loop, &other); /* not armed: harmless */
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
@@ -197,8 +201,7 @@ TEST(a_paused_watch_reports_nothing_until_it_is_resumed)
     run(); /* armed while nothing is ready */
     ck_assert_int_eq(loop_watch_events(loop, &watch, 0), 0);
     ring_bell();
-    stop_after(2000);
-    run();
+    run_for(2000);
     ck_assert_uint_eq(n_calls, 0);
     ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN), 0);
     run();
@@ -211,12 +214,10 @@ TEST(a_paused_watch_reports_no_errors_either)
     int fds[2];
     ck_assert_int_eq(pipe2(fds, O_CLOEXEC), 0);
     ck_assert_int_eq(loop_watch_fd(loop, &watch, fds[0], POLLIN, on_stop, &events), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_int_eq(loop_watch_events(loop, &watch, 0), 0);
     close_fd(fds[1]);
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_uint_eq(n_calls, 0);
     ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN), 0);
     run();
@@ -228,15 +229,13 @@ TEST(events_can_be_added_to_a_watch_that_is_armed)
 {
     uint32_t events = 0;
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_uint_eq(n_calls, 0);
     ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN | POLLOUT), 0);
     run();
     ck_assert_uint_eq(events, POLLOUT);
     ck_assert_int_eq(loop_watch_events(loop, &watch, POLLIN), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_uint_eq(n_calls, 1);
 }
 
@@ -266,8 +265,7 @@ TEST(more_watches_than_submissions_fit_are_all_served, .bare = true)
         close_fd(fds[i][0]);
         close_fd(fds[i][1]);
     }
-    stop_after(1000);
-    run();
+    run_for(1000);
     tear_down();
 }
 
@@ -297,12 +295,10 @@ TEST(an_eventfd_is_read_by_the_kernel_each_time_it_rings)
         ck_assert_uint_eq(events, POLLIN);
         ck_assert_uint_eq(n_calls, i);
     }
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_uint_eq(n_calls, 3);
     loop_unwatch(loop, &watch);
-    stop_after(1000);
-    run();
+    run_for(1000);
     wake_eventfd_wake(blocking);
     ck_assert_int_eq(read(blocking, &value, sizeof(value)), sizeof(value)); /* left to us */
     close_fd(blocking);
@@ -313,12 +309,10 @@ TEST(a_stranger_who_drains_the_eventfd_first_blocks_nobody)
     uint64_t value;
     int blocking = eventfd(0, EFD_CLOEXEC);
     ck_assert_int_eq(loop_watch_eventfd(loop, &watch, blocking, on_never, NULL), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     wake_eventfd_wake(blocking);
     ck_assert_int_eq(read(blocking, &value, sizeof(value)), sizeof(value));
-    stop_after(1000);
-    run();
+    run_for(1000);
     close_fd(blocking);
 }
 
@@ -352,8 +346,7 @@ TEST(a_word_that_differs_already_fires_once)
     atomic_store(word, 7);
     ck_assert_int_eq(loop_watch_word(loop, &watch, word, 6, on_word, &n_calls), 0);
     run();
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_uint_eq(n_calls, 1);
 }
 
@@ -362,8 +355,7 @@ TEST(a_word_fires_when_its_writer_in_another_process_wakes_it)
     need_futex();
     _Atomic uint32_t *word = new_word();
     ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_word, &n_calls), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_uint_eq(n_calls, 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -401,8 +393,7 @@ TEST(a_wake_up_costs_the_same_however_many_waits_a_peer_has_armed)
     stop_after(200 * USEC_PER_MSEC); /* until they are in their system calls */
     run();
     loop_wake_word(loop, word);
-    stop_after(1000);
-    run();
+    run_for(1000);
     while (n_woken < N_WAITERS - WAKE_PEER_MAX)
         n_woken += (unsigned)wake_futex_wake(word);
     ck_assert_uint_eq(n_woken, N_WAITERS - WAKE_PEER_MAX);
@@ -415,14 +406,11 @@ TEST(the_mapping_of_a_watched_word_may_go_away)
     need_futex();
     _Atomic uint32_t *word = new_word();
     ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_never, NULL), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     munmap((void *)word, 4096);
-    stop_after(1000);
-    run();
+    run_for(1000);
     loop_unwatch(loop, &watch);
-    stop_after(1000);
-    run();
+    run_for(1000);
 }
 
 static _Atomic uint32_t *second_word;
@@ -446,8 +434,7 @@ TEST(a_stale_completion_does_not_fire_the_word_that_took_its_place)
     run(); /* both are armed */
     ring_bell();
     loop_unwatch(loop, &watch);
-    stop_after(1000);
-    run();
+    run_for(1000);
     loop_unwatch(loop, &watch);
 }
 
@@ -517,8 +504,7 @@ TEST(a_word_that_has_fired_can_still_be_unwatched_by_a_descriptor_of_its_turn)
     ck_assert_int_eq(loop_watch_word(loop, &watch, word, 0, on_never, NULL), 0);
     ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_unwatch_word, NULL), 0);
     run();
-    stop_after(1000);
-    run();
+    run_for(1000);
 }
 
 struct source {
@@ -654,8 +640,7 @@ TEST(deferred_work_runs_once_and_what_it_defers_runs_without_sleeping_between)
     ck_assert_str_eq(trace, "12121");
     loop_defer(loop, &second);
     loop_undefer(&second);
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_str_eq(trace, "12121");
 }
 
@@ -722,8 +707,7 @@ TEST(what_was_late_can_be_had_in_this_turn_or_taken_back)
 TEST(a_timer_ends_the_sleep_not_too_early)
 {
     usec_t begin = clock_now();
-    stop_after(3000);
-    run();
+    run_for(3000);
     ck_assert_uint_ge(clock_now() - begin, 3000);
     ck_assert_uint_ge(loop_now(loop), begin + 3000);
 }
@@ -732,8 +716,7 @@ TEST(an_idle_loop_does_not_wake_up)
 {
     struct rusage before, after;
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     stop_after(100 * USEC_PER_MSEC);
     getrusage(RUSAGE_SELF, &before);
     run();
@@ -843,13 +826,11 @@ TEST(timers_are_as_precise_without_epoll_pwait2, .bare = true)
     forbid(SYS_epoll_pwait2);
     set_up_epoll();
     usec_t begin = clock_now();
-    stop_after(1500);
-    run();
+    run_for(1500);
     ck_assert_uint_ge(clock_now() - begin, 1500);
     ring_bell();
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_stop, &events), 0);
-    stop_after(10 * USEC_PER_SEC);
-    run();
+    run_for(10 * USEC_PER_SEC);
     ck_assert_uint_eq(events, POLLIN);
     tear_down();
 }
@@ -867,14 +848,12 @@ TEST(a_descriptor_that_is_closed_after_its_watch_disturbs_no_sleep)
     usec_t before;
     int copy = fcntl(event_fd, F_DUPFD_CLOEXEC, 0);
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
-    stop_after(1000);
-    run();
+    run_for(1000);
     loop_unwatch(loop, &watch);
     event_fd = close_fd(event_fd);
     wake_eventfd_wake(copy);
     before = processor_time();
-    stop_after(100 * USEC_PER_MSEC);
-    run();
+    run_for(100 * USEC_PER_MSEC);
     ck_assert_uint_lt(processor_time() - before, 50 * USEC_PER_MSEC); /* of 100 */
     close_fd(copy);
 }
@@ -996,18 +975,15 @@ TEST(a_watch_that_lacks_a_descriptor_can_be_ended_and_paused)
     ck_assert_int_eq(loop_watch_fd(loop, &watch, event_fd, POLLIN, on_never, NULL), 0);
     ck_assert_int_eq(loop_watch_fd(loop, &other, event_fd, POLLIN, on_never, NULL), 0);
     forbid_descriptors();
-    stop_after(1000);
-    run();
+    run_for(1000);
     ck_assert_int_eq(loop_watch_events(loop, &other, 0), 0);
     loop_unwatch(loop, &watch);
     permit_descriptors();
     ring_bell();
-    stop_after(30 * USEC_PER_MSEC);
-    run();
+    run_for(30 * USEC_PER_MSEC);
     ck_assert_int_eq(loop_watch_events(loop, &other, POLLIN), 0);
     loop_unwatch(loop, &other);
-    stop_after(30 * USEC_PER_MSEC);
-    run();
+    run_for(30 * USEC_PER_MSEC);
 }
 
 const struct suite suite = {

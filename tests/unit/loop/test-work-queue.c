@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/work-queue.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 /* Slow tasks are so by the clock itself: no machine is too fast or too slow for them. */
@@ -40,10 +41,7 @@ static bool on_cool(struct loop_hot *self)
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     work_queue_init(&queue, loop);
     for (unsigned i = 0; i < N_TASKS; i++)
         task_init(&tasks[i], &queue, on_task);

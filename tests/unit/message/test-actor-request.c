@@ -13,6 +13,7 @@
 #include "supervisor/message/message-context.h"
 #include "supervisor/message/request/actor-request.h"
 #include "tests/unit/fake-peer.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <time.h>
 
@@ -71,12 +72,10 @@ static struct actor *new_exchange(const char *name, enum exchange_kind kind)
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
     const struct endpoint_options sizes = {.ring_size = 1 << 16, .inline_max = 1 << 12};
-    const char *reason;
 
     message_context_init(&context);
-    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    context.loop = new_loop();
     ck_assert_int_eq(event_bus_init(&events), 0);
     context.events = &events;
     context.alarms = &alarms;

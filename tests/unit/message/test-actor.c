@@ -411,16 +411,6 @@ static void start(enum wake_backend backend)
     fake_expect(&fake, PROTOCOL_READY);
 }
 
-static void start_futex(void)
-{
-    start(WAKE_FUTEX);
-}
-
-static void start_eventfd(void)
-{
-    start(WAKE_EVENTFD);
-}
-
 static void stop(void)
 {
     fake_stop(&fake);
@@ -897,8 +887,7 @@ TEST(test_job_whose_blob_finds_no_descriptor_fails_and_the_worker_goes_on)
     fake_tell(&fake, 1, "limit", "");
     fake_expect_tell(&fake, "limit:on");
     fake_do(&fake, data, sizeof(data));
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, EMFILE);
+    fake_ended(&fake, PROTOCOL_RETRY, EMFILE, NULL);
     fake_tell(&fake, 2, "limit", "");
     fake_expect_tell(&fake, "limit:off");
     fake_do(&fake, data, sizeof(data));
@@ -980,5 +969,4 @@ TEST(test_services_ask_and_return_what_is_answered)
     fake_expect_tell(&fake, "services:0 1234 -17 0 0 77 3 1");
 }
 
-const struct suite suite = {
-    .name = "actor", .setup = start_futex, .teardown = stop, .other_setup = start_eventfd};
+const struct suite suite = {.name = "actor", .setup_with = start, .teardown = stop};

@@ -6,6 +6,7 @@
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
 #include "tests/unit/fake-peer.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 /* An actor and the rings of its worker, which lives in this process. */
@@ -55,12 +56,10 @@ static const struct actor_class NARROW_CLIENT = {
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
     const struct endpoint_options sizes = {.ring_size = RING_SIZE, .inline_max = FILLER_SIZE};
-    const char *reason;
 
     message_context_init(&context);
-    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    context.loop = new_loop();
     ck_assert_int_eq(event_bus_init(&events), 0);
     context.events = &events;
     death_log_init(&deaths, 1);

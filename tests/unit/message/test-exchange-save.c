@@ -6,6 +6,7 @@
 #include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/message-context.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 
@@ -21,11 +22,8 @@ static const struct actor_class CLASS = {.kind = ACTOR_SLOT, .feed = feed};
 
 static void start(struct message_context *context)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
     message_context_init(context);
-    ck_assert_int_eq(loop_new(&context->loop, &options, &reason), 0);
+    context->loop = new_loop();
 }
 
 static void stop(struct message_context *context)

@@ -12,6 +12,7 @@
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "tests/unit/fake-peer.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 
@@ -38,12 +39,10 @@ static const struct actor_class CLASS = {
 
 static void start(struct side *side)
 {
-    const struct loop_options options = {0};
     const struct endpoint_options sizes = {.ring_size = 1 << 16, .inline_max = 256};
-    const char *reason;
 
     message_context_init(&side->context);
-    ck_assert_int_eq(loop_new(&side->context.loop, &options, &reason), 0);
+    side->context.loop = new_loop();
     alarms_init(&side->alarms, side->context.loop);
     side->context.alarms = &side->alarms;
     ck_assert_int_eq(event_bus_init(&side->events), 0);

@@ -12,6 +12,7 @@
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/router.h"
 #include "tests/unit/fake-peer.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <limits.h>
 
@@ -28,11 +29,8 @@ static usec_t fake_realtime(void)
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
     message_context_init(&context);
-    ck_assert_int_eq(loop_new(&context.loop, &options, &reason), 0);
+    context.loop = new_loop();
     ck_assert_int_eq(event_bus_init(&events), 0);
     context.events = &events;
     dead_letters_resize(&context.dead_letters, 1000, 1 << 20);

@@ -2,6 +2,7 @@
 #include "supervisor/config/sandbox/filter.h"
 #include "supervisor/keeper/sandbox.h"
 #include "supervisor/process/call-listener.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -32,9 +33,7 @@ static bool permits_some(struct call_listener *self, const struct seccomp_data *
 
 static void set_up(void)
 {
-    const char *reason;
-
-    ck_assert_int_eq(loop_new(&loop, &(struct loop_options){0}, &reason), 0);
+    loop = new_loop();
     listener = (struct call_listener){.fd = -1, .forbidden = on_forbidden, .permits = permits_some};
     n_calls = 0;
 }

@@ -6,6 +6,7 @@
 #include "supervisor/process/held.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/fake-keeper.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 #define TIMEOUT (60 * USEC_PER_SEC)
@@ -48,9 +49,8 @@ static usec_t loop_made_at;
 static void setup(void)
 {
     const int channel = go_under_keeper().channel;
-    const char *reason;
 
-    ck_assert_int_eq(loop_new(&context.loop, &(struct loop_options){0}, &reason), 0);
+    context.loop = new_loop();
     loop_made_at = clock_now();
     while (clock_now() == loop_made_at)
         ;

@@ -5,6 +5,7 @@
 #include "shared/base/log.h"
 #include "shared/base/scm.h"
 #include "supervisor/process/process.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -24,11 +25,10 @@ static const struct process_handler HANDLER = {.started = on_started};
 
 static void set_up(void)
 {
-    const char *reason;
     int fds[2];
 
     context = (struct process_context){0};
-    ck_assert_int_eq(loop_new(&context.loop, &(struct loop_options){0}, &reason), 0);
+    context.loop = new_loop();
     ck_assert_int_eq(process_context_init(&context, context.loop, -1), 0);
     process_init(&process, &context,
                  &(struct process_subject){.group = "test", .worker = "test/0", .key = ""}, NULL);

@@ -6,6 +6,7 @@
 #include "supervisor/event/event.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/fake-keeper.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <sched.h>
 #include <sys/eventfd.h>
@@ -57,22 +58,17 @@ static void on_failed(struct process *p, const struct spawn_report *report)
 static const struct process_handler HANDLER = {
     .started = on_started, .ended = on_ended, .exited = on_exited, .failed = on_failed};
 
-static void quiet(enum log_level level, struct log_fields fields, const char *message)
-{
-}
-
 /* Called in each supervisor that the keeper starts. */
 static void setup(void)
 {
     const int channel = go_under_keeper().channel;
-    const char *reason;
     bool found;
 
-    log_set_sink(quiet);
+    log_nothing();
     ck_assert_int_eq(event_bus_init(&events), 0);
     event_subscribe(&events.line_subscribers, &subscriber);
     context.events = &events;
-    ck_assert_int_eq(loop_new(&context.loop, &(struct loop_options){0}, &reason), 0);
+    context.loop = new_loop();
     ck_assert_int_eq(process_context_init(&context, context.loop, channel), 0);
     ck_assert_int_eq(held_collect(&context.held, &context.spawner, TIMEOUT), 0);
     ck_assert_int_eq(process_context_adopt(&context), 0);

@@ -2,6 +2,7 @@
 #include "shared/base/log.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/process/spawner.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <sys/resource.h>
 
@@ -14,10 +15,6 @@ static struct spawner spawner;
 static struct spawner_client clients[N_CLIENTS];
 static int channel, n_failed, n_started;
 static char *variable;
-
-static void quiet(enum log_level level, struct log_fields fields, const char *message)
-{
-}
 
 static void on_spawned(struct spawner_client *client, pid_t pid, int pidfd, int error)
 {
@@ -32,11 +29,9 @@ static const struct spawner_handler HANDLER = {.spawned = on_spawned};
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
     int fds[2];
-    log_set_sink(quiet);
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    log_nothing();
+    loop = new_loop();
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
     ck_assert_int_eq(spawner_init(&spawner, loop, fds[0]), 0);
     channel = fds[1];

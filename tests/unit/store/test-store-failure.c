@@ -7,6 +7,7 @@
 #include "supervisor/loop/loop.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/store/fake-disk.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
@@ -168,14 +169,11 @@ static void check_promises(void)
 
 static void begin(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
     scratch_init(&scratch);
     fake_disk_init();
     memset(promises, 0, sizeof(promises));
     n_changes = 0;
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     start();
     run_until(STORE_OPEN);
 }

@@ -3,6 +3,7 @@
 #include "supervisor/store/job-number.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/store/scratch.h"
 #include "tests/unit/suite.h"
 #include <semaphore.h>
@@ -35,11 +36,8 @@ static void start(void)
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
     scratch_init(&scratch);
-    ck_assert_int_eq(loop_new(&loop, &options, &reason), 0);
+    loop = new_loop();
     start();
 }
 

@@ -7,22 +7,13 @@
 #include "supervisor/group/group.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/parts.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 
 static struct parts parts;
 static struct config_daemon daemon_config;
 static struct config_group *config;
 static struct group *group;
-static struct timer give_up;
-
-static void on_give_up(struct timer *timer, usec_t now)
-{
-    ck_abort_msg("nothing happened any more");
-}
-
-static void quiet(enum log_level level, struct log_fields fields, const char *message)
-{
-}
 
 static void on_stop(struct loop_deferred *deferred)
 {
@@ -33,13 +24,10 @@ static struct loop_deferred stop;
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
-
-    log_set_sink(quiet);
+    log_nothing();
     registry_init(&parts.registry);
     parts.control.config = &daemon_config;
-    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    parts.loop = new_loop();
     parts_connect(&parts);
     ck_assert_int_eq(process_context_init(&parts.process, parts.loop, -1), 0);
     alarms_init(&parts.alarms, parts.loop);
@@ -51,16 +39,14 @@ static void setup(void)
     config->queue_memory_max = 1000;
     ck_assert_int_eq(group_new(&group, &parts.groups, config), 0);
     loop_deferred_init(&stop, on_stop);
-    timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(timer_arm(loop_timers(parts.loop), &give_up, clock_now() + 20 * USEC_PER_SEC),
-                     0);
+    give_up_after(parts.loop, 20 * USEC_PER_SEC);
 }
 
 static void teardown(void)
 {
     group_close(group, "it is over");
     group_free(group);
-    timer_disarm(loop_timers(parts.loop), &give_up);
+    give_up_after(parts.loop, USEC_INFINITY);
     alarms_deinit(&parts.alarms);
     job_table_deinit(&parts.jobs);
     event_bus_deinit(&parts.events);

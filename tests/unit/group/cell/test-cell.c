@@ -6,6 +6,7 @@
 #include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-keeper.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include "worker/troupe.h"
 #include <sys/resource.h>
@@ -19,7 +20,6 @@ static struct parts parts;
 static struct config_daemon daemon_config;
 static struct config_group *config;
 static struct group *group;
-static struct timer give_up;
 
 /* ---- the worker ---- */
 
@@ -62,15 +62,6 @@ __attribute__((constructor)) static void be_worker(void)
 }
 
 /* ---- the supervisor around it ---- */
-
-static void on_give_up(struct timer *timer, usec_t now)
-{
-    ck_abort_msg("nothing happened any more");
-}
-
-static void quiet(enum log_level level, struct log_fields fields, const char *message)
-{
-}
 
 static void make_config(unsigned size)
 {
@@ -143,17 +134,15 @@ static struct event_subscriber auditor = {.fn = on_any_event};
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
     struct keeper_ends ends;
 
-    log_set_sink(quiet);
+    log_nothing();
     ends = go_under_new_keeper();
     memset(&parts, 0, sizeof(parts));
     registry_init(&parts.registry);
     parts.control.config = &daemon_config;
     parts.runtime_directory = "/tmp";
-    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    parts.loop = new_loop();
     message_context_init(&parts.messages);
     parts_connect(&parts);
     ck_assert_int_eq(process_context_init(&parts.process, parts.loop, ends.channel), 0);
@@ -168,9 +157,7 @@ static void setup(void)
     ck_assert_int_eq(registry_add(&parts.registry, group), 0);
     loop_deferred_init(&audit, on_audit);
     event_subscribe(&parts.events.subscribers, &auditor);
-    timer_init(&give_up, on_give_up);
-    ck_assert_int_eq(timer_arm(loop_timers(parts.loop), &give_up, clock_now() + 30 * USEC_PER_SEC),
-                     0);
+    give_up_after(parts.loop, 30 * USEC_PER_SEC);
 }
 
 /* Runs the loop until `done` says so; it is asked after every event and every change of a job. */
@@ -225,7 +212,7 @@ static void teardown(void)
     registry_remove(&parts.registry, group);
     group_free(group);
     registry_deinit(&parts.registry);
-    timer_disarm(loop_timers(parts.loop), &give_up);
+    give_up_after(parts.loop, USEC_INFINITY);
     job_table_deinit(&parts.jobs);
     event_bus_deinit(&parts.events);
     message_context_deinit(&parts.messages);

@@ -4,6 +4,7 @@
 #include "supervisor/parts.h"
 #include "supervisor/pool/slot/slot.h"
 #include "tests/unit/fake-peer.h"
+#include "tests/unit/fixture.h"
 #include "tests/unit/suite.h"
 #include <sys/eventfd.h>
 
@@ -29,10 +30,6 @@ static unsigned n_ready; /* "worker.ready" events */
 static bool had_come_up; /* the worker that died in the place */
 static struct fake_worker workers[2];
 static struct message message;
-
-static void quiet(enum log_level level, struct log_fields fields, const char *text)
-{
-}
 
 static void on_event(struct event_subscriber *subscriber, const struct event *event)
 {
@@ -165,17 +162,15 @@ static void make_group(void)
 
 static void setup(void)
 {
-    const struct loop_options options = {0};
-    const char *reason;
     int fds[2];
 
-    log_set_sink(quiet);
+    log_nothing();
     memset(&parts, 0, sizeof(parts));
     memset(workers, 0, sizeof(workers));
     n_ready = 0;
     registry_init(&parts.registry);
     parts.control.config = &daemon_config;
-    ck_assert_int_eq(loop_new(&parts.loop, &options, &reason), 0);
+    parts.loop = new_loop();
     message_context_init(&parts.messages);
     parts_connect(&parts);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);

@@ -5,16 +5,6 @@
 
 static struct troupe_result result = TROUPE_RESULT_INIT; /* of the last call */
 
-static void start_futex(void)
-{
-    start(WAKE_FUTEX);
-}
-
-static void start_eventfd(void)
-{
-    start(WAKE_EVENTFD);
-}
-
 static void end(void)
 {
     troupe_result_release(&result);
@@ -740,5 +730,4 @@ TEST(test_records_that_cannot_be_understood_end_the_connection, .n = 2)
     ck_assert_int_eq(next(0), -EPIPE);
 }
 
-const struct suite suite = {
-    .name = "client", .setup = start_futex, .teardown = end, .other_setup = start_eventfd};
+const struct suite suite = {.name = "client", .setup_with = start, .teardown = end};

@@ -164,16 +164,6 @@ static void start(enum wake_backend backend)
     fake_expect(&fake, PROTOCOL_READY);
 }
 
-static void start_futex(void)
-{
-    start(WAKE_FUTEX);
-}
-
-static void start_eventfd(void)
-{
-    start(WAKE_EVENTFD);
-}
-
 static void stop(void)
 {
     fake_stop(&fake);
@@ -350,24 +340,19 @@ TEST(test_handler_that_returns_zero_has_succeeded_with_nothing)
 TEST(test_handler_that_returns_an_errno_has_failed_with_its_text)
 {
     fake_do_text(&fake, "errno");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, ENOSPC);
-    ck_assert_str_eq(fake.data, "No space left on device");
+    fake_ended(&fake, PROTOCOL_RETRY, ENOSPC, "No space left on device");
 }
 
 TEST(test_result_that_could_not_be_sent_is_not_taken_for_an_empty_one)
 {
     fake_do_text(&fake, "refused end");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, EMSGSIZE);
+    fake_ended(&fake, PROTOCOL_RETRY, EMSGSIZE, NULL);
 }
 
 TEST(test_reject_carries_code_and_data)
 {
     fake_do_text(&fake, "reject");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_REJECT);
-    ck_assert_int_eq(fake.code, 42);
-    ck_assert_str_eq(fake.data, "no");
+    fake_ended(&fake, PROTOCOL_REJECT, 42, "no");
 }
 
 TEST(test_crash_of_a_process_is_reported_once_before_the_end)
@@ -376,15 +361,13 @@ TEST(test_crash_of_a_process_is_reported_once_before_the_end)
     ck_assert_int_eq(fake.crash.signal, 11);
     ck_assert_int_eq(fake.crash.pid, 4711);
     ck_assert_uint_eq(strlen(fake.command), PROTOCOL_COMMAND_MAX);
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, 139);
+    fake_ended(&fake, PROTOCOL_RETRY, 139, NULL);
 }
 
 TEST(test_job_ends_once)
 {
     fake_do_text(&fake, "twice");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_SUCCESS);
-    ck_assert_str_eq(fake.data, "first");
+    fake_ended(&fake, PROTOCOL_SUCCESS, 0, "first");
     fake_do_text(&fake, "next");
     ck_assert_str_eq(fake.data, "next");
 }
@@ -392,8 +375,7 @@ TEST(test_job_ends_once)
 TEST(test_long_reason_is_cut_between_characters)
 {
     fake_do_text(&fake, "long text");
-    ck_assert_int_eq(fake.outcome, PROTOCOL_RETRY);
-    ck_assert_int_eq(fake.code, 9);
+    fake_ended(&fake, PROTOCOL_RETRY, 9, NULL);
     ck_assert_uint_eq(fake.size, 1023);
 }
 
@@ -438,8 +420,9 @@ TEST(test_queued_jobs_are_handled_in_order_before_the_stop, .first = WAKE_FUTEX,
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
 
-TEST(test_record_of_unknown_kind_ends_the_worker, .setup = start_futex)
+TEST(test_record_of_unknown_kind_ends_the_worker, .bare = true)
 {
+    start(WAKE_FUTEX);
     fake_put(&fake, (enum protocol_kind)99, "", 0);
     ck_assert_int_eq(WEXITSTATUS(fake_wait(&fake)), 91);
 }
@@ -588,5 +571,4 @@ TEST(test_turn_notices_that_the_supervisor_is_gone, .bare = true)
     ck_assert_int_eq(fake_wait(&fake), 0);
 }
 
-const struct suite suite = {
-    .name = "worker", .setup = start_futex, .teardown = stop, .other_setup = start_eventfd};
+const struct suite suite = {.name = "worker", .setup_with = start, .teardown = stop};
