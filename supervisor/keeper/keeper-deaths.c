@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Children and orphans that end, or have to. */
+#include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/rate.h"
 #include "supervisor/keeper/keeper-private.h"
-#include "supervisor/keeper/orphans.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <unistd.h>
 
 /* The delay from a death to the search for orphans: one search serves many deaths, and restarts
@@ -95,6 +97,46 @@ void keeper_spare(struct child *child, bool spared)
     children_remove(keeper.children, child->pid);
 }
 
+/* ---- orphans ---- */
+
+static int list_fd = -1;
+static pid_t cut; /* the digits so far of a number that the end of the last read has cut */
+
+void keeper_open_orphans(void)
+{
+    char path[64];
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", (int)getpid());
+    list_fd = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+void keeper_close_orphans(void)
+{
+    list_fd = close_fd(list_fd);
+}
+
+bool keeper_begin_children(void)
+{
+    cut = 0;
+    return list_fd >= 0 && lseek(list_fd, 0, SEEK_SET) == 0;
+}
+
+/* The file has numbers, each followed by a space. */
+bool keeper_next_children(void (*fn)(pid_t pid))
+{
+    char text[4096];
+    const ssize_t n = read(list_fd, text, sizeof(text));
+    for (ssize_t i = 0; i < n; i++) {
+        if (text[i] >= '0' && text[i] <= '9') {
+            cut = cut * 10 + (text[i] - '0');
+            continue;
+        }
+        if (cut > 0)
+            fn(cut);
+        cut = 0;
+    }
+    return n > 0;
+}
+
 /* Keeps helpers that a living worker has detached: they are in its session, which no process of
  * another worker can join. A contained worker leads only a process group; processes of other
  * contained workers may join that group, and end with their own cgroup. */
@@ -138,8 +180,8 @@ void keeper_end_orphans(void)
     if (keeper.orphans_at != USEC_INFINITY && clock_now() >= keeper.orphans_at) {
         keeper.orphans_at = USEC_INFINITY;
         keeper.orphans_left = false;
-        keeper.orphans_searched = orphans_begin();
+        keeper.orphans_searched = keeper_begin_children();
     }
     if (keeper.orphans_searched)
-        keeper.orphans_searched = orphans_next(end_orphan);
+        keeper.orphans_searched = keeper_next_children(end_orphan);
 }

@@ -9,11 +9,9 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/keeper/children.h"
-#include "supervisor/keeper/crashes.h"
 #include "supervisor/keeper/holdings.h"
 #include "supervisor/keeper/message.h"
 #include "supervisor/keeper/relay.h"
-#include "supervisor/keeper/starting.h"
 #include "supervisor/keeper/supervisor-process.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -93,6 +91,15 @@ struct spawn_exit keeper_end_of(uint64_t id);
 /* Returns whether a child was reaped. The supervisor hears of the death before the child is reaped;
  * its next request is handled after that. */
 bool keeper_reap_one(void);
+
+/* Opens the kernel's list of the keeper's children, as the kernel does not report when a process is
+ * orphaned. Without it (no CONFIG_PROC_CHILDREN, no /proc) orphans are reaped, but not killed. */
+void keeper_open_orphans(void);
+void keeper_close_orphans(void);
+/* Begins to list all children, orphans or not. Returns false if the list cannot be read. */
+bool keeper_begin_children(void);
+/* Calls `fn` with the pids of the next few hundred children. Returns whether there may be more. */
+bool keeper_next_children(void (*fn)(pid_t pid));
 
 /* ---- keeper-restart.c ---- */
 

@@ -92,33 +92,34 @@ void keeper_hand_over(void)
 
 /* ---- requests ---- */
 
-/* Puts a pump between the new process and its output. The socket becomes one of the request, and is
- * closed with those. */
-static int add_pump(struct message *request, struct message_spawn *spawn)
+/* Puts a pump between the new process and its output, instead of which the process gets a socket.
+ */
+static int add_pump(struct message *request, const struct message_spawn *spawn)
 {
-    int output = -1, socket;
-    for (size_t i = 0; i < spawn->options.n_fds; i++)
-        if (spawn->fds[i].number == STDOUT_FILENO)
-            output = spawn->fds[i].fd;
-    spawn->options.pipe_output &= output >= 0 && request->n_fds < MESSAGE_FDS_MAX;
+    int socket;
     if (!spawn->options.pipe_output)
         return 0;
-    const pid_t pid = pump_start(output, &socket);
+    const pid_t pid = pump_start(request->fds[spawn->output], &socket);
     if (pid < 0)
         return pid;
     children_remove(keeper.children, pid); /* a spared child of this pid has ended */
     children_add(keeper.children, pid, 0, true);
-    request->fds[request->n_fds++] = socket;
-    for (size_t i = 0; i < spawn->options.n_fds; i++)
-        if (spawn->fds[i].fd == output)
-            spawn->fds[i].fd = socket;
+    close_fd(request->fds[spawn->output]);
+    request->fds[spawn->output] = socket;
     return 0;
+}
+
+/* Runs in the new process. */
+static int complete(void)
+{
+    (void)message_take_kind(&keeper.request);
+    return message_take_spawn(&keeper.request, &keeper.spawn);
 }
 
 static void on_spawn(int lost)
 {
     struct spawn_result result = {.pidfd = -1};
-    int r = message_take_spawn(&keeper.request, &keeper.spawn);
+    int r = message_take_spawn_head(&keeper.request, &keeper.spawn);
     if (lost < 0)
         r = lost;
     if (r == 0 && children_full(keeper.children))
@@ -127,6 +128,7 @@ static void on_spawn(int lost)
         r = add_pump(&keeper.request, &keeper.spawn);
     if (r == 0 && children_full(keeper.children))
         r = -EAGAIN;
+    keeper.spawn.options.complete = complete;
     starting_share(&keeper.starting, &keeper.request, keeper.holdings->n_fds,
                    &keeper.spawn.options);
     if (r == 0)

@@ -5,7 +5,6 @@
 #include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/keeper/keeper-private.h"
-#include "supervisor/keeper/orphans.h"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +26,7 @@ static void close_all(void)
     close_fd(keeper.signals);
     close_fd(keeper.relay.from);
     close_fd(keeper.relay.to);
-    orphans_close();
+    keeper_close_orphans();
     closer_forget();
 }
 

@@ -4,7 +4,6 @@
 #include "shared/base/closer.h"
 #include "shared/base/log.h"
 #include "supervisor/keeper/keeper-private.h"
-#include "supervisor/keeper/orphans.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
 #include <poll.h>
@@ -183,8 +182,8 @@ static bool is_over(void)
     if (clock_now() < keeper.end_by)
         return false;
     log_warning("some killed processes do not end; leaving them behind");
-    for (bool more = orphans_begin(); more;)
-        more = orphans_next(name_left);
+    for (bool more = keeper_begin_children(); more;)
+        more = keeper_next_children(name_left);
     return true;
 }
 
@@ -250,9 +249,9 @@ static int become_keeper(void)
         errno = -r;
         return supervisor_process_cannot_start("the thread that closes descriptors (clone3)");
     }
-    orphans_open();
-    for (bool more = orphans_begin(); more;)
-        more = orphans_next(keep_earlier_child);
+    keeper_open_orphans();
+    for (bool more = keeper_begin_children(); more;)
+        more = keeper_next_children(keep_earlier_child);
     return keeper_start_supervisor();
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Internal interface between message-*.c: a message is put together and taken
+ * Internal interface between message.c and message-*.c: a message is put together and taken
  * apart piece by piece. An error is kept in the message, and turns all that follows into no-ops.
  */
 
@@ -27,6 +27,11 @@ size_t message_take_count(struct message *message, size_t max);
 bool message_take_bool(struct message *message);
 /* Returns descriptor number `*i`, and increments it. */
 int message_take_fd(struct message *message, size_t *i);
+/* What is held: all but the id, and with it. The first descriptors are those that are held. */
+void message_put_holding(struct message *message, const struct message_hold *hold);
+void message_take_holding(struct message *message, struct message_hold *ret);
+/* Like message_end(), and checks that there are `n` descriptors. */
+int message_end_with_fds(struct message *message, size_t n);
 /* Returns the message's error, or -EBADMSG if it is longer than what was taken. */
 int message_end(struct message *message);
 

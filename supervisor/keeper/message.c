@@ -45,38 +45,6 @@ void message_begin(struct message *message, enum message_kind kind, uint64_t id)
     PUT(message, id);
 }
 
-int message_put_kill(struct message *message, const struct message_kill *kill)
-{
-    message_begin(message, MESSAGE_KILL, kill->id);
-    PUT(message, kill->pid);
-    return message->error;
-}
-
-int message_put_spare(struct message *message, const struct message_spare *spare)
-{
-    message_begin(message, MESSAGE_SPARE, spare->id);
-    PUT(message, spare->pid);
-    PUT(message, spare->spared);
-    return message->error;
-}
-
-int message_put_spawned(struct message *message, const struct message_spawned *spawned, int pidfd)
-{
-    message_begin(message, MESSAGE_SPAWNED, spawned->id);
-    PUT(message, spawned->pid);
-    PUT(message, spawned->error);
-    if (pidfd >= 0)
-        message_put_fd(message, pidfd);
-    return message->error;
-}
-
-int message_put_exited(struct message *message, const struct message_exited *exited)
-{
-    message_begin(message, MESSAGE_EXITED, exited->id);
-    PUT(message, exited->how);
-    return message->error;
-}
-
 /* ---- taking ---- */
 
 const void *message_skip(struct message *message, size_t size)
@@ -139,42 +107,36 @@ int message_end(struct message *message)
     return message->error;
 }
 
-int message_take_kill(struct message *message, struct message_kill *ret)
+void message_put_holding(struct message *message, const struct message_hold *hold)
+{
+    PUT(message, hold->pid);
+    message_put_count(message, hold->size, HOLD_BYTES_MAX);
+    message_put(message, hold->bytes, hold->size);
+    message_put_count(message, hold->n_fds, HOLD_FDS_MAX);
+    for (size_t i = 0; i < hold->n_fds && message->error == 0; i++)
+        message_put_fd(message, hold->fds[i]);
+}
+
+/* The message's first descriptors are those that are held. */
+void message_take_holding(struct message *message, struct message_hold *ret)
 {
     TAKE(message, ret->id);
     TAKE(message, ret->pid);
-    return message_end(message);
+    ret->size = message_take_count(message, HOLD_BYTES_MAX);
+    ret->bytes = message_skip(message, ret->size);
+    ret->n_fds = message_take_count(message, HOLD_FDS_MAX);
+    ret->fds = message->fds;
 }
 
-int message_take_spare(struct message *message, struct message_spare *ret)
+/* Checks that there are as many descriptors. */
+int message_end_with_fds(struct message *message, size_t n)
 {
-    TAKE(message, ret->id);
-    TAKE(message, ret->pid);
-    ret->spared = message_take_bool(message);
-    return message_end(message);
-}
-
-int message_take_spawned(struct message *message, struct message_spawned *ret)
-{
-    TAKE(message, ret->id);
-    TAKE(message, ret->pid);
-    TAKE(message, ret->error);
-    return message_end(message);
-}
-
-int message_take_exited(struct message *message, struct message_exited *ret)
-{
-    TAKE(message, ret->id);
-    TAKE(message, ret->how);
+    if (message->n_fds != n && message->error == 0)
+        message->error = -EBADMSG;
     return message_end(message);
 }
 
 /* ---- the channel ---- */
-
-union control {
-    struct cmsghdr header;
-    char room[CMSG_SPACE(sizeof(int) * MESSAGE_FDS_MAX)];
-};
 
 int message_send(int fd, const struct message *message)
 {
@@ -192,20 +154,14 @@ int message_send(int fd, const struct message *message)
     return errno == ENOMEM || errno == ETOOMANYREFS ? -ENOBUFS : -errno;
 }
 
-static void collect_fds(struct message *message, struct msghdr *header)
+static void drop(int fd)
 {
-    for (struct cmsghdr *at = CMSG_FIRSTHDR(header); at; at = CMSG_NXTHDR(header, at)) {
-        if (at->cmsg_level != SOL_SOCKET || at->cmsg_type != SCM_RIGHTS)
-            continue;
-        size_t n = (at->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-        memcpy(message->fds, CMSG_DATA(at), n * sizeof(int));
-        message->n_fds = n;
-    }
+    close_fd(fd);
 }
 
 int message_receive(int fd, struct message *message)
 {
-    union control control;
+    union scm_control control;
     struct iovec iovec = {.iov_base = message->data, .iov_len = sizeof(message->data)};
     struct msghdr header = {.msg_iov = &iovec,
                             .msg_iovlen = 1,
@@ -221,7 +177,9 @@ int message_receive(int fd, struct message *message)
     if (n == 0)
         return -EPIPE;
     message->size = (size_t)n;
-    collect_fds(message, &header);
+    message->n_fds = scm_take(&header, message->fds, MESSAGE_FDS_MAX, drop);
+    if (message->n_fds > MESSAGE_FDS_MAX)
+        message->n_fds = MESSAGE_FDS_MAX;
     return header.msg_flags & MSG_CTRUNC ? -EMFILE : 0;
 }
 

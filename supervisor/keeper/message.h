@@ -132,6 +132,7 @@ struct message_held_end {
 /* A received SPAWN, with the storage behind the pointers of `options`. */
 struct message_spawn {
     uint64_t id;
+    uint32_t output; /* with pipe_output: which of the message's descriptors is standard output */
     struct spawn_options options;
     struct spawn_fd fds[SPAWN_FDS_MAX];
     struct spawn_rlimit rlimits[SPAWN_RLIMITS_MAX];
@@ -150,11 +151,8 @@ int message_put_spawned(struct message *message, const struct message_spawned *s
 int message_put_exited(struct message *message, const struct message_exited *exited);
 int message_put_hold(struct message *message, const struct message_hold *hold);
 int message_put_replace(struct message *message, const struct message_replace *replace);
-int message_put_release(struct message *message, uint64_t id);
-int message_put_ready(struct message *message);
-int message_put_forgive(struct message *message);
-int message_put_next(struct message *message);
-int message_put_stay(struct message *message);
+/* RELEASE, or with id 0 READY, FORGIVE, NEXT and STAY. */
+int message_put_simple(struct message *message, enum message_kind kind, uint64_t id);
 int message_put_held(struct message *message, const struct message_held *held);
 int message_put_held_end(struct message *message, const struct message_held_end *end);
 
@@ -164,6 +162,9 @@ unsigned message_take_kind(struct message *message);
 
 /* Returns 0, or -EBADMSG if the message is malformed. Pointers and descriptors in a result are
  * those of `message`. */
+/* What the keeper needs of it: id, output, and of the options report_fd, cgroup_fd, private_pids
+ * and pipe_output. The new process takes the whole. */
+int message_take_spawn_head(struct message *message, struct message_spawn *ret);
 int message_take_spawn(struct message *message, struct message_spawn *ret);
 int message_take_kill(struct message *message, struct message_kill *ret);
 int message_take_spare(struct message *message, struct message_spare *ret);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -37,6 +38,17 @@ static _Noreturn void fail(const struct spawn_child *child, enum spawn_step step
     fail_at(child, step, error, 0);
 }
 
+/* The kernel copies only the descriptors below the range that it is to close. */
+static void copy_table(const struct spawn_options *options)
+{
+    if (!options->share_table)
+        return;
+    if (syscall(SYS_close_range, SPAWN_COPIED, ~0u, CLOSE_RANGE_UNSHARE) < 0 &&
+        syscall(SYS_unshare, CLONE_FILES) < 0)
+        _exit(127); /* anything else would change the parent's table */
+    (void)!write(options->copied_fd, &options->copied_byte, 1);
+}
+
 /*
  * Leaves the terminal without setsid(): with autogroups each session is a scheduling group of
  * its own, and a start would take longer.
@@ -63,7 +75,7 @@ static void leave_terminal_and_group(const struct spawn_child *child)
     if (leads_session(child))
         r = setsid();
     else
-        r = !child->no_terminal ? leave_terminal() : 0;
+        r = leave_terminal();
     if (r < 0 || (setpgid(0, 0) < 0 && getpgrp() != getpid()))
         fail(child, SPAWN_TERMINAL, errno);
 }
@@ -148,6 +160,23 @@ static void set_up_scheduling(const struct spawn_child *child)
         (void)write_own("/proc/self/autogroup", options->nice);
 }
 
+/* Descriptors 0, 1 and 2 come first; the child always has them. */
+static void list_descriptors(struct spawn_child *child)
+{
+    const struct spawn_options *options = child->options;
+    if (options->n_fds > SPAWN_FDS_MAX)
+        fail(child, SPAWN_DESCRIPTORS, E2BIG);
+    child->n_fds = 3;
+    for (int i = 0; i < 3; i++)
+        child->fds[i] = (struct spawn_fd){.fd = child->null_fd, .number = i};
+    for (size_t i = 0; i < options->n_fds; i++) {
+        struct spawn_fd fd = options->fds[i];
+        if (fd.fd < 0 || fd.number < 0)
+            fail(child, SPAWN_DESCRIPTORS, EBADF);
+        child->fds[fd.number < 3 ? (size_t)fd.number : child->n_fds++] = fd;
+    }
+}
+
 static int move_up(const struct spawn_child *child, int fd, int lowest)
 {
     if (fd >= lowest)
@@ -202,6 +231,7 @@ static int close_others(struct spawn_child *child, int lowest)
 static void set_up_descriptors(struct spawn_child *child)
 {
     int lowest = 3;
+    list_descriptors(child);
     for (size_t i = 0; i < child->n_fds; i++) {
         if (child->fds[i].number >= lowest)
             lowest = child->fds[i].number + 1;
@@ -453,6 +483,10 @@ _Noreturn void spawn_child_main(struct spawn_child *child)
     const struct spawn_options *options = child->options;
     const uint64_t none = 0;
     child->report_fd = options->report_fd;
+    copy_table(options);
+    const int error = options->complete ? -options->complete() : 0;
+    if (error != 0)
+        fail(child, SPAWN_CLONE, error);
     child->rules = -1;
     child->state.namespaces = options->private_pids ? SANDBOX_OWN_PIDS : 0;
     if (child->pids_error != 0)

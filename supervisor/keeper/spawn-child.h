@@ -16,7 +16,7 @@ struct spawn_child {
     pid_t parent;
     int parent_fd;    /* its pidfd if it is in another PID namespace, or -1; may be moved, too */
     int pids_error;   /* why there is no such namespace, or 0 */
-    bool no_terminal; /* the parent certainly has none */
+    int null_fd;      /* /dev/null, or -errno */
     bool join_cgroup; /* clone() did not do it */
     int rules;        /* of Landlock; -1 = none */
     struct sandbox_state state;

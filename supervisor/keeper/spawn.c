@@ -5,7 +5,6 @@
 #include "supervisor/keeper/spawn-child.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <signal.h>
 #include <stdint.h>
@@ -17,40 +16,6 @@
 #define CLONE_INTO_CGROUP UINT64_C(0x200000000) /* Linux 5.7 */
 #endif
 
-const char *spawn_step_to_string(enum spawn_step step)
-{
-    static const char *const names[_SPAWN_N_STEPS] = {
-        [SPAWN_CLONE] = "clone",
-        [SPAWN_PIDS] = "PID namespace",
-        [SPAWN_TERMINAL] = "leaving the terminal",
-        [SPAWN_CGROUP] = "cgroup",
-        [SPAWN_OOM_SCORE] = "oom-score-adjust",
-        [SPAWN_NICE] = "nice",
-        [SPAWN_DEV_NULL] = "open /dev/null",
-        [SPAWN_NETWORK] = "network namespace",
-        [SPAWN_IPC] = "IPC namespace",
-        [SPAWN_DESCRIPTORS] = "descriptors",
-        [SPAWN_FILES] = "mount namespace",
-        [SPAWN_RLIMIT] = "rlimit",
-        [SPAWN_CAPABILITIES] = "capabilities",
-        [SPAWN_GROUPS] = "setgroups",
-        [SPAWN_GID] = "setgid",
-        [SPAWN_UID] = "setuid",
-        [SPAWN_PARENT_DEATH] = "parent-death signal",
-        [SPAWN_CHDIR] = "chdir",
-        [SPAWN_LANDLOCK] = "Landlock",
-        [SPAWN_SANDBOX] = "sandbox",
-        [SPAWN_EXEC] = "exec",
-        [SPAWN_STRICT_FILES] = "Strict=yes: mounts of its own, for the keys about files",
-        [SPAWN_STRICT_CAPABILITIES] = "Strict=yes: capabilities",
-        [SPAWN_STRICT_SCOPES] = "Strict=yes: Landlock of Linux 6.12, for signals and sockets",
-        [SPAWN_STRICT_IPC] = "Strict=yes: IPC namespace",
-        [SPAWN_STRICT_PIDS] = "Strict=yes: PID namespace",
-        [SPAWN_STRICT_NETWORK] = "Strict=yes: network namespace",
-    };
-    return (size_t)step < _SPAWN_N_STEPS ? names[step] : "unknown";
-}
-
 /* Returns /dev/null, or -errno. It stays open: opening it in the child takes a fifth of the time
  * from clone to exec. */
 static int null_device(void)
@@ -59,24 +24,6 @@ static int null_device(void)
     if (fd < 0)
         fd = open("/dev/null", O_RDWR | O_CLOEXEC);
     return fd < 0 ? -errno : fd;
-}
-
-/* Descriptors 0, 1 and 2 come first; the child always has them. */
-static int list_descriptors(struct spawn_child *child)
-{
-    const struct spawn_options *options = child->options;
-    if (options->n_fds > SPAWN_FDS_MAX)
-        return -E2BIG;
-    child->n_fds = 3;
-    for (int i = 0; i < 3; i++)
-        child->fds[i] = (struct spawn_fd){.fd = null_device(), .number = i};
-    for (size_t i = 0; i < options->n_fds; i++) {
-        struct spawn_fd fd = options->fds[i];
-        if (fd.fd < 0 || fd.number < 0)
-            return -EBADF;
-        child->fds[fd.number < 3 ? (size_t)fd.number : child->n_fds++] = fd;
-    }
-    return 0;
 }
 
 /* For container profiles that answer clone3 with ENOSYS. The child then joins its cgroup itself. */
@@ -143,48 +90,20 @@ static int own_pidfd(void)
 void spawn_prepare(void)
 {
     (void)own_pidfd();
-}
-
-/* The answer is cached once it is yes: a process gets a terminal only by opening one. */
-static bool has_no_terminal(void)
-{
-    static bool none;
-    if (none)
-        return true;
-    _cleanup_close_ int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-    return none = fd < 0 && errno == ENXIO;
-}
-
-/* The kernel copies only the descriptors below the range that it is to close. */
-static void copy_table(const struct spawn_options *options)
-{
-    if (!options->share_table)
-        return;
-    if (syscall(SYS_close_range, SPAWN_COPIED, ~0u, CLOSE_RANGE_UNSHARE) < 0 &&
-        syscall(SYS_unshare, CLONE_FILES) < 0)
-        _exit(127); /* anything else would change the parent's table */
-    (void)!write(options->copied_fd, &options->copied_byte, 1);
+    (void)null_device();
 }
 
 int spawn(const struct spawn_options *options, struct spawn_result *ret)
 {
-    struct spawn_child child = {
-        .options = options,
-        .parent = getpid(),
-        .parent_fd = -1,
-        .no_terminal = has_no_terminal(),
-    };
+    struct spawn_child child = {.options = options, .parent = getpid(), .parent_fd = -1};
     int pidfd = -1;
-    int r = list_descriptors(&child);
-    if (r == 0 && options->private_pids)
-        r = child.parent_fd = own_pidfd();
+    int r = options->private_pids ? child.parent_fd = own_pidfd() : 0;
     if (r < 0)
         return r;
+    child.null_fd = null_device();
     long pid = clone_child(&child, &pidfd);
-    if (pid == 0) {
-        copy_table(options);
+    if (pid == 0)
         spawn_child_main(&child);
-    }
     if (pid < 0)
         return (int)pid;
     *ret = (struct spawn_result){.pid = (pid_t)pid, .pidfd = pidfd};

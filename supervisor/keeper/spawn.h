@@ -36,6 +36,9 @@ struct spawn_rlimit {
 };
 
 struct spawn_options {
+    /* NULL, or called in the new process: sets all members but report_fd, cgroup_fd, private_pids
+     * and what follows share_table. Returns 0 or -errno. */
+    int (*complete)(void);
     char *const *argv; /* [0] is the path of the program */
     char *const *environment;
     const char *working_directory; /* NULL = "/" */

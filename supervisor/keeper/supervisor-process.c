@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/supervisor-process.h"
 #include "shared/base/cleanup.h"
+#include "shared/base/fault.h"
 #include "shared/base/log.h"
 #include "supervisor/keeper/spawn.h"
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -46,45 +44,6 @@ int supervisor_process_cannot_start(const char *call)
     return -error;
 }
 
-/* The service manager names its main process in these variables; the supervisor uses them. */
-static void take_over_variable(const char *name, pid_t keeper)
-{
-    const char *value = getenv(name);
-    char text[16];
-    if (!value || strtol(value, NULL, 10) != keeper)
-        return;
-    (void)snprintf(text, sizeof(text), "%d", (int)getpid());
-    (void)setenv(name, text, 1);
-}
-
-/* SIGTERM, SIGINT and SIGHUP stay blocked until the supervisor can handle them. */
-static void unblock_signals(void)
-{
-    sigset_t asking;
-    (void)sigemptyset(&asking);
-    (void)sigaddset(&asking, SIGTERM);
-    (void)sigaddset(&asking, SIGINT);
-    (void)sigaddset(&asking, SIGHUP);
-    (void)sigprocmask(SIG_SETMASK, &asking, NULL);
-}
-
-/* Runs in the new process, in a session of its own: signals of a terminal would reach it twice
- * otherwise. */
-static _Noreturn void run(const struct supervisor_process *process, int channel, pid_t keeper)
-{
-    const struct keeper_ends ends = {.channel = channel, .notify_fd = process->notify_fd};
-    (void)setsid();
-    if (prctl(PR_SET_PDEATHSIG, KEEPER_DEATH_SIGNAL, 0, 0, 0) < 0 || getppid() != keeper)
-        _exit(EXIT_FAILURE);
-    unblock_signals();
-    if (descriptors.rlim_max > 0)
-        (void)setrlimit(RLIMIT_NOFILE, &descriptors);
-    take_over_variable("LISTEN_PID", keeper);
-    (void)unsetenv("LISTEN_PIDFDID"); /* names the keeper as well */
-    take_over_variable("WATCHDOG_PID", keeper);
-    exit(process->program->run(process->program, &ends));
-}
-
 pid_t supervisor_process_start(const struct supervisor_process *process, void (*on_fork)(void),
                                int *ret_channel)
 {
@@ -96,7 +55,7 @@ pid_t supervisor_process_start(const struct supervisor_process *process, void (*
     if (pid == 0) {
         on_fork();
         close_fd(fds[0]);
-        run(process, fds[1], keeper);
+        supervisor_child_run(process, fds[1], keeper, &descriptors);
     }
     const int r = pid < 0 ? supervisor_process_cannot_start("fork") : 0;
     close_fd(fds[1]);
@@ -106,4 +65,32 @@ pid_t supervisor_process_start(const struct supervisor_process *process, void (*
     }
     *ret_channel = fds[0];
     return pid;
+}
+
+/* ---- crashes ---- */
+
+/* A supervisor that crashes in safe mode too is started again after growing pauses. */
+#define DELAY_FIRST USEC_PER_SEC
+#define DELAY_MAX   (30 * USEC_PER_SEC)
+
+usec_t crashes_add(struct crashes *crashes, usec_t now)
+{
+    usec_t *oldest = &crashes->at[crashes->n++ % CRASHES_MAX];
+    const usec_t earlier = crashes->at[crashes->n % CRASHES_MAX];
+    *oldest = now;
+    if (crashes->safe_mode) {
+        crashes->delay = crashes->delay == 0 ? DELAY_FIRST : 2 * crashes->delay;
+        if (crashes->delay > DELAY_MAX)
+            crashes->delay = DELAY_MAX;
+    }
+    if (earlier != 0 && usec_sub(now, earlier) <= CRASHES_WITHIN && fault_inject("safe-mode") == 0)
+        crashes->safe_mode = true;
+    return usec_add(now, crashes->delay);
+}
+
+void crashes_forgive(struct crashes *crashes)
+{
+    memset(crashes->at, 0, sizeof(crashes->at));
+    crashes->safe_mode = false;
+    crashes->delay = 0;
 }

@@ -58,7 +58,7 @@ void holding_drop(struct holding *holding, struct spawner *spawner)
 {
     if (holding->id == 0)
         return;
-    (void)message_put_release(&outgoing, holding->id);
+    (void)message_put_simple(&outgoing, MESSAGE_RELEASE, holding->id);
     (void)spawner_send(spawner, &outgoing);
     holding->id = 0;
 }

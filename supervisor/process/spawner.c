@@ -194,25 +194,25 @@ int spawner_send(struct spawner *spawner, const struct message *message)
 
 void spawner_ready(struct spawner *spawner)
 {
-    (void)message_put_ready(&outgoing);
+    (void)message_put_simple(&outgoing, MESSAGE_READY, 0);
     (void)spawner_send(spawner, &outgoing);
 }
 
 void spawner_start_next(struct spawner *spawner)
 {
-    (void)message_put_next(&outgoing);
+    (void)message_put_simple(&outgoing, MESSAGE_NEXT, 0);
     (void)spawner_send(spawner, &outgoing);
 }
 
 void spawner_drop_next(struct spawner *spawner)
 {
-    (void)message_put_stay(&outgoing);
+    (void)message_put_simple(&outgoing, MESSAGE_STAY, 0);
     (void)spawner_send(spawner, &outgoing);
 }
 
 void spawner_forgive(struct spawner *spawner)
 {
-    (void)message_put_forgive(&outgoing);
+    (void)message_put_simple(&outgoing, MESSAGE_FORGIVE, 0);
     (void)spawner_send(spawner, &outgoing);
 }
 

@@ -44,7 +44,7 @@ static const struct spawn_options OPTIONS = {
     .argv = argv,
     .environment = environment,
     .working_directory = "/tmp",
-    .fds = (const struct spawn_fd[]){{1, 7}, {2, 3}},
+    .fds = (const struct spawn_fd[]){{1, 7}, {2, 1}},
     .n_fds = 2,
     .rlimits = (const struct spawn_rlimit[]){{RLIMIT_CORE, {1, 2}}},
     .n_rlimits = 1,
@@ -88,10 +88,10 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert_str_eq(options->working_directory, "/tmp");
     ck_assert_uint_eq(options->n_fds, 2);
     ck_assert_int_eq(options->fds[0].number, 7);
-    ck_assert_int_eq(options->fds[1].number, 3);
+    ck_assert_int_eq(options->fds[1].number, 1);
     ck_assert_uint_eq(in.n_fds, 6);
-    ck_assert_int_eq(options->network->storage[0], in.fds[2]);
-    ck_assert_int_eq(options->network->storage[1], in.fds[3]);
+    ck_assert_int_eq(options->network->storage[0], in.fds[4]);
+    ck_assert_int_eq(options->network->storage[1], in.fds[5]);
     for (size_t i = 0; i < in.n_fds; i++)
         ck_assert_int_eq(fcntl(in.fds[i], F_GETFD), FD_CLOEXEC);
     ck_assert_int_eq(options->rlimits[0].resource, RLIMIT_CORE);
@@ -237,7 +237,7 @@ START_TEST(what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unre
 
     ck_assert_int_eq(message_put_exited(&out, &(struct message_exited){.id = 7}), 0);
     ck_assert_int_eq(message_send(pair[1], &out), 0);
-    ck_assert_int_eq(message_put_release(&out, 7), 0);
+    ck_assert_int_eq(message_put_simple(&out, MESSAGE_RELEASE, 7), 0);
     ck_assert_int_eq(message_send(pair[0], &out), 0);
     pair[0] = close_fd(pair[0]);
     ck_assert_int_eq(message_receive(pair[1], &in), 0);
@@ -289,7 +289,7 @@ START_TEST(what_is_held_arrives_as_it_was_put)
     message_close_fds(&in);
     ck_assert_uint_eq(message_take_kind(&in), MESSAGE_REPLACE);
     ck_assert_int_eq(message_take_replace(&in, &replace), -EBADMSG);
-    ck_assert_int_eq(message_put_release(&out, 9), 0);
+    ck_assert_int_eq(message_put_simple(&out, MESSAGE_RELEASE, 9), 0);
     ck_assert_int_eq(transfer(), 0);
     ck_assert_uint_eq(message_take_kind(&in), MESSAGE_RELEASE);
     ck_assert_int_eq(message_take_release(&in, &id), 0);

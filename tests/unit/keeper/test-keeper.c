@@ -101,13 +101,13 @@ static void request_hold(const struct message_hold *hold)
 
 static void request_release(uint64_t id)
 {
-    ck_assert_int_eq(message_put_release(&message, id), 0);
+    ck_assert_int_eq(message_put_simple(&message, MESSAGE_RELEASE, id), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
 }
 
 static _Noreturn void crash(void)
 {
-    ck_assert_int_eq(message_put_ready(&message), 0);
+    ck_assert_int_eq(message_put_simple(&message, MESSAGE_READY, 0), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
     (void)kill(getpid(), SIGKILL);
     abort();
@@ -288,7 +288,7 @@ END_TEST
 
 static void be_ready(void)
 {
-    ck_assert_int_eq(message_put_ready(&message), 0);
+    ck_assert_int_eq(message_put_simple(&message, MESSAGE_READY, 0), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
 }
 
@@ -397,7 +397,7 @@ static pid_t start_next(pid_t other)
 {
     pid_t pid;
 
-    ck_assert_int_eq(message_put_next(&message), 0);
+    ck_assert_int_eq(message_put_simple(&message, MESSAGE_NEXT, 0), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
     do
         pid = find_child(other);
@@ -494,7 +494,7 @@ START_TEST(a_program_ends_that_is_not_needed_after_all)
 {
     be_ready();
     shared->next = start_next(0);
-    ck_assert_int_eq(message_put_stay(&message), 0);
+    ck_assert_int_eq(message_put_simple(&message, MESSAGE_STAY, 0), 0);
     ck_assert_int_eq(message_send(channel, &message), 0);
     while (find_child(0) == shared->next)
         ;

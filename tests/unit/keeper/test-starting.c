@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/keeper/starting.h"
+#include "supervisor/keeper/children.h"
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
 #include <sys/resource.h>

@@ -1,103 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* SPAWN: a request for a process. */
+/* SPAWN, as the new process takes it. */
 #include "shared/base/cleanup.h"
 #include "supervisor/keeper/message-private.h"
 #include <errno.h>
 #include <string.h>
-
-static void put_string(struct message *message, const char *string)
-{
-    message_put(message, string, strlen(string) + 1);
-}
-
-static size_t put_strings(struct message *message, char *const *strings, size_t max)
-{
-    size_t n = 0;
-    while (strings[n])
-        n++;
-    message_put_count(message, n, max);
-    for (size_t i = 0; i < n && message->error == 0; i++)
-        put_string(message, strings[i]);
-    return n;
-}
-
-static void put_descriptors(struct message *message, const struct spawn_options *options)
-{
-    const bool has_cgroup = options->cgroup_fd >= 0, has_network = options->network;
-    message_put_fd(message, options->report_fd);
-    PUT(message, has_cgroup);
-    if (has_cgroup)
-        message_put_fd(message, options->cgroup_fd);
-    PUT(message, has_network);
-    for (size_t i = 0; has_network && i < ELEMENTS(options->network->storage); i++)
-        message_put_fd(message, options->network->storage[i]);
-    message_put_count(message, options->n_fds, SPAWN_FDS_MAX);
-    for (size_t i = 0; i < options->n_fds && message->error == 0; i++) {
-        message_put_fd(message, options->fds[i].fd);
-        PUT(message, options->fds[i].number);
-    }
-    PUT(message, options->pipe_output);
-}
-
-static void put_sandbox(struct message *message, const struct sandbox *sandbox)
-{
-    const bool has_sandbox = sandbox;
-    PUT(message, has_sandbox);
-    if (!sandbox)
-        return;
-    PUT(message, sandbox->bounding);
-    PUT(message, sandbox->ambient);
-    PUT(message, sandbox->no_new_privileges);
-    PUT(message, sandbox->strict);
-    PUT(message, sandbox->scopes);
-    PUT(message, sandbox->set_umask);
-    PUT(message, sandbox->umask);
-    message_put_count(message, sandbox->filter.size, SANDBOX_FILTER_SIZE_MAX);
-    message_put(message, sandbox->filter.code, sandbox->filter.size);
-}
-
-static void put_files(struct message *message, const struct sandbox_files *files)
-{
-    const bool has_files = files;
-    PUT(message, has_files);
-    if (!files)
-        return;
-    message_put_count(message, files->hidepid, _SANDBOX_N_HIDEPIDS - 1);
-    PUT(message, files->only_processes);
-    PUT(message, files->private_root);
-    message_put_count(message, files->n_paths, SANDBOX_PATHS_MAX);
-    for (size_t i = 0; i < files->n_paths && message->error == 0; i++) {
-        message_put_count(message, files->paths[i].kind, _SANDBOX_N_PATH_KINDS - 1);
-        PUT(message, files->paths[i].optional);
-        put_string(message, files->paths[i].path);
-    }
-}
-
-int message_put_spawn(struct message *message, uint64_t id, const struct spawn_options *options)
-{
-    message_begin(message, MESSAGE_SPAWN, id);
-    size_t n = put_strings(message, options->argv, MESSAGE_STRINGS_MAX);
-    if (message->error == 0)
-        (void)put_strings(message, options->environment, MESSAGE_STRINGS_MAX - n);
-    put_string(message, options->working_directory ? options->working_directory : "/");
-    put_descriptors(message, options);
-    message_put_count(message, options->n_rlimits, SPAWN_RLIMITS_MAX);
-    message_put(message, options->rlimits, options->n_rlimits * sizeof(options->rlimits[0]));
-    PUT(message, options->set_user);
-    PUT(message, options->uid);
-    PUT(message, options->gid);
-    message_put_count(message, options->n_groups, SPAWN_GROUPS_MAX);
-    message_put(message, options->groups, options->n_groups * sizeof(options->groups[0]));
-    put_sandbox(message, options->sandbox);
-    put_files(message, options->files);
-    PUT(message, options->private_pids);
-    PUT(message, options->private_ipc);
-    PUT(message, options->set_nice);
-    PUT(message, options->nice);
-    PUT(message, options->set_oom_score_adjust);
-    PUT(message, options->oom_score_adjust);
-    return message->error;
-}
 
 static char *take_string(struct message *message)
 {
@@ -133,17 +39,14 @@ static const struct sandbox_network *take_network(struct message *message, size_
 
 static void take_descriptors(struct message *message, struct message_spawn *ret)
 {
-    size_t i = 0;
-    ret->options.report_fd = message_take_fd(message, &i);
-    ret->options.cgroup_fd = message_take_bool(message) ? message_take_fd(message, &i) : -1;
-    ret->options.network = take_network(message, &i, &ret->network);
+    size_t i = ret->options.cgroup_fd >= 0 ? 2 : 1;
     ret->options.fds = ret->fds;
     ret->options.n_fds = message_take_count(message, SPAWN_FDS_MAX);
     for (size_t at = 0; at < ret->options.n_fds; at++) {
         ret->fds[at].fd = message_take_fd(message, &i);
         TAKE(message, ret->fds[at].number);
     }
-    ret->options.pipe_output = message_take_bool(message);
+    ret->options.network = take_network(message, &i, &ret->network);
     if (i != message->n_fds)
         message->error = -EBADMSG;
 }
@@ -185,7 +88,7 @@ static const struct sandbox_files *take_files(struct message *message, struct sa
 int message_take_spawn(struct message *message, struct message_spawn *ret)
 {
     struct spawn_options *options = &ret->options;
-    TAKE(message, ret->id);
+    (void)message_take_spawn_head(message, ret);
     size_t n = take_strings(message, ret->strings, MESSAGE_STRINGS_MAX);
     options->argv = ret->strings;
     options->environment = ret->strings + n + 1;
@@ -203,13 +106,12 @@ int message_take_spawn(struct message *message, struct message_spawn *ret)
     message_take(message, ret->groups, options->n_groups * sizeof(ret->groups[0]));
     options->sandbox = take_sandbox(message, &ret->sandbox);
     options->files = take_files(message, &ret->files);
-    options->private_pids = message_take_bool(message);
     options->private_ipc = message_take_bool(message);
     options->set_nice = message_take_bool(message);
     TAKE(message, options->nice);
     options->set_oom_score_adjust = message_take_bool(message);
     TAKE(message, options->oom_score_adjust);
-    if (!ret->strings[0] || ret->id == 0)
+    if (!ret->strings[0])
         message->error = -EBADMSG;
     return message_end(message);
 }
