@@ -77,3 +77,36 @@ void control_list(struct request *request, struct control_list *list, const char
                                          .free = free_page};
     request_in_parts(request, &list->parts);
 }
+
+struct table_list {
+    struct control_list list;
+    const struct handle_table *table;
+    void (*write)(struct control_list *list, const void *object);
+};
+
+static bool step_table(struct control_list *list)
+{
+    const struct table_list *all = list_entry(list, struct table_list, list);
+    const void *object;
+
+    if (list->cursor >= all->table->n_entries)
+        return false;
+    object = handle_table_at(all->table, (uint32_t)list->cursor++);
+    if (object)
+        all->write(list, object);
+    return true;
+}
+
+void control_list_table(struct request *request, const char *array,
+                        const struct handle_table *table,
+                        void (*write)(struct control_list *list, const void *object))
+{
+    struct table_list *all = request_allocate(request, sizeof(*all));
+
+    if (!all)
+        return;
+    all->list.step = step_table;
+    all->table = table;
+    all->write = write;
+    control_list(request, &all->list, array);
+}

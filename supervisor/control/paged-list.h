@@ -8,6 +8,7 @@
  * (request-parts.h).
  */
 
+#include "shared/base/handle-table.h"
 #include "supervisor/varlink/request-parts.h"
 #include "supervisor/varlink/request.h"
 #include "supervisor/varlink/varlink.h"
@@ -46,3 +47,9 @@ void control_list_fail(struct control_list *list, int error);
 
 /* The reply to write one item to, from control_list.step. */
 struct reply *control_list_item(struct control_list *list);
+
+/* Lists the objects of a handle table: `write` writes each that matches, with control_list_item().
+ * Objects have the same index for as long as they exist, which is the cursor. */
+void control_list_table(struct request *request, const char *array,
+                        const struct handle_table *table,
+                        void (*write)(struct control_list *list, const void *object));

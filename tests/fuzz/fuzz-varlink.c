@@ -8,6 +8,7 @@
 #include "shared/base/base64.h"
 #include "shared/base/log.h"
 #include "supervisor/control/control.h"
+#include "supervisor/control/interfaces.h"
 #include "supervisor/control/service-change.h"
 #include "supervisor/group/group.h"
 #include "supervisor/loop/loop.h"
@@ -156,36 +157,28 @@ static void check_encodings(const uint8_t *data, size_t size)
     free(encoded);
 }
 
-static const char *const methods[] = {
-    "org.varlink.service.GetInterfaceDescription",
-    "io.troupe.Supervisor.GetStatus",
-    "io.troupe.Supervisor.Watch",
-    "io.troupe.Supervisor.ListDeaths",
-    "io.troupe.Supervisor.GetLog",
-    "io.troupe.Supervisor.Start",
-    "io.troupe.Supervisor.Stop",
-    "io.troupe.Supervisor.Restart",
-    "io.troupe.Supervisor.Reset",
-    "io.troupe.Supervisor.Pause",
-    "io.troupe.Supervisor.Resume",
-    "io.troupe.Supervisor.Resize",
-    "io.troupe.Supervisor.Reload",
-    "io.troupe.Jobs.Create",
-    "io.troupe.Jobs.Do",
-    "io.troupe.Jobs.Get",
-    "io.troupe.Jobs.List",
-    "io.troupe.Jobs.Cancel",
-    "io.troupe.Jobs.Wait",
-    "io.troupe.Jobs.Attach",
-};
-#define N_METHODS (sizeof(methods) / sizeof(methods[0]))
+/* Writes the full name of a method; "" if `number` is too high. */
+static void write_method(char *text, unsigned number)
+{
+    unsigned n = 0;
+
+    *text = '\0';
+    for (struct request_interface *const *i = control_interfaces; *i; i++)
+        for (const struct request_method *const *table = (*i)->methods; *table; table++)
+            for (const struct request_method *method = *table; method->name; method++)
+                if (n++ == number)
+                    sprintf(text, "%s.%s", (*i)->name, method->name);
+}
 
 /* Begins the message with a method's name if `choice` says so: a fuzzer takes long to find one. */
 static size_t begin_message(char *text, uint8_t choice)
 {
-    if (choice % 32 >= N_METHODS)
+    char method[128];
+
+    write_method(method, choice % 64);
+    if (*method == '\0')
         return 0;
-    return (size_t)sprintf(text, "{\"method\":\"%s\",%s\"parameters\":", methods[choice % 32],
+    return (size_t)sprintf(text, "{\"method\":\"%s\",%s\"parameters\":", method,
                            choice & 64    ? "\"more\":true,"
                            : choice & 128 ? "\"oneway\":true,"
                                           : "");
@@ -195,7 +188,7 @@ static size_t begin_message(char *text, uint8_t choice)
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    size_t piece, length;
+    size_t piece, length, begun;
     char *text;
     int fd;
 
@@ -204,10 +197,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_encodings(data, size);
     piece = data[0] % 64u * 16u + 1;
     text = malloc(size + 256);
-    length = begin_message(text, data[1]);
+    begun = length = begin_message(text, data[1]);
     for (size_t i = 2; i < size; i++)
         text[length++] = data[i] == 0xff ? 0 : (char)data[i];
-    if (data[1] % 32 < N_METHODS)
+    if (begun > 0)
         text[length++] = '}';
     text[length++] = 0;
     size = length;

@@ -4,6 +4,7 @@
 
 #include "supervisor/control/actors/actors.h"
 
+#include "shared/base/cleanup.h"
 #include "supervisor/control/actors/requeue.h"
 #include "supervisor/control/actors/stored-letters.h"
 #include "supervisor/control/control-context.h"
@@ -157,9 +158,11 @@ static void get_letter(struct request *request)
 
 /* ---- Requeue, Purge ---- */
 
-/* A walk over the letters that match and were there when it began. */
+/* A walk over the letters that match and were there when it began, or one letter. */
 struct change {
     struct request_parts parts;
+    bool has_one;
+    struct dead_letter *one;          /* until it is changed */
     struct dead_letter_filter filter; /* texts borrowed from the call */
     struct dead_letter_walk walk;
     void (*apply)(struct change *change, struct dead_letter *letter);
@@ -194,6 +197,16 @@ static bool is_writing(struct change *change)
     return change->wait;
 }
 
+static struct dead_letter *next_letter(struct change *change)
+{
+    struct dead_letter *letter;
+
+    if (change->has_one)
+        return TAKE_PTR(change->one);
+    letter = dead_letter_walk_next(&change->walk);
+    return letter && letter->id <= change->last ? letter : NULL;
+}
+
 /* Changes matching letters until the turn's share is used up. Returns whether all are done. */
 static bool change_letters(struct request_parts *parts)
 {
@@ -202,12 +215,12 @@ static bool change_letters(struct request_parts *parts)
     bool matches;
 
     do {
-        letter = dead_letter_walk_next(&change->walk);
-        if (!letter || letter->id > change->last) {
+        letter = next_letter(change);
+        if (!letter) {
             parts->waits = requeue_is_pending(&change->requeue) || is_writing(change);
             return !parts->waits;
         }
-        matches = dead_letter_matches(letter, &change->filter);
+        matches = change->has_one || dead_letter_matches(letter, &change->filter);
         if (matches)
             change->apply(change, letter);
     } while (!request_part_full(parts, matches ? CHANGE_COST : 1));
@@ -222,7 +235,7 @@ static void free_change(struct request_parts *parts)
     free(change_of(parts));
 }
 
-static void on_all_settled(struct requeue *requeue)
+static void on_settled(struct requeue *requeue)
 {
     struct change *change = list_entry(requeue, struct change, requeue);
 
@@ -243,32 +256,6 @@ static void report_dry_run(struct reply *reply, const struct change *change)
         reply_uint(reply, "up_to", change->last);
 }
 
-/* Changes all letters that match the filter. */
-static void change_all(struct request *request, const char *to,
-                       void (*apply)(struct change *, struct dead_letter *),
-                       void (*finish)(struct request_parts *))
-{
-    struct dead_letters *letters = &request->context->messages->dead_letters;
-    struct change *change;
-
-    if (control_await_letters(request))
-        return;
-    change = request_allocate(request, sizeof(*change));
-    if (!change)
-        return;
-    change->parts =
-        (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
-    change->filter = take_filter(request);
-    change->apply = request_bool(request, "dry_run") ? count_match : apply;
-    requeue_init(&change->requeue, request->context, to);
-    change->requeue.settled = on_all_settled;
-    change->last = letters->last_id;
-    if ((uint64_t)request_int(request, "up_to", INT64_MAX) < change->last)
-        change->last = (uint64_t)request_int(request, "up_to", 0);
-    dead_letter_walk_begin(&change->walk, letters, false);
-    request_in_parts(request, &change->parts);
-}
-
 /* Either an id or a filter. */
 static bool take_which(struct request *request)
 {
@@ -280,57 +267,36 @@ static bool take_which(struct request *request)
            request_refuse(request, dry_run ? "dry_run" : "up_to", "only with filter");
 }
 
-/* A call that sends one letter. */
-struct single {
-    struct requeue requeue;
-    struct request *request;
-};
-
-static void drop_single(struct request *request)
+/* Changes the letter with the call's id, or all that match its filter. */
+static void change(struct request *request, const char *to,
+                   void (*apply)(struct change *, struct dead_letter *),
+                   void (*finish)(struct request_parts *))
 {
-    struct single *single = request->state;
+    struct dead_letters *letters = &request->context->messages->dead_letters;
+    const bool has_one = request_has(request, "id");
+    struct dead_letter *one = NULL;
+    struct change *change;
 
-    requeue_deinit(&single->requeue);
-    free(single);
-}
-
-static void on_settled(struct requeue *requeue)
-{
-    struct request *request = list_entry(requeue, struct single, requeue)->request;
-    struct reply *reply;
-
-    if (requeue->n_failed > 0) {
-        reply = request_begin_error(request, "NotRequeued");
-        reply_int(reply, "id", request_int(request, "id", 0));
-        reply_string(reply, "problem", requeue->problem);
-    } else {
-        reply = request_begin(request);
-        reply_uint(reply, "requeued", requeue->n_requeued);
-        reply_uint(reply, "failed", 0);
-        reply_string_if(reply, "job", requeue->job);
-    }
-    request_end(request);
-}
-
-static void requeue_one(struct request *request, const char *to)
-{
-    struct dead_letter *letter = find_letter(request, request_int(request, "id", 0));
-    struct single *single = letter ? request_allocate(request, sizeof(*single)) : NULL;
-
-    if (!single)
+    if (has_one && !(one = find_letter(request, request_int(request, "id", 0))))
         return;
-    single->request = request;
-    requeue_init(&single->requeue, request->context, to);
-    request->state = single;
-    request->drop = drop_single;
-    requeue_letter(&single->requeue, letter);
-    if (request_is_oneway(request)) {
-        request_done(request);
+    if (!has_one && control_await_letters(request))
         return;
-    }
-    single->requeue.settled = on_settled;
-    if (!requeue_is_pending(&single->requeue))
-        on_settled(&single->requeue);
+    change = request_allocate(request, sizeof(*change));
+    if (!change)
+        return;
+    change->parts =
+        (struct request_parts){.write = change_letters, .finish = finish, .free = free_change};
+    change->has_one = has_one;
+    change->one = one;
+    change->filter = take_filter(request);
+    change->apply = request_bool(request, "dry_run") ? count_match : apply;
+    requeue_init(&change->requeue, request->context, to);
+    change->requeue.settled = on_settled;
+    change->last = letters->last_id;
+    if ((uint64_t)request_int(request, "up_to", INT64_MAX) < change->last)
+        change->last = (uint64_t)request_int(request, "up_to", 0);
+    dead_letter_walk_begin(&change->walk, letters, false);
+    request_in_parts(request, &change->parts);
 }
 
 static void requeue_match(struct change *change, struct dead_letter *letter)
@@ -340,89 +306,60 @@ static void requeue_match(struct change *change, struct dead_letter *letter)
 
 static void finish_requeue(struct request_parts *parts)
 {
-    const struct requeue *requeue = &change_of(parts)->requeue;
+    const struct change *change = change_of(parts);
+    const struct requeue *requeue = &change->requeue;
     struct reply *reply = request_part_reply(parts);
 
-    reply_uint(reply, "requeued", requeue->n_requeued + change_of(parts)->n_counted);
+    if (change->has_one && requeue->n_failed > 0) {
+        request_begin_error(parts->request, "NotRequeued");
+        reply_int(reply, "id", request_int(parts->request, "id", 0));
+        reply_string(reply, "problem", requeue->problem);
+        return;
+    }
+    reply_uint(reply, "requeued", requeue->n_requeued + change->n_counted);
     reply_uint(reply, "failed", requeue->n_failed);
-    report_dry_run(reply, change_of(parts));
+    report_dry_run(reply, change);
     reply_string_if(reply, "problem", requeue->problem);
-    report_problem(parts);
+    if (change->has_one)
+        reply_string_if(reply, "job", requeue->job);
+    else
+        report_problem(parts);
 }
 
 static void requeue(struct request *request)
 {
     const char *to = request_string(request, "to");
 
-    if (!take_which(request) || (to && !control_find_actor(request, to)))
-        return;
-    if (request_has(request, "id"))
-        requeue_one(request, to);
-    else
-        change_all(request, to, requeue_match, finish_requeue);
-}
-
-/* Returns whether the letter also has to be removed from disk. */
-static bool purge_letter(struct dead_letters *letters, struct dead_letter *letter)
-{
-    const bool stored = letter->row != 0;
-
-    dead_letter_take(letters, letter);
-    dead_letter_free(letter);
-    return stored;
+    if (take_which(request) && (!to || control_find_actor(request, to)))
+        change(request, to, requeue_match, finish_requeue);
 }
 
 static void purge_match(struct change *change, struct dead_letter *letter)
 {
-    change->unwritten |= purge_letter(change->walk.letters, letter);
+    change->unwritten |= letter->row != 0;
+    dead_letter_take(change->walk.letters, letter);
+    dead_letter_free(letter);
     change->n_purged++;
-}
-
-static void report_write_error(struct reply *reply, const struct request *request, int error)
-{
-    if (error < 0)
-        reply_string(reply, "store_problem", store_problem(request->context->durable->store));
 }
 
 static void finish_purge(struct request_parts *parts)
 {
     const struct change *change = change_of(parts);
+    struct reply *reply = request_part_reply(parts);
 
-    reply_uint(request_part_reply(parts), "purged", change->n_purged + change->n_counted);
-    report_dry_run(request_part_reply(parts), change);
-    if (change->error == 0)
+    reply_uint(reply, "purged", change->n_purged + change->n_counted);
+    report_dry_run(reply, change);
+    if (change->error < 0)
+        reply_string(reply, "store_problem",
+                     store_problem(parts->request->context->durable->store));
+    else if (!change->has_one)
         report_problem(parts);
-    report_write_error(request_part_reply(parts), parts->request, change->error);
-}
-
-static void on_purged(void *userdata, int result)
-{
-    struct request *request = userdata;
-    struct reply *reply = request_begin(request);
-
-    reply_uint(reply, "purged", 1);
-    report_write_error(reply, request, result);
-    request_end(request);
 }
 
 static void purge(struct request *request)
 {
-    struct dead_letter *letter;
-
-    if (!take_which(request))
-        return;
-    if (!request_has(request, "id")) {
-        change_all(request, NULL, purge_match, finish_purge);
-        return;
-    }
-    letter = find_letter(request, request_int(request, "id", 0));
-    if (!letter)
-        return;
-    if (purge_letter(&request->context->messages->dead_letters, letter) &&
-        !request_is_oneway(request))
-        control_await_disk(request, on_purged);
-    else
-        on_purged(request, 0);
+    if (take_which(request))
+        change(request, NULL, purge_match, finish_purge);
 }
 
 const struct request_method control_dead_letter_methods[] = {

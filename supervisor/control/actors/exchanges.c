@@ -118,34 +118,21 @@ static void report_one_exchange(struct request *request, const char *name)
     request_end(request);
 }
 
-/* The cursor is a place in the table of actors. */
-static bool step_exchanges(struct control_list *list)
+static void write_exchange(struct control_list *list, const void *actor)
 {
-    const struct handle_table *table = &list->parts.request->context->messages->actors;
-    const struct actor *actor;
-
-    if (list->cursor >= table->n_entries)
-        return false;
-    actor = table->entries[list->cursor++].object;
-    if (actor && actor_exchange(actor))
+    if (actor_exchange(actor))
         report_exchange(control_list_item(list), actor);
-    return true;
 }
 
 static void list_exchanges(struct request *request)
 {
     const char *name = request_string(request, "name");
-    struct control_list *list;
 
-    if (name) {
+    if (name)
         report_one_exchange(request, name);
-        return;
-    }
-    list = request_allocate(request, sizeof(*list));
-    if (!list)
-        return;
-    list->step = step_exchanges;
-    control_list(request, list, "exchanges");
+    else
+        control_list_table(request, "exchanges", &request->context->messages->actors,
+                           write_exchange);
 }
 
 /* The cursor is the sequence of the last subscription listed; they are sorted by it. */

@@ -36,29 +36,15 @@ static bool is_listed(const struct actor *actor, const struct request *request)
     return !under || report_is_below(actor->name, under);
 }
 
-/* The cursor is an index of the actor table, which is constant for each actor. */
-static bool step_actors(struct control_list *list)
+static void write_actor(struct control_list *list, const void *actor)
 {
-    const struct request *request = list->parts.request;
-    const struct handle_table *table = &request->context->messages->actors;
-    const struct actor *actor;
-
-    if (list->cursor >= table->n_entries)
-        return false;
-    actor = table->entries[list->cursor++].object;
-    if (actor && is_listed(actor, request))
+    if (is_listed(actor, list->parts.request))
         report_actor(control_list_item(list), NULL, actor);
-    return true;
 }
 
 static void list_actors(struct request *request)
 {
-    struct control_list *list = request_allocate(request, sizeof(*list));
-
-    if (!list)
-        return;
-    list->step = step_actors;
-    control_list(request, list, "actors");
+    control_list_table(request, "actors", &request->context->messages->actors, write_actor);
 }
 
 static void change(struct request *request, void (*apply)(struct actor *actor))

@@ -8,6 +8,7 @@
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
 #include "supervisor/control/paged-list.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/message-context.h"
 #include <stdlib.h>
 #include <string.h>
@@ -113,12 +114,6 @@ static void unschedule(struct request *request)
     }
 }
 
-/* The cursor is an index of the timer table, which is constant for each timer. */
-struct timers {
-    struct control_list list;
-    uint64_t to; /* reference of the only recipient; 0 = all */
-};
-
 static void report_schedule(struct reply *reply, const struct schedule *schedule)
 {
     const struct envelope *envelope = schedule->envelope;
@@ -134,34 +129,22 @@ static void report_schedule(struct reply *reply, const struct schedule *schedule
     reply_end_object(reply);
 }
 
-static bool step_timers(struct control_list *list)
+static void write_timer(struct control_list *list, const void *object)
 {
-    const struct handle_table *table = &list->parts.request->context->messages->schedules.handles;
-    const uint64_t to = list_entry(list, struct timers, list)->to;
-    const struct schedule *schedule;
+    const struct schedule *schedule = object;
+    const char *to = request_string(list->parts.request, "to");
 
-    if (list->cursor >= table->n_entries)
-        return false;
-    schedule = table->entries[list->cursor++].object;
-    if (schedule && (to == 0 || schedule->to->reference == to))
+    if (!to || schedule->to == actor_by_address(list->parts.request->context->messages, to))
         report_schedule(control_list_item(list), schedule);
-    return true;
 }
 
 static void list_timers(struct request *request)
 {
-    const char *name = request_string(request, "to");
-    const struct actor *to = name ? control_find_actor(request, name) : NULL;
-    struct timers *timers;
+    const char *to = request_string(request, "to");
 
-    if (name && !to)
-        return;
-    timers = request_allocate(request, sizeof(*timers));
-    if (!timers)
-        return;
-    timers->list.step = step_timers;
-    timers->to = to ? to->reference : 0;
-    control_list(request, &timers->list, "timers");
+    if (!to || control_find_actor(request, to))
+        control_list_table(request, "timers", &request->context->messages->schedules.handles,
+                           write_timer);
 }
 
 const struct request_method control_timer_methods[] = {

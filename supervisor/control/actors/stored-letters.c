@@ -29,22 +29,17 @@ static void on_turn(void *userdata, int result)
     request->method->call(request);
 }
 
-void control_await_disk(struct request *request, void (*done)(void *userdata, int result))
-{
-    request->state = removal_await(request->context->durable->store, done, request);
-    if (request->state)
-        request->drop = drop;
-    else
-        request_internal(request, -ENOMEM);
-}
-
 bool control_await_letters(struct request *request)
 {
     const struct durable_jobs *durable = request->context->durable;
 
     if (!are_coming(durable))
         return false;
-    control_await_disk(request, on_turn);
+    request->state = removal_await(durable->store, on_turn, request);
+    if (request->state)
+        request->drop = drop;
+    else
+        request_internal(request, -ENOMEM);
     return true;
 }
 

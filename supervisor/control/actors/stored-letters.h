@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Dead letters of durable jobs: while they are still to be read from disk after a start, and when
- * they are removed. */
+/* Dead letters of durable jobs, while they are still to be read from disk after a start. */
 
 #include <stdbool.h>
 
@@ -11,10 +10,6 @@ struct request;
 /* Whether the call has to wait for them. Then its method is called again once they have been read,
  * or cannot be; or an error has been sent. */
 bool control_await_letters(struct request *request);
-
-/* Calls `done` with the request once all that was removed so far is removed from disk, or with a
- * `result` below 0; or sends an error. */
-void control_await_disk(struct request *request, void (*done)(void *userdata, int result));
 
 /* Why they are not known, for people. NULL = they have been read. Valid until the loop's next turn.
  */

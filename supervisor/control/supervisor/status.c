@@ -26,8 +26,8 @@ enum status_stage {
     STATUS_WORKER, /* within a cell, or within a group that has no keys */
 };
 
-struct status_walk {
-    struct request_parts *parts;
+struct status {
+    struct request_parts parts;
     enum status_stage stage;
     bool all;                             /* groups; else only `group` */
     uint64_t group;                       /* its reference */
@@ -43,16 +43,18 @@ struct status_walk {
     char *failing;           /* the key of the first of these; NULL = none */
 };
 
-static struct group *group_of(const struct status_walk *walk)
+#define status_of(pointer) list_entry(pointer, struct status, parts)
+
+static struct group *group_of(const struct status *status)
 {
-    return registry_get(walk->parts->request->context->registry, walk->group);
+    return registry_get(status->parts.request->context->registry, status->group);
 }
 
-static void open_group(struct status_walk *walk, const struct group *group)
+static void open_group(struct status *status, const struct group *group)
 {
-    struct reply *reply = request_part_reply(walk->parts);
+    struct reply *reply = request_part_reply(&status->parts);
 
-    report_group_begin(reply, walk->parts->request, group);
+    report_group_begin(reply, status->parts.request, group);
     reply_array(reply, "workers");
     if (!group_is_keyed(group))
         return;
@@ -61,241 +63,205 @@ static void open_group(struct status_walk *walk, const struct group *group)
     reply_array(reply, "cells");
 }
 
-static void open_cell(struct status_walk *walk)
+static void open_cell(struct status *status)
 {
-    report_cell_begin(request_part_reply(walk->parts), walk->cell);
-    reply_array(request_part_reply(walk->parts), "workers");
+    report_cell_begin(request_part_reply(&status->parts), status->cell);
+    reply_array(request_part_reply(&status->parts), "workers");
 }
 
 /* Closes an array and the object around it. */
-static void close_one(struct status_walk *walk)
+static void close_one(struct status *status)
 {
-    reply_end_array(request_part_reply(walk->parts));
-    reply_end_object(request_part_reply(walk->parts));
+    reply_end_array(request_part_reply(&status->parts));
+    reply_end_object(request_part_reply(&status->parts));
 }
 
-/* Works also for a group that is gone: only keyed groups have walk->cell. */
-static void close_all(struct status_walk *walk)
+/* Works also for a group that is gone: only keyed groups have status->cell. */
+static void close_all(struct status *status)
 {
-    if (walk->stage == STATUS_WORKER && walk->cell)
-        close_one(walk);
-    if (walk->stage != STATUS_GROUP)
-        close_one(walk);
-}
-
-static void status_walk_pause(struct status_walk *walk)
-{
-    close_all(walk);
-}
-
-static void status_walk_resume(struct status_walk *walk)
-{
-    if (walk->stage == STATUS_GROUP)
-        return;
-    open_group(walk, group_of(walk));
-    if (walk->stage == STATUS_WORKER && walk->cell)
-        open_cell(walk);
-}
-
-static void end_group(struct status_walk *walk)
-{
-    struct reply *reply = request_part_reply(walk->parts);
-
-    reply_end_array(reply);
-    reply_uint_if(reply, "oldest_queued_at", walk->oldest);
-    reply_uint_if(reply, "cells_failing", walk->n_failing);
-    if (walk->failing)
-        reply_string(reply, "failing_cell", walk->failing);
-    reply_end_object(reply);
-    walk->stage = STATUS_GROUP;
-    walk->group = 0;
-}
-
-/* Whether there is another group. */
-static bool next_group(struct status_walk *walk)
-{
-    struct registry *registry = walk->parts->request->context->registry;
-    struct group *group = walk->all ? registry_after(registry, walk->name) : group_of(walk);
-
-    if (!group)
-        return false;
-    walk->group = group->reference;
-    (void)snprintf(walk->name, sizeof(walk->name), "%s", group->name);
-    walk->oldest = 0;
-    walk->n_failing = 0;
-    free(TAKE_PTR(walk->failing));
-    walk->worker = 0;
-    walk->cell = NULL;
-    open_group(walk, group);
-    if (walk->brief) {
-        end_group(walk);
-        return true;
-    }
-    walk->stage = group_is_keyed(group) ? STATUS_CELL : STATUS_WORKER;
-    if (group_is_keyed(group))
-        cell_cursor_begin(&walk->cells, &group->cells);
-    return true;
-}
-
-static bool is_shown(const struct status_walk *walk, const struct cell *cell)
-{
-    if (walk->only_key)
-        return strcmp(cell->key, walk->only_key) == 0;
-    return walk->parts->request->reply.size < REPORT_SINGLE_MAX - REPORT_DETAIL_MAX / 2;
-}
-
-static void look_at_oldest(struct status_walk *walk, const struct cell *cell)
-{
-    usec_t oldest = queue_oldest(&cell->queue);
-
-    if (oldest != 0 && (walk->oldest == 0 || oldest < walk->oldest))
-        walk->oldest = oldest;
-}
-
-/* Best effort: without memory, the number alone tells. */
-static void look_at_state(struct status_walk *walk, const struct cell *cell)
-{
-    if (!cell_is_failing(cell))
-        return;
-    if (walk->n_failing++ == 0)
-        walk->failing = strdup(cell->key);
-}
-
-/* ---- cells and workers ---- */
-
-static void next_cell(struct status_walk *walk, const struct group *group)
-{
-    const struct cell *cell = walk->cells.next;
-
-    if (!cell) {
-        end_group(walk);
-        return;
-    }
-    look_at_oldest(walk, cell);
-    look_at_state(walk, cell);
-    if (!is_shown(walk, cell)) {
-        cell_cursor_advance(&walk->cells, &group->cells);
-        return;
-    }
-    walk->cell = cell;
-    open_cell(walk);
-    walk->worker = 0;
-    walk->stage = STATUS_WORKER;
-}
-
-static void end_workers(struct status_walk *walk, const struct group *group)
-{
-    if (!walk->cell) {
-        look_at_oldest(walk, group->cell);
-        end_group(walk);
-        return;
-    }
-    close_one(walk);
-    if (walk->cells.next == walk->cell)
-        cell_cursor_advance(&walk->cells, &group->cells);
-    walk->cell = NULL;
-    walk->stage = STATUS_CELL;
-}
-
-static void next_worker(struct status_walk *walk, const struct group *group)
-{
-    struct reply *reply = request_part_reply(walk->parts);
-    const struct cell *cell = walk->cell ? walk->cell : group->cell;
-    bool gone = walk->cell && walk->cells.next != walk->cell;
-    struct slot *slot =
-        gone ? NULL : pool_next_slot_of(&cell->pool, walk->first, walk->n_slots, &walk->worker);
-
-    if (!slot || (walk->cell && reply->size >= REPORT_DETAIL_MAX))
-        end_workers(walk, group);
-    else
-        report_worker(reply, walk->parts->request, slot);
-}
-
-static bool status_walk_write(struct status_walk *walk)
-{
-    struct group *group;
-
-    do {
-        group = walk->stage == STATUS_GROUP ? NULL : group_of(walk);
-        if (walk->stage == STATUS_GROUP) {
-            if (!next_group(walk))
-                return true;
-        } else if (!group) {
-            close_all(walk); /* the group ended, and its cells with it */
-            walk->stage = STATUS_GROUP;
-            cell_cursor_end(&walk->cells);
-        } else if (walk->stage == STATUS_CELL) {
-            next_cell(walk, group);
-        } else {
-            next_worker(walk, group);
-        }
-    } while (!request_part_full(walk->parts, 1));
-    return false;
-}
-
-static int take_target(struct status_walk *walk, const struct registry_target *target)
-{
-    walk->group = target->group->reference;
-    if (group_is_keyed(target->group) && target->cell) {
-        walk->only_key = strdup(target->cell->key);
-        if (!walk->only_key)
-            return -ENOMEM;
-    }
-    if (target->slot) {
-        walk->first = target->slot->index;
-        walk->n_slots = 1;
-    }
-    return 0;
-}
-
-static int status_walk_init(struct status_walk *walk, struct request_parts *parts,
-                            const struct registry_target *target, bool brief)
-{
-    *walk = (struct status_walk){
-        .parts = parts,
-        .all = !target,
-        .n_slots = SIZE_MAX,
-        .brief = brief,
-    };
-    list_init(&walk->cells.link);
-    return target ? take_target(walk, target) : 0;
-}
-
-static void status_walk_deinit(struct status_walk *walk)
-{
-    cell_cursor_end(&walk->cells);
-    free(TAKE_PTR(walk->only_key));
-    free(TAKE_PTR(walk->failing));
-}
-
-/* ---- GetStatus ---- */
-
-struct status {
-    struct request_parts parts;
-    struct status_walk walk;
-};
-
-#define status_of(pointer) list_entry(pointer, struct status, parts)
-
-static bool write_status(struct request_parts *parts)
-{
-    return status_walk_write(&status_of(parts)->walk);
+    if (status->stage == STATUS_WORKER && status->cell)
+        close_one(status);
+    if (status->stage != STATUS_GROUP)
+        close_one(status);
 }
 
 static void pause_status(struct request_parts *parts)
 {
-    status_walk_pause(&status_of(parts)->walk);
+    close_all(status_of(parts));
 }
 
 static void resume_status(struct request_parts *parts)
 {
-    status_walk_resume(&status_of(parts)->walk);
+    struct status *status = status_of(parts);
+
+    if (status->stage == STATUS_GROUP)
+        return;
+    open_group(status, group_of(status));
+    if (status->stage == STATUS_WORKER && status->cell)
+        open_cell(status);
+}
+
+static void end_group(struct status *status)
+{
+    struct reply *reply = request_part_reply(&status->parts);
+
+    reply_end_array(reply);
+    reply_uint_if(reply, "oldest_queued_at", status->oldest);
+    reply_uint_if(reply, "cells_failing", status->n_failing);
+    if (status->failing)
+        reply_string(reply, "failing_cell", status->failing);
+    reply_end_object(reply);
+    status->stage = STATUS_GROUP;
+    status->group = 0;
+}
+
+/* Whether there is another group. */
+static bool next_group(struct status *status)
+{
+    struct registry *registry = status->parts.request->context->registry;
+    struct group *group = status->all ? registry_after(registry, status->name) : group_of(status);
+
+    if (!group)
+        return false;
+    status->group = group->reference;
+    (void)snprintf(status->name, sizeof(status->name), "%s", group->name);
+    status->oldest = 0;
+    status->n_failing = 0;
+    free(TAKE_PTR(status->failing));
+    status->worker = 0;
+    status->cell = NULL;
+    open_group(status, group);
+    if (status->brief) {
+        end_group(status);
+        return true;
+    }
+    status->stage = group_is_keyed(group) ? STATUS_CELL : STATUS_WORKER;
+    if (group_is_keyed(group))
+        cell_cursor_begin(&status->cells, &group->cells);
+    return true;
+}
+
+static bool is_shown(const struct status *status, const struct cell *cell)
+{
+    if (status->only_key)
+        return strcmp(cell->key, status->only_key) == 0;
+    return status->parts.request->reply.size < REPORT_SINGLE_MAX - REPORT_DETAIL_MAX / 2;
+}
+
+static void look_at_oldest(struct status *status, const struct cell *cell)
+{
+    usec_t oldest = queue_oldest(&cell->queue);
+
+    if (oldest != 0 && (status->oldest == 0 || oldest < status->oldest))
+        status->oldest = oldest;
+}
+
+/* Best effort: without memory, the number alone tells. */
+static void look_at_state(struct status *status, const struct cell *cell)
+{
+    if (!cell_is_failing(cell))
+        return;
+    if (status->n_failing++ == 0)
+        status->failing = strdup(cell->key);
+}
+
+/* ---- cells and workers ---- */
+
+static void next_cell(struct status *status, const struct group *group)
+{
+    const struct cell *cell = status->cells.next;
+
+    if (!cell) {
+        end_group(status);
+        return;
+    }
+    look_at_oldest(status, cell);
+    look_at_state(status, cell);
+    if (!is_shown(status, cell)) {
+        cell_cursor_advance(&status->cells, &group->cells);
+        return;
+    }
+    status->cell = cell;
+    open_cell(status);
+    status->worker = 0;
+    status->stage = STATUS_WORKER;
+}
+
+static void end_workers(struct status *status, const struct group *group)
+{
+    if (!status->cell) {
+        look_at_oldest(status, group->cell);
+        end_group(status);
+        return;
+    }
+    close_one(status);
+    if (status->cells.next == status->cell)
+        cell_cursor_advance(&status->cells, &group->cells);
+    status->cell = NULL;
+    status->stage = STATUS_CELL;
+}
+
+static void next_worker(struct status *status, const struct group *group)
+{
+    struct reply *reply = request_part_reply(&status->parts);
+    const struct cell *cell = status->cell ? status->cell : group->cell;
+    bool gone = status->cell && status->cells.next != status->cell;
+    struct slot *slot =
+        gone ? NULL
+             : pool_next_slot_of(&cell->pool, status->first, status->n_slots, &status->worker);
+
+    if (!slot || (status->cell && reply->size >= REPORT_DETAIL_MAX))
+        end_workers(status, group);
+    else
+        report_worker(reply, status->parts.request, slot);
+}
+
+static bool write_status(struct request_parts *parts)
+{
+    struct status *status = status_of(parts);
+    struct group *group;
+
+    do {
+        group = status->stage == STATUS_GROUP ? NULL : group_of(status);
+        if (status->stage == STATUS_GROUP) {
+            if (!next_group(status))
+                return true;
+        } else if (!group) {
+            close_all(status); /* the group ended, and its cells with it */
+            status->stage = STATUS_GROUP;
+            cell_cursor_end(&status->cells);
+        } else if (status->stage == STATUS_CELL) {
+            next_cell(status, group);
+        } else {
+            next_worker(status, group);
+        }
+    } while (!request_part_full(parts, 1));
+    return false;
+}
+
+static int take_target(struct status *status, const struct registry_target *target)
+{
+    status->group = target->group->reference;
+    if (group_is_keyed(target->group) && target->cell) {
+        status->only_key = strdup(target->cell->key);
+        if (!status->only_key)
+            return -ENOMEM;
+    }
+    if (target->slot) {
+        status->first = target->slot->index;
+        status->n_slots = 1;
+    }
+    return 0;
 }
 
 static void free_status(struct request_parts *parts)
 {
-    status_walk_deinit(&status_of(parts)->walk);
-    free(status_of(parts));
+    struct status *status = status_of(parts);
+
+    cell_cursor_end(&status->cells);
+    free(status->only_key);
+    free(status->failing);
+    free(status);
 }
 
 static void get_status(struct request *request)
@@ -309,6 +275,10 @@ static void get_status(struct request *request)
     status = request_allocate(request, sizeof(*status));
     if (!status)
         return;
+    status->all = !name;
+    status->n_slots = SIZE_MAX;
+    status->brief = request_bool(request, "brief");
+    list_init(&status->cells.link);
     status->parts = (struct request_parts){
         .array = "groups",
         .may_continue = true,
@@ -317,8 +287,7 @@ static void get_status(struct request *request)
         .resume = resume_status,
         .free = free_status,
     };
-    if (status_walk_init(&status->walk, &status->parts, name ? &target : NULL,
-                         request_bool(request, "brief")) < 0) {
+    if (name && take_target(status, &target) < 0) {
         free_status(&status->parts);
         request_internal(request, -ENOMEM);
         return;
