@@ -3,6 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/channel/endpoint-stock.h"
+#include "supervisor/loop/taker.h"
 #include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -246,7 +247,7 @@ void endpoint_deinit(struct endpoint *endpoint)
     endpoint_unmap(endpoint, &endpoint->channel.mine);
     endpoint_unmap(endpoint, &endpoint->channel.theirs);
     channel_deinit(&endpoint->channel);
-    loop_close(endpoint->loop, TAKE_FD(endpoint->control));
+    taker_close_later(endpoint->loop, TAKE_FD(endpoint->control), (uintptr_t)endpoint->blobs);
     endpoint->blobs = blob_share_unref(endpoint->blobs);
 }
 

@@ -344,7 +344,7 @@ int client_adopt(struct control *control, struct held *held)
 
     if (r < 0) {
         (void)shutdown(fd, SHUT_RDWR);
-        taker_close_socket(fd);
+        taker_close_socket(fd, 0);
         held_discard(held);
         return r;
     }

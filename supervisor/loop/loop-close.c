@@ -13,7 +13,7 @@ static void release(const struct loop_leftover *leftover)
     if (leftover->start)
         (void)munmap(leftover->start, leftover->size);
     else
-        taker_close_socket(leftover->fd);
+        taker_close_socket(leftover->fd, leftover->owner);
 }
 
 static void keep(struct loop *loop, const struct loop_leftover *leftover)
@@ -33,11 +33,16 @@ static void keep(struct loop *loop, const struct loop_leftover *leftover)
 
 void loop_close(struct loop *loop, int fd)
 {
+    taker_close_later(loop, fd, 0);
+}
+
+void taker_close_later(struct loop *loop, int fd, uint64_t owner)
+{
     if (fd < 0)
         return;
     /* The other end sees it at once, and can send nothing more. */
     (void)shutdown(fd, SHUT_RDWR);
-    keep(loop, &(struct loop_leftover){.fd = fd});
+    keep(loop, &(struct loop_leftover){.fd = fd, .owner = owner});
 }
 
 void loop_unmap(struct loop *loop, void *start, size_t size)

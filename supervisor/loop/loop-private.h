@@ -20,6 +20,7 @@ struct loop_leftover {
     void *start; /* memory; NULL = the descriptor */
     size_t size;
     int fd;
+    uint64_t owner; /* of the descriptor, for taker_close_socket() */
 };
 
 struct loop {

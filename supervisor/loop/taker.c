@@ -30,6 +30,10 @@
 /* How many takers may have been given up and not have ended, of one owner and in total. */
 #define SPENT_OF_OWNER_MAX 8
 #define SPENT_MAX          128
+/* How many requests a taker may have at a time. */
+#define PENDING_MAX 64
+/* How many sockets that could not be drained are tried again for each that is closed. */
+#define LATER_TRIED 8
 
 /* One taker per kind of request: one that is stuck must not keep the others from answering. */
 enum role {
@@ -41,9 +45,15 @@ enum role {
 
 struct taker {
     int fd, pidfd;
-    uint64_t pending; /* requests whose descriptors are not all closed */
+    unsigned pending; /* requests whose descriptors are not all closed */
     usec_t since;     /* when the first of them was made, or the last of them was completed */
-    uint64_t owner;   /* of the last request */
+    unsigned first;   /* the oldest of them, in `owners` */
+    uint64_t owners[PENDING_MAX];
+};
+
+struct later {
+    int fd;
+    uint64_t owner;
 };
 
 static struct {
@@ -54,8 +64,8 @@ static struct {
         uint64_t owner;
     } spent[SPENT_MAX];
     unsigned n_spent;
-    int *later; /* sockets that no taker could drain so far */
-    size_t n_later, allocated;
+    struct later *later; /* sockets that no taker could drain so far */
+    size_t n_later, allocated, next_later;
 } state;
 
 static int spawn(int socket, pid_t *ret)
@@ -112,7 +122,7 @@ static void give_up(struct taker *taker)
         return;
     (void)syscall(SYS_pidfd_send_signal, taker->pidfd, SIGKILL, NULL, 0);
     taker->fd = close_fd(taker->fd);
-    state.spent[state.n_spent].owner = taker->owner;
+    state.spent[state.n_spent].owner = taker->pending > 0 ? taker->owners[taker->first] : 0;
     state.spent[state.n_spent++].pidfd = TAKE_FD(taker->pidfd);
 }
 
@@ -148,57 +158,64 @@ static int replace(struct taker *taker)
     return r;
 }
 
+static void note_answer(struct taker *taker, const struct taker_answer *answer)
+{
+    taker->since = clock_now();
+    if (!answer->is_done)
+        return;
+    taker->pending--;
+    taker->first = (taker->first + 1) % PENDING_MAX;
+}
+
 /* Reads the reports of requests whose descriptors are closed. */
 static void look_at(struct taker *taker)
 {
     struct taker_answer answer;
 
     while (taker->fd >= 0 && taker->pending > 0 &&
-           recv(taker->fd, &answer, sizeof(answer), MSG_DONTWAIT) == (ssize_t)sizeof(answer)) {
-        taker->pending -= answer.is_done;
-        taker->since = clock_now();
-    }
+           recv(taker->fd, &answer, sizeof(answer), MSG_DONTWAIT) == (ssize_t)sizeof(answer))
+        note_answer(taker, &answer);
 }
 
-static int send_request(struct taker *taker, enum taker_kind kind, int fd)
+static int send_request(struct taker *taker, enum taker_kind kind, int fd, uint64_t owner)
 {
     const struct taker_request request = {.kind = kind};
     struct iovec part = {.iov_base = (void *)(uintptr_t)&request, .iov_len = sizeof(request)};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
     union scm_control control;
 
+    if (taker->pending == PENDING_MAX)
+        return -EAGAIN;
     scm_attach(&message, &control, &fd, 1);
     if (sendmsg(taker->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
         return -errno;
+    taker->owners[(taker->first + taker->pending) % PENDING_MAX] = owner;
     if (taker->pending++ == 0)
         taker->since = clock_now();
     return 0;
 }
 
 /* Sends the request to the taker, or to a new one if that one is not `usable` or has ended. */
-static int send_or_replace(struct taker *taker, bool usable, enum taker_kind kind, int fd)
+static int send_or_replace(struct taker *taker, bool usable, enum taker_kind kind, int fd,
+                           uint64_t owner)
 {
-    int r = usable ? send_request(taker, kind, fd) : -EPIPE;
+    int r = usable ? send_request(taker, kind, fd, owner) : -EPIPE;
 
     if (r != -EPIPE && r != -ECONNRESET)
         return r;
     r = replace(taker);
-    return r < 0 ? r : send_request(taker, kind, fd);
+    return r < 0 ? r : send_request(taker, kind, fd, owner);
 }
 
 /* Asks a taker that closes nothing, so that it answers immediately. */
 static int ask(enum role role, enum taker_kind kind, int fd, uint64_t owner)
 {
     struct taker *taker = &state.takers[role];
-    int r;
 
     if (has_spent_all(owner))
         return -EUSERS;
     look_at(taker);
-    r = send_or_replace(taker, taker->fd >= 0 && taker->pending == 0, kind, fd);
-    if (r == 0)
-        taker->owner = owner;
-    return r;
+    return send_or_replace(taker, taker->fd >= 0 && taker->pending == 0, kind, fd, owner);
 }
 
 /* Returns the answer's result, or -EMFILE without an answer. */
@@ -219,7 +236,7 @@ static int await_answer(enum role role, struct taker_answer *ret, int *ret_fd)
         (void)replace(taker);
         return -EMFILE;
     }
-    taker->pending -= ret->is_done;
+    note_answer(taker, ret);
     (void)scm_take(&message, ret_fd, 1, payload_drop_fd);
     if (ret->result == 0 && message.msg_flags & MSG_CTRUNC)
         return -EMFILE;
@@ -265,37 +282,48 @@ static int replace_stuck(struct taker *taker)
 }
 
 /* Passes the socket to the taker, so that the close in this process is not the last one. */
-static int drain_there(int fd)
+static int drain_there(int fd, uint64_t owner)
 {
     struct taker *taker = &state.takers[ROLE_DRAIN];
 
+    if (has_spent_all(owner))
+        return -EUSERS;
     look_at(taker);
     if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK &&
         replace_stuck(taker) == 0)
         log_warning("a descriptor from a worker or client does not close; "
                     "another process closes what follows");
-    return send_or_replace(taker, taker->fd >= 0, TAKER_DRAIN, fd);
+    return send_or_replace(taker, taker->fd >= 0, TAKER_DRAIN, fd, owner);
 }
 
-/* Keeps a socket whose taker is stuck or has a full queue. */
-static void keep_for_later(int fd)
+/* Keeps a socket whose taker is stuck or has a full queue, or whose owner gets no taker. */
+static void keep_for_later(int fd, uint64_t owner)
 {
     if (state.n_later == state.allocated) {
         const size_t n = state.allocated > 0 ? 2 * state.allocated : 16;
-        int *later = reallocarray(state.later, n, sizeof(*later));
+        struct later *later = reallocarray(state.later, n, sizeof(*later));
 
         if (!later)
             return; /* it leaks rather than block the loop */
         state.later = later;
         state.allocated = n;
     }
-    state.later[state.n_later++] = fd;
+    state.later[state.n_later++] = (struct later){fd, owner};
 }
 
+/* Tries some of them in turn: those of one owner must not keep the others. */
 static void drain_later(void)
 {
-    while (state.n_later > 0 && drain_there(state.later[state.n_later - 1]) == 0)
-        close_fd(state.later[--state.n_later]);
+    for (unsigned i = 0; i < LATER_TRIED && state.n_later > 0; i++) {
+        struct later *later = &state.later[state.next_later++ % state.n_later];
+        const int r = drain_there(later->fd, later->owner);
+
+        if (r == 0) {
+            close_fd(later->fd);
+            *later = state.later[--state.n_later];
+        } else if (r != -EUSERS)
+            return;
+    }
 }
 
 /* Only its sender's credentials tell a message without bytes from the end of the socket. */
@@ -318,7 +346,7 @@ static bool is_empty(int fd)
     return scm_receive(fd, &message, MSG_PEEK | MSG_DONTWAIT) <= 0 && message.msg_controllen == 0;
 }
 
-void taker_close_socket(int fd)
+void taker_close_socket(int fd, uint64_t owner)
 {
     drain_later();
     if (fd < 0)
@@ -329,10 +357,10 @@ void taker_close_socket(int fd)
     else if (!state.started) {
         taker_drain(fd);
         (void)close_fd(fd);
-    } else if (drain_there(fd) == 0)
+    } else if (drain_there(fd, owner) == 0)
         (void)close_fd(fd);
     else
-        keep_for_later(fd);
+        keep_for_later(fd, owner);
 }
 
 int taker_start(void)
@@ -355,7 +383,7 @@ void taker_stop(void)
         state.takers[i].pidfd = close_fd(state.takers[i].pidfd);
     }
     while (state.n_later > 0)
-        close_fd(state.later[--state.n_later]);
+        close_fd(state.later[--state.n_later].fd);
     free(TAKE_PTR(state.later));
     state.allocated = 0;
     state.started = false;

@@ -16,6 +16,9 @@
  */
 
 #include <stdint.h>
+#include <sys/types.h>
+
+struct loop;
 
 /* Starts the processes. Returns 0 or -errno. */
 int taker_start(void);
@@ -27,6 +30,12 @@ void taker_stop(void);
  * `owner` is a number for the processes that can send to the socket; 0 = none. While too many
  * takers hang because of an owner, it gets no further one, so that others still do.
  */
+
+/* The owner for a user; differs from all addresses, which other callers pass. */
+static inline uint64_t taker_owner_of_user(uid_t uid)
+{
+    return UINT64_C(1) << 63 | uid;
+}
 
 /* Like payload_receive_any(): receives the next descriptor, whatever its serial. It is a memfd,
  * perhaps without seals, and the caller owns it. Returns -EPROTO for anything else, and if too many
@@ -40,7 +49,10 @@ int taker_discard(int socket, uint64_t owner);
 
 /* Closes a socket that was shut down, or another descriptor. The taker closes descriptors in
  * messages that were not received, so another process that holds the socket can close it last. */
-void taker_close_socket(int fd);
+void taker_close_socket(int fd, uint64_t owner);
+
+/* loop_close() of a socket with an owner. */
+void taker_close_later(struct loop *loop, int fd, uint64_t owner);
 
 /* The argument with which the supervisor's program calls taker_run(). */
 #define TAKER_ARGUMENT "--take-descriptors"

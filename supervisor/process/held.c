@@ -32,7 +32,7 @@ static void drop_fd(const struct held *held, int fd)
         return;
     }
     (void)shutdown(fd, SHUT_RDWR);
-    taker_close_socket(fd);
+    taker_close_socket(fd, 0);
 }
 
 static void close_fds(struct held *held)

@@ -127,12 +127,6 @@ static void pass_pidfd(int fd, int passes)
     (void)setsockopt(fd, SOL_SOCKET, TROUPE_SO_PASSPIDFD, &passes, sizeof(passes));
 }
 
-/* Returns the taker's owner for a user; differs from all addresses, which other callers pass. */
-static uint64_t owner_of(uid_t uid)
-{
-    return UINT64_C(1) << 63 | uid;
-}
-
 /*
  * Reads the next datagram. systemd-notify sends a pipe with BARRIER=1 and waits until all copies of
  * it are closed, so the socket cannot refuse descriptors. A look with room for only the credentials
@@ -152,7 +146,7 @@ static ssize_t receive(int fd, char *buffer, struct sender *ret_sender)
         return n;
     if (!has_descriptors)
         return read_one(fd, 0, room + CMSG_SPACE(sizeof(int)), buffer, ret_sender, &ignored);
-    r = taker_discard(fd, owner_of(ret_sender->is.uid));
+    r = taker_discard(fd, taker_owner_of_user(ret_sender->is.uid));
     return r < 0 ? r : n;
 }
 

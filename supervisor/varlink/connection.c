@@ -4,6 +4,7 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
+#include "supervisor/loop/taker.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -336,7 +337,8 @@ static void close_socket(struct connection *connection)
         recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
         connection->fd = close_fd(connection->fd);
     else
-        loop_close(connection->loop, TAKE_FD(connection->fd));
+        taker_close_later(connection->loop, TAKE_FD(connection->fd),
+                          taker_owner_of_user(connection->peer.uid));
 }
 
 void connection_deinit(struct connection *connection)

@@ -48,7 +48,7 @@ TEST(what_a_socket_was_sent_is_closed_though_another_holds_the_socket, .n = 2)
     send_fd(sockets[1], "xx", 2, pipes[1]);
     close_fd(pipes[1]);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-    taker_close_socket(sockets[0]);
+    taker_close_socket(sockets[0], OWNER);
     end = (struct pollfd){.fd = pipes[0]};
     ck_assert_int_eq(poll(&end, 1, -1), 1);
     ck_assert_int_eq(end.revents, POLLHUP);
@@ -79,7 +79,7 @@ TEST(the_end_of_a_socket_is_read_once)
     for (int i = 0; i < MESSAGES; i++)
         ck_assert_int_eq(send(sockets[1], "", 0, 0), 0);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-    taker_close_socket(sockets[0]);
+    taker_close_socket(sockets[0], OWNER);
     ck_assert_int_lt(fcntl(sockets[0], F_GETFD), 0);
     ck_assert_uint_eq(n_received, MESSAGES + 2); /* and the first look */
     close_fd(held);
@@ -101,7 +101,7 @@ TEST(a_stream_is_emptied_to_its_end, .n = 2)
     send_fd(sockets[1], "x", 1, pipes[1]);
     close_fd(pipes[1]);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-    taker_close_socket(sockets[0]);
+    taker_close_socket(sockets[0], OWNER);
     end = (struct pollfd){.fd = pipes[0]};
     ck_assert_int_eq(poll(&end, 1, -1), 1);
     ck_assert_int_eq(end.revents, POLLHUP);
@@ -234,11 +234,25 @@ TEST(a_close_that_waits_keeps_nobody)
     close_fd(locked[0]);
     held = fcntl(sockets[0], F_DUPFD_CLOEXEC, 3);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-    taker_close_socket(sockets[0]);
+    taker_close_socket(sockets[0], OWNER);
     ck_assert_int_lt(fcntl(sockets[0], F_GETFD), 0);
     close_fd(held); /* the taker has it, too */
     taker_stop();
     unlock_pipe(thread);
+}
+
+/* Makes a pipe, and closes a socket in which its write end was sent. */
+static void close_with(uint64_t owner, int pipes[static 2])
+{
+    int sockets[2];
+
+    ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
+    make_sockets(sockets);
+    send_serial(sockets[1], 1, pipes[1]);
+    close_fd(pipes[1]);
+    close_fd(sockets[1]);
+    ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
+    taker_close_socket(sockets[0], owner);
 }
 
 TEST(who_keeps_takers_stuck_gets_no_other)
@@ -246,7 +260,7 @@ TEST(who_keeps_takers_stuck_gets_no_other)
     enum {
         STUCK = 8
     };
-    int sockets[2], saved[STUCK][2], fd;
+    int sockets[2], saved[STUCK][2], own[2], others[2], fd;
     pthread_t threads[STUCK];
     uint64_t serial;
 
@@ -268,11 +282,17 @@ TEST(who_keeps_takers_stuck_gets_no_other)
     ck_assert_int_eq(taker_receive(sockets[0], OWNER + 1, &serial, &fd), 0);
     ck_assert_uint_eq(serial, 3);
     close_fd(fd);
+    close_with(OWNER, own);
+    close_with(OWNER + 1, others);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = others[0]}, 1, -1), 1);
+    ck_assert_int_eq(poll(&(struct pollfd){.fd = own[0]}, 1, 0), 0);
     for (int i = 0; i < STUCK; i++) {
         lock[1] = saved[i][0];
         locked[1] = saved[i][1];
         unlock_pipe(threads[i]);
     }
+    while (poll(&(struct pollfd){.fd = own[0]}, 1, 10) == 0)
+        taker_close_socket(-1, 0); /* as for any other */
     send_memfd(sockets[1], 4);
     while (taker_receive(sockets[0], OWNER, &serial, &fd) < 0)
         (void)poll(NULL, 0, 10);
@@ -297,7 +317,7 @@ TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
     send_serial(sockets[1], 1, locked[0]);
     close_fd(locked[0]);
     ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-    taker_close_socket(sockets[0]);
+    taker_close_socket(sockets[0], OWNER);
     close_fd(sockets[1]);
     ck_assert_int_eq(pipe2(pipes, O_CLOEXEC), 0);
     for (int i = 0; i < SOCKETS; i++) {
@@ -305,13 +325,13 @@ TEST(sockets_that_no_taker_can_drain_yet_are_drained_later)
         send_serial(sockets[1], 1, pipes[1]);
         close_fd(sockets[1]);
         ck_assert_int_eq(shutdown(sockets[0], SHUT_RDWR), 0);
-        taker_close_socket(sockets[0]);
+        taker_close_socket(sockets[0], OWNER);
     }
     close_fd(pipes[1]);
     unlock_pipe(thread);
     end = (struct pollfd){.fd = pipes[0]};
     while (poll(&end, 1, 10) == 0)
-        taker_close_socket(-1); /* as for any other */
+        taker_close_socket(-1, 0); /* as for any other */
     ck_assert_int_eq(end.revents, POLLHUP);
     taker_stop();
 }
