@@ -136,7 +136,6 @@ static int save_answer(const struct attachment *attachment, const struct job_wai
     saved_put_number(&row, job->state);
     saved_put_number(&row, (uint32_t)job->code);
     saved_put_number(&row, job->attempt);
-    saved_put_number(&row, 0); /* earlier versions: whether its deadline was over */
     saved_put_text(&row, job->reason);
     saved_put_number(&row, job->cause);
     return saved_add(saver, CLIENT_ANSWER_ROW, &row, result ? &job->result : NULL);
@@ -303,15 +302,11 @@ static int get_end(struct saved_reader *row, struct job *job)
 {
     const uint64_t state = saved_get_below(row, _JOB_N_STATES - 1);
     const char *reason;
-    bool timed_out;
 
     job->code = (int32_t)saved_get_below(row, UINT32_MAX);
     job->attempt = (uint32_t)saved_get_below(row, UINT32_MAX);
-    timed_out = saved_get_below(row, 1);
     reason = saved_get_string(row);
     job->cause = (enum protocol_cause)saved_get_below(row, PROTOCOL_CAUSE_PAYLOAD_LOST);
-    if (timed_out)
-        job->cause = PROTOCOL_CAUSE_DEADLINE;
     if (row->damaged)
         return -EBADMSG;
     /* One that was accepted lives on elsewhere. */

@@ -5,78 +5,64 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void put_exit(struct saved_writer *row, const struct spawn_exit *how)
-{
-    saved_put_number(row, (uint64_t)how->code);
-    saved_put_number(row, how->signalled);
-    saved_put_number(row, how->core_dumped);
-    saved_put_number(row, how->unknown);
-    saved_put_number(row, (uint64_t)how->usage.ru_utime.tv_sec);
-    saved_put_number(row, (uint64_t)how->usage.ru_utime.tv_usec);
-    saved_put_number(row, (uint64_t)how->usage.ru_stime.tv_sec);
-    saved_put_number(row, (uint64_t)how->usage.ru_stime.tv_usec);
-    saved_put_number(row, (uint64_t)how->usage.ru_maxrss);
-}
+#define ROW spawn_exit
+#define EXIT_FIELDS(F)                                                                             \
+    F(UPGRADE, unknown, NUMBER(unknown))                                                           \
+    F(UPGRADE, signalled, NUMBER(signalled))                                                       \
+    F(UPGRADE, code, NUMBER(code))                                                                 \
+    F(UPGRADE, core_dumped, NUMBER(core_dumped))                                                   \
+    F(UPGRADE, user_sec, NUMBER(usage.ru_utime.tv_sec))                                            \
+    F(UPGRADE, user_usec, NUMBER(usage.ru_utime.tv_usec))                                          \
+    F(UPGRADE, system_sec, NUMBER(usage.ru_stime.tv_sec))                                          \
+    F(UPGRADE, system_usec, NUMBER(usage.ru_stime.tv_usec))                                        \
+    F(UPGRADE, maxrss, NUMBER(usage.ru_maxrss))
+static const struct field EXIT_TABLE[] = {EXIT_FIELDS(FIELD)};
+static const struct record EXIT_RECORD = RECORD("exit", EXIT_TABLE);
+#undef ROW
 
-static struct spawn_exit get_exit(struct saved_reader *row)
-{
-    struct spawn_exit how = {.code = (int)saved_get_number(row)};
+#define ROW death_message
+#define MESSAGE_FIELDS(F)                                                                          \
+    F(UPGRADE, id, NUMBER(id))                                                                     \
+    F(UPGRADE, sent_at, NUMBER(sent_at))                                                           \
+    F(UPGRADE, in_hand, NUMBER(in_hand))                                                           \
+    F(UPGRADE, sender, STRING(sender))                                                             \
+    F(UPGRADE, type, STRING(type))
+static const struct field MESSAGE_TABLE[] = {MESSAGE_FIELDS(FIELD)};
+static const struct record MESSAGE_RECORD = RECORD("death-message", MESSAGE_TABLE);
+#undef ROW
 
-    how.signalled = saved_get_below(row, 1);
-    how.core_dumped = saved_get_below(row, 1);
-    how.unknown = saved_get_below(row, 1);
-    how.usage.ru_utime.tv_sec = (time_t)saved_get_number(row);
-    how.usage.ru_utime.tv_usec = (suseconds_t)saved_get_number(row);
-    how.usage.ru_stime.tv_sec = (time_t)saved_get_number(row);
-    how.usage.ru_stime.tv_usec = (suseconds_t)saved_get_number(row);
-    how.usage.ru_maxrss = (long)saved_get_number(row);
-    return how;
-}
+#define ROW death
+#define DEATH_FIELDS(F)                                                                            \
+    F(UPGRADE, serial, NUMBER(serial))                                                             \
+    F(UPGRADE, worker, STRING(worker))                                                             \
+    F(UPGRADE, generation, NUMBER(generation))                                                     \
+    F(UPGRADE, pid, NUMBER(pid))                                                                   \
+    F(UPGRADE, at, NUMBER(at))                                                                     \
+    F(UPGRADE, cause, BELOW(cause, _DEATH_N_CAUSES - 1))                                           \
+    F(UPGRADE, detail, STRING(detail))                                                             \
+    F(UPGRADE, reason, STRING(reason))                                                             \
+    F(UPGRADE, exit, SUBRECORD(exit, EXIT_RECORD))                                                 \
+    F(UPGRADE, uptime, NUMBER(uptime))                                                             \
+    F(UPGRADE, jobs_done, NUMBER(jobs_done))                                                       \
+    F(UPGRADE, command, STRING(command))                                                           \
+    F(UPGRADE, job, STRING(job))                                                                   \
+    F(UPGRADE, owner_uid, NUMBER(owner_uid))                                                       \
+    F(UPGRADE, submitter_uid, NUMBER(submitter_uid))                                               \
+    F(UPGRADE, attempt, NUMBER(attempt))                                                           \
+    F(UPGRADE, n_messages, BELOW(n_messages, DEATH_MESSAGES_MAX))                                  \
+    F(UPGRADE, state_of_job, NUMBER(state_of_job))
+static const struct field DEATH_TABLE[] = {DEATH_FIELDS(FIELD)};
+const struct record DEATH_RECORD = RECORD(DEATH_ROW, DEATH_TABLE);
 
-static void put_messages(struct saved_writer *row, const struct death *death)
-{
-    const size_t list = saved_begin(row);
-
-    for (size_t i = 0; i < death->n_messages; i++) {
-        const struct death_message *message = &death->messages[i];
-        const size_t fields = saved_begin(row);
-
-        saved_put_number(row, message->id);
-        saved_put_number(row, message->sent_at);
-        saved_put_number(row, message->in_hand);
-        saved_put_text(row, message->sender);
-        saved_put_text(row, message->type);
-        saved_end(row, fields);
-    }
-    saved_end(row, list);
-}
-
-static void get_message(struct saved_reader *row, struct death_message *message)
-{
-    message->id = saved_get_number(row);
-    message->sent_at = saved_get_number(row);
-    message->in_hand = saved_get_below(row, 1);
-    saved_get_text(row, message->sender, sizeof(message->sender));
-    saved_get_text(row, message->type, sizeof(message->type));
-}
-
-/* Returns whether the list is intact, and there was memory for it. */
+/* Returns whether there was memory for the list. */
 static bool get_messages(struct saved_reader *row, struct death *death)
 {
-    struct saved_reader list = saved_get_fields(row);
-
-    if (!saved_has_more(&list))
-        return !list.damaged;
-    death->messages = calloc(DEATH_MESSAGES_MAX, sizeof(*death->messages));
-    if (!death->messages)
-        return false;
-    while (saved_has_more(&list) && death->n_messages < DEATH_MESSAGES_MAX) {
-        struct saved_reader fields = saved_get_fields(&list);
-
-        get_message(&fields, &death->messages[death->n_messages++]);
-        list.damaged = list.damaged || fields.damaged;
-    }
-    return !list.damaged;
+    if (death->n_messages == 0)
+        return true;
+    death->messages = calloc(death->n_messages, sizeof(*death->messages));
+    for (size_t i = 0; death->messages && i < death->n_messages; i++)
+        record_get(row, &MESSAGE_RECORD, &death->messages[i]);
+    return death->messages;
 }
 
 /* Returns a copy of the bytes, NULL if there are none; `*ok` false when out of memory. */
@@ -91,59 +77,24 @@ static void *copy_bytes(struct saved_reader *row, size_t *ret_size, bool *ok)
     return copy;
 }
 
-static void put_fields(struct saved_writer *row, const struct death *death)
+static void put_report(struct saved_writer *row, const struct death *death)
 {
-    saved_put_number(row, death->serial);
-    saved_put_text(row, death->worker);
-    saved_put_number(row, death->generation);
-    saved_put_number(row, (uint64_t)death->pid);
-    saved_put_number(row, death->at);
-    saved_put_number(row, death->cause);
-    saved_put_text(row, death->detail);
-    put_exit(row, &death->exit);
-    saved_put_number(row, death->uptime);
-    saved_put_number(row, death->jobs_done);
-    saved_put_text(row, death->command);
-    saved_put_text(row, death->job);
-    saved_put_number(row, death->owner_uid);
-    saved_put_number(row, death->submitter_uid);
-    saved_put_number(row, death->attempt);
-    put_messages(row, death);
-    saved_put_number(row, death->state_of_job);
+    record_put(row, &DEATH_RECORD, death);
+    for (size_t i = 0; i < death->n_messages; i++)
+        record_put(row, &MESSAGE_RECORD, &death->messages[i]);
     saved_put_bytes(row, death->state, death->state_size);
-    saved_put_number(row, death->stderr_size > 0 && !death->stderr_text);
     saved_put_bytes(row, death->stderr_text, death->stderr_text ? death->stderr_size : 0);
-    saved_put_text(row, death->reason);
 }
 
 /* Returns whether all fields are intact, and there was memory for them. */
 static bool get_fields(struct saved_reader *row, struct death *death)
 {
-    bool ok, lacks_output;
+    bool ok;
 
-    death->serial = saved_get_number(row);
-    saved_get_text(row, death->worker, sizeof(death->worker));
-    death->generation = saved_get_number(row);
-    death->pid = (pid_t)saved_get_number(row);
-    death->at = saved_get_number(row);
-    death->cause = (enum death_cause)saved_get_below(row, _DEATH_N_CAUSES - 1);
-    saved_get_text(row, death->detail, sizeof(death->detail));
-    death->exit = get_exit(row);
-    death->uptime = saved_get_number(row);
-    death->jobs_done = saved_get_number(row);
-    saved_get_text(row, death->command, sizeof(death->command));
-    saved_get_text(row, death->job, sizeof(death->job));
-    death->owner_uid = (uid_t)saved_get_number(row);
-    death->submitter_uid = (uid_t)saved_get_number(row);
-    death->attempt = (uint32_t)saved_get_number(row);
+    record_get(row, &DEATH_RECORD, death);
     ok = get_messages(row, death);
-    death->state_of_job = saved_get_below(row, 1);
     death->state = copy_bytes(row, &death->state_size, &ok);
-    lacks_output = saved_get_below(row, 1);
     death->stderr_text = copy_bytes(row, &death->stderr_size, &ok);
-    if (lacks_output)
-        death->stderr_size = 1; /* as a report whose output found no memory */
-    saved_get_text(row, death->reason, sizeof(death->reason));
     return ok && !row->damaged && death->state_size <= MEMORY_STATE_MAX;
 }
 
@@ -173,7 +124,7 @@ void death_put(struct saved_writer *row, const struct death *death)
     saved_put_number(row, in_log ? death->serial : 0);
     fields = saved_begin(row);
     if (death && !in_log)
-        put_fields(row, death);
+        put_report(row, death);
     saved_end(row, fields);
 }
 
@@ -196,7 +147,7 @@ int death_log_save(const struct death_log *log, struct saver *saver)
          node = node->prev) {
         struct saved_writer row = {0};
 
-        put_fields(&row, list_entry(node, struct death, link));
+        put_report(&row, list_entry(node, struct death, link));
         r = saved_add(saver, DEATH_ROW, &row, NULL);
     }
     return r;

@@ -4,9 +4,10 @@
 /* Death reports across an upgrade. */
 
 #include "supervisor/event/death.h"
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 #define DEATH_ROW "death"
+extern const struct record DEATH_RECORD; /* without what is of any size */
 
 /* Saves the log, a row of that kind for each report. Returns 0 or -errno of the saver. */
 int death_log_save(const struct death_log *log, struct saver *saver);

@@ -7,8 +7,7 @@
 #include "shared/base/clock.h"
 #include <stdint.h>
 
-struct saved_reader;
-struct saved_writer;
+struct record;
 
 /* Bucket `i` counts durations of at most HISTOGRAM_LEAST << i, and the last one all longer ones. */
 #define HISTOGRAM_LEAST_BITS 4
@@ -31,6 +30,4 @@ static inline void histogram_add(struct histogram *histogram, usec_t took)
     histogram->sum += took;
 }
 
-/* Write and read one field of a saved row. Reading adds. */
-void histogram_put(struct saved_writer *row, const struct histogram *histogram);
-void histogram_get(struct saved_reader *row, struct histogram *histogram);
+extern const struct record HISTOGRAM_RECORD;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/latency.h"
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 /* 0 … 7 µs have a bucket each; then every power of two has eight. */
 static unsigned bucket_of(usec_t took)
@@ -55,29 +55,9 @@ usec_t latency_percentile(const struct latency *latency, unsigned percent)
     return 0;
 }
 
-void latency_put(struct saved_writer *row, const struct latency *latency)
-{
-    const size_t list = saved_begin(row);
-
-    for (unsigned i = 0; i < LATENCY_BUCKETS; i++) {
-        if (latency->counts[i] == 0)
-            continue;
-        saved_put_number(row, i);
-        saved_put_number(row, latency->counts[i]);
-    }
-    saved_end(row, list);
-}
-
-void latency_get(struct saved_reader *row, struct latency *ret)
-{
-    struct saved_reader list = saved_get_fields(row);
-
-    *ret = (struct latency){0};
-    while (saved_has_more(&list)) {
-        const uint64_t i = saved_get_below(&list, LATENCY_BUCKETS - 1);
-        const uint64_t n = saved_get_below(&list, LATENCY_MAX_N - ret->n);
-
-        ret->counts[i] = (uint16_t)(ret->counts[i] + n);
-        ret->n += (uint32_t)n;
-    }
-}
+#define ROW latency
+#define LATENCY_FIELDS(F)                                                                          \
+    F(UPGRADE, counts, ARRAY(counts))                                                              \
+    F(UPGRADE, n, BELOW(n, LATENCY_MAX_N))
+static const struct field FIELDS[] = {LATENCY_FIELDS(FIELD)};
+const struct record LATENCY_RECORD = RECORD("latency", FIELDS);

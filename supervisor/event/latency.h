@@ -7,8 +7,7 @@
 #include "shared/base/clock.h"
 #include <stdint.h>
 
-struct saved_reader;
-struct saved_writer;
+struct record;
 
 #define LATENCY_STEPS   8u
 #define LATENCY_BUCKETS (LATENCY_STEPS * 37u) /* up to 2^40 µs; the last bucket has the rest */
@@ -26,6 +25,4 @@ void latency_add(struct latency *latency, usec_t took);
  * bucket (by an eighth at most). 0 if there is no job. */
 usec_t latency_percentile(const struct latency *latency, unsigned percent);
 
-/* Write and read one field of a saved row. What is read is consistent, whatever the row says. */
-void latency_put(struct saved_writer *row, const struct latency *latency);
-void latency_get(struct saved_reader *row, struct latency *ret);
+extern const struct record LATENCY_RECORD;

@@ -8,14 +8,27 @@
 #include "supervisor/group/group-private.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/process.h"
+#include "supervisor/succession/record.h"
 #include <string.h>
 
-/* Changes raise KEPT_STATES_VERSION. Valid when zeroed: nothing was asked. */
+/* Valid when zeroed: nothing was asked. */
 struct group_record {
     uint64_t size, configured_size;
     uint64_t generations;                      /* of struct pool_set */
     uint8_t wanted, stopped, paused, draining; /* 0 = false: see struct slot_record */
 };
+
+#define ROW group_record
+#define GROUP_FIELDS(F)                                                                            \
+    F(MEMORY, size, BELOW(size, GROUP_SIZE_MAX))                                                   \
+    F(MEMORY, configured_size, NUMBER(configured_size))                                            \
+    F(MEMORY, generations, NUMBER(generations))                                                    \
+    F(MEMORY, wanted, NUMBER(wanted))                                                              \
+    F(MEMORY, stopped, NUMBER(stopped))                                                            \
+    F(MEMORY, paused, NUMBER(paused))                                                              \
+    F(MEMORY, draining, NUMBER(draining))
+static const struct field GROUP_TABLE[] = {GROUP_FIELDS(FIELD)};
+const struct record GROUP_KEPT_RECORD = RECORD("group-kept", GROUP_TABLE);
 
 static struct group_record *record_of(const struct group *group)
 {
@@ -52,6 +65,7 @@ void group_open_kept(struct group *group)
     group->kept =
         kept_state_open(&group->context->pools->process->kept, group->name, &group->resumes);
     record = record_of(group);
+    group->resumes = group->resumes && record_is_sound(&GROUP_KEPT_RECORD, record);
     group->pools.generations = record ? &record->generations : &group->generations;
 }
 
@@ -59,8 +73,7 @@ void group_open_kept(struct group *group)
 static void resume_size(struct group *group, const struct group_record *record)
 {
     if (record->size == group->size || record->configured_size != group->config->size ||
-        record->size < 1 || record->size > GROUP_SIZE_MAX ||
-        group_reserve(group, (size_t)record->size) < 0)
+        record->size < 1 || group_reserve(group, (size_t)record->size) < 0)
         return;
     group_set_size(group, (size_t)record->size);
 }

@@ -16,6 +16,8 @@ void group_review_removal(struct group *group);
 
 /* ---- group-keep.c ---- */
 
+extern const struct record GROUP_KEPT_RECORD; /* what is kept for the next supervisor */
+
 void group_open_kept(struct group *group);
 /* Keeps the text of a new configuration: the next supervisor uses it if the files then have a
  * mistake. */

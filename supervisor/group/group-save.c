@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group-save.h"
 
-#include "supervisor/group/cell/cell-save.h"
-#include "supervisor/group/cell/job-stats-save.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/pool/slot/slot-save.h"
@@ -11,35 +9,40 @@
 
 /* ---- saving ---- */
 
-/* What only metrics show. */
-static void put_tally(struct saved_writer *row, const struct group *group)
-{
-    const struct pool_tally *tally = &group->pools.tally;
-    const size_t fields = saved_begin(row);
+#define ROW group
+#define GROUP_FIELDS(F)                                                                            \
+    F(UPGRADE, message_log, NUMBER(message_log))                                                   \
+    F(UPGRADE, deaths, NUMBER(pools.n_deaths))                                                     \
+    F(UPGRADE, died_of, ARRAY(pools.tally.n_died_of))                                              \
+    F(UPGRADE, commands_died, NUMBER(pools.tally.n_commands_died))                                 \
+    F(UPGRADE, restarts, NUMBER(pools.tally.n_restarts))                                           \
+    F(UPGRADE, dead_high, NUMBER(last_dead.id.high))                                               \
+    F(UPGRADE, dead_low, NUMBER(last_dead.id.low))                                                 \
+    F(UPGRADE, dead_name, STRING(last_dead.id.name))                                               \
+    F(UPGRADE, dead_at, NUMBER(last_dead.at))                                                      \
+    F(UPGRADE, dead_reason, STRING(last_dead.reason))                                              \
+    F(UPGRADE, counts, SUBRECORD(counts, JOB_COUNTS_RECORD))                                       \
+    F(UPGRADE, history, SUBRECORD(history, JOB_HISTORY_RECORD))                                    \
+    F(UPGRADE, wait, SUBRECORD(wait, HISTOGRAM_RECORD))                                            \
+    F(UPGRADE, run, SUBRECORD(run, HISTOGRAM_RECORD))
+static const struct field GROUP_TABLE[] = {GROUP_FIELDS(FIELD)};
+const struct record GROUP_RECORD = RECORD(GROUP_ROW, GROUP_TABLE);
+#undef ROW
 
-    for (size_t i = 0; i < _DEATH_N_CAUSES; i++)
-        saved_put_number(row, tally->n_died_of[i]);
-    saved_end(row, fields);
-    saved_put_number(row, tally->n_commands_died);
-    saved_put_number(row, tally->n_restarts);
-    histogram_put(row, &group->wait);
-    histogram_put(row, &group->run);
-}
+#define ROW cell
+#define CELL_FIELDS(F)                                                                             \
+    F(UPGRADE, deaths, NUMBER(pool.n_deaths))                                                      \
+    F(UPGRADE, counts, SUBRECORD(counts, JOB_COUNTS_RECORD))                                       \
+    F(UPGRADE, history, SUBRECORD(history, JOB_HISTORY_RECORD))
+static const struct field CELL_TABLE[] = {CELL_FIELDS(FIELD)};
+const struct record CELL_RECORD = RECORD(CELL_ROW, CELL_TABLE);
 
 static int save_group(const struct group *group, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     saved_put_text(&row, group->name);
-    saved_put_number(&row, group->message_log);
-    saved_put_number(&row, group->pools.n_deaths);
-    saved_put_number(&row, group->last_dead.id.high);
-    saved_put_number(&row, group->last_dead.id.low);
-    saved_put_text(&row, group->last_dead.id.name);
-    saved_put_number(&row, group->last_dead.at);
-    saved_put_text(&row, group->last_dead.reason);
-    job_stats_put(&row, &group->counts, &group->history);
-    put_tally(&row, group);
+    record_put(&row, &GROUP_RECORD, group);
     return saved_add(saver, GROUP_ROW, &row, NULL);
 }
 
@@ -68,7 +71,7 @@ static int save_cell(const struct cell *cell, struct saver *saver)
 
     saved_put_text(&row, cell->group->name);
     saved_put_text(&row, cell->key);
-    cell_put(&row, cell);
+    record_put(&row, &CELL_RECORD, cell);
     return saved_add(saver, CELL_ROW, &row, NULL);
 }
 
@@ -100,39 +103,14 @@ static struct group *get_group(const struct group_context *context, struct saved
     return registry_find(context->registry, name);
 }
 
-static void get_tally(struct saved_reader *row, struct group *group)
-{
-    struct pool_tally *tally = &group->pools.tally;
-    struct saved_reader fields = saved_get_fields(row);
-
-    for (size_t i = 0; i < _DEATH_N_CAUSES; i++)
-        tally->n_died_of[i] += saved_get_number(&fields);
-    tally->n_commands_died += saved_get_number(row);
-    tally->n_restarts += saved_get_number(row);
-    histogram_get(row, &group->wait);
-    histogram_get(row, &group->run);
-}
-
-static void get_last_dead(struct saved_reader *row, struct group_dead *dead)
-{
-    dead->id.high = saved_get_number(row);
-    dead->id.low = saved_get_number(row);
-    saved_get_text(row, dead->id.name, sizeof(dead->id.name));
-    dead->at = saved_get_number(row);
-    saved_get_text(row, dead->reason, sizeof(dead->reason));
-}
-
 int group_restore_row(const struct group_context *context, struct saved_reader *row)
 {
     struct group *group = get_group(context, row);
 
-    if (!group)
-        return row->damaged ? -EBADMSG : 0;
-    group_set_message_log(group, (uint8_t)saved_get_below(row, UINT8_MAX));
-    group->pools.n_deaths += saved_get_number(row);
-    get_last_dead(row, &group->last_dead);
-    job_stats_get(row, &group->counts, &group->history);
-    get_tally(row, group);
+    if (group) {
+        record_get(row, &GROUP_RECORD, group);
+        group_set_message_log(group, group->message_log);
+    }
     return row->damaged ? -EBADMSG : 0;
 }
 
@@ -149,7 +127,9 @@ int cell_restore_row(const struct group_context *context, struct saved_reader *r
         return -EBADMSG;
     if (group && group_is_keyed(group) == (*key != '\0'))
         r = group_resume_cell(group, key, strlen(key), &cell);
-    return cell ? cell_get(row, cell) : r;
+    if (cell)
+        record_get(row, &CELL_RECORD, cell);
+    return row->damaged ? -EBADMSG : r;
 }
 
 int slot_restore_row(const struct group_context *context, struct saved_reader *row)

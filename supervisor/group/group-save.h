@@ -3,12 +3,14 @@
 
 /* What status shows of groups, their cells and slots, across an upgrade. */
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 struct group_context;
 
 /* Saves all groups, in rows of the kinds below. Returns 0 or -errno of the saver. */
 int groups_save(const struct group_context *context, struct saver *saver);
+
+extern const struct record GROUP_RECORD, CELL_RECORD;
 
 /* Restore a row. What the configuration does not have any more is skipped. Return 0, -EBADMSG or
  * -ENOMEM. */

@@ -11,16 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Makes the cell that the rest of a name, behind its group's, begins with. `*ret_slot` is what
- * follows. Returns NULL if there is no such cell. */
-static struct cell *make_cell(struct group *group, const char *rest, const char **ret_slot)
+/* Finds the cell of a worker or of a kept state by its name, or makes it. `*ret_number` is what
+ * follows the cell's name. Returns NULL if the group has no such cell. */
+static struct cell *make_cell(struct group *group, const char *name, const char **ret_number)
 {
-    const size_t size = group_is_keyed(group) ? strcspn(rest, "/") : 0;
+    const char *key = name + strlen(group->name) + 1, *slash = strchr(key, '/');
+    const size_t size = slash ? (size_t)(slash - key) : 0;
     struct cell *cell;
 
-    *ret_slot = rest + size + (rest[size] == '/');
-    if (group_resume_cell(group, rest, size, &cell) < 0)
-        log_error("%s/%s: out of memory making a cell again", group->name, rest);
+    if (group_is_keyed(group) != (slash != NULL))
+        return NULL;
+    *ret_number = slash ? slash + 1 : key;
+    if (group_resume_cell(group, key, size, &cell) < 0)
+        log_error("%s: out of memory making its cell again", name);
     return cell;
 }
 
@@ -29,8 +32,8 @@ static struct cell *make_cell(struct group *group, const char *rest, const char 
 static void make_place(struct group *group, const char *name)
 {
     const char *number;
-    struct cell *cell = make_cell(group, name + strlen(group->name) + 1, &number);
-    const unsigned long index = strtoul(number, NULL, 10);
+    struct cell *cell = make_cell(group, name, &number);
+    const unsigned long index = cell ? strtoul(number, NULL, 10) : 0;
 
     if (cell && index < GROUP_SIZE_MAX && pool_reserve(&cell->pool, index + 1) < 0)
         log_error("%s: out of memory making its place again", name);
@@ -50,20 +53,22 @@ static void make_places(const struct group_context *context)
         }
 }
 
-/* Makes the cells that the last supervisor had; then notes the generations of its other slots. */
+/* Makes the cells that the last supervisor had; or notes the generations of its other slots. */
 static void take_left(const struct group_context *context, bool cells)
 {
     const struct kept_states *kept = &context->pools->process->kept;
     const struct kept_state *state;
-    const char *slot;
+    const char *number;
 
     for (uint32_t cursor = 0; (state = kept_states_next(kept, &cursor));) {
-        const char *slash = strchr(state->name, '/');
+        const char *slash = strrchr(state->name, '/');
         struct group *group = slash ? registry_group_of(context->registry, state->name) : NULL;
 
-        if (group && cells && slash[strlen(slash) - 1] == '/')
-            (void)make_cell(group, slash + 1, &slot);
-        else if (group && !cells)
+        if (!group || cells != (slash[1] == '\0'))
+            continue;
+        if (cells)
+            (void)make_cell(group, state->name, &number);
+        else
             slot_note_left(&group->pools, state);
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/outcomes.h"
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 #define RECENT_MASK ((UINT32_C(1) << OUTCOMES_RECENT) - 1)
 
@@ -55,40 +55,13 @@ unsigned outcomes_count_dead(const struct outcomes *outcomes, unsigned *ret_n)
     return outcomes->n_dead;
 }
 
-static bool is_dead(const struct outcomes *outcomes, unsigned place)
-{
-    return outcomes->dead[place / 64] >> place % 64 & 1;
-}
-
-/* The dead ones by how many came after them. */
-void outcomes_put(struct saved_writer *row, const struct outcomes *outcomes)
-{
-    const size_t fields = saved_begin(row);
-
-    saved_put_number(row, outcomes->n);
-    saved_put_number(row, outcomes->since);
-    for (unsigned i = 0; outcomes->n_dead > 0 && i < outcomes->n; i++)
-        if (is_dead(outcomes, (outcomes->next + OUTCOMES_MAX - 1 - i) % OUTCOMES_MAX))
-            saved_put_number(row, i);
-    saved_end(row, fields);
-}
-
-void outcomes_get(struct saved_reader *row, struct outcomes *ret)
-{
-    struct saved_reader fields = saved_get_fields(row);
-
-    *ret = (struct outcomes){.n = (uint16_t)saved_get_below(&fields, OUTCOMES_MAX)};
-    ret->since = saved_get_number(&fields);
-    ret->next = (uint16_t)(ret->n % OUTCOMES_MAX);
-    while (saved_has_more(&fields) && ret->n > 0) {
-        const unsigned i = (unsigned)saved_get_below(&fields, ret->n - 1u);
-        const unsigned place = ret->n - 1u - i;
-
-        if (is_dead(ret, place))
-            continue;
-        ret->dead[place / 64] |= UINT64_C(1) << place % 64;
-        ret->n_dead++;
-        if (i < OUTCOMES_RECENT)
-            ret->recent |= UINT32_C(1) << i;
-    }
-}
+#define ROW outcomes
+#define OUTCOMES_FIELDS(F)                                                                         \
+    F(UPGRADE, dead, ARRAY(dead))                                                                  \
+    F(UPGRADE, n, BELOW(n, OUTCOMES_MAX))                                                          \
+    F(UPGRADE, next, BELOW(next, OUTCOMES_MAX - 1))                                                \
+    F(UPGRADE, n_dead, BELOW(n_dead, OUTCOMES_MAX))                                                \
+    F(UPGRADE, recent, BELOW(recent, RECENT_MASK))                                                 \
+    F(UPGRADE, since, NUMBER(since))
+static const struct field FIELDS[] = {OUTCOMES_FIELDS(FIELD)};
+const struct record OUTCOMES_RECORD = RECORD("outcomes", FIELDS);

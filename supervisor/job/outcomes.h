@@ -8,8 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct saved_reader;
-struct saved_writer;
+struct record;
 
 #define OUTCOMES_MAX    1000u /* jobs remembered */
 #define OUTCOMES_RECENT 20u   /* of these, the ones that decide about failing */
@@ -41,6 +40,4 @@ bool outcomes_failing(const struct outcomes *outcomes);
  * ones if only those fail. */
 unsigned outcomes_count_dead(const struct outcomes *outcomes, unsigned *ret_n);
 
-/* Write and read one field of a saved row. What is read is consistent, whatever the row says. */
-void outcomes_put(struct saved_writer *row, const struct outcomes *outcomes);
-void outcomes_get(struct saved_reader *row, struct outcomes *ret);
+extern const struct record OUTCOMES_RECORD;

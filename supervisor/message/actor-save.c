@@ -19,16 +19,40 @@ static bool is_needed(const struct actor *actor)
            actor->subscriptions.n_subscriptions > 0;
 }
 
+#define ROW actor_counters
+#define COUNTERS_FIELDS(F)                                                                         \
+    F(UPGRADE, accepted, NUMBER(accepted))                                                         \
+    F(UPGRADE, delivered, NUMBER(delivered))                                                       \
+    F(UPGRADE, consumed, NUMBER(consumed))                                                         \
+    F(UPGRADE, dead, NUMBER(dead))                                                                 \
+    F(UPGRADE, redelivered, NUMBER(redelivered))
+static const struct field COUNTERS[] = {COUNTERS_FIELDS(FIELD)};
+static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS);
+#undef ROW
+
+#define ROW actor_row
+#define ACTOR_FIELDS(F)                                                                            \
+    F(UPGRADE, name, WORD(name))                                                                   \
+    F(UPGRADE, reference, BELOW(reference, INT64_MAX))                                             \
+    F(UPGRADE, standby, NUMBER(standby))                                                           \
+    F(UPGRADE, needed, NUMBER(needed))                                                             \
+    F(UPGRADE, exchange, NUMBER(exchange))                                                         \
+    F(UPGRADE, counters, SUBRECORD(counters, COUNTERS_RECORD))
+static const struct field ACTOR[] = {ACTOR_FIELDS(FIELD)};
+const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR);
+
 static int save_actor(const struct actor *actor, struct saver *saver)
 {
-    struct saved_writer row = {0};
+    const struct actor_row row = {
+        .name = actor->name,
+        .reference = actor->reference,
+        .standby = actor->place,
+        .needed = is_needed(actor),
+        .exchange = actor_is(actor, ACTOR_EXCHANGE),
+        .counters = actor->counters,
+    };
 
-    saved_put_number(&row, actor->reference);
-    saved_put_text(&row, actor->name);
-    saved_put_number(&row, actor->place != NULL);
-    saved_put_number(&row, is_needed(actor));
-    saved_put_number(&row, actor_is(actor, ACTOR_EXCHANGE));
-    return saved_add(saver, ACTOR_ROW, &row, NULL);
+    return record_save(saver, &ACTOR_RECORD, &row, NULL);
 }
 
 int actors_save(const struct message_context *context, struct saver *saver)
@@ -66,26 +90,12 @@ int messages_inherit(struct message_context *context, struct saved_reader *row)
 
 int actor_inherit(struct message_context *context, struct saved_reader *row)
 {
-    const uint64_t reference = saved_get_number(row);
-    char name[INHERITED_NAME_MAX];
-    struct inherited_actor *added;
-    bool standby, needed, exchange;
+    struct actor_row actor = {0};
 
-    saved_get_text(row, name, sizeof(name));
-    standby = saved_get_below(row, 1);
-    needed = saved_get_below(row, 1);
-    exchange = saved_get_below(row, 1);
-    if (row->damaged || reference == 0 || reference > INT64_MAX)
+    record_get(row, &ACTOR_RECORD, &actor);
+    if (row->damaged || !actor.name || actor.reference == 0)
         return -EBADMSG;
-    added = inheritance_add(&context->inheritance, name);
-    if (!added)
-        return -ENOMEM;
-    added->reference = reference;
-    added->standby = standby;
-    if (needed)
-        inheritance_need(&context->inheritance, added);
-    added->exchange = exchange;
-    return 0;
+    return inheritance_add(&context->inheritance, &actor);
 }
 
 void actors_settle(struct message_context *context)
@@ -93,7 +103,7 @@ void actors_settle(struct message_context *context)
     struct inherited_actor *gone;
 
     while ((gone = inheritance_take_any(&context->inheritance))) {
-        if (!gone->standby)
+        if (!gone->row.standby)
             actor_retire_name(context, gone->name);
         free(gone);
     }

@@ -8,7 +8,7 @@
  * again, finds nothing for good.
  */
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 struct message_context;
 

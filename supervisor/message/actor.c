@@ -52,7 +52,7 @@ void actor_retire_name(struct message_context *context, const char *name)
     *word |= bit;
 }
 
-/* Returns what the actor had in the last supervisor; 0 = it was not there. */
+/* Returns the reference that the actor had in the last supervisor; 0 = it was not there. */
 static uint64_t inherit(struct actor *actor)
 {
     struct inherited_actor *former = inheritance_take(&actor->context->inheritance, actor->name);
@@ -60,10 +60,12 @@ static uint64_t inherit(struct actor *actor)
 
     if (!former)
         return 0;
-    if (former->exchange == actor_is(actor, ACTOR_EXCHANGE))
-        reference = former->reference;
-    else
+    if (former->row.exchange == actor_is(actor, ACTOR_EXCHANGE)) {
+        reference = former->row.reference;
+        actor->counters = former->row.counters;
+    } else {
         actor_retire_name(actor->context, actor->name);
+    }
     free(former);
     return reference;
 }

@@ -30,38 +30,30 @@ int topic_get(struct saved_reader *row, struct topic *ret)
     return 0;
 }
 
+#define ROW envelope
+#define ENVELOPE_FIELDS(F)                                                                         \
+    F(UPGRADE, kind, NUMBER(kind))                                                                 \
+    F(UPGRADE, id, NUMBER(id))                                                                     \
+    F(UPGRADE, sender, NUMBER(sender))                                                             \
+    F(UPGRADE, ask, NUMBER(ask))                                                                   \
+    F(UPGRADE, timer, NUMBER(timer))                                                               \
+    F(UPGRADE, cookie, NUMBER(cookie))                                                             \
+    F(UPGRADE, sent_at, NUMBER(sent_at))                                                           \
+    F(UPGRADE, flags, NUMBER(flags))                                                               \
+    F(UPGRADE, attempt, NUMBER(attempt))                                                           \
+    F(UPGRADE, error, NUMBER(error))                                                               \
+    F(UPGRADE, hops, NUMBER(hops))                                                                 \
+    F(UPGRADE, n_lost, NUMBER(n_lost))                                                             \
+    F(UPGRADE, copied, NUMBER(copied))                                                             \
+    F(UPGRADE, cursor, NUMBER(cursor))                                                             \
+    F(UPGRADE, in_hand, NUMBER(in_hand))
+static const struct field FIELDS[] = {ENVELOPE_FIELDS(FIELD)};
+const struct record ENVELOPE_RECORD = RECORD("envelope", FIELDS);
+
 void envelope_put(struct saved_writer *row, const struct envelope *envelope)
 {
-    saved_put_number(row, envelope->kind);
     topic_put(row, &envelope->topic);
-    saved_put_number(row, envelope->id);
-    saved_put_number(row, envelope->sender);
-    saved_put_number(row, envelope->ask);
-    saved_put_number(row, envelope->timer);
-    saved_put_number(row, envelope->cookie);
-    saved_put_number(row, envelope->sent_at);
-    saved_put_number(row, envelope->flags);
-    saved_put_number(row, envelope->attempt);
-    saved_put_number(row, envelope->error);
-    saved_put_number(row, envelope->hops);
-    saved_put_number(row, envelope->cursor);
-    saved_put_number(row, envelope->in_hand);
-}
-
-static void get_fields(struct saved_reader *row, struct envelope *envelope)
-{
-    envelope->id = saved_get_number(row);
-    envelope->sender = saved_get_number(row);
-    envelope->ask = saved_get_number(row);
-    envelope->timer = saved_get_number(row);
-    envelope->cookie = saved_get_number(row);
-    envelope->sent_at = saved_get_number(row);
-    envelope->flags = (uint32_t)saved_get_below(row, UINT32_MAX);
-    envelope->attempt = (uint32_t)saved_get_below(row, UINT32_MAX);
-    envelope->error = (uint32_t)saved_get_below(row, UINT32_MAX);
-    envelope->hops = (uint32_t)saved_get_below(row, UINT32_MAX);
-    envelope->cursor = (uint32_t)saved_get_below(row, UINT32_MAX);
-    envelope->in_hand = saved_get_below(row, 1);
+    record_put(row, &ENVELOPE_RECORD, envelope);
 }
 
 /* Whether it is a record that an inbox takes. */
@@ -81,17 +73,16 @@ static bool is_sound(const struct envelope *envelope, size_t payload_size)
 
 int envelope_get(struct saved_reader *row, struct envelope **ret)
 {
-    const uint16_t kind = (uint16_t)saved_get_below(row, UINT16_MAX);
     struct envelope *envelope;
     struct topic topic;
     int r = topic_get(row, &topic);
 
     if (r < 0)
         return r;
-    envelope = envelope_new(kind, &topic);
+    envelope = envelope_new(0, &topic);
     if (!envelope)
         return -ENOMEM;
-    get_fields(row, envelope);
+    record_get(row, &ENVELOPE_RECORD, envelope);
     if (row->damaged || !is_sound(envelope, row->payload_size))
         r = -EBADMSG;
     else

@@ -4,7 +4,9 @@
 /* Messages and answers as fields of saved rows; the payload is the row's. */
 
 #include "supervisor/message/envelope.h"
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
+
+extern const struct record ENVELOPE_RECORD; /* but its topic and payload */
 
 /* Appends the fields of a message, but not its payload, to a row. */
 void envelope_put(struct saved_writer *row, const struct envelope *envelope);

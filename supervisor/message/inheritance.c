@@ -2,6 +2,7 @@
 #include "supervisor/message/inheritance.h"
 
 #include "shared/base/hash.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,24 +23,23 @@ void inheritance_deinit(struct inheritance *inheritance)
     index_deinit(&inheritance->by_name);
 }
 
-struct inherited_actor *inheritance_add(struct inheritance *inheritance, const char *name)
+int inheritance_add(struct inheritance *inheritance, const struct actor_row *row)
 {
-    const size_t size = strlen(name);
+    const size_t size = strlen(row->name);
     struct inherited_actor *actor = calloc(1, sizeof(*actor) + size + 1);
 
     if (!actor)
-        return NULL;
-    (void)stpcpy(actor->name, name);
+        return -ENOMEM;
+    actor->row = *row;
+    actor->row.name = actor->name;
+    (void)stpcpy(actor->name, row->name);
     list_init(&actor->link);
     list_init(&actor->needed_link);
     list_push_back(&inheritance->actors, &actor->link);
-    index_add(&inheritance->by_name, &actor->by_name, hash_bytes(name, size));
-    return actor;
-}
-
-void inheritance_need(struct inheritance *inheritance, struct inherited_actor *actor)
-{
-    list_push_back(&inheritance->needed, &actor->needed_link);
+    if (row->needed)
+        list_push_back(&inheritance->needed, &actor->needed_link);
+    index_add(&inheritance->by_name, &actor->by_name, hash_bytes(actor->name, size));
+    return 0;
 }
 
 static struct inherited_actor *take(struct inheritance *inheritance, struct inherited_actor *actor)
@@ -58,7 +58,7 @@ struct inherited_actor *inheritance_take(struct inheritance *inheritance, const 
     for (; entry; entry = index_find_next(entry)) {
         struct inherited_actor *actor = list_entry(entry, struct inherited_actor, by_name);
 
-        if (strcmp(actor->name, name) == 0 && (!found || !actor->standby))
+        if (strcmp(actor->name, name) == 0 && (!found || !actor->row.standby))
             found = actor;
     }
     return found ? take(inheritance, found) : NULL;

@@ -2,8 +2,8 @@
 
 /* What monitoring shows of the store. */
 
-#include "supervisor/succession/saved-row.h"
 #include "supervisor/store/store-private.h"
+#include "supervisor/succession/record.h"
 #include <errno.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -57,26 +57,39 @@ struct store_stats store_stats(struct store *store)
     return stats;
 }
 
+#define ROW store_stats
+#define STATS_FIELDS(F)                                                                            \
+    F(UPGRADE, n_commits, NUMBER(n_commits))                                                       \
+    F(UPGRADE, sync, SUBRECORD(sync, HISTOGRAM_RECORD))
+static const struct field FIELDS[] = {STATS_FIELDS(FIELD)};
+const struct record STORE_STATS_RECORD = RECORD(STORE_TALLY_ROW, FIELDS);
+
 int store_tally_save(struct store *store, struct saver *saver)
 {
-    struct saved_writer row = {0};
     struct store_stats stats;
 
     if (!store)
         return 0;
     stats = store_stats(store);
-    saved_put_number(&row, stats.n_commits);
-    histogram_put(&row, &stats.sync);
-    return saved_add(saver, STORE_TALLY_ROW, &row, NULL);
+    return record_save(saver, &STORE_STATS_RECORD, &stats, NULL);
 }
 
+/* Its thread may have written since. */
 int store_tally_restore_row(struct store *store, struct saved_reader *row)
 {
+    struct store_stats before = {0}, *stats;
+
+    record_get(row, &STORE_STATS_RECORD, &before);
+    if (row->damaged)
+        return -EBADMSG;
     if (!store)
         return 0;
+    stats = &store->stats;
     pthread_mutex_lock(&store->mutex);
-    store->stats.n_commits += saved_get_number(row);
-    histogram_get(row, &store->stats.sync);
+    stats->n_commits += before.n_commits;
+    stats->sync.sum += before.sync.sum;
+    for (unsigned i = 0; i <= HISTOGRAM_BOUNDS; i++)
+        stats->sync.counts[i] += before.sync.counts[i];
     pthread_mutex_unlock(&store->mutex);
-    return row->damaged ? -EBADMSG : 0;
+    return 0;
 }

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 struct database;
+struct record;
 struct saved_reader;
 struct saver;
 struct store;
@@ -145,6 +146,7 @@ struct store_stats store_stats(struct store *store);
 /* The kind of the row with which an upgrade hands over what of that the next supervisor goes on
  * with. */
 #define STORE_TALLY_ROW "store-tally"
+extern const struct record STORE_STATS_RECORD;
 /* Saves and restores that row. Without a store (NULL) nothing is saved or restored. 0 or -errno;
  * -EBADMSG: the row is damaged. */
 int store_tally_save(struct store *store, struct saver *saver);

@@ -73,6 +73,21 @@ static void put_list(struct saved_writer *writer, const struct field *field, con
         record_put(writer, field->record, element_of(field, row, i));
 }
 
+static void put_array(struct saved_writer *writer, const struct field *field, const void *row)
+{
+    const size_t pairs = saved_begin(writer);
+
+    for (size_t i = 0; i < field->room; i++) {
+        const uint64_t number = load(element_of(field, row, i), field->size, false);
+
+        if (number == 0)
+            continue;
+        saved_put_number(writer, i);
+        saved_put_number(writer, number);
+    }
+    saved_end(writer, pairs);
+}
+
 static void put_field(struct saved_writer *writer, const struct field *field, const void *row)
 {
     const void *member = member_of(field, row);
@@ -93,8 +108,7 @@ static void put_field(struct saved_writer *writer, const struct field *field, co
         saved_put_text(writer, member);
         break;
     case FIELD_ARRAY:
-        for (size_t i = 0; i < field->room; i++)
-            saved_put_number(writer, load(element_of(field, row, i), field->size, false));
+        put_array(writer, field, row);
         break;
     case FIELD_RECORD:
         record_put(writer, field->record, member);
@@ -140,6 +154,19 @@ static void get_list(struct saved_reader *reader, const struct field *field, voi
         record_get(reader, field->record, element_of(field, row, i));
 }
 
+static void get_array(struct saved_reader *reader, const struct field *field, void *row)
+{
+    struct saved_reader pairs = saved_get_fields(reader);
+
+    memset(member_of(field, row), 0, (size_t)field->room * field->size);
+    while (saved_has_more(&pairs)) {
+        const uint64_t i = saved_get_below(&pairs, field->room - 1);
+
+        store(element_of(field, row, i), field->size, saved_get_number(&pairs));
+    }
+    reader->damaged = reader->damaged || pairs.damaged;
+}
+
 static void get_field(struct saved_reader *reader, const struct field *field, void *row)
 {
     void *member = member_of(field, row);
@@ -161,8 +188,7 @@ static void get_field(struct saved_reader *reader, const struct field *field, vo
         saved_get_text(reader, member, field->room);
         break;
     case FIELD_ARRAY:
-        for (size_t i = 0; i < field->room; i++)
-            store(element_of(field, row, i), field->size, saved_get_number(reader));
+        get_array(reader, field, row);
         break;
     case FIELD_RECORD:
         record_get(reader, field->record, member);

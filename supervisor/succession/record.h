@@ -43,7 +43,7 @@ enum field_type {
     FIELD_TEXT,   /* const char *, with its size: borrowed, not terminated */
     FIELD_WORD,   /* const char *, terminated, or NULL: borrowed */
     FIELD_STRING, /* char[], terminated */
-    FIELD_ARRAY,  /* of numbers of `size` bytes */
+    FIELD_ARRAY,  /* of numbers of `size` bytes, most of them 0 */
     FIELD_RECORD, /* a struct with a table of its own */
     FIELD_LIST,   /* an array of such structs, of which the first `count` are used */
 };
@@ -93,10 +93,10 @@ struct record {
 #define WORD(member) .type = FIELD_WORD, .at = offsetof(struct ROW, member)
 #define STRING(member)                                                                             \
     .type = FIELD_STRING, .at = offsetof(struct ROW, member), .room = sizeof(FIELD_MEMBER(member))
-#define ARRAY(member)                                                                              \
+#define ARRAY(member)    FIRST(member, sizeof(FIELD_MEMBER(member)) / sizeof(FIELD_MEMBER(member)[0]))
+#define FIRST(member, n) /* elements of an array */                                                \
     .type = FIELD_ARRAY, .at = offsetof(struct ROW, member),                                       \
-    .size = sizeof(FIELD_MEMBER(member)[0]), .max = UINT64_MAX,                                    \
-    .room = sizeof(FIELD_MEMBER(member)) / sizeof(FIELD_MEMBER(member)[0])
+    .size = sizeof(FIELD_MEMBER(member)[0]), .max = UINT64_MAX, .room = (n)
 #define SUBRECORD(member, table)                                                                   \
     .type = FIELD_RECORD, .at = offsetof(struct ROW, member), .record = &(table)
 #define LIST(member, count, table)                                                                 \

@@ -678,6 +678,20 @@ class Messages(ActorsTestCase):
     def waiting(self, address):
         return self.s.call("io.troupe.Actors.Lookup", name=address)["actor"]["waiting"]
 
+    def test_D10_counters_begin_with_the_actor_and_not_with_the_supervisor(self):
+        def counters(address):
+            actor = self.s.call("io.troupe.Actors.Lookup", name=address)["actor"]
+            return [actor[name] for name in ("accepted", "delivered", "consumed", "dead")]
+        self.do("c", "burst a/0 10 number")
+        self.s.until(lambda: counters("a/0")[2] == 10)
+        before = {address: counters(address) for address in ("a", "a/0", "b/0")}
+        self.assertEqual(before["a/0"], [10, 10, 10, 0])
+        for _ in range(2):
+            self.upgrade()
+            self.assertEqual({address: counters(address) for address in before}, before)
+        self.do("c", "burst a/0 5 number")
+        self.s.until(lambda: counters("a/0") == [15, 15, 15, 0])
+
     def test_D10_messages_that_wait_survive_in_their_order(self):
         bell = self.gate()
         self.do("c", "burst a/0 20000 number")

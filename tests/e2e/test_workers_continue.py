@@ -91,7 +91,7 @@ class Continuity(TestCase):
         with self.without_supervisor(s):
             self.damage_record(s, "actor/1")
         self.assertEqual(self.pids(s), before)
-        self.assertIn("actor/1: what the last supervisor kept of its state is damaged: state 255, reason 255, role 255", s.log())
+        self.assertIn("actor/1: what the last supervisor kept of its state is damaged", s.log())
         self.assertEqual(s.do("actor", "echo again")["result"], text("again"))
 
     def test_D9_a_job_in_hand_goes_on_and_its_end_is_taken(self):

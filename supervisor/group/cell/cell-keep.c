@@ -7,14 +7,27 @@
 #include "supervisor/group/group.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/process.h"
+#include "supervisor/succession/record.h"
 #include <stdio.h>
 
-/* Changes raise KEPT_STATES_VERSION. Valid when zeroed: a cell of which nothing is known. */
+/* Valid when zeroed: a cell of which nothing is known. */
 struct cell_record {
     uint64_t size, configured_size;          /* size 0 = its group's */
     usec_t idle_since;                       /* monotonic */
     uint8_t known, wanted, paused, retiring; /* 0 = false: see struct slot_record */
 };
+
+#define ROW cell_record
+#define CELL_FIELDS(F)                                                                             \
+    F(MEMORY, size, BELOW(size, GROUP_SIZE_MAX))                                                   \
+    F(MEMORY, configured_size, NUMBER(configured_size))                                            \
+    F(MEMORY, idle_since, NUMBER(idle_since))                                                      \
+    F(MEMORY, known, NUMBER(known))                                                                \
+    F(MEMORY, wanted, NUMBER(wanted))                                                              \
+    F(MEMORY, paused, NUMBER(paused))                                                              \
+    F(MEMORY, retiring, NUMBER(retiring))
+static const struct field CELL_TABLE[] = {CELL_FIELDS(FIELD)};
+const struct record CELL_KEPT_RECORD = RECORD("cell-kept", CELL_TABLE);
 
 static struct cell_record *record_of(const struct cell *cell)
 {
@@ -29,7 +42,8 @@ void cell_open_kept(struct cell *cell)
         return;
     (void)snprintf(name, sizeof(name), "%s/", cell->name);
     cell->kept = kept_state_open(&cell->context->pools->process->kept, name, &cell->resumes);
-    cell->resumes = cell->resumes && record_of(cell)->known;
+    cell->resumes = cell->resumes && record_of(cell)->known &&
+                    record_is_sound(&CELL_KEPT_RECORD, record_of(cell));
 }
 
 void cell_keep(struct cell *cell)
@@ -50,8 +64,7 @@ void cell_keep(struct cell *cell)
 /* Another Size= in the file replaces an earlier resize, as in a reload. */
 static void resume_size(struct cell *cell, const struct cell_record *record)
 {
-    if (record->size < 1 || record->size > GROUP_SIZE_MAX ||
-        record->configured_size != cell->config->size ||
+    if (record->size < 1 || record->configured_size != cell->config->size ||
         pool_reserve(&cell->pool, (size_t)record->size) < 0)
         return;
     cell->own_size = true;

@@ -135,6 +135,8 @@ void cell_call_waiters(struct cell *cell);
 
 /* ---- cell-keep.c ---- */
 
+extern const struct record CELL_KEPT_RECORD; /* what is kept for the next supervisor */
+
 /* Opens what is kept of the cell for the next supervisor. */
 void cell_open_kept(struct cell *cell);
 /* Called after each change of what was asked of the cell. */

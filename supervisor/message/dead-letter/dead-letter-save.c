@@ -2,16 +2,10 @@
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 
 #include "supervisor/event/death-save.h"
+#include "supervisor/message/envelope-save.h"
 #include <errno.h>
 
 /* ---- saving ---- */
-
-static void put_topic(struct saved_writer *row, const struct topic *topic)
-{
-    saved_put_bytes(row, topic->type, topic->type_size);
-    saved_put_number(row, topic->key != NULL);
-    saved_put_bytes(row, topic->key, topic->key_size);
-}
 
 static void put_options(struct saved_writer *row, const struct job_options *options)
 {
@@ -43,7 +37,7 @@ static void put_letter(struct saved_writer *row, const struct dead_letter *lette
     saved_put_text(row, letter->recipient);
     saved_put_number(row, letter->sender_ref);
     saved_put_number(row, letter->recipient_ref);
-    put_topic(row, &letter->topic);
+    topic_put(row, &letter->topic);
     saved_put_number(row, letter->message);
     saved_put_number(row, letter->sent_at);
     saved_put_text(row, letter->job);
@@ -100,21 +94,6 @@ int dead_letters_save(const struct dead_letters *letters, struct saver *saver)
 
 /* ---- restoring ---- */
 
-static struct topic get_topic(struct saved_reader *row)
-{
-    size_t type_size, key_size;
-    struct topic topic = {.type = saved_get_bytes(row, &type_size)};
-    const bool has_key = saved_get_below(row, 1);
-    const char *key = saved_get_bytes(row, &key_size);
-
-    topic.type_size = (uint32_t)type_size;
-    topic.key = has_key ? key : NULL;
-    topic.key_size = has_key ? (uint32_t)key_size : 0;
-    if (!topic_type_valid(topic.type, type_size))
-        row->damaged = true;
-    return topic;
-}
-
 static struct job_options get_options(struct saved_reader *row)
 {
     struct saved_reader fields = saved_get_fields(row);
@@ -140,14 +119,6 @@ static size_t get_deaths(struct saved_reader *row, const struct death_log *log,
     return n;
 }
 
-/* A newer version may know more causes. */
-static enum attempt_cause get_cause(struct saved_reader *row)
-{
-    const uint64_t cause = saved_get_number(row);
-
-    return cause < _ATTEMPT_N_CAUSES ? (enum attempt_cause)cause : ATTEMPT_CAUSE_NONE;
-}
-
 static struct dead_letter_facts get_facts(struct saved_reader *row)
 {
     struct dead_letter_facts facts = {
@@ -161,7 +132,8 @@ static struct dead_letter_facts get_facts(struct saved_reader *row)
     facts.recipient = saved_get_string(row);
     facts.sender_ref = saved_get_number(row);
     facts.recipient_ref = saved_get_number(row);
-    facts.topic = get_topic(row);
+    if (topic_get(row, &facts.topic) < 0)
+        row->damaged = true;
     facts.message = saved_get_number(row);
     facts.sent_at = saved_get_number(row);
     facts.job = saved_get_string(row);
@@ -205,7 +177,7 @@ static int restore(struct dead_letters *letters, const struct death_log *deaths,
     facts.deaths = found;
     facts.n_deaths = get_deaths(row, deaths, found);
     size_dropped = saved_get_number(row);
-    facts.cause = get_cause(row);
+    facts.cause = (enum attempt_cause)saved_get_below(row, _ATTEMPT_N_CAUSES - 1);
     facts.row = durable ? (int64_t)saved_get_number(row) : 0;
     if (row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0)
         r = -EBADMSG;

@@ -41,8 +41,6 @@ static int save_list(const struct actor *actor, enum mail_place place, const str
         saved_put_number(&row, actor->reference);
         saved_put_number(&row, place);
         envelope_put(&row, envelope);
-        saved_put_number(&row, envelope->copied);
-        saved_put_number(&row, envelope->n_lost);
         r = saved_add(saver, MAIL_ROW, &row, &envelope->payload);
         if (r < 0)
             break;
@@ -178,8 +176,6 @@ int mail_restore(struct message_context *context, struct saved_reader *row)
 
     if (r < 0)
         return r;
-    envelope->copied = saved_get_number(row);
-    envelope->n_lost = (uint32_t)saved_get_below(row, UINT32_MAX);
     if ((envelope->kind == PROTOCOL_MESSAGE) == (place == MAIL_ANSWERS)) {
         (void)envelope_free(envelope);
         return -EBADMSG;

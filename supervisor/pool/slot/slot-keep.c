@@ -9,12 +9,13 @@
 #include "supervisor/pool/slot/slot-private.h"
 #include "supervisor/process/kept-state.h"
 #include "supervisor/process/submit-socket.h"
+#include "supervisor/succession/record.h"
 #include <errno.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Changes raise KEPT_STATES_VERSION. Valid when zeroed: a slot that was never started. */
+/* Valid when zeroed: a slot that was never started. */
 struct slot_record {
     uint64_t generation, born, tried;
     usec_t since_at;   /* realtime */
@@ -39,6 +40,32 @@ struct slot_record {
 };
 
 _Static_assert(sizeof(struct slot_record) <= KEPT_DATA_MAX, "the record fits");
+
+#define ROW slot_record
+#define SLOT_FIELDS(F)                                                                             \
+    F(MEMORY, generation, NUMBER(generation))                                                      \
+    F(MEMORY, born, NUMBER(born))                                                                  \
+    F(MEMORY, tried, NUMBER(tried))                                                                \
+    F(MEMORY, since_at, NUMBER(since_at))                                                          \
+    F(MEMORY, started_at, NUMBER(started_at))                                                      \
+    F(MEMORY, restart_at, NUMBER(restart_at))                                                      \
+    F(MEMORY, n_restarts, NUMBER(n_restarts))                                                      \
+    F(MEMORY, n_recycled, NUMBER(n_recycled))                                                      \
+    F(MEMORY, n_pauses, NUMBER(n_pauses))                                                          \
+    F(MEMORY, n_failures, NUMBER(n_failures))                                                      \
+    F(MEMORY, failing_since_at, NUMBER(failing_since_at))                                          \
+    F(MEMORY, state, BELOW(state, _LIFECYCLE_N_STATES - 1))                                        \
+    F(MEMORY, kill_reason, BELOW(kill_reason, _DEATH_N_CAUSES - 1))                                \
+    F(MEMORY, known, NUMBER(known))                                                                \
+    F(MEMORY, wanted, NUMBER(wanted))                                                              \
+    F(MEMORY, came_up, NUMBER(came_up))                                                            \
+    F(MEMORY, role, BELOW(role, SLOT_PREDECESSOR))                                                 \
+    F(MEMORY, retired, NUMBER(retired))                                                            \
+    F(MEMORY, signalled, NUMBER(signalled))                                                        \
+    F(MEMORY, next_step_at, NUMBER(next_step_at))                                                  \
+    F(MEMORY, status, STRING(status))
+static const struct field SLOT_TABLE[] = {SLOT_FIELDS(FIELD)};
+const struct record SLOT_RECORD = RECORD("slot", SLOT_TABLE);
 
 static struct slot_record *record_of(const struct slot *slot)
 {
@@ -174,15 +201,13 @@ static void check_record(const struct slot *slot)
 {
     struct slot_record *record = record_of(slot);
 
-    if (record->state < _LIFECYCLE_N_STATES && record->kill_reason < _DEATH_N_CAUSES &&
-        record->role <= SLOT_PREDECESSOR)
+    if (record_is_sound(&SLOT_RECORD, record))
         return;
-    log_warning("%s: what the last supervisor kept of its state is damaged: state %u, reason %u, "
-                "role %u",
-                slot->name, record->state, record->kill_reason, record->role);
+    log_warning("%s: what the last supervisor kept of its state is damaged", slot->name);
     record->state = LIFECYCLE_STOPPED;
     record->kill_reason = DEATH_EXIT;
     record->role = SLOT_MEMBER;
+    record->status[0] = '\0';
 }
 
 void slot_note_left(struct pool_set *set, const struct kept_state *state)
@@ -214,8 +239,6 @@ void slot_keep_calls(struct slot *slot)
 
 static void take_record(struct slot *slot, const struct slot_record *record)
 {
-    char status[SLOT_TEXT_MAX];
-
     slot->generation = record->generation;
     slot->born = record->born;
     slot->tried = record->tried;
@@ -225,8 +248,7 @@ static void take_record(struct slot *slot, const struct slot_record *record)
     slot->health.n_failures = record->n_failures;
     slot->health.since_at = record->failing_since_at;
     slot->tally.n_pauses = record->n_pauses;
-    (void)snprintf(status, sizeof(status), "%.*s", (int)sizeof(record->status) - 1, record->status);
-    slot_keep_text(&slot->status_text, status);
+    slot_keep_text(&slot->status_text, record->status);
 }
 
 /* The output's descriptor may follow. */

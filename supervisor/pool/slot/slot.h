@@ -24,6 +24,7 @@ struct job;
 struct kept_state;
 struct pool;
 struct pool_set;
+struct record;
 struct slot;
 
 /* A place has a member and at most one standby, which is any of the others. */
@@ -131,6 +132,8 @@ struct slot {
 int slot_new(struct slot **ret, struct pool *pool, unsigned index, bool twin);
 /* Frees a slot that is stopped or failed. NULL allowed; returns NULL. */
 struct slot *slot_free(struct slot *slot);
+
+extern const struct record SLOT_RECORD; /* what is kept of a slot for the next supervisor */
 
 /* Notes the generations of a slot that the last supervisor had and this one has not, so that no
  * later worker gets one of them. */

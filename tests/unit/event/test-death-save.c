@@ -190,10 +190,10 @@ TEST(latencies_are_restored)
 
     for (usec_t i = 0; i < 3000; i++)
         latency_add(&latency, i * i);
-    latency_put(&writer, &latency);
+    record_put(&writer, &LATENCY_RECORD, &latency);
     ck_assert_int_eq(saved_add(&saver.saver, "latency", &writer, NULL), 0);
     row = memory_saver_read(&saver, 0, "latency");
-    latency_get(&row, &restored);
+    record_get(&row, &LATENCY_RECORD, &restored);
     ck_assert_mem_eq(&restored, &latency, sizeof(latency));
 }
 

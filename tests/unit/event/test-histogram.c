@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/event/histogram.h"
-
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 #include "tests/unit/suite.h"
 
 static unsigned bucket_of(usec_t took)
@@ -27,7 +26,7 @@ TEST(a_bound_belongs_to_its_bucket)
     ck_assert_uint_eq(bucket_of(USEC_INFINITY), HISTOGRAM_BOUNDS);
 }
 
-TEST(a_saved_one_is_added)
+TEST(a_saved_one_is_restored)
 {
     struct histogram histogram = {0}, other = {0};
     struct saved_writer row = {0};
@@ -36,12 +35,11 @@ TEST(a_saved_one_is_added)
     histogram_add(&histogram, 5);
     histogram_add(&histogram, USEC_PER_SEC);
     histogram_add(&histogram, 2 * HISTOGRAM_LEAST << HISTOGRAM_BOUNDS);
-    histogram_put(&row, &histogram);
+    record_put(&row, &HISTOGRAM_RECORD, &histogram);
     reader = (struct saved_reader){.at = row.bytes, .end = row.bytes + row.size};
-    histogram_add(&other, 5);
-    histogram_get(&reader, &other);
+    histogram_add(&other, 7);
+    record_get(&reader, &HISTOGRAM_RECORD, &other);
     ck_assert(!reader.damaged);
-    histogram_add(&histogram, 5);
     ck_assert_mem_eq(&histogram, &other, sizeof(other));
     free(row.bytes);
 }
@@ -54,7 +52,7 @@ TEST(a_damaged_row_harms_nothing)
         struct saved_reader reader = {.at = bytes, .end = bytes + size};
         struct histogram histogram = {0};
 
-        histogram_get(&reader, &histogram);
+        record_get(&reader, &HISTOGRAM_RECORD, &histogram);
     }
 }
 

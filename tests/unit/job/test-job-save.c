@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/job/job-save.h"
 #include "supervisor/job/outcomes.h"
+#include "supervisor/succession/record.h"
 #include "tests/unit/succession/memory-saver.h"
 #include "tests/unit/suite.h"
 
@@ -123,9 +124,8 @@ TEST(damaged_rows_do_no_harm)
 
 static void restore_outcomes(struct saved_reader *row, struct outcomes *ret)
 {
-    outcomes_get(row, ret);
+    record_get(row, &OUTCOMES_RECORD, ret);
     ck_assert_uint_le(ret->n, OUTCOMES_MAX);
-    ck_assert_uint_le(ret->n_dead, ret->n);
     ck_assert_uint_lt(ret->next, OUTCOMES_MAX);
 }
 
@@ -141,7 +141,7 @@ TEST(outcomes_are_restored)
 
         for (unsigned k = 0; k < counts[i]; k++)
             outcomes_add(&outcomes, k % 3 == 0, k + 1);
-        outcomes_put(&writer, &outcomes);
+        record_put(&writer, &OUTCOMES_RECORD, &outcomes);
         ck_assert_int_eq(saved_add(&saver.saver, "outcomes", &writer, NULL), 0);
         row = memory_saver_read(&saver, i, "outcomes");
         restore_outcomes(&row, &restored);
