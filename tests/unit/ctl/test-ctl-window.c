@@ -15,6 +15,11 @@ static void start(size_t size, const char *lines)
         ck_assert_int_eq(window_add(&window, lines, 1), 0);
 }
 
+static void teardown(void)
+{
+    window_deinit(&window);
+}
+
 /* Submits whatever may be submitted; returns how many. */
 static size_t submit_all(usec_t now)
 {
@@ -49,7 +54,7 @@ static const char *written(void)
     return text;
 }
 
-START_TEST(results_leave_in_the_order_of_the_input)
+TEST(results_leave_in_the_order_of_the_input)
 {
     start(4, "abcd");
     ck_assert(window_full(&window));
@@ -63,11 +68,9 @@ START_TEST(results_leave_in_the_order_of_the_input)
     ck_assert_int_eq(end(3, 0, 0), 0);
     ck_assert_str_eq(written(), "d");
     ck_assert(window_empty(&window));
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once)
+TEST(a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once)
 {
     struct window_line *line;
 
@@ -94,9 +97,7 @@ START_TEST(a_line_whose_connection_was_lost_waits_by_its_id_and_ends_once)
     ck_assert_ptr_null(window_doubtful(&window));
     ck_assert_str_eq(written(), "cd");
     ck_assert(window_empty(&window));
-    window_deinit(&window);
 }
-END_TEST
 
 static void await_all(void)
 {
@@ -106,7 +107,7 @@ static void await_all(void)
         window_awaited(&window, line);
 }
 
-START_TEST(lines_that_a_durable_group_does_not_know_are_submitted_again)
+TEST(lines_that_a_durable_group_does_not_know_are_submitted_again)
 {
     start(3, "abc");
     window.durable = window.repeats = true;
@@ -124,11 +125,9 @@ START_TEST(lines_that_a_durable_group_does_not_know_are_submitted_again)
     await_all();
     ck_assert_int_eq(end(2, 0, 0), 0);
     ck_assert_str_eq(written(), "abc");
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(a_line_that_may_have_been_accepted_is_never_refused)
+TEST(a_line_that_may_have_been_accepted_is_never_refused)
 {
     start(2, "ab");
     window.durable = window.repeats = true;
@@ -143,11 +142,9 @@ START_TEST(a_line_that_may_have_been_accepted_is_never_refused)
     ck_assert_uint_eq(submit_all(0), 1);
     ck_assert_int_eq(end(1, -ENOENT, 0), 0);
     ck_assert_int_eq(window_front(&window)->result.error, -ECONNRESET);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(lines_wait_while_their_durable_group_is_stopping)
+TEST(lines_wait_while_their_durable_group_is_stopping)
 {
     start(2, "ab");
     window.durable = window.repeats = true;
@@ -163,11 +160,9 @@ START_TEST(lines_wait_while_their_durable_group_is_stopping)
     start(1, "a");
     ck_assert_uint_eq(submit_all(0), 1);
     ck_assert_int_eq(end(0, -ESHUTDOWN, 0), 0);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(detached_results_stay_as_they_are)
+TEST(detached_results_stay_as_they_are)
 {
     const struct troupe_result result = {.cookie = 1, .reason = "why", .data = "what", .size = 4};
 
@@ -182,11 +177,9 @@ START_TEST(detached_results_stay_as_they_are)
     ck_assert_uint_eq(window_front(&window)->result.size, 4);
     ck_assert_str_eq(window_front(&window)->result.reason, "why");
     ck_assert_ptr_ne(window_front(&window)->result.data, result.data);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(a_refused_line_is_submitted_again_before_later_ones)
+TEST(a_refused_line_is_submitted_again_before_later_ones)
 {
     start(4, "abcd");
     window_submitted(&window, window_ready(&window, 0));
@@ -196,11 +189,9 @@ START_TEST(a_refused_line_is_submitted_again_before_later_ones)
     ck_assert_int_eq(end(1, 0, 0), 0);
     ck_assert_uint_eq(window_ready(&window, MSEC)->number, 0);
     ck_assert_str_eq(written(), "");
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(after_a_refusal_no_more_are_under_way_than_were_accepted)
+TEST(after_a_refusal_no_more_are_under_way_than_were_accepted)
 {
     start(8, "abcdefgh");
     ck_assert_uint_eq(submit_all(0), 8);
@@ -210,11 +201,9 @@ START_TEST(after_a_refusal_no_more_are_under_way_than_were_accepted)
     ck_assert_uint_eq(submit_all(MSEC), 0);
     ck_assert_int_eq(end(0, 0, MSEC), 0);
     ck_assert_uint_eq(submit_all(MSEC), 1);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(the_limit_grows_by_one_for_each_limit_of_successes)
+TEST(the_limit_grows_by_one_for_each_limit_of_successes)
 {
     start(8, "abcdefgh");
     ck_assert_uint_eq(submit_all(0), 8);
@@ -225,11 +214,9 @@ START_TEST(the_limit_grows_by_one_for_each_limit_of_successes)
     ck_assert_uint_eq(window.limit, 2);
     (void)end(1, 0, MSEC);
     ck_assert_uint_eq(window.limit, 3);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(pauses_double_while_nothing_but_refusals_come)
+TEST(pauses_double_while_nothing_but_refusals_come)
 {
     usec_t now = 0, expected = MSEC;
 
@@ -244,11 +231,9 @@ START_TEST(pauses_double_while_nothing_but_refusals_come)
     ck_assert_uint_eq(submit_all(now), 1);
     (void)end(0, 0, now);
     ck_assert_uint_eq(window.hold_for, 0);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(a_burst_of_refusals_makes_one_pause)
+TEST(a_burst_of_refusals_makes_one_pause)
 {
     start(8, "abcdefgh");
     ck_assert_uint_eq(submit_all(0), 8);
@@ -256,21 +241,17 @@ START_TEST(a_burst_of_refusals_makes_one_pause)
         (void)end(i, -EBUSY, 0);
     ck_assert_uint_eq(window.hold, MSEC);
     ck_assert_uint_eq(window.limit, 1);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(other_errors_end_a_line)
+TEST(other_errors_end_a_line)
 {
     start(2, "ab");
     ck_assert_uint_eq(submit_all(0), 2);
     ck_assert_int_eq(end(0, -EMSGSIZE, 0), 0);
     ck_assert_int_eq(window_front(&window)->result.error, -EMSGSIZE);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(results_of_what_is_not_under_way_are_strange)
+TEST(results_of_what_is_not_under_way_are_strange)
 {
     start(4, "ab");
     ck_assert_int_eq(end(0, 0, 0), WINDOW_E_STRANGE);
@@ -280,11 +261,9 @@ START_TEST(results_of_what_is_not_under_way_are_strange)
     ck_assert_int_eq(end(0, 0, 0), WINDOW_E_STRANGE);
     ck_assert_str_eq(written(), "a");
     ck_assert_int_eq(end(0, 0, 0), WINDOW_E_STRANGE);
-    window_deinit(&window);
 }
-END_TEST
 
-START_TEST(giving_up_keeps_what_is_under_way)
+TEST(giving_up_keeps_what_is_under_way)
 {
     start(4, "abcd");
     window_submitted(&window, window_ready(&window, 0));
@@ -295,12 +274,10 @@ START_TEST(giving_up_keeps_what_is_under_way)
     ck_assert_int_eq(end(1, 0, 0), 0);
     ck_assert_str_eq(written(), "b");
     ck_assert(window_empty(&window));
-    window_deinit(&window);
 }
-END_TEST
 
 /* Random ends, refusals and orders against the one thing that counts. */
-START_TEST(no_line_is_lost_doubled_or_out_of_order)
+TEST(no_line_is_lost_doubled_or_out_of_order)
 {
     enum {
         N_LINES = 20000,
@@ -337,9 +314,7 @@ START_TEST(no_line_is_lost_doubled_or_out_of_order)
         now += 100;
     }
     ck_assert(window_empty(&window));
-    window_deinit(&window);
 }
-END_TEST
 
 /* ---- the input ---- */
 
@@ -365,22 +340,20 @@ static void read_pieces(const char *input, size_t input_size, char separator, co
     close(fds[0]);
 }
 
-START_TEST(empty_lines_count_and_the_last_newline_may_lack)
+TEST(empty_lines_count_and_the_last_newline_may_lack)
 {
     read_pieces("a\n\nb\n", 5, '\n', "a||b|");
     read_pieces("a\nlast", 6, '\n', "a|last|");
     read_pieces("\n", 1, '\n', "|");
     read_pieces("", 0, '\n', "");
 }
-END_TEST
 
-START_TEST(with_another_separator_newlines_are_content)
+TEST(with_another_separator_newlines_are_content)
 {
     read_pieces("a\nb\0c", 5, '\0', "a\nb|c|");
 }
-END_TEST
 
-START_TEST(a_line_that_is_not_complete_is_not_handed_out)
+TEST(a_line_that_is_not_complete_is_not_handed_out)
 {
     struct reader reader;
     const char *line;
@@ -400,9 +373,8 @@ START_TEST(a_line_that_is_not_complete_is_not_handed_out)
     close(fds[0]);
     close(fds[1]);
 }
-END_TEST
 
-START_TEST(lines_longer_than_the_buffer_arrive_whole)
+TEST(lines_longer_than_the_buffer_arrive_whole)
 {
     enum {
         SIZE = 300000
@@ -429,9 +401,8 @@ START_TEST(lines_longer_than_the_buffer_arrive_whole)
     close(fd);
     free(text);
 }
-END_TEST
 
-START_TEST(input_without_separators_does_not_fill_the_memory)
+TEST(input_without_separators_does_not_fill_the_memory)
 {
     struct reader reader;
     const char *line;
@@ -445,6 +416,5 @@ START_TEST(input_without_separators_does_not_fill_the_memory)
     reader_deinit(&reader);
     close(fd);
 }
-END_TEST
 
-const struct suite suite = {.name = "ctl-window"};
+const struct suite suite = {.name = "ctl-window", .teardown = teardown};

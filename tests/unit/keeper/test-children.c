@@ -4,7 +4,7 @@
 
 static struct children children;
 
-START_TEST(a_child_is_found_by_its_pid_until_it_is_removed)
+TEST(a_child_is_found_by_its_pid_until_it_is_removed)
 {
     children_add(&children, 100, 7, true);
     children_add(&children, 101, 8, false);
@@ -18,9 +18,8 @@ START_TEST(a_child_is_found_by_its_pid_until_it_is_removed)
     children_remove(&children, 100); /* harmless */
     ck_assert_uint_eq(children.n, 1);
 }
-END_TEST
 
-START_TEST(pids_in_one_bucket_are_kept_apart)
+TEST(pids_in_one_bucket_are_kept_apart)
 {
     for (int i = 0; i < 5; i++)
         children_add(&children, 1 + i * CHILDREN_BUCKETS, (uint64_t)i, false);
@@ -31,9 +30,8 @@ START_TEST(pids_in_one_bucket_are_kept_apart)
         ck_assert(!child || child->id == (uint64_t)i);
     }
 }
-END_TEST
 
-START_TEST(it_holds_so_many_and_places_are_used_again)
+TEST(it_holds_so_many_and_places_are_used_again)
 {
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < CHILDREN_MAX; i++) {
@@ -49,6 +47,5 @@ START_TEST(it_holds_so_many_and_places_are_used_again)
     }
     ck_assert_uint_eq(children.n_touched, CHILDREN_MAX);
 }
-END_TEST
 
 const struct suite suite = {.name = "children"};

@@ -32,7 +32,7 @@ static struct message_held the_one(void)
     return held;
 }
 
-START_TEST(bytes_and_descriptors_of_every_size_come_back)
+TEST(bytes_and_descriptors_of_every_size_come_back)
 {
     char text[HOLD_BYTES_MAX];
     int fds[HOLD_FDS_MAX];
@@ -53,9 +53,8 @@ START_TEST(bytes_and_descriptors_of_every_size_come_back)
     /* The blocks of what was replaced were used again. */
     ck_assert_uint_le(holdings.n_touched_blocks, 11);
 }
-END_TEST
 
-START_TEST(what_is_replaced_or_removed_is_closed)
+TEST(what_is_replaced_or_removed_is_closed)
 {
     int fds[2] = {fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3),
                   fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3)};
@@ -69,9 +68,8 @@ START_TEST(what_is_replaced_or_removed_is_closed)
     ck_assert_int_eq(fcntl(fds[1], F_GETFD), -1);
     ck_assert(!holdings_has(&holdings, 1));
 }
-END_TEST
 
-START_TEST(the_first_descriptor_is_replaced_and_all_else_stays)
+TEST(the_first_descriptor_is_replaced_and_all_else_stays)
 {
     int fds[3];
 
@@ -90,9 +88,8 @@ START_TEST(the_first_descriptor_is_replaced_and_all_else_stays)
     ck_assert_int_eq(put(2, "", 0, NULL, 0), 0);
     ck_assert_int_eq(holdings_replace_fd(&holdings, 2, 0), -ENOENT);
 }
-END_TEST
 
-START_TEST(replacing_keeps_how_the_process_ended)
+TEST(replacing_keeps_how_the_process_ended)
 {
     ck_assert_int_eq(put(1, "", 0, NULL, 0), 0);
     holdings_end(&holdings, 1, &(struct spawn_exit){.code = 3});
@@ -103,9 +100,8 @@ START_TEST(replacing_keeps_how_the_process_ended)
     ck_assert_int_eq(put(1, "", 0, NULL, 0), 0);
     ck_assert(!the_one().ended);
 }
-END_TEST
 
-START_TEST(a_full_table_refuses_and_has_room_again_after_a_removal)
+TEST(a_full_table_refuses_and_has_room_again_after_a_removal)
 {
     uint64_t id;
 
@@ -115,9 +111,8 @@ START_TEST(a_full_table_refuses_and_has_room_again_after_a_removal)
     holdings_remove(&holdings, UINT64_C(5) << 32 | 5);
     ck_assert_int_eq(put(id, "", 0, NULL, 0), 0);
 }
-END_TEST
 
-START_TEST(clients_get_a_share_of_the_descriptors_and_processes_the_rest)
+TEST(clients_get_a_share_of_the_descriptors_and_processes_the_rest)
 {
     const int fds[5] = {-1, -1, -1, -1, -1};
 
@@ -138,9 +133,8 @@ START_TEST(clients_get_a_share_of_the_descriptors_and_processes_the_rest)
     holdings_remove(&holdings, 1);
     ck_assert_int_eq(put(3, "", 0, fds, 5), 0);
 }
-END_TEST
 
-START_TEST(without_room_for_bytes_nothing_is_left)
+TEST(without_room_for_bytes_nothing_is_left)
 {
     static char text[HOLD_BYTES_MAX];
     uint64_t id = 1;
@@ -155,6 +149,5 @@ START_TEST(without_room_for_bytes_nothing_is_left)
     ck_assert_int_eq(put(id, text, sizeof(text), NULL, 0), 0);
     ck_assert(holdings_has(&holdings, id));
 }
-END_TEST
 
 const struct suite suite = {.name = "holdings", .setup = setup, .teardown = teardown};

@@ -68,7 +68,7 @@ static bool may_run(int wait_ms)
     return poll(&wait, 1, wait_ms) == 1;
 }
 
-START_TEST(texts_reach_the_manager_in_order)
+TEST(texts_reach_the_manager_in_order)
 {
     ck_assert(!may_run(0));
     say("STATUS=x");
@@ -78,9 +78,8 @@ START_TEST(texts_reach_the_manager_in_order)
     assert_told("STATUS=x");
     assert_told("READY=1");
 }
-END_TEST
 
-START_TEST(room_in_a_full_manager_is_an_event)
+TEST(room_in_a_full_manager_is_an_event)
 {
     const int n = fill_manager();
     char text[16];
@@ -96,9 +95,8 @@ START_TEST(room_in_a_full_manager_is_an_event)
     assert_told(text);
     ck_assert_uint_eq(relay.held, 0);
 }
-END_TEST
 
-START_TEST(a_manager_that_starts_anew_hears_what_its_predecessor_had_no_room_for)
+TEST(a_manager_that_starts_anew_hears_what_its_predecessor_had_no_room_for)
 {
     char text[16];
     const int n = fill_manager();
@@ -108,9 +106,8 @@ START_TEST(a_manager_that_starts_anew_hears_what_its_predecessor_had_no_room_for
     (void)snprintf(text, sizeof(text), "%d", n);
     assert_told(text);
 }
-END_TEST
 
-START_TEST(texts_for_a_manager_that_is_gone_are_dropped)
+TEST(texts_for_a_manager_that_is_gone_are_dropped)
 {
     (void)fill_manager();
     manager = close_fd(manager);
@@ -118,6 +115,5 @@ START_TEST(texts_for_a_manager_that_is_gone_are_dropped)
     relay_run(&relay);
     ck_assert_uint_eq(relay.held, 0);
 }
-END_TEST
 
 const struct suite suite = {.name = "relay", .setup = set_up, .teardown = tear_down};

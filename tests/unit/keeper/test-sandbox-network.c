@@ -41,7 +41,7 @@ static ino_t joined(void)
     return status.st_ino;
 }
 
-START_TEST(all_processes_join_the_same_network)
+TEST(all_processes_join_the_same_network)
 {
     struct stat own;
     const ino_t first = joined();
@@ -53,10 +53,9 @@ START_TEST(all_processes_join_the_same_network)
     for (int i = 0; i < 3; i++)
         ck_assert_uint_eq(joined(), first);
 }
-END_TEST
 
 /* So whoever is killed at any instruction can neither keep others out nor take it away. */
-START_TEST(a_network_is_joined_without_a_lock_and_stays_in_the_storage)
+TEST(a_network_is_joined_without_a_lock_and_stays_in_the_storage)
 {
     struct flock lock = {.l_type = F_WRLCK};
     const ino_t first = joined();
@@ -67,6 +66,5 @@ START_TEST(a_network_is_joined_without_a_lock_and_stays_in_the_storage)
     ck_assert_uint_eq(joined(), first);
     ck_assert_uint_eq(joined(), first);
 }
-END_TEST
 
 const struct suite suite = {.name = "sandbox-network", .setup = set_up, .teardown = tear_down};

@@ -57,6 +57,27 @@ static int count_descriptors(void)
     return n;
 }
 
+/* Expects that "true" does not start, and at which step. */
+static void expect_failure(struct spawn_options options, int error, const char *expected)
+{
+    char *const argv[] = {"/bin/true", NULL};
+    struct spawn_result result;
+    const char *step;
+    options.argv = argv;
+    options.environment = environment;
+    options.cgroup_fd = -1;
+    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), error);
+    ck_assert_str_eq(step, expected);
+}
+
+static bool is_root(const char *what)
+{
+    if (getuid() == 0)
+        return true;
+    printf("skipped: only root %s\n", what);
+    return false;
+}
+
 TEST(the_exit_status_is_reaped)
 {
     struct spawn_exit how = run_shell("echo $GREETING; exit 7", (struct spawn_options){0});
@@ -112,29 +133,13 @@ TEST(a_program_that_is_not_there_fails_at_exec_and_leaves_nothing)
 
 TEST(a_directory_that_is_not_there_fails_at_chdir)
 {
-    char *const argv[] = {"/bin/true", NULL};
-    struct spawn_options options = {.argv = argv,
-                                    .environment = environment,
-                                    .working_directory = "/nonexistent",
-                                    .cgroup_fd = -1};
-    struct spawn_result result;
-    const char *step;
-    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -ENOENT);
-    ck_assert_str_eq(step, "chdir");
+    expect_failure((struct spawn_options){.working_directory = "/nonexistent"}, -ENOENT, "chdir");
 }
 
 TEST(a_descriptor_that_is_not_open_fails_before_exec)
 {
-    char *const argv[] = {"/bin/true", NULL};
-    struct spawn_options options = {.argv = argv,
-                                    .environment = environment,
-                                    .fds = &(struct spawn_fd){1000, 3},
-                                    .n_fds = 1,
-                                    .cgroup_fd = -1};
-    struct spawn_result result;
-    const char *step;
-    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EBADF);
-    ck_assert_str_eq(step, "descriptors");
+    expect_failure((struct spawn_options){.fds = &(struct spawn_fd){1000, 3}, .n_fds = 1}, -EBADF,
+                   "descriptors");
 }
 
 TEST(nothing_is_inherited_but_what_is_listed)
@@ -230,17 +235,9 @@ TEST(the_oom_score_is_set_though_the_supervisor_is_not_dumpable)
 
 TEST(an_oom_score_that_cannot_be_set_is_an_error)
 {
-    char *const argv[] = {"/bin/true", NULL};
-    struct spawn_options options = {.argv = argv,
-                                    .environment = environment,
-                                    .set_oom_score_adjust = true,
-                                    .oom_score_adjust = -1000,
-                                    .cgroup_fd = -1};
-    struct spawn_result result;
-    const char *step;
     give_up_privileges();
-    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EACCES);
-    ck_assert_str_eq(step, "oom-score-adjust");
+    expect_failure((struct spawn_options){.set_oom_score_adjust = true, .oom_score_adjust = -1000},
+                   -EACCES, "oom-score-adjust");
 }
 
 /* What /proc tells about this process, without what changes by itself. */
@@ -334,10 +331,8 @@ static void expect_no_capabilities(const char *sets)
 
 TEST(a_worker_with_a_user_has_no_capability_and_no_way_to_one)
 {
-    if (getuid() != 0) {
-        printf("skipped: only root has capabilities to lose\n");
+    if (!is_root("has capabilities to lose"))
         return;
-    }
     for (int i = 0; i < 2; i++) {
         (void)run_shell("grep -E '^Cap|^NoNew' /proc/$$/status",
                         (struct spawn_options){.set_user = true, .uid = 65534, .gid = 65534});
@@ -356,10 +351,8 @@ TEST(a_worker_has_the_capabilities_of_its_sandbox)
         .bounding = UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_CHOWN,
         .ambient = UINT64_C(1) << CAP_KILL,
     };
-    if (getuid() != 0) {
-        printf("skipped: only root has capabilities to hand on\n");
+    if (!is_root("has capabilities to hand on"))
         return;
-    }
     for (int root = 0; root < 2; root++) {
         const uid_t uid = root ? 0 : 65534;
         (void)run_shell(
@@ -406,15 +399,9 @@ TEST(filters_are_loaded_also_by_those_who_must_give_up_privileges_for_it)
 
 TEST(a_sandbox_that_cannot_be_made_fails_the_start)
 {
-    char *const argv[] = {"/bin/true", NULL};
     struct sock_filter bad = BPF_STMT(BPF_MISC, 0);
     const struct sandbox sandbox = {.bounding = UINT64_MAX, .filter = {&bad, sizeof(bad)}};
-    struct spawn_options options = {
-        .argv = argv, .environment = environment, .sandbox = &sandbox, .cgroup_fd = -1};
-    struct spawn_result result;
-    const char *step;
-    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EINVAL);
-    ck_assert_str_eq(step, "sandbox");
+    expect_failure((struct spawn_options){.sandbox = &sandbox}, -EINVAL, "sandbox");
 }
 
 /* A directory with a file in each of two directories, which anybody may write. */
@@ -601,25 +588,14 @@ TEST(a_new_root_can_be_made_without_openat2)
 
 TEST(a_strict_sandbox_does_without_nothing)
 {
-    char *const argv[] = {"/bin/true", NULL};
     const struct sandbox sandbox = {.bounding = UINT64_MAX, .strict = true},
                          limited = {.bounding = 0, .no_new_privileges = true, .strict = true};
     const struct sandbox_files files = {.n_paths = 1,
                                         .paths = {{SANDBOX_READ_ONLY, false, "/usr"}}};
-    struct spawn_options options = {.argv = argv,
-                                    .environment = environment,
-                                    .sandbox = &sandbox,
-                                    .files = &files,
-                                    .cgroup_fd = -1};
-    struct spawn_result result;
-    const char *step;
     give_up_privileges();
-    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EPERM);
-    ck_assert_str_eq(step, "Strict=yes: mounts of its own, for the keys about files");
-    options.files = NULL;
-    options.sandbox = &limited;
-    ck_assert_int_eq(spawn_and_wait(&options, &result, &step), -EPERM);
-    ck_assert_str_eq(step, "Strict=yes: capabilities");
+    expect_failure((struct spawn_options){.sandbox = &sandbox, .files = &files}, -EPERM,
+                   "Strict=yes: mounts of its own, for the keys about files");
+    expect_failure((struct spawn_options){.sandbox = &limited}, -EPERM, "Strict=yes: capabilities");
 }
 
 /* As with User= in a supervisor without CAP_SETPCAP. */
@@ -649,10 +625,8 @@ TEST(signals_stay_inside_where_the_kernel_can_keep_them)
 
 TEST(ambient_capabilities_are_not_handed_on)
 {
-    if (getuid() != 0) {
-        printf("skipped: only root has capabilities to hand on\n");
+    if (!is_root("has capabilities to hand on"))
         return;
-    }
     be_privileged_user();
     (void)run_shell("grep -E '^Cap|^NoNew' /proc/$$/status", (struct spawn_options){0});
     expect_no_capabilities("InhPrmEffAmb");
@@ -664,10 +638,8 @@ TEST(ambient_capabilities_are_not_handed_on)
 TEST(the_user_is_changed_and_the_supervisor_keeps_its_secrets)
 {
     const gid_t groups[] = {4242};
-    if (getuid() != 0) {
-        printf("skipped: only root can change the user\n");
+    if (!is_root("can change the user"))
         return;
-    }
     ck_assert_int_eq(prctl(PR_SET_DUMPABLE, 0), 0);
     (void)run_shell(
         "id -u; id -g; id -G; grep -c NSpid /proc/$$/status",
@@ -701,10 +673,8 @@ TEST(the_user_is_changed_while_a_thread_is_about_to_begin)
                                     .uid = 65534,
                                     .gid = 65534,
                                     .cgroup_fd = -1};
-    if (getuid() != 0) {
-        printf("skipped: only root can change the user\n");
+    if (!is_root("can change the user"))
         return;
-    }
     keep_to_one_processor();
     for (int i = 0; i < 20; i++) {
         struct spawn_result result;

@@ -118,7 +118,7 @@ static int run_mount(int socket)
     return (int)syscall(SYS_mount, NULL, NULL, NULL, -3L, NULL, 0L);
 }
 
-START_TEST(a_forbidden_call_is_told_with_its_arguments)
+TEST(a_forbidden_call_is_told_with_its_arguments)
 {
     const pid_t pid = start("calls 0 ~mount", run_mount);
     const int status = wait_for(pid);
@@ -130,14 +130,13 @@ START_TEST(a_forbidden_call_is_told_with_its_arguments)
     ck_assert_str_eq(last.text,
                      "system call mount(0, 0, 0, -3, 0, 0) is not allowed (SystemCallFilter=)");
 }
-END_TEST
 
 static int run_sync(int socket)
 {
     return (int)syscall(SYS_sync);
 }
 
-START_TEST(a_permitted_call_is_made)
+TEST(a_permitted_call_is_made)
 {
     const int status = wait_for(start("calls 0 ~sync", run_sync));
 
@@ -145,7 +144,6 @@ START_TEST(a_permitted_call_is_made)
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert_uint_eq(n_calls, 0);
 }
-END_TEST
 
 /* More than are handled one by one. */
 static int run_getpriority_often(int socket)
@@ -155,7 +153,7 @@ static int run_getpriority_often(int socket)
     return run_mount(socket);
 }
 
-START_TEST(permitted_calls_do_not_count_as_forbidden_ones)
+TEST(permitted_calls_do_not_count_as_forbidden_ones)
 {
     const pid_t pid = start("calls 0 ~getpriority ~mount", run_getpriority_often);
     const int status = wait_for(pid);
@@ -164,7 +162,6 @@ START_TEST(permitted_calls_do_not_count_as_forbidden_ones)
     ck_assert_int_eq(WTERMSIG(status), SIGSYS);
     ck_assert_uint_eq(n_calls, 1);
 }
-END_TEST
 
 /* As a supervisor does that dies then. */
 static void receive_only(struct seccomp_notif *room)
@@ -177,7 +174,7 @@ static void receive_only(struct seccomp_notif *room)
     ck_assert_uint_ne(room->id, 0);
 }
 
-START_TEST(a_call_that_the_last_supervisor_has_received_is_handled)
+TEST(a_call_that_the_last_supervisor_has_received_is_handled)
 {
     struct seccomp_notif received;
     pid_t pid = start("calls 0 ~mount", run_mount);
@@ -199,9 +196,8 @@ START_TEST(a_call_that_the_last_supervisor_has_received_is_handled)
     ck_assert_int_eq(wait_for(pid), 0);
     ck_assert_uint_eq(n_calls, 1);
 }
-END_TEST
 
-START_TEST(a_call_that_the_last_supervisor_has_answered_is_not_handled_again)
+TEST(a_call_that_the_last_supervisor_has_answered_is_not_handled_again)
 {
     struct seccomp_notif received = {.id = 1, .data = {.nr = SYS_mount}};
     const pid_t pid = start("calls 0 ~mount ~sync", run_sync);
@@ -212,14 +208,13 @@ START_TEST(a_call_that_the_last_supervisor_has_answered_is_not_handled_again)
     ck_assert_int_eq(wait_for(pid), 0);
     ck_assert_uint_eq(n_calls, 0);
 }
-END_TEST
 
 static int run_error(int socket)
 {
     return syscall(SYS_mount, NULL, NULL, NULL, 0, NULL) < 0 ? errno : 0;
 }
 
-START_TEST(without_a_receiver_a_forbidden_call_fails)
+TEST(without_a_receiver_a_forbidden_call_fails)
 {
     pid_t pid = start("calls 0 ~mount", run_error);
     int status;
@@ -229,7 +224,6 @@ START_TEST(without_a_receiver_a_forbidden_call_fails)
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), ENOSYS);
 }
-END_TEST
 
 /* What passes the listener on is forbidden again. */
 static int run_load(int socket)
@@ -263,7 +257,7 @@ static int run_send_plainly(int socket)
     return sendmsg(-1, &message, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-START_TEST(what_passes_the_listener_on_is_forbidden_again)
+TEST(what_passes_the_listener_on_is_forbidden_again)
 {
     static const char list[] = "calls 0 @system-service ~seccomp ~sendmsg";
     static int (*const runs[])(int socket) = {run_load, run_send, run_load_plainly,
@@ -277,15 +271,13 @@ START_TEST(what_passes_the_listener_on_is_forbidden_again)
         ck_assert_uint_eq(n_calls, i < 2 ? 0 : i - 1); /* the kernel kills for the first two */
     }
 }
-END_TEST
 
-START_TEST(allowed_calls_stay_allowed)
+TEST(allowed_calls_stay_allowed)
 {
     ck_assert_int_eq(wait_for(start("calls 0 ~mount", run_load_plainly)), 0);
     ck_assert_int_eq(wait_for(start("calls 0 ~mount", run_send_plainly)), EBADF << 8);
     ck_assert_uint_eq(n_calls, 0);
 }
-END_TEST
 
 /* Only one filter of a process can have a listener. */
 static int run_within(int socket)
@@ -306,7 +298,7 @@ static int run_within(int socket)
     return WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS ? 0 : 3;
 }
 
-START_TEST(where_another_listener_is_the_kernel_kills)
+TEST(where_another_listener_is_the_kernel_kills)
 {
     const int status = wait_for(start("calls 0 ~swapoff", run_within));
 
@@ -314,9 +306,8 @@ START_TEST(where_another_listener_is_the_kernel_kills)
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert_uint_eq(n_calls, 0);
 }
-END_TEST
 
-START_TEST(calls_are_described_shortly_and_never_too_long)
+TEST(calls_are_described_shortly_and_never_too_long)
 {
     struct seccomp_data data = {.nr = SYS_ptrace, .arch = seccomp_arch_native(), .args = {16, 1}};
     char text[CALL_TEXT_MAX];
@@ -331,6 +322,5 @@ START_TEST(calls_are_described_shortly_and_never_too_long)
     ck_assert_ptr_nonnull(strstr(text, "system call number 4095(0x7fffffffffffffff, "));
     ck_assert_ptr_nonnull(strstr(text, ") is not allowed (SystemCallArchitectures=)"));
 }
-END_TEST
 
 const struct suite suite = {.name = "call-listener", .setup = set_up, .teardown = tear_down};

@@ -86,7 +86,7 @@ static void send_state(void)
     ck_assert_int_eq(sendmsg(child_end, &message, MSG_NOSIGNAL), sizeof(report));
 }
 
-START_TEST(the_mounts_of_a_process_are_held_until_it_is_released)
+TEST(the_mounts_of_a_process_are_held_until_it_is_released)
 {
     struct spawn_report report;
 
@@ -99,9 +99,8 @@ START_TEST(the_mounts_of_a_process_are_held_until_it_is_released)
     process_release(&process);
     ck_assert_int_eq(process.mounts_fd, -1);
 }
-END_TEST
 
-START_TEST(a_process_whose_mounts_are_lost_runs)
+TEST(a_process_whose_mounts_are_lost_runs)
 {
     struct spawn_report report;
 
@@ -113,9 +112,8 @@ START_TEST(a_process_whose_mounts_are_lost_runs)
     ck_assert(process.confined);
     ck_assert_int_eq(process.mounts_fd, -1);
 }
-END_TEST
 
-START_TEST(a_listener_comes_before_the_report)
+TEST(a_listener_comes_before_the_report)
 {
     const struct spawn_report sent = {.error = -ENOENT, .step = SPAWN_EXEC};
     struct spawn_report report;
@@ -127,9 +125,8 @@ START_TEST(a_listener_comes_before_the_report)
     ck_assert_int_eq(process_read_report(&process, &report), 1);
     ck_assert_int_eq(report.error, -ENOENT);
 }
-END_TEST
 
-START_TEST(what_confines_a_process_comes_before_its_listener)
+TEST(what_confines_a_process_comes_before_its_listener)
 {
     const struct spawn_report sent = {.state = {.no_new_privileges = true, .filtered = true}};
     struct spawn_report report;
@@ -141,10 +138,9 @@ START_TEST(what_confines_a_process_comes_before_its_listener)
     ck_assert(process.confined && process.state.no_new_privileges);
     ck_assert(process.state.filtered);
 }
-END_TEST
 
 /* Its forbidden calls would fail instead of killing it, and nobody would know why. */
-START_TEST(a_process_whose_listener_is_lost_is_killed)
+TEST(a_process_whose_listener_is_lost_is_killed)
 {
     int status;
 
@@ -166,6 +162,5 @@ START_TEST(a_process_whose_listener_is_lost_is_killed)
     ck_assert(WIFSIGNALED(status));
     process.pidfd = close_fd(process.pidfd);
 }
-END_TEST
 
 const struct suite suite = {.name = "process-calls", .setup = set_up, .teardown = tear_down};
