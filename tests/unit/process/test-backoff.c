@@ -74,91 +74,80 @@ TEST(the_source_of_randomness_is_uniform_below_one_for_any_seed)
     }
 }
 
+static usec_t delay; /* before the restart after the last death */
+
+static int die(enum restart_death death, usec_t at)
+{
+    return restart_after_death(&tally, &policy, death, at, &source, &delay);
+}
+
 TEST(the_first_restart_is_immediate_and_backoff_begins_with_the_second)
 {
     const usec_t expected[] = {0, 100, 200, 400, 800};
-    usec_t delay;
     for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(
-            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1000, &source, &delay), 0);
+        ck_assert_int_eq(die(RESTART_UNHEALTHY, 1000), 0);
         ck_assert_uint_eq(delay, expected[i]);
     }
 }
 
 TEST(a_healthy_life_starts_the_backoff_anew)
 {
-    usec_t delay;
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(
-            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1000, &source, &delay), 0);
+        ck_assert_int_eq(die(RESTART_UNHEALTHY, 1000), 0);
     ck_assert_uint_eq(delay, 200);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_HEALTHY, 1000, &source, &delay),
-                     0);
+    ck_assert_int_eq(die(RESTART_HEALTHY, 1000), 0);
     ck_assert_uint_eq(delay, 0);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1000, &source, &delay),
-                     0);
+    ck_assert_int_eq(die(RESTART_UNHEALTHY, 1000), 0);
     ck_assert_uint_eq(delay, 100);
 }
 
 TEST(more_unhealthy_deaths_than_the_burst_hit_the_limit)
 {
-    usec_t delay, now = 1000;
+    usec_t now = 1000;
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(
-            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now++, &source, &delay), 0);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
-                     BACKOFF_E_LIMIT);
+        ck_assert_int_eq(die(RESTART_UNHEALTHY, now++), 0);
+    ck_assert_int_eq(die(RESTART_UNHEALTHY, now), BACKOFF_E_LIMIT);
     restart_reset(&tally);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
-                     0);
+    ck_assert_int_eq(die(RESTART_UNHEALTHY, now), 0);
     ck_assert_uint_eq(delay, 0);
 }
 
 TEST(healthy_deaths_and_old_ones_do_not_count_against_the_burst)
 {
-    usec_t delay, now = 1000;
+    usec_t now = 1000;
     for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(
-            restart_after_death(&tally, &policy, RESTART_HEALTHY, now++, &source, &delay), 0);
+        ck_assert_int_eq(die(RESTART_HEALTHY, now++), 0);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 5; i++)
-            ck_assert_int_eq(
-                restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay), 0);
+            ck_assert_int_eq(die(RESTART_UNHEALTHY, now), 0);
         now += policy.interval;
     }
 }
 
 TEST(the_window_of_the_limit_slides)
 {
-    usec_t delay, now = USEC_PER_SEC;
+    usec_t now = USEC_PER_SEC;
     /* Three late in one window and three early in the next are six within less than one. */
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
-                     0);
+    ck_assert_int_eq(die(RESTART_UNHEALTHY, now), 0);
     now += policy.interval - 2;
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(
-            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay), 0);
+        ck_assert_int_eq(die(RESTART_UNHEALTHY, now), 0);
     now += 4;
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(
-            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay), 0);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, now, &source, &delay),
-                     BACKOFF_E_LIMIT);
+        ck_assert_int_eq(die(RESTART_UNHEALTHY, now), 0);
+    ck_assert_int_eq(die(RESTART_UNHEALTHY, now), BACKOFF_E_LIMIT);
 }
 
 TEST(a_death_over_a_job_neither_counts_nor_makes_the_pauses_grow)
 {
-    usec_t delay;
     for (int i = 0; i < 100; i++) {
-        ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_AT_WORK, 1, &source, &delay),
-                         0);
+        ck_assert_int_eq(die(RESTART_AT_WORK, 1), 0);
         ck_assert_uint_eq(delay, i == 0 ? 0 : 100);
     }
     for (int i = 0; i < 5; i++)
-        ck_assert_int_eq(
-            restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1, &source, &delay), 0);
+        ck_assert_int_eq(die(RESTART_UNHEALTHY, 1), 0);
     ck_assert_uint_eq(delay, 1000);
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_AT_WORK, 1, &source, &delay), 0);
+    ck_assert_int_eq(die(RESTART_AT_WORK, 1), 0);
     ck_assert_uint_eq(delay, 100);
 }
 
@@ -166,7 +155,6 @@ TEST(an_immediate_restart_is_foreseen)
 {
     static const enum restart_death deaths[] = {RESTART_UNHEALTHY, RESTART_AT_WORK, RESTART_HEALTHY,
                                                 RESTART_AT_WORK, RESTART_HEALTHY};
-    usec_t delay;
     for (size_t i = 0; i < sizeof(deaths) / sizeof(deaths[0]); i++) {
         bool immediate = restart_is_immediate(&tally, &policy, deaths[i], 1);
         ck_assert_int_eq(restart_after_death(&tally, &policy, deaths[i], 1, &source, &delay), 0);
@@ -177,7 +165,6 @@ TEST(an_immediate_restart_is_foreseen)
 TEST(without_a_shortest_pause_the_pauses_grow_all_the_same)
 {
     const struct restart_policy eager = {.backoff = {.max = 30 * USEC_PER_SEC}};
-    usec_t delay;
     for (int i = 0; i < 20; i++)
         ck_assert_int_eq(restart_after_death(&tally, &eager, RESTART_UNHEALTHY, 1, &source, &delay),
                          0);
@@ -187,7 +174,6 @@ TEST(without_a_shortest_pause_the_pauses_grow_all_the_same)
 TEST(without_a_burst_there_is_no_limit)
 {
     struct restart_policy endless = policy;
-    usec_t delay;
     endless.burst = 0;
     for (int i = 0; i < 1000; i++)
         ck_assert_int_eq(
@@ -203,18 +189,15 @@ static int after_failed_spawn(bool lasting, usec_t *ret_delay)
 TEST(a_spawn_that_fails_for_a_moment_waits_and_never_hits_the_limit)
 {
     const usec_t expected[] = {100, 200, 400, 800, 1000, 1000, 1000, 1000};
-    usec_t delay;
     for (int i = 0; i < 8; i++) {
         ck_assert_int_eq(after_failed_spawn(false, &delay), 0);
         ck_assert_uint_eq(delay, expected[i]);
     }
-    ck_assert_int_eq(restart_after_death(&tally, &policy, RESTART_UNHEALTHY, 1, &source, &delay),
-                     0);
+    ck_assert_int_eq(die(RESTART_UNHEALTHY, 1), 0);
 }
 
 TEST(a_spawn_that_fails_lastingly_hits_the_limit)
 {
-    usec_t delay;
     for (unsigned i = 0; i < policy.burst; i++)
         ck_assert_int_eq(after_failed_spawn(true, &delay), 0);
     ck_assert_uint_ge(delay, policy.backoff.min);

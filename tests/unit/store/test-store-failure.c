@@ -234,55 +234,33 @@ static void fail_each(enum fake_fault fault, unsigned n, bool reader)
     ck_assert_uint_gt(nth, 5);
 }
 
-TEST(promises_hold_when_a_write_of_a_large_payload_finds_no_space)
-{
-    payload_size = SIDE_FILE_MIN;
-    n_jobs_of_lane = 2;
-    fail_each(FAKE_ENOSPC, 1, false);
-}
+static const struct {
+    const char *what;
+    enum fake_fault fault;
+    unsigned n; /* operations that fail */
+    bool large; /* payloads in files of their own */
+    bool reader;
+} FAULTS[] = {
+    {"a write of a large payload finds no space", FAKE_ENOSPC, 1, true, false},
+    {"a write of a large payload fails", FAKE_EIO_ON_WRITE, 1, true, false},
+    {"a sync of a large payload fails", FAKE_EIO_ON_SYNC, 1, true, false},
+    {"a write finds no space", FAKE_ENOSPC, 1, false, false},
+    {"several writes find no space", FAKE_ENOSPC, 5, false, false},
+    {"a write fails", FAKE_EIO_ON_WRITE, 1, false, false},
+    {"a sync fails", FAKE_EIO_ON_SYNC, 1, false, false},
+    {"several syncs fail", FAKE_EIO_ON_SYNC, 3, false, false},
+    {"a sync fails while another program reads", FAKE_EIO_ON_SYNC, 1, false, true},
+};
 
-TEST(promises_hold_when_a_write_of_a_large_payload_fails)
+TEST(promises_hold_when_operations_fail, .n = ELEMENTS(FAULTS))
 {
-    payload_size = SIDE_FILE_MIN;
-    n_jobs_of_lane = 2;
-    fail_each(FAKE_EIO_ON_WRITE, 1, false);
-}
-
-TEST(promises_hold_when_a_sync_of_a_large_payload_fails)
-{
-    payload_size = SIDE_FILE_MIN;
-    n_jobs_of_lane = 2;
-    fail_each(FAKE_EIO_ON_SYNC, 1, false);
-}
-
-TEST(promises_hold_when_a_write_finds_no_space)
-{
-    fail_each(FAKE_ENOSPC, 1, false);
-}
-
-TEST(promises_hold_when_several_writes_find_no_space)
-{
-    fail_each(FAKE_ENOSPC, 5, false);
-}
-
-TEST(promises_hold_when_a_write_fails)
-{
-    fail_each(FAKE_EIO_ON_WRITE, 1, false);
-}
-
-TEST(promises_hold_when_a_sync_fails)
-{
-    fail_each(FAKE_EIO_ON_SYNC, 1, false);
-}
-
-TEST(promises_hold_when_several_syncs_fail)
-{
-    fail_each(FAKE_EIO_ON_SYNC, 3, false);
-}
-
-TEST(promises_hold_when_a_sync_fails_while_another_program_reads)
-{
-    fail_each(FAKE_EIO_ON_SYNC, 1, true);
+    printf("%s\n", FAULTS[_i].what);
+    fflush(stdout);
+    if (FAULTS[_i].large) {
+        payload_size = SIDE_FILE_MIN;
+        n_jobs_of_lane = 2;
+    }
+    fail_each(FAULTS[_i].fault, FAULTS[_i].n, FAULTS[_i].reader);
 }
 
 TEST(promises_hold_when_the_first_sync_after_a_power_cut_fails)
