@@ -36,7 +36,6 @@
  */
 #include "shared/protocol/protocol.h"
 #include "shared/ring/channel.h"
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/userfaultfd.h>

@@ -5,7 +5,6 @@
  * attempt, and the record as JSON. "-" as WHAT means everything. Exits after COUNT records.
  */
 #include "worker/troupe-query.h"
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

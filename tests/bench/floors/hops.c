@@ -10,7 +10,6 @@
  * other
  */
 
-#include "shared/base/cleanup.h"
 #include "shared/ring/channel.h"
 #include "supervisor/loop/loop-ring.h"
 #include "tests/bench/load/load.h"

@@ -11,7 +11,6 @@
  * The stream is JOBS with the subjects jobs.>, its consumer echo, as `troupe-nats setup echo` makes
  * them. */
 
-#include <errno.h>
 #include <nats/nats.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 
 #include "tests/bench/load/samples.h"
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include "shared/base/log.h"
 #include "supervisor/config/config-exchange.h"
 #include "supervisor/config/config.h"
-#include "supervisor/config/syntax/strv.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"
 #include <grp.h>

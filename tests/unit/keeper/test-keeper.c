@@ -8,7 +8,6 @@
 #include "tests/unit/suite.h"
 #include <poll.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 
 static int channel = -1;
 static struct message message;

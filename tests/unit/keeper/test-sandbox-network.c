@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/keeper/sandbox-network.h"
 #include "tests/unit/suite.h"
-#include <sched.h>
 
 static struct sandbox_network network;
 

@@ -8,7 +8,6 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/prctl.h>

@@ -10,7 +10,6 @@
 #include <poll.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 static struct loop *loop;

@@ -3,7 +3,6 @@
 #include "tests/unit/fake-keeper.h"
 #include "tests/unit/suite.h"
 #include <ftw.h>
-#include <poll.h>
 #include <sched.h>
 
 /*

@@ -4,7 +4,6 @@
 #include "supervisor/process/journal.h"
 #include "supervisor/process/process.h"
 #include "tests/unit/suite.h"
-#include <sys/mman.h>
 
 static char directory[] = "/tmp/test-journal-XXXXXX";
 static char path[64], entry[256 * 1024];

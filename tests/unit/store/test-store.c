@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/loop/loop.h"
-#include "supervisor/store/job-number.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/store.h"
 #include "tests/unit/fixture.h"
