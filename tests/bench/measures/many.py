@@ -43,15 +43,19 @@ class Many(Subject):
 
 
 class ManyOfTroupe(Many):
-    """What it takes with one worker is not the workers'."""
+    """What it takes with one worker is not the workers'. It is measured alone: the program of two daemons would be shared, and
+    then be private to the one that is left."""
     base = None
 
-    def per_worker(self, keeper):
+    def turn(self, n):
         if self.base is None:
             with self.make(1) as small:
                 small.start().wait_all()
                 time.sleep(0.5)
                 self.base = small.memory()
+        return super().turn(n)
+
+    def per_worker(self, keeper):
         if keeper.n == 1:
             return {}
         return {key: bytes - self.base[key] for key, bytes in keeper.memory().items()}
