@@ -113,12 +113,7 @@ static bool continue_at(struct sock_filter *code, size_t n, unsigned action, siz
     return found;
 }
 
-/*
- * Makes one program of two, as the kernel's work to load one hardly depends on its size: where the
- * list allows a call, its arguments decide. Where the list logs a call, they do so in a second
- * copy, which logs what the first one allows.
- */
-static int join(const struct sandbox_filter *calls, const struct sandbox_filter *arguments,
+int filter_join(const struct sandbox_filter *calls, const struct sandbox_filter *arguments,
                 struct sandbox_filter *ret)
 {
     const size_t first = calls->size / sizeof(struct sock_filter);
@@ -159,7 +154,7 @@ int filter_compile(const char *settings, struct sandbox_filter *ret)
         return 0;
     }
     if (r == 0)
-        r = join(&calls, &arguments, ret);
+        r = filter_join(&calls, &arguments, ret);
     free(arguments.code);
     free(calls.code);
     return r;

@@ -20,3 +20,12 @@ int filter_logged_calls(const struct config_group *group, struct call_set *ret);
 
 /* Makes a filter; free(3) ends its code. Takes milliseconds. Returns 0 or -errno. */
 int filter_compile(const char *settings, struct sandbox_filter *ret);
+
+/*
+ * Makes one program of two, as the kernel's work to load one hardly depends on its size: where the
+ * first one allows a call, the second one decides. Where the first one logs a call, that happens in
+ * another copy of the second one, which logs what it would allow. free(3) ends the code. Returns 0,
+ * -ENOMEM or -E2BIG.
+ */
+int filter_join(const struct sandbox_filter *calls, const struct sandbox_filter *arguments,
+                struct sandbox_filter *ret);
