@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Signals the other processes of a service that is stopped with KillMode=control-group, and waits
- * for their end within the service's time limit. */
+/* Signals to a worker and to its other processes: which they are; and those of a service that is
+ * stopped with KillMode=control-group get its signals, and its time limit to end. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/process/process.h"
@@ -206,4 +206,70 @@ void process_rest_end(struct process *process)
     if (rest->is_waited)
         task_queue(&process->reap);
     free(rest);
+}
+
+/* ---- all at once ---- */
+
+void process_signal(struct process *process, int signal)
+{
+    if (process->pidfd >= 0)
+        (void)syscall(SYS_pidfd_send_signal, process->pidfd, signal, NULL, 0);
+    else if (process->early_signal != SIGKILL && signal != SIGCONT)
+        process->early_signal = signal;
+}
+
+void process_kill_all(struct process *process)
+{
+    process_rest_end(process);
+    if (process->cgroup.fd >= 0)
+        (void)cgroup_kill(&process->cgroup);
+    /* The keeper kills the process group before it reaps the process. */
+    process_signal(process, SIGKILL);
+}
+
+/* ---- which they are ---- */
+
+/* Bounds the walk from a process to its ancestors. */
+#define ANCESTORS_MAX 16
+
+static bool process_has_in_cgroup(const struct process *process, pid_t pid)
+{
+    char own[PROCFS_CGROUP_SIZE], path[PROCFS_CGROUP_SIZE];
+
+    return procfs_cgroup(0, own) == 0 && procfs_cgroup(pid, path) == 0 &&
+           procfs_is_within(own, process->cgroup.name, path);
+}
+
+/* Without cgroups: descendants, as long as they stay in its session or process group, or no parent
+ * between has ended. */
+static bool process_has_started(const struct process *process, pid_t pid)
+{
+    struct procfs_stat stat;
+
+    for (unsigned i = 0; i < ANCESTORS_MAX && pid > 1; i++) {
+        if (procfs_stat(pid, &stat) < 0)
+            return false;
+        if (stat.session == process->pid || stat.group == process->pid ||
+            stat.parent == process->pid)
+            return true;
+        pid = stat.parent;
+    }
+    return false;
+}
+
+bool process_has(const struct process *process, pid_t pid)
+{
+    if (process->pid <= 0 || pid <= 0)
+        return false;
+    if (pid == process->pid)
+        return true;
+    return process->cgroup.fd >= 0 ? process_has_in_cgroup(process, pid)
+                                   : process_has_started(process, pid);
+}
+
+bool process_is_exiting(const struct process *process)
+{
+    struct procfs_stat stat;
+
+    return procfs_stat(process->pid, &stat) < 0 || stat.exiting;
 }

@@ -453,23 +453,6 @@ void process_deinit(struct process *process)
 /*
  * There is no pidfd until the keeper answers. An early SIGKILL is never replaced by another signal.
  */
-void process_signal(struct process *process, int signal)
-{
-    if (process->pidfd >= 0)
-        (void)syscall(SYS_pidfd_send_signal, process->pidfd, signal, NULL, 0);
-    else if (process->early_signal != SIGKILL && signal != SIGCONT)
-        process->early_signal = signal;
-}
-
-void process_kill_all(struct process *process)
-{
-    process_rest_end(process);
-    if (process->cgroup.fd >= 0)
-        (void)cgroup_kill(&process->cgroup);
-    /* The keeper kills the process group before it reaps the process. */
-    process_signal(process, SIGKILL);
-}
-
 bool process_take_oom_kill(struct process *process)
 {
     const usec_t now = loop_now(process->context->loop);
