@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/metrics/metrics.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/metrics/family.h"
-#include "supervisor/metrics/growing-text.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -21,10 +21,10 @@
 struct metrics_text {
     size_t n_bounds; /* of the histograms' buckets */
     char bounds[BOUNDS_MAX][32];
-    struct growing_text *pieces; /* of FAMILIES */
-    struct growing_text labels;  /* of the object */
+    struct buffer *pieces; /* of FAMILIES */
+    struct buffer labels;  /* of the object */
     const struct family *family;
-    struct growing_text *lines; /* of that family */
+    struct buffer *lines; /* of that family */
 };
 
 /* A label beside those of the object. NULL = none. */
@@ -69,7 +69,7 @@ static void write_about(struct metrics_text *text, const char *what, const char 
                                   " ",  value, end};
 
     for (size_t i = 0; i < ELEMENTS(pieces); i++)
-        growing_text_add_string(text->lines, pieces[i]);
+        buffer_add_string(text->lines, pieces[i]);
 }
 
 static void begin_family(struct metrics_text *text)
@@ -85,33 +85,32 @@ static void begin_family(struct metrics_text *text)
 /* ---- samples ---- */
 
 /* Most values are a few plain characters, for which a loop is faster than strcspn(). */
-static void write_escaped(struct growing_text *lines, const char *value)
+static void write_escaped(struct buffer *lines, const char *value)
 {
     const char *plain = value;
 
     for (; *value != '\0'; value++) {
         if (*value != '\\' && *value != '"' && *value != '\n')
             continue;
-        growing_text_add(lines, plain, (size_t)(value - plain));
-        growing_text_add_char(lines, '\\');
-        growing_text_add_char(lines, *value == '\n' ? 'n' : *value);
+        buffer_add(lines, plain, (size_t)(value - plain));
+        buffer_add_char(lines, '\\');
+        buffer_add_char(lines, *value == '\n' ? 'n' : *value);
         plain = value + 1;
     }
-    growing_text_add(lines, plain, (size_t)(value - plain));
+    buffer_add(lines, plain, (size_t)(value - plain));
 }
 
 /* Writes a label if it has a value, `separated` from one before it. */
-static void write_label(struct growing_text *lines, bool separated, const char *name,
-                        const char *value)
+static void write_label(struct buffer *lines, bool separated, const char *name, const char *value)
 {
     if (!value)
         return;
     if (separated)
-        growing_text_add_char(lines, ',');
-    growing_text_add_string(lines, name);
-    growing_text_add(lines, "=\"", 2);
+        buffer_add_char(lines, ',');
+    buffer_add_string(lines, name);
+    buffer_add(lines, "=\"", 2);
     write_escaped(lines, value);
-    growing_text_add_char(lines, '"');
+    buffer_add_char(lines, '"');
 }
 
 static const char *member_text(const json_t *object, const char *name)
@@ -122,7 +121,7 @@ static const char *member_text(const json_t *object, const char *name)
 /* Makes the labels that all samples of an object have. */
 static void take_labels(struct metrics_text *text, enum family_scope scope, const json_t *object)
 {
-    struct growing_text *labels = &text->labels;
+    struct buffer *labels = &text->labels;
 
     labels->size = 0;
     if (scope == FAMILY_GROUP)
@@ -136,19 +135,19 @@ static void take_labels(struct metrics_text *text, enum family_scope scope, cons
 /* Writes the sample's name and labels. */
 static void begin_sample(struct metrics_text *text, const char *suffix, struct label label)
 {
-    struct growing_text *lines = text->lines;
-    const struct growing_text *labels = &text->labels;
+    struct buffer *lines = text->lines;
+    const struct buffer *labels = &text->labels;
 
     begin_family(text);
-    growing_text_add_string(lines, text->family->name);
-    growing_text_add_string(lines, suffix);
+    buffer_add_string(lines, text->family->name);
+    buffer_add_string(lines, suffix);
     if (labels->size > 0 || label.value) {
-        growing_text_add_char(lines, '{');
-        growing_text_add(lines, labels->bytes, labels->size);
+        buffer_add_char(lines, '{');
+        buffer_add(lines, labels->bytes, labels->size);
         write_label(lines, labels->size > 0, label.name, label.value);
-        growing_text_add_char(lines, '}');
+        buffer_add_char(lines, '}');
     }
-    growing_text_add_char(lines, ' ');
+    buffer_add_char(lines, ' ');
 }
 
 /* Formats microseconds as seconds, without zeros at the end; `whole` is what follows if no
@@ -174,18 +173,18 @@ static void write_value(struct metrics_text *text, int64_t value)
     char buffer[32];
 
     if (text->family->unit == FAMILY_SECONDS && value != 0)
-        growing_text_add_string(text->lines, format_seconds(buffer, value, ""));
+        buffer_add_string(text->lines, format_seconds(buffer, value, ""));
     else
-        growing_text_add_number(text->lines, value);
-    growing_text_add_char(text->lines, '\n');
+        buffer_add_number(text->lines, value);
+    buffer_add_char(text->lines, '\n');
 }
 
 static void write_count(struct metrics_text *text, const char *suffix, struct label label,
                         int64_t count)
 {
     begin_sample(text, suffix, label);
-    growing_text_add_number(text->lines, count);
-    growing_text_add_char(text->lines, '\n');
+    buffer_add_number(text->lines, count);
+    buffer_add_char(text->lines, '\n');
 }
 
 /* Writes an integer or a boolean, and nothing for anything else. */
@@ -248,7 +247,7 @@ static void write_samples(struct metrics_text *text, const json_t *object)
     } else if (json_is_string(value)) {
         begin_sample(text, sample_suffix(text),
                      (struct label){family->label, json_string_value(value)});
-        growing_text_add(text->lines, "1\n", 2);
+        buffer_add(text->lines, "1\n", 2);
     } else {
         write_each(text, value);
     }
@@ -296,22 +295,22 @@ static void take_bounds(struct metrics_text *text, const json_t *bounds)
 }
 
 /* Appends the piece, and frees it. */
-static void take_piece(struct growing_text *whole, struct growing_text *piece)
+static void take_piece(struct buffer *whole, struct buffer *piece)
 {
-    growing_text_add(whole, piece->bytes, piece->size);
+    buffer_add(whole, piece->bytes, piece->size);
     whole->failed = whole->failed || piece->failed;
     free(TAKE_PTR(piece->bytes));
 }
 
 static char *join_pieces(struct metrics_text *text, size_t *ret_size)
 {
-    struct growing_text whole = {.failed = text->labels.failed};
+    struct buffer whole = {.failed = text->labels.failed};
 
     for (size_t i = 0; i < N_FAMILIES; i++)
         take_piece(&whole, &text->pieces[i]);
     /* A comment that tells a whole text from a part. */
-    growing_text_add_string(&whole, "# EOF\n");
-    return growing_text_take(&whole, ret_size);
+    buffer_add_string(&whole, "# EOF\n");
+    return buffer_take(&whole, ret_size);
 }
 
 char *metrics_to_text(const json_t *reply, size_t *ret_size)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/web/exchange.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/metrics/metrics.h"
 #include "supervisor/web/answer.h"
@@ -17,9 +18,7 @@ struct exchange {
     const struct page_file *file; /* either this */
     const struct route *route;    /* or this */
     bool head;
-    char *body; /* owned */
-    size_t body_size;
-    bool body_too_large;
+    struct buffer body; /* failed: too large */
     struct parameters parameters;
     struct waiter waiter;
     bool suspended, answered;
@@ -140,7 +139,8 @@ static int read_parameters(struct exchange *exchange, struct parameter_reason *r
     /* Changes take nothing from the address, which ends up in logs. */
     if (exchange->route->change)
         r = parameters_add_body(&exchange->parameters, exchange->route->parameters,
-                                exchange->body ? exchange->body : "", exchange->body_size, reason);
+                                exchange->body.bytes ? exchange->body.bytes : "",
+                                exchange->body.size, reason);
     else
         MHD_get_connection_values(exchange->connection, MHD_GET_ARGUMENT_KIND, add_argument,
                                   &reading);
@@ -247,7 +247,7 @@ static enum MHD_Result serve_route(struct exchange *exchange)
     struct parameter_reason reason;
     int r;
 
-    if (exchange->body_too_large)
+    if (exchange->body.failed)
         return refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "a change must have at most 64 KiB");
     r = read_parameters(exchange, &reason);
     if (r != 0)
@@ -263,20 +263,12 @@ static enum MHD_Result serve_route(struct exchange *exchange)
 /* Keeps a part of the body, up to the bound. */
 static void take_body(struct exchange *exchange, const char *part, size_t size)
 {
-    char *body;
+    struct buffer *body = &exchange->body;
 
-    if (exchange->body_too_large || exchange->body_size + size > GUARD_BODY_MAX) {
-        exchange->body_too_large = true;
-        return;
-    }
-    body = realloc(exchange->body, exchange->body_size + size);
-    if (!body) {
-        exchange->body_too_large = true;
-        return;
-    }
-    memcpy(body + exchange->body_size, part, size);
-    exchange->body = body;
-    exchange->body_size += size;
+    if (!body->failed && body->size + size <= GUARD_BODY_MAX)
+        buffer_add(body, part, size);
+    else
+        body->failed = true;
 }
 
 static struct exchange *exchange_new(struct site *site, struct MHD_Connection *connection)
@@ -329,6 +321,6 @@ void exchange_completed(void *userdata, struct MHD_Connection *connection, void 
     list_unlink(&exchange->waiter.node);
     parameters_deinit(&exchange->parameters);
     varlink_reply_deinit(&exchange->outcome.reply);
-    free(exchange->body);
+    buffer_deinit(&exchange->body);
     free(exchange);
 }

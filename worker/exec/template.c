@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/exec/template.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include <limits.h>
 #include <stdio.h>
@@ -42,34 +43,23 @@ static size_t placeholder(const char *text, const struct template_values *values
 }
 
 /* Appends a piece, within the kernel's limit for an argument. */
-static int append(char **text, size_t *size, const struct piece *piece)
+static int append(struct buffer *text, const struct piece *piece)
 {
-    char *larger;
-
     if (piece->size > 0 && memchr(piece->data, '\0', piece->size))
         return -EINVAL;
-    if (piece->size >= ARGUMENT_MAX - *size)
+    if (piece->size >= ARGUMENT_MAX - text->size)
         return -E2BIG;
-    larger = realloc(*text, *size + piece->size + 1);
-    if (!larger)
-        return -ENOMEM;
-    if (piece->size > 0)
-        memcpy(larger + *size, piece->data, piece->size);
-    *size += piece->size;
-    larger[*size] = '\0';
-    *text = larger;
-    return 0;
+    buffer_add(text, piece->data, piece->size);
+    return text->failed ? -ENOMEM : 0;
 }
 
 static int expand_argument(const char *from, const struct template_values *values, char **ret)
 {
-    _cleanup_free_ char *text = NULL;
+    struct buffer text = BUFFER_NULL;
     char attempt[16];
-    size_t size = 0;
-    int r;
+    int r = 0;
 
     snprintf(attempt, sizeof(attempt), "%u", values->attempt);
-    r = append(&text, &size, &(struct piece){"", 0});
     while (r == 0 && *from != '\0') {
         struct piece piece;
         size_t length = 0;
@@ -80,13 +70,12 @@ static int expand_argument(const char *from, const struct template_values *value
             length = 1 + strcspn(from + 1, "{");
             piece = (struct piece){from, length};
         }
-        r = append(&text, &size, &piece);
+        r = append(&text, &piece);
         from += length;
     }
-    if (r < 0)
-        return r;
-    *ret = TAKE_PTR(text);
-    return 0;
+    *ret = r == 0 ? buffer_take(&text, NULL) : NULL;
+    buffer_deinit(&text);
+    return r == 0 && !*ret ? -ENOMEM : r;
 }
 
 bool template_takes_payload(char *const *argv)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/nats/create.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "worker/nats/await.h"
 #include "worker/nats/config-values.h"
 #include "worker/nats/message.h"
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define HEADER_ID "Nats-Msg-Id"
 #define ID_MAX    255u
@@ -18,23 +21,16 @@
 #define TRIES      5u
 #define TRIES_WAIT 500 /* ms */
 
-#define READ_SIZE ((size_t)64 << 10)
-
 static int read_payload(char **ret, size_t *ret_size)
 {
-    size_t size;
-    FILE *copy = open_memstream(ret, ret_size);
-    char *piece = malloc(READ_SIZE);
-    bool ok = copy && piece;
+    struct buffer buffer = BUFFER_NULL;
+    int r = buffer_read(&buffer, STDIN_FILENO);
 
-    while (ok && (size = fread(piece, 1, READ_SIZE, stdin)) > 0)
-        ok = fwrite(piece, 1, size, copy) == size;
-    if (copy && fclose(copy) != 0)
-        ok = false;
-    free(piece);
-    if (ok && !ferror(stdin))
+    *ret = r == 0 ? buffer_take(&buffer, ret_size) : NULL;
+    buffer_deinit(&buffer);
+    if (*ret)
         return CLIENT_OK;
-    log_error("standard input: cannot read all of it");
+    log_error("standard input: %s", strerror(r < 0 ? -r : ENOMEM));
     return CLIENT_FAILED;
 }
 

@@ -2,10 +2,9 @@
 #include "supervisor/ctl/call/call.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/call/aside.h"
+#include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
-#include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include <errno.h>
@@ -98,7 +97,7 @@ static void cancel_awaited(struct invocation *invocation)
 
     invocation->cancels = false;
     complain("cancelling the job; a second signal exits without waiting for its end");
-    json_decref(aside_call(invocation, CALL_JOBS "Cancel", parameters));
+    json_decref(hint_call(invocation, CALL_JOBS "Cancel", parameters));
 }
 
 static void await_job(struct invocation *invocation)

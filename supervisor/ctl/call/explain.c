@@ -2,41 +2,40 @@
 #include "supervisor/ctl/call/explain.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/utf8.h"
 #include "shared/protocol/sentence.h"
 #include "supervisor/ctl/command/exit-status.h"
+#include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "worker/troupe.h"
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+
+#define SENTENCE_SIZE 2048
+
+/* The statuses of errors of the supervisor and of libtroupe. */
+static const struct {
+    int error;
+    int status;
+} statuses[] = {
+    {-ENOENT, EXIT_NOT_FOUND},     {-ESRCH, EXIT_NOT_FOUND},   {-EPERM, EXIT_NOT_PERMITTED},
+    {-EACCES, EXIT_NOT_PERMITTED}, {-EINVAL, EXIT_USAGE},      {-EMSGSIZE, EXIT_USAGE},
+    {-EBADMSG, EXIT_INVALID},      {-EBUSY, EXIT_BUSY},        {-EALREADY, EXIT_BUSY},
+    {-EEXIST, EXIT_BUSY},          {-EHOSTDOWN, EXIT_BUSY},    {-ENOSPC, EXIT_BUSY},
+    {-ERESTART, EXIT_BUSY},        {-ESHUTDOWN, EXIT_BUSY},    {-EUSERS, EXIT_BUSY},
+    {-ETIMEDOUT, EXIT_TIMEOUT},    {-EPIPE, EXIT_UNREACHABLE}, {-ECONNRESET, EXIT_UNKNOWN},
+};
 
 static int status_of(int error)
 {
-    switch (error) {
-    case -ENOENT:
-    case -ESRCH:
-        return EXIT_NOT_FOUND;
-    case -EPERM:
-    case -EACCES:
-        return EXIT_NOT_PERMITTED;
-    case -EINVAL:
-        return EXIT_USAGE;
-    case -EBADMSG:
-        return EXIT_INVALID;
-    case -EBUSY:
-    case -EALREADY:
-    case -EEXIST:
-    case -EHOSTDOWN:
-    case -ENOSPC:
-    case -ERESTART:
-    case -ESHUTDOWN:
-    case -EUSERS:
-        return EXIT_BUSY;
-    case -ETIMEDOUT:
-        return EXIT_TIMEOUT;
-    default:
-        return EXIT_FAILED;
-    }
+    for (size_t i = 0; i < ELEMENTS(statuses); i++)
+        if (statuses[i].error == error)
+            return statuses[i].status;
+    return EXIT_FAILED;
 }
 
 static bool has(const void *parameters, const char *member)
@@ -104,4 +103,139 @@ int explain_error(const char *error, const json_t *parameters)
     complain_unknown(field_text(parameters, "nearest"),
                      sentence && sentence->hint ? sentence->hint : "", "%s", text);
     return sentence ? status_of(sentence->error) : EXIT_FAILED;
+}
+
+/* ---- connections ---- */
+
+int explain_connect(const char *socket, int error)
+{
+    char text[SENTENCE_SIZE];
+
+    complain("%s", troupe_explain_connect(error, socket, text, sizeof(text)));
+    if (error == -EAGAIN)
+        return EXIT_BUSY;
+    return status_of(error) == EXIT_NOT_PERMITTED || status_of(error) == EXIT_BUSY
+               ? status_of(error)
+               : EXIT_UNREACHABLE;
+}
+
+static const struct reason {
+    int error;
+    int status;
+    const char *text;
+} broken_reasons[] = {
+    {-ECONNRESET, EXIT_UNREACHABLE, "the supervisor closed the connection, or is gone"},
+    {-EPIPE, EXIT_UNREACHABLE, "the supervisor closed the connection, or is gone"},
+    {-ETIMEDOUT, EXIT_TIMEOUT,
+     "no answer in time: the supervisor is busy, or hangs (--timeout waits longer)"},
+    {-EPROTO, EXIT_UNREACHABLE,
+     "the answer does not follow the Varlink protocol: is it trouped at this socket?"},
+    {-EMSGSIZE, EXIT_USAGE, "the request is larger than the supervisor accepts (1 MiB)"},
+    {-ENOMEM, EXIT_FAILED, "out of memory"},
+    {0, EXIT_UNREACHABLE, "the connection to the supervisor failed: "},
+};
+
+int explain_broken(int error)
+{
+    const struct reason *reason = broken_reasons;
+
+    while (reason->error != error && reason->error != 0)
+        reason++;
+    complain("%s%s", reason->text, reason->error == 0 ? strerror(-error) : "");
+    return reason->status;
+}
+
+/* ---- jobs ---- */
+
+/* Longer answers are cut. */
+#define ANSWER_MAX ((size_t)64 << 10)
+
+int explain_refused(const char *group, int error, const char *reason)
+{
+    char text[SENTENCE_SIZE];
+
+    complain("%s", troupe_explain_refused(error, group, reason, text, sizeof(text)));
+    return status_of(error);
+}
+
+int explain_unknown(const char *where, const char *id)
+{
+    complain("%swhat became of job %s is not known: the supervisor that had it is gone", where, id);
+    return EXIT_UNKNOWN;
+}
+
+int explain_status(const struct troupe_result *result)
+{
+    return result->error < 0 ? status_of(result->error) : EXIT_FAILED;
+}
+
+static const char *end_phrase(enum troupe_end end)
+{
+    switch (end) {
+    case TROUPE_REJECTED:
+        return "was rejected";
+    case TROUPE_CANCELLED:
+        return "was cancelled";
+    case TROUPE_DEAD:
+        return "is dead";
+    default:
+        return "ended";
+    }
+}
+
+/* The worker's answer if it is a single line, which is appended to the message; otherwise NULL. */
+static char *answer_line(const struct troupe_result *result)
+{
+    const char *data = result->data;
+    size_t size = result->size;
+
+    while (size > 0 && data[size - 1] == '\n')
+        size--;
+    if (size == 0 || size > ANSWER_MAX || memchr(data, '\n', size) || !utf8_is_text(data, size))
+        return NULL;
+    return strndup(data, size);
+}
+
+/* Prints the worker's answer below the message. */
+static void show_answer(const struct troupe_result *result)
+{
+    struct terminal terminal;
+    _cleanup_free_ char *text = NULL;
+
+    if (result->size > ANSWER_MAX || !utf8_is_text(result->data, result->size)) {
+        complain("its answer has %s%s; --json shows it", BYTES(result->size),
+                 result->size > ANSWER_MAX ? "" : " and is not text");
+        return;
+    }
+    text = strndup(result->data, result->size);
+    if (!text)
+        return;
+    terminal_init(&terminal, stderr);
+    terminal.colors = false;
+    terminal.width = 0;
+    show_quoted(&terminal, "  ", text, UINT_MAX);
+}
+
+int explain_end(const char *where, const struct troupe_result *result)
+{
+    _cleanup_free_ char *line = answer_line(result);
+    char code[32] = "", attempts[64] = "";
+    /* A reason such as "cancelled by uid 0" already contains the phrase. */
+    bool named = result->end == TROUPE_CANCELLED && strncmp(result->reason, "cancelled", 9) == 0;
+    const char *reason = named ? "" : result->reason;
+    const char *phrase = named ? result->reason : end_phrase(result->end);
+    /* The reason may repeat the answer. */
+    bool repeats = line && strstr(reason, line);
+
+    if (result->code != 0)
+        snprintf(code, sizeof(code), " (code %d)", result->code);
+    if (result->attempts > 1)
+        snprintf(attempts, sizeof(attempts), " after %u attempts", result->attempts);
+    if (line && !repeats && *reason == '\0')
+        reason = line;
+    complain("%sjob %s %s%s%s%s%s%s", where, result->id, named ? "was " : "", phrase, attempts,
+             code, *reason ? ": " : "", reason);
+    if (result->size > 0 && reason != line && !repeats)
+        show_answer(result);
+    return EXIT_FAILED;
 }

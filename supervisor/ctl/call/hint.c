@@ -1,14 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/hint.h"
 
-#include "supervisor/ctl/call/aside.h"
+#include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/show-wait.h"
+#include "supervisor/ctl/show/show.h"
 #include <poll.h>
 
 /* Before it asks for the first time; each further pause is twice as long. */
 #define FIRST_PAUSE (2 * USEC_PER_SEC)
+
+#define ASIDE_TIMEOUT USEC_PER_SEC
+
+json_t *hint_call(const struct invocation *invocation, const char *method, json_t *parameters)
+{
+    struct varlink_reply reply = VARLINK_REPLY_NULL;
+    struct varlink_client client;
+    json_t *answer = NULL;
+
+    if (varlink_client_init(&client, invocation_socket(invocation), ASIDE_TIMEOUT) < 0) {
+        json_decref(parameters);
+        return NULL;
+    }
+    if (varlink_client_send(&client, method, parameters, false) == 0 &&
+        varlink_client_receive(&client, &reply) == 0)
+        answer = json_incref(reply.parameters);
+    varlink_reply_deinit(&reply);
+    varlink_client_deinit(&client);
+    return answer;
+}
 
 struct hint hint_make(const struct invocation *invocation)
 {
@@ -47,7 +67,7 @@ static bool tell(const json_t *wait)
 void hint_ask(struct hint *hint, const char *id)
 {
     json_auto_t *answer =
-        aside_call(hint->invocation, CALL_JOBS "Explain", json_pack("{s:s}", "id", id));
+        hint_call(hint->invocation, CALL_JOBS "Explain", json_pack("{s:s}", "id", id));
     const json_t *waits = json_object_get(answer, "waits");
     bool told = false;
 

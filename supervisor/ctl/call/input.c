@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/call/input.h"
 
+#include "shared/base/buffer.h"
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
@@ -10,48 +11,18 @@
 #include <fcntl.h>
 #include <string.h>
 
-#define READ_SIZE ((size_t)64 << 10)
-
-/* Reads to the end. */
-static int read_all(int fd, char **ret, size_t *ret_size)
-{
-    _cleanup_free_ char *data = NULL;
-    size_t size = 0, allocated = 0;
-
-    for (;;) {
-        ssize_t n;
-
-        if (allocated - size < READ_SIZE) {
-            char *larger = realloc(data, 2 * allocated + READ_SIZE + 1);
-
-            if (!larger)
-                return -ENOMEM;
-            data = larger;
-            allocated = 2 * allocated + READ_SIZE;
-        }
-        n = read(fd, data + size, allocated - size);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -errno;
-        if (n == 0)
-            break;
-        size += (size_t)n;
-    }
-    data[size] = '\0';
-    *ret = TAKE_PTR(data);
-    *ret_size = size;
-    return 0;
-}
-
 /* `path` NULL = standard input. */
 static int read_file(const char *path, char **ret, size_t *ret_size)
 {
     _cleanup_close_ int opened = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-    int r = path && opened < 0 ? -errno : read_all(path ? opened : STDIN_FILENO, ret, ret_size);
+    struct buffer buffer = BUFFER_NULL;
+    int r = path && opened < 0 ? -errno : buffer_read(&buffer, path ? opened : STDIN_FILENO);
 
     if (r == 0)
-        return EXIT_OK;
+        *ret = buffer_take(&buffer, ret_size);
+    buffer_deinit(&buffer);
+    if (r == 0)
+        return *ret ? EXIT_OK : call_no_memory();
     complain("cannot read %s: %s", path ? path : "standard input", strerror(-r));
     return EXIT_FAILED;
 }

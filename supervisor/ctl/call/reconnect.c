@@ -2,7 +2,6 @@
 #include "supervisor/ctl/call/reconnect.h"
 
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"

@@ -3,10 +3,12 @@
 
 /* One run of troupectl: its verb, options and operands, the connection, and the output. */
 
+#include "shared/base/clock.h"
 #include "supervisor/caller/varlink-client.h"
 #include "supervisor/ctl/command/exit-status.h"
 #include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/text/terminal.h"
+#include <stdbool.h>
 
 struct invocation;
 
@@ -49,3 +51,24 @@ const char *invocation_operand(const struct invocation *invocation, size_t i);
  */
 int invocation_each(struct invocation *invocation, size_t first,
                     int (*each)(struct invocation *invocation, const char *operand));
+
+/* ---- signals ---- */
+
+/*
+ * Handles SIGINT and SIGTERM for verbs that must finish their work: the first signal is only noted,
+ * the second exits at once with EXIT_INTERRUPTED.
+ */
+
+/* How long to wait at most between two looks at interrupt_seen(): a signal that comes just before a
+ * wait does not interrupt it. */
+#define INTERRUPT_GLANCE (100 * USEC_PER_MSEC)
+
+/* Starts catching signals; the first one interrupts waits (EINTR). Forgets earlier signals. */
+void interrupt_catch(void);
+
+/* Has `fn` run before the second signal exits; NULL = nothing. It may only do what signal handlers
+ * may. */
+void interrupt_before_exit(void (*fn)(void));
+
+/* Whether the first signal has arrived. */
+bool interrupt_seen(void);

@@ -4,7 +4,7 @@
 /* The workers of a group, sorted by how much attention they need. `now` is the wall clock. */
 
 #include "shared/base/clock.h"
-#include "supervisor/ctl/text/joined.h"
+#include "supervisor/ctl/text/format.h"
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -7,8 +7,7 @@
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/joined.h"
-#include "supervisor/ctl/text/list-table.h"
+#include "supervisor/ctl/text/table.h"
 #include <stdlib.h>
 #include <string.h>
 

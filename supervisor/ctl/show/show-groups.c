@@ -9,8 +9,7 @@
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/joined.h"
-#include "supervisor/ctl/text/list-table.h"
+#include "supervisor/ctl/text/table.h"
 
 static void add_name(struct table *table, const json_t *group, const char *member)
 {

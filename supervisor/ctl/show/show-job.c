@@ -6,8 +6,7 @@
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/joined.h"
-#include "supervisor/ctl/text/list-table.h"
+#include "supervisor/ctl/text/table.h"
 #include <string.h>
 
 /* Adds "by uid 0 after 12ms" or "after 12ms: the supervisor is stopping". */

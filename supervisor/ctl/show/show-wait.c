@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/show/show-wait.h"
+#include "supervisor/ctl/show/show.h"
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/text/field.h"

@@ -7,7 +7,6 @@
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/joined.h"
 #include <string.h>
 
 /* How many lines of standard error a worker's status shows; a death report shows all. */

@@ -7,6 +7,7 @@
 #include "supervisor/ctl/text/terminal.h"
 #include <jansson.h>
 #include <stdbool.h>
+#include <stdio.h>
 
 /* Shows a group, problems first. Healthy workers are summarised unless `all` is set. */
 void show_group(const struct terminal *terminal, const json_t *group, usec_t now, bool all);
@@ -62,3 +63,10 @@ void show_restricted(const struct terminal *terminal, const char *label, const j
 
 /* Copies the last line that is not empty into `buffer`; "" if there is none. */
 char *show_last_line(char *buffer, size_t size, const char *text);
+
+/* Prints a sentence about what something waits for: an object of the type Wait. */
+void show_wait(FILE *file, const json_t *wait);
+
+/* Whether it is an obstacle, which may stay until somebody does something; not a wait for a turn, a
+ * time or what has begun. */
+bool show_wait_is_obstacle(const json_t *wait);

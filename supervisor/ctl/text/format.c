@@ -2,9 +2,9 @@
 #include "supervisor/ctl/text/format.h"
 
 #include "shared/base/cleanup.h"
-
 #include "shared/base/utf8.h"
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -185,4 +185,28 @@ char *format_first_line(char *buffer, size_t size, const char *text)
 const char *plural(uint64_t count)
 {
     return count == 1 ? "" : "s";
+}
+
+/* ---- lists ---- */
+
+void joined_add(struct joined *joined, const char *format, ...)
+{
+    const char *separator = joined->size > 0 ? joined->separator : "";
+    char *end = joined->text + joined->size;
+    const size_t left = sizeof(joined->text) - joined->size, gap = strlen(separator);
+    va_list arguments;
+    int length = -1;
+
+    if (gap < left) {
+        memcpy(end, separator, gap);
+        va_start(arguments, format);
+        length = vsnprintf(end + gap, left - gap, format, arguments);
+        va_end(arguments);
+    }
+    if (length < 0 || (size_t)length >= left - gap) {
+        *end = '\0';
+        return;
+    }
+    joined->size += gap + (size_t)length;
+    joined->separator = ", ";
 }

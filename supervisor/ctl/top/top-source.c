@@ -2,7 +2,7 @@
 #include "supervisor/ctl/top/top-source.h"
 
 #include "shared/base/cleanup.h"
-#include "supervisor/ctl/call/status-parts.h"
+#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
 #include <errno.h>

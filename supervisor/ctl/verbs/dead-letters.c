@@ -8,7 +8,6 @@
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/joined.h"
 #include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"

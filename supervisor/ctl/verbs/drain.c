@@ -4,9 +4,9 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
-#include "supervisor/ctl/call/status-parts.h"
+#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/show/show-wait.h"
+#include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verb events: past events, and with --follow new ones, across restarts of the supervisor. */
+/* The verbs events, with --follow across restarts of the supervisor, and deaths. */
 
 #include "supervisor/ctl/call/call.h"
+
 #include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/show.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 
 /* The position in a stream of events. */
@@ -100,4 +102,22 @@ int verb_events(struct invocation *invocation)
                       json_pack("{s:s*}", "target", invocation_operand(invocation, 0)), "events", 0,
                       NULL, NULL, &reply);
     return r == EXIT_OK ? output_reply(invocation, reply, show_events) : r;
+}
+
+/* ---- deaths ---- */
+
+/* The default of --limit. */
+#define DEATHS_SHOWN 10
+
+int verb_deaths(struct invocation *invocation)
+{
+    static const struct listing listing = {.method = CALL_SUPERVISOR "ListDeaths",
+                                           .array = "deaths",
+                                           .none = "No deaths.",
+                                           .show = show_death};
+    const int64_t limit = invocation->options.limit;
+
+    return listing_run(invocation, &listing,
+                       json_pack("{s:s*}", "target", invocation_operand(invocation, 0)),
+                       limit > 0 ? limit : DEATHS_SHOWN);
 }

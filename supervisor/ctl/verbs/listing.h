@@ -5,7 +5,7 @@
 
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/command/output.h"
-#include "supervisor/ctl/text/list-table.h"
+#include "supervisor/ctl/text/table.h"
 
 struct listing {
     const char *method;

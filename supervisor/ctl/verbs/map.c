@@ -12,7 +12,6 @@
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/call/reconnect.h"
-#include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/map/map-failures.h"
 #include "supervisor/ctl/map/map-output.h"
@@ -20,7 +19,6 @@
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
-#include "supervisor/ctl/text/joined.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/cluster.h"
-#include "supervisor/ctl/call/status-parts.h"
+#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/cells.h"
 #include "supervisor/ctl/show/pool-view.h"

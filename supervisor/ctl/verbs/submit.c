@@ -13,7 +13,6 @@
 #include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/call/input.h"
 #include "supervisor/ctl/call/reconnect.h"
-#include "supervisor/ctl/command/interrupt.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/ctl/call/status-parts.h"
+#include "supervisor/ctl/call/pages.h"
 #include "supervisor/ctl/show/cells.h"
 #include "supervisor/ctl/show/show.h"
 #include "tests/unit/suite.h"
