@@ -13,7 +13,7 @@
  * nothing that it reads there.
  *
  *   offset 0      struct memory_header
- *   12288         state page (outbox only: MEMORY_STATE_MAX bytes)
+ *   36864         state page (outbox only: MEMORY_STATE_MAX bytes)
  *   ring_offset   ring data, ring_size bytes, a power of two
  *
  * A new supervisor cannot map the inbox of its predecessor for writing: the seal forbids that to
@@ -27,18 +27,18 @@
  * statically must be rebuilt. */
 
 #include "shared/base/clock.h"
-#include "shared/protocol/job-id.h"
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define MEMORY_MAGIC         UINT32_C(0x50554f54) /* "TOUP" */
-#define MEMORY_VERSION       8
-#define MEMORY_HEADER_SIZE   12288
+#define MEMORY_VERSION       9
+#define MEMORY_HEADER_SIZE   36864
 #define MEMORY_STATE_MAX     4096
 #define MEMORY_OWNER_SIZE    64
 #define MEMORY_JOBS_MAX      64 /* Prefetch= at most */
+#define MEMORY_JOB_KEPT      504
 #define MEMORY_RING_SIZE_MIN UINT32_C(4096)
 #define MEMORY_RING_SIZE_MAX (UINT32_C(1) << 30)
 
@@ -92,16 +92,10 @@ struct memory_words {
 
 /* A job that the worker has in hand, for the next supervisor. */
 struct memory_job {
-    _Alignas(128) uint64_t handle; /* that names it on this channel */
-    uint32_t attempt;
-    uint32_t cursor; /* just behind its JOB record */
-    uint32_t submitter_uid;
-    bool started; /* the worker said so */
-    usec_t timeout;
-    int64_t number; /* of a durable job; 0 = it is not durable */
-    struct protocol_id id;
+    _Alignas(128) uint32_t cursor;             /* just behind its JOB record */
+    _Alignas(8) uint8_t kept[MEMORY_JOB_KEPT]; /* what only the supervisor reads */
 };
-_Static_assert(sizeof(struct memory_job) == 128, "layout");
+_Static_assert(sizeof(struct memory_job) == 512, "layout");
 
 struct memory_header {
     /* Line 0: constant after creation. */
@@ -141,7 +135,7 @@ struct memory_header {
 
     /* Inbox. */
     _Alignas(128) struct memory_job jobs[MEMORY_JOBS_MAX];
-    uint8_t unused1[MEMORY_HEADER_SIZE - 1152 - MEMORY_JOBS_MAX * 128];
+    uint8_t unused1[MEMORY_HEADER_SIZE - 1152 - MEMORY_JOBS_MAX * 512];
 };
 
 _Static_assert(offsetof(struct memory_header, epoch) == 28, "layout");

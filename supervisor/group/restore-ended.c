@@ -4,6 +4,7 @@
 
 #include "shared/base/clock.h"
 #include "shared/base/log.h"
+#include "supervisor/group/cell/cell-restore.h"
 #include "supervisor/group/group-context.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
@@ -14,8 +15,8 @@
 #include "supervisor/store/dead-rows.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/ended-rows.h"
-#include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-number.h"
+#include "supervisor/store/job-to-row.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -192,41 +193,17 @@ void restore_take_letters(struct restore *restore)
     restore_free_copies(restore->chunk);
 }
 
-/* Returns 0 or another value. */
-static int make_job(const struct restore *restore, const struct ended_row *row, struct job **ret)
-{
-    struct job_table *jobs = restore->context->jobs;
-    struct identity_row identity;
-    int r;
-
-    if (!restore->saved)
-        return job_new(jobs, row->name, ret);
-    r = identity_rows_fetch(restore->saved, row->number, &identity);
-    return r == 0 ? identity_restore_job(&identity, jobs, row->name, row->name_size, ret) : r;
-}
-
 /* Returns 0 or -ENOMEM. */
-static int fill_result(const struct restore *restore, struct group *group, struct job *job,
-                       struct restore_copy *copy)
+static int fill_result(struct group *group, struct job *job, const struct ended_row *row,
+                       struct payload *result)
 {
-    const struct ended_row *row = &copy->ended;
-
+    job->facts = row->facts;
     job->state = row->state;
     job->group = group;
     job->keep_result = true;
-    job->priority = row->priority;
-    job->code = row->code;
-    job->cause = (enum protocol_cause)row->cause;
-    job->moved = row->moved;
-    job->attempt = row->attempt;
-    job->n_failed = row->n_failed;
-    job->max_retries = row->max_retries;
-    job->submitter_uid = row->submitter_uid;
-    job->created_at = row->created_at;
-    job->started_at = row->started_at;
-    job->ended_at = row->ended_at;
+    job->payload_lost = false;
     if (row->reason_size > 0)
-        job_set_reason(job, row->reason);
+        job->reason = strndup(row->reason, row->reason_size);
     if (row->key_size > 0) {
         job->key = malloc(row->key_size);
         if (!job->key)
@@ -234,11 +211,51 @@ static int fill_result(const struct restore *restore, struct group *group, struc
         memcpy(job->key, row->key, row->key_size);
         job->key_size = row->key_size;
     }
-    payload_move(&job->result, &copy->payload);
-    if (restore->saved)
-        return 0;
-    inherited_jobs_give(&group->context->durable->inherited, job, row->number);
-    return durable_job_take_result(group->context->durable, job, group->name, row->number);
+    payload_move(&job->result, result);
+    return 0;
+}
+
+static void keep_result(struct group *group, struct job *job)
+{
+    struct loop *loop = group->context->loop;
+    const usec_t age = usec_sub(loop_realtime(loop), job->ended_at);
+
+    kept_results_restore(&group->results, job, usec_sub(loop_now(loop), age));
+}
+
+int restore_saved_result(struct group *group, struct job *job, const struct saved_job *saved,
+                         struct payload *result)
+{
+    const struct job_row *row = &saved->row;
+    const struct ended_row ended = {
+        .facts = row->facts,
+        .state = saved->end,
+        .key = row->key,
+        .key_size = row->key_size,
+        .reason = saved->reason,
+        .reason_size = saved->reason_size,
+    };
+    int r = fill_result(group, job, &ended, result);
+
+    if (r < 0) {
+        job_let_go(group->context->jobs, job);
+        return r;
+    }
+    job_restore_attempts(job, saved->attempts, saved->n_attempts);
+    keep_result(group, job);
+    return 0;
+}
+
+static int fill_durable_result(struct group *group, struct job *job, struct restore_copy *copy)
+{
+    struct durable_jobs *durable = group->context->durable;
+    const int64_t number = copy->ended.number;
+    int r = fill_result(group, job, &copy->ended, &copy->payload);
+
+    if (r < 0)
+        return r;
+    cell_give_attempts(durable, job, number);
+    return durable_job_take_result(durable, job, group->name, number);
 }
 
 /* Returns whether the row is to be read again: a job that the store is about to refuse has its id.
@@ -247,27 +264,23 @@ static bool restore_result(const struct restore *restore, struct restore_copy *c
 {
     const struct group_context *context = restore->context;
     const struct ended_row *row = &copy->ended;
-    struct group *group =
-        restore->saved ? registry_find_text(context->registry, row->group, row->group_size)
-                       : restore_group_of_row(restore, row->group, row->group_size, row->number);
-    const usec_t age = usec_sub(loop_realtime(context->loop), row->ended_at);
+    struct group *group = restore_group_of_row(restore, row->group, row->group_size, row->number);
     struct job *job;
     int r;
 
-    if (!group && !restore->saved && row->name_size > 0)
+    if (!group && row->name_size > 0)
         names_on_disk_add(&context->durable->names, row->name, row->name_size, row->number);
-    if (!group || !restore_is_old(restore, restore->saved ? NULL : group, row->number) ||
-        row->state < JOB_SUCCEEDED || row->state >= _JOB_N_STATES)
+    if (!group || !restore_is_old(restore, group, row->number) || row->state < JOB_SUCCEEDED ||
+        row->state >= _JOB_N_STATES)
         return false;
-    r = make_job(restore, row, &job);
+    r = job_new(context->jobs, row->name, &job);
     if (r != 0)
-        return r == JOB_E_EXISTS && row->name_size > 0 && !restore->saved &&
+        return r == JOB_E_EXISTS && row->name_size > 0 &&
                restore_is_free_soon(restore, row->name, row->name_size);
-    if (fill_result(restore, group, job, copy) < 0) {
+    if (fill_durable_result(group, job, copy) < 0)
         job_let_go(context->jobs, job);
-        return false;
-    }
-    kept_results_restore(&group->results, job, usec_sub(loop_now(context->loop), age));
+    else
+        keep_result(group, job);
     return false;
 }
 

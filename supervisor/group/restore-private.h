@@ -9,6 +9,8 @@
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-load.h"
 
+struct saved_job;
+
 /* Rows that are read at a time. A chunk waits for a commit of what is written meanwhile, so a
  * million jobs need large ones; results are read with their payloads. */
 #define RESTORE_JOBS_MAX    8192
@@ -69,3 +71,7 @@ void restore_take_letters(struct restore *restore);
 /* Returns whether the rest of the chunk is to be read again. */
 bool restore_take_results(struct restore *restore);
 void restore_free_copies(struct restore_chunk *chunk);
+
+/* Keeps the result of a job that was made for it, and that ends with that. Returns 0 or -ENOMEM. */
+int restore_saved_result(struct group *group, struct job *job, const struct saved_job *saved,
+                         struct payload *result);

@@ -14,6 +14,7 @@
 #include "supervisor/group/restoring.h"
 #include "supervisor/group/undescribed.h"
 #include "supervisor/store/durable-job.h"
+#include "supervisor/store/job-to-row.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +69,7 @@ static int copy_row(void *userdata, const struct job_row *row)
     *copy = (struct restore_row){
         .number = row->number,
         .priority = row->priority,
-        .waits = row->state == JOB_ROW_WAITING && row->cancel == PROTOCOL_CAUSE_NONE,
+        .waits = row->state == JOB_ROW_WAITING && row->cause == PROTOCOL_CAUSE_NONE,
         .has_deadline = row->deadline != 0,
     };
     if (row->group_size < sizeof(copy->group))
@@ -136,7 +137,7 @@ static bool is_to_be_read(const struct restore *restore, struct cell *cell,
         cell_backlog_add_number(cell, row->priority, row->number) < 0)
         return true;
     *in_backlog = true;
-    inherited_jobs_keep(&durable->inherited, row->number);
+    waiting_room_keep(&durable->inherited, SAVED_JOB_ROW, (uint64_t)row->number);
     return row->has_deadline;
 }
 
@@ -359,7 +360,7 @@ static void finish(struct restore *restore)
     complete_unwritten(restore);
     report_undescribed(restore);
     ended_attempts_settle(&restore->context->durable->attempts);
-    inherited_jobs_settle(&restore->context->durable->inherited);
+    (void)waiting_room_settle(&restore->context->durable->inherited, SAVED_JOB_ROW);
     free(TAKE_PTR(restore->chunk));
     end_groups(restore);
     restore_begin(restore); /* groups may have come meanwhile */

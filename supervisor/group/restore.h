@@ -10,20 +10,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The kind of a row of an upgrade that has all of a job: its identity, its job_row, its payload. */
-#define WHOLE_JOB_ROW "whole-job"
-
-struct database;
 struct group_context;
 struct restore_chunk;
+struct saved_reader;
 
 struct restore {
     const struct group_context *context;
     struct store_task task;      /* reads the next chunk */
     struct restore_chunk *chunk; /* what it reads; NULL = nothing is being restored */
-    struct database
-        *saved;   /* for an upgrade: nothing in it is durable; NULL = the store's is read */
-    bool scanned; /* all rows have been looked at: those of no group have one */
+    bool scanned;                /* all rows have been looked at: those of no group have one */
     void (*done)(struct restore *restore); /* read, or failed; NULL = nobody wants to know */
 };
 
@@ -38,9 +33,6 @@ void restore_again(struct restore *restore);
 /* Called when the store is closed. */
 void restore_deinit(struct restore *restore);
 
-/*
- * Brings back what the last supervisor has saved for an upgrade (upgrade/save.h): jobs that are not
- * durable, with kept results. Workers have been adopted with their jobs in hand,
- * and there is no other job yet. Returns 0 or -errno of the database; logs which groups are gone.
- */
-int restore_saved(const struct group_context *context, struct database *database);
+/* Brings back a job that the last supervisor has saved for an upgrade (upgrade/save.h). Workers
+ * have been adopted with their jobs in hand, and there is no other job yet. Returns 0 or -errno. */
+int job_restore_row(const struct group_context *context, struct saved_reader *row);

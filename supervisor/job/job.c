@@ -2,6 +2,7 @@
 #include "supervisor/job/job.h"
 
 #include "shared/base/hash.h"
+#include "supervisor/event/attempt-cause.h"
 #include "supervisor/job/job-waiter.h"
 #include "supervisor/job/submitter.h"
 #include <assert.h>
@@ -188,6 +189,7 @@ static void job_init(struct job *job)
 {
     memset(job, 0, offsetof(struct job, payload));
     job->references = 1;
+    job->canceller = JOB_NOBODY;
     payload_init(&job->payload);
     list_init(&job->link);
     list_init(&job->waiters);
@@ -217,7 +219,7 @@ int job_restore(struct job_table *table, uint64_t handle, const struct protocol_
     job->id_high = id->high;
     job->id_low = id->low;
     job->handle = handle;
-    job->restored = true;
+    job->payload_lost = true;
     r = id->name[0] != '\0' ? job_set_name(table, job, id->name, &other) : 0;
     if (r == 0)
         r = handle_table_restore(&table->handles, handle, job);
@@ -342,7 +344,7 @@ void job_note_attempt(struct job *job, const char *worker, const char *cause, co
 {
     struct job_attempt *attempt;
 
-    job->failed_by = attempt_cause_from_string(cause);
+    job->failed_by = (uint8_t)attempt_cause_from_string(cause);
     if (!job->attempts)
         job->attempts = calloc(JOB_ATTEMPTS_KEPT, sizeof(*job->attempts));
     if (!job->attempts)
@@ -356,6 +358,25 @@ void job_note_attempt(struct job *job, const char *worker, const char *cause, co
     (void)snprintf(attempt->worker, sizeof(attempt->worker), "%s", worker);
     (void)snprintf(attempt->cause, sizeof(attempt->cause), "%s", cause);
     (void)snprintf(attempt->detail, sizeof(attempt->detail), "%s", detail);
+}
+
+void job_restore_attempts(struct job *job, const struct job_attempt *attempts, unsigned n)
+{
+    const unsigned room = JOB_ATTEMPTS_KEPT - job->n_attempts;
+
+    if (n > room) { /* the oldest have no room */
+        attempts += n - room;
+        n = room;
+    }
+    if (n == 0)
+        return;
+    if (!job->attempts)
+        job->attempts = calloc(JOB_ATTEMPTS_KEPT, sizeof(*job->attempts));
+    if (!job->attempts)
+        return;
+    memmove(job->attempts + n, job->attempts, job->n_attempts * sizeof(*attempts));
+    memcpy(job->attempts, attempts, n * sizeof(*attempts));
+    job->n_attempts = (uint8_t)(job->n_attempts + n);
 }
 
 const char *job_unkept_reason(const struct job *job, int error, char ret[JOB_UNKEPT_MAX])

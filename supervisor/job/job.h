@@ -13,6 +13,7 @@
 #include "supervisor/channel/payload.h"
 #include "supervisor/event/attempt-cause.h"
 #include "supervisor/event/death.h"
+#include "supervisor/job/job-facts.h"
 #include "supervisor/job/job-options-check.h"
 #include "supervisor/loop/alarm.h"
 #include "supervisor/loop/timer.h"
@@ -40,7 +41,7 @@ enum job_state {
     _JOB_N_STATES,
 };
 
-/* An attempt that did not end the job. */
+/* An attempt that did not end the job. Kept across an upgrade: JOB_ATTEMPT_RECORD. */
 struct job_attempt {
     uint32_t number;
     char worker[DEATH_WORKER_MAX];
@@ -69,46 +70,26 @@ struct job {
     uint64_t handle;  /* index and generation in the table */
     uint64_t id_high, id_low;
     char *name; /* the chosen id; NULL = the id was made from `id_high` and `id_low` */
+    JOB_FACTS_MEMBERS
     enum job_state state : 8;
-    uint8_t priority;     /* 0 first … QUEUE_PRIORITIES - 1 */
-    uint8_t n_unbegun;    /* workers in a row that died before beginning it */
-    uint8_t n_attempts;   /* the last JOB_ATTEMPTS_KEPT ones */
-    bool started;         /* the worker said so, this attempt */
-    bool keep_result : 1; /* created in the background */
-    bool put_off : 1;     /* has a start time */
-    bool restored : 1;    /* the last supervisor's: payload and submitter are not known */
-    bool parked : 1;      /* queued, and the cell's backlog has its number */
-    bool id_is_free : 1;  /* another job may have `name` */
-    bool unkept : 1;      /* its result could not be written, and is not kept; see `reason` */
-    bool forgotten : 1;   /* its result is not kept only because memory is short */
-    bool moved : 1;       /* from another group, where it ran out of memory: OnOom= */
-    bool crashed : 1;     /* a process that this attempt ran died: `crash` */
-    enum death_cause crash : 5;
-    enum protocol_cause cause : 3;    /* why it is to be cancelled, or has ended */
-    enum attempt_cause failed_by : 8; /* the last attempt that failed */
-    uint8_t chosen;                   /* which options the submitter chose: bits of job-options.c */
-    uint8_t refusal;                  /* CELL_E_*: it was not accepted after all; 0 = accepted */
-    uint8_t hand;                     /* while in hand: its entry in the worker's inbox */
+    uint8_t n_attempts;    /* the last JOB_ATTEMPTS_KEPT ones */
+    uint8_t refusal;       /* CELL_E_*: it was not accepted after all; 0 = accepted */
+    uint8_t hand;          /* while in hand: its entry in the worker's inbox */
+    bool payload_lost : 1; /* with the last supervisor: no other attempt is possible */
+    bool parked : 1;       /* queued, and the cell's backlog has its number */
+    bool id_is_free : 1;   /* another job may have `name` */
+    bool unkept : 1;       /* its result could not be written, and is not kept; see `reason` */
+    bool forgotten : 1;    /* its result is not kept only because memory is short */
     unsigned references;
-    uid_t submitter_uid; /* of the submitting process; 0 = root, or none */
-    uint32_t charged;    /* bytes at its submitter; at most UINT32_MAX */
-    uid_t canceller;     /* with PROTOCOL_CAUSE_REQUESTED or _WITHDRAWN; (uid_t)-1 = not known */
-    uint32_t state_sequence; /* of its worker's state page when it was started */
-    uint32_t attempt;        /* 0 until the first assignment */
-    uint32_t max_retries;    /* attempts after the first */
-    uint32_t n_failed;       /* attempts that were used up */
-    int32_t code;
+    uint32_t charged; /* bytes at its submitter; at most UINT32_MAX */
     uint32_t key_size;
-    usec_t timeout; /* per attempt; USEC_INFINITY = none */
-    usec_t backoff_min, backoff_max;
-    usec_t created_at, started_at, ended_at; /* realtime; 0 = not yet; started: this attempt */
-    struct group *group;                     /* NULL once it has ended and its result is not kept */
-    struct cell *cell;                       /* while live: it may be gone afterwards */
-    struct slot *slot;                       /* while running */
-    char *key;                               /* NULL = none */
-    char *reason;                            /* NULL = none */
-    struct job_timers *timers;               /* NULL = none so far */
-    struct job_record *record;               /* of a durable job; NULL = it is not durable */
+    struct group *group;       /* NULL once it has ended and its result is not kept */
+    struct cell *cell;         /* while live: it may be gone afterwards */
+    struct slot *slot;         /* while running */
+    char *key;                 /* NULL = none */
+    char *reason;              /* NULL = none */
+    struct job_timers *timers; /* NULL = none so far */
+    struct job_record *record; /* of a durable job; NULL = it is not durable */
     struct job_attempt *attempts;
     struct kept_result *kept;    /* while the result is kept */
     struct submitter *submitter; /* that counts it; NULL = none, or it has ended */
@@ -120,9 +101,9 @@ struct job {
     };
 };
 
-_Static_assert(_DEATH_N_CAUSES <= 32, "five bits of struct job.crash");
-
 #define JOB_ATTEMPTS_KEPT 8
+
+extern const struct record JOB_ATTEMPT_RECORD;
 
 struct job_table {
     struct handle_table handles;
@@ -209,6 +190,8 @@ static inline bool job_cancel_requested(const struct job *job)
 /* Keeps a failed attempt; drops the oldest beyond JOB_ATTEMPTS_KEPT. Best effort, but for the
  * cause: "retry", "supervisor", or a death cause. */
 void job_note_attempt(struct job *job, const char *worker, const char *cause, const char *detail);
+/* Puts attempts that the last supervisor has seen fail before those of this one. Best effort. */
+void job_restore_attempts(struct job *job, const struct job_attempt *attempts, unsigned n);
 #define JOB_UNKEPT_MAX 128
 /* Writes into `ret` why the job's result is not kept: because of `error`, -errno, or if that is 0,
  * because of ResultsMemoryMax=. Returns `ret`. */

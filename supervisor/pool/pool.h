@@ -24,7 +24,7 @@ struct actor;
 struct blob_share;
 struct config_group;
 struct job;
-struct memory_job;
+struct job_page;
 struct message_context;
 struct payload;
 struct pool;
@@ -40,7 +40,7 @@ struct pool_handler {
     void (*job_started)(struct pool *pool, struct job *job);
     /* A worker of the last supervisor has this job in hand. Returns it, running; or NULL: its end
      * is ignored. */
-    struct job *(*job_resumed)(struct pool *pool, const struct memory_job *entry);
+    struct job *(*job_resumed)(struct pool *pool, const struct job_page *page);
     /* The worker's answer to the running attempt; moves `result`. */
     void (*job_answered)(struct pool *pool, struct job *job, const char *worker,
                          enum protocol_outcome outcome, int32_t code, struct payload *result);

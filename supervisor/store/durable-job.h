@@ -9,10 +9,10 @@
 
 #include "supervisor/job/job.h"
 #include "supervisor/store/ended-attempts.h"
-#include "supervisor/store/inherited-jobs.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/names-on-disk.h"
 #include "supervisor/store/store.h"
+#include "supervisor/succession/waiting-room.h"
 #include <stdbool.h>
 
 struct job_waiter;
@@ -39,10 +39,10 @@ struct durable_jobs {
     struct list unread; /* struct durable_job.unread_link */
     struct ended_attempts attempts;
     struct names_on_disk names;
-    struct inherited_jobs inherited;
-    bool restores;       /* rows are being read */
-    bool letters_unread; /* dead letters are still to be read */
-    bool incomplete;     /* rows could not be read: a job that is not found may be on disk */
+    struct waiting_room inherited; /* struct saved_job, of jobs whose rows are not read yet */
+    bool restores;                 /* rows are being read */
+    bool letters_unread;           /* dead letters are still to be read */
+    bool incomplete; /* rows could not be read: a job that is not found may be on disk */
     /*
      * Called when changes of a live job have been written, or could not be (`result`: see struct
      * store_task). A failure also takes back all that was noted since, but not the end.

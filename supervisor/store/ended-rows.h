@@ -6,6 +6,7 @@
  * idempotent. */
 
 #include "shared/base/clock.h"
+#include "supervisor/job/job-facts.h"
 #include "supervisor/store/database.h"
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,18 +15,12 @@
 
 /* All pointers are borrowed. Texts are not terminated. */
 struct ended_row {
+    JOB_FACTS_MEMBERS
     int64_t number;
     const char *group, *key, *name, *reason; /* name: chosen id */
     uint32_t group_size, key_size, name_size, reason_size;
-    uint8_t state; /* enum job_state */
-    uint8_t priority;
-    uint8_t cause; /* enum protocol_cause */
-    bool moved;    /* from another group, see OnOom= */
-    int32_t code;
-    uint32_t attempt, n_failed, max_retries;
-    uid_t submitter_uid;
-    usec_t created_at, started_at, ended_at; /* realtime; 0 = never started */
-    const void *result;                      /* NULL = in the sealed file `result_fd` */
+    uint8_t state;      /* enum job_state */
+    const void *result; /* NULL = in the sealed file `result_fd` */
     int result_fd;
     uint64_t result_size;
 };

@@ -2,40 +2,32 @@
 #include "supervisor/store/job-rows.h"
 
 #include "shared/base/cleanup.h"
+#include "supervisor/event/attempt-cause.h"
+#include "supervisor/event/death.h"
 #include "supervisor/job/job-options-check.h"
 #include "supervisor/job/queue.h"
 #include "supervisor/store/row-values.h"
 #include <errno.h>
 
 #define ROW job_row
-/* What never changes, and what an attempt changes. The payload follows, or its size in a scan. */
-#define FIXED(F)                                                                                   \
+/* What may change, and what does not. The payload follows, or its size in a scan. */
+#define PROGRESS(F)                                                                                \
+    JOB_FACTS_FIELDS(F)                                                                            \
+    F(STORED, state, NUMBER(state))                                                                \
+    F(STORED, due, OPTIONAL(due, 0))                                                               \
+    F(STORED, delay, OPTIONAL(delay, 0))
+#define FIELDS(F)                                                                                  \
+    PROGRESS(F)                                                                                    \
     F(STORED, number, NUMBER(number))                                                              \
     F(STORED, grp, TEXT(group))                                                                    \
     F(STORED, key, TEXT(key))                                                                      \
     F(STORED, name, TEXT(name))                                                                    \
-    F(STORED, priority, NUMBER(priority))                                                          \
-    ROW_ASKED(F)                                                                                   \
-    F(STORED, max_retries, NUMBER(max_retries))                                                    \
-    F(STORED, uid, NUMBER(submitter_uid))                                                          \
-    F(STORED, keep, NUMBER(keep_result))                                                           \
-    F(STORED, created, NUMBER(created_at))                                                         \
     F(STORED, deadline, OPTIONAL(deadline, 0))                                                     \
-    F(STORED, moved, OPTIONAL(moved, 0))                                                           \
-    F(STORED, time_left, OPTIONAL(time_left, 0))
-#define PROGRESS(F)                                                                                \
-    F(STORED, state, NUMBER(state))                                                                \
-    F(STORED, cancel, NUMBER(cancel))                                                              \
-    F(STORED, canceller, OPTIONAL(canceller, JOB_ROW_NOBODY))                                      \
-    F(STORED, attempt, NUMBER(attempt))                                                            \
-    F(STORED, failed, NUMBER(n_failed))                                                            \
-    F(STORED, due, OPTIONAL(due, 0))                                                               \
-    F(STORED, started, OPTIONAL(started_at, 0))                                                    \
-    F(STORED, cause, OPTIONAL(failed_by, ATTEMPT_CAUSE_NONE))                                      \
-    F(STORED, delay, OPTIONAL(delay, 0))
+    F(STORED, time_left, OPTIONAL(time_left, 0))                                                   \
+    ROW_ASKED(F)
 
-#define COLUMNS      FIXED(ROW_COLUMN) PROGRESS(ROW_COLUMN)
-#define PARAMETERS   FIXED(ROW_PARAMETER) PROGRESS(ROW_PARAMETER)
+#define COLUMNS      FIELDS(ROW_COLUMN)
+#define PARAMETERS   FIELDS(ROW_PARAMETER)
 #define PAYLOAD_SIZE ROW_BLOB_SIZE("payload")
 #define RESULT_SIZE  ROW_BLOB_SIZE("result")
 
@@ -44,9 +36,9 @@ static struct side_file file_of(int64_t number)
     return (struct side_file){.kind = SIDE_FILE_JOB, .number = number};
 }
 
-static const struct field TABLE[] = {FIXED(FIELD) PROGRESS(FIELD)};
+static const struct field TABLE[] = {FIELDS(FIELD)};
 static const struct field PROGRESS_TABLE[] = {PROGRESS(FIELD)};
-static const struct record JOB_RECORD = RECORD("job", TABLE);
+const struct record JOB_ROW_RECORD = RECORD("job row", TABLE);
 static const struct record PROGRESS_RECORD = RECORD("progress", PROGRESS_TABLE);
 
 /* Whether a kept result has the name. */
@@ -81,7 +73,7 @@ int job_rows_add(struct database *database, const struct job_row *row)
 
     if (r != 0)
         return r;
-    payload = row_bind_record(statement, 1, &JOB_RECORD, row);
+    payload = row_bind_record(statement, 1, &JOB_ROW_RECORD, row);
     r = row_step_with_blob(database, statement, payload, file_of(row->number), row->payload,
                            row->payload_fd, row->payload_size);
     return r == DATABASE_E_EXISTS ? JOB_ROWS_E_EXISTS : r;
@@ -89,9 +81,8 @@ int job_rows_add(struct database *database, const struct job_row *row)
 
 int job_rows_update(struct database *database, const struct job_row *row)
 {
-    static const char sql[] = "UPDATE job SET state = ?1, cancel = ?2, canceller = ?3,"
-                              " attempt = ?4, failed = ?5, due = ?6, started = ?7, cause = ?8,"
-                              " delay = ?9 WHERE number = ?10";
+    static const char sql[] =
+        "UPDATE job SET " PROGRESS(ROW_ASSIGNMENT) "number = number WHERE number = ?";
     sqlite3_stmt *statement = database_query(database, sql);
     const int number = row_bind_record(statement, 1, &PROGRESS_RECORD, row);
 
@@ -118,15 +109,14 @@ int job_rows_remove(struct database *database, int64_t number)
     return database_step(database, statement);
 }
 
-/* SQLite does not notice values that a damaged file has in them. */
-static void mend_options(struct job_row *row)
+void job_row_mend(struct job_row *row)
 {
     static const struct job_options none = JOB_OPTIONS_DEFAULT;
 
     if (row->priority >= QUEUE_PRIORITIES)
         row->priority = QUEUE_PRIORITY_DEFAULT;
-    if (row->cancel > PROTOCOL_CAUSE_DEADLINE)
-        row->cancel = PROTOCOL_CAUSE_REQUESTED;
+    if (row->cause > PROTOCOL_CAUSE_DEADLINE)
+        row->cause = PROTOCOL_CAUSE_REQUESTED;
     if (row->failed_by >= _ATTEMPT_N_CAUSES)
         row->failed_by = ATTEMPT_CAUSE_NONE;
     if (job_options_check(&row->asked, 0, 0))
@@ -136,9 +126,9 @@ static void mend_options(struct job_row *row)
 static int read_row(struct database *database, sqlite3_stmt *statement, bool with_payload,
                     struct job_row *row)
 {
-    const int payload = row_read_record(statement, 0, &JOB_RECORD, row);
+    const int payload = row_read_record(statement, 0, &JOB_ROW_RECORD, row);
 
-    mend_options(row);
+    job_row_mend(row);
     if (with_payload)
         return row_read_blob(database, statement, payload, file_of(row->number), &row->payload,
                              &row->payload_size);
@@ -210,10 +200,9 @@ int job_rows_list(struct database *database, int64_t after, bool ended, unsigned
 {
     static const char sql[] =
         "SELECT " COLUMNS PAYLOAD_SIZE " FROM job WHERE number > ?1"
-        " UNION ALL SELECT number, grp, key, name, priority, NULL, NULL, NULL, NULL, NULL,"
-        " max_retries, uid, 1, created, NULL, NULL, NULL, state, 0, NULL, attempt, failed, NULL,"
-        " started, NULL, NULL, " RESULT_SIZE
-        " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
+        " UNION ALL SELECT created, started, uid, NULL, attempt, max_retries, failed, priority, 0,"
+        " NULL, 1, NULL, state, NULL, NULL, number, grp, key, name, NULL, NULL, NULL, NULL, NULL,"
+        " NULL, NULL, " RESULT_SIZE " FROM ended WHERE number > ?1 ORDER BY number LIMIT ?2";
     sqlite3_stmt *statement;
 
     if (!ended)
@@ -234,16 +223,4 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
     (void)sqlite3_bind_int64(statement, 1, after);
     (void)sqlite3_bind_int64(statement, 2, max);
     return read_rows(database, statement, false, fn, userdata);
-}
-
-void job_row_put(struct saved_writer *writer, const struct job_row *row)
-{
-    record_put(writer, &JOB_RECORD, row);
-}
-
-int job_row_get(struct saved_reader *reader, struct job_row *row)
-{
-    record_get(reader, &JOB_RECORD, row);
-    mend_options(row);
-    return reader->damaged ? -EBADMSG : 0;
 }

@@ -15,9 +15,8 @@
 #include "shared/base/clock.h"
 #include "shared/protocol/job-options.h"
 #include "shared/protocol/protocol.h"
-#include "supervisor/event/attempt-cause.h"
+#include "supervisor/job/job-facts.h"
 #include "supervisor/store/database.h"
-#include "supervisor/succession/saved-row.h"
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -31,32 +30,18 @@ enum job_row_state {
     _JOB_ROW_N_STATES,
 };
 
-#define JOB_ROW_NOBODY ((uid_t)-1)
-
 /* All pointers are borrowed. Texts are not terminated. */
 struct job_row {
+    JOB_FACTS_MEMBERS
     int64_t number;
     const char *group, *key, *name; /* name: chosen id */
     uint32_t group_size, key_size, name_size;
-    uint8_t priority;
     struct job_options asked;
-    uint32_t max_retries;
-    uid_t submitter_uid;
-    bool keep_result;
-    bool moved;        /* from another group, see OnOom= */
-    usec_t created_at; /* realtime */
-    usec_t deadline;   /* clock_steady(); 0 = none */
-    usec_t time_left;  /* until `deadline`, when it was set; 0 = not known */
-
-    /* What job_rows_update() writes. */
+    usec_t deadline;  /* clock_steady(); 0 = none */
+    usec_t time_left; /* until `deadline`, when it was set; 0 = not known */
     enum job_row_state state;
-    enum protocol_cause cancel; /* why it is to be cancelled */
-    uid_t canceller;            /* JOB_ROW_NOBODY = not known, or none */
-    uint32_t attempt, n_failed;
-    usec_t due;        /* clock_steady(), or a date: realtime; 0 = none */
-    usec_t delay;      /* until `due`, when it was set; 0 = `due` is a date */
-    usec_t started_at; /* realtime: this attempt; 0 = none */
-    enum attempt_cause failed_by;
+    usec_t due;   /* clock_steady(), or a date: realtime; 0 = none */
+    usec_t delay; /* until `due`, when it was set; 0 = `due` is a date */
 
     /* The payload is `payload_size` bytes at `payload`, or in the sealed file `payload_fd`; NULL
      * and -1 = not read, in rows of job_rows_scan(). */
@@ -66,7 +51,7 @@ struct job_row {
 };
 
 /* clang-format off */
-#define JOB_ROW_NULL {.payload_fd = -1, .asked = JOB_OPTIONS_DEFAULT, .canceller = JOB_ROW_NOBODY}
+#define JOB_ROW_NULL {.payload_fd = -1, .asked = JOB_OPTIONS_DEFAULT, .canceller = JOB_NOBODY}
 /* clang-format on */
 
 enum {
@@ -81,7 +66,7 @@ int job_rows_check_name(struct database *database, const struct job_row *row);
 /* Adds a row. Returns 0, JOB_ROWS_E_EXISTS, or -errno: see database_step(). */
 int job_rows_add(struct database *database, const struct job_row *row);
 
-/* Writes what an attempt changes: see above. No row is no error: a job that has not been written
+/* Writes the facts, the state and the dates. No row is no error: a job that has not been written
  * yet. Returns 0 or -errno. */
 int job_rows_update(struct database *database, const struct job_row *row);
 
@@ -112,7 +97,7 @@ int job_rows_scan(struct database *database, int64_t after, unsigned max, job_ro
 int job_rows_list(struct database *database, int64_t after, bool ended, unsigned max, job_row_fn fn,
                   void *userdata);
 
-/* Writes the row for an upgrade, without its payload. */
-void job_row_put(struct saved_writer *writer, const struct job_row *row);
-/* Fills in all but the payload; texts are borrowed. Returns 0, or -EBADMSG. */
-int job_row_get(struct saved_reader *reader, struct job_row *row);
+/* All of a row but the payload. */
+extern const struct record JOB_ROW_RECORD;
+/* Replaces values that are out of bounds: the file may be damaged. */
+void job_row_mend(struct job_row *row);

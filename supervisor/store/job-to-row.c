@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/succession/record.h"
 
 #include <string.h>
+
+static uint32_t size_of(const char *text)
+{
+    return text ? (uint32_t)strlen(text) : 0;
+}
 
 static void deadline_to_row(struct job_row *row, const struct job *job)
 {
@@ -13,19 +19,14 @@ static void deadline_to_row(struct job_row *row, const struct job *job)
 
 void job_to_row(struct job_row *row, const struct job *job, const char *group)
 {
+    row->facts = job->facts;
     row->group = group;
-    row->group_size = (uint32_t)strlen(group);
+    row->group_size = size_of(group);
     row->key = job->key;
     row->key_size = job->key_size;
     row->name = job->name;
-    row->name_size = job->name ? (uint32_t)strlen(job->name) : 0;
-    row->priority = job->priority;
+    row->name_size = size_of(job->name);
     row->asked = job_asked(job);
-    row->max_retries = job->max_retries;
-    row->submitter_uid = job->submitter_uid;
-    row->keep_result = job->keep_result;
-    row->moved = job->moved;
-    row->created_at = job->created_at;
     deadline_to_row(row, job);
     row->payload_size = job->payload.size;
 }
@@ -44,21 +45,10 @@ static enum job_row_state row_state(const struct job *job)
     }
 }
 
-void job_cancel_from_row(struct job *job, const struct job_row *row)
-{
-    job->cause = row->cancel;
-    job->canceller = row->canceller;
-}
-
 void job_progress_to_row(struct job_row *row, const struct job *job)
 {
+    row->facts = job->facts;
     row->state = row_state(job);
-    row->cancel = job_cancel_requested(job) ? job->cause : PROTOCOL_CAUSE_NONE;
-    row->canceller = job_cancel_requested(job) ? job->canceller : JOB_ROW_NOBODY;
-    row->attempt = job->attempt;
-    row->n_failed = job->n_failed;
-    row->failed_by = job->failed_by;
-    row->started_at = job->started_at;
     if (row->state == JOB_ROW_DELAYED || row->state == JOB_ROW_BACKOFF) {
         row->due = job->timers->alarm.date;
         row->delay = job->timers->alarm.delay;
@@ -71,21 +61,45 @@ void job_result_to_row(struct ended_row *row, const struct job *job, enum job_st
 {
     const bool has_result = end == JOB_SUCCEEDED || end == JOB_REJECTED;
 
-    row->reason = job->reason;
-    row->reason_size = job->reason ? (uint32_t)strlen(job->reason) : 0;
+    row->facts = job->facts;
     row->state = (uint8_t)end;
-    row->cause = job->cause;
-    row->moved = job->moved;
-    row->priority = job->priority;
-    row->code = job->code;
-    row->attempt = job->attempt;
-    row->n_failed = job->n_failed;
-    row->max_retries = job->max_retries;
-    row->submitter_uid = job->submitter_uid;
-    row->created_at = job->created_at;
-    row->started_at = job->started_at;
-    row->ended_at = job->ended_at;
+    row->reason = job->reason;
+    row->reason_size = size_of(job->reason);
     row->result = has_result ? payload_data(&job->result) : "";
     row->result_fd = has_result ? job->result.fd : -1;
     row->result_size = has_result ? job->result.size : 0;
+}
+
+/* ---- upgrade ---- */
+
+#define ROW saved_job
+#define FIELDS(F)                                                                                  \
+    F(UPGRADE, row, SUBRECORD(row, JOB_ROW_RECORD))                                                \
+    F(UPGRADE, handle, NUMBER(handle))                                                             \
+    F(UPGRADE, high, NUMBER(id_high))                                                              \
+    F(UPGRADE, low, NUMBER(id_low))                                                                \
+    F(UPGRADE, end, BELOW(end, _JOB_N_STATES - 1))                                                 \
+    F(UPGRADE, payload_lost, NUMBER(payload_lost))                                                 \
+    F(UPGRADE, reason, TEXT(reason))                                                               \
+    F(UPGRADE, attempts, LIST(attempts, n_attempts, JOB_ATTEMPT_RECORD))
+static const struct field TABLE[] = {FIELDS(FIELD)};
+const struct record SAVED_JOB_RECORD = RECORD(SAVED_JOB_ROW, TABLE);
+
+void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group)
+{
+    *saved = (struct saved_job){
+        .row = JOB_ROW_NULL,
+        .handle = job->handle,
+        .id_high = job->id_high,
+        .id_low = job->id_low,
+        .end = job_ended(job) ? (uint8_t)job->state : 0,
+        .payload_lost = job->payload_lost,
+        .reason = job->reason,
+        .reason_size = size_of(job->reason),
+        .n_attempts = job->n_attempts,
+    };
+    job_to_row(&saved->row, job, group);
+    job_progress_to_row(&saved->row, job);
+    if (job->n_attempts > 0)
+        memcpy(saved->attempts, job->attempts, job->n_attempts * sizeof(saved->attempts[0]));
 }

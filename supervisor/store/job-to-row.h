@@ -7,14 +7,31 @@
 #include "supervisor/store/ended-rows.h"
 #include "supervisor/store/job-rows.h"
 
-/* Fills in what never changes of a live job, but neither the number nor the payload. `group` is
- * borrowed. */
+/* Fills in the facts and what never changes of a live job, but neither the number nor the payload.
+ * `group` is borrowed. */
 void job_to_row(struct job_row *row, const struct job *job, const char *group);
 /* Fills in what changes. */
 void job_progress_to_row(struct job_row *row, const struct job *job);
-/* Takes over why the job is to be cancelled, and by whom. */
-void job_cancel_from_row(struct job *job, const struct job_row *row);
 
 /* Fills in all but the number, the group, the key and the name. `end`: how the job has ended, which
  * its state may not say yet. */
 void job_result_to_row(struct ended_row *row, const struct job *job, enum job_state end);
+
+/* A job in the file of an upgrade, with its payload or result. Of a durable job, which `row.number`
+ * names, this is what its row in the database lacks. */
+struct saved_job {
+    struct job_row row;
+    uint64_t handle, id_high, id_low;
+    uint8_t end;       /* enum job_state; 0 = it has not ended */
+    bool payload_lost; /* as that of the job */
+    const char *reason;
+    uint32_t reason_size;
+    uint8_t n_attempts;
+    struct job_attempt attempts[JOB_ATTEMPTS_KEPT];
+};
+
+#define SAVED_JOB_ROW "job"
+extern const struct record SAVED_JOB_RECORD;
+
+/* Fills in all but the number. What it points to belongs to the job. */
+void saved_job_fill(struct saved_job *saved, const struct job *job, const char *group);

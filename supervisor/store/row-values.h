@@ -25,12 +25,13 @@
     F(STORED, asked_backoff_max, OPTIONAL(asked.backoff_max, PROTOCOL_DEFAULT_USEC))               \
     F(STORED, asked_priority, OPTIONAL(asked.priority, PROTOCOL_DEFAULT_PRIORITY))
 
-/* Make "column, " and "?, " from a field of the list. */
-#define ROW_COLUMN(kept, column, ...)    ROW_ON_DISK_##kept(#column ", ")
-#define ROW_PARAMETER(kept, column, ...) ROW_ON_DISK_##kept("?, ")
-#define ROW_ON_DISK_ALL(text)            text
-#define ROW_ON_DISK_STORED(text)         text
-#define ROW_ON_DISK_DISK(text)           text
+/* Make "column, ", "?, " and "column = ?, " from a field of the list. */
+#define ROW_COLUMN(kept, column, ...)     ROW_ON_DISK_##kept(#column ", ")
+#define ROW_PARAMETER(kept, column, ...)  ROW_ON_DISK_##kept("?, ")
+#define ROW_ASSIGNMENT(kept, column, ...) ROW_ON_DISK_##kept(#column " = ?, ")
+#define ROW_ON_DISK_ALL(text)             text
+#define ROW_ON_DISK_STORED(text)          text
+#define ROW_ON_DISK_DISK(text)            text
 #define ROW_ON_DISK_KEPT(text)
 #define ROW_ON_DISK_UPGRADE(text)
 #define ROW_ON_DISK_MEMORY(text)

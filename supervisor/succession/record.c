@@ -50,6 +50,11 @@ void field_store(const struct field *field, void *row, uint64_t value)
     store(member_of(field, row), field->size, field->type == FIELD_BOOL ? value != 0 : value);
 }
 
+static uint64_t max_of(const struct field *field)
+{
+    return field->max == 0 ? UINT64_MAX : field->max;
+}
+
 static void *element_of(const struct field *field, const void *row, size_t i)
 {
     const size_t size = field->type == FIELD_LIST ? field->record->size : field->size;
@@ -173,7 +178,7 @@ static void get_field(struct saved_reader *reader, const struct field *field, vo
 
     switch ((enum field_type)field->type) {
     case FIELD_NUMBER:
-        field_store(field, row, saved_get_below(reader, field->max));
+        field_store(field, row, saved_get_below(reader, max_of(field)));
         break;
     case FIELD_BOOL:
         field_store(field, row, saved_get_below(reader, 1));
@@ -226,7 +231,7 @@ static bool field_is_sound(const struct field *field, const void *row)
 
     switch ((enum field_type)field->type) {
     case FIELD_NUMBER:
-        return field_load(field, row) <= field->max;
+        return field_load(field, row) <= max_of(field);
     case FIELD_BOOL:
         return field_load(field, row) <= 1;
     case FIELD_STRING:

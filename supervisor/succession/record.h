@@ -53,7 +53,7 @@ struct record;
 struct field {
     const char *name;
     const struct record *record;
-    uint64_t max;     /* a number above is damage */
+    uint64_t max;     /* a number above is damage; 0 = any will do */
     uint64_t absent;  /* with `optional`: the value that the database stores as NULL */
     uint32_t at;      /* offset of the member */
     uint32_t size_at; /* offset of a text's size, a uint32_t, or of a list's count */
@@ -84,7 +84,7 @@ struct record {
                           : false)
 
 /* The types of fields. */
-#define NUMBER(member)          FIELD_BASIC(member), .max = UINT64_MAX
+#define NUMBER(member)          FIELD_BASIC(member)
 #define BELOW(member, maximum)  FIELD_BASIC(member), .max = (maximum) /* 0 … maximum */
 #define OPTIONAL(member, value) NUMBER(member), .optional = true, .absent = (value)
 #define TEXT(member)                                                                               \
@@ -96,7 +96,7 @@ struct record {
 #define ARRAY(member)    FIRST(member, sizeof(FIELD_MEMBER(member)) / sizeof(FIELD_MEMBER(member)[0]))
 #define FIRST(member, n) /* elements of an array */                                                \
     .type = FIELD_ARRAY, .at = offsetof(struct ROW, member),                                       \
-    .size = sizeof(FIELD_MEMBER(member)[0]), .max = UINT64_MAX, .room = (n)
+    .size = sizeof(FIELD_MEMBER(member)[0]), .room = (n)
 #define SUBRECORD(member, table)                                                                   \
     .type = FIELD_RECORD, .at = offsetof(struct ROW, member), .record = &(table)
 #define LIST(member, count, table)                                                                 \

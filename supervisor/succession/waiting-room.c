@@ -118,7 +118,6 @@ int waiting_room_save(const struct waiting_room *room, struct saver *saver)
         const struct waiting *waiting = list_entry(node, struct waiting, link);
         struct saved_writer row = {0};
 
-        saved_put_number(&row, waiting->by_number.key);
         saved_put_raw(&row, waiting->fields, waiting->size);
         r = saved_add(saver, waiting->kind, &row, NULL);
         if (r < 0)

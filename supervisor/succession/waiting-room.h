@@ -35,5 +35,5 @@ void waiting_room_keep(struct waiting_room *room, const char *kind, uint64_t num
 /* All owners of this kind are known: drops the other rows. Returns how many. */
 unsigned waiting_room_settle(struct waiting_room *room, const char *kind);
 
-/* Saves all rows again: the number of each, then its fields. Returns as saved_add(). */
+/* Saves all rows again, as they were read. Returns as saved_add(). */
 int waiting_room_save(const struct waiting_room *room, struct saver *saver);

@@ -10,7 +10,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/job/job-save.h"
 #include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/ask/ask-save.h"
@@ -21,6 +20,7 @@
 #include "supervisor/message/monitor-save.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/store/durable-job.h"
+#include "supervisor/store/job-to-row.h"
 #include "supervisor/store/saved-rows.h"
 #include <inttypes.h>
 #include <string.h>
@@ -67,16 +67,6 @@ static int restore_dead_letter_tally(const struct group_context *context, struct
 static int restore_store_tally(const struct group_context *context, struct saved_reader *row)
 {
     return store_tally_restore_row(context->durable->store, row);
-}
-
-static int restore_job(const struct group_context *context, struct saved_reader *row)
-{
-    return job_restore_row(context->jobs, row);
-}
-
-static int restore_durable_job(const struct group_context *context, struct saved_reader *row)
-{
-    return inherited_job_restore_row(&context->durable->inherited, row);
 }
 
 static int restore_exchange(const struct group_context *context, struct saved_reader *row)
@@ -135,9 +125,8 @@ static const struct kind KINDS[] = {
     {UPGRADE_GROUPS, GROUP_ROW, group_restore_row},
     {UPGRADE_GROUPS, CELL_ROW, cell_restore_row},
     {UPGRADE_GROUPS, STORE_TALLY_ROW, restore_store_tally},
+    {UPGRADE_JOBS, SAVED_JOB_ROW, job_restore_row},
     {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
-    {UPGRADE_JOBS, JOB_ROW, restore_job},
-    {UPGRADE_JOBS, INHERITED_JOB_ROW, restore_durable_job},
     {UPGRADE_MESSAGES, EXCHANGE_ROW, restore_exchange},
     {UPGRADE_MESSAGES, SUBSCRIPTION_ROW, restore_subscription},
     {UPGRADE_MESSAGES, ACTOR_NAME_ROW, restore_actor_name},
@@ -202,8 +191,6 @@ int upgrade_restore(enum upgrade_stage stage, const struct group_context *contex
 {
     int r = saved_rows_create(database); /* for a version that had none */
 
-    if (r == 0 && stage == UPGRADE_JOBS)
-        r = restore_saved(context, database);
     if (r == 0 && stage == UPGRADE_MESSAGES)
         make_cells(context);
     for (size_t i = 0; r == 0 && i < ELEMENTS(KINDS); i++)

@@ -8,7 +8,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/job/job-save.h"
 #include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
@@ -21,9 +20,9 @@
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
-#include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-to-row.h"
 #include "supervisor/store/saved-rows.h"
+#include "supervisor/succession/record.h"
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -34,7 +33,6 @@ struct save {
     struct saver saver; /* of rows */
     struct database database;
     struct saved_rows rows;
-    int64_t number; /* of the last kept result's row */
 };
 
 static int add_row(struct saver *saver, const char *kind, const struct saved_writer *row,
@@ -43,43 +41,28 @@ static int add_row(struct saver *saver, const char *kind, const struct saved_wri
     return saved_rows_add(&list_entry(saver, struct save, saver)->rows, kind, row, payload);
 }
 
-/* Returns 0 or -errno. */
-static int save_identity(struct save *save, const struct job *job)
+/* Whether the row in the database of a durable job lacks something. Its worker's inbox has all of a
+ * job in hand but its attempts. */
+static bool is_to_be_saved(const struct job *job)
 {
-    const struct identity_row row = {
-        .number = save->number,
-        .handle = job->handle,
-        .high = job->id_high,
-        .low = job->id_low,
-    };
-
-    return identity_rows_add(&save->database, &row);
-}
-
-/* What its other row does not have. */
-static int save_rest(struct save *save, const struct job *job)
-{
-    int r = save_identity(save, job);
-
-    return r == 0 ? job_save(job, &save->saver) : r;
+    if (!job->record || job->n_attempts > 0)
+        return true;
+    return job->state != JOB_RUNNING && (job->n_unbegun > 0 || job->put_off);
 }
 
 static int save_job(struct save *save, const struct job *job)
 {
-    struct job_row row = JOB_ROW_NULL;
-    struct saved_writer fields = {0};
-    int r;
+    struct saved_job saved;
+    const struct payload *payload = NULL;
 
-    if (job->record && job->state != JOB_RUNNING)
-        return inherited_job_save(job, &save->saver);
-    if (job->record || job->restored) /* only its worker knows one that has outlived a crash */
-        return job_save(job, &save->saver);
-    job_to_row(&row, job, job->group->name);
-    job_progress_to_row(&row, job);
-    identity_put(&fields, job);
-    job_row_put(&fields, &row);
-    r = saved_add(&save->saver, WHOLE_JOB_ROW, &fields, &job->payload);
-    return r == 0 ? job_save(job, &save->saver) : r;
+    if (!is_to_be_saved(job))
+        return 0;
+    saved_job_fill(&saved, job, job->group->name);
+    if (job->record)
+        saved.row.number = durable_job_number(job);
+    else if (!job->payload_lost)
+        payload = &job->payload; /* or its result */
+    return record_save(&save->saver, &SAVED_JOB_RECORD, &saved, payload);
 }
 
 static int save_list(struct save *save, const struct list *jobs)
@@ -108,31 +91,12 @@ static int save_cell(struct save *save, const struct cell *cell)
     return r == 0 ? save_list(save, &cell->backoff) : r;
 }
 
-static int save_result(struct save *save, const struct group *group, const struct job *job)
-{
-    struct ended_row row = ENDED_ROW_NULL;
-    int r;
-
-    if (job->record)
-        return inherited_job_save(job, &save->saver);
-    job_result_to_row(&row, job, job->state);
-    row.number = ++save->number;
-    row.group = group->name;
-    row.group_size = (uint32_t)strlen(group->name);
-    row.key = job->key;
-    row.key_size = job->key_size;
-    row.name = job->name;
-    row.name_size = job->name ? (uint32_t)strlen(job->name) : 0;
-    r = ended_rows_put(&save->database, &row);
-    return r == 0 ? save_rest(save, job) : r;
-}
-
 static int save_group(struct save *save, const struct group *group)
 {
     int r = 0;
 
     list_for_each (node, &group->results.jobs) {
-        r = save_result(save, group, list_entry(node, struct kept_result, link)->job);
+        r = save_job(save, list_entry(node, struct kept_result, link)->job);
         if (r < 0)
             return r;
     }
@@ -190,13 +154,11 @@ static int save_all(struct save *save, const struct group_context *context)
     flush_actors(context->messages);
 
     database_begin(&save->database);
-    r = identity_rows_create(&save->database);
-    if (r == 0)
-        r = saved_rows_create(&save->database);
+    r = saved_rows_create(&save->database);
     if (r == 0)
         r = save_groups(save, context->registry);
     if (r == 0)
-        r = inherited_jobs_save(&context->durable->inherited, &save->saver);
+        r = waiting_room_save(&context->durable->inherited, &save->saver);
     if (r == 0)
         r = death_log_save(context->deaths, &save->saver);
     if (r == 0)

@@ -71,15 +71,7 @@ static void describe_row(const struct group_context *groups, const struct job_ro
         .state = row->state == JOB_ROW_DELAYED   ? JOB_DELAYED
                  : row->state == JOB_ROW_BACKOFF ? JOB_BACKOFF
                                                  : JOB_QUEUED,
-        .priority = row->priority,
-        .cause = row->cancel,
-        .submitter_uid = row->submitter_uid,
-        .attempt = row->attempt,
-        .max_retries = row->max_retries,
-        .n_failed = row->n_failed,
-        .failed_by = row->failed_by,
-        .created_at = row->created_at,
-        .started_at = row->started_at,
+        .facts = row->facts,
         .group = registry_find_text(groups->registry, row->group, row->group_size),
         .key = (char *)(uintptr_t)row->key,
         .key_size = row->key_size,

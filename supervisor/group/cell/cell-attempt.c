@@ -20,7 +20,7 @@
 
 static bool has_attempts_left(const struct job *job)
 {
-    return job->n_failed <= job->max_retries;
+    return job->n_failed <= job->max_retries && !cell_is_restored(job);
 }
 
 /* Ends the pause or the delay of a job. */

@@ -87,7 +87,7 @@ static void cell_refuse_unwritten(struct cell *cell, struct job *job, int refusa
         return;
     }
     job->refusal = (uint8_t)refusal;
-    (void)cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, JOB_ROW_NOBODY);
+    (void)cell_cancel(job, PROTOCOL_CAUSE_REQUESTED, JOB_NOBODY);
 }
 
 /* A job that has ended, but neither its addition nor its end is written. A sender that waits for

@@ -42,7 +42,7 @@ static void cell_note_latency(struct cell *cell, const struct job *job)
     usec_t took = usec_sub(job->ended_at, job->created_at);
     usec_t worked = job->started_at > 0 ? usec_sub(job->ended_at, job->started_at) : 0;
 
-    if (job->put_off || job->restored ||
+    if (job->put_off || job->payload_lost ||
         (job->state != JOB_SUCCEEDED && job->state != JOB_REJECTED))
         return;
     for (struct job_history *history = &cell->history; history; history = history->parent) {
@@ -87,7 +87,7 @@ static void cell_decide_end(struct cell *cell, struct job *job, enum job_state e
     if (job->timers)
         timer_disarm(cell_timers(cell), &job->timers->deadline);
     job->ended_at = loop_realtime(cell->context->loop);
-    job->cause = cause_of(job, end);
+    job->cause = (uint8_t)cause_of(job, end);
     if (reason)
         job_set_reason(job, reason);
 }
@@ -160,7 +160,7 @@ void cell_end_cancelled(struct cell *cell, struct job *job)
 
     if (job->cause == PROTOCOL_CAUSE_DEADLINE)
         (void)snprintf(reason, sizeof(reason), "its deadline is over");
-    else if (job->canceller != JOB_ROW_NOBODY)
+    else if (job->canceller != JOB_NOBODY)
         (void)snprintf(reason, sizeof(reason), "%s by uid %u",
                        job->cause == PROTOCOL_CAUSE_WITHDRAWN ? "withdrawn" : "cancelled",
                        (unsigned)job->canceller);

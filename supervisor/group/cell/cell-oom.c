@@ -9,7 +9,8 @@
 
 bool cell_leaves_after_oom(const struct cell *cell, const struct job *job)
 {
-    return cell->config->on_oom && !job->moved && job->failed_by == ATTEMPT_CAUSE_OOM;
+    return cell->config->on_oom && !job->moved && job->failed_by == ATTEMPT_CAUSE_OOM &&
+           !cell_is_restored(job);
 }
 
 bool cell_fails_after_oom(const struct job *job)

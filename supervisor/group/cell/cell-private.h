@@ -5,6 +5,7 @@
 
 #include "supervisor/group/cell/cell-submit.h"
 #include "supervisor/group/cell/cell.h"
+#include "supervisor/store/durable-job.h"
 
 #define job_of(node) list_entry(node, struct job, link)
 
@@ -79,11 +80,11 @@ bool cell_move_after_oom(struct cell *cell, struct job *job);
 /* ---- cell-resume.c ---- */
 
 /* See struct pool_handler. */
-struct job *cell_job_resumed(struct pool *pool, const struct memory_job *entry);
-/* Whether nothing but the job's id is known, so that no other attempt is possible. */
+struct job *cell_job_resumed(struct pool *pool, const struct job_page *page);
+/* Whether the job's payload went with the last supervisor, so that no other attempt is possible. */
 static inline bool cell_is_restored(const struct job *job)
 {
-    return job->restored && !job->record;
+    return job->payload_lost && !(job->record && durable_job_is_unread(job));
 }
 /* Reports the end of such a job: nobody waits for it. */
 void cell_tell_restored(struct cell *cell, const struct job *job);

@@ -2,14 +2,16 @@
 #include "supervisor/group/cell/cell-restore.h"
 
 #include "shared/base/fault.h"
+#include "shared/base/log.h"
 #include "supervisor/group/cell/cell-durable.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group.h"
 #include "supervisor/store/durable-job.h"
-#include "supervisor/store/identity-rows.h"
 #include "supervisor/store/job-load.h"
 #include "supervisor/store/job-to-row.h"
+#include "supervisor/succession/record.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,18 +26,6 @@ static int restore_key(struct job *job, const struct job_row *row)
     memcpy(job->key, row->key, row->key_size);
     job->key_size = row->key_size;
     return 0;
-}
-
-static void restore_progress(struct job *job, const struct job_row *row)
-{
-    job->max_retries = row->max_retries;
-    job_cancel_from_row(job, row);
-    job->attempt = row->attempt;
-    job->n_failed = row->n_failed;
-    job->failed_by = row->failed_by;
-    job->moved = row->moved;
-    job->started_at = row->started_at;
-    job->created_at = row->created_at;
 }
 
 /* Returns 0 or -ENOMEM. */
@@ -54,38 +44,90 @@ static int restore_deadline(struct cell *cell, struct job *job, const struct job
 }
 
 /* Makes a job with the id of the row. Returns 0 or another value. */
-static int make_job(struct cell *cell, const struct job_row *row,
-                    const struct identity_row *identity, struct job **ret)
+static int make_job(struct cell *cell, const struct job_row *row, const struct saved_job *saved,
+                    struct job **ret)
 {
-    char name[PROTOCOL_ID_TEXT] = "";
+    struct job_table *jobs = cell->context->jobs;
+    struct protocol_id id = {0};
+    int r;
 
-    if (identity)
-        return identity_restore_job(identity, cell->context->jobs, row->name, row->name_size, ret);
-    if (row->name_size > 0 && row->name_size < sizeof(name))
-        memcpy(name, row->name, row->name_size);
-    return job_new(cell->context->jobs, name, ret);
+    if (row->name_size > 0 && row->name_size < sizeof(id.name))
+        memcpy(id.name, row->name, row->name_size);
+    if (!saved)
+        return job_new(jobs, id.name, ret);
+    id.high = saved->id_high;
+    id.low = saved->id_low;
+    r = job_restore(jobs, saved->handle, &id, ret);
+    if (r == 0)
+        (*ret)->payload_lost = saved->payload_lost;
+    return r;
 }
 
-int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
-                     const struct identity_row *identity, struct job **ret)
+/* Takes what an upgrade has handed over of a durable job whose row is read. Returns whether there
+ * is anything; texts are not valid. */
+static bool take_saved(struct durable_jobs *durable, int64_t number, struct saved_job *ret)
 {
-    const struct job_row *row = &loaded->row;
+    struct saved_reader reader;
+
+    if (!waiting_room_find(&durable->inherited, SAVED_JOB_ROW, (uint64_t)number, &reader))
+        return false;
+    record_get(&reader, &SAVED_JOB_RECORD, ret);
+    waiting_room_remove(&durable->inherited, SAVED_JOB_ROW, (uint64_t)number);
+    if (reader.damaged)
+        log_error("how attempts of durable job %" PRId64 " failed is lost in the upgrade: its row "
+                  "is damaged",
+                  number);
+    return !reader.damaged;
+}
+
+void cell_give_attempts(struct durable_jobs *durable, struct job *job, int64_t number)
+{
+    struct saved_job saved;
+
+    if (take_saved(durable, number, &saved))
+        job_restore_attempts(job, saved.attempts, saved.n_attempts);
+}
+
+/* Adds what the row lacks. */
+static void give_saved(struct durable_jobs *durable, struct job *job, struct job_row *row)
+{
+    struct saved_job saved;
+
+    if (!take_saved(durable, row->number, &saved))
+        return;
+    row->facts = saved.row.facts;
+    job_restore_attempts(job, saved.attempts, saved.n_attempts);
+}
+
+static void restore_facts(const struct cell *cell, struct job *job, const struct job_row *row)
+{
+    job->facts = row->facts;
+    job->keep_result = true; /* its submitter, if it waited, asks for it by its id */
+    job_set_options(job, &row->asked, cell->config);
+    job->max_retries = row->max_retries;
+}
+
+int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved,
+                     struct job **ret)
+{
+    struct job_row *row = &loaded->row;
     struct job *job;
     int r;
 
-    if (identity && job_options_check(&row->asked, 0, 0))
+    if (job_options_check(&row->asked, 0, 0))
         return -EBADMSG;
-    r = make_job(cell, row, identity, &job);
+    r = make_job(cell, row, saved, &job);
     if (r != 0)
         return r == JOB_E_EXISTS ? -EEXIST : -ENOMEM;
     job->group = cell->group;
     job->cell = cell;
-    job->submitter_uid = row->submitter_uid;
-    job->keep_result = true; /* its submitter, if it waited, asks for it by its id */
-    job_set_options(job, &row->asked, cell->config);
-    restore_progress(job, row);
+    if (!saved)
+        give_saved(cell->context->durable, job, row);
+    else
+        job_restore_attempts(job, saved->attempts, saved->n_attempts);
+    restore_facts(cell, job, row);
     r = restore_key(job, row);
-    if (r == 0 && !identity)
+    if (r == 0 && !saved)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
     if (r == 0)
         r = restore_deadline(cell, job, row);
@@ -93,21 +135,18 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded,
         job_unref(cell->context->jobs, job);
         return r;
     }
-    if (!identity) {
+    if (!saved)
         durable_of(job)->stored = true;
-        inherited_jobs_give(&cell->context->durable->inherited, job, row->number);
-    }
     payload_move(&job->payload, &loaded->payload);
     *ret = job;
     return 0;
 }
 
-int cell_resume_job(struct cell *cell, struct loaded_job *loaded,
-                    const struct identity_row *identity)
+int cell_resume_job(struct cell *cell, struct loaded_job *loaded, const struct saved_job *saved)
 {
     uint32_t n_missed;
     struct job *job;
-    int r = cell_restore_job(cell, loaded, identity, &job);
+    int r = cell_restore_job(cell, loaded, saved, &job);
 
     if (r < 0)
         return r;
@@ -144,7 +183,6 @@ static void restore_move(struct cell *cell, struct job *job, const struct job_ro
 {
     const char *name = cell->group->name;
 
-    job->moved = row->moved;
     if (strlen(name) == row->group_size && memcmp(name, row->group, row->group_size) == 0)
         return;
     job->moved = true;
@@ -156,37 +194,27 @@ int cell_complete_job(struct cell *cell, struct job *job, struct loaded_job *loa
 {
     const struct job_row *row = &loaded->row;
     const bool ended = job->record && durable_job_is_ending(job);
-    int r = job->key ? 0 : restore_key(job, row);
+    uint32_t n_failed = row->n_failed;
 
-    if (r == 0 && job_options_check(&row->asked, 0, 0))
-        r = -EBADMSG;
-    if (r == 0 && !ended)
-        r = restore_deadline(cell, job, row);
-    if (r < 0)
-        return r;
-    job->submitter_uid = row->submitter_uid;
-    job->created_at = row->created_at;
-    if (job->started && row->started_at > 0 && row->attempt == job->attempt)
-        job->started_at = row->started_at;
-    job->n_failed = row->n_failed;
-    job->failed_by = row->failed_by;
+    if (job_options_check(&row->asked, 0, 0))
+        return -EBADMSG;
     restore_move(cell, job, row);
     if (job->record)
-        job->n_failed += durable_job_missed_ends(job, row, true);
+        n_failed += durable_job_missed_ends(job, row, true);
+    if (n_failed > job->n_failed)
+        job->n_failed = n_failed;
     job_set_options(job, &row->asked, cell->config);
     job->max_retries = row->max_retries;
+    job->payload_lost = false;
     if (!ended) {
         payload_move(&job->payload, &loaded->payload);
         job_count(&cell->counts, JOBS_BYTES, (int64_t)job->payload.size);
     }
-    if (!job->record) {
-        job->restored = false; /* nothing of it is lost */
-        job_cancel_from_row(job, row);
+    if (!job->record)
         return 0;
-    }
     FAULT_POINT("job.row-found");
     durable_job_found(job, ended ? cell_rest_of(cell, job, durable_of(job)->end) : 0);
-    if (!ended && row->cancel != PROTOCOL_CAUSE_NONE) /* it may have been cancelled again */
-        (void)cell_cancel(job, row->cancel, row->canceller);
+    if (!ended && row->cause != PROTOCOL_CAUSE_NONE) /* it may have been cancelled again */
+        (void)cell_cancel(job, row->cause, row->canceller);
     return 0;
 }

@@ -223,7 +223,7 @@ int cell_cancel(struct job *job, enum protocol_cause cause, uid_t canceller)
         return cell_cancel_again(job);
     if (job->record && durable_job_is_settled(job))
         return CELL_CANCEL_E_WAIT;
-    job->cause = cause;
+    job->cause = (uint8_t)cause;
     job->canceller = canceller;
     if (!job->record) {
         cell_cancel_now(cell, job);
@@ -238,7 +238,7 @@ void cell_on_deadline(struct timer *timer, usec_t now)
 
     (void)now;
     /* It may be under way already. */
-    (void)cell_cancel(job, PROTOCOL_CAUSE_DEADLINE, JOB_ROW_NOBODY);
+    (void)cell_cancel(job, PROTOCOL_CAUSE_DEADLINE, JOB_NOBODY);
 }
 
 /* The first job that is not running. */

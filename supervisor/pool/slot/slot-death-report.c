@@ -196,7 +196,8 @@ int slot_on_crashed(struct slot *slot, const struct ring_record *record)
     if (!death)
         return 0;
     slot_describe_crash(slot, &crashed, death);
-    job->crash = death->cause;
+    job->crash = (uint8_t)death->cause;
+    slot_hand_update(slot, job);
     slot_publish_report(slot, death);
     death_unref(death);
     return 0;

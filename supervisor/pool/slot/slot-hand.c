@@ -38,14 +38,14 @@ static unsigned find_oldest(const struct slot *slot, uint64_t left)
 static bool resume(struct slot *slot, unsigned i)
 {
     const struct memory_job *entry = &header_of(slot)->jobs[i];
+    const struct job_page *page = (const struct job_page *)(const void *)entry->kept;
     struct job *job =
-        is_published(slot, entry) ? slot->pool->handler->job_resumed(slot->pool, entry) : NULL;
+        is_published(slot, entry) ? slot->pool->handler->job_resumed(slot->pool, page) : NULL;
 
     if (!job)
         return false;
     job->slot = slot;
     job->hand = (uint8_t)i;
-    job->started = entry->started;
     list_push_back(&slot->jobs, &job->link);
     slot->n_jobs++;
     return true;

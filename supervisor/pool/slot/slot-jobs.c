@@ -95,8 +95,15 @@ int slot_assign(struct slot *slot, struct job *job)
 
 void slot_resume_jobs(struct slot *slot)
 {
+    struct job *job = slot_job_at_work(slot);
+    const usec_t limit = slot_page(slot, job)->limit;
+
     slot->worker.output_mark = capture_position(&slot->worker.process.output);
-    slot_clock_job(slot, slot_job_at_work(slot));
+    slot_clock_job(slot, job);
+    if (limit > 0)
+        slot_limit_job(slot, limit);
+    if (job_cancel_requested(job))
+        slot_cancel(slot, job);
     slot_event(slot, LIFECYCLE_EVENT_JOB_ASSIGNED);
     if (!slot_may_take_job(slot))
         list_unlink(&slot->available_link);
@@ -106,13 +113,12 @@ void slot_cancel(struct slot *slot, struct job *job)
 {
     usec_t grace = usec_add(slot_now(slot), slot->pool->config->timeout_stop);
 
+    slot_hand_update(slot, job);
     /* There is one flag, for the job at work. For a later job it is raised when that job begins. */
     if (job != slot_job_at_work(slot))
         return;
     endpoint_mark(&slot->worker.endpoint, job->handle);
-    if (grace < slot->worker.job_deadline)
-        slot->worker.job_deadline = grace;
-    slot_arm_clock(slot);
+    slot_limit_job(slot, usec_min(grace, slot->worker.job_deadline));
 }
 
 int slot_send_stop(struct slot *slot)

@@ -11,6 +11,7 @@
 #include "supervisor/pool/pool.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
+#include <string.h>
 
 #define slot_of(pointer, member) list_entry(pointer, struct slot, member)
 
@@ -247,30 +248,48 @@ extern const struct endpoint_handler SLOT_ENDPOINT;
 
 /* ---- slot-hand.c ---- */
 
-/* The jobs in hand, as the next supervisor finds them. A JOB record was just written. */
+/* The page of a job in hand, which the next supervisor finds. */
+static inline struct job_page *slot_page(const struct slot *slot, const struct job *job)
+{
+    struct memory_header *header = slot->worker.endpoint.channel.mine.header;
+
+    return (struct job_page *)(void *)header->jobs[job->hand].kept;
+}
+static inline usec_t slot_deadline_of(const struct job *job)
+{
+    if (!job->timers || !timer_armed(&job->timers->deadline))
+        return 0;
+    return usec_add(clock_steady(), usec_sub(timer_at(&job->timers->deadline), clock_now()));
+}
+/* A JOB record was just written. */
 static inline void slot_hand_add(const struct slot *slot, struct job *job)
 {
     const struct channel *channel = &slot->worker.endpoint.channel;
     struct memory_header *header = channel->mine.header;
     const uint64_t hands = atomic_load_explicit(&header->hands, memory_order_relaxed);
     const int i = __builtin_ctzll(~hands);
-    struct memory_job *entry = &header->jobs[i];
+    struct job_page *page;
 
     job->hand = (uint8_t)i;
-    entry->handle = job->handle;
-    entry->attempt = job->attempt;
-    entry->cursor = channel->out.tail;
-    entry->submitter_uid = job->submitter_uid;
-    entry->started = false;
-    entry->timeout = job->timeout;
-    entry->number = job->record ? durable_of(job)->row.number : 0;
-    job_get_id(job, &entry->id);
+    header->jobs[i].cursor = channel->out.tail;
+    page = slot_page(slot, job);
+    page->facts = job->facts;
+    page->handle = job->handle;
+    page->number = job->record ? durable_of(job)->row.number : 0;
+    page->deadline = slot_deadline_of(job);
+    page->limit = 0;
+    job_get_id(job, &page->id);
+    page->key_size = job->key_size;
+    if (job->key_size > 0)
+        memcpy(page->key, job->key, job->key_size);
     /* Partner: memory_renew() in the next supervisor, which finds the entry complete. */
     atomic_store_explicit(&header->hands, hands | UINT64_C(1) << i, memory_order_release);
 }
-static inline void slot_hand_started(const struct slot *slot, const struct job *job)
+/* What is known of the job has changed. */
+static inline void slot_hand_update(const struct slot *slot, const struct job *job)
 {
-    slot->worker.endpoint.channel.mine.header->jobs[job->hand].started = true;
+    if (slot->worker.endpoint.channel.mine.header)
+        slot_page(slot, job)->facts = job->facts;
 }
 static inline void slot_hand_remove(const struct slot *slot, const struct job *job)
 {
@@ -293,7 +312,7 @@ void slot_hand_resume(struct slot *slot);
 bool slot_job_waits(const struct slot *slot);
 /* Sends the stop message. Returns 0, ENDPOINT_E_FULL, or -errno. */
 int slot_send_stop(struct slot *slot);
-/* The adopted worker, which is up, has jobs in hand: their time begins anew. */
+/* The adopted worker, which is up, has jobs in hand: their time continues. */
 void slot_resume_jobs(struct slot *slot);
 /* Takes the job out of the worker's hand. */
 static inline void slot_let_go(struct slot *slot, struct job *job)
@@ -313,6 +332,8 @@ void slot_on_clock(struct timer *timer, usec_t now);
 void slot_arm_clock(struct slot *slot);
 /* The worker begins this job next: its time begins. */
 void slot_clock_job(struct slot *slot, const struct job *job);
+/* The job at work has to end by then: monotonic. */
+void slot_limit_job(struct slot *slot, usec_t at);
 /* The worker has begun the job, which has a time-out: its time begins anew. */
 void slot_clock_started(struct slot *slot, const struct job *job);
 /* The inbox, which was empty, has messages. */

@@ -60,10 +60,10 @@ static int slot_on_started(struct slot *slot, const struct ring_record *record)
     job = slot_job_in_hand(slot, started.handle, started.attempt);
     if (job && !job->started) {
         job->state_sequence = started.state_sequence;
-        slot_hand_started(slot, job);
         if (slot->worker.job_deadline != USEC_INFINITY && job == slot_job_at_work(slot))
             slot_clock_started(slot, job);
         slot->pool->handler->job_started(slot->pool, job);
+        slot_hand_update(slot, job);
     }
     return 0;
 }

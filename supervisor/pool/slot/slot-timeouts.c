@@ -93,17 +93,29 @@ void slot_arm_clock(struct slot *slot)
     slot_arm_timer(slot, &slot->clock, at);
 }
 
+/* Kept for the next supervisor too. */
+static void set_limit(struct slot *slot, usec_t at)
+{
+    slot->worker.job_deadline = at;
+    slot_page(slot, slot_job_at_work(slot))->limit = at;
+}
+
+void slot_limit_job(struct slot *slot, usec_t at)
+{
+    set_limit(slot, at);
+    slot_arm_clock(slot);
+}
+
 void slot_clock_job(struct slot *slot, const struct job *job)
 {
     slot->worker.watchdog_seen = slot_now(slot);
-    slot->worker.job_deadline = usec_add(slot->worker.watchdog_seen, job->timeout);
-    slot_arm_clock(slot);
+    slot_limit_job(slot, usec_add(slot->worker.watchdog_seen, job->timeout));
 }
 
 void slot_clock_started(struct slot *slot, const struct job *job)
 {
     if (!job_cancel_requested(job))
-        slot->worker.job_deadline = usec_add(slot_now(slot), job->timeout);
+        set_limit(slot, usec_add(slot_now(slot), job->timeout));
 }
 
 /* Arms the clock while there is something to watch; else the next message does. */
@@ -163,7 +175,7 @@ static bool slot_job_is_late(struct slot *slot, usec_t now)
     job = list_entry(list_first(&slot->jobs), struct job, link);
     if (job->started || job_cancel_requested(job) || !slot_has_message_in_hand(slot))
         return true;
-    slot->worker.job_deadline = usec_add(now, job->timeout);
+    set_limit(slot, usec_add(now, job->timeout));
     return false;
 }
 

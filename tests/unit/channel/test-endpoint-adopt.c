@@ -273,16 +273,16 @@ TEST(only_jobs_in_hand_reach_the_next_supervisor)
     struct memory_header *header = endpoint.channel.mine.header;
     const uint64_t hands = 1 | UINT64_C(1) << (MEMORY_JOBS_MAX - 1);
 
-    header->jobs[0].handle = 1;
-    header->jobs[1].handle = 2;
-    header->jobs[MEMORY_JOBS_MAX - 1].id.low = 3;
+    header->jobs[0].cursor = 1;
+    header->jobs[1].cursor = 2;
+    header->jobs[MEMORY_JOBS_MAX - 1].kept[MEMORY_JOB_KEPT - 1] = 3;
     atomic_store(&header->hands, hands);
     restart();
     header = endpoint.channel.mine.header;
     ck_assert_uint_eq(atomic_load(&header->hands), hands);
-    ck_assert_uint_eq(header->jobs[0].handle, 1);
-    ck_assert_uint_eq(header->jobs[1].handle, 0);
-    ck_assert_uint_eq(header->jobs[MEMORY_JOBS_MAX - 1].id.low, 3);
+    ck_assert_uint_eq(header->jobs[0].cursor, 1);
+    ck_assert_uint_eq(header->jobs[1].cursor, 0);
+    ck_assert_uint_eq(header->jobs[MEMORY_JOBS_MAX - 1].kept[MEMORY_JOB_KEPT - 1], 3);
 }
 
 TEST(what_was_published_before_the_crash_arrives_once_and_in_order)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/syntax/unitfile.h"
+#include "supervisor/event/attempt-cause.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"
 #include "supervisor/store/schema.h"

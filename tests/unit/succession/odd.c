@@ -21,10 +21,8 @@ static uint64_t odd_number(const struct field *field, unsigned seed)
 
     if (field->size < 8)
         number &= (UINT64_C(1) << (8 * field->size)) - 1;
-    if (field->max != UINT64_MAX && field->max > 0)
+    if (field->max > 0)
         number = 1 + number % field->max;
-    if (field->max == 0)
-        number = 0;
     if (field->is_signed && field->size == 4)
         number = (uint64_t)(int64_t)(int32_t)number;
     return number;
@@ -115,7 +113,7 @@ static bool texts_are_equal(const struct field *field, const void *expected, con
         return strcmp(a, b) == 0;
     memcpy(&size, at(expected, field->size_at), sizeof(size));
     memcpy(&found_size, at(found, field->size_at), sizeof(found_size));
-    return size == found_size && memcmp(a, b, size) == 0;
+    return size == found_size && (size == 0 || memcmp(a, b, size) == 0);
 }
 
 static bool is_equal(const struct field *field, unsigned media, const void *expected,

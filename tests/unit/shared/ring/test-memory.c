@@ -51,14 +51,14 @@ TEST(a_new_memory_says_what_it_is)
     ck_assert_uint_eq(made.header->version, MEMORY_VERSION);
     ck_assert_uint_eq(made.header->role, MEMORY_OUTBOX);
     ck_assert_uint_eq(made.header->ring_size, RING);
-    ck_assert_uint_eq(made.header->ring_offset, 16384);
+    ck_assert_uint_eq(made.header->ring_offset, MEMORY_HEADER_SIZE + MEMORY_STATE_MAX);
     ck_assert_uint_eq(made.header->inline_max, 1024);
     ck_assert_uint_eq(made.header->wake_backend, WAKE_FUTEX);
     ck_assert_uint_eq(made.header->tail, 0);
     ck_assert_uint_eq(made.header->gate, 0);
-    ck_assert_uint_eq(made.size, 16384 + RING);
-    ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + 16384);
-    ck_assert_ptr_eq(made.state, (uint8_t *)made.header + 12288);
+    ck_assert_uint_eq(made.size, MEMORY_HEADER_SIZE + MEMORY_STATE_MAX + RING);
+    ck_assert_ptr_eq(made.ring, (uint8_t *)made.header + MEMORY_HEADER_SIZE + MEMORY_STATE_MAX);
+    ck_assert_ptr_eq(made.state, (uint8_t *)made.header + MEMORY_HEADER_SIZE);
 }
 
 /* A program of a user that makes one would end by SIGXFSZ, whose handling is its own. */
@@ -77,8 +77,8 @@ TEST(an_inbox_has_no_state_page)
 {
     make(&inbox_options);
     ck_assert_ptr_null(made.state);
-    ck_assert_uint_eq(made.header->ring_offset, 12288);
-    ck_assert_uint_eq(made.size, 12288 + RING);
+    ck_assert_uint_eq(made.header->ring_offset, MEMORY_HEADER_SIZE);
+    ck_assert_uint_eq(made.size, MEMORY_HEADER_SIZE + RING);
 }
 
 TEST(both_are_sealed_as_they_must_be)
@@ -228,7 +228,7 @@ TEST(a_header_that_does_not_fit_is_refused)
     REFUSED(role, MEMORY_INBOX);
     REFUSED(ring_size, RING * 2);
     REFUSED(ring_size, RING / 2);
-    REFUSED(ring_offset, 12288);
+    REFUSED(ring_offset, MEMORY_HEADER_SIZE);
     REFUSED(inline_max, RING);
     REFUSED(wake_backend, 0);
 #undef REFUSED

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "supervisor/job/job-facts.h"
+
+#include "shared/ring/memory.h"
+#include "supervisor/event/attempt-cause.h"
+#include "supervisor/event/death.h"
+#include "supervisor/job/job.h"
+#include "supervisor/job/queue.h"
+#include "supervisor/succession/record.h"
+
+#define ROW job_facts
+static const struct field FACTS[] = {JOB_FACTS_FIELDS(FIELD)};
+const struct record JOB_FACTS_RECORD = RECORD("job facts", FACTS);
+#undef ROW
+
+#define ROW protocol_id
+static const struct field ID[] = {FIELD(MEMORY, high, NUMBER(high)) FIELD(MEMORY, low, NUMBER(low))
+                                      FIELD(MEMORY, name, STRING(name))};
+static const struct record ID_RECORD = RECORD("id", ID);
+#undef ROW
+
+#define ROW job_page
+#define PAGE(F)                                                                                    \
+    F(MEMORY, facts, SUBRECORD(facts, JOB_FACTS_RECORD))                                           \
+    F(MEMORY, handle, NUMBER(handle))                                                              \
+    F(MEMORY, number, NUMBER(number))                                                              \
+    F(MEMORY, deadline, NUMBER(deadline))                                                          \
+    F(MEMORY, limit, NUMBER(limit))                                                                \
+    F(MEMORY, id, SUBRECORD(id, ID_RECORD))                                                        \
+    F(MEMORY, key_size, BELOW(key_size, PROTOCOL_KEY_MAX))                                         \
+    F(MEMORY, key, ARRAY(key))
+static const struct field PAGE_FIELDS[] = {PAGE(FIELD)};
+const struct record JOB_PAGE_RECORD = RECORD("job in hand", PAGE_FIELDS);
+#undef ROW
+
+_Static_assert(sizeof(struct job_page) <= MEMORY_JOB_KEPT, "the page fits");
+
+#define ROW job_attempt
+#define ATTEMPT(F)                                                                                 \
+    F(UPGRADE, number, NUMBER(number))                                                             \
+    F(UPGRADE, worker, STRING(worker))                                                             \
+    F(UPGRADE, at, NUMBER(at))                                                                     \
+    F(UPGRADE, cause, STRING(cause))                                                               \
+    F(UPGRADE, detail, STRING(detail))
+static const struct field ATTEMPT_FIELDS[] = {ATTEMPT(FIELD)};
+const struct record JOB_ATTEMPT_RECORD = RECORD("attempt", ATTEMPT_FIELDS);
