@@ -114,7 +114,7 @@ E2E_PRELOADS := $(patsubst %.c,$(BUILD)/%.so,$(wildcard tests/e2e/preload/*.c))
 E2E_HELPERS := $(call program,$(E2E_PROGRAMS) $(E2E_WORKERS)) $(E2E_PRELOADS)
 
 .PHONY: all run python check check-python check-binding check-programs check-unit check-stress check-e2e check-web check-nats check-monitoring check-clients check-layers check-chaos check-upgrades check-asan check-tsan \
-	check-model check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
+	check-model check-world check-valgrind check-systemd check-powercut check-vm check-packages check-image fuzz lint fmt install install-files uninstall deb deb-deps bench bench-quick bench-deps bench-instructions help deps clean \
 	deps-present FORCE
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -296,6 +296,21 @@ $(BUILD)/tests/stress/%: $(BUILD)/faults/obj/tests/stress/%.o $(BUILD)/faults/li
 		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libworker.a $(BUILD)/faults/libshared.a
 	$(link) $(SUPERVISOR_LIBS) $(CHECK_LIBS)
 
+# As libtroupe.a, but for a program that brings libshared.a.
+$(BUILD)/faults/libtroupe.o: $(call fault_object,$(WORKER))
+	$(call say,LD,$@)
+	$(Q)$(LD) -r -o $@ $^ && $(OBJCOPY) --wildcard --keep-global-symbol='troupe_*' $@
+
+# The linker gives the world what the product would block in.
+comma := ,
+WORLD_WRAPS := close clock_gettime time recvmsg send nanosleep sched_yield poll ppoll epoll_wait epoll_pwait2 syscall getrandom kill \
+	pthread_create pthread_join pthread_mutex_lock pthread_cond_wait pthread_cond_timedwait \
+	pthread_cond_signal \
+	closer_start taker_start names_start names_wait fault_point sqlite3_open_v2 sqlite3_close
+$(BUILD)/tests/world/world: $(call fault_object,$(wildcard tests/world/*.c)) $(BUILD)/faults/libtroupe.o \
+		$(BUILD)/faults/libsupervisor.a $(BUILD)/faults/libshared.a
+	$(link) $(addprefix -Wl$(comma)--wrap=,$(WORLD_WRAPS)) $(SUPERVISOR_LIBS)
+
 $(BUILD)/tests/e2e/preload/%.so: tests/e2e/preload/%.c $(STAMP)
 	$(call say,LD,$@)
 	$(Q)mkdir -p $(@D)
@@ -460,6 +475,12 @@ check-tsan: deps
 # The sleep and wake protocol under spin; a part left out must be found. Says so when spin is missing.
 check-model:
 	@CC='$(CC)' tests/model/run || [ $$? = 77 ]
+
+# WORLD_SEEDS=FROM-TO chooses; `build/tests/world/world SEED --trace` repeats one.
+WORLD_SEEDS ?= 1-200
+check-world: deps
+	+@$(again) $(BUILD)/tests/world/world
+	@$(BUILD)/tests/world/world $(WORLD_SEEDS)
 
 check-valgrind: deps
 	@.ci/deps valgrind
@@ -632,6 +653,7 @@ help:
 	@echo 'make check-binding  the binding in Go (installs gccgo if there is no go)'
 	@echo 'make check-asan     the same with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-tsan     rings and wake-ups under ThreadSanitizer'
+	@echo 'make check-world    the whole in one process under a virtual clock (WORLD_SEEDS=1-200)'
 	@echo 'make check-model    models of the wake-ups and of an upgrade, searched by spin for what is lost'
 	@echo 'make check-valgrind unit tests under valgrind'
 	@echo 'make check-systemd  under a real, booted systemd (root, systemd-nspawn)'

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* Stands in for the keeper: speaks supervisor/keeper/message.h, and starts programs of programs.h
+ * as processes of the world. It also starts supervisors, after a crash as for an upgrade. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct sim_process;
+
+struct keeper_options {
+    const char *config_directory;
+    const char *socket_path;
+};
+
+/* Starts the keeper, which starts the first supervisor. */
+void keeper_start(const struct keeper_options *options);
+
+/* The supervisor that is not about to end; NULL between two. */
+struct sim_process *keeper_supervisor(void);
+/* Returns any worker that lives, chosen at random, or NULL. */
+struct sim_process *keeper_any_worker(void);
+/* Supervisors that have become ready; workers that live. */
+unsigned keeper_n_ready(void), keeper_n_workers(void);
+
+/* kill(2) and pidfd_send_signal(2) upon a process that the keeper has started. 0 or -1. */
+int keeper_signal(pid_t pid, int signal);
+int keeper_signal_pidfd(int fd, int signal);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/world/operator.h"
+
+#include "shared/base/cleanup.h"
+#include "tests/world/model.h"
+#include "tests/world/sched.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ANSWER_MAX     4096
+#define ANSWER_TIMEOUT 30000 /* ms */
+
+static struct {
+    const char *socket_path;
+    unsigned n_jobs;
+    bool rests;
+} operator;
+
+static const char *const GROUPS[] = {"plain", "durable"};
+
+static int connect_to(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+        return -errno;
+    return TAKE_FD(fd);
+}
+
+/* Returns whether there was an answer that is no error. */
+static bool call(const char *method, const char *parameters)
+{
+    char text[ANSWER_MAX];
+    _cleanup_close_ int fd = connect_to(operator.socket_path);
+    struct pollfd poller = {.fd = fd, .events = POLLIN};
+    size_t size = 0;
+    ssize_t n;
+
+    sim_trace("calls %s %s", method, parameters);
+    n = snprintf(text, sizeof(text), "{\"method\":\"io.troupe.%s\",\"parameters\":%s}", method,
+                 parameters);
+    if (fd < 0 || send(fd, text, (size_t)n + 1, MSG_NOSIGNAL) < 0)
+        return false;
+    do {
+        if (poll(&poller, 1, ANSWER_TIMEOUT) <= 0)
+            break;
+        n = recv(fd, text + size, sizeof(text) - 1 - size, MSG_DONTWAIT);
+        size += n > 0 ? (size_t)n : 0;
+    } while (n > 0 && !memchr(text, '\0', size));
+    text[size] = '\0';
+    sim_trace("answer: %.100s", text);
+    return size > 0 && !strstr(text, "\"error\"");
+}
+
+static void rest(usec_t span)
+{
+    const struct timespec time = usec_to_timespec(span);
+
+    (void)nanosleep(&time, NULL);
+}
+
+static void call_for_job(const char *method)
+{
+    const uint32_t index = (uint32_t)sim_below(operator.n_jobs);
+    char parameters[64];
+
+    (void)snprintf(parameters, sizeof(parameters), "{\"id\":\"job-%u\"}", index);
+    model_may_be_cancelled(index);
+    (void)call(method, parameters);
+}
+
+static void call_something(void)
+{
+    static const char *const methods[] = {"Pause", "Resume", "Stop", "Start", "Restart"};
+    const char *group = GROUPS[sim_below(ELEMENTS(GROUPS))];
+    char parameters[64], method[32];
+
+    switch (sim_below(6)) {
+    case 0:
+        (void)call("Supervisor.Upgrade", "{}");
+        return;
+    case 1:
+        (void)call("Supervisor.Reload", "{}");
+        return;
+    case 2:
+        call_for_job("Jobs.Cancel");
+        return;
+    case 3:
+        (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\",\"size\":%u}", group,
+                       (unsigned)(1 + sim_below(4)));
+        (void)call("Supervisor.Resize", parameters);
+        return;
+    default:
+        (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\"}", group);
+        (void)snprintf(method, sizeof(method), "Supervisor.%s",
+                       methods[sim_below(ELEMENTS(methods))]);
+        (void)call(method, parameters);
+    }
+}
+
+static void insist(const char *method, const char *group)
+{
+    char parameters[64];
+
+    (void)snprintf(parameters, sizeof(parameters), "{\"target\":\"%s\"}", group);
+    for (unsigned i = 0; !call(method, parameters) && i < 100; i++)
+        rest(USEC_PER_SEC);
+}
+
+static void run(void *unused)
+{
+    (void)unused;
+    while (!operator.rests) {
+        rest(sim_below(4 * USEC_PER_SEC));
+        call_something();
+    }
+    for (size_t i = 0; i < ELEMENTS(GROUPS); i++) {
+        insist("Supervisor.Start", GROUPS[i]);
+        insist("Supervisor.Resume", GROUPS[i]);
+    }
+}
+
+void operator_start(const char *socket_path, unsigned n_jobs)
+{
+    operator.socket_path = socket_path;
+    operator.n_jobs = n_jobs;
+    model_allow_stops();
+    (void)sim_start("operator", NULL, run, NULL, NULL, NULL);
+}
+
+void operator_rest(void)
+{
+    operator.rests = true;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/world/programs.h"
+
+#include "shared/base/cleanup.h"
+#include "supervisor/keeper/spawn.h"
+#include "tests/world/model.h"
+#include "tests/world/sched.h"
+#include "worker/troupe.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MOVED     (SIM_TRACE_FD + 100)
+#define VARIABLES 64
+
+struct program_start {
+    char name[SIM_NAME_MAX];
+    char *variables[VARIABLES];
+    size_t n_variables;
+    struct spawn_fd fds[SPAWN_FDS_MAX];
+    size_t n_fds;
+};
+
+struct payload {
+    uint32_t index, kind;
+};
+
+void program_close_all_but(int fd)
+{
+    (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
+    (void)syscall(SYS_close_range, SIM_SOCKET + 1, fd - 1, 0);
+    (void)syscall(SYS_close_range, fd + 1, ~0U, 0);
+}
+
+struct program_start *program_start_new(const struct spawn_options *options)
+{
+    struct program_start *start = calloc(1, sizeof(*start));
+
+    for (char *const *at = options->environment; *at && start->n_variables < VARIABLES; at++)
+        if (strncmp(*at, "TROUPE_", 7) == 0)
+            start->variables[start->n_variables++] = strdup(*at);
+    start->n_fds = options->n_fds;
+    memcpy(start->fds, options->fds, options->n_fds * sizeof(*options->fds));
+    (void)snprintf(start->name, sizeof(start->name), "%s",
+                   options->argv[1] ? options->argv[1] : options->argv[0]);
+    return start;
+}
+
+const char *program_name(const struct program_start *start)
+{
+    return start->name;
+}
+
+void program_prepare(void *argument)
+{
+    struct program_start *start = argument;
+
+    for (size_t i = 0; i < start->n_fds; i++)
+        start->fds[i].fd = fcntl(start->fds[i].fd, F_DUPFD_CLOEXEC, MOVED);
+    (void)syscall(SYS_close_range, 3, SIM_TRACE_FD - 1, 0);
+    (void)syscall(SYS_close_range, SIM_SOCKET + 1, MOVED - 1, 0);
+    for (size_t i = 0; i < start->n_fds; i++)
+        (void)dup2(start->fds[i].fd, start->fds[i].number);
+    (void)syscall(SYS_close_range, MOVED, ~0U, 0);
+}
+
+/* ---- workers ---- */
+
+static void rest(usec_t span)
+{
+    const struct timespec time = usec_to_timespec(span);
+
+    (void)nanosleep(&time, NULL);
+}
+
+static int handle(struct troupe_job *job, void *userdata)
+{
+    size_t size;
+    const struct payload *payload = troupe_job_payload(job, &size);
+    const uint32_t result = payload->index * 7;
+
+    (void)userdata;
+    sim_trace("attempt %u of job %u", troupe_job_attempt(job), payload->index);
+    model_run(payload->index, troupe_job_attempt(job));
+    sim_fault_point("handler");
+    switch (payload->kind) {
+    case MODEL_REJECT:
+        return troupe_job_reject(job, 3, "no", 2);
+    case MODEL_RETRY:
+        return troupe_job_retry(job, 4, "again");
+    case MODEL_SLOW:
+        rest(sim_below(3 * USEC_PER_SEC));
+        break;
+    default:
+        break;
+    }
+    return troupe_job_succeed(job, &result, sizeof(result));
+}
+
+static struct troupe_worker *become_worker(struct program_start *start)
+{
+    struct troupe_worker *worker;
+
+    sim_hold(); /* the environment is that of all processes */
+    for (size_t i = 0; i < start->n_variables; i++)
+        (void)putenv(start->variables[i]);
+    if (troupe_worker_new(&worker) < 0)
+        worker = NULL;
+    for (size_t i = 0; i < start->n_variables; i++)
+        *strchr(start->variables[i], '=') = '\0', (void)unsetenv(start->variables[i]);
+    sim_let_go();
+    return worker;
+}
+
+void program_run(void *argument)
+{
+    struct troupe_worker *worker;
+
+    if (strcmp(((struct program_start *)argument)->name, "--check") == 0)
+        sim_exit(0);
+    worker = become_worker(argument);
+    if (!worker)
+        sim_exit(1);
+    troupe_worker_on_job(worker, handle, NULL);
+    sim_exit(troupe_worker_run(worker) < 0);
+}
+
+/* ---- clients ---- */
+
+struct client {
+    const char *socket_path, *group;
+    unsigned number, n_jobs, n_submitted;
+    struct troupe_client *client;
+    uint64_t reference;
+    uint32_t *unknown; /* durable jobs whose ends are to be asked for by id */
+    unsigned n_unknown;
+};
+
+static unsigned n_clients;
+
+unsigned program_n_clients(void)
+{
+    return n_clients;
+}
+
+static char *id_of(uint32_t index, char text[32])
+{
+    (void)snprintf(text, 32, "job-%u", index);
+    return text;
+}
+
+static void take_end(struct client *client, const struct troupe_result *result)
+{
+    const uint32_t index = (uint32_t)result->cookie;
+    const uint32_t expected = index * 7;
+
+    if (result->error == -ECONNRESET && model_job(index)->durable) {
+        client->unknown[client->n_unknown++] = index;
+        return;
+    }
+    sim_trace("job %u: error %d, end %d after %u", index, result->error, (int)result->end,
+              result->attempts);
+    if (result->error == -ECONNRESET)
+        model_unknown(index);
+    else if (result->error != 0)
+        model_refused(index, result->error);
+    else
+        model_ended(index, (int)result->end, result->attempts,
+                    result->end != TROUPE_SUCCEEDED ||
+                        (result->size == sizeof(expected) &&
+                         memcmp(result->data, &expected, sizeof(expected)) == 0));
+}
+
+/* Takes what has ended. Returns false when the connection is over. */
+static bool take_ends(struct client *client, usec_t timeout)
+{
+    struct troupe_result result = TROUPE_RESULT_INIT;
+    int r;
+
+    while ((r = troupe_client_next(client->client, &result, timeout)) == 0) {
+        take_end(client, &result);
+        troupe_result_release(&result);
+        timeout = 0;
+    }
+    return r == -EAGAIN || r == -EINTR;
+}
+
+static void submit(struct client *client)
+{
+    struct troupe_job_options options = TROUPE_JOB_DEFAULTS;
+    const struct model_job job = {
+        .client = client->number,
+        .number = client->n_submitted,
+        .kind = (uint32_t)sim_below(_MODEL_N_KINDS),
+        .durable = strcmp(client->group, "durable") == 0,
+    };
+    const uint32_t index = model_add(&job);
+    const struct payload payload = {.index = index, .kind = job.kind};
+    char id[32];
+    int r;
+
+    options.id = id_of(index, id);
+    options.keep_result = job.durable;
+    sim_trace("submits job %u of kind %u to %s", index, job.kind, client->group);
+    r = troupe_client_submit(client->client, client->reference, &options, &payload, sizeof(payload),
+                             index);
+    client->n_submitted++;
+    if (r < 0)
+        model_refused(index, r);
+}
+
+static bool connect_client(struct client *client)
+{
+    while (troupe_client_connect(&client->client, client->socket_path) < 0)
+        rest(20 * USEC_PER_MSEC + sim_below(100 * USEC_PER_MSEC));
+    if (troupe_client_group(client->client, client->group, &client->reference) == 0)
+        return true;
+    troupe_client_free(client->client);
+    return false;
+}
+
+static void ask_for_unknown(struct client *client)
+{
+    char id[32];
+
+    while (client->n_unknown > 0 &&
+           troupe_client_wait(client->client, id_of(client->unknown[client->n_unknown - 1], id),
+                              client->unknown[client->n_unknown - 1]) == 0)
+        client->n_unknown--;
+}
+
+static void run_client(void *argument)
+{
+    struct client *client = argument;
+
+    while (client->n_submitted < client->n_jobs || model_n_open() > 0) {
+        if (!connect_client(client)) {
+            rest(50 * USEC_PER_MSEC);
+            continue;
+        }
+        do {
+            ask_for_unknown(client);
+            if (client->n_submitted < client->n_jobs)
+                submit(client);
+        } while (take_ends(client, sim_below(200 * USEC_PER_MSEC)) &&
+                 (client->n_submitted < client->n_jobs || model_n_open() > 0));
+        troupe_client_free(client->client);
+    }
+    n_clients--;
+}
+
+void program_start_client(const char *socket_path, const char *group, unsigned number,
+                          unsigned n_jobs)
+{
+    struct client *client = calloc(1, sizeof(*client));
+
+    *client = (struct client){.socket_path = socket_path,
+                              .group = group,
+                              .number = number,
+                              .n_jobs = n_jobs,
+                              .unknown = calloc(n_jobs, sizeof(uint32_t))};
+    n_clients++;
+    (void)sim_start("client", NULL, run_client, client, NULL, NULL);
+}

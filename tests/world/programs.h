@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+#pragma once
+
+/* The programs of the world: workers, and clients of the supervisor. */
+
+struct spawn_options;
+struct program_start;
+
+/* Copies what a program is started with; the descriptors stay the caller's until
+ * program_prepare(). */
+struct program_start *program_start_new(const struct spawn_options *options);
+const char *program_name(const struct program_start *start);
+/* In the new process: keeps the descriptors of the options, with their numbers. */
+void program_prepare(void *start);
+void program_run(void *start);
+
+/* Closes all descriptors but this one, which is above SIM_SOCKET, the standard ones and those of
+ * the world. */
+void program_close_all_but(int fd);
+
+/* Starts a client that submits `n_jobs` jobs to a group, and notes their ends in the model. */
+void program_start_client(const char *socket_path, const char *group, unsigned number,
+                          unsigned n_jobs);
+unsigned program_n_clients(void);

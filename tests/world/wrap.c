@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+
+/* What the product calls to wait, for the time, for randomness, and to start threads and processes:
+ * the linker redirects these calls here (--wrap). All else is the kernel's. */
+
+#include "shared/base/fault.h"
+#include "supervisor/config/names/names.h"
+#include "tests/world/keeper.h"
+#include "tests/world/sched.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Only the linker knows their names. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+/* The wall clock is this much ahead of the monotonic one. */
+#define REALTIME (UINT64_C(1700000000) * USEC_PER_SEC)
+
+#define FUTEX_WAITV 449
+#define SET_MAX     16
+
+static usec_t from_timespec(const struct timespec *time)
+{
+    return (usec_t)time->tv_sec * USEC_PER_SEC + ((usec_t)time->tv_nsec + 999) / 1000;
+}
+
+static usec_t deadline_of(const struct timespec *timeout)
+{
+    return timeout ? usec_add(sim_now(), from_timespec(timeout)) : USEC_INFINITY;
+}
+
+/* ---- time ---- */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret)
+{
+    *ret = usec_to_timespec(sim_now() + (clock == CLOCK_REALTIME ? REALTIME : 0));
+    return 0;
+}
+
+time_t __wrap_time(time_t *ret)
+{
+    const time_t now = (time_t)((sim_now() + REALTIME) / USEC_PER_SEC);
+
+    if (ret)
+        *ret = now;
+    return now;
+}
+
+static bool is_never(const void *unused)
+{
+    (void)unused;
+    return false;
+}
+
+static void rest_until(usec_t deadline)
+{
+    while (sim_now() < deadline)
+        sim_block_until(is_never, NULL, deadline);
+}
+
+int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
+{
+    (void)rest;
+    rest_until(deadline_of(time));
+    return 0;
+}
+
+int __wrap_sched_yield(void)
+{
+    sim_yield();
+    return 0;
+}
+
+/* ---- descriptors ---- */
+
+int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+                 const sigset_t *mask);
+int __real_close(int fd);
+int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
+
+/* A thread that always finds something must not keep its turn for ever. */
+static void lose_patience(void)
+{
+    static unsigned n;
+
+    if (++n % 64 == 0 || sim_one_in(sim_chances.preempt))
+        sim_yield();
+}
+
+/* A set that the scheduler can poll, of each thread: that of its last poll(2). */
+static __thread struct {
+    int fd; /* 0 = none */
+    uint64_t n_closed;
+    nfds_t n;
+    struct pollfd fds[SET_MAX];
+} set;
+
+static bool is_same_set(const struct pollfd *fds, nfds_t n)
+{
+    bool same = set.fd > 0 && set.n == n && set.n_closed == sim_n_closed();
+
+    for (nfds_t i = 0; same && i < n; i++)
+        same = set.fds[i].fd == fds[i].fd && set.fds[i].events == fds[i].events;
+    return same;
+}
+
+static int make_set(const struct pollfd *fds, nfds_t n)
+{
+    if (is_same_set(fds, n))
+        return set.fd;
+    if (set.fd > 0)
+        (void)__real_close(set.fd);
+    sim_forget_fds();
+    set.fd = epoll_create1(EPOLL_CLOEXEC);
+    set.n = n < SET_MAX ? n : SET_MAX;
+    set.n_closed = sim_n_closed();
+    memcpy(set.fds, fds, set.n * sizeof(*fds));
+    for (nfds_t i = 0; i < set.n; i++) {
+        struct epoll_event event = {.events = (uint32_t)fds[i].events};
+
+        if (fds[i].fd >= 0)
+            (void)epoll_ctl(set.fd, EPOLL_CTL_ADD, fds[i].fd, &event);
+    }
+    return set.fd;
+}
+
+static int poll_until(struct pollfd *fds, nfds_t n, usec_t deadline)
+{
+    static const struct timespec zero;
+    int r;
+
+    lose_patience();
+    while ((r = __real_ppoll(fds, n, &zero, NULL)) == 0 && sim_now() < deadline)
+        sim_block_fd(make_set(fds, n), deadline);
+    return r;
+}
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+    (void)mask;
+    return poll_until(fds, n, deadline_of(timeout));
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    if (timeout == 0)
+        return poll_until(fds, n, 0);
+    return poll_until(
+        fds, n, timeout < 0 ? USEC_INFINITY : usec_add(sim_now(), (usec_t)timeout * USEC_PER_MSEC));
+}
+
+static int epoll_until(int fd, struct epoll_event *events, int max, usec_t deadline)
+{
+    int n;
+
+    lose_patience();
+    while ((n = __real_epoll_wait(fd, events, max, 0)) == 0 && sim_now() < deadline)
+        sim_block_fd(fd, deadline);
+    return n;
+}
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
+{
+    return epoll_until(fd, events, max,
+                       timeout < 0 ? USEC_INFINITY
+                                   : usec_add(sim_now(), (usec_t)timeout * USEC_PER_MSEC));
+}
+
+int __wrap_close(int fd)
+{
+    sim_forget_fds();
+    return __real_close(fd);
+}
+
+int __wrap_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct timespec *timeout,
+                        const sigset_t *mask)
+{
+    (void)mask;
+    return epoll_until(fd, events, max, deadline_of(timeout));
+}
+
+ssize_t __real_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t __real_send(int fd, const void *data, size_t size, int flags);
+
+/* Waits before a call that would block. */
+static void await(int fd, int flags, short events)
+{
+    struct pollfd poller = {.fd = fd, .events = events};
+
+    if (!(flags & MSG_DONTWAIT) && !(fcntl(fd, F_GETFL) & O_NONBLOCK))
+        (void)poll_until(&poller, 1, USEC_INFINITY);
+}
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *message, int flags)
+{
+    await(fd, flags, POLLIN);
+    return __real_recvmsg(fd, message, flags);
+}
+
+ssize_t __wrap_send(int fd, const void *data, size_t size, int flags)
+{
+    await(fd, flags, POLLOUT);
+    return __real_send(fd, data, size, flags);
+}
+
+/* ---- system calls ---- */
+
+long __real_syscall(long number, ...);
+
+static long fail(int error)
+{
+    errno = error;
+    return -1;
+}
+
+struct waited {
+    uint64_t value, address;
+    uint32_t flags, reserved;
+};
+
+struct wait {
+    const struct waited *words;
+    size_t n;
+};
+
+static bool has_changed(const void *argument)
+{
+    const struct wait *wait = argument;
+
+    for (size_t i = 0; i < wait->n; i++)
+        if (atomic_load((const _Atomic uint32_t *)(uintptr_t)wait->words[i].address) !=
+            (uint32_t)wait->words[i].value)
+            return true;
+    return false;
+}
+
+static long wait_words(const struct waited *words, size_t n, usec_t deadline)
+{
+    const struct wait wait = {.words = words, .n = n};
+
+    if (has_changed(&wait))
+        return fail(EAGAIN);
+    while (!has_changed(&wait)) {
+        if (sim_now() >= deadline)
+            return fail(ETIMEDOUT);
+        sim_block_until(has_changed, &wait, deadline);
+    }
+    return 0;
+}
+
+static long futex(const long *a)
+{
+    const struct waited word = {.address = (uint64_t)a[0], .value = (uint64_t)a[2]};
+
+    if ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAKE)
+        return 0; /* the scheduler looks at the words */
+    return wait_words(&word, 1, deadline_of((const struct timespec *)a[3]));
+}
+
+static usec_t absolute(const struct timespec *time)
+{
+    return time ? from_timespec(time) : USEC_INFINITY;
+}
+
+long __wrap_syscall(long number, ...)
+{
+    long a[6];
+    va_list list;
+
+    va_start(list, number);
+    for (size_t i = 0; i < 6; i++)
+        a[i] = va_arg(list, long);
+    va_end(list);
+    switch (number) {
+    case SYS_futex:
+        return futex(a);
+    case FUTEX_WAITV:
+        return wait_words((const struct waited *)a[0], (size_t)a[1],
+                          absolute((const struct timespec *)a[3]));
+    case SYS_pidfd_send_signal:
+        return keeper_signal_pidfd((int)a[0], (int)a[1]) < 0 ? fail(ESRCH) : 0;
+    case SYS_pidfd_open:
+        return fail(ESRCH);
+    default:
+        return __real_syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+    }
+}
+
+ssize_t __wrap_getrandom(void *buffer, size_t size, unsigned flags)
+{
+    (void)flags;
+    for (size_t i = 0; i < size; i++)
+        ((uint8_t *)buffer)[i] = (uint8_t)sim_below(256);
+    return (ssize_t)size;
+}
+
+int __wrap_kill(pid_t pid, int signal)
+{
+    return keeper_signal(pid, signal) < 0 ? (int)fail(ESRCH) : 0;
+}
+
+/* ---- threads ---- */
+
+struct thread {
+    void *(*fn)(void *);
+    void *argument;
+};
+
+static void run_thread(void *argument)
+{
+    const struct thread *thread = argument;
+
+    (void)thread->fn(thread->argument);
+}
+
+int __wrap_pthread_create(pthread_t *ret, const pthread_attr_t *attributes, void *(*fn)(void *),
+                          void *argument)
+{
+    struct thread *thread = malloc(sizeof(*thread));
+
+    (void)attributes;
+    *thread = (struct thread){.fn = fn, .argument = argument};
+    return sim_add_thread(ret, run_thread, thread);
+}
+
+int __wrap_pthread_join(pthread_t thread, void **ret)
+{
+    (void)ret;
+    sim_join_thread(thread);
+    return 0;
+}
+
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    int r;
+
+    while ((r = pthread_mutex_trylock(mutex)) == EBUSY)
+        sim_yield();
+    return r;
+}
+
+/* Of any condition: waking up without cause is allowed. */
+static uint64_t n_signals;
+
+static bool is_signalled(const void *argument)
+{
+    return *(const uint64_t *)argument != n_signals;
+}
+
+int __real_pthread_cond_signal(pthread_cond_t *condition);
+
+int __wrap_pthread_cond_signal(pthread_cond_t *condition)
+{
+    n_signals++;
+    return __real_pthread_cond_signal(condition);
+}
+
+static int wait_signal(pthread_mutex_t *mutex, usec_t deadline)
+{
+    const uint64_t before = n_signals;
+
+    (void)pthread_mutex_unlock(mutex);
+    sim_block_until(is_signalled, &before, deadline);
+    return __wrap_pthread_mutex_lock(mutex);
+}
+
+int __wrap_pthread_cond_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
+{
+    (void)condition;
+    return wait_signal(mutex, USEC_INFINITY);
+}
+
+int __wrap_pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex,
+                                  const struct timespec *until)
+{
+    (void)condition;
+    (void)wait_signal(mutex, from_timespec(until));
+    return sim_now() >= from_timespec(until) ? ETIMEDOUT : 0;
+}
+
+/* ---- helpers of the supervisor that are processes or threads of their own ---- */
+
+int __wrap_closer_start(void)
+{
+    return 0;
+}
+
+int __wrap_taker_start(void)
+{
+    return 0;
+}
+
+int __wrap_names_start(struct names *names)
+{
+    return names_look_up(names);
+}
+
+int __wrap_names_wait(struct names *names)
+{
+    return names_look_up(names);
+}
+
+/* ---- fault points ---- */
+
+void __wrap_fault_point(const char *name)
+{
+    sim_fault_point(name);
+}
