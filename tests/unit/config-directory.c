@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/unit/config-directory.h"
 
-#include <check.h>
+#include "tests/unit/suite.h"
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 char config_test_directory[] = "/tmp/troupe-config-XXXXXX";
 char config_test_source_directory[PATH_MAX];
+
+/* What a test has loaded. */
+static struct config *loaded[128];
+static size_t n_loaded;
 
 void config_test_enter(void)
 {
@@ -22,6 +22,8 @@ void config_test_leave(void)
 {
     char command[256];
 
+    while (n_loaded > 0)
+        config_free(loaded[--n_loaded]);
     snprintf(command, sizeof(command), "rm -r %s", config_test_directory);
     ck_assert_int_eq(system(command), 0);
 }
@@ -68,6 +70,8 @@ struct config *load(void)
 
     ck_assert_msg(r == 0, "%d: %s", r, describe(&problems));
     ck_assert_uint_eq(problems.n_problems, 0);
+    ck_assert_uint_lt(n_loaded, ELEMENTS(loaded));
+    loaded[n_loaded++] = config;
     return config;
 }
 
@@ -88,13 +92,9 @@ const char *load_problems(void)
 struct config_group *load_group(const char *more)
 {
     struct config *config;
-    struct config_group *group;
 
     write_group("a", more);
     config = load();
     ck_assert_uint_eq(config->n_groups, 1);
-    group = config->groups[0];
-    config->n_groups = 0; /* keeps the group */
-    config_free(config);
-    return group;
+    return config->groups[0];
 }

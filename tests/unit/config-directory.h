@@ -24,11 +24,11 @@ void write_group(const char *name, const char *more);
 /* "FILE:LINE: text", one per line, relative to the directory. Static. */
 const char *describe(const struct config_problems *problems);
 
-/* Loads what is right; to be freed. */
+/* Loads what is right, until the end of the test. */
 struct config *load(void);
 
 /* Loads what is wrong; its problems as describe() has them. Static. */
 const char *load_problems(void);
 
-/* Writes and loads one group "a" with this text behind ExecStart= in [Group]; to be freed. */
+/* Writes and loads one group "a" with this text behind ExecStart= in [Group]. */
 struct config_group *load_group(const char *more);

@@ -123,7 +123,6 @@ TEST(the_uncommented_examples_are_valid_and_change_nothing)
         ck_assert_int_eq(strv_append(&defaults->exec_start, *word), 0);
     ck_assert(config_group_equal(config->groups[0], defaults));
     config_group_free(defaults);
-    config_free(config);
 }
 
 static void assert_in_manual(const char *manual, const struct config_schema *schema)

@@ -81,7 +81,6 @@ TEST(a_group_needs_only_a_program)
     ck_assert_uint_eq(group->gid, getegid());
     assert_policy_defaults(group);
     assert_process_defaults(group);
-    config_group_free(group);
 }
 
 TEST(defaults_are_had_without_a_file)
@@ -104,7 +103,6 @@ TEST(spares_are_for_actors)
     struct config_group *group = load_group("[Pool]\nSpare=2\n");
 
     ck_assert_uint_eq(group->spare, 2);
-    config_group_free(group);
     write_group("a", "Type=service\n[Pool]\nSpare=1\n");
     ck_assert_ptr_nonnull(strstr(load_problems(), "Spare= is above 0"));
 }
@@ -150,7 +148,6 @@ TEST(every_key_of_the_pool_jobs_and_restarts_is_read)
     ck_assert_uint_eq(group->reset_after, USEC_INFINITY);
     ck_assert_uint_eq(group->start_limit_burst, 0);
     ck_assert_uint_eq(group->start_limit_interval, 3600 * USEC_PER_SEC);
-    config_group_free(group);
 }
 
 TEST(every_key_of_workers_and_resources_is_read)
@@ -196,7 +193,6 @@ TEST(every_key_of_workers_and_resources_is_read)
     ck_assert(group->nice_set && group->oom_score_adjust_set);
     ck_assert_int_eq(group->nice, -5);
     ck_assert_int_eq(group->oom_score_adjust, -500);
-    config_group_free(group);
 }
 
 TEST(every_key_of_the_daemon_is_read)
@@ -223,7 +219,6 @@ TEST(every_key_of_the_daemon_is_read)
     ck_assert_uint_eq(config->daemon.dead_letters_memory_max, 1 << 20);
     ck_assert_uint_eq(config->daemon.timeout_stop, USEC_INFINITY);
     ck_assert_int_eq(config->daemon.log_level, LOG_LEVEL_DEBUG);
-    config_free(config);
 }
 
 TEST(a_timeout_of_zero_is_none)
@@ -234,7 +229,6 @@ TEST(a_timeout_of_zero_is_none)
     ck_assert_uint_eq(group->timeout, USEC_INFINITY);
     ck_assert_uint_eq(group->watchdog, USEC_INFINITY);
     ck_assert_uint_eq(group->timeout_start, USEC_INFINITY);
-    config_group_free(group);
 }
 
 TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
@@ -256,7 +250,6 @@ TEST(later_assignments_override_and_empty_ones_go_back_to_the_default)
     ck_assert_uint_eq(group->memory_max, CONFIG_UNSET);
     ck_assert_uint_eq(group->cpu_weight, CONFIG_UNSET);
     ck_assert_ptr_null(group->allowed_cpus);
-    config_group_free(group);
 }
 
 /* ---- comparing ---- */
@@ -279,8 +272,6 @@ TEST(policies_change_without_another_process)
     ck_assert(!config_group_equal(a, b));
     ck_assert(config_group_same_process(a, b));
     ck_assert_uint_eq(digest_of(a), digest_of(b));
-    config_group_free(a);
-    config_group_free(b);
 }
 
 TEST(what_a_process_is_started_with_makes_another_process)
@@ -327,9 +318,7 @@ TEST(what_a_process_is_started_with_makes_another_process)
         ck_assert_msg(!config_group_same_process(a, b), "%s", changes[i]);
         ck_assert_msg(!config_group_equal(a, b), "%s", changes[i]);
         ck_assert(config_group_same_process(b, b));
-        config_group_free(b);
     }
-    config_group_free(a);
 }
 
 const struct suite suite = {
