@@ -21,6 +21,7 @@ struct control *fake_control;
 struct group *fake_group;
 char fake_path[64];
 static char directory[32];
+static json_t *answers; /* all that were received */
 
 static void make_group(void)
 {
@@ -40,6 +41,7 @@ void fake_setup(void)
     int fd;
 
     log_nothing();
+    answers = json_array();
     registry_init(&fake_parts.registry);
     fake_parts.control.config = &fake_daemon;
     fake_parts.control.state = CONTROL_RUNNING;
@@ -67,6 +69,7 @@ void fake_setup(void)
 
 void fake_teardown(void)
 {
+    json_decref(answers);
     give_up_after(fake_parts.loop, USEC_INFINITY);
     control_free(fake_control);
     group_close(fake_group, "it is over");
@@ -173,6 +176,7 @@ json_t *fake_receive(struct fake_client *client)
     ck_assert_msg(answer != NULL, "no JSON: %s", client->data);
     client->size -= (size_t)(end + 1 - client->data);
     memmove(client->data, end + 1, client->size);
+    ck_assert_int_eq(json_array_append_new(answers, answer), 0);
     return answer;
 }
 
@@ -184,14 +188,12 @@ json_t *fake_ask(struct fake_client *client, const char *text)
 
 json_t *fake_refused(struct fake_client *client, const char *error, const char *text)
 {
-    json_t *answer = fake_ask(client, text), *parameters;
+    json_t *answer = fake_ask(client, text);
     const char *name = answer ? json_string_value(json_object_get(answer, "error")) : NULL;
 
     ck_assert_msg(name != NULL, "not refused: %s", text);
     ck_assert_str_eq(strrchr(name, '.') + 1, error);
-    parameters = json_incref(json_object_get(answer, "parameters"));
-    json_decref(answer);
-    return parameters;
+    return json_object_get(answer, "parameters");
 }
 
 /* Two turns after the last one in which something was deferred. */

@@ -37,13 +37,11 @@ void fake_disconnect(struct fake_client *client);
 
 /* With its NUL. Sends on the spot. */
 void fake_send(struct fake_client *client, const char *text);
-/* One answer; runs the loop until it is there. NULL at the end. To be released with json_decref().
- */
+/* One answer; runs the loop until it is there. NULL at the end. It lasts as long as the test. */
 json_t *fake_receive(struct fake_client *client);
 json_t *fake_ask(struct fake_client *client, const char *text);
 
-/* Asks and expects this error (last part of its name); returns its parameters as an owned object.
- */
+/* Asks and expects this error (last part of its name); returns its parameters. */
 json_t *fake_refused(struct fake_client *client, const char *error, const char *text);
 
 /* Lets the loop run for so many turns. */

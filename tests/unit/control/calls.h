@@ -27,7 +27,7 @@ extern struct fake_client *client;
 void connect_client(void);
 void disconnect_client(void);
 
-/* The parameters of a reply that must not be an error. Takes over `answer`; the result is owned. */
+/* The parameters of a reply that must not be an error. */
 json_t *parameters_of(json_t *answer);
 json_t *ask(const char *text);
 void check_done(const char *text);

@@ -12,12 +12,10 @@ TEST(four_thousand_actors_are_listed_over_many_turns)
     unsigned few;
 
     few = turns_of(ACTORS("ListActors", "{\"limit\":1000}"), &answer);
-    json_decref(answer);
     ck_assert_int_eq(group_resize(fake_group, 4096), 0);
     ck_assert_uint_ge(turns_of(ACTORS("ListActors", "{\"limit\":1000}"), &answer), few + 4);
     ck_assert_uint_eq(json_array_size(json_object_get(answer, "actors")), 1000);
     ck_assert_int_gt(json_integer_value(json_object_get(answer, "next")), 0);
-    json_decref(answer);
 }
 
 /* Makes a call that changes `n` of MANY items, as `member` of its reply tells, over many turns. */
@@ -27,7 +25,6 @@ static void check_changes(const char *call, const char *member, json_int_t n)
 
     check_turns(turns_of(call, &reply), MANY, 1);
     ck_assert_int_eq(json_integer_value(json_object_get(reply, member)), n);
-    json_decref(reply);
 }
 
 TEST(dead_letters_are_purged_over_many_turns)
