@@ -4,7 +4,7 @@ import os
 import subprocess
 import time
 
-from troupe import Bell, TestCase, helper, ini, text
+from troupe import Bell, TestCase, end_process, helper, ini, text
 
 MESSENGER = helper("workers/messenger")
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -25,12 +25,7 @@ class Client:
         return self.process.stdout.readline().rstrip("\n")
 
     def end(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
+        end_process(self.process)
 
 class ActorsTestCase(TestCase):
     """Groups a, b and c of one messenger each, which logs what it handles."""

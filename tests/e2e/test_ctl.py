@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """troupectl as people and scripts use it: its output and exit status."""
-import contextlib
 import json
 import os
 import pty
@@ -12,7 +11,7 @@ import unittest
 from pathlib import Path
 
 from screen import Screen
-from troupe import ACTOR, LIMIT, TROUPECTL, TROUPE_EXEC, Bell, TestCase, ini, text
+from troupe import ACTOR, LIMIT, TROUPECTL, TROUPE_EXEC, Bell, TestCase, end_process, ini, text
 
 os.environ["LC_ALL"] = "C.UTF-8"  # marks and lines as most people see them
 
@@ -39,14 +38,7 @@ class Ctl(TestCase):
         process = subprocess.Popen([TROUPECTL, "--socket", self.s.socket_path, *arguments],
                                    stdin=options.pop("stdin", subprocess.PIPE), stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, **options)
-
-        def end():
-            process.kill()
-            process.wait()
-            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
-                with contextlib.suppress(BrokenPipeError):
-                    stream.close()
-        self.addCleanup(end)
+        self.addCleanup(end_process, process)
         return process
 
 

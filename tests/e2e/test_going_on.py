@@ -10,7 +10,7 @@ import tempfile
 import threading
 import unittest
 
-from troupe import ACTOR, LIMIT, TROUPECTL, VERSION, Bell, TestCase, ini
+from troupe import ACTOR, LIMIT, TROUPECTL, VERSION, Bell, TestCase, end_process, ini
 
 JOB = {"id": "mine", "group": "g", "state": "running", "attempt": 1, "failed_attempts": 0, "max_attempts": 1,
        "priority": 32, "created_at": 1, "cancel_requested": False, "attempts": []}
@@ -156,20 +156,12 @@ class Going(TestCase):
         self.s = self.supervisor({
             "actor": ini(ACTOR, Pool={"Size": 2}, Restart={"MinSec": "10ms"}),
             "durable": ini(ACTOR, Pool={"Size": 2}, Restart={"MinSec": "10ms"}, Jobs={"Durable": "yes"}),
-        })
-        self.s.write("troupe.conf", f"[Supervisor]\nStateDirectory={self.s.path('state')}\n")
-        self.s.start()
+        }, state=True).start()
 
     def spawn(self, *arguments):
         process = subprocess.Popen([TROUPECTL, "--socket", self.s.socket_path, *arguments], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-        def end():
-            process.kill()
-            process.wait()
-            for stream in process.stdin, process.stdout, process.stderr:
-                stream.close()
-        self.addCleanup(end)
+        self.addCleanup(end_process, process)
         return process
 
     def notes(self):

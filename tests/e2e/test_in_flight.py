@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 from test_life import actor
-from troupe import LIMIT, Bell, TestCase, helper
+from troupe import LIMIT, Bell, TestCase, end_process, helper
 
 
 def copy_programs(s):
@@ -23,7 +23,7 @@ class Flight:
     def __init__(self, s, group, window=1000):
         self.process = subprocess.Popen([helper("flight"), s.socket_path, group, str(window)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
-        s.connections.callback(self.end)
+        s.connections.callback(end_process, self.process)
 
     def submit(self, *scripts):
         for script in scripts:
@@ -54,14 +54,6 @@ class Flight:
         ends = self.read_all()
         assert self.process.wait(LIMIT) == 0
         return ends
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdin.close()
-        self.process.stdout.close()
-
 
 class InFlight(TestCase):
     def start(self, groups):
@@ -166,7 +158,7 @@ class InFlight(TestCase):
     def test_D10_a_client_that_goes_meanwhile_leaves_its_jobs(self):
         s = self.start({"actor": actor(2)})
         flight, go = self.submit_in_hand_and_waiting(s, "actor")
-        flight.end()
+        end_process(flight.process)
         self.upgrade(s)
         go.ring(2)
         s.until(lambda: s.group("actor")["succeeded"] == 5)

@@ -8,7 +8,7 @@ import time
 import unittest
 from pathlib import Path
 
-from troupe import LIMIT, SANITIZED, TOP, Bell, TestCase, Varlink, example, ini, limit
+from troupe import LIMIT, SANITIZED, TOP, Bell, TestCase, Varlink, end_process, example, ini, limit
 
 KIB, MIB = 1024, 1024 * 1024
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -57,16 +57,8 @@ class Orchestrate(TestCase):
         process = subprocess.Popen([example("orchestrate"), "start", "batch", str(count), *options], text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env={**os.environ, "TROUPE_SOCKET": s.socket_path})
-        self.addCleanup(self.end, process)
+        self.addCleanup(end_process, process)
         return process
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
 
     def ends(self, process, limit_seconds=LIMIT):
         out, error = process.communicate(timeout=limit_seconds)

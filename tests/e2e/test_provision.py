@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 
-from troupe import LIMIT, SANITIZED, Bell, TestCase, example, ini, limit
+from troupe import LIMIT, SANITIZED, Bell, TestCase, end_process, example, ini, limit
 
 PROVISION = example("provision")
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
@@ -28,7 +28,7 @@ class Client:
     def __init__(self, test, s, *options, group="provision"):
         self.process = subprocess.Popen([PROVISION, "submit", *options, group], text=True, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, env={**os.environ, "TROUPE_SOCKET": s.socket_path})
-        test.addCleanup(self.end)
+        test.addCleanup(end_process, self.process)
 
     def send(self, *lines):
         self.process.stdin.write("".join(line + "\n" for line in lines))
@@ -38,14 +38,6 @@ class Client:
         """All outcomes, once the orders end, and the exit status."""
         out, _ = self.process.communicate(timeout=LIMIT)
         return [json.loads(line) for line in out.splitlines()], self.process.returncode
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        with contextlib.suppress(BrokenPipeError):
-            self.process.stdin.close()
-        self.process.stdout.close()
-        self.process.wait()
 
 
 class Case(TestCase):

@@ -8,7 +8,7 @@ import subprocess
 import time
 import unittest
 
-from troupe import ACTOR, Bell, LIMIT, SANITIZED, TROUPECTL, TestCase, Varlink, helper, ini, limit, text
+from troupe import ACTOR, Bell, LIMIT, SANITIZED, TROUPECTL, TestCase, Varlink, end_process, helper, ini, limit, text
 
 QUICK = {"MinSec": "1ms", "MaxSec": "5ms", "StartLimitBurst": 0}
 HOUR = 3600 * 1000000
@@ -24,16 +24,8 @@ class Case(TestCase):
     def push(self, s, count, size, wait):
         process = subprocess.Popen([helper("push"), s.socket_path, "actor", str(count), str(size), str(wait)],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(self.end, process)
+        self.addCleanup(end_process, process)
         return process
-
-    @staticmethod
-    def end(process):
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
 
     def answers(self, process):
         out, error = process.communicate(timeout=LIMIT)
@@ -263,7 +255,7 @@ class Room(Case):
     def recall(self, *arguments):
         process = subprocess.Popen([helper("recall"), self.s.socket_path, "actor", *arguments],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(self.end, process)
+        self.addCleanup(end_process, process)
         return process
 
     def test_a_cancel_passes_the_submits_that_wait_before_it(self):
@@ -296,7 +288,7 @@ class Room(Case):
     def test_do_waits_for_room_and_then_for_the_end(self):
         process = subprocess.Popen([TROUPECTL, "--socket", self.s.socket_path, "do", "actor", "--wait", "-d", "echo z"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(self.end, process)
+        self.addCleanup(end_process, process)
         self.wait_senders(self.s, 1)
         self.s.call("Resume", target="actor")
         out, error = process.communicate(timeout=LIMIT)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """Services outlive a supervisor that crashes, with their output and their notify sockets."""
-import contextlib
 import os
 import signal
 import unittest
@@ -63,17 +62,6 @@ class Continuity(TestCase):
         player = Player(s, name, kind, **sections)
         s.start()
         return s, player
-
-    @contextlib.contextmanager
-    def without_supervisor(self, s):
-        """The supervisor is killed; the next one starts at the end of the block."""
-        keeper = s.process.pid
-        os.kill(keeper, signal.SIGSTOP)
-        try:
-            s.crash()
-            yield
-        finally:
-            os.kill(keeper, signal.SIGCONT)
 
     def test_a_service_runs_on_and_what_it_wrote_meanwhile_arrives_once(self):
         s, player = self.player()

@@ -28,17 +28,6 @@ class Continuity(TestCase):
         s = self.supervisor(groups, conf=conf, options=("--wake", self.wake))
         return s.start()
 
-    @contextlib.contextmanager
-    def without_supervisor(self, s):
-        """The supervisor is killed; the next one starts at the end of the block."""
-        keeper = s.process.pid
-        os.kill(keeper, signal.SIGSTOP)
-        try:
-            s.crash()
-            yield
-        finally:
-            os.kill(keeper, signal.SIGCONT)
-
     def damage_record(self, s, name):
         """Damages what is kept of a slot's state."""
         directory = f"/proc/{s.process.pid}/fd/"

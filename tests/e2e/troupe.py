@@ -173,6 +173,15 @@ def ended(pidfd, limit):
     return bool(poll.poll(limit * 1000))
 
 
+def end_process(process):
+    """Kills a subprocess if it runs, and closes its streams."""
+    process.kill()
+    process.wait()
+    for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+        with contextlib.suppress(BrokenPipeError):
+            stream.close()
+
+
 class Supervisor:
     """trouped with a configuration of its own. Everything ends with the test."""
 
@@ -629,6 +638,17 @@ class TestCase(unittest.TestCase):
 
     def started(self, groups=None, **options):
         return self.supervisor(groups, **options).start()
+
+    @contextlib.contextmanager
+    def without_supervisor(self, s):
+        """The supervisor is killed; the next one starts at the end of the block."""
+        keeper = s.process.pid
+        os.kill(keeper, signal.SIGSTOP)
+        try:
+            s.crash()
+            yield
+        finally:
+            os.kill(keeper, signal.SIGCONT)
 
     def mount_state(self, s, *options):
         """Gives the directory state a file system of its own, in memory."""
