@@ -13,11 +13,12 @@ static const char *skip_space(const char *at)
 
 static const char *skip_string(const char *at)
 {
-    for (at++; *at != '"'; at++) {
+    for (at += 1 + strcspn(at + 1, "\"\\"); *at != '"'; at += strcspn(at, "\"\\")) {
         if (*at == '\\')
             at++;
         if (*at == '\0')
             return NULL;
+        at++;
     }
     return at + 1;
 }

@@ -133,7 +133,7 @@ bool utf8_is_text(const void *data, size_t size)
     const uint8_t *s = data;
 
     for (size_t i = 0; i < size;) {
-        size_t length = utf8_character(s + i, size - i);
+        size_t length = s[i] - 1u < 0x7f ? 1 : utf8_character(s + i, size - i);
 
         if (length == 0 || s[i] == 0)
             return false;

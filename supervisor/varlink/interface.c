@@ -2,6 +2,7 @@
 #include "supervisor/varlink/interface.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,11 @@ static const char *skip_blank(const char *at)
 
 static size_t name_size(const char *at)
 {
-    return strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+    size_t size = 0;
+
+    while (isalnum((unsigned char)at[size]) || at[size] == '_' || at[size] == '.')
+        size++;
+    return size;
 }
 
 static bool is_name(const char *at, size_t size, const char *name)
@@ -59,33 +64,29 @@ void interface_read(struct interface *ret, const char *text)
                 continue;
             assert(ret->n < INTERFACE_DECLARATIONS_MAX);
             ret->declarations[ret->n++] =
-                (struct interface_declaration){*at, name, size, strchr(name, '(') + 1};
+                (struct interface_declaration){*at, name, size, strchr(name, '(') + 1, NULL};
         }
     }
 }
 
-const char *interface_find(const struct interface *interface, char kind, const char *name,
-                           size_t size)
+static const struct interface_field *read_fields(struct interface *interface, const char *text);
+
+const struct interface_field *interface_find(struct interface *interface, char kind,
+                                             const char *name, size_t size)
 {
     for (size_t i = 0; i < interface->n; i++) {
-        const struct interface_declaration *there = &interface->declarations[i];
+        struct interface_declaration *there = &interface->declarations[i];
 
-        if (there->kind == kind && there->size == size && memcmp(there->name, name, size) == 0)
-            return there->fields;
+        if (there->kind != kind || there->size != size || memcmp(there->name, name, size) != 0)
+            continue;
+        if (!there->fields)
+            there->fields = read_fields(interface, there->text);
+        return there->fields;
     }
     return NULL;
 }
 
-/* Fields that have no types are words. */
-static bool is_enum(const char *fields)
-{
-    const char *at = skip_blank(fields);
-
-    return *at != ')' && *skip_blank(at + name_size(at)) != ':';
-}
-
-static void read_type(const struct interface *interface, const char *at,
-                      struct interface_field *ret)
+static void read_type(struct interface *interface, const char *at, struct interface_field *ret)
 {
     static const char *const kinds[] = {
         [INTERFACE_BOOL] = "bool",
@@ -100,12 +101,14 @@ static void read_type(const struct interface *interface, const char *at,
             ret->kind = (enum interface_kind)i;
             return;
         }
-    ret->fields = *at == '(' ? at + 1 : interface_find(interface, 't', at, size);
+    ret->fields =
+        *at == '(' ? read_fields(interface, at + 1) : interface_find(interface, 't', at, size);
     assert(ret->fields);
-    ret->kind = is_enum(ret->fields) ? INTERFACE_ENUM : INTERFACE_STRUCT;
+    ret->kind = ret->fields->kind == INTERFACE_WORD ? INTERFACE_ENUM : INTERFACE_STRUCT;
 }
 
-bool interface_next(const struct interface *interface, const char **at, struct interface_field *ret)
+/* Reads the field at `*at`, and moves that on. Returns false at the end. */
+static bool read_field(struct interface *interface, const char **at, struct interface_field *ret)
 {
     const char *name = skip_blank(*at), *type;
 
@@ -126,22 +129,37 @@ bool interface_next(const struct interface *interface, const char **at, struct i
     return true;
 }
 
-int interface_word(const char *words, const char *word)
+static const struct interface_field *read_fields(struct interface *interface, const char *text)
 {
-    struct interface_field field;
+    struct interface_field list[INTERFACE_LIST_MAX + 1], *fields;
+    size_t n = 0;
 
-    for (int i = 0; interface_next(NULL, &words, &field); i++)
-        if (is_name(field.name, field.size, word))
+    /* Lists within this one are read first. */
+    while (read_field(interface, &text, &list[n])) {
+        n++;
+        assert(n < INTERFACE_LIST_MAX);
+    }
+    list[n++] = (struct interface_field){.kind = INTERFACE_ANY};
+    assert(interface->n_fields + n <= INTERFACE_FIELDS_MAX);
+    fields = &interface->fields[interface->n_fields];
+    memcpy(fields, list, n * sizeof(list[0]));
+    interface->n_fields += n;
+    return fields;
+}
+
+int interface_word(const struct interface_field *words, const char *word)
+{
+    for (int i = 0; words[i].name; i++)
+        if (is_name(words[i].name, words[i].size, word))
             return i;
     return -1;
 }
 
-void interface_print_words(char *text, const char *words)
+void interface_print_words(char *text, const struct interface_field *words)
 {
-    struct interface_field field;
     size_t size = 0;
 
-    while (interface_next(NULL, &words, &field) && size < INTERFACE_WORDS_SIZE)
+    for (; words->name && size < INTERFACE_WORDS_SIZE; words++)
         size += (size_t)snprintf(text + size, INTERFACE_WORDS_SIZE - size, "%s%.*s",
-                                 size > 0 ? ", " : "", (int)field.size, field.name);
+                                 size > 0 ? ", " : "", (int)words->size, words->name);
 }

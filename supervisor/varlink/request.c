@@ -251,12 +251,12 @@ static bool answer_problem(struct request *request, int r, const struct varlink_
 
 bool request_take_parameters(struct request *request)
 {
-    const struct interface *description = &request->interface->description;
+    struct interface *description = &request->interface->description;
     const char *name = request->method->name;
     struct varlink_problem problem;
 
     return answer_problem(request,
-                          varlink_read(&request->parameters, &request->call, description,
+                          varlink_read(&request->parameters, &request->call,
                                        interface_find(description, 'm', name, strlen(name)),
                                        &problem),
                           &problem);

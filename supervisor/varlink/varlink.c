@@ -26,13 +26,10 @@ static struct varlink_bytes string_at(const struct varlink_call *call, const cha
 /* ---- objects ---- */
 
 /* Returns the number of a field, or -1. */
-static int find_field(const struct varlink_object *object, const char *name, size_t size,
-                      struct interface_field *ret)
+static int find_field(const struct interface_field *fields, const char *name, size_t size)
 {
-    const char *at = object->fields;
-
-    for (int i = 0; interface_next(object->interface, &at, ret); i++)
-        if (ret->size == size && memcmp(ret->name, name, size) == 0)
+    for (int i = 0; fields[i].name; i++)
+        if (fields[i].size == size && memcmp(fields[i].name, name, size) == 0)
             return i;
     return -1;
 }
@@ -47,17 +44,15 @@ static int invalid(struct varlink_problem *problem, const char *name, size_t siz
 }
 
 /* Finds the members of `json`, NULL = none. */
-static int open_object(struct varlink_object *ret, const struct varlink_object *parent,
-                       const char *fields, const char *json, struct varlink_problem *problem)
+static int open_object(struct varlink_object *ret, const struct varlink_call *call,
+                       const struct interface_field *fields, const char *json,
+                       struct varlink_problem *problem)
 {
-    struct interface_field field;
-
-    *ret = (struct varlink_object){
-        .call = parent->call, .interface = parent->interface, .fields = fields};
+    *ret = (struct varlink_object){.call = call, .fields = fields};
     for (const char *name = json ? json_text_first(json) : NULL; name;) {
-        const struct varlink_bytes key = string_at(ret->call, name);
+        const struct varlink_bytes key = string_at(call, name);
         const char *value = json_text_value(name);
-        const int i = find_field(ret, key.data, key.size, &field);
+        const int i = find_field(fields, key.data, key.size);
 
         if (i < 0 || ret->values[i])
             return invalid(problem, key.data, key.size);
@@ -68,7 +63,7 @@ static int open_object(struct varlink_object *ret, const struct varlink_object *
     return 0;
 }
 
-static int check_object(struct varlink_object *object, struct varlink_problem *problem);
+static int check_object(const struct varlink_object *object, struct varlink_problem *problem);
 
 static int refused(struct varlink_problem *problem, const struct interface_field *field,
                    const char *allowed)
@@ -119,7 +114,7 @@ static int check_number(const struct interface_field *field, const char *value,
                    is_span ? "microseconds; 0 = the default, -1 = no limit" : "0 or more");
 }
 
-static int check_value(const struct varlink_object *parent, const struct interface_field *field,
+static int check_value(const struct varlink_call *call, const struct interface_field *field,
                        const char *value, struct varlink_problem *problem)
 {
     struct varlink_object object;
@@ -129,13 +124,13 @@ static int check_value(const struct varlink_object *parent, const struct interfa
     switch (field->kind) {
     case INTERFACE_STRING:
     case INTERFACE_ENUM:
-        return check_string(parent->call, field, value, problem);
+        return check_string(call, field, value, problem);
     case INTERFACE_INT:
         return check_number(field, value, problem);
     case INTERFACE_STRUCT:
         if (!fits)
             break;
-        r = open_object(&object, parent, field->fields, value, problem);
+        r = open_object(&object, call, field->fields, value, problem);
         return r != 0 ? r : check_object(&object, problem);
     case INTERFACE_BOOL:
         fits = *value == 't' || *value == 'f';
@@ -146,56 +141,54 @@ static int check_value(const struct varlink_object *parent, const struct interfa
     return fits ? 0 : invalid(problem, field->name, field->size);
 }
 
-static int check_object(struct varlink_object *object, struct varlink_problem *problem)
+static int check_object(const struct varlink_object *object, struct varlink_problem *problem)
 {
-    const char *at = object->fields;
-    struct interface_field field;
     int r = 0;
 
-    for (size_t i = 0; r == 0 && interface_next(object->interface, &at, &field); i++) {
-        const char *value = object->values[i];
+    for (size_t i = 0; r == 0 && object->fields[i].name; i++) {
+        const struct interface_field *field = &object->fields[i];
 
-        if (value)
-            r = check_value(object, &field, value, problem);
-        else if (!field.optional)
-            r = invalid(problem, field.name, field.size);
+        if (object->values[i])
+            r = check_value(object->call, field, object->values[i], problem);
+        else if (!field->optional)
+            r = invalid(problem, field->name, field->size);
     }
     return r;
 }
 
 int varlink_read(struct varlink_object *ret, const struct varlink_call *call,
-                 const struct interface *interface, const char *fields,
-                 struct varlink_problem *problem)
+                 const struct interface_field *fields, struct varlink_problem *problem)
 {
-    const struct varlink_object parent = {.call = call, .interface = interface};
-    int r = open_object(ret, &parent, fields, call->parameters, problem);
+    int r = open_object(ret, call, fields, call->parameters, problem);
 
     return r != 0 ? r : check_object(ret, problem);
 }
 
 /* ---- members ---- */
 
-/* Returns the text of a member that the interface describes; NULL = absent. */
-static const char *value_of(const struct varlink_object *object, const char *name,
-                            struct interface_field *ret)
+/* Returns the number of a field that the interface describes. */
+static size_t field_of(const struct varlink_object *object, const char *name)
 {
-    const int i = find_field(object, name, strlen(name), ret);
+    const int i = find_field(object->fields, name, strlen(name));
 
     assert(i >= 0);
-    return object->values[i];
+    return (size_t)i;
+}
+
+/* Returns the text of a member; NULL = absent. */
+static const char *value_of(const struct varlink_object *object, const char *name)
+{
+    return object->values[field_of(object, name)];
 }
 
 bool varlink_has(const struct varlink_object *object, const char *name)
 {
-    struct interface_field field;
-
-    return value_of(object, name, &field) != NULL;
+    return value_of(object, name) != NULL;
 }
 
 struct varlink_bytes varlink_bytes(const struct varlink_object *object, const char *name)
 {
-    struct interface_field field;
-    const char *value = value_of(object, name, &field);
+    const char *value = value_of(object, name);
 
     return value ? string_at(object->call, value) : (struct varlink_bytes){NULL, 0};
 }
@@ -207,16 +200,14 @@ const char *varlink_string(const struct varlink_object *object, const char *name
 
 bool varlink_bool(const struct varlink_object *object, const char *name)
 {
-    struct interface_field field;
-    const char *value = value_of(object, name, &field);
+    const char *value = value_of(object, name);
 
     return value && *value == 't';
 }
 
 int64_t varlink_int(const struct varlink_object *object, const char *name, int64_t otherwise)
 {
-    struct interface_field field;
-    const char *value = value_of(object, name, &field);
+    const char *value = value_of(object, name);
     int64_t number;
 
     return value && json_text_number(value, &number) == 0 ? number : otherwise;
@@ -231,34 +222,38 @@ usec_t varlink_usec(const struct varlink_object *object, const char *name, usec_
 
 int varlink_choice(const struct varlink_object *object, const char *name)
 {
-    struct interface_field field;
-    const char *value = value_of(object, name, &field);
+    const size_t i = field_of(object, name);
+    const char *value = object->values[i];
 
-    return value ? interface_word(field.fields, string_at(object->call, value).data) : -1;
+    return value ? interface_word(object->fields[i].fields, string_at(object->call, value).data)
+                 : -1;
 }
 
 bool varlink_object(const struct varlink_object *object, const char *name,
                     struct varlink_object *ret)
 {
-    struct interface_field field;
-    const char *value = value_of(object, name, &field);
+    const size_t i = field_of(object, name);
     struct varlink_problem problem; /* there is none: it was checked when the call was read */
 
-    (void)open_object(ret, object, field.fields, value, &problem);
-    return value != NULL;
+    (void)open_object(ret, object->call, object->fields[i].fields, object->values[i], &problem);
+    return object->values[i] != NULL;
 }
 
 /* ---- calls ---- */
 
-/* The members of a call, in the language of an interface without types. */
-static const struct interface PROTOCOL = {.n = 0};
-static const char CALL[] =
-    "method: string, parameters: ?object, more: ?bool, oneway: ?bool, upgrade: ?bool)";
+/* The members of a call. */
+static const struct interface_field CALL[] = {
+    {.name = "method", .size = 6, .kind = INTERFACE_STRING},
+    {.name = "parameters", .size = 10, .kind = INTERFACE_ANY, .optional = true},
+    {.name = "more", .size = 4, .kind = INTERFACE_BOOL, .optional = true},
+    {.name = "oneway", .size = 6, .kind = INTERFACE_BOOL, .optional = true},
+    {.name = "upgrade", .size = 7, .kind = INTERFACE_BOOL, .optional = true},
+    {.name = NULL},
+};
 
 int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
                   struct varlink_problem *problem)
 {
-    struct interface_field field;
     struct varlink_object members;
     const char *oneway;
     int r;
@@ -274,16 +269,18 @@ int varlink_parse(struct varlink_call *ret, const char *message, size_t size,
     ret->text[size] = '\0';
     if (!json_text_check(ret->text, size, VARLINK_VALUES_MAX) || *ret->text != '{')
         return VARLINK_E_MALFORMED;
-    /* Read first: a oneway call gets no error reply either. */
-    oneway = json_text_member(ret->text, "oneway");
-    ret->oneway = oneway && *oneway == 't';
     ret->parameters = ret->text;
-    r = varlink_read(&members, ret, &PROTOCOL, CALL, problem);
-    if (r != 0)
+    r = varlink_read(&members, ret, CALL, problem);
+    if (r != 0) {
+        /* A oneway call gets no error reply either. */
+        oneway = json_text_member(ret->text, "oneway");
+        ret->oneway = oneway && *oneway == 't';
         return r;
+    }
     ret->method = varlink_string(&members, "method");
-    ret->parameters = value_of(&members, "parameters", &field);
+    ret->parameters = value_of(&members, "parameters");
     ret->more = varlink_bool(&members, "more");
+    ret->oneway = varlink_bool(&members, "oneway");
     ret->upgrade = varlink_bool(&members, "upgrade");
     return 0;
 }

@@ -58,8 +58,7 @@ size_t varlink_interface_length(const char *method);
 /* An object in a call. It borrows from the call and the description. */
 struct varlink_object {
     const struct varlink_call *call;
-    const struct interface *interface;
-    const char *fields;
+    const struct interface_field *fields;
     const char *values[VARLINK_FIELDS_MAX]; /* in the order of the fields; NULL = absent or null */
 };
 
@@ -70,8 +69,7 @@ struct varlink_object {
  * VARLINK_E_INVALID or VARLINK_E_REFUSED with `*problem`.
  */
 int varlink_read(struct varlink_object *ret, const struct varlink_call *call,
-                 const struct interface *interface, const char *fields,
-                 struct varlink_problem *problem);
+                 const struct interface_field *fields, struct varlink_problem *problem);
 
 #define VARLINK_KEY_MAX 255
 

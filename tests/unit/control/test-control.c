@@ -46,7 +46,7 @@ TEST(each_interface_is_described)
 TEST(each_method_that_is_described_is_there_and_no_other)
 {
     for (struct request_interface *const *i = control_interfaces; *i; i++) {
-        const struct interface *description = &(*i)->description;
+        struct interface *description = &(*i)->description;
         unsigned described = 0, there = 0;
 
         for (size_t d = 0; d < description->n; d++)
@@ -63,13 +63,13 @@ TEST(each_method_that_is_described_is_there_and_no_other)
 /* Checks that the words of a type are those of an enumeration, in its order. */
 #define CHECK_WORDS(interface, type, enumeration, to_string, n_words)                              \
     do {                                                                                           \
-        const char *words = words_of(interface, type);                                             \
+        const struct interface_field *words = words_of(interface, type);                           \
         for (int i = 0; i < (n_words); i++)                                                        \
             ck_assert_int_eq(interface_word(words, to_string((enum enumeration)i)), i);            \
         ck_assert_uint_eq(count_words(words), (n_words));                                          \
     } while (0)
 
-static const char *words_of(const char *interface, const char *type)
+static const struct interface_field *words_of(const char *interface, const char *type)
 {
     for (struct request_interface *const *i = control_interfaces; *i; i++)
         if (strcmp((*i)->name, interface) == 0)
@@ -77,12 +77,11 @@ static const char *words_of(const char *interface, const char *type)
     return NULL;
 }
 
-static unsigned count_words(const char *words)
+static unsigned count_words(const struct interface_field *words)
 {
-    struct interface_field field;
     unsigned n = 0;
 
-    while (interface_next(NULL, &words, &field))
+    while (words[n].name)
         n++;
     return n;
 }
