@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Actors: Lookup, ListActors, Pause, Resume, SetMessageLog. */
+/* io.troupe.Actors: actors, exchanges and subscriptions. */
 
 #include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
@@ -9,10 +9,14 @@
 #include "supervisor/control/report.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/message/actor-end.h"
 #include "supervisor/message/actor-log.h"
 #include "supervisor/message/actor-name.h"
+#include "supervisor/message/actor.h"
 #include "supervisor/message/delivery/delivery.h"
+#include "supervisor/message/exchange/exchange-actor.h"
 #include "supervisor/message/message-context.h"
+#include <stdlib.h>
 
 static void lookup(struct request *request)
 {
@@ -118,5 +122,185 @@ const struct request_method control_actor_methods[] = {
     {"Pause", pause_actor, .changes = true},
     {"Resume", resume_actor, .changes = true},
     {"SetMessageLog", set_message_log, .changes = true},
+    {0},
+};
+
+/* ---- exchanges ---- */
+
+struct subscription_wanted {
+    struct exchange *exchange;
+    struct exchange_subscriber *subscriber;
+    struct topic topic;
+};
+
+static bool take_subscription(struct request *request, struct subscription_wanted *ret)
+{
+    struct actor *exchange, *actor;
+
+    if (!control_take_topic(request, &ret->topic))
+        return false;
+    exchange = control_find_exchange(request, request_string(request, "exchange"));
+    actor = exchange ? control_find_actor(request, request_string(request, "actor")) : NULL;
+    if (!actor)
+        return false;
+    ret->exchange = exchange->owner;
+    ret->subscriber = &actor->subscriptions;
+    return true;
+}
+
+static void subscribe(struct request *request)
+{
+    struct subscription_wanted wanted;
+    int r;
+
+    if (!take_subscription(request, &wanted))
+        return;
+    r = exchange_subscribe(wanted.exchange, wanted.subscriber, &wanted.topic);
+    if (r == EXCHANGE_E_FULL)
+        request_fail_string(request, "TooMany", "what", "subscriptions");
+    else if (r < 0)
+        request_internal(request, r);
+    else
+        request_done(request);
+}
+
+static void unsubscribe(struct request *request)
+{
+    struct subscription_wanted wanted;
+    bool existed;
+
+    if (!take_subscription(request, &wanted))
+        return;
+    existed = exchange_unsubscribe(wanted.exchange, wanted.subscriber, &wanted.topic);
+    reply_bool(request_begin(request), "existed", existed);
+    request_end(request);
+}
+
+static void create_exchange(struct request *request)
+{
+    const char *name = request_string(request, "name");
+    const int kind = varlink_choice(&request->parameters, "kind");
+    struct actor *actor = NULL;
+    int r = exchange_actor_new(&actor, request->context->messages, name, (enum exchange_kind)kind);
+
+    switch (r) {
+    case 0:
+        reply_reference(request_begin(request), "reference", actor->reference);
+        request_end(request);
+        break;
+    case ACTOR_E_EXISTS:
+        request_fail_string(request, "NameExists", "name", name);
+        break;
+    case ACTOR_E_BAD_NAME:
+        request_refuse(request, "name", ACTOR_NAME_RULE);
+        break;
+    case ACTOR_E_TOO_MANY:
+        request_fail_string(request, "TooMany", "what", "exchanges");
+        break;
+    default:
+        request_internal(request, r);
+    }
+}
+
+static void delete_exchange(struct request *request)
+{
+    const char *name = request_string(request, "name");
+    struct actor *actor = control_find_exchange(request, name);
+
+    if (!actor)
+        return;
+    if (actor_exchange(actor)->declared) {
+        request_fail_string(request, "Declared", "name", name);
+        return;
+    }
+    actor_end(actor, "deleted");
+    request_done(request);
+}
+
+static void report_one_exchange(struct request *request, const char *name)
+{
+    const struct actor *actor = control_find_exchange(request, name);
+    struct reply *reply;
+
+    if (!actor)
+        return;
+    reply = request_begin(request);
+    reply_array(reply, "exchanges");
+    report_exchange(reply, actor);
+    reply_end_array(reply);
+    request_end(request);
+}
+
+static void write_exchange(struct control_list *list, const void *actor)
+{
+    if (actor_exchange(actor))
+        report_exchange(control_list_item(list), actor);
+}
+
+static void list_exchanges(struct request *request)
+{
+    const char *name = request_string(request, "name");
+
+    if (name)
+        report_one_exchange(request, name);
+    else
+        control_list_table(request, "exchanges", &request->context->messages->actors,
+                           write_exchange);
+}
+
+/* The cursor is the sequence of the last subscription listed; they are sorted by it. */
+struct subscriptions {
+    struct control_list list;
+    struct list_cursor at;
+    uint64_t exchange; /* reference */
+};
+
+#define subscriptions_of(pointer) list_entry(pointer, struct subscriptions, list)
+
+static bool step_subscriptions(struct control_list *list)
+{
+    struct subscriptions *all = subscriptions_of(list);
+    const struct actor *actor = actor_get(list->parts.request->context->messages, all->exchange);
+    const struct exchange_subscription *subscription;
+
+    if (!actor || !all->at.at || all->at.at == &actor_exchange(actor)->subscriptions)
+        return false;
+    subscription = list_entry(all->at.at, struct exchange_subscription, link);
+    list_cursor_advance(&all->at);
+    if (subscription->sequence > list->cursor) {
+        list->cursor = subscription->sequence;
+        report_subscription(control_list_item(list), actor, subscription);
+    }
+    return true;
+}
+
+static void free_subscriptions(struct control_list *list)
+{
+    list_cursor_end(&subscriptions_of(list)->at);
+    free(subscriptions_of(list));
+}
+
+static void list_subscriptions(struct request *request)
+{
+    struct actor *actor = control_find_exchange(request, request_string(request, "exchange"));
+    struct subscriptions *all = actor ? request_allocate(request, sizeof(*all)) : NULL;
+
+    if (!all)
+        return;
+    all->list.step = step_subscriptions;
+    all->list.free = free_subscriptions;
+    all->exchange = actor->reference;
+    list_cursor_begin(&all->at, &actor_exchange(actor)->cursors,
+                      &actor_exchange(actor)->subscriptions, false);
+    control_list(request, &all->list, "subscriptions");
+}
+
+const struct request_method control_exchange_methods[] = {
+    {"Subscribe", subscribe, .changes = true},
+    {"Unsubscribe", unsubscribe, .changes = true},
+    {"CreateExchange", create_exchange, .changes = true, .begins = true},
+    {"DeleteExchange", delete_exchange, .changes = true},
+    {"ListExchanges", list_exchanges, .changes = false},
+    {"ListSubscriptions", list_subscriptions, .changes = false},
     {0},
 };

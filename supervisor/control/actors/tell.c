@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 
-/* io.troupe.Actors: Tell and Ask. */
-
-#include "supervisor/control/actors/actors.h"
+/* io.troupe.Actors: Tell, Ask, Schedule, Unschedule, ListTimers. */
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/protocol-actors.h"
+#include "supervisor/control/actors/actors.h"
 #include "supervisor/control/control-context.h"
 #include "supervisor/control/interfaces.h"
+#include "supervisor/control/paged-list.h"
 #include "supervisor/control/report.h"
 #include "supervisor/control/target.h"
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
+#include "supervisor/message/actor-name.h"
 #include "supervisor/message/message-context.h"
+#include "supervisor/message/schedule/schedule.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void control_message_deinit(struct control_message *message)
@@ -156,5 +159,148 @@ static void ask(struct request *request)
 const struct request_method control_tell_methods[] = {
     {"Tell", tell, .changes = true, .begins = true},
     {"Ask", ask, .changes = true, .begins = true},
+    {0},
+};
+
+/* ---- timers ---- */
+
+static void schedule(struct request *request)
+{
+    const bool has_date = request_has(request, "at");
+    _cleanup_(control_message_deinit)
+    struct control_message message = CONTROL_MESSAGE_NULL;
+    struct schedule_options options = {
+        .realtime = has_date,
+        .at = (usec_t)request_int(request, has_date ? "at" : "delay_usec", 0),
+        .period = (usec_t)request_int(request, "period_usec", 0),
+    };
+    uint64_t id;
+    int r;
+
+    if (request_has(request, "delay_usec") == has_date) {
+        request_refuse(request, "delay_usec", "either this or at");
+        return;
+    }
+    if (!request_range(request, "delay_usec", 0, INT64_MAX) ||
+        !request_range(request, "period_usec", SCHEDULE_PERIOD_MIN, INT64_MAX) ||
+        !control_take_message(request, &message))
+        return;
+    options.to = message.actor;
+    options.topic = &message.topic;
+    options.payload = &message.payload;
+    r = schedule_add(request->context->messages, &options, &id);
+    if (r == SCHEDULE_E_TOO_MANY || r == SCHEDULE_E_SHARE) {
+        request_fail_string(request, "TooMany", "what", "timers");
+    } else if (r < 0) {
+        request_internal(request, r);
+    } else {
+        reply_uint(request_begin(request), "id", id);
+        request_end(request);
+    }
+}
+
+/* Timers cancelled per part. */
+#define CANCELLED_PER_PART 32
+
+/* Cancels an actor's timers of one type in parts. */
+struct cancellation {
+    struct request_parts parts;
+    uint64_t to;     /* reference */
+    uint64_t n, max; /* max: those armed at the start; more may be added meanwhile */
+};
+
+static bool cancel_part(struct request_parts *parts)
+{
+    struct cancellation *all = list_entry(parts, struct cancellation, parts);
+    const char *type = request_string(parts->request, "type");
+    struct actor *actor = actor_get(parts->request->context->messages, all->to);
+    unsigned n = 0;
+
+    if (actor)
+        n = schedule_cancel_type(actor, type, (uint32_t)strlen(type), NULL, CANCELLED_PER_PART);
+    all->n += n;
+    return n < CANCELLED_PER_PART || all->n >= all->max;
+}
+
+static void finish_cancelling(struct request_parts *parts)
+{
+    reply_uint(request_part_reply(parts), "cancelled",
+               list_entry(parts, struct cancellation, parts)->n);
+}
+
+static void free_cancellation(struct request_parts *parts)
+{
+    free(list_entry(parts, struct cancellation, parts));
+}
+
+static void cancel_type(struct request *request, const char *to)
+{
+    const struct actor *actor = control_find_actor(request, to);
+    struct cancellation *all = actor ? request_allocate(request, sizeof(*all)) : NULL;
+
+    if (!all)
+        return;
+    all->parts = (struct request_parts){
+        .write = cancel_part, .finish = finish_cancelling, .free = free_cancellation};
+    all->to = actor->reference;
+    all->max = request->context->messages->schedules.n_armed;
+    request_in_parts(request, &all->parts);
+}
+
+static void unschedule(struct request *request)
+{
+    const int64_t id = request_int(request, "id", 0);
+    const char *to = request_string(request, "to");
+    const bool has_id = request_has(request, "id");
+
+    if (has_id == (to && request_has(request, "type"))) {
+        request_refuse(request, "id", "either this, or both to and type");
+    } else if (!has_id) {
+        cancel_type(request, to);
+    } else if (schedule_cancel(request->context->messages, (uint64_t)id, NULL) == 0) {
+        request_fail_int(request, "NoSuchTimer", "id", id);
+    } else {
+        reply_uint(request_begin(request), "cancelled", 1);
+        request_end(request);
+    }
+}
+
+static void report_schedule(struct reply *reply, const struct schedule *schedule)
+{
+    const struct envelope *envelope = schedule->envelope;
+
+    reply_object(reply, NULL);
+    reply_uint(reply, "id", schedule->id);
+    reply_string(reply, "to", schedule->to->name);
+    report_topic(reply, &envelope->topic);
+    reply_uint(reply, "next_at", alarm_realtime(&schedule->alarm));
+    reply_uint_if(reply, "period_usec", schedule->period);
+    reply_string_if(reply, "owner", actor_name_of(schedule->context, envelope->sender));
+    reply_uint(reply, "payload_bytes", envelope->payload.size);
+    reply_end_object(reply);
+}
+
+static void write_timer(struct control_list *list, const void *object)
+{
+    const struct schedule *schedule = object;
+    const char *to = request_string(list->parts.request, "to");
+
+    if (!to || schedule->to == actor_by_address(list->parts.request->context->messages, to))
+        report_schedule(control_list_item(list), schedule);
+}
+
+static void list_timers(struct request *request)
+{
+    const char *to = request_string(request, "to");
+
+    if (!to || control_find_actor(request, to))
+        control_list_table(request, "timers", &request->context->messages->schedules.handles,
+                           write_timer);
+}
+
+const struct request_method control_timer_methods[] = {
+    {"Schedule", schedule, .changes = true, .begins = true},
+    {"Unschedule", unschedule, .changes = true},
+    {"ListTimers", list_timers, .changes = false},
     {0},
 };

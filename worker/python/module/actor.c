@@ -4,7 +4,7 @@
 #include "worker/python/module/future.h"
 #include "worker/python/module/message.h"
 #include "worker/python/module/moment.h"
-#include "worker/python/module/type.h"
+#include "worker/python/module/python.h"
 #include <errno.h>
 #include <limits.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/client.h"
 #include "worker/python/module/actor.h"
-#include "worker/python/module/connect.h"
 #include "worker/python/module/failure.h"
+#include "worker/python/module/gate.h"
 #include "worker/python/module/moment.h"
+#include "worker/python/module/python.h"
 #include "worker/python/module/result.h"
 #include "worker/python/module/submission.h"
-#include "worker/python/module/type.h"
 #include "worker/python/module/visits.h"
 #include <errno.h>
 

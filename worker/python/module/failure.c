@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/failure.h"
-#include "worker/python/module/text.h"
+#include "worker/python/module/python.h"
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

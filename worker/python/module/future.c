@@ -2,7 +2,7 @@
 #include "worker/python/module/future.h"
 #include "worker/python/module/failure.h"
 #include "worker/python/module/moment.h"
-#include "worker/python/module/type.h"
+#include "worker/python/module/python.h"
 #include <errno.h>
 
 struct future {

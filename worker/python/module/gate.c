@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/gate.h"
+
 #include "worker/python/module/failure.h"
 #include <errno.h>
 #include <pthread.h>
@@ -199,4 +200,29 @@ void gate_survive(const struct gate *gate)
     else
         (void)fprintf(stderr, "troupe: a child of fork() has returned from a handler\n");
     _exit(1);
+}
+
+/* ---- connecting ---- */
+
+#define SENTENCE_SIZE 512
+
+int connect_by(connect_fn fn, void *ret, struct gate *gate, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"socket_path", NULL};
+    const char *path = NULL;
+    int r;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|z", names, &path))
+        return -1;
+    gate_unlock(gate);
+    r = fn(ret, path);
+    gate_lock(gate);
+    if (r < 0) {
+        char text[SENTENCE_SIZE];
+
+        (void)failure_raise(r, troupe_explain_connect(r, path, text, sizeof(text)));
+        return -1;
+    }
+    gate_open(gate);
+    return 0;
 }

@@ -63,3 +63,10 @@ void gate_handle_signals(struct gate *gate, struct troupe_actor *actor);
 /* After a callback: ends a child of fork() that returns from it, and must not go on as its parent.
  */
 void gate_survive(const struct gate *gate);
+
+/* Connects, as troupe_client_connect() and troupe_query_new() do. */
+typedef int (*connect_fn)(void *ret, const char *socket_path);
+
+/* Parses (socket_path=None), connects while other threads run, and opens the gate. Returns 0, or -1
+ * after raising. */
+int connect_by(connect_fn fn, void *ret, struct gate *gate, PyObject *args, PyObject *kwargs);

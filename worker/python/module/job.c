@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/job.h"
-#include "worker/python/module/type.h"
+#include "worker/python/module/python.h"
 
 static PyTypeObject *type;
 

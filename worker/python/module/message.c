@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/message.h"
+#include "worker/python/module/python.h"
 #include "worker/python/module/submission.h"
-#include "worker/python/module/type.h"
 
 static PyTypeObject *type;
 

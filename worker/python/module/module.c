@@ -8,9 +8,9 @@
 #include "worker/python/module/gate.h"
 #include "worker/python/module/job.h"
 #include "worker/python/module/message.h"
+#include "worker/python/module/python.h"
 #include "worker/python/module/query.h"
 #include "worker/python/module/result.h"
-#include "worker/python/module/text.h"
 #include "worker/python/module/worker.h"
 
 #define SENTENCE_SIZE 2048

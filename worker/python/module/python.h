@@ -11,3 +11,10 @@
 /* Methods that take keywords or no arguments have another type than PyMethodDef wants. */
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))
 #define SLOT(function)   ((void *)(function))
+
+/* Returns what another process sent, which may be anything, as a new str, or NULL after raising. */
+PyObject *text_new(const char *bytes);
+
+/* Makes the type, and adds it to the module by the last part of its name. Returns 0, or -1 after
+ * raising. */
+int type_register(PyObject *module, PyType_Spec *spec, PyTypeObject **ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/query.h"
-#include "worker/python/module/connect.h"
 #include "worker/python/module/failure.h"
+#include "worker/python/module/gate.h"
 #include "worker/python/module/moment.h"
-#include "worker/python/module/type.h"
+#include "worker/python/module/python.h"
 #include "worker/troupe-query.h"
 #include <errno.h>
 

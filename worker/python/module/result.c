@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker/python/module/result.h"
-#include "worker/python/module/text.h"
+#include "worker/python/module/python.h"
 
 static PyTypeObject *type;
 

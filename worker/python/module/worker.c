@@ -5,7 +5,7 @@
 #include "worker/python/module/gate.h"
 #include "worker/python/module/job.h"
 #include "worker/python/module/moment.h"
-#include "worker/python/module/type.h"
+#include "worker/python/module/python.h"
 #include <errno.h>
 
 struct worker {
