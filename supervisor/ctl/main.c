@@ -6,7 +6,7 @@
 #include "shared/base/standard.h"
 #include "shared/base/utf8.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verb.h"
 #include "worker/troupe.h"
 #include <locale.h>

@@ -3,7 +3,7 @@
 
 #include "shared/base/cleanup.h"
 #include "supervisor/config/syntax/suggest.h"
-#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/hint.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/terminal.h"
 #include <errno.h>
 #include <string.h>
 

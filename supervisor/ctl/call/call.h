@@ -5,7 +5,7 @@
 
 #include "shared/base/clock.h"
 #include "supervisor/ctl/command/exit-status.h"
-#include "supervisor/ctl/command/output.h"
+#include "supervisor/ctl/command/invocation.h"
 #include <jansson.h>
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/terminal.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>

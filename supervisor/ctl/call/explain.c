@@ -6,9 +6,9 @@
 #include "shared/protocol/sentence.h"
 #include "supervisor/ctl/command/exit-status.h"
 #include "supervisor/ctl/show/show.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "worker/troupe.h"
 #include <errno.h>
 #include <limits.h>

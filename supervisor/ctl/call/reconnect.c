@@ -3,8 +3,8 @@
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include <errno.h>
 #include <sys/random.h>
 #include <time.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/command/invocation.h"
 
+#include "shared/base/utf8.h"
 #include "supervisor/ctl/command/exit-status.h"
+#include "supervisor/ctl/text/terminal.h"
 #include <signal.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -70,4 +72,66 @@ void interrupt_before_exit(void (*fn)(void))
 bool interrupt_seen(void)
 {
     return seen;
+}
+
+/* ---- output ---- */
+
+/* Writes a code point as JSON escapes it, above U+FFFF as a surrogate pair. */
+static void write_escape(uint32_t code)
+{
+    if (code < 0x10000)
+        printf("\\u%04x", code);
+    else
+        printf("\\u%04x\\u%04x", 0xd7c0 + (code >> 10), 0xdc00 + (code & 0x3ff));
+}
+
+/*
+ * Escapes U+007F to U+009F, which JSON allows but some terminals interpret, and invisible
+ * characters. Jansson never splits a character between two calls.
+ */
+static int write_piece(const char *data, size_t size, void *userdata)
+{
+    const char *plain = data, *end = data + size;
+
+    (void)userdata;
+    for (size_t length; data < end; data += length) {
+        const size_t left = (size_t)(end - data);
+
+        length = utf8_character(data, left);
+        if (length == 0 || *data == '\n' || utf8_printable(data, left) > 0) {
+            length = length == 0 ? 1 : length;
+            continue;
+        }
+        fwrite(plain, 1, (size_t)(data - plain), stdout);
+        write_escape(utf8_code(data, length));
+        plain = data + length;
+    }
+    fwrite(plain, 1, (size_t)(end - plain), stdout);
+    return ferror(stdout) ? -1 : 0;
+}
+
+int output_write(const json_t *document, size_t flags)
+{
+    return json_dump_callback(document, write_piece, NULL, flags);
+}
+
+int output_json(const struct invocation *invocation, const json_t *document)
+{
+    bool indent = invocation->out.is_terminal && !invocation->lines;
+
+    if (output_write(document, indent ? JSON_INDENT(2) : JSON_COMPACT) < 0 && !ferror(stdout)) {
+        complain("out of memory");
+        return EXIT_FAILED;
+    }
+    putchar('\n');
+    return invocation->lines && fflush(stdout) != 0 ? EXIT_FAILED : EXIT_OK;
+}
+
+int output_reply(const struct invocation *invocation, const json_t *reply, output_fn show)
+{
+    if (invocation->options.json)
+        return output_json(invocation, reply);
+    if (show)
+        show(invocation, reply);
+    return EXIT_OK;
 }

@@ -4,7 +4,7 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
 #include "supervisor/config/syntax/suggest.h"
-#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/text/value.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/map/window.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

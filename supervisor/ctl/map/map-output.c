@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/ctl/map/map-output.h"
 
-#include "supervisor/ctl/command/output.h"
+#include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/command/verb-options.h"
 #include "supervisor/ctl/map/window.h"
 #include "supervisor/ctl/text/field.h"

@@ -4,9 +4,9 @@
 
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/pages.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "shared/base/cleanup.h"
 #include "supervisor/config/keys/types.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/text/complain.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <fcntl.h>
 #include <limits.h>

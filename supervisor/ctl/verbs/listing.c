@@ -2,9 +2,9 @@
 #include "supervisor/ctl/verbs/listing.h"
 
 #include "supervisor/ctl/call/pages.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 
 static void show_items(const struct terminal *terminal, const struct listing *listing,
                        const json_t *items)

@@ -4,7 +4,6 @@
 /* What all verbs that list something have in common. */
 
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/command/output.h"
 #include "supervisor/ctl/text/table.h"
 
 struct listing {

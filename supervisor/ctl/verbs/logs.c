@@ -9,8 +9,8 @@
 #include "supervisor/ctl/call/explain.h"
 #include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
 #include <stdlib.h>

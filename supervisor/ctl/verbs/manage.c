@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 
-/* The verbs that control groups and workers, reload and backup. */
+/* The verbs that control groups and workers, reload, backup, info and upgrade. */
 
 #include "shared/base/cleanup.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/explain.h"
+#include "supervisor/ctl/call/reconnect.h"
 #include "supervisor/ctl/command/invocation.h"
 #include "supervisor/ctl/show/pool-view.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/text/value.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <jansson.h>
@@ -228,4 +229,93 @@ int verb_backup(struct invocation *invocation)
         return call_no_memory();
     return call_print(invocation, CALL_SUPERVISOR "Backup", json_pack("{s:s}", "path", path), true,
                       show_backup);
+}
+
+/* ---- info ---- */
+
+static void show_info(const struct invocation *invocation, const json_t *info)
+{
+    const struct terminal *out = &invocation->out;
+    usec_t now = clock_realtime(), started = field_usec(info, "started_at");
+
+    terminal_print(out, "Version: %s", SAFE(field_text(info, "version")));
+    terminal_print(out, "  State: %s%s", SAFE(field_text(info, "state")),
+                   field_true(info, "safe_mode") ? ", in safe mode" : "");
+    if (field_has(info, "config_problem"))
+        terminal_print(out, "Trouble: %s", SAFE(field_text(info, "config_problem")));
+    terminal_print(out, "    Pid: %lld", (long long)field_int(info, "pid"));
+    terminal_print(out, "  Since: %s (%s)", TIME(started), AGO(now, started));
+    terminal_print(out, "Crashes: %s", COUNT(field_count(info, "restarts")));
+    terminal_print(out, "Upgrade: %s done, %s failed", COUNT(field_count(info, "upgrades")),
+                   COUNT(field_count(info, "failed_upgrades")));
+    terminal_print(out, " Socket: %s", SAFE(invocation_socket(invocation)));
+    if (field_has(info, "loop"))
+        terminal_print(out, "   Loop: %s", SAFE(field_text(info, "loop")));
+    terminal_print(out, "   Wake: %s", SAFE(field_text(info, "wake")));
+    terminal_print(out, "Cgroups: %s", SAFE(field_text(info, "cgroups")));
+    terminal_print(out, " Groups: %s", COUNT(field_count(info, "groups")));
+    terminal_print(out, "Workers: %s", COUNT(field_count(info, "workers")));
+    terminal_print(out, "   Jobs: %s", COUNT(field_count(info, "jobs")));
+    terminal_print(out, "Clients: %s", COUNT(field_count(info, "clients")));
+    terminal_print(out, " Delays: at most %s since the start, %s in the last minute",
+                   SPAN(field_usec(info, "longest_turn_usec")),
+                   SPAN(field_usec(info, "recent_turn_usec")));
+}
+
+int verb_info(struct invocation *invocation)
+{
+    return call_print(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, show_info);
+}
+
+/* ---- upgrade ---- */
+
+struct upgrade {
+    json_t *before; /* GetInfo's reply before the upgrade; owned */
+    bool quiet;
+};
+
+static int show_outcome(struct invocation *invocation, const struct upgrade *upgrade,
+                        const json_t *info)
+{
+    if (field_count(info, "upgrades") > field_count(upgrade->before, "upgrades")) {
+        if (!upgrade->quiet)
+            terminal_print(&invocation->out, "trouped %s has taken over from trouped %s",
+                           SAFE(field_text(info, "version")),
+                           SAFE(field_text(upgrade->before, "version")));
+        return EXIT_OK;
+    }
+    if (field_count(info, "failed_upgrades") > field_count(upgrade->before, "failed_upgrades"))
+        complain("the new program did not become ready, and trouped %s goes on; its log says why",
+                 SAFE(field_text(info, "version")));
+    else
+        complain("the supervisor ended before it was replaced, and trouped %s goes on: try again",
+                 SAFE(field_text(info, "version")));
+    return EXIT_FAILED;
+}
+
+/* Requests the upgrade on the first connection, and looks at the outcome on the next one. */
+static int once(struct invocation *invocation, struct reconnect *reconnect, void *userdata)
+{
+    struct upgrade *upgrade = userdata;
+    json_auto_t *info = NULL, *reply = NULL;
+    int r = call(invocation, CALL_SUPERVISOR "GetInfo", json_object(), false, &info);
+
+    if (r != EXIT_OK)
+        return r;
+    reconnect_done(reconnect);
+    if (upgrade->before)
+        return show_outcome(invocation, upgrade, info);
+    upgrade->before = json_incref(info);
+    return call(invocation, CALL_SUPERVISOR "Upgrade", json_object(), true, &reply);
+}
+
+int verb_upgrade(struct invocation *invocation)
+{
+    struct upgrade upgrade = {.quiet = invocation->options.quiet};
+    int r;
+
+    invocation->options.quiet = true; /* the connection is expected to break */
+    r = reconnect_run(invocation, RECONNECT_DEFAULT, once, &upgrade);
+    json_decref(upgrade.before);
+    return r;
 }

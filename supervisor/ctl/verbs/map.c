@@ -17,8 +17,8 @@
 #include "supervisor/ctl/map/map-output.h"
 #include "supervisor/ctl/map/progress.h"
 #include "supervisor/ctl/map/window.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <errno.h>
 #include <inttypes.h>

@@ -6,9 +6,9 @@
 #include "shared/protocol/protocol-actors.h"
 #include "supervisor/ctl/call/call.h"
 #include "supervisor/ctl/call/input.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/listing.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <inttypes.h>

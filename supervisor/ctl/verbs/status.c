@@ -11,9 +11,9 @@
 #include "supervisor/ctl/show/pool-view.h"
 #include "supervisor/ctl/show/show-why.h"
 #include "supervisor/ctl/show/show.h"
-#include "supervisor/ctl/text/complain.h"
 #include "supervisor/ctl/text/field.h"
 #include "supervisor/ctl/text/format.h"
+#include "supervisor/ctl/text/terminal.h"
 #include "supervisor/ctl/verbs/verbs.h"
 #include <string.h>
 
