@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * Users without permission to change things, and what each of them has waiting in a group. A user
- * may have as much waiting as remains free for all others, so no user fills a queue.
+ * The waiting jobs of each user without permission to change things, in one group. A user may have
+ * as many waiting as remain free for all others, so no user fills a queue.
  *
- * Jobs that an earlier supervisor accepted belong to no submitter. What is counted for a job that
- * waits on disk only may stay too long, so compare it to the total.
+ * Jobs that an earlier supervisor accepted belong to no submitter. A job that waits only on disk
+ * may remain counted after its end, so compare the count to the total.
  */
 
 #include "shared/base/index.h"

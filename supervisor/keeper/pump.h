@@ -4,9 +4,9 @@
 /*
  * A pump: a process that copies the output of a service from a pipe into the socket that the
  * supervisor reads. A program can open a pipe by name (/dev/stderr), but can also hold its lock;
- * whoever reads or closes the pipe then waits, and no signal interrupts that. So only the service
- * and its pump ever have the pipe: the service's process makes it before exec, and sends the read
- * end to the pump (spawn_options.pipe_output).
+ * a process that reads or closes the pipe then waits, and no signal interrupts it. So only the
+ * service and its pump ever have the pipe: the service's process makes it before exec, and sends
+ * the read end to the pump (spawn_options.pipe_output).
  *
  * The pump is a copy of the keeper without its descriptors and capabilities, outside the service's
  * cgroup. It ends when no process can write to the pipe, so the last output is not lost. It

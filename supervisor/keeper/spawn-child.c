@@ -372,9 +372,9 @@ static void set_up_user(struct spawn_child *child)
         fail_enforcing(child, SPAWN_CAPABILITIES, SPAWN_STRICT_CAPABILITIES, -r);
 }
 
-/* Makes the pipe as the process's own user, who may then open it by name. Output remains a socket
- * if the pipe cannot be sent: processes of that user can use up how many descriptors it may have
- * under way. */
+/* Makes the pipe as the process's own user, so that the process can open it by name. Output remains
+ * a socket if the pipe cannot be sent: other processes of that user can use up its limit of
+ * descriptors in flight. */
 static void pipe_output(const struct spawn_child *child)
 {
     union scm_control control;

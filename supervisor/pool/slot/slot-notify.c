@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How many messages of other processes a socket that all users may send to bears. */
+/* After this many messages of other processes, a socket that all users may send to is replaced. */
 #define IGNORED_MAX 100
 
 /* Returns whether a time limit is running: that of the start, or of a step of the stop. */
