@@ -7,6 +7,7 @@
 #include "supervisor/job/submitter.h"
 #include <assert.h>
 #include <errno.h>
+#include <malloc.h>
 #include <search.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -15,6 +16,10 @@
 #include <sys/random.h>
 
 #define BIT(state) (1u << (state))
+
+/* Memory is given back when this much was freed, and there are so many jobs less. */
+#define GIVE_BACK_BYTES ((uint64_t)16 << 20)
+#define GIVE_BACK_JOBS  1024
 
 /* The states that may follow each state. None follows an end. */
 static const unsigned FOLLOWING[_JOB_N_STATES] = {
@@ -46,6 +51,20 @@ int job_table_init(struct job_table *table)
     return 0;
 }
 
+static void free_unused(struct job_table *table)
+{
+    struct list *node;
+
+    while ((node = list_first(&table->unused))) {
+        list_unlink(node);
+        free(list_entry(node, struct job, link));
+    }
+    while ((node = list_first(&table->unused_waiters))) {
+        list_unlink(node);
+        free(list_entry(node, struct job_waiter, link));
+    }
+}
+
 void job_table_deinit(struct job_table *table)
 {
     struct job *job;
@@ -58,10 +77,7 @@ void job_table_deinit(struct job_table *table)
     }
     handle_table_deinit(&table->handles);
     index_deinit(&table->durable);
-    list_for_each_safe (node, &table->unused)
-        free(list_entry(node, struct job, link));
-    list_for_each_safe (node, &table->unused_waiters)
-        free(list_entry(node, struct job_waiter, link));
+    free_unused(table);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -168,8 +184,23 @@ static void job_free_id(struct job_table *table, struct job *job)
     job->id_is_free = true;
 }
 
+/* Gives memory back to the kernel when there are fewer jobs than there were. The C library does so
+ * by itself only at the end of its heap, so all would stay allocated after a flood. Doing it in
+ * pieces takes some milliseconds each. */
+static void give_back(struct job_table *table, const struct job *job)
+{
+    table->freed += sizeof(*job) + (job->payload.fd < 0 ? job->payload.size : 0);
+    if (table->freed < GIVE_BACK_BYTES || table->n_live + GIVE_BACK_JOBS > table->most_live)
+        return;
+    free_unused(table);
+    (void)malloc_trim(0);
+    table->most_live = table->n_live;
+    table->freed = 0;
+}
+
 static void job_free(struct job_table *table, struct job *job)
 {
+    give_back(table, job);
     job_leave_submitter(job);
     if (job->record)
         table->free_record(job);
@@ -204,6 +235,10 @@ static struct job *job_allocate(struct job_table *table)
         return NULL;
     if (unused)
         list_unlink(unused);
+    if (table->n_live >= table->most_live) {
+        table->most_live = table->n_live + 1;
+        table->freed = 0;
+    }
     job_init(job);
     return job;
 }
