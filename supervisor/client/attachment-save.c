@@ -3,6 +3,7 @@
 
 #include "supervisor/channel/answer.h"
 #include "supervisor/client/attachment-private.h"
+#include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/message-context.h"
 #include <errno.h>
@@ -153,10 +154,14 @@ static int save_owed(const struct attachment *attachment, struct saver *saver)
     return r;
 }
 
-static int save_attachment(const struct attachment *attachment, struct saver *saver)
+static int save_attachment(const struct actor *actor, struct saver *saver)
 {
-    int r = save_submit(attachment, saver);
+    const struct attachment *attachment = actor->owner;
+    int r;
 
+    if (!actor_is(actor, ACTOR_CLIENT))
+        return 0;
+    r = save_submit(attachment, saver);
     if (r == 0)
         r = save_owed(attachment, saver);
     if (r == 0)
@@ -168,14 +173,7 @@ static int save_attachment(const struct attachment *attachment, struct saver *sa
 
 int attachments_save(const struct group_context *context, struct saver *saver)
 {
-    const struct actor *actor;
-    size_t cursor = 0;
-    int r = 0;
-
-    while (r == 0 && (actor = actor_next(&context->messages->actors, &cursor)))
-        if (actor_is(actor, ACTOR_CLIENT))
-            r = save_attachment(actor->owner, saver);
-    return r;
+    return actors_save_each(context->messages, saver, save_attachment);
 }
 
 void attachments_drop_saved(const struct group_context *context)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/group/group-save.h"
 
+#include "supervisor/event/death-save.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/registry.h"
-#include "supervisor/pool/slot/slot-save.h"
+#include "supervisor/pool/slot/slot.h"
 #include <errno.h>
 #include <string.h>
 
@@ -46,12 +47,13 @@ static int save_group(const struct group *group, struct saver *saver)
     return saved_add(saver, GROUP_ROW, &row, NULL);
 }
 
-static int save_slot(const struct slot *slot, struct saver *saver)
+static int save_slot(struct slot *slot, struct saver *saver)
 {
     struct saved_writer row = {0};
 
+    slot_keep(slot); /* its record has not followed the jobs in hand */
     saved_put_text(&row, slot->name);
-    slot_put(&row, slot);
+    death_put(&row, slot->last_death);
     return saved_add(saver, SLOT_ROW, &row, NULL);
 }
 
@@ -139,6 +141,6 @@ int slot_restore_row(const struct group_context *context, struct saved_reader *r
 
     saved_get_text(row, name, sizeof(name));
     if (!row->damaged && registry_resolve(context->registry, name, &target) == 0 && target.slot)
-        slot_get(row, target.slot, context->deaths);
+        slot_take_last_death(target.slot, death_get(row, context->deaths));
     return row->damaged ? -EBADMSG : 0;
 }

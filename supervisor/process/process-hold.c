@@ -10,8 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Version of what is held: what follows the owner's descriptors. Older supervisors close the
- * listener. The data is struct kept, of older supervisors its first member or nothing. */
+/* Version of what is held: what follows the owner's descriptors. */
 enum {
     OUTPUT = 0,
     LISTENER_AND_OUTPUT = 1,
@@ -21,6 +20,7 @@ enum {
 struct kept {
     struct call_set logged;
     struct sandbox_state state;
+    bool confined; /* `state` is known */
 };
 
 _Static_assert(sizeof(struct kept) <= HOLDING_DATA_MAX, "it fits");
@@ -31,14 +31,14 @@ int process_hold(struct process *process, enum holding_kind kind, const char *na
                  size_t n_fds)
 {
     int all[HOLDING_FDS_MAX];
-    const struct kept kept = {.logged = process->logged, .state = process->state};
+    const struct kept kept = {
+        .logged = process->logged, .state = process->state, .confined = process->confined};
     struct holding_content content = {.kind = kind,
                                       .name = name,
                                       .fds = all,
                                       .n_fds = n_fds,
                                       .data = &kept,
-                                      .size =
-                                          process->confined ? sizeof(kept) : sizeof(kept.logged)};
+                                      .size = sizeof(kept)};
 
     FAULT_POINT("process.hold");
     if (process->client.id == 0)
@@ -87,25 +87,17 @@ static int adopt_output(struct process *process, struct held *held)
     return r;
 }
 
-/* The filter of the process is the one with which it was started, whatever is configured now. The
- * set may be missing, or of another size. */
-static void adopt_logged_calls(struct process *process, const struct held *held)
-{
-    struct call_set logged = {0};
-
-    memcpy(&logged, held->data, held->size < sizeof(logged) ? held->size : sizeof(logged));
-    call_set_add_all(&process->logged, &logged);
-}
-
-static void adopt_state(struct process *process, const struct held *held)
+/* The filter of the process is the one with which it was started, whatever is configured now. */
+static void adopt_kept(struct process *process, const struct held *held)
 {
     struct kept kept;
 
-    process->confined = held->size == sizeof(kept);
-    if (!process->confined)
+    if (held->size != sizeof(kept))
         return;
     memcpy(&kept, held->data, sizeof(kept));
+    process->confined = kept.confined;
     process->state = kept.state;
+    call_set_add_all(&process->logged, &kept.logged);
 }
 
 static void adopt_listener(struct process *process, struct held *held)
@@ -116,7 +108,6 @@ static void adopt_listener(struct process *process, struct held *held)
 
     if (!fd || *fd < 0)
         return;
-    adopt_logged_calls(process, held);
     process_listen(process, TAKE_FD(*fd));
     call_listener_resume(&process->calls);
 }
@@ -146,7 +137,7 @@ static int adopt_all(struct process *process, struct held *held)
         r = process_watch_exit(process, held->pidfd);
     if (r == 0) {
         process->pidfd = TAKE_FD(held->pidfd);
-        adopt_state(process, held);
+        adopt_kept(process, held);
         adopt_listener(process, held);
     }
     return r;

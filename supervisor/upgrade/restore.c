@@ -10,14 +10,12 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/ask/ask-save.h"
 #include "supervisor/message/dead-letter/dead-letter-save.h"
 #include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/monitor-save.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/store/durable-job.h"
 #include "supervisor/store/job-to-row.h"
@@ -25,23 +23,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-typedef int (*restore_fn)(const struct group_context *context, struct saved_reader *row);
-
 struct kind {
     enum upgrade_stage stage;
     const char *name;
-    restore_fn restore;
+    /* One of these. */
+    int (*restore)(const struct group_context *context, struct saved_reader *row);
+    int (*of_messages)(struct message_context *context, struct saved_reader *row);
 };
-
-static int restore_message_ids(const struct group_context *context, struct saved_reader *row)
-{
-    return messages_inherit(context->messages, row);
-}
-
-static int restore_actor(const struct group_context *context, struct saved_reader *row)
-{
-    return actor_inherit(context->messages, row);
-}
 
 static int restore_death(const struct group_context *context, struct saved_reader *row)
 {
@@ -69,76 +57,31 @@ static int restore_store_tally(const struct group_context *context, struct saved
     return store_tally_restore_row(context->durable->store, row);
 }
 
-static int restore_exchange(const struct group_context *context, struct saved_reader *row)
-{
-    return exchange_restore_row(context->messages, row);
-}
-
-static int restore_subscription(const struct group_context *context, struct saved_reader *row)
-{
-    return subscription_restore_row(context->messages, row);
-}
-
-static int restore_actor_name(const struct group_context *context, struct saved_reader *row)
-{
-    return actor_name_restore_row(context->messages, row);
-}
-
-static int restore_monitor(const struct group_context *context, struct saved_reader *row)
-{
-    return monitor_restore_row(context->messages, row);
-}
-
-static int restore_ask_table(const struct group_context *context, struct saved_reader *row)
-{
-    return ask_table_restore(context->messages, row);
-}
-
-static int restore_ask(const struct group_context *context, struct saved_reader *row)
-{
-    return ask_restore_row(context->messages, row);
-}
-
-static int restore_schedule(const struct group_context *context, struct saved_reader *row)
-{
-    return schedule_restore_row(context->messages, row);
-}
-
-static int restore_inbox(const struct group_context *context, struct saved_reader *row)
-{
-    return inbox_restore(context->messages, row);
-}
-
-static int restore_mail(const struct group_context *context, struct saved_reader *row)
-{
-    return mail_restore(context->messages, row);
-}
-
 /* Within a stage in this order: later ones refer to earlier ones. */
 static const struct kind KINDS[] = {
-    {UPGRADE_REFERENCES, MESSAGES_ROW, restore_message_ids},
-    {UPGRADE_REFERENCES, ACTOR_ROW, restore_actor},
-    {UPGRADE_GROUPS, DEATH_ROW, restore_death},
-    {UPGRADE_GROUPS, DEAD_LETTER_ROW, restore_dead_letter},
-    {UPGRADE_GROUPS, DURABLE_DEAD_LETTER_ROW, restore_durable_dead_letter},
-    {UPGRADE_GROUPS, DEAD_LETTER_TALLY_ROW, restore_dead_letter_tally},
-    {UPGRADE_GROUPS, GROUP_ROW, group_restore_row},
-    {UPGRADE_GROUPS, CELL_ROW, cell_restore_row},
-    {UPGRADE_GROUPS, STORE_TALLY_ROW, restore_store_tally},
-    {UPGRADE_JOBS, SAVED_JOB_ROW, job_restore_row},
-    {UPGRADE_JOBS, SLOT_ROW, slot_restore_row},
-    {UPGRADE_MESSAGES, EXCHANGE_ROW, restore_exchange},
-    {UPGRADE_MESSAGES, SUBSCRIPTION_ROW, restore_subscription},
-    {UPGRADE_MESSAGES, ACTOR_NAME_ROW, restore_actor_name},
-    {UPGRADE_MESSAGES, ASK_TABLE_ROW, restore_ask_table},
-    {UPGRADE_MESSAGES, ASK_ROW, restore_ask},
-    {UPGRADE_MESSAGES, INBOX_ROW, restore_inbox},
-    {UPGRADE_MESSAGES, MAIL_ROW, restore_mail},
-    {UPGRADE_MESSAGES, MONITOR_ROW, restore_monitor},
-    {UPGRADE_MESSAGES, SCHEDULE_ROW, restore_schedule},
-    {UPGRADE_MESSAGES, CLIENT_SUBMIT_ROW, attachment_submit_restore_row},
-    {UPGRADE_MESSAGES, CLIENT_ANSWER_ROW, attachment_answer_restore_row},
-    {UPGRADE_MESSAGES, CLIENT_WAIT_ROW, attachment_wait_restore_row},
+    {UPGRADE_REFERENCES, MESSAGES_ROW, .of_messages = messages_inherit},
+    {UPGRADE_REFERENCES, ACTOR_ROW, .of_messages = actor_inherit},
+    {UPGRADE_GROUPS, DEATH_ROW, .restore = restore_death},
+    {UPGRADE_GROUPS, DEAD_LETTER_ROW, .restore = restore_dead_letter},
+    {UPGRADE_GROUPS, DURABLE_DEAD_LETTER_ROW, .restore = restore_durable_dead_letter},
+    {UPGRADE_GROUPS, DEAD_LETTER_TALLY_ROW, .restore = restore_dead_letter_tally},
+    {UPGRADE_GROUPS, GROUP_ROW, .restore = group_restore_row},
+    {UPGRADE_GROUPS, CELL_ROW, .restore = cell_restore_row},
+    {UPGRADE_GROUPS, STORE_TALLY_ROW, .restore = restore_store_tally},
+    {UPGRADE_JOBS, SAVED_JOB_ROW, .restore = job_restore_row},
+    {UPGRADE_JOBS, SLOT_ROW, .restore = slot_restore_row},
+    {UPGRADE_MESSAGES, EXCHANGE_ROW, .of_messages = exchange_restore_row},
+    {UPGRADE_MESSAGES, SUBSCRIPTION_ROW, .of_messages = subscription_restore_row},
+    {UPGRADE_MESSAGES, ACTOR_NAME_ROW, .of_messages = actor_name_restore_row},
+    {UPGRADE_MESSAGES, ASK_TABLE_ROW, .of_messages = ask_table_restore},
+    {UPGRADE_MESSAGES, ASK_ROW, .of_messages = ask_restore_row},
+    {UPGRADE_MESSAGES, INBOX_ROW, .of_messages = inbox_restore},
+    {UPGRADE_MESSAGES, MAIL_ROW, .of_messages = mail_restore},
+    {UPGRADE_MESSAGES, MONITOR_ROW, .of_messages = monitor_restore_row},
+    {UPGRADE_MESSAGES, SCHEDULE_ROW, .of_messages = schedule_restore_row},
+    {UPGRADE_MESSAGES, CLIENT_SUBMIT_ROW, .restore = attachment_submit_restore_row},
+    {UPGRADE_MESSAGES, CLIENT_ANSWER_ROW, .restore = attachment_answer_restore_row},
+    {UPGRADE_MESSAGES, CLIENT_WAIT_ROW, .restore = attachment_wait_restore_row},
 };
 
 struct scan {
@@ -150,7 +93,8 @@ static int restore_row(void *userdata, struct saved_reader *row)
 {
     const struct scan *scan = userdata;
 
-    return scan->kind->restore(scan->context, row);
+    return scan->kind->of_messages ? scan->kind->of_messages(scan->context->messages, row)
+                                   : scan->kind->restore(scan->context, row);
 }
 
 static int restore_kind(const struct kind *kind, const struct group_context *context,

@@ -8,7 +8,6 @@
 #include "supervisor/group/group.h"
 #include "supervisor/group/registry.h"
 #include "supervisor/group/restore.h"
-#include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask/ask-save.h"
@@ -16,7 +15,6 @@
 #include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/monitor-save.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/durable-job.h"
@@ -135,16 +133,16 @@ static int save_messages(const struct message_context *context, struct saver *sa
     int r = actors_save(context, saver);
 
     if (r == 0)
-        r = exchanges_save(context, saver);
+        r = actors_save_each(context, saver, exchange_save);
     if (r == 0)
-        r = actor_names_save(context, saver);
+        r = actors_save_each(context, saver, actor_names_save);
     if (r == 0)
-        r = monitors_save(context, saver);
+        r = actors_save_each(context, saver, monitors_save);
     if (r == 0)
         r = asks_save(context, saver);
     if (r == 0)
         r = schedules_save(context, saver);
-    return r == 0 ? deliveries_save(context, saver) : r;
+    return r == 0 ? actors_save_each(context, saver, delivery_save) : r;
 }
 
 static int save_all(struct save *save, const struct group_context *context)

@@ -36,7 +36,7 @@ class Continuity(TestCase):
                 with open(directory + entry, "r+b", buffering=0) as file:
                     content = file.read(1 << 20)
                     at = content.index(b"\0" + name.encode() + b"\0") + 1 + 168  # struct slot_record
-                    for offset in range(80, 86):  # state, reason, three truths, role
+                    for offset in range(88, 94):  # state, reason, three truths, role
                         os.pwrite(file.fileno(), b"\xff", at + offset)
                 return
         self.fail("the main process holds no kept states")

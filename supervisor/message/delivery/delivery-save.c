@@ -49,7 +49,7 @@ static int save_list(const struct actor *actor, enum mail_place place, const str
 }
 
 /* A stash comes before what waits, as its messages are older. */
-static int save_actor(const struct actor *actor, struct saver *saver)
+int delivery_save(const struct actor *actor, struct saver *saver)
 {
     int r = save_inbox(actor, saver);
 
@@ -60,17 +60,6 @@ static int save_actor(const struct actor *actor, struct saver *saver)
     if (r == 0)
         r = save_list(actor, MAIL_ANSWERS, &actor->mailbox.answers, saver);
     return r == 0 ? save_list(actor, MAIL_WAITS, &actor->mailbox.messages, saver) : r;
-}
-
-int deliveries_save(const struct message_context *context, struct saver *saver)
-{
-    const struct actor *actor;
-    size_t cursor = 0;
-    int r = 0;
-
-    while (r == 0 && (actor = actor_next(&context->actors, &cursor)))
-        r = save_actor(actor, saver);
-    return r;
 }
 
 /* ---- restoring ---- */

@@ -6,13 +6,14 @@
 
 #include "supervisor/succession/saved-row.h"
 
+struct actor;
 struct message_context;
 
 #define INBOX_ROW "inbox"
 #define MAIL_ROW  "mail"
 
-/* Saves both of all actors, messages in their order. Returns 0 or -errno of the saver. */
-int deliveries_save(const struct message_context *context, struct saver *saver);
+/* Saves both of an actor, messages in their order. Returns 0 or -errno of the saver. */
+int delivery_save(const struct actor *actor, struct saver *saver);
 
 /* These come once all actors and asks are there, and before the loop runs. A message whose actor is
  * gone becomes a dead letter. They return 0, -EBADMSG, -ENOENT or -ENOMEM. */

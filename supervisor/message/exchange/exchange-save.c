@@ -44,21 +44,15 @@ static int save_subscriptions(const struct actor *actor, struct saver *saver)
     return r;
 }
 
-int exchanges_save(const struct message_context *context, struct saver *saver)
+int exchange_save(const struct actor *actor, struct saver *saver)
 {
-    const struct actor *actor;
-    size_t cursor = 0;
     int r = 0;
 
-    while (r == 0 && (actor = actor_next(&context->actors, &cursor))) {
-        if (!actor_exchange(actor))
-            continue;
-        if (!actor_exchange(actor)->declared)
-            r = save_exchange(actor, saver);
-        if (r == 0)
-            r = save_subscriptions(actor, saver);
-    }
-    return r;
+    if (!actor_exchange(actor))
+        return 0;
+    if (!actor_exchange(actor)->declared)
+        r = save_exchange(actor, saver);
+    return r == 0 ? save_subscriptions(actor, saver) : r;
 }
 
 /* ---- restoring ---- */

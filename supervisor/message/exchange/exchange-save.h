@@ -6,13 +6,15 @@
 
 #include "supervisor/succession/saved-row.h"
 
+struct actor;
 struct message_context;
 
 #define EXCHANGE_ROW     "exchange"
 #define SUBSCRIPTION_ROW "subscription"
 
-/* Saves both, subscriptions in their order. Returns 0 or -errno of the saver. */
-int exchanges_save(const struct message_context *context, struct saver *saver);
+/* Saves both of an actor that is an exchange, subscriptions in their order. Returns 0 or -errno of
+ * the saver. */
+int exchange_save(const struct actor *actor, struct saver *saver);
 
 /*
  * In this order, once all other actors are there, and before their messages. As after a reload, the

@@ -22,7 +22,8 @@ struct slot_record {
     usec_t started_at; /* monotonic */
     usec_t restart_at; /* clock_steady() */
     uint64_t n_restarts, n_recycled;
-    uint32_t n_pauses; /* struct restart_tally */
+    uint64_t jobs_done; /* by the worker, as of the last event */
+    uint32_t n_pauses;  /* struct restart_tally */
     uint32_t n_failures;
     usec_t failing_since_at;
     uint8_t state; /* enum lifecycle_state */
@@ -51,6 +52,7 @@ _Static_assert(sizeof(struct slot_record) <= KEPT_DATA_MAX, "the record fits");
     F(MEMORY, restart_at, NUMBER(restart_at))                                                      \
     F(MEMORY, n_restarts, NUMBER(n_restarts))                                                      \
     F(MEMORY, n_recycled, NUMBER(n_recycled))                                                      \
+    F(MEMORY, jobs_done, NUMBER(jobs_done))                                                        \
     F(MEMORY, n_pauses, NUMBER(n_pauses))                                                          \
     F(MEMORY, n_failures, NUMBER(n_failures))                                                      \
     F(MEMORY, failing_since_at, NUMBER(failing_since_at))                                          \
@@ -96,6 +98,7 @@ void slot_keep(struct slot *slot)
     record->restart_at = slot->restart_at;
     record->n_restarts = slot->n_restarts;
     record->n_recycled = slot->n_recycled;
+    record->jobs_done = slot->worker.jobs_done;
     record->n_pauses = slot->tally.n_pauses;
     record->n_failures = slot->health.n_failures;
     record->failing_since_at = slot->health.since_at;
@@ -107,6 +110,15 @@ void slot_keep(struct slot *slot)
     record->came_up = slot->worker.came_up;
     record->role = (uint8_t)slot->role;
     record->signalled = slot->worker.signalled || slot->worker.was_signalled;
+}
+
+void slot_take_last_death(struct slot *slot, struct death *death)
+{
+    if (slot->last_death)
+        death_unref(death);
+    else
+        slot->last_death = death;
+    slot_count(slot);
 }
 
 void slot_keep_status(struct slot *slot)
@@ -245,6 +257,7 @@ static void take_record(struct slot *slot, const struct slot_record *record)
     slot->since_at = record->since_at;
     slot->n_restarts = record->n_restarts;
     slot->n_recycled = record->n_recycled;
+    slot->worker.jobs_done = record->jobs_done;
     slot->health.n_failures = record->n_failures;
     slot->health.since_at = record->failing_since_at;
     slot->tally.n_pauses = record->n_pauses;
@@ -377,7 +390,8 @@ static void go_on(struct slot *slot, const struct slot_record *record)
         slot_event(slot, LIFECYCLE_EVENT_READY);
     if (slot->n_jobs > 0)
         slot_resume_jobs(slot);
-    slot->since_at = record->since_at;
+    if (slot->state == record->state)
+        slot->since_at = record->since_at;
     end_again(slot, record);
 }
 
@@ -395,6 +409,7 @@ static bool adopt(struct slot *slot, const struct slot_record *record)
     slot_begin_worker(slot);
     slot->generation = record->generation;
     slot->worker.started_at = record->started_at;
+    slot->worker.jobs_done = record->jobs_done;
     r = adopt_worker(slot, held);
     if (r < 0) {
         log_error("%s cannot be taken over from the last supervisor, and is killed: %s", slot->name,

@@ -133,8 +133,6 @@ enum slot_role slot_kept_role(const struct slot *slot);
 void slot_open_kept(struct slot *slot);
 /* Keeps the forbidden call of its process that is being handled. */
 void slot_keep_calls(struct slot *slot);
-/* Called after each event that changes more than the jobs in hand. */
-void slot_keep(struct slot *slot);
 void slot_keep_status(struct slot *slot); /* after a change of status_text */
 /* The program runs: the process outlives the supervisor from now on. */
 void slot_hold(struct slot *slot);

@@ -139,6 +139,13 @@ extern const struct record SLOT_RECORD; /* what is kept of a slot for the next s
  * later worker gets one of them. */
 void slot_note_left(struct pool_set *set, const struct kept_state *state);
 
+/* Keeps its state for the next supervisor: after each event that changes more than the jobs in
+ * hand, and before an upgrade. */
+void slot_keep(struct slot *slot);
+/* Takes over the reference to the last supervisor's report, NULL = none, unless its worker has died
+ * since. */
+void slot_take_last_death(struct slot *slot, struct death *death);
+
 /* A retired slot ignores start, restart and reset. */
 void slot_start(struct slot *slot);
 /* Continues where the last supervisor stopped: adopts the process, or starts one if it is wanted.

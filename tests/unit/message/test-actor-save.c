@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/message/actor-end.h"
-#include "supervisor/message/actor-name-save.h"
 #include "supervisor/message/actor-name.h"
 #include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
@@ -148,7 +147,7 @@ TEST(names_stay_with_their_actors)
     ck_assert_int_eq(actor_publish(client), 0);
     bob = make(&after, "group/0", false);
     memory_saver_deinit(&saver);
-    ck_assert_int_eq(actor_names_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_names_save), 0);
     ck_assert_uint_eq(saver.n_rows, 3);
     ck_assert_int_eq(restore_names(0), 0);
     ck_assert_ptr_eq(actor_by_name(&after, "bob"), bob);
@@ -166,7 +165,7 @@ TEST(a_name_that_something_else_has_now_is_lost)
     bob = make(&after, "group/0", false);
     owner = make(&after, "other", false);
     ck_assert_int_eq(actor_register(owner, "bob"), 0);
-    ck_assert_int_eq(actor_names_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_names_save), 0);
     ck_assert_int_eq(restore_names(0), 0);
     ck_assert_ptr_eq(actor_by_name(&after, "bob"), owner);
     ck_assert_uint_eq(bob->n_names, 0);
@@ -183,7 +182,7 @@ TEST(damaged_names_are_refused_or_harmless)
 {
     ck_assert_int_eq(actor_register(make(&before, "group/0", false), "bob"), 0);
     make(&after, "group/0", false);
-    ck_assert_int_eq(actor_names_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, actor_names_save), 0);
     memory_saver_damage(&saver, 0, check_name, NULL);
 }
 

@@ -93,7 +93,7 @@ static int restore(const char *kind, restore_fn fn)
 static void save_all(void)
 {
     ck_assert_int_eq(actors_save(&before, &saver.saver), 0);
-    ck_assert_int_eq(exchanges_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, exchange_save), 0);
     ck_assert_int_eq(restore(MESSAGES_ROW, messages_inherit), 0);
     ck_assert_int_eq(restore(ACTOR_ROW, actor_inherit), 0);
 }
@@ -277,7 +277,7 @@ TEST(damaged_rows_are_refused_or_harmless)
     restore_fn exchange = exchange_restore_row, subscription = subscription_restore_row;
 
     subscribe(make_exchange(maker, "x", EXCHANGE_PATTERN), maker, "one");
-    ck_assert_int_eq(exchanges_save(&before, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before, &saver.saver, exchange_save), 0);
     make(&after, "maker");
     memory_saver_damage(&saver, 0, check, &exchange);
     memory_saver_damage(&saver, 1, check, &subscription);

@@ -7,7 +7,6 @@
 #include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/delivery/delivery.h"
 #include "supervisor/message/message-context.h"
-#include "supervisor/message/monitor-save.h"
 #include "supervisor/message/monitor.h"
 #include "supervisor/message/schedule/schedule-save.h"
 #include "tests/unit/fake-peer.h"
@@ -146,7 +145,7 @@ TEST(messages_keep_their_order_and_all_that_is_known_of_them)
     mailbox_add_stash(mailbox, make_message("stashed.too", 2));
     mailbox_add(mailbox, make_message("first", 3));
     mailbox_add(mailbox, make_message("second", 4));
-    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
     restore(INBOX_ROW, inbox_restore);
     restore(MAIL_ROW, mail_restore);
     mailbox = &after.actor->mailbox;
@@ -163,7 +162,7 @@ TEST(a_pause_and_the_log_of_an_actor_stay)
 {
     delivery_pause(before.actor);
     before.actor->log = ACTOR_LOG_UNHANDLED;
-    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
     restore(INBOX_ROW, inbox_restore);
     ck_assert(after.actor->paused);
     ck_assert_uint_eq(after.actor->inbox.control, MEMORY_CONTROL_PAUSE);
@@ -174,7 +173,7 @@ TEST(messages_for_an_actor_that_is_gone_are_dead_letters)
 {
     mailbox_add(&before.actor->mailbox, make_message("first", 3));
     mailbox_add_stash(&before.actor->mailbox, make_message("second", 4));
-    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
     index_remove(&after.context.references, &after.actor->by_reference);
     restore(MAIL_ROW, mail_restore);
     index_add(&after.context.references, &after.actor->by_reference, after.actor->reference);
@@ -324,7 +323,7 @@ TEST(a_monitor_tells_of_an_end_after_the_upgrade)
     const struct actor former = *other;
 
     ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
-    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
     other = make_other(&after);
     restore(MONITOR_ROW, monitor_restore_row);
     ck_assert_uint_eq(after.actor->n_monitoring, 1);
@@ -339,7 +338,7 @@ TEST(a_monitor_tells_once_of_what_ends_or_fails_in_between)
     struct actor *other = make_other(&before), *again;
 
     ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
-    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
     restore(MONITOR_ROW, monitor_restore_row);
     ck_assert_uint_eq(count_notices(after.actor, other), 1);
     again = make_other(&after);
@@ -355,7 +354,7 @@ TEST(a_monitor_ends_with_its_worker)
     struct endpoint *endpoint = after.actor->inbox.endpoint;
 
     ck_assert_int_eq(monitor_add(before.actor, other->reference), 0);
-    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
     other = make_other(&after);
     after.actor->inbox.endpoint = NULL;
     restore(MONITOR_ROW, monitor_restore_row);
@@ -387,11 +386,11 @@ TEST(damaged_rows_are_refused_or_harmless)
     mailbox_add_stash(&before.actor->mailbox, make_message("second", 4));
     ask_handed(ask(1, USEC_INFINITY), 77);
     (void)set_timer(1000000, 2000000, false);
-    ck_assert_int_eq(deliveries_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, delivery_save), 0);
     ck_assert_int_eq(asks_save(&before.context, &saver.saver), 0);
     ck_assert_int_eq(schedules_save(&before.context, &saver.saver), 0);
     ck_assert_int_eq(monitor_add(before.actor, make_other(&before)->reference), 0);
-    ck_assert_int_eq(monitors_save(&before.context, &saver.saver), 0);
+    ck_assert_int_eq(actors_save_each(&before.context, &saver.saver, monitors_save), 0);
     restore(ASK_TABLE_ROW, ask_table_restore);
     for (size_t i = 0; i < saver.n_rows; i++)
         for (size_t j = 0; j < ELEMENTS(KINDS); j++) {
