@@ -42,20 +42,25 @@ static int recall_group(const struct kept_states *kept, const char *name, const 
     return r < 0 ? r : 0;
 }
 
-/* Replaces groups with a mistake in their files by their previous configuration, if that was kept.
- * Returns 0 or -errno. */
-static int recall(const struct kept_states *kept, struct config *config)
+/* Replaces groups that cannot continue as their files say, because of a mistake or of another kind
+ * of group, by their previous configuration, if that was kept. Returns 0 or -errno. */
+static int recall(const struct process_context *process, struct config *config)
 {
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < config->n_groups; i++) {
-        struct config_group *unread = config->groups[i], *before = NULL;
+        struct config_group *group = config->groups[i], *before = NULL;
 
-        if (unread->unread)
-            r = recall_group(kept, unread->name, unread->path, &before);
-        if (before) {
-            before->next = unread;
+        if (group->unread || held_has_group(&process->held, group->name))
+            r = recall_group(&process->kept, group->name, group->path, &before);
+        if (!before)
+            continue;
+        config_refuse_other_kind(before, group);
+        if (group->unread) {
+            before->next = group;
             config->groups[i] = before;
+        } else {
+            config_group_free(before);
         }
     }
     return r;
@@ -126,7 +131,7 @@ int supervisor_admit_config(struct supervisor *supervisor, struct config *config
                             struct config_problems *problems, bool allow_empty)
 {
     const struct config_problem *obstacle;
-    int r = recall(&supervisor->parts.process.kept, config);
+    int r = recall(&supervisor->parts.process, config);
 
     if (r == 0 && !allow_empty)
         r = reload_check_held(&supervisor->parts, supervisor->options->config_directory, config,

@@ -144,6 +144,15 @@ int config_recall_group(const char *name, const char *path, const char *text, si
     return r;
 }
 
+void config_refuse_other_kind(const struct config_group *before, struct config_group *group)
+{
+    if (group->unread || (group->type == before->type && group->cells == before->cells))
+        return;
+    free(group->fault);
+    group->fault = strdup("Type= or Cells= has changed: run troupectl reload");
+    group->unread = true;
+}
+
 static int load_group(void *userdata, const char *path)
 {
     struct loader *loader = userdata;

@@ -100,6 +100,10 @@ int config_read_group_alone(const char *path, struct config_group **ret);
 int config_recall_group(const char *name, const char *path, const char *text, size_t size,
                         struct config_group **ret);
 
+/* Marks a group as `unread` if it has another Type= or Cells= than `before`, its configuration so
+ * far: these cannot change while the group runs. */
+void config_refuse_other_kind(const struct config_group *before, struct config_group *group);
+
 /* Adds a group of a new name, and takes it over on success. Returns 0 or -ENOMEM. */
 int config_add_group(struct config *config, struct config_group *group);
 /* Returns the group of this name, or NULL. */

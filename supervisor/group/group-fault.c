@@ -43,17 +43,6 @@ static void tell_fault(const struct group_fault *fault)
                config_of(fault)->fault);
 }
 
-/* Refuses a configuration with another Type= or Cells=, which cannot change in a running group. */
-static void refuse_other_kind(const struct group *group, struct config_group *config)
-{
-    if (config->unread ||
-        (config->type == group->config->type && config->cells == group->config->cells))
-        return;
-    free(config->fault);
-    config->fault = strdup("Type= or Cells= has changed: run troupectl reload");
-    config->unread = true;
-}
-
 /* Reads files that had a mistake again. */
 static void read_again(struct group_fault *fault)
 {
@@ -63,7 +52,7 @@ static void read_again(struct group_fault *fault)
     if (!before->unread || group_is_undescribed(fault->group) ||
         config_read_group_alone(before->path, &config) < 0 || !config)
         return;
-    refuse_other_kind(fault->group, config);
+    config_refuse_other_kind(fault->group->config, config);
     fault->asked = fault->asked || !config->unread || strcmp(config->fault, before->fault) != 0;
     config_group_free(fault->next);
     fault->next = config;

@@ -109,6 +109,24 @@ class Takeover:
         s.wait_worker("actor/0", "stopped")
         self.assertEqual([death["cause"] for death in s.deaths()], ["stop"])
 
+    def test_a_group_whose_file_says_another_kind_goes_on_as_it_was(self):
+        s = self.started({"actor": actor(Jobs=ONCE), "mail": keyed(Jobs=ONCE), "web": service("/bin/sleep infinity")})
+        ids, go = self.busy(s, "actor")
+        others, away = self.busy(s, "mail", key="a")
+        web = s.worker("web/0")["pid"]
+        s.write("actor.group", keyed())
+        s.write("mail.group", actor())
+        s.write("web.group", actor())
+        self.take_over(s)
+        for name in "actor", "mail", "web":
+            self.assertIn("Type= or Cells= has changed", s.group(name)["fault"])
+        self.end(s, ids, go)
+        self.end(s, others, away)
+        self.assertEqual(s.worker("web/0")["pid"], web)
+        self.refused("BadConfiguration", s.call, "Reload")
+        s.write("actor.group", actor(2))
+        s.until(lambda: self.states(s, "actor") == ["idle", "idle"])
+
     def test_a_removed_group_works_off_what_it_has(self):
         for reloads in True, False:
             with self.subTest(reloads=reloads):
