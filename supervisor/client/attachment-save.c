@@ -23,36 +23,81 @@ enum wait {
     _WAIT_N,
 };
 
+/* ---- rows ---- */
+
+struct submit_row {
+    uint64_t client; /* the reference of its actor, likewise below */
+    usec_t since, deadline;
+    bool has_blob;
+    uint64_t blob_serial;
+};
+
+#define ROW submit_row
+#define SUBMIT_FIELDS(F)                                                                           \
+    F(UPGRADE, client, NUMBER(client))                                                             \
+    F(UPGRADE, since, NUMBER(since))                                                               \
+    F(UPGRADE, deadline, NUMBER(deadline))                                                         \
+    F(UPGRADE, has_blob, NUMBER(has_blob))                                                         \
+    F(UPGRADE, blob_serial, NUMBER(blob_serial))
+static const struct field SUBMIT_TABLE[] = {SUBMIT_FIELDS(FIELD)};
+const struct record CLIENT_SUBMIT_RECORD = RECORD(CLIENT_SUBMIT_ROW, SUBMIT_TABLE);
+#undef ROW
+
+struct wait_row {
+    uint64_t client, cookie;
+    enum wait wait;
+    struct protocol_id id; /* of the job */
+};
+
+#define ROW wait_row
+#define WAIT_FIELDS(F)                                                                             \
+    F(UPGRADE, client, NUMBER(client))                                                             \
+    F(UPGRADE, cookie, NUMBER(cookie))                                                             \
+    F(UPGRADE, wait, BELOW(wait, _WAIT_N - 1))                                                     \
+    F(UPGRADE, id_high, NUMBER(id.high))                                                           \
+    F(UPGRADE, id_low, NUMBER(id.low))                                                             \
+    F(UPGRADE, id_name, STRING(id.name))
+static const struct field WAIT_TABLE[] = {WAIT_FIELDS(FIELD)};
+const struct record CLIENT_WAIT_RECORD = RECORD(CLIENT_WAIT_ROW, WAIT_TABLE);
+#undef ROW
+
+/* An answer that is owed: the job itself may be gone. */
+struct answer_row {
+    struct wait_row wait;
+    uint8_t refusal, state;
+    int32_t code;
+    uint32_t attempt;
+    const char *reason;
+    enum protocol_cause cause;
+};
+
+#define ROW answer_row
+#define ANSWER_FIELDS(F)                                                                           \
+    F(UPGRADE, wait, SUBRECORD(wait, CLIENT_WAIT_RECORD))                                          \
+    F(UPGRADE, refusal, NUMBER(refusal))                                                           \
+    F(UPGRADE, state, BELOW(state, _JOB_N_STATES - 1))                                             \
+    F(UPGRADE, code, NUMBER(code))                                                                 \
+    F(UPGRADE, attempt, NUMBER(attempt))                                                           \
+    F(UPGRADE, reason, WORD(reason))                                                               \
+    F(UPGRADE, cause, BELOW(cause, PROTOCOL_CAUSE_PAYLOAD_LOST))
+static const struct field ANSWER_TABLE[] = {ANSWER_FIELDS(FIELD)};
+const struct record CLIENT_ANSWER_RECORD = RECORD(CLIENT_ANSWER_ROW, ANSWER_TABLE);
+
 /* ---- saving ---- */
-
-static void put_id(struct saved_writer *row, const struct protocol_id *id)
-{
-    saved_put_number(row, id->high);
-    saved_put_number(row, id->low);
-    saved_put_text(row, id->name);
-}
-
-static void put_job_id(struct saved_writer *row, const struct job *job)
-{
-    struct protocol_id id;
-
-    job_get_id(job, &id);
-    put_id(row, &id);
-}
 
 static int save_submit(const struct attachment *attachment, struct saver *saver)
 {
-    struct saved_writer row = {0};
+    const struct submit_row row = {
+        .client = attachment->actor->reference,
+        .since = attachment->room.since,
+        .deadline = attachment->room.deadline,
+        .has_blob = attachment->has_blob,
+        .blob_serial = attachment->blob_serial,
+    };
 
-    if (attachment->room.deadline == 0 && !attachment->has_blob)
+    if (row.deadline == 0 && !row.has_blob)
         return 0;
-    saved_put_number(&row, attachment->actor->reference);
-    saved_put_number(&row, attachment->room.since);
-    saved_put_number(&row, attachment->room.deadline);
-    saved_put_number(&row, attachment->has_blob);
-    saved_put_number(&row, attachment->blob_serial);
-    return saved_add(saver, CLIENT_SUBMIT_ROW, &row,
-                     attachment->has_blob ? &attachment->blob : NULL);
+    return record_save(saver, &CLIENT_SUBMIT_RECORD, &row, row.has_blob ? &attachment->blob : NULL);
 }
 
 static enum wait wait_of(const struct job_waiter *waiter)
@@ -66,23 +111,27 @@ static enum wait wait_of(const struct job_waiter *waiter)
     return waiter->job->keep_result ? WAIT_FOR_END : WAIT_FOR_OWN_END;
 }
 
+static struct wait_row wait_row_of(const struct attachment *attachment,
+                                   const struct job_waiter *waiter)
+{
+    struct wait_row row = {
+        .client = attachment->actor->reference, .cookie = waiter->cookie, .wait = wait_of(waiter)};
+
+    job_get_id(waiter->job, &row.id);
+    return row;
+}
+
 /* If it waits for the disk, the store does not work, and refuses it when it is closed. */
 static int save_waiting(const struct attachment *attachment, struct saver *saver)
 {
     int r = 0;
 
     list_for_each (node, &attachment->waiting) {
-        const struct job_waiter *waiter = list_entry(node, struct job_waiter, owner_link);
-        const enum wait wait = wait_of(waiter);
-        struct saved_writer row = {0};
+        const struct wait_row row =
+            wait_row_of(attachment, list_entry(node, struct job_waiter, owner_link));
 
-        if (wait != WAIT_FOR_END && wait != WAIT_FOR_OWN_END)
-            continue;
-        saved_put_number(&row, attachment->actor->reference);
-        saved_put_number(&row, waiter->cookie);
-        saved_put_number(&row, wait);
-        put_job_id(&row, waiter->job);
-        r = saved_add(saver, CLIENT_WAIT_ROW, &row, NULL);
+        if (row.wait == WAIT_FOR_END || row.wait == WAIT_FOR_OWN_END)
+            r = record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
         if (r < 0)
             break;
     }
@@ -107,39 +156,34 @@ static int save_searches(const struct attachment *attachment, const struct list 
 
     list_for_each (node, searches) {
         const struct search *search = list_entry(node, struct search, link);
-        struct saved_writer row = {0};
+        const struct wait_row row = {.client = attachment->actor->reference,
+                                     .cookie = search->cookie,
+                                     .wait = wait_of_search(search),
+                                     .id = search->id};
 
-        saved_put_number(&row, attachment->actor->reference);
-        saved_put_number(&row, search->cookie);
-        saved_put_number(&row, wait_of_search(search));
-        put_id(&row, &search->id);
-        r = saved_add(saver, CLIENT_WAIT_ROW, &row, NULL);
+        r = record_save(saver, &CLIENT_WAIT_RECORD, &row, NULL);
         if (r < 0)
             break;
     }
     return r;
 }
 
-/* The job itself may be gone. */
 static int save_answer(const struct attachment *attachment, const struct job_waiter *waiter,
                        struct saver *saver)
 {
     const struct job *job = waiter->job;
-    const enum wait wait = wait_of(waiter);
     const bool result = job->state == JOB_SUCCEEDED || job->state == JOB_REJECTED;
-    struct saved_writer row = {0};
+    const struct answer_row row = {
+        .wait = wait_row_of(attachment, waiter),
+        .refusal = waiter->refusal,
+        .state = job->state,
+        .code = job->code,
+        .attempt = job->attempt,
+        .reason = job->reason,
+        .cause = job->cause,
+    };
 
-    saved_put_number(&row, attachment->actor->reference);
-    saved_put_number(&row, waiter->cookie);
-    saved_put_number(&row, wait);
-    put_job_id(&row, job);
-    saved_put_number(&row, waiter->refusal);
-    saved_put_number(&row, job->state);
-    saved_put_number(&row, (uint32_t)job->code);
-    saved_put_number(&row, job->attempt);
-    saved_put_text(&row, job->reason);
-    saved_put_number(&row, job->cause);
-    return saved_add(saver, CLIENT_ANSWER_ROW, &row, result ? &job->result : NULL);
+    return record_save(saver, &CLIENT_ANSWER_RECORD, &row, result ? &job->result : NULL);
 }
 
 static int save_owed(const struct attachment *attachment, struct saver *saver)
@@ -189,42 +233,34 @@ void attachments_drop_saved(const struct group_context *context)
 /* ---- restoring ---- */
 
 /* Returns NULL if the client is gone. */
-static struct attachment *get_attachment(const struct group_context *context,
-                                         struct saved_reader *row)
+static struct attachment *find_attachment(const struct group_context *context, uint64_t client)
 {
-    const struct actor *actor = actor_get(context->messages, saved_get_number(row));
+    const struct actor *actor = actor_get(context->messages, client);
 
     return actor && actor_is(actor, ACTOR_CLIENT) ? actor->owner : NULL;
 }
 
-static void get_id(struct saved_reader *row, struct protocol_id *ret)
-{
-    ret->high = saved_get_number(row);
-    ret->low = saved_get_number(row);
-    saved_get_text(row, ret->name, sizeof(ret->name));
-}
-
 /* The client has not consumed its record, which is read again. */
-int attachment_submit_restore_row(const struct group_context *context, struct saved_reader *row)
+int attachment_submit_restore_row(const struct group_context *context, struct saved_reader *reader)
 {
-    struct attachment *attachment = get_attachment(context, row);
-    const usec_t since = saved_get_number(row), deadline = saved_get_number(row);
-    const bool has_blob = saved_get_below(row, 1);
-    const uint64_t serial = saved_get_number(row);
+    struct attachment *attachment;
+    struct submit_row row = {0};
     int r = 0;
 
-    if (row->damaged)
+    record_get(reader, &CLIENT_SUBMIT_RECORD, &row);
+    if (reader->damaged)
         return -EBADMSG;
+    attachment = find_attachment(context, row.client);
     if (!attachment)
         return 0;
-    if (has_blob)
-        r = payload_set(&attachment->blob, row->payload, row->payload_size);
+    if (row.has_blob)
+        r = payload_set(&attachment->blob, reader->payload, reader->payload_size);
     if (r < 0)
         return r;
-    attachment->has_blob = has_blob;
-    attachment->blob_serial = serial;
-    attachment->room.since = since;
-    attachment->room.deadline = deadline;
+    attachment->has_blob = row.has_blob;
+    attachment->blob_serial = row.blob_serial;
+    attachment->room.since = row.since;
+    attachment->room.deadline = row.deadline;
     return 0;
 }
 
@@ -252,7 +288,7 @@ int attachment_watch_own_job(struct attachment *attachment, uint64_t cookie, str
     return r;
 }
 
-int attachment_wait_restore_row(const struct group_context *context, struct saved_reader *row)
+int attachment_wait_restore_row(const struct group_context *context, struct saved_reader *reader)
 {
     static const attachment_found_fn found[_WAIT_N] = {
         [WAIT_FOR_END] = watch_again,
@@ -261,18 +297,19 @@ int attachment_wait_restore_row(const struct group_context *context, struct save
         [WAIT_FOR_CANCEL] = attachment_cancel_job,
         [WAIT_FOR_WITHDRAW] = attachment_withdraw_job,
     };
-    struct attachment *attachment = get_attachment(context, row);
-    struct protocol_by_id wanted = {.cookie = saved_get_number(row)};
-    const enum wait wait = (enum wait)saved_get_below(row, _WAIT_N - 1);
+    struct attachment *attachment;
+    struct wait_row row = {0};
     int r;
 
-    get_id(row, &wanted.id);
-    if (row->damaged || !found[wait])
+    record_get(reader, &CLIENT_WAIT_RECORD, &row);
+    if (reader->damaged || !found[row.wait])
         return -EBADMSG;
+    attachment = find_attachment(context, row.client);
     if (!attachment)
         return 0;
-    r = attachment_search(attachment, &wanted, found[wait]);
-    return r < 0 ? refuse_lost(attachment, wanted.cookie) : r;
+    r = attachment_search(attachment, &(struct protocol_by_id){.cookie = row.cookie, .id = row.id},
+                          found[row.wait]);
+    return r < 0 ? refuse_lost(attachment, row.cookie) : r;
 }
 
 /* Makes a job that is in no cell, and cannot be found. Returns 0 or -ENOMEM. */
@@ -295,28 +332,21 @@ static int make_ended_job(struct job_table *jobs, const struct protocol_id *id, 
     return 0;
 }
 
-/* Returns 0, -EBADMSG or -ENOMEM. */
-static int get_end(struct saved_reader *row, struct job *job)
+/* Returns 0 or -ENOMEM. */
+static int set_end(struct job *job, const struct answer_row *row, const struct saved_reader *reader)
 {
-    const uint64_t state = saved_get_below(row, _JOB_N_STATES - 1);
-    const char *reason;
-
-    job->code = (int32_t)saved_get_below(row, UINT32_MAX);
-    job->attempt = (uint32_t)saved_get_below(row, UINT32_MAX);
-    reason = saved_get_string(row);
-    job->cause = (enum protocol_cause)saved_get_below(row, PROTOCOL_CAUSE_PAYLOAD_LOST);
-    if (row->damaged)
-        return -EBADMSG;
     /* One that was accepted lives on elsewhere. */
-    job->state = state < JOB_SUCCEEDED ? JOB_CANCELLED : (uint8_t)state;
-    if (reason)
-        job_set_reason(job, reason);
-    return payload_set(&job->result, row->payload, row->payload_size);
+    job->state = row->state < JOB_SUCCEEDED ? JOB_CANCELLED : row->state;
+    job->code = row->code;
+    job->attempt = row->attempt;
+    job->cause = row->cause;
+    if (row->reason)
+        job_set_reason(job, row->reason);
+    return payload_set(&job->result, reader->payload, reader->payload_size);
 }
 
 /* Sends it, or has it wait for room again. */
-static int owe(struct attachment *attachment, uint64_t cookie, enum wait wait, uint8_t refusal,
-               struct job *job)
+static int owe(struct attachment *attachment, const struct answer_row *row, struct job *job)
 {
     static void (*const changed[_WAIT_N])(struct job_waiter * waiter, struct job * job) = {
         [WAIT_FOR_END] = attachment_on_change,
@@ -327,44 +357,40 @@ static int owe(struct attachment *attachment, uint64_t cookie, enum wait wait, u
     };
     struct job_waiter *waiter;
 
-    if (!changed[wait])
+    if (!changed[row->wait.wait])
         return -EBADMSG;
     waiter = job_waiter_new(attachment->context->jobs, job);
     if (!waiter)
         return -ENOMEM;
-    waiter->changed = changed[wait];
+    waiter->changed = changed[row->wait.wait];
     waiter->owner = attachment;
-    waiter->cookie = cookie;
-    waiter->refusal = refusal;
+    waiter->cookie = row->wait.cookie;
+    waiter->refusal = row->refusal;
     attachment_wait(attachment, waiter);
     list_unlink(&waiter->link);
     waiter->changed(waiter, job);
     return 0;
 }
 
-int attachment_answer_restore_row(const struct group_context *context, struct saved_reader *row)
+int attachment_answer_restore_row(const struct group_context *context, struct saved_reader *reader)
 {
-    struct attachment *attachment = get_attachment(context, row);
-    const uint64_t cookie = saved_get_number(row);
-    const enum wait wait = (enum wait)saved_get_below(row, _WAIT_N - 1);
-    struct protocol_id id;
+    struct attachment *attachment;
+    struct answer_row row = {0};
     struct job *job;
-    uint8_t refusal;
     int r;
 
-    get_id(row, &id);
-    refusal = (uint8_t)saved_get_below(row, UINT8_MAX);
-    if (row->damaged)
+    record_get(reader, &CLIENT_ANSWER_RECORD, &row);
+    if (reader->damaged)
         return -EBADMSG;
+    attachment = find_attachment(context, row.wait.client);
     if (!attachment)
         return 0;
-    r = make_ended_job(context->jobs, &id, &job);
+    r = make_ended_job(context->jobs, &row.wait.id, &job);
     if (r != 0)
         return r;
-    job->state = JOB_CANCELLED;
-    r = get_end(row, job);
+    r = set_end(job, &row, reader);
     if (r == 0)
-        r = owe(attachment, cookie, wait, refusal, job);
+        r = owe(attachment, &row, job);
     job_unref(context->jobs, job);
     return r;
 }

@@ -4,9 +4,11 @@
 /* What attached clients wait for, across an upgrade: each request that was read is answered once.
  */
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 struct group_context;
+
+extern const struct record CLIENT_SUBMIT_RECORD, CLIENT_WAIT_RECORD, CLIENT_ANSWER_RECORD;
 
 #define CLIENT_SUBMIT_ROW "client-submit" /* the submission that waits for room */
 #define CLIENT_WAIT_ROW   "client-wait"   /* for the end of a job, or for its row */

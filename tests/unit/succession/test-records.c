@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Each field of each record of slots, cells, groups, deaths and actors outlives the supervisor. */
+/* Each field of each record of slots, cells, groups, deaths, actors and clients outlives the
+ * supervisor. */
+#include "supervisor/client/attachment-save.h"
 #include "supervisor/event/death-save.h"
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
@@ -11,8 +13,10 @@
 #include "tests/unit/succession/odd.h"
 #include "tests/unit/suite.h"
 
-static const struct record *const SAVED[] = {&GROUP_RECORD, &CELL_RECORD,     &DEATH_RECORD,
-                                             &ACTOR_RECORD, &ENVELOPE_RECORD, &STORE_STATS_RECORD};
+static const struct record *const SAVED[] = {
+    &GROUP_RECORD,         &CELL_RECORD,        &DEATH_RECORD,
+    &ACTOR_RECORD,         &ENVELOPE_RECORD,    &STORE_STATS_RECORD,
+    &CLIENT_SUBMIT_RECORD, &CLIENT_WAIT_RECORD, &CLIENT_ANSWER_RECORD};
 static const struct record *const KEPT[] = {&SLOT_RECORD, &CELL_KEPT_RECORD, &GROUP_KEPT_RECORD};
 
 static void *new_row(const struct record *record)
