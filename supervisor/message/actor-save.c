@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* What is saved for workers and clients. */
-#define KEPT (MEMORY_KEPT_MONITORS | MEMORY_KEPT_REQUESTS | MEMORY_KEPT_TIES)
+#define KEPT (MEMORY_KEPT_ASKS | MEMORY_KEPT_MONITORS | MEMORY_KEPT_REQUESTS | MEMORY_KEPT_TIES)
 
 /* Whether messages wait for it, or others count on it: it is to be there after the upgrade. */
 static bool is_needed(const struct actor *actor)
@@ -45,6 +45,16 @@ static const struct record COUNTERS_RECORD = RECORD("actor-counters", COUNTERS);
 static const struct field ACTOR[] = {ACTOR_FIELDS(FIELD)};
 const struct record ACTOR_RECORD = RECORD(ACTOR_ROW, ACTOR);
 
+#undef ROW
+
+#define ROW message_context
+#define MESSAGES_FIELDS(F)                                                                         \
+    F(UPGRADE, last_message, NUMBER(last_message))                                                 \
+    F(UPGRADE, last_timer, NUMBER(schedules.last_id))                                              \
+    F(UPGRADE, retired, ARRAY(retired))
+static const struct field MESSAGES[] = {MESSAGES_FIELDS(FIELD)};
+const struct record MESSAGES_RECORD = RECORD(MESSAGES_ROW, MESSAGES);
+
 static int save_actor(const struct actor *actor, struct saver *saver)
 {
     const struct actor_row row = {
@@ -73,31 +83,16 @@ int actors_save_each(const struct message_context *context, struct saver *saver,
 
 int actors_save(const struct message_context *context, struct saver *saver)
 {
-    struct saved_writer row = {0};
-    int r;
+    const int r = record_save(saver, &MESSAGES_RECORD, context, NULL);
 
-    saved_put_number(&row, context->last_message);
-    saved_put_number(&row, context->schedules.last_id);
-    saved_put_bytes(&row, context->retired, sizeof(context->retired));
-    saved_put_number(&row, KEPT);
-    r = saved_add(saver, MESSAGES_ROW, &row, NULL);
     return r == 0 ? actors_save_each(context, saver, save_actor) : r;
 }
 
 int messages_inherit(struct message_context *context, struct saved_reader *row)
 {
-    const uint64_t last_message = saved_get_number(row), last_timer = saved_get_number(row);
-    size_t size;
-    const void *retired = saved_get_bytes(row, &size);
-    const uint64_t kept = saved_get_number(row);
-
-    if (row->damaged || size != sizeof(context->retired))
-        return -EBADMSG;
-    context->last_message = last_message;
-    context->schedules.last_id = last_timer;
-    memcpy(context->retired, retired, size);
-    context->kept |= MEMORY_KEPT_ASKS | (uint32_t)(kept & KEPT);
-    return 0;
+    record_get(row, &MESSAGES_RECORD, context);
+    context->kept |= KEPT;
+    return row->damaged ? -EBADMSG : 0;
 }
 
 int actor_inherit(struct message_context *context, struct saved_reader *row)

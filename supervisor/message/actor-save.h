@@ -16,6 +16,8 @@ struct message_context;
 #define ACTOR_ROW    "actor"
 #define MESSAGES_ROW "messages" /* ids and references that must not be used again */
 
+extern const struct record MESSAGES_RECORD;
+
 /* Saves all actors and that row. Returns 0 or -errno of the saver. */
 int actors_save(const struct message_context *context, struct saver *saver);
 

@@ -41,12 +41,6 @@ static int restore_dead_letter(const struct group_context *context, struct saved
     return dead_letter_restore_row(&context->messages->dead_letters, context->deaths, row);
 }
 
-static int restore_durable_dead_letter(const struct group_context *context,
-                                       struct saved_reader *row)
-{
-    return durable_dead_letter_restore_row(&context->messages->dead_letters, context->deaths, row);
-}
-
 static int restore_dead_letter_tally(const struct group_context *context, struct saved_reader *row)
 {
     return dead_letter_tally_restore_row(&context->messages->dead_letters, row);
@@ -63,7 +57,6 @@ static const struct kind KINDS[] = {
     {UPGRADE_REFERENCES, ACTOR_ROW, .of_messages = actor_inherit},
     {UPGRADE_GROUPS, DEATH_ROW, .restore = restore_death},
     {UPGRADE_GROUPS, DEAD_LETTER_ROW, .restore = restore_dead_letter},
-    {UPGRADE_GROUPS, DURABLE_DEAD_LETTER_ROW, .restore = restore_durable_dead_letter},
     {UPGRADE_GROUPS, DEAD_LETTER_TALLY_ROW, .restore = restore_dead_letter_tally},
     {UPGRADE_GROUPS, GROUP_ROW, .restore = group_restore_row},
     {UPGRADE_GROUPS, CELL_ROW, .restore = cell_restore_row},

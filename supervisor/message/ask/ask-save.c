@@ -26,17 +26,23 @@ static void put_recipients(struct saved_writer *row, const struct recipients *re
     saved_end(row, list);
 }
 
+#define ROW ask
+#define ASK_FIELDS(F)                                                                              \
+    F(UPGRADE, handle, NUMBER(handle))                                                             \
+    F(UPGRADE, cookie, NUMBER(cookie))                                                             \
+    F(UPGRADE, recipient, NUMBER(recipient))                                                       \
+    F(UPGRADE, copies, NUMBER(copies))                                                             \
+    F(UPGRADE, weight, NUMBER(weight))
+static const struct field FIELDS[] = {ASK_FIELDS(FIELD)};
+const struct record ASK_RECORD = RECORD(ASK_ROW, FIELDS);
+
 static int save_ask(const struct ask *ask, struct saver *saver)
 {
     struct saved_writer row = {0};
 
-    saved_put_number(&row, ask->handle);
     saved_put_number(&row, ask->asker->reference);
-    saved_put_number(&row, ask->cookie);
     saved_put_number(&row, timer_armed(&ask->timer) ? timer_at(&ask->timer) : USEC_INFINITY);
-    saved_put_number(&row, ask->recipient);
-    saved_put_number(&row, ask->copies);
-    saved_put_number(&row, ask->weight);
+    record_put(&row, &ASK_RECORD, ask);
     saved_put_bytes(&row, ask->wanted, ask->wanted_size);
     saved_put_number(&row, ask->recipients != NULL);
     put_recipients(&row, ask->recipients);
@@ -84,19 +90,17 @@ static int get_recipients(struct saved_reader *row, struct recipients **ret)
 
 int ask_restore_row(struct message_context *context, struct saved_reader *row)
 {
-    const uint64_t handle = saved_get_number(row);
     struct ask_options options = {.asker = actor_get(context, saved_get_number(row))};
+    const usec_t at = saved_get_number(row);
+    struct ask saved = {0}, *ask;
     struct ask_copies copies;
-    struct ask *ask;
     size_t wanted_size;
-    usec_t at;
     int r;
 
-    options.cookie = saved_get_number(row);
-    at = saved_get_number(row);
-    copies.recipient = saved_get_number(row);
-    copies.n = (uint32_t)saved_get_below(row, UINT32_MAX);
-    copies.weight = (uint32_t)saved_get_below(row, UINT32_MAX);
+    record_get(row, &ASK_RECORD, &saved);
+    options.cookie = saved.cookie;
+    copies = (struct ask_copies){
+        .recipient = saved.recipient, .n = saved.copies, .weight = saved.weight};
     options.wanted.type = saved_get_bytes(row, &wanted_size);
     options.wanted.type_size = (uint32_t)wanted_size;
     if (row->damaged || wanted_size > TOPIC_TYPE_MAX ||
@@ -104,7 +108,7 @@ int ask_restore_row(struct message_context *context, struct saved_reader *row)
         return -EBADMSG;
     if (!options.asker || !options.asker->inbox.endpoint)
         return 0; /* nobody waits any more */
-    r = ask_restore(&ask, context, &options, handle, at, &copies);
+    r = ask_restore(&ask, context, &options, saved.handle, at, &copies);
     if (r == 0)
         r = get_recipients(row, &ask->recipients);
     return r;

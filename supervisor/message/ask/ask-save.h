@@ -5,12 +5,13 @@
  * would have. Those over the control socket end with their calls. A handle that has been used finds
  * nothing. */
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 struct message_context;
 
 #define ASK_TABLE_ROW "asks" /* the handles that have been used */
 #define ASK_ROW       "ask"
+extern const struct record ASK_RECORD; /* but the asker, the time-out and the recipients */
 
 /* Returns 0 or -errno of the saver. */
 int asks_save(const struct message_context *context, struct saver *saver);

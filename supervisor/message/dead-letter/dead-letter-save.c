@@ -5,19 +5,44 @@
 #include "supervisor/message/envelope-save.h"
 #include <errno.h>
 
+#define ROW dead_letter
+#define LETTER_FIELDS(F)                                                                           \
+    F(UPGRADE, id, NUMBER(id))                                                                     \
+    F(UPGRADE, row, NUMBER(row))                                                                   \
+    F(UPGRADE, at, NUMBER(at))                                                                     \
+    F(UPGRADE, reason, BELOW(reason, _DEAD_N_REASONS - 1))                                         \
+    F(UPGRADE, sender, WORD(sender))                                                               \
+    F(UPGRADE, recipient, WORD(recipient))                                                         \
+    F(UPGRADE, job, WORD(job))                                                                     \
+    F(UPGRADE, text, WORD(text))                                                                   \
+    F(UPGRADE, max_retries, NUMBER(options.max_retries))                                           \
+    F(UPGRADE, timeout, NUMBER(options.timeout))                                                   \
+    F(UPGRADE, backoff_min, NUMBER(options.backoff_min))                                           \
+    F(UPGRADE, backoff_max, NUMBER(options.backoff_max))                                           \
+    F(UPGRADE, priority, NUMBER(options.priority))                                                 \
+    F(UPGRADE, sender_ref, NUMBER(sender_ref))                                                     \
+    F(UPGRADE, recipient_ref, NUMBER(recipient_ref))                                               \
+    F(UPGRADE, message, NUMBER(message))                                                           \
+    F(UPGRADE, sent_at, NUMBER(sent_at))                                                           \
+    F(UPGRADE, submitter_uid, NUMBER(submitter_uid))                                               \
+    F(UPGRADE, code, NUMBER(code))                                                                 \
+    F(UPGRADE, attempts, NUMBER(attempts))                                                         \
+    F(UPGRADE, cause, BELOW(cause, _ATTEMPT_N_CAUSES - 1))                                         \
+    F(UPGRADE, payload_dropped, NUMBER(payload_dropped))                                           \
+    F(UPGRADE, payload_size, NUMBER(payload_size))
+static const struct field LETTER_TABLE[] = {LETTER_FIELDS(FIELD)};
+const struct record DEAD_LETTER_RECORD = RECORD(DEAD_LETTER_ROW, LETTER_TABLE);
+#undef ROW
+
+#define ROW dead_letters
+#define TALLY_FIELDS(F)                                                                            \
+    F(UPGRADE, last_id, BELOW(last_id, DEAD_LETTER_ID_MAX))                                        \
+    F(UPGRADE, n_evicted, NUMBER(n_evicted))                                                       \
+    F(UPGRADE, counts, ARRAY(counts))
+static const struct field TALLY_TABLE[] = {TALLY_FIELDS(FIELD)};
+const struct record DEAD_LETTER_TALLY_RECORD = RECORD(DEAD_LETTER_TALLY_ROW, TALLY_TABLE);
+
 /* ---- saving ---- */
-
-static void put_options(struct saved_writer *row, const struct job_options *options)
-{
-    const size_t fields = saved_begin(row);
-
-    saved_put_number(row, options->max_retries);
-    saved_put_number(row, options->timeout);
-    saved_put_number(row, options->backoff_min);
-    saved_put_number(row, options->backoff_max);
-    saved_put_number(row, options->priority);
-    saved_end(row, fields);
-}
 
 static void put_deaths(struct saved_writer *row, const struct dead_letter *letter)
 {
@@ -28,49 +53,15 @@ static void put_deaths(struct saved_writer *row, const struct dead_letter *lette
     saved_end(row, list);
 }
 
-static void put_letter(struct saved_writer *row, const struct dead_letter *letter)
-{
-    saved_put_number(row, letter->reason);
-    saved_put_number(row, letter->id);
-    saved_put_number(row, letter->at);
-    saved_put_text(row, letter->sender);
-    saved_put_text(row, letter->recipient);
-    saved_put_number(row, letter->sender_ref);
-    saved_put_number(row, letter->recipient_ref);
-    topic_put(row, &letter->topic);
-    saved_put_number(row, letter->message);
-    saved_put_number(row, letter->sent_at);
-    saved_put_text(row, letter->job);
-    put_options(row, &letter->options);
-    saved_put_number(row, letter->submitter_uid);
-    saved_put_number(row, (uint64_t)letter->code);
-    saved_put_text(row, letter->text);
-    saved_put_number(row, letter->attempts);
-    put_deaths(row, letter);
-    saved_put_number(row, letter->payload_dropped ? letter->payload_size : 0);
-    saved_put_number(row, letter->cause);
-}
-
+/* That of a durable job has its payload on disk. */
 static int save_letter(const struct dead_letter *letter, struct saver *saver)
 {
     struct saved_writer row = {0};
 
-    put_letter(&row, letter);
-    if (letter->row == 0)
-        return saved_add(saver, DEAD_LETTER_ROW, &row, &letter->payload);
-    saved_put_number(&row, (uint64_t)letter->row);
-    return saved_add(saver, DURABLE_DEAD_LETTER_ROW, &row, NULL);
-}
-
-static int save_tally(const struct dead_letters *letters, struct saver *saver)
-{
-    struct saved_writer row = {0};
-
-    saved_put_number(&row, letters->last_id);
-    saved_put_number(&row, letters->n_evicted);
-    for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
-        saved_put_number(&row, letters->counts[i]);
-    return saved_add(saver, DEAD_LETTER_TALLY_ROW, &row, NULL);
+    record_put(&row, &DEAD_LETTER_RECORD, letter);
+    topic_put(&row, &letter->topic);
+    put_deaths(&row, letter);
+    return saved_add(saver, DEAD_LETTER_ROW, &row, letter->row == 0 ? &letter->payload : NULL);
 }
 
 static int save_letters(const struct list *letters, struct saver *saver)
@@ -89,22 +80,10 @@ int dead_letters_save(const struct dead_letters *letters, struct saver *saver)
 
     for (unsigned queue = 0; r == 0 && queue < _DEAD_N_QUEUES; queue++)
         r = save_letters(&letters->rings[queue], saver);
-    return r == 0 ? save_tally(letters, saver) : r;
+    return r == 0 ? record_save(saver, &DEAD_LETTER_TALLY_RECORD, letters, NULL) : r;
 }
 
 /* ---- restoring ---- */
-
-static struct job_options get_options(struct saved_reader *row)
-{
-    struct saved_reader fields = saved_get_fields(row);
-    struct job_options options = {.max_retries = (uint32_t)saved_get_number(&fields)};
-
-    options.timeout = saved_get_number(&fields);
-    options.backoff_min = saved_get_number(&fields);
-    options.backoff_max = saved_get_number(&fields);
-    options.priority = (uint8_t)saved_get_number(&fields);
-    return options;
-}
 
 static size_t get_deaths(struct saved_reader *row, const struct death_log *log,
                          struct death *ret[DEAD_LETTER_DEATHS_MAX])
@@ -119,30 +98,29 @@ static size_t get_deaths(struct saved_reader *row, const struct death_log *log,
     return n;
 }
 
-static struct dead_letter_facts get_facts(struct saved_reader *row)
+static struct dead_letter_facts facts_of(const struct dead_letter *saved)
 {
-    struct dead_letter_facts facts = {
-        .reason = (enum dead_letter_reason)saved_get_below(row, _DEAD_N_REASONS - 1),
+    return (struct dead_letter_facts){
+        .reason = saved->reason,
+        .id = saved->id,
+        .row = saved->row,
+        .at = saved->at,
         .restored = true,
+        .sender = saved->sender,
+        .recipient = saved->recipient,
+        .sender_ref = saved->sender_ref,
+        .recipient_ref = saved->recipient_ref,
+        .topic = saved->topic,
+        .message = saved->message,
+        .sent_at = saved->sent_at,
+        .job = saved->job,
+        .options = saved->options,
+        .submitter_uid = saved->submitter_uid,
+        .code = saved->code,
+        .text = saved->text,
+        .attempts = saved->attempts,
+        .cause = saved->cause,
     };
-
-    facts.id = saved_get_number(row);
-    facts.at = saved_get_number(row);
-    facts.sender = saved_get_string(row);
-    facts.recipient = saved_get_string(row);
-    facts.sender_ref = saved_get_number(row);
-    facts.recipient_ref = saved_get_number(row);
-    if (topic_get(row, &facts.topic) < 0)
-        row->damaged = true;
-    facts.message = saved_get_number(row);
-    facts.sent_at = saved_get_number(row);
-    facts.job = saved_get_string(row);
-    facts.options = get_options(row);
-    facts.submitter_uid = (uid_t)saved_get_number(row);
-    facts.code = (int32_t)saved_get_number(row);
-    facts.text = saved_get_string(row);
-    facts.attempts = (uint32_t)saved_get_number(row);
-    return facts;
 }
 
 static int add(struct dead_letters *letters, const struct dead_letter_facts *facts,
@@ -166,53 +144,42 @@ static int add(struct dead_letters *letters, const struct dead_letter_facts *fac
     return 0;
 }
 
-static int restore(struct dead_letters *letters, const struct death_log *deaths,
-                   struct saved_reader *row, bool durable)
+int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
+                            struct saved_reader *row)
 {
-    struct dead_letter_facts facts = get_facts(row);
     struct death *found[DEAD_LETTER_DEATHS_MAX];
-    uint64_t size_dropped;
+    struct dead_letter saved = {0};
+    struct dead_letter_facts facts;
     int r;
 
+    record_get(row, &DEAD_LETTER_RECORD, &saved);
+    r = topic_get(row, &saved.topic);
+    facts = facts_of(&saved);
     facts.deaths = found;
     facts.n_deaths = get_deaths(row, deaths, found);
-    size_dropped = saved_get_number(row);
-    facts.cause = (enum attempt_cause)saved_get_below(row, _ATTEMPT_N_CAUSES - 1);
-    facts.row = durable ? (int64_t)saved_get_number(row) : 0;
-    if (row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0)
+    if (r < 0 || row->damaged || !dead_letter_id_valid(facts.id) || facts.at == 0)
         r = -EBADMSG;
-    else if (durable)
+    else if (facts.row != 0)
         r = dead_letter_inherit(letters, &facts);
     else
-        r = add(letters, &facts, size_dropped, row);
+        r = add(letters, &facts, saved.payload_dropped ? saved.payload_size : 0, row);
     for (size_t i = 0; i < facts.n_deaths; i++)
         death_unref(found[i]);
     return r;
 }
 
-int dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
-                            struct saved_reader *row)
-{
-    return restore(letters, deaths, row, false);
-}
-
-int durable_dead_letter_restore_row(struct dead_letters *letters, const struct death_log *deaths,
-                                    struct saved_reader *row)
-{
-    return restore(letters, deaths, row, true);
-}
-
 int dead_letter_tally_restore_row(struct dead_letters *letters, struct saved_reader *row)
 {
-    const uint64_t last_id = saved_get_number(row);
+    struct dead_letters saved = {0};
 
-    if (last_id > DEAD_LETTER_ID_MAX)
+    record_get(row, &DEAD_LETTER_TALLY_RECORD, &saved);
+    if (row->damaged)
         return -EBADMSG;
-    if (letters->last_id < last_id)
-        letters->last_id = last_id;
-    letters->n_evicted += saved_get_number(row);
+    if (letters->last_id < saved.last_id)
+        letters->last_id = saved.last_id;
+    letters->n_evicted += saved.n_evicted;
     for (unsigned i = 0; i < _DEAD_N_REASONS; i++)
-        letters->counts[i] += saved_get_number(row);
+        letters->counts[i] += saved.counts[i];
     letters->inherited_id = letters->last_id;
-    return row->damaged ? -EBADMSG : 0;
+    return 0;
 }

@@ -17,15 +17,21 @@ enum mail_place {
 
 /* ---- saving ---- */
 
+#define ROW actor
+#define INBOX_FIELDS(F)                                                                            \
+    F(UPGRADE, paused, NUMBER(paused))                                                             \
+    F(UPGRADE, log, NUMBER(log))                                                                   \
+    F(UPGRADE, settled, NUMBER(inbox.settled))
+static const struct field FIELDS[] = {INBOX_FIELDS(FIELD)};
+const struct record INBOX_RECORD = RECORD(INBOX_ROW, FIELDS);
+
 static int save_inbox(const struct actor *actor, struct saver *saver)
 {
     struct saved_writer row = {0};
 
     saved_put_number(&row, actor->reference);
-    saved_put_number(&row, actor->paused);
-    saved_put_number(&row, actor->log);
     saved_put_number(&row, actor->waits_for ? actor->waits_for->reference : 0);
-    saved_put_number(&row, actor->inbox.settled);
+    record_put(&row, &INBOX_RECORD, actor);
     return saved_add(saver, INBOX_ROW, &row, NULL);
 }
 
@@ -88,22 +94,21 @@ static void restore_wait(struct actor *actor, uint64_t reference)
 int inbox_restore(struct message_context *context, struct saved_reader *row)
 {
     struct actor *actor = actor_get(context, saved_get_number(row));
-    const bool paused = saved_get_below(row, 1);
-    const uint8_t log = (uint8_t)saved_get_below(row, UINT8_MAX);
     const uint64_t waits_for = saved_get_number(row);
-    const uint32_t settled = (uint32_t)saved_get_below(row, UINT32_MAX);
+    struct actor saved = {0};
 
+    record_get(row, &INBOX_RECORD, &saved);
     if (row->damaged)
         return -EBADMSG;
     if (!actor)
         return 0; /* nothing of it is left to restore */
-    actor->log = log;
-    if (paused && !actor->paused)
+    actor->log = saved.log;
+    if (saved.paused && !actor->paused)
         delivery_pause(actor);
     if (waits_for != 0)
         restore_wait(actor, waits_for);
     if (actor->inbox.endpoint)
-        restore_settled(actor, settled);
+        restore_settled(actor, saved.inbox.settled);
     return 0;
 }
 

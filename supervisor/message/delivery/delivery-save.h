@@ -4,13 +4,14 @@
 /* Waiting messages, answers and stashes across an upgrade, and what is known of the inboxes. Those
  * in the rings stay there: a worker or client handles them whoever supervises it. */
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 struct actor;
 struct message_context;
 
 #define INBOX_ROW "inbox"
 #define MAIL_ROW  "mail"
+extern const struct record INBOX_RECORD;
 
 /* Saves both of an actor, messages in their order. Returns 0 or -errno of the saver. */
 int delivery_save(const struct actor *actor, struct saver *saver);

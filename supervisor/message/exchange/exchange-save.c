@@ -12,15 +12,20 @@
 
 /* ---- saving ---- */
 
+#define ROW exchange
+#define EXCHANGE_FIELDS(F)                                                                         \
+    F(UPGRADE, kind, BELOW(kind, _EXCHANGE_N_KINDS - 1))                                           \
+    F(UPGRADE, creator, NUMBER(creator))                                                           \
+    F(UPGRADE, group, WORD(group))
+static const struct field FIELDS[] = {EXCHANGE_FIELDS(FIELD)};
+const struct record EXCHANGE_RECORD = RECORD(EXCHANGE_ROW, FIELDS);
+
 static int save_exchange(const struct actor *actor, struct saver *saver)
 {
-    const struct exchange *exchange = actor_exchange(actor);
     struct saved_writer row = {0};
 
     saved_put_text(&row, actor->name);
-    saved_put_number(&row, exchange->kind);
-    saved_put_number(&row, exchange->creator);
-    saved_put_text(&row, exchange->group);
+    record_put(&row, &EXCHANGE_RECORD, actor_exchange(actor));
     return saved_add(saver, EXCHANGE_ROW, &row, NULL);
 }
 
@@ -76,26 +81,22 @@ static int make(struct message_context *context, const char *name, enum exchange
 int exchange_restore_row(struct message_context *context, struct saved_reader *row)
 {
     char name[PROTOCOL_ACTOR_NAME_MAX + 1];
-    enum exchange_kind kind;
+    struct exchange saved = {0};
     const struct actor *other;
-    const char *group;
-    uint64_t creator;
 
     saved_get_text(row, name, sizeof(name));
-    kind = (enum exchange_kind)saved_get_below(row, _EXCHANGE_N_KINDS - 1);
-    creator = saved_get_number(row);
-    group = saved_get_string(row);
+    record_get(row, &EXCHANGE_RECORD, &saved);
     if (row->damaged)
         return -EBADMSG;
     other = actor_by_name(context, name);
     if (other && actor_exchange(other) && actor_exchange(other)->declared)
         return 0;
-    switch (make(context, name, kind, creator, group)) {
+    switch (make(context, name, saved.kind, saved.creator, saved.group)) {
     case 0:
         return 0;
     case ACTOR_E_EXISTS:
         log_warning("exchange %s, made by %s, is deleted: a file declares a group of that name",
-                    name, actor_name_of(context, creator));
+                    name, actor_name_of(context, saved.creator));
         return 0;
     case ACTOR_E_BAD_NAME:
         return -EBADMSG;

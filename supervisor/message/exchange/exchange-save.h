@@ -4,13 +4,14 @@
 /* Exchanges made at run time, and all subscriptions, across an upgrade. What waits in an exchange
  * is saved with the messages of the other actors. */
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 struct actor;
 struct message_context;
 
 #define EXCHANGE_ROW     "exchange"
 #define SUBSCRIPTION_ROW "subscription"
+extern const struct record EXCHANGE_RECORD;
 
 /* Saves both of an actor that is an exchange, subscriptions in their order. Returns 0 or -errno of
  * the saver. */

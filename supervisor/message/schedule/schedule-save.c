@@ -6,17 +6,23 @@
 #include "supervisor/message/message-context.h"
 #include <errno.h>
 
+#define ROW schedule
+#define SCHEDULE_FIELDS(F)                                                                         \
+    F(UPGRADE, id, NUMBER(id))                                                                     \
+    F(UPGRADE, setter, NUMBER(setter))                                                             \
+    F(UPGRADE, due, NUMBER(due))                                                                   \
+    F(UPGRADE, period, NUMBER(period))                                                             \
+    F(UPGRADE, realtime, NUMBER(realtime))                                                         \
+    F(UPGRADE, orphan, NUMBER(orphan))
+static const struct field FIELDS[] = {SCHEDULE_FIELDS(FIELD)};
+const struct record SCHEDULE_RECORD = RECORD(SCHEDULE_ROW, FIELDS);
+
 static int save_schedule(const struct schedule *schedule, struct saver *saver)
 {
     struct saved_writer row = {0};
 
-    saved_put_number(&row, schedule->id);
     saved_put_number(&row, schedule->to->reference);
-    saved_put_number(&row, schedule->setter);
-    saved_put_number(&row, schedule->due);
-    saved_put_number(&row, schedule->period);
-    saved_put_number(&row, schedule->realtime);
-    saved_put_number(&row, schedule->orphan);
+    record_put(&row, &SCHEDULE_RECORD, schedule);
     topic_put(&row, &schedule->envelope->topic);
     return saved_add(saver, SCHEDULE_ROW, &row, &schedule->envelope->payload);
 }
@@ -34,20 +40,19 @@ int schedules_save(const struct message_context *context, struct saver *saver)
 
 int schedule_restore_row(struct message_context *context, struct saved_reader *row)
 {
-    const uint64_t id = saved_get_number(row);
     struct payload payload = PAYLOAD_NULL;
     struct schedule_options options = {.to = actor_get(context, saved_get_number(row))};
+    struct schedule saved = {0};
     struct topic topic;
-    bool orphan;
     int r;
 
-    options.sender = saved_get_number(row);
-    options.at = saved_get_number(row);
-    options.period = saved_get_number(row);
-    options.realtime = saved_get_below(row, 1);
-    orphan = saved_get_below(row, 1);
+    record_get(row, &SCHEDULE_RECORD, &saved);
+    options.sender = saved.setter;
+    options.at = saved.due;
+    options.period = saved.period;
+    options.realtime = saved.realtime;
     r = topic_get(row, &topic);
-    if (r < 0 || id == 0 || (options.period > 0 && options.period < SCHEDULE_PERIOD_MIN))
+    if (r < 0 || saved.id == 0 || (options.period > 0 && options.period < SCHEDULE_PERIOD_MIN))
         return -EBADMSG;
     if (!options.to)
         return -ENOENT;
@@ -56,5 +61,5 @@ int schedule_restore_row(struct message_context *context, struct saved_reader *r
         return r;
     options.topic = &topic;
     options.payload = &payload;
-    return schedule_restore(context, &options, id, orphan);
+    return schedule_restore(context, &options, saved.id, saved.orphan);
 }

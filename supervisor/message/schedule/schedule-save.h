@@ -4,11 +4,12 @@
 /* Timers across an upgrade: each keeps its id and goes off when it would have. Periodic ones keep
  * their beat. */
 
-#include "supervisor/succession/saved-row.h"
+#include "supervisor/succession/record.h"
 
 struct message_context;
 
 #define SCHEDULE_ROW "timer"
+extern const struct record SCHEDULE_RECORD;
 
 /* Returns 0 or -errno of the saver. */
 int schedules_save(const struct message_context *context, struct saver *saver);

@@ -2,6 +2,7 @@
 #include "supervisor/event/death.h"
 #include "supervisor/event/event.h"
 #include "supervisor/message/actor-end.h"
+#include "supervisor/message/actor-save.h"
 #include "supervisor/message/actor.h"
 #include "supervisor/message/ask/ask-save.h"
 #include "supervisor/message/delivery/delivery-save.h"

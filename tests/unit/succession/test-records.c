@@ -6,17 +6,35 @@
 #include "supervisor/group/cell/cell-private.h"
 #include "supervisor/group/group-private.h"
 #include "supervisor/group/group-save.h"
+#include "supervisor/message/actor-save.h"
+#include "supervisor/message/ask/ask-save.h"
+#include "supervisor/message/dead-letter/dead-letter-save.h"
+#include "supervisor/message/delivery/delivery-save.h"
 #include "supervisor/message/envelope-save.h"
+#include "supervisor/message/exchange/exchange-save.h"
 #include "supervisor/message/inheritance.h"
+#include "supervisor/message/schedule/schedule-save.h"
 #include "supervisor/pool/slot/slot.h"
 #include "supervisor/store/store.h"
 #include "tests/unit/succession/odd.h"
 #include "tests/unit/suite.h"
 
-static const struct record *const SAVED[] = {
-    &GROUP_RECORD,         &CELL_RECORD,        &DEATH_RECORD,
-    &ACTOR_RECORD,         &ENVELOPE_RECORD,    &STORE_STATS_RECORD,
-    &CLIENT_SUBMIT_RECORD, &CLIENT_WAIT_RECORD, &CLIENT_ANSWER_RECORD};
+static const struct record *const SAVED[] = {&GROUP_RECORD,
+                                             &CELL_RECORD,
+                                             &DEATH_RECORD,
+                                             &ACTOR_RECORD,
+                                             &ENVELOPE_RECORD,
+                                             &STORE_STATS_RECORD,
+                                             &MESSAGES_RECORD,
+                                             &EXCHANGE_RECORD,
+                                             &SCHEDULE_RECORD,
+                                             &INBOX_RECORD,
+                                             &ASK_RECORD,
+                                             &DEAD_LETTER_RECORD,
+                                             &DEAD_LETTER_TALLY_RECORD,
+                                             &CLIENT_SUBMIT_RECORD,
+                                             &CLIENT_WAIT_RECORD,
+                                             &CLIENT_ANSWER_RECORD};
 static const struct record *const KEPT[] = {&SLOT_RECORD, &CELL_KEPT_RECORD, &GROUP_KEPT_RECORD};
 
 static void *new_row(const struct record *record)
