@@ -72,7 +72,7 @@ static int transfer(void)
     return message_receive(pair[1], &in);
 }
 
-START_TEST(a_request_arrives_as_it_was_put)
+TEST(a_request_arrives_as_it_was_put)
 {
     const struct spawn_options *options = &taken.options;
     ck_assert_int_eq(message_put_spawn(&out, 42, &OPTIONS), 0);
@@ -122,9 +122,8 @@ START_TEST(a_request_arrives_as_it_was_put)
     ck_assert(options->set_oom_score_adjust && options->oom_score_adjust == -17);
     message_close_fds(&in);
 }
-END_TEST
 
-START_TEST(what_is_cut_off_or_has_more_at_its_end_is_refused)
+TEST(what_is_cut_off_or_has_more_at_its_end_is_refused)
 {
     ck_assert_int_eq(message_put_spawn(&out, 42, &OPTIONS), 0);
     const size_t whole = out.size;
@@ -140,10 +139,9 @@ START_TEST(what_is_cut_off_or_has_more_at_its_end_is_refused)
     ck_assert_uint_eq(message_take_kind(&in), MESSAGE_SPAWN);
     ck_assert_int_eq(message_take_spawn(&in, &taken), -EBADMSG);
 }
-END_TEST
 
 /* Whatever it says, taking it apart stays within its bounds (this is for the sanitizers). */
-START_TEST(any_bytes_are_taken_apart_safely)
+TEST(any_bytes_are_taken_apart_safely)
 {
     srand(1);
     for (int round = 0; round < 20000; round++) {
@@ -155,9 +153,8 @@ START_TEST(any_bytes_are_taken_apart_safely)
         ck_assert(r == 0 || r == -EBADMSG);
     }
 }
-END_TEST
 
-START_TEST(a_process_without_an_id_is_refused)
+TEST(a_process_without_an_id_is_refused)
 {
     ck_assert_int_eq(message_put_spawn(&out, 0, &OPTIONS), 0);
     ck_assert_int_eq(transfer(), 0);
@@ -165,9 +162,8 @@ START_TEST(a_process_without_an_id_is_refused)
     ck_assert_int_eq(message_take_spawn(&in, &taken), -EBADMSG);
     message_close_fds(&in);
 }
-END_TEST
 
-START_TEST(what_is_too_large_is_refused_before_it_is_sent)
+TEST(what_is_too_large_is_refused_before_it_is_sent)
 {
     static char large[MESSAGE_SIZE_MAX], *many[MESSAGE_STRINGS_MAX + 2];
     struct spawn_options options = OPTIONS;
@@ -184,9 +180,8 @@ START_TEST(what_is_too_large_is_refused_before_it_is_sent)
     ck_assert_int_eq(message_put_spawn(&out, 1, &options), -E2BIG);
     free((void *)options.groups);
 }
-END_TEST
 
-START_TEST(the_largest_request_arrives)
+TEST(the_largest_request_arrives)
 {
     static char large[MESSAGE_SIZE_MAX - 512];
     struct spawn_options options = OPTIONS;
@@ -201,9 +196,8 @@ START_TEST(the_largest_request_arrives)
     ck_assert_str_eq(taken.options.environment[0], large);
     message_close_fds(&in);
 }
-END_TEST
 
-START_TEST(replies_and_the_other_request_arrive_as_they_were_put)
+TEST(replies_and_the_other_request_arrive_as_they_were_put)
 {
     struct message_spawned spawned = {.id = 7, .pid = 8, .error = -9};
     struct message_exited exited = {.id = 7, .how = {.signalled = true, .code = 11}};
@@ -228,10 +222,9 @@ START_TEST(replies_and_the_other_request_arrive_as_they_were_put)
     ck_assert_int_eq(message_take_kill(&in, &kill), 0);
     ck_assert(kill.id == 7 && kill.pid == 8);
 }
-END_TEST
 
 /* The kernel reports the unread one first. */
-START_TEST(what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unread)
+TEST(what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unread)
 {
     uint64_t id;
 
@@ -245,9 +238,8 @@ START_TEST(what_a_supervisor_sent_last_arrives_although_it_has_left_a_reply_unre
     ck_assert_int_eq(message_take_release(&in, &id), 0);
     ck_assert_int_eq(message_receive(pair[1], &in), -EPIPE);
 }
-END_TEST
 
-START_TEST(what_is_held_arrives_as_it_was_put)
+TEST(what_is_held_arrives_as_it_was_put)
 {
     struct message_held held = {
         .hold = {.id = 7, .pid = 8, .bytes = "bytes", .size = 5, .fds = (int[]){1, 2}, .n_fds = 2},
@@ -295,9 +287,8 @@ START_TEST(what_is_held_arrives_as_it_was_put)
     ck_assert_int_eq(message_take_release(&in, &id), 0);
     ck_assert_uint_eq(id, 9);
 }
-END_TEST
 
-START_TEST(a_hold_that_is_cut_off_or_lacks_descriptors_is_refused)
+TEST(a_hold_that_is_cut_off_or_lacks_descriptors_is_refused)
 {
     const int fds[HOLD_FDS_MAX + 1] = {0};
     struct message_hold hold = {.id = 7, .bytes = "bytes", .size = 5, .fds = fds, .n_fds = 2};
@@ -318,9 +309,8 @@ START_TEST(a_hold_that_is_cut_off_or_lacks_descriptors_is_refused)
     hold = (struct message_hold){.bytes = out.data, .size = HOLD_BYTES_MAX + 1};
     ck_assert_int_eq(message_put_hold(&out, &hold), -E2BIG);
 }
-END_TEST
 
-START_TEST(a_full_channel_and_a_closed_one_are_told)
+TEST(a_full_channel_and_a_closed_one_are_told)
 {
     int r;
     ck_assert_int_eq(message_receive(pair[1], &in), -EAGAIN);
@@ -334,6 +324,5 @@ START_TEST(a_full_channel_and_a_closed_one_are_told)
         ;
     ck_assert_int_eq(r, -EPIPE);
 }
-END_TEST
 
 const struct suite suite = {.name = "keeper-message", .setup = set_up, .teardown = tear_down};

@@ -43,7 +43,7 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-START_TEST(descriptors_are_closed_once_the_process_has_copied_them)
+TEST(descriptors_are_closed_once_the_process_has_copied_them)
 {
     const int first = add(10), second = add(11);
 
@@ -55,9 +55,8 @@ START_TEST(descriptors_are_closed_once_the_process_has_copied_them)
     starting_remove(&starting, 10);
     ck_assert(!is_open(first));
 }
-END_TEST
 
-START_TEST(what_an_ended_process_has_written_does_not_count_for_its_successor)
+TEST(what_an_ended_process_has_written_does_not_count_for_its_successor)
 {
     int fd;
 
@@ -69,9 +68,8 @@ START_TEST(what_an_ended_process_has_written_does_not_count_for_its_successor)
     ck_assert(is_open(fd));
     starting_remove(&starting, 11);
 }
-END_TEST
 
-START_TEST(without_room_or_with_a_high_descriptor_nothing_is_shared)
+TEST(without_room_or_with_a_high_descriptor_nothing_is_shared)
 {
     for (int i = 0; i < STARTING_MAX; i++)
         (void)add(100 + i);
@@ -85,9 +83,8 @@ START_TEST(without_room_or_with_a_high_descriptor_nothing_is_shared)
     starting_share(&starting, &request, STARTING_SHARE_MIN, &options);
     ck_assert(!options.share_table);
 }
-END_TEST
 
-START_TEST(a_small_table_is_copied)
+TEST(a_small_table_is_copied)
 {
     request.n_fds = 0;
     starting_share(&starting, &request, STARTING_SHARE_MIN - 1, &options);
@@ -95,9 +92,8 @@ START_TEST(a_small_table_is_copied)
     starting_share(&starting, &request, STARTING_SHARE_MIN, &options);
     ck_assert(options.share_table);
 }
-END_TEST
 
-START_TEST(a_process_that_shares_the_table_at_first_changes_nothing_in_it)
+TEST(a_process_that_shares_the_table_at_first_changes_nothing_in_it)
 {
     char *const argv[] = {"/bin/sh", "-c", "exec 4>&-; echo $1 >&3; ls /proc/self/fd >&3", "sh",
                           NULL};
@@ -128,6 +124,5 @@ START_TEST(a_process_that_shares_the_table_at_first_changes_nothing_in_it)
     close_fd(fds[0]);
     close_fd(high);
 }
-END_TEST
 
 const struct suite suite = {.name = "starting", .setup = setup, .teardown = teardown};
