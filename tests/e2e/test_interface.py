@@ -41,7 +41,7 @@ class Declarations(unittest.TestCase):
             names = {name for struct in structs for name in used(struct)} - {"int", "string", "bool"}
             self.assertEqual(names - set(interface.types), set(), interface.name)
 
-    def test_replies_are_written_with_declared_names_only(self):
+    def test_replies_are_written_and_read_with_declared_names_only(self):
         def fields(declaration):
             if isinstance(declaration, dict):
                 for name, (_, _, kind) in declaration.items():
@@ -51,12 +51,14 @@ class Declarations(unittest.TestCase):
         for interface in CHECKER.interfaces.values():
             for struct in [*interface.types.values(), *interface.errors.values(), *sum(interface.methods.values(), ())]:
                 declared |= set(fields(struct))
-        written = set()
-        for path in glob.glob(os.path.join(TOP, "supervisor", "control", "**", "*.c"), recursive=True):
-            with open(path, encoding="utf-8") as file:
-                written |= set(re.findall(r"\breply_\w+\([^;\"]*, \"(\w+)\"", file.read()))
-        self.assertGreater(len(written), 100)
-        self.assertEqual(written - declared, set())
+        for folder, pattern in ("control", r"\breply_\w+\([^;\"]*, \"(\w+)\""), \
+                ("ctl", r"\b(?:field_\w+|json_object_get|ENUM)\([^;\"]*?, \"(\w+)\""):
+            used = set()
+            for path in glob.glob(os.path.join(TOP, "supervisor", folder, "**", "*.c"), recursive=True):
+                with open(path, encoding="utf-8") as file:
+                    used |= set(re.findall(pattern, file.read()))
+            self.assertGreater(len(used), 100)
+            self.assertEqual(used - declared, set(), folder)
 
     def test_nothing_else_lists_what_the_interface_files_declare(self):
         with open(os.path.join(TOP, "supervisor", "control", "troupe-varlink.7"), encoding="utf-8") as file:
