@@ -67,7 +67,7 @@ INTERFACE(supervisor, "io.troupe.Supervisor", control_supervisor_methods, contro
 INTERFACE(jobs, "io.troupe.Jobs", control_job_methods, control_list_jobs_methods,
           control_cancel_methods, control_attach_methods);
 INTERFACE(actors, "io.troupe.Actors", control_actor_methods, control_tell_methods,
-          control_timer_methods, control_exchange_methods, control_dead_letter_methods);
+          control_dead_letter_methods);
 
 struct request_interface *const control_interfaces[] = {
     &service, &supervisor, &jobs, &actors, NULL,

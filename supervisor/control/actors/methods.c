@@ -116,15 +116,6 @@ static void set_message_log(struct request *request)
     request_end(request);
 }
 
-const struct request_method control_actor_methods[] = {
-    {"Lookup", lookup, .changes = false},
-    {"ListActors", list_actors, .changes = false},
-    {"Pause", pause_actor, .changes = true},
-    {"Resume", resume_actor, .changes = true},
-    {"SetMessageLog", set_message_log, .changes = true},
-    {0},
-};
-
 /* ---- exchanges ---- */
 
 struct subscription_wanted {
@@ -295,7 +286,12 @@ static void list_subscriptions(struct request *request)
     control_list(request, &all->list, "subscriptions");
 }
 
-const struct request_method control_exchange_methods[] = {
+const struct request_method control_actor_methods[] = {
+    {"Lookup", lookup, .changes = false},
+    {"ListActors", list_actors, .changes = false},
+    {"Pause", pause_actor, .changes = true},
+    {"Resume", resume_actor, .changes = true},
+    {"SetMessageLog", set_message_log, .changes = true},
     {"Subscribe", subscribe, .changes = true},
     {"Unsubscribe", unsubscribe, .changes = true},
     {"CreateExchange", create_exchange, .changes = true, .begins = true},

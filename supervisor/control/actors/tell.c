@@ -156,12 +156,6 @@ static void ask(struct request *request)
     request->drop = drop_ask;
 }
 
-const struct request_method control_tell_methods[] = {
-    {"Tell", tell, .changes = true, .begins = true},
-    {"Ask", ask, .changes = true, .begins = true},
-    {0},
-};
-
 /* ---- timers ---- */
 
 static void schedule(struct request *request)
@@ -298,7 +292,9 @@ static void list_timers(struct request *request)
                            write_timer);
 }
 
-const struct request_method control_timer_methods[] = {
+const struct request_method control_tell_methods[] = {
+    {"Tell", tell, .changes = true, .begins = true},
+    {"Ask", ask, .changes = true, .begins = true},
     {"Schedule", schedule, .changes = true, .begins = true},
     {"Unschedule", unschedule, .changes = true},
     {"ListTimers", list_timers, .changes = false},
