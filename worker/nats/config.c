@@ -4,8 +4,8 @@
 #include "shared/base/cleanup.h"
 #include "shared/base/log.h"
 #include "shared/base/quantity.h"
+#include "shared/base/unitfile.h"
 #include "worker/nats/config-values.h"
-#include <ctype.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -233,86 +233,92 @@ static int unknown_key(const char *where, const char *name)
     return -EINVAL;
 }
 
-/* Removes blanks at both ends. */
-static char *trim(char *text)
-{
-    size_t length;
-
-    while (isspace((unsigned char)*text))
-        text++;
-    length = strlen(text);
-    while (length > 0 && isspace((unsigned char)text[length - 1]))
-        length--;
-    text[length] = '\0';
-    return text;
-}
-
 /* Anything else may be a part of a URL with a password. */
 static bool is_word(const char *name)
 {
     return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")] == '\0';
 }
 
-static int read_line(struct config *config, const char *where, char *line)
-{
-    char *value = strchr(line, '=');
-    const char *name;
+struct loading {
+    struct config *config;
+    const char *path;
+    int result;
+};
 
-    if (*line == '\0' || *line == '#' || *line == ';' || strcmp(line, "[Nats]") == 0)
+static int on_section(void *userdata, unsigned line, const char *section)
+{
+    struct loading *loading = userdata;
+
+    if (strcmp(section, "Nats") == 0)
         return 0;
-    if (!value) {
-        log_error("%s: neither [Nats] nor KEY=VALUE", where);
-        return -EINVAL;
-    }
-    *value++ = '\0';
-    name = trim(line);
+    log_error("%s:%u: unknown section; allowed: [Nats]", loading->path, line);
+    loading->result = -EINVAL;
+    return UNITFILE_E_SKIP;
+}
+
+static int assign(struct config *config, const char *where, const char *name, const char *value)
+{
     if (!is_word(name)) {
         log_error("%s: no name of a key before the \"=\"", where);
         return -EINVAL;
     }
     for (size_t i = 0; i < ELEMENTS(keys); i++)
         if (strcmp(keys[i].name, name) == 0)
-            return report_value(where, &keys[i], set(config, &keys[i], trim(value)));
+            return report_value(where, &keys[i], set(config, &keys[i], value));
     return unknown_key(where, name);
 }
 
-static int read_file(struct config *config, const char *path, FILE *file)
+static int on_assignment(void *userdata, const struct unitfile_assignment *assignment)
 {
-    _cleanup_free_ char *line = NULL;
-    size_t room = 0;
-    unsigned number = 0;
-    int result = 0;
+    struct loading *loading = userdata;
+    char where[512];
+    int r;
 
-    while (getline(&line, &room, file) >= 0) {
-        char where[512];
-        int r;
-
-        (void)snprintf(where, sizeof(where), "%s:%u", path, ++number);
-        r = read_line(config, where, trim(line));
-        if (r < 0)
-            result = r;
-    }
-    if (ferror(file)) {
-        log_error("%s: %s", path, strerror(EIO));
-        return -EIO;
-    }
-    return result;
+    (void)snprintf(where, sizeof(where), "%s:%u", loading->path, assignment->line);
+    r = assign(loading->config, where, assignment->key, assignment->value);
+    if (r < 0)
+        loading->result = r;
+    return 0;
 }
 
+static int on_problem(void *userdata, unsigned line, const char *text)
+{
+    struct loading *loading = userdata;
+
+    log_error("%s:%u: %s", loading->path, line, text);
+    loading->result = -EINVAL;
+    return 0;
+}
+
+static int parse(struct config *config, const char *path, const char *text, size_t size)
+{
+    struct loading loading = {.config = config, .path = path};
+    const struct unitfile_handlers handlers = {.section = on_section,
+                                               .assignment = on_assignment,
+                                               .problem = on_problem,
+                                               .userdata = &loading};
+    int r = unitfile_parse(text, size, &handlers);
+
+    return r < 0 ? r : loading.result;
+}
+
+/* `path` NULL = the default, which need not be there. */
 static int load_file(struct config *config, const char *path)
 {
-    FILE *file = fopen(path ? path : CONFIG_FILE, "re");
-    int r = -errno;
+    const char *file = path ? path : CONFIG_FILE;
+    _cleanup_free_ char *text = NULL;
+    size_t size;
+    int r = unitfile_read(file, &text, &size);
 
-    if (!file && !path && r == -ENOENT)
+    if (r == 0)
+        return parse(config, file, text, size);
+    if (r == -ENOENT && !path)
         return 0;
-    if (!file) {
-        log_error("%s: %s", path ? path : CONFIG_FILE, strerror(-r));
-        return r;
-    }
-    r = read_file(config, path ? path : CONFIG_FILE, file);
-    (void)fclose(file);
-    return r;
+    if (r < 0)
+        log_error("%s: %s", file, strerror(-r));
+    else
+        log_error("%s: not a regular file, or too large", file);
+    return r < 0 ? r : -EINVAL;
 }
 
 static int load_environment(struct config *config)
@@ -434,7 +440,8 @@ int config_load(struct config *config, const char *path, const char *group)
     r = set_defaults(config);
     if (r < 0)
         return r;
-    r = load_file(config, path);
+    if (!path || *path != '\0')
+        r = load_file(config, path);
     if (strchr(config->url, '@'))
         warn_if_open(path ? path : CONFIG_FILE, "a password");
     r = first_error(r, load_environment(config));

@@ -134,7 +134,7 @@ static int load(struct config *config, const struct options *options)
                       strerror(EACCES));
             return -EACCES;
         }
-        path = "/dev/null";
+        path = "";
     }
     return config_load(config, path, options->group);
 }

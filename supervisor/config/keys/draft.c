@@ -2,10 +2,10 @@
 #include "supervisor/config/keys/draft.h"
 
 #include "shared/base/cleanup.h"
+#include "shared/base/unitfile.h"
 #include "supervisor/config/config-problem.h"
 #include "supervisor/config/syntax/strv.h"
 #include "supervisor/config/syntax/suggest.h"
-#include "supervisor/config/syntax/unitfile.h"
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>

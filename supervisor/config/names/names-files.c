@@ -6,8 +6,8 @@
 
 #include "shared/base/cleanup.h"
 #include "shared/base/interpreter.h"
+#include "shared/base/unitfile.h"
 #include "supervisor/config/syntax/path.h"
-#include "supervisor/config/syntax/unitfile.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

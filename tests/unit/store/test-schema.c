@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/syntax/unitfile.h"
+#include "shared/base/unitfile.h"
 #include "supervisor/event/attempt-cause.h"
 #include "supervisor/store/database.h"
 #include "supervisor/store/job-rows.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "supervisor/config/config.h"
+#include "shared/base/unitfile.h"
 #include "supervisor/config/keys/keys.h"
 #include "supervisor/config/syntax/strv.h"
-#include "supervisor/config/syntax/unitfile.h"
 #include "supervisor/event/event-id.h"
 #include "tests/unit/config-directory.h"
 #include "tests/unit/suite.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/syntax/unitfile.h"
+#include "shared/base/unitfile.h"
 #include "tests/unit/suite.h"
 
 /* What the handlers saw, one line each: "3 [Pool] Size=4", "2 [Pool]", "5 ! text". */

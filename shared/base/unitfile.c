@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "supervisor/config/syntax/unitfile.h"
+#include "shared/base/unitfile.h"
 
 #include "shared/base/cleanup.h"
 #include "shared/base/utf8.h"
