@@ -11,6 +11,7 @@
 #include "supervisor/loop/taker.h"
 #include "supervisor/requirements.h"
 #include "supervisor/supervisor.h"
+#include "supervisor/upgrade/layout.h"
 #include "supervisor/upgrade/leave.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,7 @@ enum option_code {
     OPTION_WAKE,
     OPTION_UNCONFINED,
     OPTION_CHECK,
+    OPTION_LAYOUT,
     OPTION_VERSION,
 };
 
@@ -46,6 +48,7 @@ static const struct option OPTIONS[] = {
     {"wake", required_argument, NULL, OPTION_WAKE},
     {"unconfined", no_argument, NULL, OPTION_UNCONFINED},
     {"check", no_argument, NULL, OPTION_CHECK},
+    {"layout", required_argument, NULL, OPTION_LAYOUT}, /* of the program that runs: an upgrade */
     {"version", no_argument, NULL, OPTION_VERSION},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -133,6 +136,9 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
         case OPTION_CHECK:
             options->check = true;
             break;
+        case OPTION_LAYOUT:
+            options->layout = strtoull(optarg, NULL, 16);
+            break;
         case OPTION_VERSION:
             puts("trouped " TROUPE_VERSION);
             return EXIT_SUCCESS;
@@ -148,6 +154,14 @@ static int parse(struct supervisor_options *options, int argc, char **argv)
     return r == 0 ? -1 : r;
 }
 
+static int misfit(const char *what)
+{
+    fprintf(stderr,
+            "trouped-supervisor " TROUPE_VERSION " does not fit %s: stop trouped and start it\n",
+            what);
+    return EXIT_FAILURE;
+}
+
 /* -1 = go on, else the exit status. */
 static int take_ends(struct supervisor_options *options)
 {
@@ -160,11 +174,10 @@ static int take_ends(struct supervisor_options *options)
         return usage_error("start it by its main program, trouped", NULL);
     if (sscanf(text, "%d %d %d %n", &options->channel, &options->notify_fd, &version, &length) <
             3 ||
-        version != MESSAGE_VERSION) {
-        fprintf(stderr, "trouped-supervisor " TROUPE_VERSION
-                        " does not fit the main process that runs: stop trouped and start it\n");
-        return EXIT_FAILURE;
-    }
+        version != MESSAGE_VERSION)
+        return misfit("the main process that runs");
+    if (options->check && options->layout != upgrade_layout())
+        return misfit("what the supervisor that runs would hand over");
     options->program = strdup(text + length);
     if (!options->program) {
         fprintf(stderr, "trouped: cannot start: %s\n", strerror(ENOMEM));

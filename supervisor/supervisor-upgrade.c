@@ -7,9 +7,11 @@
 #include "supervisor/control/service-change.h"
 #include "supervisor/keeper/keeper.h"
 #include "supervisor/supervisor-private.h"
+#include "supervisor/upgrade/layout.h"
 #include "supervisor/upgrade/save.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,13 +148,16 @@ static char **check_environment(char *variable)
 static int request_check(struct supervisor *supervisor, int output, int report)
 {
     const struct supervisor_options *options = supervisor->options;
-    char variable[PATH_MAX + 64];
+    char variable[PATH_MAX + 64], layout[17];
     _cleanup_free_ char **environment = check_environment(variable);
-    const char *const argv[] = {options->program, "--check", "--config", options->config_directory,
-                                NULL};
+    const char *const argv[] = {
+        options->program, "--check", "--config", options->config_directory,
+        "--layout",       layout,    NULL,
+    };
 
     if (!environment)
         return -ENOMEM;
+    (void)snprintf(layout, sizeof(layout), "%" PRIx64, upgrade_layout());
     (void)snprintf(variable, sizeof(variable), "%s=-1 -1 %d %s", KEEPER_VARIABLE, MESSAGE_VERSION,
                    options->program);
     return spawner_request(

@@ -23,6 +23,7 @@ struct supervisor_options {
     int notify_fd;       /* to the service manager; -ENOENT = there is none; -errno */
     bool unconfined;     /* without confinement_apply() */
     bool check;          /* do not run: supervisor_check() */
+    uint64_t layout;     /* with `check`, for an upgrade: upgrade_layout() of the one that runs */
     const char *program; /* what an upgrade executes */
 };
 

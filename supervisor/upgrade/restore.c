@@ -126,9 +126,9 @@ static void make_cells(const struct group_context *context)
 int upgrade_restore(enum upgrade_stage stage, const struct group_context *context,
                     struct database *database)
 {
-    int r = saved_rows_create(database); /* for a version that had none */
+    int r = 0;
 
-    if (r == 0 && stage == UPGRADE_MESSAGES)
+    if (stage == UPGRADE_MESSAGES)
         make_cells(context);
     for (size_t i = 0; r == 0 && i < ELEMENTS(KINDS); i++)
         if (KINDS[i].stage == stage)

@@ -546,6 +546,22 @@ exec {FAULTY_TROUPED}-supervisor "$@"
                       upgrade.communicate(timeout=LIMIT)[1])
         self.assertEqual(upgrade.returncode, 1)
 
+    def test_an_upgrade_to_a_program_that_keeps_other_data_is_refused_and_changes_nothing(self):
+        s = self.installed({"actor": actor()})
+        begun, go = Bell(s, "begun"), Bell(s, "go")
+        job = s.create("actor", f"ring {begun.path}\nwait {go.path}\necho done")
+        begun.wait()
+        before = s.worker("actor/0")["pid"], s.supervisor_pid
+        install_script(s, '[ "$4" != --layout ] || set -- "$1" "$2" "$3" --layout 4711')
+        refused = s.ctl("upgrade")
+        self.assertEqual(refused.returncode, 1)
+        self.assertIn("does not fit what the supervisor that runs would hand over: stop trouped and start it", refused.stderr)
+        install_script(s, '[ "$4" != --layout ] || set -- "$1" "$2" "$3"')  # a program that did not say
+        s.ctl("upgrade")
+        self.assertEqual((s.worker("actor/0")["pid"], s.supervisor_pid), before)
+        go.ring()
+        self.assertEqual(s.wait_job(job)["result"], text("done"))
+
     def test_a_program_for_another_main_process_says_so(self):
         check = subprocess.run([os.path.join(BUILD, "trouped-supervisor"), "--check"], capture_output=True, text=True,
                                env={**os.environ, "TROUPE_KEEPER": "-1 -1 4711 /nowhere"}, check=False)
