@@ -193,10 +193,12 @@ void restore_take_letters(struct restore *restore)
     restore_free_copies(restore->chunk);
 }
 
-/* Returns 0 or -ENOMEM. */
+/* Returns 0, -ENOMEM or -EMSGSIZE. */
 static int fill_result(struct group *group, struct job *job, const struct ended_row *row,
                        struct payload *result)
 {
+    int r;
+
     job->facts = row->facts;
     job->state = row->state;
     job->group = group;
@@ -204,13 +206,9 @@ static int fill_result(struct group *group, struct job *job, const struct ended_
     job->payload_lost = false;
     if (row->reason_size > 0)
         job->reason = strndup(row->reason, row->reason_size);
-    if (row->key_size > 0) {
-        job->key = malloc(row->key_size);
-        if (!job->key)
-            return -ENOMEM;
-        memcpy(job->key, row->key, row->key_size);
-        job->key_size = row->key_size;
-    }
+    r = job_set_key(job, row->key, row->key_size);
+    if (r < 0)
+        return r;
     payload_move(&job->result, result);
     return 0;
 }

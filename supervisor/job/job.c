@@ -364,6 +364,20 @@ const char *job_state_to_string(enum job_state state)
     return STATES[state];
 }
 
+int job_set_key(struct job *job, const void *key, size_t size)
+{
+    if (size == 0)
+        return 0;
+    if (size > PROTOCOL_KEY_MAX)
+        return -EMSGSIZE;
+    job->key = malloc(size);
+    if (!job->key)
+        return -ENOMEM;
+    memcpy(job->key, key, size);
+    job->key_size = (uint8_t)size;
+    return 0;
+}
+
 int job_make_timers(struct job *job)
 {
     if (job->timers)

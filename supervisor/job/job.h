@@ -75,14 +75,14 @@ struct job {
     uint8_t n_attempts;    /* the last JOB_ATTEMPTS_KEPT ones */
     uint8_t refusal;       /* CELL_E_*: it was not accepted after all; 0 = accepted */
     uint8_t hand;          /* while in hand: its entry in the worker's inbox */
+    uint8_t key_size;      /* at most PROTOCOL_KEY_MAX */
     bool payload_lost : 1; /* with the last supervisor: no other attempt is possible */
     bool parked : 1;       /* queued, and the cell's backlog has its number */
     bool id_is_free : 1;   /* another job may have `name` */
     bool unkept : 1;       /* its result could not be written, and is not kept; see `reason` */
     bool forgotten : 1;    /* its result is not kept only because memory is short */
     unsigned references;
-    uint32_t charged; /* bytes at its submitter; at most UINT32_MAX */
-    uint32_t key_size;
+    uint32_t charged;          /* bytes at its submitter; at most UINT32_MAX */
     struct group *group;       /* NULL once it has ended and its result is not kept */
     struct cell *cell;         /* while live: it may be gone afterwards */
     struct slot *slot;         /* while running */
@@ -109,8 +109,8 @@ struct job_table {
     struct handle_table handles;
     struct list unused; /* memory of former jobs, kept for the next ones */
     struct list unused_waiters;
-    uint64_t most_live; /* since memory was last given back */
-    uint64_t freed;     /* bytes since `n_live` was that */
+    uint64_t most_live;   /* since memory was last given back */
+    uint64_t freed;       /* bytes since `n_live` was that */
     void *names;          /* tree of jobs whose id was chosen by the submitter */
     struct index durable; /* struct job_record.by_id, of jobs whose id was not chosen */
     /* Frees the record of a durable job that is freed. */
@@ -209,3 +209,6 @@ struct job_options job_asked(const struct job *job);
 
 /* Makes job->timers, unless they exist. Returns 0 or -ENOMEM. */
 int job_make_timers(struct job *job);
+/* Copies the routing key to a job that has none. Returns 0, -ENOMEM, or -EMSGSIZE above
+ * PROTOCOL_KEY_MAX. */
+int job_set_key(struct job *job, const void *key, size_t size);

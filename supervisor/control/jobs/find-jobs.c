@@ -74,7 +74,7 @@ static void describe_row(const struct group_context *groups, const struct job_ro
         .facts = row->facts,
         .group = registry_find_text(groups->registry, row->group, row->group_size),
         .key = (char *)(uintptr_t)row->key,
-        .key_size = row->key_size,
+        .key_size = (uint8_t)row->key_size,
         .timers = &room->timers,
     };
     room->timers.alarm.date = row->due;

@@ -16,19 +16,6 @@
 #include <string.h>
 
 /* Returns 0 or -ENOMEM. */
-static int restore_key(struct job *job, const struct job_row *row)
-{
-    if (row->key_size == 0)
-        return 0;
-    job->key = malloc(row->key_size);
-    if (!job->key)
-        return -ENOMEM;
-    memcpy(job->key, row->key, row->key_size);
-    job->key_size = row->key_size;
-    return 0;
-}
-
-/* Returns 0 or -ENOMEM. */
 static int restore_deadline(struct cell *cell, struct job *job, const struct job_row *row)
 {
     usec_t left = usec_sub(row->deadline, clock_steady());
@@ -126,7 +113,7 @@ int cell_restore_job(struct cell *cell, struct loaded_job *loaded, const struct 
     else
         job_restore_attempts(job, saved->attempts, saved->n_attempts);
     restore_facts(cell, job, row);
-    r = restore_key(job, row);
+    r = job_set_key(job, row->key, row->key_size);
     if (r == 0 && !saved)
         r = durable_job_take(cell->context->durable, job, cell->group->name, row->number);
     if (r == 0)

@@ -13,15 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void restore_key(struct job *job, const struct job_page *page)
-{
-    job->key = page->key_size > 0 ? malloc(page->key_size) : NULL;
-    if (!job->key)
-        return;
-    memcpy(job->key, page->key, page->key_size);
-    job->key_size = page->key_size;
-}
-
 /* The deadline may be over: then the job is cancelled in the next turn. */
 static void restore_deadline(struct cell *cell, struct job *job, const struct job_page *page)
 {
@@ -41,7 +32,7 @@ static void cell_describe_restored(struct cell *cell, struct job *job, const str
     job->keep_result = true; /* its submitter asks for it by its id */
     if (job->started && job->started_at == 0)
         job->started_at = loop_realtime(cell->context->loop);
-    restore_key(job, page);
+    (void)job_set_key(job, page->key, page->key_size);
     restore_deadline(cell, job, page);
     job_set_state(job, JOB_RUNNING);
     cell_count_live(cell);

@@ -39,18 +39,16 @@ static int cell_admit(struct cell *cell, const struct cell_request *request)
 /* Fills in everything but a blob, which is taken over when nothing can fail any more. */
 static int cell_fill_job(struct cell *cell, struct job *job, const struct cell_request *request)
 {
+    int r;
+
     job->group = cell->group;
     job->cell = cell;
     job->keep_result = request->keep_result;
     job->submitter_uid = request->submitter_uid;
     job_set_options(job, &request->options, cell->config);
-    if (request->key_size > 0) {
-        job->key = malloc(request->key_size);
-        if (!job->key)
-            return -ENOMEM;
-        memcpy(job->key, request->key, request->key_size);
-        job->key_size = request->key_size;
-    }
+    r = job_set_key(job, request->key, request->key_size);
+    if (r < 0)
+        return r;
     if (!request->blob)
         return payload_set(&job->payload, request->data, (size_t)request->size);
     return 0;
