@@ -3,7 +3,7 @@
 #define TROUPE_QUERY_H
 
 /*
- * libtroupe: what the supervisor knows of jobs, and what happens to them.
+ * libtroupe: queries about jobs, groups, dead letters and events.
  *
  *     struct troupe_query *query;
  *     troupe_query_new(&query, NULL);
@@ -12,8 +12,8 @@
  *         printf("%s %s\n", troupe_query_text(query, "id"), troupe_query_text(query, "state"));
  *     troupe_query_free(query);
  *
- * A query has a connection of its own and needs no permission, but contents (payloads, results …)
- * are shown only to those who may read them. It returns records, with the fields of the types Job,
+ * A query has its own connection and needs no permission, but contents (payloads, results …) are
+ * shown only to users who may read them. It returns records, with the fields of the types Job,
  * DeadLetter, GroupMetrics, Event, Wait and Death in troupe-varlink(7). The rules of troupe.h
  * apply.
  */
@@ -34,8 +34,8 @@ int troupe_query_new(struct troupe_query **ret, const char *socket_path);
 void troupe_query_free(struct troupe_query *query);
 
 /*
- * Each of these begins a query, whose records troupe_query_next() returns. -EBUSY: the query before
- * has not come to its end (one for events never does); -EINVAL: unknown flags.
+ * Each of these functions begins a query; troupe_query_next() returns its records. -EBUSY: the
+ * previous query has not ended (a query for events never does); -EINVAL: unknown flags.
  */
 
 /* Returns one record, of type Job. */
@@ -52,8 +52,8 @@ int troupe_query_jobs(struct troupe_query *query, const char *group, unsigned fl
  * or all (NULL). */
 int troupe_query_dead_letters(struct troupe_query *query, const char *recipient);
 
-/* Returns records of type GroupMetrics: all groups in numbers, without their workers. Costs the
- * supervisor next to nothing, so it may be asked every second. */
+/* Returns records of type GroupMetrics: the metrics of all groups, without their workers. Costs the
+ * supervisor very little, so it may be called every second. */
 int troupe_query_groups(struct troupe_query *query);
 
 /* Returns records of type Event as events happen to a group, a cell or a worker, or to all
@@ -64,13 +64,13 @@ int troupe_query_events(struct troupe_query *query, const char *target, unsigned
  * loses the connection. */
 #define TROUPE_QUERY_JOB_EVENTS (1u << 1)
 
-/* Return records of type Wait: what a group, cell or worker waits for, or a job; what decides comes
- * first. None: it does not wait. */
+/* Return records of type Wait: the reasons why a group, cell, worker or job waits, the deciding one
+ * first. No record means that it does not wait. */
 int troupe_query_waits(struct troupe_query *query, const char *target);
 int troupe_query_job_waits(struct troupe_query *query, const char *id);
 
 /* Returns records of type Death, newest first: of workers of a group, of a cell, or all (NULL);
- * with `job` only of those that had this job in hand. */
+ * with `job` only of workers that were running this job. */
 int troupe_query_deaths(struct troupe_query *query, const char *target, const char *job);
 
 /*
@@ -87,14 +87,14 @@ int troupe_query_call(struct troupe_query *query, const char *method, const char
 
 /*
  * Waits up to `timeout_usec` for the next record. Returns 1, or 0 after the last one, when another
- * query may begin. -EAGAIN: nothing within that time; -EINTR: a signal handler ran; -ESRCH: no such
+ * query may begin. -EAGAIN: none within that time; -EINTR: a signal handler ran; -ESRCH: no such
  * job; -ENOENT: no such group, cell or worker; -EPERM; -EPROTO; or another -errno for other errors
  * of the supervisor.
  */
 int troupe_query_next(struct troupe_query *query, uint64_t timeout_usec);
 
-/* Returns why the supervisor has refused the query, as a sentence for people, or "" if it has not.
- * Valid until the next troupe_query_next(). */
+/* Returns a sentence that says why the supervisor refused the query, or "" if it did not. Valid
+ * until the next troupe_query_next(). */
 const char *troupe_query_reason(const struct troupe_query *query);
 
 /* Returns a level-triggered descriptor for event loops, which the query keeps. When it is readable,
@@ -103,8 +103,8 @@ int troupe_query_fd(const struct troupe_query *query);
 
 /*
  * Return a field of the record, valid until the next troupe_query_next(). A path such as
- * "result.data" leads into a field. If there is no such field of that type: NULL, `otherwise`,
- * false.
+ * "result.data" names a member of a field. If there is no such field of that type: NULL,
+ * `otherwise`, false.
  */
 const char *troupe_query_text(struct troupe_query *query, const char *field);
 int64_t troupe_query_number(const struct troupe_query *query, const char *field, int64_t otherwise);

@@ -3,7 +3,7 @@
 #define TROUPE_H
 
 /*
- * libtroupe: programs that work for Troupe, and programs that give it work.
+ * libtroupe: workers and clients of Troupe.
  *
  * trouped starts a worker, which handles one job at a time:
  *
@@ -36,20 +36,21 @@
  *     troupe_client_group(client, "digest", &group);
  *     troupe_client_do(client, group, NULL, data, size, &result);
  *
- * What holds everywhere:
+ * General rules:
  *
- * - Functions return 0 or a count, or -errno. Those that allocate may return -ENOMEM, those that
- *   send -EPIPE when the supervisor is gone, and -ECONNRESET if it ended before its answer.
- * - Sizes are bytes, times microseconds. Text is UTF-8 and ends with a NUL byte, unless its size is
- *   passed with it. Data given to a function is copied.
+ * - Functions return 0 or a count, or -errno. Those that allocate may return -ENOMEM; those that
+ *   send may return -EPIPE if the supervisor is gone, and -ECONNRESET if it ended before its
+ * answer.
+ * - Sizes are in bytes, times in microseconds. Text is UTF-8 and ends with a NUL byte, unless its
+ *   size is passed with it. Data given to a function is copied.
  * - Payloads and results are read-only, never NULL, 8-aligned and followed by a NUL byte. Those
  *   above InlineMax= are blobs, mapped instead of copied: no NUL byte follows them.
- * - Pointers that the library returns stay its own; each function says how long they are valid.
+ * - The library owns all pointers that it returns; each function says how long they are valid.
  *   Arguments are not NULL, except where NULL is explained and in *_free().
  * - An object belongs to one thread at a time. Any thread may call troupe_worker_wake(),
  *   troupe_worker_heartbeat(), troupe_client_wake() and troupe_job_is_cancelled(). Nothing is
- *   async-signal-safe unless it says so. The library has no globals that objects share, starts no
- *   threads, installs no signal handlers and prints nothing, unless a function says so.
+ *   async-signal-safe, objects share no globals, and the library starts no threads, installs no
+ *   signal handlers and prints nothing, unless a function says so.
  * - Structs that begin with struct_size may grow. Initialize them with the macro beside them:
  *   -EINVAL for a size that is too small, -E2BIG for a field that this library does not know.
  */
@@ -80,8 +81,8 @@ struct troupe_job;
 /*
  * Attaches to the supervisor that started this process. Consumes and unsets the TROUPE_* variables
  * of the environment. At most one worker per process. The caller frees it with
- * troupe_worker_free(). -ENOTCONN: trouped did not start this process; -EPROTO: trouped is of
- * another version; or -errno of mmap(2).
+ * troupe_worker_free(). -ENOTCONN: trouped did not start this process; -EPROTO: trouped has a
+ * different version; or -errno of mmap(2).
  */
 int troupe_worker_new(struct troupe_worker **ret);
 
@@ -95,14 +96,14 @@ int troupe_worker_start_error(int error);
 /* "group/cell/slot" or "group/slot". Valid as long as the worker. Async-signal-safe. */
 const char *troupe_worker_name(const struct troupe_worker *worker);
 
-/* Grows with each process in that slot: name and generation identify this one. Async-signal-safe.
- */
+/* Increases with each process in the slot: name and generation identify this process.
+ * Async-signal-safe. */
 uint64_t troupe_worker_generation(const struct troupe_worker *worker);
 
 /*
  * Handles a job, and ends it by one of troupe_job_succeed(), _succeed_blob(), _reject(), _retry()
- * and _cancelled(). If it does not, or only tried to, 0 means success with an empty result, and
- * -errno or the failure of that call means a retry with that errno.
+ * and _cancelled(). If no such call succeeded, the job is retried with the errno of the failed call
+ * or of the return value -errno; without a call, 0 means success with an empty result.
  */
 typedef int (*troupe_job_fn)(struct troupe_job *job, void *userdata);
 
@@ -124,36 +125,36 @@ void troupe_worker_on_scope(struct troupe_worker *worker, troupe_scope_fn set_up
 /*
  * Installs a handler of the signal that calls `tear_down` and then lets the signal end the process.
  * SIGTERM (KillSignal=) follows a job's time-out, a cancellation that is not honoured, or a stop
- * that takes too long; SIGABRT comes from the watchdog. `tear_down` then interrupts whatever runs:
- * it may call async-signal-safe functions only, and has TimeoutStopSec=. It does not run after
- * SIGKILL or an OOM kill. -EINVAL: the signal cannot be caught.
+ * that takes too long; SIGABRT comes from the watchdog. `tear_down` then interrupts the running
+ * code: it may call only async-signal-safe functions, and has TimeoutStopSec=. It does not run
+ * after SIGKILL or an OOM kill. -EINVAL: the signal cannot be caught.
  */
 int troupe_worker_tear_down_on(struct troupe_worker *worker, int signo);
 
 /*
  * Sets up the scope, reports readiness, and handles jobs and messages until the supervisor stops
- * the worker or is gone: returns 0. -EINVAL: neither a job handler nor an actor; -EPROTO: the inbox
- * is corrupt; or the error of `set_up`.
+ * the worker or is gone; then returns 0. -EINVAL: the worker has neither a job handler nor an
+ * actor; -EPROTO: the inbox is corrupt; or the error of `set_up`.
  */
 int troupe_worker_run(struct troupe_worker *worker);
 
 /*
  * Handles at most one job or message, and waits for it up to `timeout_usec`. Returns 1, 0 if
- * nothing came or a signal handler ran, -ESHUTDOWN when the worker is to stop or the supervisor is
+ * nothing arrived or a signal handler ran, -ESHUTDOWN if the worker must stop or the supervisor is
  * gone, or an error of troupe_worker_run().
  */
 int troupe_worker_turn(struct troupe_worker *worker, uint64_t timeout_usec);
 
 /*
- * For event loops, as in sd-bus: a level-triggered descriptor to wait on, which the library keeps,
- * or -errno. When it is readable, or the time of troupe_worker_timeout() (CLOCK_MONOTONIC;
- * TROUPE_USEC_INFINITY = none) has come, call troupe_worker_process() until it returns 0. That
- * handles at most one thing without waiting: 1, 0, or an error of troupe_worker_turn().
+ * For event loops, as in sd-bus: returns a level-triggered descriptor to wait on, which the library
+ * keeps, or -errno. When it is readable, and at the time of troupe_worker_timeout()
+ * (CLOCK_MONOTONIC; TROUPE_USEC_INFINITY = none), call troupe_worker_process() until it returns 0.
  */
 int troupe_worker_fd(struct troupe_worker *worker);
-/* The time in microseconds at which to process, though the descriptor is not readable. */
+/* Returns the time, in microseconds, to process even if the descriptor is not readable. */
 uint64_t troupe_worker_timeout(const struct troupe_worker *worker);
-/* Returns 1 if it handled something, 0, or an error of troupe_worker_turn(). */
+/* Handles at most one job or message, without waiting. Returns 1 if it handled one, 0, or an error
+ * of troupe_worker_turn(). */
 int troupe_worker_process(struct troupe_worker *worker);
 
 /* Ends the current or else the next wait of troupe_worker_turn(), which returns 0, and makes the
@@ -170,9 +171,10 @@ int troupe_worker_publish_state(struct troupe_worker *worker, const void *data, 
 /* Restarts WatchdogSec=. Any thread. */
 void troupe_worker_heartbeat(struct troupe_worker *worker);
 
-/* ---- the job in hand ---- */
+/* ---- the current job ---- */
 
-/* Pointers that these return belong to the job, and are valid until its handler returns. */
+/* Pointers that these functions return belong to the job, and are valid until its handler returns.
+ */
 struct troupe_worker *troupe_job_worker(const struct troupe_job *job);
 /* The id as text. */
 const char *troupe_job_id(const struct troupe_job *job);
@@ -182,26 +184,28 @@ const void *troupe_job_key(const struct troupe_job *job, size_t *ret_size);
 
 /* Counts from 1. */
 unsigned troupe_job_attempt(const struct troupe_job *job);
-/* 1 + the retries allowed. */
+/* 1 + the number of retries. */
 unsigned troupe_job_max_attempts(const struct troupe_job *job);
 
 /* The payload in bytes; size 0 = none. */
 const void *troupe_job_payload(struct troupe_job *job, size_t *ret_size);
 
-/* Returns whether the job is to be cancelled. Costs one load from memory. Any thread. */
+/* Returns whether cancellation was requested. Costs one load from memory. Any thread. */
 bool troupe_job_is_cancelled(const struct troupe_job *job);
 
 /*
- * These end the job at once: the supervisor may send the next one before the handler returns. They
- * wait while the ring is full. -EALREADY: the job has ended; -EMSGSIZE; -ENOMEM or another -errno
- * if a blob cannot be made. The job has not ended if they fail.
+ * These functions end the job: the supervisor may send the next one before the handler returns.
+ * They wait while the ring is full. -EALREADY: the job has ended; -EMSGSIZE; -ENOMEM or another
+ * -errno if a blob cannot be created. After an error other than -EALREADY the job has not ended.
  */
 int troupe_job_succeed(struct troupe_job *job, const void *data, size_t size);
 /* Final; `code` is for the submitter. */
 int troupe_job_reject(struct troupe_job *job, int code, const void *data, size_t size);
-/* Asks for another attempt under the job's policy; `text` says why (NULL = "", cut after 1024). */
+/* Asks for another attempt under the job's policy; `text` is the reason (NULL = "", cut after
+ * 1024).
+ */
 int troupe_job_retry(struct troupe_job *job, int code, const char *text);
-/* The handler gave up because the job is to be cancelled. */
+/* Ends the job after its cancellation was requested. */
 int troupe_job_cancelled(struct troupe_job *job);
 
 /*
@@ -210,10 +214,10 @@ int troupe_job_cancelled(struct troupe_job *job);
  * returns. -EALREADY: the job has one.
  */
 int troupe_job_blob(struct troupe_job *job, size_t size, void **ret_data);
-/* -EINVAL: there is none; else as troupe_job_succeed(). */
+/* Like troupe_job_succeed(). -EINVAL: the job has no such result. */
 int troupe_job_succeed_blob(struct troupe_job *job);
 
-/* How a process that a worker ran for its job was killed. */
+/* The death of a process that a worker ran for its job. */
 struct troupe_crash {
     size_t struct_size; /* sizeof(struct troupe_crash) */
     int pid;
@@ -224,7 +228,7 @@ struct troupe_crash {
 };
 
 /*
- * Has the death of that process reported like a worker's, with what this worker has written to
+ * Reports the death of that process like a worker's, with the lines that this worker has written to
  * standard error since the job began. At most once per job, before its end (usually
  * troupe_job_retry()): -EALREADY. -EINVAL: impossible pid or signal.
  */
@@ -249,20 +253,20 @@ const char *troupe_end_name(enum troupe_end end);
 enum troupe_cause {
     TROUPE_CAUSE_NONE = 0, /* TROUPE_SUCCEEDED and TROUPE_REJECTED */
     /* TROUPE_CANCELLED: */
-    TROUPE_CAUSE_REQUESTED = 1, /* somebody has cancelled it */
+    TROUPE_CAUSE_REQUESTED = 1, /* on request */
     TROUPE_CAUSE_WITHDRAWN = 2, /* by troupe_client_withdraw(): no worker had it */
     TROUPE_CAUSE_DEADLINE = 3,  /* its deadline_usec is over */
     TROUPE_CAUSE_GROUP = 4,     /* its group is removed, or the supervisor stops */
     /* TROUPE_DEAD: */
     TROUPE_CAUSE_ATTEMPTS = 5,     /* they are used up */
-    TROUPE_CAUSE_PAYLOAD_LOST = 6, /* the supervisor has crashed: it cannot be tried again */
+    TROUPE_CAUSE_PAYLOAD_LOST = 6, /* the supervisor crashed, so it cannot be tried again */
 };
 
 /* "none", "requested", "withdrawn", "deadline", "group", "attempts", "payload_lost", else
  * "unknown". Static. */
 const char *troupe_cause_name(enum troupe_cause cause);
 
-/* TROUPE_JOB_DEFAULTS leaves everything to the group's configuration. */
+/* With TROUPE_JOB_DEFAULTS, the group's configuration decides. */
 struct troupe_job_options {
     size_t struct_size;    /* sizeof(struct troupe_job_options) */
     const char *id;        /* NULL = made by the supervisor */
@@ -273,16 +277,16 @@ struct troupe_job_options {
     uint64_t backoff_min_usec, backoff_max_usec; /* 0 = the group's; min <= max */
     int priority; /* 0 (first) to 63 (last) within its queue; -1 = 32 */
     /* The earliest start: after a delay, or at a time since 1970 by the wall clock, at most 366
-     * days ahead. 0 = at once. Set at most one. */
+     * days ahead. 0 = now. Set at most one. */
     uint64_t delay_usec;
     uint64_t at_usec;
     /*
      * How long to wait for room in a full queue: 0 = not at all (-EBUSY), or TROUPE_USEC_INFINITY.
-     * The client's later requests wait meanwhile; results still arrive.
+     * The client's later requests also wait; results still arrive.
      */
     uint64_t wait_usec;
-    /* Cancels the job if it has not ended after so long, all waits and attempts included. 0 = none.
-     */
+    /* The job is cancelled if it has not ended after this time, including all waits and attempts.
+     * 0 = none. */
     uint64_t deadline_usec;
     /* With troupe_client_do() and _submit(): the result is also kept for ResultTTLSec=, as with
      * _create(), so that troupe_client_wait() gets it if this program ends first. */
@@ -298,7 +302,7 @@ struct troupe_job_options {
 struct troupe_result {
     size_t struct_size; /* from TROUPE_RESULT_INIT */
     uint64_t cookie;    /* as given to troupe_client_submit() or _wait() */
-    int error; /* 0, or why the job was refused, or -ECONNRESET; then only `reason` is valid */
+    int error; /* 0, or -errno of the refusal, or -ECONNRESET; then only `reason` is valid */
     enum troupe_end end;
     int code; /* the handler's */
     unsigned attempts;
@@ -321,14 +325,14 @@ struct troupe_result {
  * caller frees the client with troupe_client_free(). -ENOENT, -ECONNREFUSED: no supervisor there;
  * -EACCES: the socket may not be opened; -EPERM: this user may not create jobs in any group;
  * -EUSERS: too many clients; -EAGAIN: the supervisor lacks memory or descriptors now; -ESHUTDOWN:
- * it is stopping; -ERESTART: it restarts, try again; -ECONNRESET: it has ended before it answered;
+ * it is stopping; -ERESTART: it is restarting, try again; -ECONNRESET: it ended before it answered;
  * -EPROTO: another program or version answers; -ETIMEDOUT: nothing answers within 90 s;
  * -ENAMETOOLONG.
  */
 int troupe_client_connect(struct troupe_client **ret, const char *socket_path);
 
-/* Writes a sentence for people about the -errno of troupe_client_connect() into `text` of `size`
- * bytes, cut if it is longer: the sentence that troupectl prints. Returns `text`. */
+/* Writes the sentence that troupectl prints for this -errno of troupe_client_connect() into `text`
+ * of `size` bytes, cut if it is longer. Returns `text`. */
 const char *troupe_explain_connect(int error, const char *socket_path, char *text, size_t size);
 
 /* Like troupe_explain_connect(), but for the -errno of troupe_client_group(), _create() or _do(),
@@ -336,10 +340,10 @@ const char *troupe_explain_connect(int error, const char *socket_path, char *tex
 const char *troupe_explain_refused(int error, const char *group, const char *reason, char *text,
                                    size_t size);
 
-/* Disconnects. Jobs go on, but their results are lost to this client. Does nothing with NULL. */
+/* Disconnects. Jobs continue, but this client loses their results. Does nothing with NULL. */
 void troupe_client_free(struct troupe_client *client);
 
-/* Finds a group. The reference is valid until the group is removed, also for later connections.
+/* Finds a group. The reference is valid until the group is removed, even for later connections.
  * -ENOENT;
  * -EOPNOTSUPP: a service, which takes no jobs. */
 int troupe_client_group(struct troupe_client *client, const char *name, uint64_t *ret_group);
@@ -347,31 +351,31 @@ int troupe_client_group(struct troupe_client *client, const char *name, uint64_t
 /*
  * Allocates a payload of `size` > 0 bytes for the program to fill. Passed as `data` with the same
  * size to troupe_client_create(), _do() or _submit(), it is sent without a copy. The memory is
- * valid until such a call returns, unless that is -EAGAIN: the supervisor refuses what was sent.
- * One at a time: -EALREADY; call troupe_client_blob_drop() after an error. -EMSGSIZE; -EMFILE.
+ * valid until such a call returns, unless it returns -EAGAIN: then nothing was sent. Only one at a
+ * time: -EALREADY; call troupe_client_blob_drop() after an error. -EMSGSIZE; -EMFILE.
  */
 int troupe_client_blob(struct troupe_client *client, size_t size, void **ret_data);
 
-/* Frees that memory, if there is any. */
+/* Frees the memory of troupe_client_blob(), if there is any. */
 void troupe_client_blob_drop(struct troupe_client *client);
 
 /*
  * Creates a job and returns when it is accepted. Its result is kept for ResultTTLSec=. `options`
  * NULL = defaults; `id` gets TROUPE_ID_SIZE bytes, NULL = not wanted. -EBUSY: the queue is full;
- * -EEXIST: a job that lives, or whose result is kept, has that id; -EINVAL: malformed options, or
+ * -EEXIST: a live job or a kept result has that id; -EINVAL: malformed options, or
  * no valid key for a group with Cells=by-key; -ENOSPC: no more cells under CellsMax=; -ENOENT: the
  * group is gone; -EMSGSIZE: the payload exceeds QueueMemoryMax=; -EPERM: this user may not create
  * jobs in the group, or not before the default priority; -EHOSTDOWN: the group is drained for
  * maintenance; -EBADMSG: the group's file has a mistake; -ESHUTDOWN: the supervisor is stopping;
  * -EPIPE: the connection is over, and nothing was sent; -ECONNRESET: the connection ended before
- * the answer, so whether the job was accepted is not known.
+ * the answer, so it is not known whether the job was accepted.
  */
 int troupe_client_create(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
                          char *id);
 
 /*
- * Does a job and waits for its end. Returns 0 however it ended, see `end`; else as
+ * Does a job and waits for its end. Returns 0 whatever the outcome (see `end`), or the errors of
  * troupe_client_create(). The result is valid until troupe_result_release() or
  * troupe_client_free().
  */
@@ -381,66 +385,67 @@ int troupe_client_do(struct troupe_client *client, uint64_t group,
 
 /*
  * Submits a job without waiting. Its end comes from troupe_client_next() with the same cookie,
- * exactly once; so does a refusal by the supervisor, as the result's `error`. That is -ECONNRESET
- * if the supervisor ended first, or leaves a durable job on disk for the next one: then wait for
- * the job by its id. -EAGAIN: the ring is full: take results first, with a time-out, since there
- * may be none. -EINVAL and -EMSGSIZE: it cannot be sent at all.
+ * exactly once; so does a refusal by the supervisor, as the result's `error`. `error` is
+ * -ECONNRESET if the supervisor ended first, or leaves a durable job on disk for the next one: then
+ * wait for the job by its id. -EAGAIN: the ring is full: take results first, with a time-out, since
+ * there may be none. -EINVAL and -EMSGSIZE: it cannot be sent at all.
  */
 int troupe_client_submit(struct troupe_client *client, uint64_t group,
                          const struct troupe_job_options *options, const void *data, size_t size,
                          uint64_t cookie);
 
-/* Shows submissions to the supervisor now. Every call that waits also does this. */
+/* Makes submissions visible to the supervisor now. Every call that waits does this first. */
 void troupe_client_flush(struct troupe_client *client);
 
 /*
- * Returns the next end, in the order in which jobs end. Waits up to `timeout_usec`. Release each
- * result with troupe_result_release(). -EAGAIN: nothing within that time; -EINTR: a signal handler
- * ran, or troupe_client_wake(); -EPIPE: the connection is over, and all requests have ended.
+ * Returns the next job end, in the order in which jobs end. Waits up to `timeout_usec`. Release
+ * each result with troupe_result_release(). -EAGAIN: none within that time; -EINTR: a signal
+ * handler ran, or troupe_client_wake(); -EPIPE: the connection is over, and all requests have
+ * ended.
  */
 int troupe_client_next(struct troupe_client *client, struct troupe_result *ret,
                        uint64_t timeout_usec);
 
 /*
- * For event loops, as troupe_worker_fd(), _timeout() and _process(). Processing handles messages of
- * the client's actor. When it returns 1, also take results with troupe_client_next() and a time-out
- * of 0 until -EAGAIN.
+ * For event loops, like troupe_worker_fd(), _timeout() and _process(). Processing handles messages
+ * of the client's actor. When it returns 1, also call troupe_client_next() with a time-out of 0
+ * until -EAGAIN.
  */
 int troupe_client_fd(struct troupe_client *client);
-/* As troupe_worker_timeout(). */
+/* Like troupe_worker_timeout(). */
 uint64_t troupe_client_timeout(const struct troupe_client *client);
-/* Returns 1 if it handled something, 0, or -errno when the connection is lost. */
+/* Returns 1 if it handled something, 0, or -errno if the connection is lost. */
 int troupe_client_process(struct troupe_client *client);
 
 /* Ends the current or else the next wait of troupe_client_next() or troupe_actor_turn(), and makes
- * the descriptor readable. Calls that wait for an answer go on. Any thread. */
+ * the descriptor readable. Calls that wait for an answer continue. Any thread. */
 void troupe_client_wake(struct troupe_client *client);
 
-/* Frees what a result points to. Idempotent. */
+/* Frees the memory of a result. Idempotent. */
 void troupe_result_release(struct troupe_result *result);
 
 /* Requests the cancellation of a job. -ESRCH: no such job, or it has ended; -EALREADY: requested
  * before; -EPERM: this user may not cancel it; -EINVAL: malformed id. */
 int troupe_client_cancel(struct troupe_client *client, const char *id);
 
-/* Does the same without waiting for the answer, which may be long in coming: a job that waits for
- * room is cancelled when it is accepted. -EAGAIN: the ring is full; -EINVAL. */
+/* Like troupe_client_cancel(), but does not wait for the answer, which may take long: a job that
+ * waits for room is cancelled when it is accepted. -EAGAIN: the ring is full; -EINVAL. */
 int troupe_client_abandon(struct troupe_client *client, const char *id);
 
-/* Does the same only if no worker has the job in that moment: it waits in the queue, for its start
- * time or for its next attempt. It ends with TROUPE_CAUSE_WITHDRAWN; one that a worker has
- * goes on, and ends as it would have. */
+/* Like troupe_client_abandon(), but cancels the job only if no worker has it: it is in the queue,
+ * or waits for its start time or its next attempt. It then ends with TROUPE_CAUSE_WITHDRAWN. A job
+ * that a worker has is not affected. */
 int troupe_client_withdraw(struct troupe_client *client, const char *id);
 
-/* Has troupe_client_next() return the end of any job with `cookie`, at once if its result is kept.
- * The result's `error` is -ESRCH if there is no such job. -EAGAIN and -EINVAL here. */
+/* Makes troupe_client_next() return the end of any job with `cookie`, immediately if its result is
+ * kept. The result's `error` is -ESRCH if there is no such job. Returns 0, -EAGAIN or -EINVAL. */
 int troupe_client_wait(struct troupe_client *client, const char *id, uint64_t cookie);
 
 #ifdef __cplusplus
 }
 #endif
 
-/* Messages between workers, clients and others. */
+/* Messages between workers, clients and exchanges. */
 #include "troupe-actor.h"
 
 #endif

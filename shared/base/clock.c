@@ -19,7 +19,7 @@ usec_t clock_realtime(void)
     return clock_read(CLOCK_REALTIME);
 }
 
-/* Clocks that differ by less were not set: the two are not read at the same moment. */
+/* Clocks that differ by less were not set, since they are not read at the same moment. */
 #define SET (100 * USEC_PER_MSEC)
 
 static usec_t steady_origin; /* clock_steady() when CLOCK_BOOTTIME was 0; 0 = not set yet */

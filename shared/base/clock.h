@@ -33,7 +33,7 @@ usec_t clock_set_origin(usec_t origin);
 /* The clock, in microseconds since 1970. Sets a new origin if there is none. */
 usec_t clock_steady(void);
 
-/* Converts a date of clock_steady() to CLOCK_REALTIME, as that is set now; keeps 0 and
+/* Converts a date of clock_steady() to CLOCK_REALTIME as it is set now; keeps 0 and
  * USEC_INFINITY. */
 usec_t clock_steady_to_realtime(usec_t date);
 

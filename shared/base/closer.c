@@ -39,8 +39,8 @@ static void *closer_run(void *unused)
     return unused;
 }
 
-/* A child of fork() that was made before a new thread ran would wait for it in some calls of the
- * C library, for ever. */
+/* If fork() was called before a new thread ran, the child would wait for that thread forever in
+ * some calls of the C library. */
 static void wait_begun(void)
 {
     while (sem_wait(&closer.begun) < 0 && errno == EINTR)
@@ -95,7 +95,7 @@ void closer_forget(void)
     close_fd(closer.queue[1]);
     closer.started = false;
     closer.n_queued = 0;
-    atomic_store_explicit(&closer.n_closed, 0, memory_order_relaxed); /* no thread any more */
+    atomic_store_explicit(&closer.n_closed, 0, memory_order_relaxed); /* the thread is gone */
 }
 
 void closer_close(int fd)

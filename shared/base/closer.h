@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Closes our own descriptors in a thread if the last close takes long: that of a large memfd frees
- * its pages, that of a mount unmounts. These closes always end. The supervisor leaves closes that a
- * worker or client can prolong to another process: see taker.h.
+/* Closes our own descriptors in a thread if the last close takes long: for instance, that of a
+ * large memfd frees its pages. Such closes always end. Descriptors whose close a worker or client
+ * can prolong are left to another process: see taker.h.
  *
  * There is one closer per process, like the table of descriptors. */
 
@@ -13,10 +13,10 @@ int closer_start(void);
 /* Closes `fd` soon, -1 allowed; keeps errno. */
 void closer_close(int fd);
 
-/* Waits until all are closed, for at most `msec`. Call it before fork(): the new process would get
- * copies of what is still to be closed, and its exec would close them last. */
+/* Waits until all are closed, for at most `msec`. Call it before fork(): otherwise the new process
+ * gets copies of the descriptors that are still open, and its exec closes them last. */
 void closer_settle(unsigned msec);
 
-/* In a child of fork(), which has no threads: without it, the child would have its parent close
- * descriptors of the same numbers. Idempotent. */
+/* Call it in a child of fork(), which has no threads: otherwise the child would make its parent
+ * close descriptors of the same numbers. Idempotent. */
 void closer_forget(void);

@@ -27,7 +27,7 @@ static struct {
     struct plan plans[FAULT_PLANS];
     size_t n_plans;
     const char *file; /* with the specification of `point`; NULL = none */
-    const char *gate; /* with that of the plans, while it exists; NULL = none */
+    const char *gate; /* with the specification of the plans, while it exists; NULL = none */
     void (*tell)(const char *name);
 } fault;
 
@@ -109,7 +109,7 @@ void fault_on_kill(void (*tell)(const char *name))
     fault.tell = tell;
 }
 
-/* Arms what the file says, if there is one. */
+/* Arms the faults of the file, if it exists. */
 static void arm_by_file(const char *path, void (*arm)(const char *specification))
 {
     char text[FAULT_NAME_MAX + 32] = "";

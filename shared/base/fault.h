@@ -8,20 +8,20 @@
  * The environment, read at the first use (the functions below override it):
  *
  *     TROUPE_FAULT_POINT=NAME:N
- *         SIGKILL at the Nth passage of that point; NAME "any" counts them all
+ *         SIGKILL at the Nth passage of that point; NAME "any" counts all points
  *     TROUPE_FAULT_POINT=@FILE
- *         the same, as this file says, if it exists; the kill removes the file, so that the next
- *         supervisor lives on
+ *         NAME:N is in this file, if it exists; the kill removes the file, so that the next
+ *         supervisor survives
  *     TROUPE_FAULT=WHAT:N[+][=ERRNO][,…]
- *         the Nth call of that kind fails; with "+" all later ones too; ERRNO is a number, by
+ *         the Nth call of that kind fails, with "+" also all later ones; ERRNO is a number, by
  *         default that of a call whose resource has run out
  *     TROUPE_FAULT=@FILE
- *         the same, as this file says, as long as it exists; a fault without "+" removes it, and
- *         the next supervisor is spared
+ *         the text is in this file, as long as it exists; a fault without "+" removes the file, so
+ *         that the next supervisor is spared
  *
- * Kinds: alloc memfd mmap eventfd clone pipe accept open write receive, and whatever else a caller
- * names. Not thread-safe. A malformed specification ends the process: a test must not pass by not
- * testing. */
+ * Kinds: alloc memfd mmap eventfd clone pipe accept open write receive, and others that callers
+ * name. Not thread-safe. A malformed specification ends the process, so that a test cannot pass
+ * without testing. */
 
 #ifdef TROUPE_FAULTS
 
@@ -31,7 +31,7 @@
 /* Called by FAULT_POINT(): counts the passage, and kills the process if it is the armed one. */
 void fault_point(const char *name);
 
-/* Returns 0, or -errno: the caller then acts as if its call had failed with it. */
+/* Returns 0, or -errno: the caller then acts as if its call had failed with this error. */
 int fault_inject(const char *what);
 
 /* Like setting the environment variables; NULL disarms. Resets the count. */

@@ -35,7 +35,7 @@ int handle_table_add(struct handle_table *table, void *object, uint64_t *ret_han
 int handle_table_restore(struct handle_table *table, uint64_t handle, void *object);
 void handle_table_link_free(struct handle_table *table);
 
-/* The handle stands for `object` from now on. Does nothing if it finds nothing. */
+/* Makes the handle find `object` from now on. Does nothing if the handle finds nothing. */
 void handle_table_replace(struct handle_table *table, uint64_t handle, void *object);
 
 /* Returns NULL if the object has been removed or never existed. */

@@ -122,7 +122,7 @@ void heap_remove(struct heap *heap, struct heap_node *node)
 
 /* ---- the first few ---- */
 
-/* Nodes whose parents have been taken: each node that is taken adds its two children at most. */
+/* Nodes whose parents have been taken: each node that is taken adds at most its two children. */
 struct candidates {
     struct heap_node *nodes[HEAP_FEW + 1];
     size_t n;

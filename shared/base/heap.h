@@ -2,7 +2,8 @@
 #pragma once
 
 /* A binary heap of embedded nodes, the one with the smallest key first: setting, changing and
- * removing a key are O(log n), the first is O(1). Of equal keys, the one set first is first. */
+ * removing a key are O(log n), finding the first is O(1). Equal keys are in the order of setting.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,7 +25,7 @@ struct heap {
 #define HEAP_NULL {0}
 /* clang-format on */
 
-/* Nodes that are still in it are in no heap afterwards. */
+/* Frees the heap; nodes that were in it are then in no heap. */
 void heap_deinit(struct heap *heap);
 
 static inline bool heap_has(const struct heap_node *node)
@@ -34,8 +35,8 @@ static inline bool heap_has(const struct heap_node *node)
 
 /* Makes room for `n` nodes in all. Returns 0 or -ENOMEM. */
 int heap_reserve(struct heap *heap, size_t n);
-/* Adds the node, or changes its key. Returns 0, or -ENOMEM with the node in no heap: never if it is
- * in this heap, or if there is room for it. */
+/* Adds the node, or changes its key. Returns 0, or -ENOMEM with the node in no heap; cannot fail if
+ * the node is in this heap, or if there is room for it. */
 int heap_set(struct heap *heap, struct heap_node *node, uint64_t key);
 /* Idempotent. */
 void heap_remove(struct heap *heap, struct heap_node *node);
@@ -48,6 +49,6 @@ static inline struct heap_node *heap_first(const struct heap *heap)
 
 #define HEAP_FEW 32
 
-/* Writes the first `max` ≤ HEAP_FEW nodes in their order to `ret`, in a time that depends on `max`
- * only. Returns how many there are. */
+/* Writes the first `max` ≤ HEAP_FEW nodes in their order to `ret`, in a time that depends only on
+ * `max`. Returns their number. */
 size_t heap_first_few(const struct heap *heap, struct heap_node **ret, size_t max);

@@ -31,6 +31,6 @@ void index_deinit(struct index *index); /* empty */
 void index_add(struct index *index, struct index_entry *entry, uint64_t key);
 void index_remove(struct index *index, struct index_entry *entry);
 
-/* An entry with this key, or NULL; and the next one with the same key. */
+/* Returns an entry with this key, or the next one with the same key; NULL = none. */
 struct index_entry *index_find(const struct index *index, uint64_t key);
 struct index_entry *index_find_next(const struct index_entry *entry);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* As much as the kernel reads (BINPRM_BUF_SIZE). */
+/* The number of bytes that the kernel reads (BINPRM_BUF_SIZE). */
 #define FIRST_LINE_MAX 256
 
 /* Reads the first line behind #! into `line`. Returns false if there is none. */

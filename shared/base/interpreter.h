@@ -6,9 +6,9 @@
 #include <stddef.h>
 
 /*
- * Whether `path` is a script whose first line names an interpreter that does not exist or cannot be
- * executed. If so, writes a clause that names it, cut to `size`, and returns `text`, else NULL.
- * Opens the file, which may take time on a network file system.
+ * If `path` is a script whose first line names an interpreter that does not exist or cannot be
+ * executed, writes a clause that names it, cut to `size`, and returns `text`; otherwise returns
+ * NULL. Opens the file, which may take time on a network file system.
  */
 const char *interpreter_fault(const char *path, char *text, size_t size);
 

@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The same numbers on all architectures, and possibly missing in the C library's headers. */
+/* The C library's headers may lack these numbers, which are equal on all architectures. */
 #ifndef SYS_landlock_create_ruleset
 #define SYS_landlock_create_ruleset 444
 #define SYS_landlock_add_rule       445
@@ -18,8 +18,8 @@
 
 #define OF_FILES (LANDLOCK_EXECUTE | LANDLOCK_WRITE_FILE | LANDLOCK_READ_FILE | LANDLOCK_TRUNCATE)
 
-/* Kernel interfaces; a kernel takes a shorter or longer first one, if what it does not know is 0.
- */
+/* Kernel interfaces. A kernel accepts a shorter or longer first struct, if all members that it does
+ * not know are 0. */
 struct rules_attribute {
     uint64_t files, network, scopes;
 };

@@ -32,7 +32,7 @@
      LANDLOCK_MAKE_DIR | LANDLOCK_MAKE_REG | LANDLOCK_MAKE_SOCK | LANDLOCK_MAKE_FIFO |             \
      LANDLOCK_MAKE_BLOCK | LANDLOCK_MAKE_SYM | LANDLOCK_REFER | LANDLOCK_TRUNCATE)
 
-/* What processes cannot reach outside of their own domain. */
+/* Things that processes cannot reach outside their own domain. */
 #define LANDLOCK_SCOPE_ABSTRACT_SOCKETS (UINT64_C(1) << 0) /* ABI 6, Linux 6.12 */
 #define LANDLOCK_SCOPE_SIGNALS          (UINT64_C(1) << 1) /* ABI 6 */
 
@@ -43,13 +43,13 @@
 int landlock_abi(void);
 
 /* Makes a set of rules that forbids these rights, as far as the kernel knows them, wherever no rule
- * allows them. Returns a descriptor, close-on-exec and the caller's, or -errno. */
+ * allows them. Returns a descriptor, close-on-exec and owned by the caller, or -errno. */
 int landlock_new(int abi, uint64_t rights, uint64_t scopes);
 
-/* Allows rights, some of those that the set forbids, to what `fd` (O_PATH suffices) is, and below.
- * Those that make no sense there are ignored. Returns 0 or -errno. */
+/* Allows some of the rights that the set forbids, at `fd` (O_PATH suffices) and below. Rights that
+ * make no sense there are ignored. Returns 0 or -errno. */
 int landlock_allow(int rules, int abi, uint64_t rights, int fd);
 
-/* Confines this thread, and what it creates, for good. It must be unable to gain privileges
+/* Permanently confines this thread and its future children. It must be unable to gain privileges
  * (no_new_privs), or have CAP_SYS_ADMIN. Returns 0 or -errno. */
 int landlock_confine(int rules);

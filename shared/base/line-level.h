@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The priority that a line of output may begin with, as of syslog(3): "<3>". */
+/* The priority of syslog(3) at the beginning of a line of output, such as "<3>". */
 
 #include <stddef.h>
 
-/* Its size, or 0 if the line begins with something else. */
+/* Returns its size, or 0 if the line does not begin with a priority. */
 size_t line_level_size(const char *line, size_t size);
 
-/* Takes the priorities off all lines, in place. Returns how many bytes are left. */
+/* Removes the priorities from all lines, in place. Returns how many bytes are left. */
 size_t line_levels_remove(char *lines, size_t size);

@@ -96,8 +96,8 @@ static void flatten(char *message)
 }
 
 /* Writes without blocking, so that a slow reader of the log cannot stop the program. A writable
- * pipe has room for PIPE_BUF bytes, so at most that much is written at a time. Returns whether all
- * was written. */
+ * pipe has room for PIPE_BUF bytes, so at most that much is written at a time. Returns whether the
+ * whole line was written. */
 static bool write_in_time(const char *line, size_t size)
 {
     const char *start = line, *end = line + size;
@@ -126,10 +126,10 @@ static bool tell_lost(void)
 
     if (state.n_lost == 0)
         return true;
-    length =
-        snprintf(line, sizeof(line), "%s%.64s%swarning: %llu lines are lost: nobody read them\n",
-                 state.cut ? LOG_ELLIPSIS "\n" : "", state.name ? state.name : "",
-                 state.name ? ": " : "", state.n_lost);
+    length = snprintf(line, sizeof(line),
+                      "%s%.64s%swarning: %llu lines are lost: the reader is too slow\n",
+                      state.cut ? LOG_ELLIPSIS "\n" : "", state.name ? state.name : "",
+                      state.name ? ": " : "", state.n_lost);
     if (!write_in_time(line, (size_t)length))
         return false;
     state.n_lost = 0;

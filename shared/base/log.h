@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* One line per event, with structured fields. The place that decides logs; lower layers return.
+/* One line per event, with structured fields. The code that decides logs; lower layers return.
  *
  *     log_write(LOG_LEVEL_WARNING, LOG_FIELDS({"TROUPE_WORKER", name}), "worker %s: %s", name,
  * why);
  *
- * Without a sink, lines go to standard error as "<level>message" is not wanted by a person:
- * "trouped: warning: message". One write(2) per line of at most PIPE_BUF bytes, and none that would
- * have to wait: what nobody reads is lost, and counted in a line of its own once somebody does. Not
- * thread-safe, not async-signal-safe. */
+ * Without a sink, lines go to standard error in a form for people: "trouped: warning: message".
+ * Each line is one write(2) of at most PIPE_BUF bytes that does not wait: if the reader is too
+ * slow, lines are lost, and a later line says how many. Not thread-safe, not async-signal-safe.
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Same numbers as syslog(3), so that sinks can pass them on. */
+/* The numbers are those of syslog(3), so that sinks can use them. */
 enum log_level {
     LOG_LEVEL_ERROR = 3,
     LOG_LEVEL_WARNING = 4,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Limits how often something happens per second, such as log lines that others can cause at
- * will. */
+/* Limits how often something happens per second, such as log lines that other processes can
+ * cause. */
 
 #include "shared/base/clock.h"
 #include <stdbool.h>

@@ -50,7 +50,7 @@ size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int f
     return n;
 }
 
-/* Receives out-of-band bytes in line. Otherwise recvmsg() drops such a byte at the head of the
+/* Makes out-of-band bytes arrive in line. Otherwise recvmsg() drops such a byte at the head of the
  * stream, with its descriptors, while MSG_PEEK skips it. */
 static void receive_in_line(int fd)
 {

@@ -20,18 +20,18 @@ union scm_control {
 /* Attaches the descriptors, which the caller keeps, to `message`. Fills in `control`. */
 void scm_attach(struct msghdr *message, union scm_control *control, const int *fds, size_t n_fds);
 
-/* recvmsg(). A peer that has closed its socket with something unread in it causes ECONNRESET once,
- * before what it sent; this returns what it sent. */
+/* Like recvmsg(), but if the peer has closed its socket with unread data in it, returns the data
+ * that the peer sent instead of a first ECONNRESET. */
 ssize_t scm_receive(int fd, struct msghdr *message, int flags);
 
-/* Takes the first `max` descriptors of a received message into `fds`, and passes the others to
+/* Copies the first `max` descriptors of a received message to `fds`, and passes the others to
  * `drop`. Returns how many there were. */
 size_t scm_take(struct msghdr *message, int *fds, size_t max, void (*drop)(int fd));
 
 /*
  * Functions for sockets that untrusted processes write to. Each message may carry descriptors, and
  * a process that receives it without room for them, or closes the socket with the message in it,
- * closes them: that may block for as long as the sender likes (a pipe whose lock is held). Since
+ * closes them, which may block as long as the sender likes (a pipe whose lock is held). Since
  * Linux 6.16 a socket can refuse descriptors (SO_PASSRIGHTS). For other sockets, call scm_look()
  * before receiving.
  */

@@ -104,8 +104,8 @@ struct share *share_victim(struct shares *shares, unsigned kind)
         return NULL;
     if (!share)
         share = share_next(shares, NULL);
-    /* At least one share has the average or more. The hand stays at it, so a flood from one owner
-     * is searched for only once. */
+    /* At least one share has the average or more. The hand stays there, so a flood from one owner
+     * causes only one search. */
     while (share->used[kind] * shares->n < shares->used[kind])
         share = share_next(shares, share);
     shares->hand = share;

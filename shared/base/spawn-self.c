@@ -11,7 +11,7 @@
 
 int spawn_self(char *const *argv, const struct spawn_self_fd *fds, size_t n_fds, pid_t *ret)
 {
-    /* The descriptor means the program under valgrind as well, where executing /proc/self/exe would
+    /* The descriptor also names the program under valgrind, where executing /proc/self/exe would
      * start valgrind. */
     _cleanup_close_ int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
     posix_spawn_file_actions_t actions;

@@ -6,6 +6,6 @@
  * the end of file, and writing fails. Call first in main(). Returns 0 or -errno of open(2). */
 int standard_open(void);
 
-/* Makes a write above the limit on the size of files (RLIMIT_FSIZE) an error, EFBIG, instead of the
- * end of this process. Programs that it executes still end by SIGXFSZ. */
+/* Makes a write above the limit on the size of files (RLIMIT_FSIZE) fail with EFBIG instead of
+ * ending this process. Programs that it executes still end by SIGXFSZ. */
 void standard_survive_file_limit(void);

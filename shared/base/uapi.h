@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Kernel interfaces that are younger than the headers of Debian 12. The names are our own, so that
- * newer headers, which have them too, do not clash. The running kernel may lack any of them: users
- * probe for it, or fall back on EINVAL. */
+/* Kernel interfaces that are newer than the headers of Debian 12. The names are our own, so that
+ * they do not clash with newer headers. The running kernel may lack any of them: callers probe for
+ * it, or fall back on EINVAL. */
 
 /* fcntl(2), F_ADD_SEALS; Linux 5.1. New writable mappings are refused, existing ones stay. */
 #define TROUPE_F_SEAL_FUTURE_WRITE 0x0010
@@ -25,6 +25,6 @@
 #define TROUPE_FUTEX2_SIZE_U32 0x02
 #define TROUPE_FUTEX_MATCH_ANY 0xffffffffu
 
-/* setsockopt(2), SOL_SOCKET; Linux 6.16. 0: nobody can send descriptors to this Unix socket, nor to
+/* setsockopt(2), SOL_SOCKET; Linux 6.16. 0: descriptors cannot be sent to this Unix socket, nor to
  * those that are accepted from it. ENOPROTOOPT on older kernels. */
 #define TROUPE_SO_PASSRIGHTS 83

@@ -7,7 +7,7 @@
 size_t utf8_character(const void *at, size_t left)
 {
     const uint8_t *s = at;
-    /* The second byte's range excludes overlong forms, surrogates and what is beyond U+10FFFF. */
+    /* The second byte's range excludes overlong forms, surrogates and values beyond U+10FFFF. */
     uint8_t low = 0x80, high = 0xbf;
     size_t length;
 

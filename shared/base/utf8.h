@@ -11,7 +11,7 @@
  * surrogate, beyond U+10FFFF, or cut off by `left`). */
 size_t utf8_character(const void *at, size_t left);
 
-/* Like utf8_character(), but returns 0 also for characters that must not be printed: control
+/* Like utf8_character(), but also returns 0 for characters that must not be printed: control
  * characters (below U+0020, U+007F to U+009F), which a terminal may obey, and characters that are
  * invisible or change the direction of others, which make a text look like another one. */
 size_t utf8_printable(const void *at, size_t left);
@@ -27,9 +27,9 @@ size_t utf8_escape_character(char to[UTF8_ESCAPE_SIZE], const void *at, size_t l
 
 #define UTF8_ESCAPED_MAX(n) ((n)*4 + 1)
 
-/* Writes `data` into `buffer`, NUL-terminated, with everything but printable UTF-8 and tab as
- * \xNN or as utf8_escape_character(). Cuts it if needed; UTF8_ESCAPED_MAX(n) bytes always suffice.
- * Returns the length. */
+/* Writes `data` into `buffer`, NUL-terminated. Bytes other than printable UTF-8 and tab become \xNN
+ * or the escape of utf8_escape_character(). Cuts the text if needed; UTF8_ESCAPED_MAX(n) bytes
+ * always suffice. Returns the length. */
 size_t utf8_escape(char *buffer, size_t buffer_size, const char *data, size_t size);
 
 /* Returns whether the text is valid UTF-8 without NUL; true for an empty one. */

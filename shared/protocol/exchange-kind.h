@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The kinds of exchanges, as in the configuration, in the records of the rings and in the
- * supervisor; supervisor/message/exchange.h says what each does. */
+/* The kinds of exchanges in the configuration, the records of the rings and the supervisor;
+ * supervisor/message/exchange.h explains them. */
 
 enum exchange_kind {
     EXCHANGE_SINGLE = 0,

@@ -18,8 +18,8 @@
  *   content                  u64 size, u64 serial, u8 form, u8 type size, u16 1 + key size (0 = no
  *                            key), u32 zero, type, key, tail
  *
- * A payload's tail is zero bytes up to a multiple of 8 from the record's begin, inline data, and a
- * zero byte: inline data is aligned and ends as text does. */
+ * A payload's tail is zero bytes up to a multiple of 8 from the record's beginning, inline data,
+ * and a zero byte: inline data is aligned and terminated like text. */
 
 #define PROTOCOL_MEMBER_u8(name)                      uint8_t name;
 #define PROTOCOL_MEMBER_u32(name)                     uint32_t name;
@@ -42,7 +42,7 @@
 #define PROTOCOL_MEMBER_content(name) struct protocol_content name;
 #define PROTOCOL_MEMBER(kind, ...)    PROTOCOL_MEMBER_##kind(__VA_ARGS__)
 
-/* Declares struct protocol_NAME, its put and its get, as its table PROTOCOL_FIELDS_NAME says. */
+/* Declares struct protocol_NAME, its put and its get from its table PROTOCOL_FIELDS_NAME. */
 #define PROTOCOL_RECORD(name)                                                                      \
     struct protocol_##name {                                                                       \
         PROTOCOL_FIELDS_##name(PROTOCOL_MEMBER)                                                    \
@@ -50,7 +50,7 @@
     int protocol_put_##name(void *body, uint32_t size, const struct protocol_##name *record);      \
     int protocol_get_##name(const void *body, uint32_t size, struct protocol_##name *ret);
 
-/* The most bytes that a record takes beside inline data. */
+/* The maximum size of a record without inline data. */
 #define PROTOCOL_ROOM(name) (0u PROTOCOL_FIELDS_##name(PROTOCOL_ROOM_OF))
 
 #define PROTOCOL_ROOM_OF(kind, ...)                 +PROTOCOL_ROOM_##kind(__VA_ARGS__)

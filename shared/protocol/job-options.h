@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What the submitter of a job may choose and a requeue keeps. PROTOCOL_DEFAULT_RETRIES,
- * PROTOCOL_DEFAULT_USEC and PROTOCOL_DEFAULT_PRIORITY stand for the group's own value. */
+/* Options that the submitter of a job may choose and a requeue keeps. PROTOCOL_DEFAULT_RETRIES,
+ * PROTOCOL_DEFAULT_USEC and PROTOCOL_DEFAULT_PRIORITY mean the group's own value. */
 
 #include "shared/base/clock.h"
 #include "shared/protocol/protocol.h"

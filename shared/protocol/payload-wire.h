@@ -2,7 +2,7 @@
 #pragma once
 
 /* The bytes of a message, job or result. Up to InlineMax they travel inside the record (fields.h);
- * above it as a sealed memfd ("blob") that is passed along by descriptor and never copied.
+ * above it as a sealed memfd ("blob") that is passed by descriptor and never copied.
  *
  * The descriptor of serial n is the n-th one sent over the control socket of that channel in that
  * direction, counted from 1; it is sent before the record that names it is published, so that it is
@@ -26,7 +26,7 @@ struct payload_wire {
     uint64_t serial; /* blob */
 };
 
-/* Bytes of a payload in a record beside its inline data, at most. */
+/* The maximum size of a payload in a record without its inline data. */
 #define PAYLOAD_FIXED 25u
 
 /* A blob under construction: a memfd of `size` bytes mapped writable at `*ret_data`. 0, -EINVAL for
@@ -39,7 +39,7 @@ int payload_blob_seal(int fd, void *data, size_t size);
 
 /* A sealed blob with a copy of `data`; the descriptor is the caller's. Uses write(2), which takes
  * half the time of filling a mapping, since the kernel need not clear the pages first. 0, -EINVAL
- * as payload_blob_new(), or -errno. */
+ * like payload_blob_new(), or -errno. */
 int payload_blob_copy(const void *data, size_t size, int *ret_fd);
 
 /* Checks a descriptor from an untrusted peer: it must be a memfd with all four seals, of exactly
@@ -53,21 +53,21 @@ int payload_blob_map(int fd, size_t size, const void **ret_data);
  * Does not wait: -EAGAIN when the peer's buffer is full. Never raises SIGPIPE. */
 int payload_send_fd(int socket, int fd, uint64_t serial);
 
-/* In place of the serial: the descriptor is the next inbox (shared/ring/channel.h). */
+/* A serial that means the next inbox (shared/ring/channel.h). */
 #define PAYLOAD_SERIAL_INBOX UINT64_MAX
 
-/* Receives the next descriptor, whatever its serial is, as payload_receive_fd(). */
+/* Like payload_receive_fd(), but receives the next descriptor with any serial. */
 int payload_receive_any(int socket, uint64_t *ret_serial, void (*drop)(int fd), int *ret_fd);
 
 /* Receives the next descriptor, which must be alone, close-on-exec, and carry `serial`. Does not
- * wait. 0 and the caller owns `*ret_fd`; -EPROTO for anything else, or for nothing there; -EMFILE
- * when this process has no descriptor left for it (it is lost then). `drop` closes whatever else
- * came: payload_drop_fd(), where that may wait. */
+ * wait. 0 and the caller owns `*ret_fd`; -EPROTO for anything else, or for no message; -EMFILE if
+ * this process has no descriptor left for it, which is then lost. `drop` closes all other
+ * descriptors: payload_drop_fd() if the caller may wait. */
 int payload_receive_fd(int socket, uint64_t serial, void (*drop)(int fd), int *ret_fd);
 
 /* close(2), for callers that trust the sender. */
 void payload_drop_fd(int fd);
 
-/* The next descriptor, checked and mapped: as payload_receive_fd(), _blob_check() and _blob_map().
+/* Receives, checks and maps the next descriptor: payload_receive_fd(), _blob_check(), _blob_map().
  */
 int payload_receive_blob(int socket, const struct payload_wire *wire, const void **ret_data);

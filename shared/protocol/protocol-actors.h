@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The records by which actors talk to each other through the supervisor; as in protocol.h. Requests
+/* The records of messages between actors through the supervisor; see also protocol.h. Requests
  * with a cookie are answered with ANSWER or REFUSED (FIND: with FOUND or REFUSED). TELL, REPLY,
  * FORWARD and reports about a message have no answer: if they fail, the message becomes a dead
  * letter.
@@ -12,11 +12,11 @@
  *                        LEAVE
  *   supervisor → actor   MESSAGE, REPLIED ASK_FAILED, TERMINATED, ANSWER, FOUND, REFUSED
  *
- * A reference names one actor for ever: generation << 32 | index; 0 = nobody. The supervisor fills
- * in the sender of a MESSAGE.
+ * A reference permanently identifies one actor: generation << 32 | index; 0 = none. The supervisor
+ * fills in the sender of a MESSAGE.
  *
- * Records from FIND and MONITOR to ANSWER, by which actors ask something of the supervisor itself,
- * are in protocol-requests.h. */
+ * Records from FIND and MONITOR to ANSWER, which are requests to the supervisor itself, are in
+ * protocol-requests.h. */
 
 #include "shared/protocol/protocol.h"
 #include "shared/protocol/topic.h"
@@ -52,16 +52,16 @@ enum protocol_actor_kind {
     PROTOCOL_ANSWER,
 };
 
-/* What every message carries. In TELL, REPLY, MESSAGE and REPLIED it begins at a multiple of 8, so
- * the supervisor can copy its bytes from one to the other in one piece. */
+/* The content of every message. In TELL, REPLY, MESSAGE and REPLIED it begins at a multiple of 8,
+ * so the supervisor can copy its bytes from one to the other in one piece. */
 struct protocol_content {
     struct topic topic; /* borrowed like the payload */
     struct payload_wire payload;
 };
 
-/* Bytes of a content beside an inline payload, at most. */
+/* The maximum size of a content without an inline payload. */
 #define PROTOCOL_CONTENT_FIXED (PAYLOAD_FIXED + 7u + TOPIC_TYPE_MAX + TOPIC_KEY_MAX)
-/* A record's body beside an inline payload, at most. */
+/* The maximum size of a record's body without an inline payload. */
 #define PROTOCOL_MESSAGE_FIXED (48u + PROTOCOL_CONTENT_FIXED)
 
 #define PROTOCOL_FIELDS_tell(F)                                                                    \
@@ -72,7 +72,7 @@ PROTOCOL_RECORD(tell)
 /* How long an ask waits for its reply by default. */
 #define PROTOCOL_ASK_TIMEOUT (30 * USEC_PER_SEC)
 
-/* Ends in exactly one REPLIED or ASK_FAILED, unless the asker dies before. */
+/* An ask ends in exactly one REPLIED or ASK_FAILED, unless the asker dies before. */
 #define PROTOCOL_FIELDS_ask(F)                                                                     \
     F(u64, to)                                                                                     \
     F(u64, cookie)                                                                                 \
@@ -86,9 +86,9 @@ PROTOCOL_RECORD(ask)
     F(content, content)
 PROTOCOL_RECORD(reply)
 
-/* Reports refer to a message in hand or stashed by the id in its MESSAGE. They come in the order of
- * the ring; a message to be reported later is STASHED first. ERRED with id 0: a failure that the
- * program ignored, for the log. */
+/* Reports refer to a message that is being handled or stashed by the id in its MESSAGE. They are in
+ * the order of the ring; a message to be reported later is STASHED first. ERRED with id 0: a
+ * failure that the program ignored, for the log. */
 #define PROTOCOL_FIELDS_forward(F)                                                                 \
     F(u64, message)                                                                                \
     F(u64, to)                                                                                     \
@@ -96,7 +96,7 @@ PROTOCOL_RECORD(reply)
     F(optional, key, TOPIC_KEY_MAX)     /* NULL = none */
 PROTOCOL_RECORD(forward)
 
-/* LEAVE: the worker ends by itself, without a failure. */
+/* LEAVE: the worker ends on its own decision, without a failure. */
 #define PROTOCOL_FIELDS_leave(F) F(bytes, reason, PROTOCOL_REASON_MAX)
 PROTOCOL_RECORD(leave)
 
@@ -108,7 +108,7 @@ PROTOCOL_RECORD(leave)
 PROTOCOL_RECORD(verdict)
 
 enum protocol_stash_flags {
-    /* Its handler runs or waits for something: the message counts as in hand. */
+    /* Its handler runs or waits: the message counts as being handled. */
     PROTOCOL_STASH_IN_HAND = 1u << 0,
 };
 
@@ -120,7 +120,7 @@ enum protocol_stash_flags {
 PROTOCOL_RECORD(stash)
 
 enum protocol_message_flags {
-    PROTOCOL_MESSAGE_REDELIVERED = 1u << 0, /* an earlier worker died with it in hand */
+    PROTOCOL_MESSAGE_REDELIVERED = 1u << 0, /* an earlier worker died while handling it */
     PROTOCOL_MESSAGE_TIMER = 1u << 1,       /* from a timer: `timer` is its id */
     PROTOCOL_MESSAGE_EXCHANGE = 1u << 2,    /* through an exchange */
     PROTOCOL_MESSAGE_POOL = 1u << 3,        /* to the pool, not to this slot */
@@ -129,12 +129,12 @@ enum protocol_message_flags {
 /* The fields before the content. */
 #define PROTOCOL_HEAD_message(F)                                                                   \
     F(u64, id)                                                                                     \
-    F(u64, sender)   /* 0 = no actor that could be answered */                                     \
+    F(u64, sender)   /* 0 = no actor to reply to */                                                \
     F(u64, ask)      /* handle for REPLY; 0 = not an ask */                                        \
     F(u64, timer)    /* id; 0 = none */                                                            \
     F(usec, sent_at) /* realtime */                                                                \
     F(u32, flags)    /* bits may be added: ignore unknown ones */                                  \
-    F(u32, attempt)  /* how often it was in hand when a worker died */
+    F(u32, attempt)  /* how many workers died while handling it */
 #define PROTOCOL_FIELDS_message(F) PROTOCOL_HEAD_message(F) F(content, content)
 PROTOCOL_RECORD(message)
 
@@ -145,18 +145,18 @@ PROTOCOL_RECORD(message)
     F(content, content)
 PROTOCOL_RECORD(replied)
 
-/* Once for every MONITOR. */
+/* Sent once for every MONITOR. */
 #define PROTOCOL_FIELDS_terminated(F)                                                              \
     F(u64, reference)                                                                              \
     F(bytes, cause, PROTOCOL_REASON_MAX) /* text */
 PROTOCOL_RECORD(terminated)
 
-/* Reads the content at the beginning of `bytes`, which may go on behind it, and returns its size. 0
- * or -EBADMSG. */
+/* Reads the content at the beginning of `bytes`, which may continue after it, and returns its size.
+ * 0 or -EBADMSG. */
 int protocol_get_content(const void *bytes, uint32_t size, struct protocol_content *ret,
                          uint32_t *ret_size);
 
-/* Writes what precedes the content of a MESSAGE: PROTOCOL_MESSAGE_CONTENT bytes. */
+/* Writes the PROTOCOL_MESSAGE_CONTENT bytes before the content of a MESSAGE. */
 void protocol_put_message_head(void *body, const struct protocol_message *record);
 
 /* Where the content begins. */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Requests of an actor to the supervisor itself, about names, monitors, timers and exchanges, and
- * ANSWER. protocol-actors.h has their kinds, and how each is answered. */
+ * ANSWER. protocol-actors.h has their kinds and answers. */
 
 #include "shared/protocol/exchange-kind.h"
 #include "shared/protocol/protocol-actors.h"
@@ -16,7 +16,7 @@
 PROTOCOL_RECORD(named)
 
 /* MONITOR, UNMONITOR (ANSWER 1 if it was monitored), EXCHANGE_DELETE, PAUSE, RESUME. ASK_DROP
- * (reference 0; not answered): the ask of that cookie is given up, and a later reply is late. */
+ * (reference 0; not answered): the ask with that cookie is dropped, and a later reply is late. */
 #define PROTOCOL_FIELDS_by_reference(F)                                                            \
     F(u64, cookie)                                                                                 \
     F(u64, reference)
@@ -35,7 +35,7 @@ enum protocol_timer_flags {
     F(content, content)
 PROTOCOL_RECORD(timer)
 
-/* One by its id, or with id 0 all of exactly this type for one recipient. */
+/* Cancels one timer by its id, or with id 0 all of exactly this type for one recipient. */
 #define PROTOCOL_FIELDS_timer_cancel(F)                                                            \
     F(u64, cookie)                                                                                 \
     F(u64, timer)                                                                                  \
@@ -57,7 +57,7 @@ PROTOCOL_RECORD(exchange)
 
 #define PROTOCOL_FIELDS_answer(F)                                                                  \
     F(u64, cookie)                                                                                 \
-    F(u64, value) /* a count, an id or a reference, as the request has it */
+    F(u64, value) /* a count, an id or a reference, depending on the request */
 PROTOCOL_RECORD(answer)
 
 /* All records of the protocol. */

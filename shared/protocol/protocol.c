@@ -90,7 +90,7 @@ static inline void get_id(struct wire_reader *reader, struct protocol_id *ret)
         get_name(reader, ret, name, size);
 }
 
-/* ---- fields that admit some values only ---- */
+/* ---- fields that admit only some values ---- */
 
 static inline uint32_t get_within(struct wire_reader *reader, uint32_t value, uint32_t first,
                                   uint32_t last)
@@ -111,7 +111,7 @@ static inline uint32_t get_flags(struct wire_reader *reader, uint32_t known)
 
 /* ---- payloads ---- */
 
-/* Zero bytes up to a multiple of ALIGNMENT from the record's begin. */
+/* Zero bytes up to a multiple of ALIGNMENT from the record's beginning. */
 static inline uint32_t padding_at(const uint8_t *start, const uint8_t *at)
 {
     return (uint32_t)(start - at) % ALIGNMENT;
@@ -204,7 +204,7 @@ static void get_content(struct wire_reader *reader, struct protocol_content *ret
     get_payload_tail(reader, &ret->payload);
 }
 
-/* ---- what the tables' words mean: bytes of fixed size, put, get ---- */
+/* ---- the words of the tables: bytes of fixed size, put, get ---- */
 
 #define SIZE_u8            1
 #define SIZE_u32           4
@@ -290,7 +290,7 @@ static void get_content(struct wire_reader *reader, struct protocol_content *ret
 
 PROTOCOL_RECORDS(DEFINE)
 
-/* ---- what moves from a record to another in one piece ---- */
+/* ---- contents, which are copied between records in one piece ---- */
 
 _Static_assert(PROTOCOL_TELL_CONTENT + SIZE_content == 0 PROTOCOL_FIELDS_tell(SIZE), "layout");
 _Static_assert(PROTOCOL_REPLY_CONTENT + SIZE_content == 0 PROTOCOL_FIELDS_reply(SIZE), "layout");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The records that travel through inboxes and outboxes. Each has a table of its fields (fields.h),
- * and of these:
+/* The records in inboxes and outboxes. Each has a table of its fields (fields.h), from which these
+ * are made:
  *
  *   struct protocol_NAME
  *   int protocol_put_NAME(void *body, uint32_t size, const struct protocol_NAME *record);
@@ -10,8 +10,8 @@
  *       limit.
  *   int protocol_get_NAME(const void *body, uint32_t size, struct protocol_NAME *ret);
  *       Reads it. Returns 0, or -EBADMSG: missing, surplus or impossible fields; `*ret` is all zero
- *       then. Byte pointers are borrowed from the record. A peer that is not trusted may change
- *       these bytes at any time: copy them before looking.
+ *       then. Byte pointers are borrowed from the record. An untrusted peer may change these bytes
+ *       at any time: copy them before looking.
  *
  *   worker → supervisor    READY, STARTED, CRASHED, RESULT
  *   supervisor → worker    JOB, STOP
@@ -65,10 +65,10 @@ enum protocol_end {
 /* Why a job was cancelled, or is dead. The values are also stored. */
 enum protocol_cause {
     PROTOCOL_CAUSE_NONE = 0,
-    PROTOCOL_CAUSE_REQUESTED = 1,    /* cancelled: somebody wanted that */
-    PROTOCOL_CAUSE_WITHDRAWN = 2,    /* cancelled: the same, because no worker had it */
+    PROTOCOL_CAUSE_REQUESTED = 1,    /* cancelled: on request */
+    PROTOCOL_CAUSE_WITHDRAWN = 2,    /* cancelled: on request, because no worker had it */
     PROTOCOL_CAUSE_DEADLINE = 3,     /* cancelled: its deadline is over */
-    PROTOCOL_CAUSE_GROUP = 4,        /* cancelled: its group is removed, or all stops */
+    PROTOCOL_CAUSE_GROUP = 4,        /* cancelled: its group or the supervisor stops */
     PROTOCOL_CAUSE_ATTEMPTS = 5,     /* dead: they are used up */
     PROTOCOL_CAUSE_PAYLOAD_LOST = 6, /* dead: no other attempt is possible */
 };
@@ -85,7 +85,7 @@ const char *protocol_cause_name(enum protocol_cause cause);
 #define PROTOCOL_BODY_MAX 2048u
 
 #define PROTOCOL_FIELDS_job(F)                                                                     \
-    F(u64, handle) /* names the job on this channel, in STARTED and RESULT too */                  \
+    F(u64, handle) /* names the job on this channel, also in STARTED and RESULT */                 \
     F(u32, attempt)                                                                                \
     F(u32, max_attempts) /* 1 + retries */                                                         \
     F(usec, timeout)     /* for this attempt; USEC_INFINITY = none */                              \
@@ -104,11 +104,11 @@ PROTOCOL_RECORD(started)
     F(u64, handle)                                                                                 \
     F(u32, attempt)                                                                                \
     F(enumeration, outcome, enum protocol_outcome, PROTOCOL_CANCELLED)                             \
-    F(i32, code)        /* the handler's own; the submitter knows what it means */                 \
-    F(payload, payload) /* the result, or for an error its text */
+    F(i32, code)        /* the handler's own; the submitter knows its meaning */                   \
+    F(payload, payload) /* the result, or the text of an error */
 PROTOCOL_RECORD(result)
 
-/* A process that the worker ran for the job in hand was killed by a signal; RESULT follows. */
+/* A process that the worker ran for its job was killed by a signal; RESULT follows. */
 #define PROTOCOL_FIELDS_crashed(F)                                                                 \
     F(u64, handle)                                                                                 \
     F(u32, attempt)                                                                                \
@@ -140,7 +140,7 @@ PROTOCOL_RECORD(found)
 
 enum protocol_submit_flags {
     PROTOCOL_SUBMIT_DO = 1u << 0, /* answer with DONE, not with ACCEPTED; the result is not kept */
-    PROTOCOL_SUBMIT_KEEP = 1u << 1, /* with DO: the result is kept as well */
+    PROTOCOL_SUBMIT_KEEP = 1u << 1, /* with DO: the result is also kept */
     PROTOCOL_SUBMIT_KNOWN = ((1u << 2) - 1),
 };
 
@@ -155,7 +155,7 @@ enum protocol_submit_flags {
     F(u8, priority)   /* 0 first … 63, or PROTOCOL_DEFAULT_PRIORITY */                           \
     F(usec, delay)    /* earliest start, from now; 0 = none */                                     \
     F(usec, at)       /* earliest start, realtime; 0 = none */                                     \
-    F(usec, wait)     /* for room in the queue; USEC_INFINITY = for ever */                        \
+    F(usec, wait)     /* for room in the queue; USEC_INFINITY = no limit */                        \
     F(usec, deadline) /* from now until the end of the job; 0 = none */                            \
     F(bytes, name,                                                                                 \
       PROTOCOL_NAME_MAX) /* id chosen by the submitter; size 0 = the supervisor makes one */       \

@@ -15,7 +15,7 @@ static const struct sentence SENTENCES[] = {
      "there is no job '{id}': it never existed, or its result has expired",
      "; 'troupectl dead-letters' lists dead jobs"},
     {"NoSuchActor", .error = -ENOENT,
-     "'{name}' is no actor: {reason}", .member = "reason"},
+     "'{name}' is not an actor: {reason}", .member = "reason"},
     {"NoSuchActor", .error = -ENOENT,
      "there is no actor '{name}'", "; 'troupectl actors' lists them"},
     {"NoSuchExchange", .error = -ENOENT,
@@ -24,7 +24,7 @@ static const struct sentence SENTENCES[] = {
      "there is no timer {id}", "; 'troupectl timers' lists them"},
     {"NoSuchDeadLetter", .error = -ENOENT,
      "there is no dead letter {id}",
-     "; 'troupectl dead-letters' and 'troupectl errors' list them"},
+     "; 'troupectl dead-letters' lists them"},
     {"NotPermitted", .error = -EPERM, "not permitted: this needs {needed}"},
     {"BadSize", .error = -EINVAL,
      "a pool of {size} workers is not possible; allowed: {minimum} to {maximum}"},
@@ -34,10 +34,10 @@ static const struct sentence SENTENCES[] = {
     {"BadConfiguration", .error = -EBADMSG,
      "problems in the configuration: {problems:length}; nothing was changed"},
     {"NotConfigured", .error = -EIO,
-     "the configuration has a problem: {problem}; what runs goes on, and the rest waits until it is "
-     "solved"},
+     "the configuration has a problem: {problem}; running workers continue, and everything else "
+     "waits until it is fixed"},
     {"BadGroup", .error = -EBADMSG,
-     "group '{group}' takes no jobs until its file is repaired: {problem}"},
+     "group '{group}' takes no jobs until its file is fixed: {problem}"},
     {"NotUpgraded", .error = -ECANCELED, "nothing has changed: {reason}"},
     {"NotAnActor", .error = -EOPNOTSUPP,
      "group '{group}' is a plain service (Type=service): it has no queue and takes no jobs"},
@@ -65,25 +65,25 @@ static const struct sentence SENTENCES[] = {
     {"AlreadyEnded", .error = -ESTALE, "job '{id}' has already ended: {state}"},
     {"NoStore", .error = -ENODATA,
      "there is nothing to back up: no group has Durable=yes"},
-    {"BackupRunning", .error = -EBUSY, "another backup is being made"},
+    {"BackupRunning", .error = -EBUSY, "another backup is running"},
     {"BackupFailed", .error = -EIO, "the backup has failed: {reason}"},
     {"NotReached", .error = -ECANCELED,
-     "{target} will not get there: {state}",
+     "{target} will not reach the requested state: {state}",
      "; see 'troupectl status' and 'troupectl deaths'"},
     {"MailboxFull", .error = -EBUSY,
      "the mailbox of '{name}' is full (MailboxMax=, MailboxMemoryMax=): "
      "the message is a dead letter"},
     {"NoMatch", .error = -EHOSTUNREACH,
      "exchange '{exchange}' has no subscription for this: the message is a dead letter"},
-    {"TimedOut", .error = -ETIMEDOUT, "nobody replied in time (--timeout)"},
-    {"Failed", .error = -ECANCELED, "no reply will come: {reason}"},
+    {"TimedOut", .error = -ETIMEDOUT, "there was no reply in time (--timeout)"},
+    {"Failed", .error = -ECANCELED, "there will be no reply: {reason}"},
     {"Declared", .error = -EOPNOTSUPP,
      "exchange '{name}' is declared by a file: remove {name}.exchange and run 'troupectl reload'"},
     {"NotRequeued", .error = -ECANCELED,
-     "dead letter {id} cannot be sent again and stays: {problem}"},
+     "dead letter {id} cannot be sent again and is kept: {problem}"},
 
-    {"Restarting", .error = -ERESTART, 
-     "the supervisor is restarting; what it has accepted goes on: ask for a job by its id"},
+    {"Restarting", .error = -ERESTART,
+     "the supervisor is restarting; accepted jobs continue: ask for a job by its id"},
     {"Stopping", .error = -ESHUTDOWN, "the supervisor is stopping and accepts nothing new"},
     {"TooManyClients", .error = -EUSERS,
      "the supervisor accepts no further client of this user: {maximum:count} is the limit "
@@ -96,11 +96,12 @@ static const struct sentence SENTENCES[] = {
      "the request or its answer is larger than {maximum:bytes}: ask for less at a time"},
     {"TooSlow", .error = -EPIPE,
      "the supervisor closed the connection: more than {maximum:bytes} of answers were not read"},
-    {"Internal", .error = -ENOMEM, "the supervisor lacks what it needs for this: {message}"},
+    {"Internal", .error = -ENOMEM, "the supervisor is short of resources: {message}"},
 
     /* org.varlink.service. Methods refuse bad values with errors of their own. */
     {"InvalidParameter", .error = -EINVAL,
-     "the supervisor does not accept '{parameter}' here: has it another version than this program?"},
+     "the supervisor does not accept '{parameter}' here: does its version differ from this "
+     "program's?"},
     {"MethodNotFound", .error = -EPROTO,
      "the program at the socket does not know '{method}': is it trouped, of this version?"},
     {"MethodNotImplemented", .error = -EPROTO,
@@ -110,7 +111,8 @@ static const struct sentence SENTENCES[] = {
     {"PermissionDenied", .error = -EACCES,
      "not permitted by the program at the socket"},
     {"ExpectedMore", .error = -EPROTO,
-     "the supervisor answers this only with \"more\": has it another version than this program?"},
+     "the supervisor answers this only with \"more\": does its version differ from this "
+     "program's?"},
 };
 /* clang-format on */
 

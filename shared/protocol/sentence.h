@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The errors of the control socket as sentences for people. troupectl and libtroupe share them, so
- * that both report an error in the same words.
+ * The texts of errors of the control socket. troupectl and libtroupe share them, so that both
+ * report an error in the same words.
  */
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 struct sentence {
-    const char *name; /* of the error, without its interface: equal names mean the same in all */
+    const char *name; /* of the error, without its interface: the meaning is the same in all */
     int error;        /* -errno */
     /* {name} stands for that member of the error's parameters, {name:count} and {name:bytes} for a
      * number, {name:length} for the number of items. */

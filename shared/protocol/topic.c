@@ -4,7 +4,7 @@
 
 bool topic_type_valid(const char *type, size_t size)
 {
-    /* Bit n of word w = the character 32 * w + n: one look per character, whatever the locale. */
+    /* Bit n of word w = the character 32 * w + n: one look per character, in any locale. */
     static const uint32_t allowed[8] = {[1] = 0x03ff6000, [2] = 0x87fffffe, [3] = 0x07fffffe};
 
     if (size > TOPIC_TYPE_MAX)

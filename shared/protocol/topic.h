@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* What a message is about: a type and a routing key. Types are dotted names: "order.created" is a
- * child of "order", and the empty type is the ancestor of all. A key is any bytes; having none and
- * having an empty one are two things. */
+/* The subject of a message: a type and a routing key. Types are dotted names: "order.created" is a
+ * child of "order", and the empty type is the ancestor of all. A key is any bytes; an empty key
+ * differs from no key. */
 
 #include <stdbool.h>
 #include <stddef.h>

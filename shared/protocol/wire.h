@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Writes the fields of a record into its body, and reads them back. Native byte order: both ends
- * are one machine.
+/* Writes the fields of a record into its body, and reads them back. Native byte order, since both
+ * ends are on one machine.
  *
  * Room for all fields of fixed size is checked once, when a writer or reader is made; bytes of
- * variable size are checked one by one. A writer or reader that runs over fails for good, does
- * nothing more with bytes of variable size, and reports the failure at the end.
+ * variable size are checked one by one. A writer or reader that runs over stays failed, ignores
+ * further bytes of variable size, and reports the failure at the end.
  *
  * A reader's memory may be written by a hostile producer at the same time: each field is copied out
  * exactly once. wire_get_bytes() alone returns a pointer into it: copy before looking inside. */

@@ -84,7 +84,7 @@ static int create_wake_ups(struct channel *channel)
 
     if (r < 0 || channel->backend == WAKE_FUTEX)
         return r;
-    /* Blocking, or the read by io_uring would not wait. */
+    /* Blocking, since otherwise the read by io_uring would not wait. */
     channel->wait_fd = new_eventfd(0);
     return channel->wait_fd < 0 ? channel->wait_fd : 0;
 }
@@ -165,8 +165,8 @@ void channel_set_kept(struct channel *channel, uint32_t kept)
     struct memory_header *header = channel->mine.header;
     const uint32_t former = header->epoch - 1;
 
-    /* Partner: the store in channel_follow(). A peer that skips an inbox loses what that one had
-     * not kept. */
+    /* Partner: the store in channel_follow(). A peer that skips an inbox loses state that the
+     * supervisor of that inbox had not kept. */
     if (former == 0 ||
         atomic_load_explicit(&channel->their_words->epoch, memory_order_relaxed) == former)
         header->kept = kept;
@@ -322,7 +322,7 @@ bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected)
     return prepare_sleep(channel, MEMORY_SLEEPS, ret_expected);
 }
 
-/* Whether another thread ends this wait. Partner: the store in channel_wake_self(). */
+/* Returns whether another thread ends this wait. Partner: the store in channel_wake_self(). */
 static bool take_wake(struct channel *channel)
 {
     return channel->wakeable && atomic_load_explicit(&channel->woken, memory_order_relaxed) &&
@@ -351,7 +351,7 @@ void channel_ring_self(struct channel *channel)
 
 void channel_wake_self(struct channel *channel)
 {
-    /* Partners: take_wake(), and the fence in prepare_sleep(): it sees this, or we the flag. */
+    /* Partners: take_wake(), and the fence in prepare_sleep(): it sees this, or we see the flag. */
     atomic_store_explicit(&channel->woken, true, memory_order_release);
     wake_fence();
     for (;;) {
@@ -478,7 +478,7 @@ int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout)
 {
     usec_t deadline = deadline_after(timeout);
 
-    /* Also if it fits by now. */
+    /* Even if it fits by now. */
     channel_publish(channel);
     for (;;) {
         uint32_t expected;

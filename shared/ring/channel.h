@@ -27,7 +27,7 @@ struct channel {
     int wait_fd; /* what this side sleeps on: an eventfd in the supervisor, with futexes: -1; the
                     other end of the socket in the peer */
     int peer_fd; /* in the supervisor, until it is handed over: the peer's end of `wake_fd` */
-    int self_fd; /* in the peer: an eventfd of its own, which it also sleeps on */
+    int self_fd; /* in the peer: its own eventfd, on which it also sleeps */
     const _Atomic uint32_t *announced; /* in the peer: the epoch of the last inbox; else NULL */
     bool wakeable;                     /* channel_wake_self() may end the current wait */
     _Atomic bool woken;
@@ -48,7 +48,7 @@ struct channel_options {
     enum wake_backend backend;
 };
 
-/* What the other side needs: numbers to inherit or to send. `wake_fd` is -1 with futexes. */
+/* The descriptors for the other side, to inherit or to send. `wake_fd` is -1 with futexes. */
 struct channel_fds {
     int inbox, outbox;
     int wait_fd; /* peer sleeps here */
@@ -59,7 +59,7 @@ struct channel_fds {
 #define CHANNEL_FDS_NULL {.inbox = -1, .outbox = -1, .wait_fd = -1, .wake_fd = -1}
 /* clang-format on */
 
-/* Supervisor side: makes both memories, and what wakes up. `*ret_fds` are descriptors to hand to
+/* Supervisor side: makes both memories and the means to wake up. `*ret_fds` are the descriptors for
  * the peer, which belong to the channel. 0 or -errno; on error nothing is left behind. */
 int channel_create(struct channel *ret, const struct channel_options *options,
                    struct channel_fds *ret_fds);
@@ -68,47 +68,48 @@ int channel_create(struct channel *ret, const struct channel_options *options,
  */
 void channel_close_fds(struct channel *channel);
 
-/* Supervisor side, before channel_close_fds(): what the peer sleeps on. */
+/* Supervisor side, before channel_close_fds(): the descriptor on which the peer sleeps. */
 static inline int channel_peer_fd(const struct channel *channel)
 {
     return channel->peer_fd;
 }
 
-/* Peer side: takes all descriptors over on success. -EPROTO if the memories are not what they must
- * be. After another peer has died, a new one can open the same memories and goes on where that one
+/* Peer side: takes over all descriptors on success. -EPROTO if the memories are not what they must
+ * be. After a peer has died, a new one can open the same memories and continues where the old one
  * stopped (see ring_producer_init()). */
 int channel_open(struct channel *ret, const struct channel_fds *fds);
 
 /*
  * A new supervisor takes over the channels of its predecessor, whose process is gone, and the peer
- * goes on at the same cursors:
+ * continues at the same cursors:
  *
  *   supervisor   channel_adopt(); the descriptor `mine.fd` of the next inbox goes to the peer over
  *                its control socket, and to the keeper; then channel_move(), channel_announce()
  *   peer         finds nothing more to read, and channel_is_moved(); receives the descriptor;
  *                channel_follow()
  *
- * The descriptors in the control socket keep their order: the peer drops those before an inbox that
- * no record names any more. With several restarts in a row, the peer takes one inbox after the
- * other, as each may have records of its own.
+ * The descriptors in the control socket keep their order: the peer drops descriptors before an
+ * inbox that no record names. After several restarts in a row, the peer takes one inbox after the
+ * other, since each may have records of its own.
  */
 
-/* Supervisor side. `fds` as the peer has them (struct channel_fds): the former inbox; all are taken
- * over on success. Returns 0, -EPROTO if the memories are not what they must be or have another
- * back end, or another -errno. */
+/* Supervisor side. `fds` are the peer's descriptors (struct channel_fds), with the former inbox; on
+ * success they are taken over. Returns 0, -EPROTO if the memories are not what they must be or have
+ * another back end, or another -errno. */
 int channel_adopt(struct channel *ret, const struct channel_fds *fds, enum wake_backend backend);
-/* Supervisor side: the next inbox is in the peer's control socket. A peer that is awake, or is
- * woken by a record in it, takes it. */
+/* Supervisor side: notes that the next inbox is in the peer's control socket. A peer that is awake,
+ * or is woken by a record in the inbox, takes it. */
 void channel_move(struct channel *channel);
 /* Supervisor side: wakes the peer to take it now. */
 void channel_announce(struct channel *channel);
-/* After channel_adopt(): sets what the peer can go on waiting for (enum memory_kept). */
+/* After channel_adopt(): sets the things for which the peer can continue to wait (enum
+ * memory_kept). */
 void channel_set_kept(struct channel *channel, uint32_t kept);
 
-/* Peer side: whether the next inbox is in the control socket. Ends sleeps; channel_wait() returns
- * 0, as if there were something to read. False in the supervisor. */
+/* Peer side: whether the next inbox is in the control socket. This ends sleeps: channel_wait()
+ * returns 0, as if there were something to read. False in the supervisor. */
 bool channel_is_moved(const struct channel *channel);
-/* Peer side: goes on with the next inbox, after everything in the present one is read. `fd` stays
+/* Peer side: continues with the next inbox, after everything in the present one is read. `fd` stays
  * the caller's. Returns 0, -EPROTO, or another -errno. */
 int channel_follow(struct channel *channel, int fd);
 
@@ -117,7 +118,7 @@ void channel_deinit(struct channel *channel);
 /* Publishes what was committed and wakes the peer if its sleeping flag is up. */
 void channel_publish(struct channel *channel);
 
-/* Gives consumed space back and wakes the peer if it is blocked on a full ring. */
+/* Releases consumed space and wakes the peer if it is blocked on a full ring. */
 void channel_release(struct channel *channel);
 
 /* Prepares to sleep until the peer publishes: raises the flag and checks again. True: sleep while
@@ -127,14 +128,14 @@ bool channel_prepare_sleep(struct channel *channel, uint32_t *ret_expected);
 void channel_end_sleep(struct channel *channel);
 
 /* Like channel_prepare_sleep(), but for a full ring, on their_words->head. `need` = bytes of body
- * that must fit. False: it fits now, or never will; ring_reserve() tells which. Publishes committed
+ * that must fit. False: it fits now, or never will, as ring_reserve() reports. Publishes committed
  * records first: the peer can only make room by consuming published ones. */
 bool channel_prepare_block(struct channel *channel, uint32_t need, uint32_t *ret_expected);
 void channel_end_block(struct channel *channel);
 
-/* Peer side: has `wait_fd` become readable when there is something to read, whatever the back end.
- * True: wait for it or for `self_fd`, then call channel_end_sleep(). False: there is something
- * already, or `*ret_woken`: another thread ends the wait. Empties both. */
+/* Peer side: makes `wait_fd` become readable when there is something to read, with any back end.
+ * True: wait for it or for `self_fd`, then call channel_end_sleep(). False: there is already
+ * something, or `*ret_woken`: another thread ends the wait. Empties both. */
 bool channel_arm(struct channel *channel, bool *ret_woken);
 
 /* Peer side: makes `self_fd` readable now. */
@@ -144,7 +145,7 @@ void channel_ring_self(struct channel *channel);
  * function here that other threads may call. */
 void channel_wake_self(struct channel *channel);
 
-/* Peer side: polls for something to read for as long as that pays (spin.h). Returns whether there
+/* Peer side: polls for something to read as long as that pays off (spin.h). Returns whether there
  * is any. */
 bool channel_spin(struct channel *channel);
 
@@ -153,10 +154,10 @@ bool channel_spin(struct channel *channel);
 int channel_wait(struct channel *channel, usec_t timeout);
 
 /* Like channel_wait(), but also returns when the peer's control word is no longer `control`: for a
- * side that has read messages but may not handle them before it changes. The peer wakes the word at
- * every change. */
+ * side that has read messages but may not handle them before the word changes. The peer wakes the
+ * word at every change. */
 int channel_wait_control(struct channel *channel, uint32_t control, usec_t timeout);
 
 /* Waits until a body of `need` bytes fits; publishes what was committed. 0, -ETIMEDOUT, -EINTR,
- * -EMSGSIZE if it never can, -EPROTO as from ring_reserve(). */
+ * -EMSGSIZE if it never can, -EPROTO like ring_reserve(). */
 int channel_wait_space(struct channel *channel, uint32_t need, usec_t timeout);

@@ -59,7 +59,7 @@ int memory_new_fd(const char *name, size_t size)
     return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* Fills everything but the descriptor. `at` is a mapping of that size to replace; NULL = none. */
+/* Fills all but the descriptor. `at` is a mapping of that size to replace; NULL = none. */
 static int map(struct memory *ret, int fd, enum memory_role role, size_t size, int protection,
                void *at)
 {
@@ -128,7 +128,7 @@ static bool header_valid(const struct memory_header *header, enum memory_role ro
            sizes_valid(header->ring_size, header->inline_max, header->wake_backend);
 }
 
-/* Returns 0 and the size, if the file is sealed as it has to be, or -errno. */
+/* Returns 0 and the size, if the file is sealed as it must be, or -errno. */
 static int check_file(int fd, enum memory_role role, size_t *ret_size)
 {
     struct stat status;
@@ -186,7 +186,7 @@ static int copy_records(struct memory *to, int from, uint32_t begin, uint32_t en
     return r == 0 && size > first ? read_all(from, to->ring, size - first, ring) : r;
 }
 
-/* The supervisor that wrote the inbox is gone, so its header does not change any more. */
+/* The supervisor that wrote the inbox is gone, so its header no longer changes. */
 static int copy_inbox(struct memory *to, int fd, const struct memory_header *from)
 {
     const uint32_t tail = atomic_load_explicit(&from->tail, memory_order_relaxed);
@@ -214,8 +214,8 @@ static int copy_inbox(struct memory *to, int fd, const struct memory_header *fro
     return 0;
 }
 
-/* The former inbox is read, not mapped: it is needed once, and there may be thousands. Of its jobs
- * only those in hand are read. */
+/* The former inbox is read, not mapped: it is needed once, and there may be thousands. Only entries
+ * of jobs that are in use are read. */
 int memory_renew(struct memory *ret, int fd)
 {
     _cleanup_(memory_deinit)
@@ -274,7 +274,7 @@ void memory_deinit(struct memory *memory)
 }
 
 /* The page may be read while it is written, so both sides access it in relaxed atomic words, which
- * are partners; the sequence tells whether the words belong together. */
+ * are partners; the sequence shows whether the words belong together. */
 static void state_store(uint8_t *page, const uint8_t *data, size_t size)
 {
     for (size_t i = 0; i < size; i += sizeof(uint64_t)) {

@@ -3,24 +3,24 @@
 
 /* The two shared memories of a worker or an attached client, as sealed memfds.
  *
- * The inbox is written by the supervisor alone: its ring towards the worker, how far that is
- * published, and the jobs that the worker has in hand. The supervisor reads all of it back and
- * trusts it, also after a crash of its predecessor, so the kernel refuses everybody else a writable
- * mapping.
+ * Only the supervisor writes the inbox: its ring towards the worker, how far that is published, and
+ * the worker's jobs. The supervisor reads the inbox back and trusts it, even after a crash of its
+ * predecessor, so the kernel refuses a writable mapping to everyone else.
  *
- * The outbox has the worker's ring towards the supervisor, its state page, and the words by which
- * the two sides wake, stop and release each other. Either side can write all of it; each trusts
- * nothing that it reads there.
+ * The outbox has the worker's ring towards the supervisor, its state page, and the words with which
+ * the two sides wake, stop and release each other. Both sides can write all of it; neither trusts
+ * anything that it reads there.
+ *
  *
  *   offset 0      struct memory_header
  *   36864         state page (outbox only: MEMORY_STATE_MAX bytes)
  *   ring_offset   ring data, ring_size bytes, a power of two
  *
- * A new supervisor cannot map the inbox of its predecessor for writing: the seal forbids that to
- * all. It makes the next inbox, a copy with the same cursors and a higher epoch (memory_renew()),
- * and sends its descriptor over the control socket. Everything that has to reach a worker that is
- * busy or asleep is in the outbox, which a new supervisor can map. So the worker takes the next
- * inbox only when it has read the present one to its end (memory_replace()).
+ * A new supervisor cannot map the inbox of its predecessor for writing, because the seal forbids
+ * it. It makes the next inbox, a copy with the same cursors and a higher epoch (memory_renew()),
+ * and sends its descriptor over the control socket. Everything that must reach a busy or sleeping
+ * worker is in the outbox, which a new supervisor can map. So the worker takes the next inbox only
+ * when it has read the present one to its end (memory_replace()).
  *
  * Steps for changing this layout: raise MEMORY_VERSION; adjust the offsets asserted below; adjust
  * memory_open(), which refuses any other version; say so in CHANGELOG.md, since workers linked
@@ -37,7 +37,7 @@
 #define MEMORY_HEADER_SIZE   36864
 #define MEMORY_STATE_MAX     4096
 #define MEMORY_OWNER_SIZE    64
-#define MEMORY_JOBS_MAX      64 /* Prefetch= at most */
+#define MEMORY_JOBS_MAX      64 /* the maximum of Prefetch= */
 #define MEMORY_JOB_KEPT      504
 #define MEMORY_RING_SIZE_MIN UINT32_C(4096)
 #define MEMORY_RING_SIZE_MAX (UINT32_C(1) << 30)
@@ -50,24 +50,24 @@ enum memory_role {
 enum memory_sleep {
     MEMORY_AWAKE = 0,
     MEMORY_SLEEPS = 1, /* on the other side's bell or on the eventfd, depending on the back end */
-    MEMORY_SLEEPS_EVENTFD = 2, /* on the eventfd, whatever the back end */
+    MEMORY_SLEEPS_EVENTFD = 2, /* on the eventfd, with any back end */
 };
 
 enum memory_control {
     MEMORY_CONTROL_STOP = 1u << 0,  /* take no further message or job */
-    MEMORY_CONTROL_PAUSE = 1u << 1, /* take no further MESSAGE; answers and jobs go on */
+    MEMORY_CONTROL_PAUSE = 1u << 1, /* take no further MESSAGE, but answers and jobs */
 };
 
-/* What the next supervisor has taken over, as an upgrade saves it; 0 after a crash. Bits that the
- * worker does not know change nothing. */
+/* State that the next supervisor has taken over, as saved by an upgrade; 0 after a crash. The
+ * worker ignores unknown bits. */
 enum memory_kept {
     MEMORY_KEPT_ASKS = 1u << 0,     /* open asks are answered */
-    MEMORY_KEPT_MONITORS = 1u << 1, /* ends are told of */
+    MEMORY_KEPT_MONITORS = 1u << 1, /* ends are reported */
     MEMORY_KEPT_REQUESTS = 1u << 2, /* a client's requests about jobs are answered */
-    MEMORY_KEPT_TIES = 1u << 3,     /* names, subscriptions, exchanges and timers go on */
+    MEMORY_KEPT_TIES = 1u << 3,     /* names, subscriptions, exchanges and timers continue */
 };
 
-/* What one side tells the other beside its records. In the outbox, for both sides. */
+/* Words with which one side signals the other. The outbox has them for both sides. */
 struct memory_words {
     /* How far this side has consumed the other's ring. The other side sleeps here when its ring is
      * full. */
@@ -77,20 +77,20 @@ struct memory_words {
     _Alignas(64) _Atomic uint32_t sleeping;
     /* Raised while this side may sleep on the other's head, its own ring being full. */
     _Alignas(64) _Atomic uint32_t blocked;
-    /* Of the supervisor: the number of the job to cancel. Of the worker: the heartbeat, any
+    /* The supervisor's: the number of the job to cancel. The worker's: the heartbeat, any
      * changing value. */
     _Alignas(64) _Atomic uint64_t mark;
-    /* Of the supervisor: bits of enum memory_control. The worker checks them before it takes the
+    /* The supervisor's: bits of enum memory_control. The worker checks them before it takes the
      * next message, so they overtake all records in the ring. */
     _Alignas(64) _Atomic uint32_t control;
     /* Counts wake-ups. The other side sleeps here while it has nothing to read. */
     _Alignas(64) _Atomic uint32_t bell;
-    /* Of the supervisor: the epoch of the last inbox that it has sent. Of the worker: of the last
-     * one that it has taken. */
+    /* The supervisor's: the epoch of the last inbox that it has sent. The worker's: that of the
+     * last inbox that it has taken. */
     _Atomic uint32_t epoch;
 };
 
-/* A job that the worker has in hand, for the next supervisor. */
+/* A job that the worker has, for the next supervisor. */
 struct memory_job {
     _Alignas(128) uint32_t cursor;             /* just behind its JOB record */
     _Alignas(8) uint8_t kept[MEMORY_JOB_KEPT]; /* what only the supervisor reads */
@@ -127,8 +127,8 @@ struct memory_header {
     /* Outbox: the futex word of a robust lock of MEMORY_OWNER_SIZE bytes that the worker holds
      * while it lives. The kernel marks it when the holder dies. 0 = not held. */
     _Alignas(64) _Atomic uint32_t owner;
-    /* Outbox: cursor just behind the record in hand, stored before its handler runs; equal to the
-     * worker's `head` when nothing is in hand. */
+    /* Outbox: cursor just behind the current record, stored before its handler runs; equal to the
+     * worker's `head` when there is none. */
     _Alignas(64) _Atomic uint32_t taken;
     /* Outbox. */
     struct memory_words worker, supervisor;
@@ -183,26 +183,26 @@ struct memory_options {
 int memory_new_fd(const char *name, size_t size);
 
 /* Makes and maps a memory (supervisor side). The inbox is mapped writable and sealed with
- * F_SEAL_FUTURE_WRITE afterwards, so the kernel refuses everybody else a writable mapping; the
+ * F_SEAL_FUTURE_WRITE afterwards, so the kernel refuses a writable mapping to everyone else; the
  * outbox is mapped writable by both sides and sealed against resizing. The descriptor is
- * close-on-exec. Returns 0, -EINVAL, or what memfd_create(2), ftruncate(2), fcntl(2), mmap(2) say.
- * End `ret` with memory_deinit(). */
+ * close-on-exec. Returns 0, -EINVAL, or an error of memfd_create(2), ftruncate(2), fcntl(2),
+ * mmap(2). End `ret` with memory_deinit(). */
 int memory_create(struct memory *ret, const struct memory_options *options);
 
-/* Maps what memory_create() made, in the other process: inbox read-only, outbox writable. Takes
- * `fd` over on success only. -EPROTO when magic, version, role, sizes or seals are not as they must
- * be. */
+/* Maps a memory of memory_create() in the other process: an inbox read-only, an outbox writable.
+ * Takes over `fd` only on success. -EPROTO if magic, version, role, sizes or seals are not as they
+ * must be. */
 int memory_open(struct memory *ret, int fd, enum memory_role role);
 
-/* Supervisor side, after a crash of the predecessor: makes the inbox that follows the one behind
- * `fd`, as memory_create(): a copy of its header, of the jobs in hand and of the records from the
- * gate to the tail, with the next epoch. `fd` stays the caller's. Returns 0, -EPROTO as
- * memory_open(), or another -errno. */
+/* Supervisor side, after a crash of the predecessor: like memory_create(), but makes the inbox that
+ * follows the one behind `fd`: a copy of its header, its jobs and the records from the gate to the
+ * tail, with the next epoch. `fd` stays the caller's. Returns 0, -EPROTO like memory_open(), or
+ * another -errno. */
 int memory_renew(struct memory *ret, int fd);
 
 /* Worker side: maps the next inbox in the place of this one, so that pointers into it stay valid.
- * `fd` stays the caller's. Returns 0, -EPROTO as memory_open() and for a ring of another size, or
- * another -errno; the mapping is unchanged then. */
+ * `fd` stays the caller's. Returns 0, -EPROTO like memory_open() and for a ring of another size, or
+ * another -errno; after an error the mapping is unchanged. */
 int memory_replace(struct memory *inbox, int fd);
 
 /* Closes the descriptor and keeps the mapping, after the worker has inherited its own
@@ -216,7 +216,7 @@ void memory_deinit(struct memory *memory);
 int memory_state_write(struct memory *outbox, const void *data, size_t size);
 
 /* State page, reader: copies at most MEMORY_STATE_MAX bytes to `data`, which must have room for
- * them. Returns the size (in `*ret_size` too), 0 when none was ever written, -EAGAIN when the
- * writer was in the middle of a write on each of a bounded number of tries (also when it died
- * there: `data` then holds the last try's bytes and `*ret_size` their number). */
+ * them. Returns the size (also in `*ret_size`), 0 if none was ever written, -EAGAIN if the writer
+ * was in the middle of a write at each of a bounded number of tries, or died there: `data` then
+ * holds the last try's bytes and `*ret_size` their number. */
 int memory_state_read(const struct memory *outbox, void *data, size_t *ret_size);

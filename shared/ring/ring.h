@@ -6,7 +6,7 @@
  * Cursors are free-running 32-bit byte counts; position = cursor & (size - 1). A record is an
  * 8-byte header and a body, 8-aligned and contiguous; where the rest of the ring is too short, a
  * padding record closes it. Each side keeps the cursor it owns in private memory and only publishes
- * it: what the peer may have scribbled over is never read back.
+ * it: memory that the peer can write is never read back.
  *
  * The consumer treats the producer as hostile: every field is read once and checked before use.
  * The producer can still change a body that ring_next() has returned: copy it before use. */
@@ -61,17 +61,17 @@ struct ring_record {
     uint16_t kind;
 };
 
-/* The largest body for a ring of this size: half the ring less a header, so that it fits in spite
- * of padding. */
+/* The largest body for a ring of this size: half the ring minus a header, so that it fits despite
+ * padding. */
 static inline uint32_t ring_body_max(uint32_t ring_size)
 {
     return ring_size / 2 - (uint32_t)sizeof(struct ring_header);
 }
 
-/* Both continue at the cursors of the ring: at 0 when it is new, else where a predecessor stopped.
- * Records that it had not published are lost; those that it had read and not released are read
- * again. `size` is a power of two, `data` 8-aligned. 0, or -EPROTO when the cursors are not aligned
- * or further apart than the ring is long. */
+/* Both functions continue at the cursors of the ring: at 0 if it is new, else where a predecessor
+ * stopped. Records that it had not published are lost; records that it had read but not released
+ * are read again. `size` is a power of two, `data` 8-aligned. 0, or -EPROTO if the cursors are not
+ * aligned or further apart than the ring is long. */
 int ring_producer_init(struct ring_producer *ret, uint8_t *data, uint32_t size,
                        _Atomic uint32_t *shared_tail, const _Atomic uint32_t *shared_head);
 int ring_consumer_init(struct ring_consumer *ret, const uint8_t *data, uint32_t size,
@@ -80,8 +80,8 @@ int ring_consumer_init(struct ring_consumer *ret, const uint8_t *data, uint32_t 
 /* Reserves room for a body of `size` bytes; nothing is visible to the consumer until
  * ring_publish(). `*ret` points into the ring and is valid until the next call. A second reserve
  * without a commit replaces the first. 0, RING_E_FULL, -EMSGSIZE above ring_body_max(), or -EPROTO
- * when the consumer's cursor is not aligned, went backwards or is beyond what was published. That
- * cursor is only read when the known room is too small. */
+ * if the consumer's cursor is not aligned, went backwards or is beyond the published end. That
+ * cursor is only read if the known room is too small. */
 int ring_reserve(struct ring_producer *producer, uint32_t size, void **ret);
 
 /* Completes the reserved record as `kind` (not RING_KIND_PADDING); `size` may be less than was
@@ -96,7 +96,7 @@ bool ring_publish(struct ring_producer *producer);
  * past the published end, a bad length); the ring must not be used after that. */
 int ring_next(struct ring_consumer *consumer, struct ring_record *ret);
 
-/* Frees the space of all records read so far, or with `holding` of those before `hold`. Returns
+/* Frees the space of all records read so far, or with `holding` of records before `hold`. Returns
  * whether there was any. */
 bool ring_release(struct ring_consumer *consumer);
 

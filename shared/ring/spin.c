@@ -3,22 +3,22 @@
 #include <sched.h>
 #include <time.h>
 
-/* Microseconds that an avoided sleep saves on both sides, at least. */
+/* The least time that an avoided sleep saves on both sides, in microseconds. */
 #define SAVED_MIN 20
-/* Between CPUs it is more, above all in virtual machines: so many times what waking a peer costs,
- * since the peer then still has to start. */
+/* Between CPUs it is more, especially in virtual machines: this multiple of the cost of waking a
+ * peer, which must then still be scheduled. */
 #define SAVED_PER_WAKE 4
-/* Wake-ups, one of which is measured. */
+/* One of this many wake-ups is measured. */
 #define MEASURED_PERIOD 16
 
-/* Bounds what is saved up: so many failed tries later, spinning no longer pays. */
+/* Bounds the balance: after so many failed tries, spinning no longer pays off. */
 #define BALANCE_MAX 500
 /* The longest pause between two tries, in sleeps. */
 #define PAUSE_MAX 1024
-/* Tries the most patience every so many finds. Prime, so that all peers waited for in turn get
- * it. */
+/* Every so many finds, the maximum patience is tried. Prime, so that it is tried with all peers
+ * that are waited for in turn. */
 #define PATIENCE_PERIOD 1021
-/* If sched_yield() takes longer, another has used the CPU. */
+/* If sched_yield() takes longer, another process has used the CPU. */
 #define TAKEN_NSEC 750
 
 static void relax(void)
@@ -135,7 +135,7 @@ static void keep_account(struct spin *spin, int32_t spent, bool found)
         spin->pause = 0;
         return;
     }
-    /* Not reduced further: one try that pays is then enough. */
+    /* Not reduced further: one successful try is then enough. */
     spin->balance = -1;
     spin->pause = spin->pause == 0 ? 1 : spin->pause * 2;
     if (spin->pause > PAUSE_MAX)
@@ -148,7 +148,7 @@ void spin_end(struct spin *spin, usec_t now, bool found)
 
     if (found)
         learn_patience(spin);
-    /* Longer than the limit: another has used the CPU, so it is not idle. */
+    /* Longer than the limit: another process has used the CPU, so the CPU is not idle. */
     if (spent > spin->limit)
         keep_account(spin, (int32_t)spin->limit, false);
     else

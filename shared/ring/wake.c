@@ -28,7 +28,7 @@ int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t time
     return errno == EAGAIN ? 0 : -errno;
 }
 
-/* As in linux/futex.h, which is older than the call in Debian 12's headers or lacks it elsewhere.
+/* Declared here because linux/futex.h of some systems is older than the call.
  */
 struct waited_word {
     uint64_t value, address;

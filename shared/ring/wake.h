@@ -7,14 +7,14 @@
  * wake. Both sides put a sequentially consistent fence between their store and their load; that is
  * what makes a lost wake-up impossible (store-buffer pattern; modelled under tests/model/).
  *
- * Two back ends, chosen by the supervisor by probing and told in the memory header:
+ * Two back ends; the supervisor probes for one and writes it to the memory header:
  *   futex    the cursor word itself, flags of futex2 (32 bit, shared): futex(2) in workers,
  *            IORING_OP_FUTEX_WAIT/WAKE in the supervisor (Linux 6.7)
  *   eventfd  for older kernels and for a supervisor without io_uring: an eventfd that wakes the
- *            supervisor. It wakes the peer through a socket, as it does with futexes when the peer
- *            asks for that: send(2) with MSG_DONTWAIT does not wait, whatever the peer does to its
- *            end. (A write to an eventfd waits if the peer has filled it and made it blocking, one
- *            to a pipe for its lock.) */
+ *            supervisor. It wakes the peer through a socket, also with futexes if the peer asks for
+ *            it: send(2) with MSG_DONTWAIT does not wait, whatever the peer does to its end. (A
+ *            write to an eventfd waits if the peer has filled it and made it blocking, a write to a
+ *            pipe for its lock.) */
 
 #include "shared/base/clock.h"
 #include <stdatomic.h>
@@ -41,8 +41,8 @@ static inline void wake_fence(void)
 }
 
 /* Waits until *word differs from `expected`, a wake-up, or `timeout` (relative; USEC_INFINITY =
- * none). 0 when woken or already different, -ETIMEDOUT, -EINTR. Spurious returns of 0 are allowed:
- * re-check. */
+ * none). 0 if woken or already different, -ETIMEDOUT, -EINTR. 0 may be spurious: check the word
+ * again. */
 int wake_futex_wait(const _Atomic uint32_t *word, uint32_t expected, usec_t timeout);
 
 /* Like wake_futex_wait(), but for two words. Needs futex_waitv(2) (Linux 5.16); without it a change

@@ -458,7 +458,7 @@ class Jobs(Ctl):
         self.exits(0, "reload")
         for verb in ("tell",), ("ask",), ("schedule", "--delay", "1h"):
             refused = self.exits(5, *verb, "plain", "x").stderr
-            self.assertIn("'plain' is no actor: it is a plain service", refused)
+            self.assertIn("'plain' is not an actor: it is a plain service", refused)
             self.assertNotIn("did you mean", refused)
 
     def test_a_message_for_commands_is_refused_when_it_is_sent_or_scheduled(self):

@@ -592,7 +592,7 @@ class Verbs(Letters):
                 (5, ("tell", "x", "t"), "there is no actor 'x'"),
                 (2, ("tell", "p", "a b"), "'type' is missing or wrong"),
                 (2, ("tell", "p"), "usage: troupectl tell"),
-                (8, ("ask", "p", "q", "--timeout", "50ms"), "nobody replied in time")):
+                (8, ("ask", "p", "q", "--timeout", "50ms"), "there was no reply in time")):
             with self.subTest(arguments):
                 result = s.ctl(*arguments)
                 self.assertEqual(result.returncode, status, result.stderr)

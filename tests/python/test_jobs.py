@@ -213,7 +213,7 @@ class Workers(Jobs):
         script = "import _xxsubinterpreters as s; i = s.create(); s.run_string(i, 'import troupe')"
         ended = subprocess.run([sys.executable, "-c", script], text=True, capture_output=True,
                                env={**os.environ, **troupe_python.ENVIRONMENT})
-        self.assertIn("troupe works in the main interpreter only", ended.stderr)
+        self.assertIn("troupe works only in the main interpreter", ended.stderr)
         self.assertEqual(ended.returncode, 1)
 
     def test_one_killed_worker_costs_one_attempt(self):

@@ -3,7 +3,7 @@
 
 /*
  * Futures of an actor: for asks, monitors, and requests to the supervisor. While a future waits, a
- * number on the wire names it, so an answer to nothing is detected.
+ * number on the wire names it, so an answer without a request is detected.
  */
 
 #include "shared/base/handle-table.h"
@@ -40,7 +40,7 @@ struct troupe_future {
     bool has_default, is_default;
     uint64_t value; /* ANSWER, FOUND */
     troupe_ref from;
-    struct content content; /* of the reply; before, of the default */
+    struct content content; /* of the reply; until then, of the default */
     void *bytes;            /* holds content or reason; NULL = none */
     const char *reason;
     troupe_future_fn then;
@@ -61,16 +61,16 @@ void futures_deinit(struct futures *futures);
 int future_new(struct troupe_future **ret, struct troupe_actor *actor, struct futures *futures,
                enum future_kind kind);
 
-/* Sets what stands in for the reply after a time-out. Returns 0 or -ENOMEM. */
+/* Sets the content that replaces the reply after a time-out. Returns 0 or -ENOMEM. */
 int future_set_default(struct troupe_future *future, const struct protocol_content *content);
 
-/* Returns the future that waits under that number, or NULL. */
+/* Returns the waiting future with that number, or NULL. */
 struct troupe_future *future_find(const struct futures *futures, uint64_t cookie);
 
 /* Frees a future in any state. */
 void future_delete(struct futures *futures, struct troupe_future *future);
 
-/* End a future by a reply, an error or a value. Out of memory, the error is -ENOMEM. */
+/* End a future by a reply, an error or a value. Without memory, the error is -ENOMEM. */
 void future_reply(struct futures *futures, struct troupe_future *future, troupe_ref from,
                   const struct protocol_content *content, int control);
 void future_fail(struct futures *futures, struct troupe_future *future, int error,

@@ -14,7 +14,7 @@ static int compare(const struct handler *handler, const char *type, size_t lengt
     return order != 0 ? order : handler->length > length;
 }
 
-/* Returns the index of the type, or where it belongs. */
+/* Returns the index of the type, or the place to insert it. */
 static size_t position(const struct handlers *handlers, const char *type, size_t length,
                        bool *ret_found)
 {

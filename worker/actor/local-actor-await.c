@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Waits for futures, and handles other messages meanwhile. */
+/* Waits for futures, and handles other messages during the wait. */
 
 #include "worker/actor/local-actor.h"
 
@@ -89,7 +89,7 @@ static int run_another(struct troupe_actor *actor, enum troupe_await mode)
 
     if (mode != TROUPE_AWAIT_RUN)
         return 0;
-    /* The `taken` cursor can describe only one message in hand. */
+    /* The `taken` cursor can describe only one message. */
     if (!list_empty(&actor->queue) && actor_may_handle(actor)) {
         r = actor_shadow(actor, actor->in_hand);
         if (r < 0)
@@ -99,7 +99,7 @@ static int run_another(struct troupe_actor *actor, enum troupe_await mode)
     return actor_run(actor);
 }
 
-/* Returns 1 if something came, else 0. */
+/* Returns 1 if something arrived, else 0. */
 static int wait_for_more(struct troupe_actor *actor, usec_t timeout)
 {
     int r = actor_ease(actor);
@@ -142,7 +142,7 @@ _public_ int troupe_future_await_any(struct troupe_future *const *futures, size_
     }
 }
 
-/* Whether the handler waits for a message that is stashed until the handler returns. */
+/* Returns whether the handler waits for a message that is stashed until the handler returns. */
 static bool waits_for_itself(struct troupe_future *future, enum troupe_await mode)
 {
     troupe_ref self;

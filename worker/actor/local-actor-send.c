@@ -85,7 +85,7 @@ int send_topic(struct topic *ret, const char *type, const void *key, size_t key_
 /* The options of the first layout. */
 #define OPTIONS_SIZE_MIN offsetof(struct troupe_message_options, default_type)
 
-/* The current layout of a caller's options; NULL stands for the defaults. */
+/* Returns a caller's options in the current layout; NULL means the defaults. */
 static int take_options(const struct troupe_message_options **options,
                         struct troupe_message_options *room)
 {

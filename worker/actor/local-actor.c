@@ -291,7 +291,7 @@ _public_ int troupe_actor_unstash_all(struct troupe_actor *actor)
 {
     int n = 0;
 
-    /* Those in hand stay in the stash. */
+    /* Messages whose handler has not returned stay in the stash. */
     for (struct list *node = actor->stash.prev, *before; node != &actor->stash; node = before) {
         struct troupe_message *message = list_entry(node, struct troupe_message, link);
 

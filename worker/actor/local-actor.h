@@ -4,10 +4,10 @@
 /*
  * An actor: received messages, their handlers, and futures.
  *
- * The inbox is not released past a message until its handler is done, so the supervisor finds what
- * a dead worker has not handled. Where the inbox must go on earlier (a handler waits for an answer
- * that comes behind other messages, or the program stashes a message), a STASHED record first has
- * the supervisor keep a copy, the shadow of the message.
+ * The inbox is not released past a message until its handler is done, so the supervisor finds the
+ * messages that a dead worker has not handled. If the inbox must be released earlier (a handler
+ * waits for an answer behind other messages, or the program stashes a message), a STASHED record
+ * first makes the supervisor keep a copy, the shadow of the message.
  */
 
 #include "shared/base/clock.h"
@@ -78,7 +78,7 @@ usec_t actor_patience(const struct troupe_actor *actor, usec_t timeout);
 /* Calls `on_silence` if it is due. Returns whether it was. */
 bool actor_silent(struct troupe_actor *actor);
 
-/* Has the supervisor keep a shadow of the message (NULL: does nothing). Returns 0 or -errno. */
+/* Makes the supervisor keep a shadow of the message (NULL: does nothing). Returns 0 or -errno. */
 int actor_shadow(struct troupe_actor *actor, struct troupe_message *message);
 
 /*
@@ -87,23 +87,23 @@ int actor_shadow(struct troupe_actor *actor, struct troupe_message *message);
  */
 int actor_ease(struct troupe_actor *actor);
 
-/* Updates up to where the inbox may be released. */
+/* Updates the position up to which the inbox may be released. */
 void actor_hold(struct troupe_actor *actor);
-/* Does the same, and releases it. */
+/* Like actor_hold(), but also releases the inbox. */
 void actor_release(struct troupe_actor *actor);
 
 /* Queues the consequences of a future's end: a callback, or the report of an error. */
 void actor_future_ended(struct troupe_actor *actor, struct troupe_future *future);
-/* Runs them. */
+/* Runs the consequences of a future's end. */
 void actor_ending(struct troupe_actor *actor, struct troupe_future *future);
 
 /*
- * Fails with -ECONNRESET the futures that wait and were sent before position `read` of the carrier:
- * nothing can arrive for them any more, except for what the next supervisor has `kept` (enum
+ * Fails with -ECONNRESET the waiting futures that were sent before position `read` of the carrier:
+ * they can no longer be answered, except those that the next supervisor has `kept` (enum
  * memory_kept).
  */
 void actor_lose(struct troupe_actor *actor, uint64_t read, uint32_t kept);
-/* Another supervisor has taken over: has `on_restart` called where messages are handled, unless all
+/* Another supervisor has taken over: `on_restart` is called where messages are handled, unless all
  * that the actor has set up is `kept`. */
 void actor_restarted(struct troupe_actor *actor, uint32_t kept);
 

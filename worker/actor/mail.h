@@ -18,7 +18,7 @@ struct troupe_message {
     struct list link;      /* in the actor's queue or stash */
     struct list held_link; /* in the actor's list of those that hold the inbox */
     struct troupe_actor *actor;
-    struct troupe_message *outer; /* its handler waits while this one is in hand */
+    struct troupe_message *outer; /* its handler waits while this one is handled */
     struct protocol_message wire; /* without its content, which the ring may have lost */
     struct content content;
     uint32_t begin, end; /* cursors around it in the inbox */
@@ -30,7 +30,7 @@ struct troupe_message {
     _Alignas(8) char bytes[];
 };
 
-/* Reads the body of a MESSAGE. Returns 0, -EPROTO, -ENOMEM, or as content_place(). */
+/* Reads the body of a MESSAGE. Returns 0, -EPROTO, -ENOMEM, or the errors of content_place(). */
 int mail_new(struct troupe_message **ret, const void *body, uint32_t size, int control);
 
 /* Unlinks and frees a message; NULL allowed. */

@@ -6,7 +6,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 
-/* poll() does not report when other descriptors in flight have arrived. */
+/* The pause between tries: poll() does not report when other descriptors in flight have arrived. */
 #define IN_FLIGHT_PAUSE_MS 10
 
 int blob_new(struct blob *ret, size_t size)

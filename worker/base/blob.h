@@ -21,15 +21,16 @@ struct blob {
 /* Maps memory to fill. Returns 0, -EINVAL for size 0, -EMSGSIZE, or another -errno. */
 int blob_new(struct blob *ret, size_t size);
 
-/* Makes a sealed blob with a copy of `data`. Returns 0 or -errno as blob_new(). */
+/* Makes a sealed blob with a copy of `data`. Returns 0 or -errno like blob_new(). */
 int blob_copy(struct blob *ret, const void *data, size_t size);
 
 /* Unmaps the memory and forbids all changes. Returns 0 or -errno. */
 int blob_seal(struct blob *blob);
 
 /*
- * Sends the descriptor of a sealed blob. Returns 0, -EAGAIN when the peer must first take others
- * or, after a pause, when too many of this user's are in flight, -EPIPE when the peer is gone.
+ * Sends the descriptor of a sealed blob. Returns 0, -EAGAIN if the peer must first take other
+ * descriptors or, after a pause, if too many of this user's are in flight, -EPIPE if the peer is
+ * gone.
  */
 int blob_send(const struct blob *blob, int socket, uint64_t serial);
 

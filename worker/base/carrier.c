@@ -38,7 +38,7 @@ void carrier_flush(struct carrier *carrier)
     carrier->unpublished = 0;
 }
 
-/* Descriptors before that of the inbox were sent for records that were never published. */
+/* Skips descriptors before that of the inbox, which were sent for records never published. */
 static int receive_inbox(struct carrier *carrier, int *ret_fd)
 {
     uint64_t serial;

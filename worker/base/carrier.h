@@ -20,16 +20,16 @@ struct carrier_class {
     int (*wait_room)(struct carrier *carrier, uint32_t size);
     /*
      * Reads records that have arrived, without handling them, and waits up to `timeout` for the
-     * first. Returns 1 if there was any, 0 if not, -EINTR or 0 when a signal handler ran, -EPIPE
-     * when the supervisor is gone, or another -errno.
+     * first. Returns 1 if there was any, 0 if not, -EINTR or 0 if a signal handler ran, -EPIPE
+     * if the supervisor is gone, or another -errno.
      */
     int (*pump)(struct carrier *carrier, usec_t timeout);
-    /* Does what troupe_actor_turn() promises. */
+    /* Implements troupe_actor_turn(). */
     int (*turn)(struct carrier *carrier, usec_t timeout);
     /*
      * The supervisor was restarted, and all answers of the former one have been read. Requests
-     * committed up to position `read` (struct carrier) are not answered any more, those behind it
-     * are. Must not wait.
+     * committed up to position `read` (struct carrier) will not be answered, later ones will.
+     * Must not wait.
      */
     void (*restarted)(struct carrier *carrier, uint64_t read);
 };
@@ -45,23 +45,23 @@ struct carrier {
     uint32_t unpublished; /* records committed since the last flush */
     uint64_t blobs_sent;  /* also the serial of the last one */
     struct blob made;     /* memory that the program fills; fd -1 = none */
-    int (*on_signal)(void *userdata); /* NULL = waits go on */
+    int (*on_signal)(void *userdata); /* NULL = waits continue */
     void *signal_userdata;
 };
 
-/* Maps the rings. Takes over `control`, and `fds` too unless it fails. Returns 0 or -errno. */
+/* Maps the rings. Takes over `control`, and on success also `fds`. Returns 0 or -errno. */
 int carrier_open(struct carrier *ret, const struct carrier_class *class,
                  const struct channel_fds *fds, int control);
 void carrier_deinit(struct carrier *carrier);
 
 /*
- * Reads the next record as ring_next(). After a restart of the supervisor it goes on with the next
- * inbox, which may also fail with -errno.
+ * Like ring_next(), but after a restart of the supervisor it continues with the next inbox, which
+ * may also fail with -errno.
  */
 int carrier_next(struct carrier *carrier, struct ring_record *ret);
 
-/* After a wait that a signal handler may have ended: returns 0 to go on, or what to give up with.
- */
+/* Call after a wait that a signal handler may have ended. Returns 0 to continue, or the error to
+ * fail with. */
 int carrier_interrupted(struct carrier *carrier);
 
 /* Reads all records that have arrived, without handling them. Returns 0 or -errno. */
@@ -73,23 +73,22 @@ enum carrier_flags {
 };
 
 /*
- * Reserves a record of `*room` bytes and, added to that, inline data. `payload` (NULL = none) is
- * inline and of any size; above InlineMax it becomes a blob, whose descriptor is sent. The caller
- * commits next, whatever happens. Returns 0, -EAGAIN, -EINVAL when the size of `made` is another
- * one, -EMSGSIZE, -EPIPE, or another -errno.
+ * Reserves a record of `*room` bytes plus inline data. `payload` (NULL = none) is inline and of any
+ * size; above InlineMax it becomes a blob, whose descriptor is sent. The caller must commit next.
+ * Returns 0, -EAGAIN, -EINVAL if the size of `made` differs, -EMSGSIZE, -EPIPE, or another -errno.
  */
 int carrier_begin(struct carrier *carrier, unsigned flags, struct payload_wire *payload,
                   uint32_t *room, void **ret);
 
-/* Commits a record, without publishing it. `size`: what a put function returned. Returns 0 or
- * -errno. */
+/* Commits a record, without publishing it. `size` is the return value of a put function. Returns 0
+ * or -errno. */
 int carrier_commit(struct carrier *carrier, unsigned kind, int size);
 
 /* Publishes the committed records. */
 void carrier_flush(struct carrier *carrier);
 
-/* Writes a record without publishing it. `payload` is a member of it, or NULL. Returns 0 or -errno,
- * as carrier_begin(). */
+/* Writes a record without publishing it. `payload` is a member of it, or NULL. Returns 0 or -errno
+ * like carrier_begin(). */
 #define carrier_put(carrier, kind, name, record, payload, flags)                                   \
     ({                                                                                             \
         uint32_t _room = PROTOCOL_ROOM(name);                                                      \
@@ -101,7 +100,7 @@ void carrier_flush(struct carrier *carrier);
         _r;                                                                                        \
     })
 
-/* Does the same and publishes it. */
+/* Like carrier_put(), but also publishes the record. */
 #define carrier_send(carrier, kind, name, record, payload)                                         \
     ({                                                                                             \
         int _sent = carrier_put(carrier, kind, name, record, payload, 0);                          \

@@ -23,7 +23,7 @@ static int map_blob(struct content *content, const struct payload_wire *payload,
     return r;
 }
 
-/* Returns where the next piece goes. */
+/* Returns the place for the next piece. */
 static char *place(char *at, const void *bytes, size_t size)
 {
     if (size > 0)

@@ -24,8 +24,8 @@ size_t content_room(const struct protocol_content *wire);
 int content_place(struct content *ret, const struct protocol_content *wire, void *room,
                   int control);
 
-/* Receives the descriptor of a blob that is not wanted, since the next blob's comes behind it.
- * Returns 0 or as payload_receive_fd(). */
+/* Receives the descriptor of an unwanted blob, since that of the next blob follows it. Returns like
+ * payload_receive_fd(). */
 int content_discard(const struct protocol_content *wire, int control);
 
 void content_deinit(struct content *content);

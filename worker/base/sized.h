@@ -10,13 +10,13 @@
 
 /*
  * Makes `*given` point to a struct of the current layout, of `size` bytes; the first layout had
- * `size_min`. If it is NULL or of another size, that is `room`, which holds the defaults. Returns
- * 0, -EINVAL when it is too small, or -E2BIG when an unknown field is set.
+ * `size_min`. If `*given` is NULL or of another size, uses `room`, which holds the defaults.
+ * Returns 0, -EINVAL if it is too small, or -E2BIG if an unknown field is set.
  */
 int sized_take(const void **given, void *room, size_t size, size_t size_min);
 
-/* Checks a struct that the library is to fill in. Returns 0, -EINVAL or -E2BIG. */
+/* Checks a struct that the library will fill in. Returns 0, -EINVAL or -E2BIG. */
 int sized_check(const void *given, size_t size_min);
 
-/* Fills in the fields of a checked struct that both know, and zeroes the rest. */
+/* Fills in the fields of a checked struct that both sides know, and zeroes the rest. */
 void sized_give(void *given, const void *from, size_t size);

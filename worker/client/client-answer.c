@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 
-/* Reads the answers to a client, and keeps those that no call waits for. */
+/* Reads a client's answers, and keeps those that no call waits for. */
 
 #include "worker/client/client.h"
 #include <errno.h>
 #include <string.h>
 
-/* Gives back the space of so many records together. */
+/* The space of so many records is released together. */
 #define BATCH 64u
 
 /* Copies reason and inline data into a slot of the result, each with a NUL. */
@@ -118,7 +118,7 @@ static int read_record(struct troupe_client *client, const struct ring_record *r
 }
 
 /*
- * Returns 0, 1 if nobody waits for it any more, -ENOMEM, or another -errno if the record is
+ * Returns 0, 1 if no call waits for it any more, -ENOMEM, or another -errno if the record is
  * corrupt.
  */
 static int take_answer(struct troupe_client *client, const struct ring_record *record,

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* Sleeps once. Messages must not keep the awaited answer out of the ring meanwhile. */
+/* Sleeps once. Before that, messages are read, since they could keep the awaited answer out of the
+ * ring. */
 static int rest(struct troupe_client *client, usec_t timeout, bool wakeable)
 {
     int r = actor_ease(&client->actor);
@@ -21,7 +22,7 @@ static int rest(struct troupe_client *client, usec_t timeout, bool wakeable)
     return r;
 }
 
-/* Whether the supervisor that was to answer has ended. */
+/* Returns whether the supervisor that should have answered has ended. */
 static bool is_lost(const struct troupe_client *client, uint64_t number)
 {
     const struct pending_request *request = pending_get(&client->pending, number);
@@ -44,7 +45,7 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
             /* If the connection ended after the look, there may be one more answer. */
             r = over || is_lost(client, number) ? -EPIPE : rest(client, USEC_INFINITY, false);
         if (r == -ENOMEM)
-            /* The answer would come later, to a request that this call has given up. */
+            /* The answer would arrive later, for a request that this call has abandoned. */
             client->carrier.over = true;
         if (r == -EINTR) {
             r = carrier_interrupted(&client->carrier);
@@ -56,7 +57,7 @@ static int wait_answer(struct troupe_client *client, uint64_t number, struct ans
     }
 }
 
-/* Forgets a request whose answer will not come. */
+/* Forgets a request that will not be answered. */
 static int wait_failed(struct troupe_client *client, uint64_t number, int error)
 {
     struct pending_request *request = pending_get(&client->pending, number);
@@ -100,7 +101,7 @@ _public_ int troupe_client_group(struct troupe_client *client, const char *name,
         r = request_lookup(client, name, &number);
         if (r == 0)
             r = wait_kind(client, number, PROTOCOL_FOUND, &answer);
-        /* The next supervisor finds it as well. */
+        /* The next supervisor also finds it. */
     } while (r == -ECONNRESET && !client->carrier.over);
     if (r == 0)
         *ret_group = answer.group;
@@ -165,7 +166,7 @@ _public_ int troupe_client_cancel(struct troupe_client *client, const char *id)
     return r == 0 ? wait_kind(client, number, PROTOCOL_ACCEPTED, &answer) : r;
 }
 
-/* Its answer is not wanted. */
+/* Requests cancellation without waiting for the answer. */
 static int cancel_later(struct troupe_client *client, const char *id, enum protocol_kind kind)
 {
     uint64_t number;
@@ -209,8 +210,8 @@ _public_ int troupe_client_wait(struct troupe_client *client, const char *id, ui
 }
 
 /*
- * Ends one of the requests that the supervisor will not answer any more; those that wait for a job
- * are sent again instead, if another supervisor has taken over. Returns 0, or -EAGAIN if none is
+ * Ends one of the requests that the supervisor will no longer answer; requests that wait for a job
+ * are instead sent again, if another supervisor has taken over. Returns 0, or -EAGAIN if none is
  * left.
  */
 static int next_lost(struct troupe_client *client, struct troupe_result *ret)

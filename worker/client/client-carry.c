@@ -6,7 +6,7 @@
 #include "worker/public.h"
 #include <errno.h>
 
-/* Bounds a wait for room, so that the supervisor's answers are taken meanwhile. */
+/* Bounds a wait for room, so that the supervisor's answers are read from time to time. */
 #define FULL_SLICE_MS 100
 
 static struct troupe_client *client_of(struct carrier *carrier)
@@ -28,7 +28,7 @@ static int wait_room(struct carrier *carrier, uint32_t size)
     return r == -ETIMEDOUT ? 0 : r;
 }
 
-/* Nothing arrives any more; futures may have ended by that. */
+/* Nothing arrives after the end of the connection, but futures may have ended because of it. */
 static int pump_over(struct troupe_client *client)
 {
     const uint64_t before = client->actor.n_received;

@@ -15,10 +15,10 @@ struct troupe_client {
     struct carrier carrier;
     int socket; /* its end is the end of the connection */
     char address[CONNECTION_ADDRESS_SIZE];
-    unsigned unreleased; /* records read since space was given back */
+    unsigned unreleased; /* records read since space was released */
     struct pending pending;
     bool restarted; /* another supervisor has taken over */
-    bool bereft;    /* requests sent before position `read` are not answered any more */
+    bool bereft;    /* requests sent before position `read` will not be answered */
     uint64_t read;  /* of the carrier; UINT64_MAX = the connection is over */
     struct results results;
     struct troupe_actor actor;
@@ -36,7 +36,7 @@ struct answer {
 
 /*
  * Reads records up to the next answer, whose request is forgotten. Returns 0, RING_E_EMPTY, -EPIPE
- * when it is corrupt, which ends the connection, or -ENOMEM, which leaves it there.
+ * if the answer is corrupt, which ends the connection, or -ENOMEM, which leaves it in the ring.
  */
 int answer_next(struct troupe_client *client, struct answer *ret);
 
@@ -45,15 +45,15 @@ int answer_next(struct troupe_client *client, struct answer *ret);
 int answer_queue(struct troupe_client *client, struct answer *answer);
 
 /* The supervisor has ended: requests sent before this position of the carrier get no answer, except
- * for what the next one has `kept` (enum memory_kept). */
+ * those that the next one has `kept` (enum memory_kept). */
 void client_lose(struct troupe_client *client, uint64_t read, uint32_t kept);
 
 /* Checks for the end of the connection, and returns `over`. */
 bool client_hung_up(struct troupe_client *client);
 
 /*
- * Publishes and releases records, and has the eventfd tell of new ones. Returns 0, 1 if there are
- * some already, or -EINTR when another thread woke this one.
+ * Publishes and releases records, and arms the eventfd for new ones. Returns 0, 1 if there are
+ * already some, or -EINTR if another thread woke this one.
  */
 int client_arm(struct troupe_client *client);
 
@@ -63,7 +63,7 @@ int client_sleep(struct troupe_client *client, usec_t timeout);
 
 /*
  * Sends a request, and returns the number that its answer will have. `flags`: enum carrier_flags.
- * Returns 0 or -errno; nothing was sent if it fails.
+ * Returns 0 or -errno; after an error nothing was sent.
  */
 int request_lookup(struct troupe_client *client, const char *name, uint64_t *ret_number);
 /* `kind`: CANCEL or WITHDRAW. */

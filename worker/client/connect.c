@@ -13,11 +13,11 @@
 
 #define DEFAULT_PATH "/run/troupe/troupe.sock"
 #define TIMEOUT                                                                                    \
-    (90 * USEC_PER_SEC) /* by socket activation the supervisor may have to start first */
+    (90 * USEC_PER_SEC) /* with socket activation the supervisor may first have to start */
 #define REPLY_MAX       4096
 #define DESCRIPTORS_MAX 5
 
-/* What arrived of a Varlink message, which ends with a NUL byte. */
+/* The part of a Varlink message that has arrived; the message ends with a NUL byte. */
 struct reply {
     char text[REPLY_MAX];
     size_t size;
@@ -146,7 +146,7 @@ int connection_open(struct connection *ret, const char *path)
     if (fd < 0)
         return fd;
     r = send_call(fd);
-    /* A supervisor that refuses at once has sent its reason and closed the socket. */
+    /* A supervisor that refuses immediately has sent its reason and closed the socket. */
     if (r == 0 || r == -EPIPE)
         r = receive_reply(fd, &reply);
     if (r < 0)

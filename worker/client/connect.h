@@ -24,11 +24,11 @@ struct connection {
 /* Returns `path`; for NULL, $TROUPE_SOCKET if it is set, else the default. */
 const char *connection_path(const char *path);
 
-/* Connects to `path`, NULL: $TROUPE_SOCKET, else the default. Returns a socket, or -errno as
+/* Connects to `path`, NULL: $TROUPE_SOCKET, else the default. Returns a socket, or -errno like
  * troupe_client_connect(). */
 int connection_socket(const char *path);
 
-/* Connects, and waits for the answer. Returns 0 or -errno as troupe_client_connect(). */
+/* Connects, and waits for the answer. Returns 0 or -errno like troupe_client_connect(). */
 int connection_open(struct connection *ret, const char *path);
 
 /* Closes all descriptors. */

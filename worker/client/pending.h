@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Requests of a client that are not answered yet. The number on the wire finds the caller's cookie
- * here, so callers may choose any cookie, and an answer to nothing is detected.
+ * Unanswered requests of a client. The number on the wire finds the caller's cookie here, so
+ * callers may choose any cookie, and an answer without a request is detected.
  */
 
 #include "shared/base/handle-table.h"
@@ -17,7 +17,7 @@ struct pending_request {
 };
 
 struct pending {
-    struct handle_table table;        /* its objects say only that an entry is in use */
+    struct handle_table table;        /* its objects only mark entries as in use */
     struct pending_request *requests; /* by index */
     uint32_t n_requests;
     size_t cursor; /* of pending_lost() */
@@ -26,10 +26,10 @@ struct pending {
 /* Takes over `request.id` on success. Returns 0 and a number whose highest bit is 0, or -ENOMEM. */
 int pending_take(struct pending *pending, struct pending_request request, uint64_t *ret_number);
 
-/* Returns the cookie and forgets the number, or -EPROTO if nothing waits under it. */
+/* Returns the cookie and forgets the number, or -EPROTO if no request has this number. */
 int pending_give(struct pending *pending, uint64_t number, uint64_t *ret_cookie);
 
-/* Returns the request that waits under this number, or NULL. Borrowed until the next call. */
+/* Returns the request with this number, or NULL. Borrowed until the next call. */
 struct pending_request *pending_get(const struct pending *pending, uint64_t number);
 
 /*

@@ -3,7 +3,7 @@
 
 /*
  * Memory of a client's results until they are released. Slots are reused, so a client that keeps up
- * allocates nothing per result. Results that arrive while a call waits for another one are queued.
+ * allocates no memory per result. Results that arrive while a call waits for another are queued.
  */
 
 #include "worker/troupe.h"
@@ -38,5 +38,5 @@ int results_queue(struct results *results, const struct troupe_result *result);
 /* Returns whether there was one. */
 bool results_dequeue(struct results *results, struct troupe_result *ret);
 
-/* Frees all slots, those not released included. */
+/* Frees all slots, including those not released. */
 void results_deinit(struct results *results);

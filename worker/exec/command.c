@@ -13,11 +13,12 @@
 
 /* How often the cancel flag is checked: it is in shared memory, which cannot be polled. */
 #define TICK (50 * USEC_PER_MSEC)
-/* Bounds the killing of what a command has left behind. */
+/* Bounds the killing of processes that a command has left behind. */
 #define LEFTOVERS_LIMIT (2 * USEC_PER_SEC)
-/* Bounds the wait for the rest of the output, after everything that could write it was killed. */
+/* Bounds the wait for the rest of the output, after all processes that could write it were killed.
+ */
 #define REST_LIMIT (5 * USEC_PER_SEC)
-/* Pauses between attempts to start a command that cannot start yet. */
+/* Pauses between attempts to start a command that cannot start now. */
 #define PAUSE_MIN (10 * USEC_PER_MSEC)
 #define PAUSE_MAX USEC_PER_SEC
 
@@ -26,7 +27,7 @@ struct run {
     struct spawned spawned;
     struct command_end *end;
     size_t output_capacity;
-    int start_error; /* -errno: why it cannot start yet */
+    int start_error; /* -errno: why it cannot start now */
     sigset_t mask;   /* the mask before take_signals() */
     int signal_fd;
     usec_t started_at;
@@ -150,7 +151,7 @@ static void keep_tail(struct command_end *end, const char *data, size_t size)
     end->tail_size = keep + size;
 }
 
-/* Copies standard error to this process's own at once. */
+/* Copies standard error to this process's own immediately. */
 static void pass_error(struct run *run, const char *data, size_t size)
 {
     keep_tail(run->end, data, size);
@@ -291,7 +292,7 @@ static int watch(struct run *run)
     return r;
 }
 
-/* In case it was killed just now. */
+/* Waits a moment for the end, in case it was killed just now. */
 static void await_end(const struct run *run)
 {
     struct pollfd poller = {.fd = run->spawned.pidfd, .events = POLLIN};
@@ -300,7 +301,8 @@ static void await_end(const struct run *run)
         ;
 }
 
-/* Kills the rest of the group, collects the leader's status, and ends what has left the group. */
+/* Kills the rest of the group, collects the leader's status, and ends processes that have left the
+ * group. */
 static int reap(struct run *run)
 {
     const pid_t reader = run->options->reader->pid;
@@ -337,8 +339,8 @@ static int live(struct run *run)
 
 /* ---- its start ---- */
 
-/* Returns whether a later start may succeed: the program file is being written, or processes,
- * descriptors or memory are short. */
+/* Returns whether a later start may succeed: the program file is being written, or there is a
+ * shortage of processes, descriptors or memory. */
 static bool may_pass(int error)
 {
     return error == -ETXTBSY || error == -EAGAIN || error == -ENOMEM || error == -EMFILE ||
@@ -387,8 +389,8 @@ static int rest(struct run *run, usec_t pause)
     return r;
 }
 
-/* Starts the command, again and again while it cannot start yet. Returns 0, also if the command was
- * stopped before it started, or -errno. */
+/* Starts the command, repeatedly while it cannot start. Returns 0, even if the command was stopped
+ * before it started, or -errno. */
 static int start_in_time(struct run *run)
 {
     usec_t pause = PAUSE_MIN;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Runs a command in a process group of its own: feeds it, collects its output, ends and reaps
- * it. If a command cannot start yet, for example because its program is being replaced, further
+ * Runs a command in a process group of its own: feeds it, collects its output, ends and reaps it.
+ * If a command temporarily cannot start, for example because its program is being replaced, further
  * starts follow until one succeeds. When command_run() returns, the command's group has been
  * killed, and, if leftovers_begin() was called, also the processes that have left it; no zombie or
  * descriptor remains, unless `leftovers` is set.
@@ -18,7 +18,7 @@
 
 #define COMMAND_TAIL_MAX 1024
 
-/* Why command_run() ended the command, or does not know how it ended. */
+/* Why command_run() ended the command, or why its end is not known. */
 enum command_stop {
     COMMAND_NOT_STOPPED,
     COMMAND_CANCELLED,  /* requested by `tick` */
@@ -30,7 +30,7 @@ enum command_stop {
 
 struct command_progress {
     int pid;         /* -1 = not started */
-    int start_error; /* -errno: why it cannot start yet; 0 if it has started */
+    int start_error; /* -errno: why it cannot start now; 0 if it has started */
     size_t output_size;
 };
 
@@ -55,7 +55,7 @@ struct command_end {
     bool signalled;       /* a signal ended the command */
     int code;             /* exit status or signal */
     bool core_dumped;
-    int start_error; /* -errno: it was stopped before it could start; the rest is not valid */
+    int start_error; /* -errno: it was stopped before it could start; other members are invalid */
     int pid;         /* the command's */
     usec_t uptime;
     struct rusage usage;
@@ -72,8 +72,8 @@ struct command_end {
 /* clang-format on */
 
 /*
- * Returns 0 if the command was started, however it ended, or was stopped before; the caller then
- * calls command_end_deinit(). Returns -errno if the command cannot be started. The caller must
+ * Returns 0 if the command was started, whatever the outcome, or was stopped before; the caller
+ * then calls command_end_deinit(). Returns -errno if the command cannot be started. The caller must
  * ignore SIGPIPE. Not reentrant.
  */
 int command_run(const struct command_options *options, struct command_end *ret);

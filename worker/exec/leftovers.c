@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <time.h>
 
-/* How often to look whether a command is still traced: no descriptor tells. */
+/* How often to check whether a command is still traced, which no descriptor reports. */
 #define RETRY USEC_PER_MSEC
 
-/* What one look at the children has found. */
+/* The result of one look at the children. */
 struct look {
     bool known;  /* the kernel lists them */
     pid_t alive; /* one that has not ended yet; 0 = none */
@@ -26,7 +26,9 @@ int leftovers_begin(void)
     return prctl(PR_SET_CHILD_SUBREAPER, 1) < 0 ? -errno : 0;
 }
 
-/* Peeks first, so that the command keeps its status. It may hide others until the next time. */
+/* Peeks first, so that the command keeps its status. The command may hide others until the next
+ * call.
+ */
 void leftovers_reap(pid_t command)
 {
     for (;;) {
@@ -56,7 +58,7 @@ static int reap_ended(void)
     }
 }
 
-/* Whether it has not ended. The state follows the name, which may contain anything. */
+/* Returns whether it has not ended. The state follows the name, which may contain any character. */
 static bool is_alive(pid_t pid)
 {
     char path[32], text[128];
@@ -85,8 +87,8 @@ static void kill_one(struct look *look, pid_t pid)
         look->alive = pid;
 }
 
-/* The numbers of the children, each followed by a space. This process forks in one thread, and
- * inherits in the same. */
+/* The list of children has their numbers, each followed by a space. All children belong to the one
+ * thread that forks and inherits. */
 static struct look kill_all(pid_t spare)
 {
     char path[64], text[4096];
@@ -111,7 +113,7 @@ static struct look kill_all(pid_t spare)
     return look;
 }
 
-/* Waits for the end of a child, which need not be reapable then. */
+/* Waits for the end of a child, which may not be reapable yet. */
 static void await(pid_t pid, usec_t limit)
 {
     const struct timespec timeout = usec_to_timespec(limit);
@@ -154,7 +156,7 @@ bool leftovers_end(pid_t spare, usec_t limit)
         const usec_t now = clock_now();
         struct look look;
 
-        /* One that was reaped may have left children since the last look. */
+        /* A process that was reaped may have left children since the last look. */
         if (n == 0 && !any_alive)
             return true;
         look = kill_all(spare);

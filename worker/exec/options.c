@@ -105,7 +105,7 @@ int options_parse(struct exec_options *ret, int argc, char *argv[])
     }
     options.argv = argv + optind;
     if (!options.argv[0]) {
-        fputs("troupe-exec: which command? Try 'troupe-exec --help'.\n", stderr);
+        fputs("troupe-exec: COMMAND is missing. Try 'troupe-exec --help'.\n", stderr);
         return OPTIONS_E_USAGE;
     }
     *ret = options;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The most that the supervisor keeps of a reason, with a NUL. */
+/* The maximum size of a reason in the supervisor, with a NUL. */
 #define TEXT_SIZE 1025
 
 static size_t describe_signal(const struct command_end *end, char *text, size_t size)
@@ -32,7 +32,7 @@ static void copy_lines(char *to, const char *lines, size_t size)
     to[size] = '\0';
 }
 
-/* Appends the end of the tail that fits, without trailing white space, from the start of a
+/* Appends as much of the tail's end as fits, without trailing white space, beginning at a
  * character. */
 static void append_tail(const struct command_end *end, char *text, size_t size)
 {

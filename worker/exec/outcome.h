@@ -15,15 +15,15 @@ struct outcome_policy {
  *
  *   exit status 0           succeeded, with the output
  *   one of `rejected`       rejected, the status as code, with the output, or if there is none,
- *                           the last of standard error
+ *                           the end of standard error
  *   any other               retried, the status as code: "exited with status 3: last words"
  *   death by signal         retried, 128 + signal as code: "killed by SIGSEGV (core dumped): …"
  *   too much output         retried, EFBIG as code
  *   lost output             retried, EIO as code
  *   cancelled               cancelled
- *   this process is to end  retried, EINTR as code
+ *   signal to this process  retried, EINTR as code
  *
- * Returns what the troupe_job_*() function returned.
+ * Returns the result of the troupe_job_*() function.
  */
 int outcome_end_job(struct troupe_job *job, const struct command_end *end,
                     const struct outcome_policy *policy);
@@ -43,12 +43,13 @@ struct outcome_program {
 
 /*
  * Ends the job of a command that could not be started: rejected after -E2BIG, -EFBIG and -EINVAL,
- * which another attempt would not help, otherwise retried. Returns what the troupe_job_*() function
- * returned.
+ * which another attempt would not help, otherwise retried. Returns the result of the troupe_job_*()
+ * function.
  */
 int outcome_end_unstarted(struct troupe_job *job, const struct outcome_program *program, int error);
 
 /*
- * Writes why a command failed, with the end of its standard error, cut to `size`. Returns `text`.
+ * Writes the reason of a command's failure, with the end of its standard error, cut to `size`.
+ * Returns `text`.
  */
 char *outcome_describe(const struct command_end *end, char *text, size_t size);

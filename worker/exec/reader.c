@@ -16,7 +16,7 @@
 /* Bounds the reads that empty a pipe after the command's end: other processes may still write to
  * it. */
 #define DRAIN_READS 64
-/* How often to look whether a killed reader has ended. */
+/* How often to check whether a killed reader has ended. */
 #define RETRY USEC_PER_MSEC
 
 /* The requests. BEGIN comes with the read ends of standard output and standard error. */
@@ -41,7 +41,7 @@ struct reading {
     struct pollfd fds[N_FDS]; /* -1 = closed */
 };
 
-/* Waits until there is room, which slows down a command that writes faster than it is read. */
+/* Waits until there is room, which slows down a command that writes too fast. */
 static void send_message(const struct reading *reading, char tag, size_t size)
 {
     buffer[0] = tag;

@@ -5,7 +5,7 @@
  * A separate process that reads the output of commands: the reader. A command can lock its pipes
  * forever: splice(2) from an empty socket holds the pipe's lock while it waits, and then reads,
  * writes, and even the last close of the other end wait, uninterruptibly. So the worker's process
- * never has an end of these pipes. The command's process makes them and sends their read ends to
+ * never has an end of these pipes. The command's process creates them and sends their read ends to
  * the reader, which forwards the output over a socket that no command has. A reader that hangs is
  * killed and replaced.
  *
@@ -56,6 +56,6 @@ int reader_finish(const struct reader *reader);
  * reader has ended. Not reentrant. */
 int reader_receive(const struct reader *reader, struct reader_message *ret);
 
-/* Kills the reader, if it is running, and waits for its end for `limit` at most. Returns false if
- * it has not ended by then; it is forgotten either way. */
+/* Kills the reader, if it is running, and waits at most `limit` for its end. Returns false if it
+ * has not ended by then; it is forgotten in both cases. */
 bool reader_end(struct reader *reader, usec_t limit);

@@ -57,7 +57,7 @@ static int set_variables(const struct template_values *values)
     return putenv(key) != 0 ? -ENOMEM : 0;
 }
 
-/* The last words of this process are part of the report of its death. */
+/* Writes to standard error, since the end of it is part of the report of this process's death. */
 static void tell_sender(const struct command_end *end)
 {
     char sender[SENDER_TEXT];
@@ -66,11 +66,12 @@ static void tell_sender(const struct command_end *end)
             sender_describe(&end->sender, sender, sizeof(sender)));
 }
 
-/* The supervisor ends everything that a dead worker leaves: it can stop all of a cgroup at once. */
+/* The supervisor ends all processes that a dead worker leaves: it can kill a whole cgroup. */
 static _Noreturn void end_with_leftovers(void)
 {
-    fputs("troupe-exec: processes of the job cannot be ended: this worker ends, and they with it\n",
-          stderr);
+    fputs(
+        "troupe-exec: processes of the job cannot be killed: this worker ends together with them\n",
+        stderr);
     (void)raise(SIGKILL);
     _exit(EXIT_FAILURE);
 }
@@ -111,7 +112,7 @@ static int run_command(struct troupe_job *job, const struct run_context *context
         return end_unstarted(job, context, r);
     if (!options.input && (end.code != 0 || end.signalled))
         end.hidden = hidden_is_path(values->payload, values->payload_size);
-    /* As configured: the expanded arguments may hold contents of the job. */
+    /* The configured arguments, since the expanded ones may hold contents of the job. */
     r = outcome_report_crash(job, &end, context->options.argv);
     if (r == 0)
         r = outcome_end_job(job, &end, &context->options.policy);

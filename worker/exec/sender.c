@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads name and parent from "7 (name) S 1 …". The name may contain anything but NUL. */
+/* Reads name and parent from "7 (name) S 1 …". The name may contain any byte except NUL. */
 static void look_at(struct sender *sender)
 {
     char path[32], text[256];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Who sent a signal to this process. The kernel tells only the process that handles it, so nobody
- * knows for SIGKILL, and for the signals of a command. */
+/* The sender of a signal to this process. The kernel reveals it only to a process that handles the
+ * signal, so the senders of SIGKILL and of a command's signals are unknown. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@ struct sender {
     pid_t pid;      /* 0 = the kernel, or a process of another PID namespace */
     pid_t parent;   /* of the sender; 0 = unknown */
     uid_t uid;      /* valid if `pid` */
-    bool by_kernel; /* as for an interrupt key */
+    bool by_kernel; /* such as for an interrupt key */
     char name[17];  /* of the program, at most 15 characters; "" = unknown: it may have ended */
 };
 
@@ -21,10 +21,10 @@ struct sender {
 #define SENDER_NULL {.pid = 0}
 /* clang-format on */
 
-/* Looks the sender up, as long as it is there. */
+/* Looks up the sender, if it still exists. */
 void sender_look_up(struct sender *ret, const struct signalfd_siginfo *info);
 
-/* Whether it is the process that started this one, or another child of that: the supervisor. */
+/* Returns whether it is the process that started this one or a child of it: the supervisor. */
 bool sender_is_supervisor(const struct sender *sender);
 
 /* Suffices for every description. */

@@ -26,7 +26,7 @@ struct spawned {
 /* clang-format on */
 
 /* Starts the command, which inherits the environment. Returns 0 or -errno, including execve(2)'s;
- * -EFBIG if the input is above RLIMIT_FSIZE. Even on error, the reader may have got pipes. */
+ * -EFBIG if the input is above RLIMIT_FSIZE. Even after an error, the reader may have pipes. */
 int spawn_command(struct spawned *ret, const struct spawn_command *command);
 
 /* Closes the descriptor. The caller reaps the process. */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* The kernel's MAX_ARG_STRLEN: 32 pages, NUL included. */
+/* The kernel's MAX_ARG_STRLEN: 32 pages, including the NUL. */
 #define ARGUMENT_MAX ((size_t)131072)
 
 struct piece {

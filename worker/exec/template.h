@@ -4,7 +4,7 @@
 /*
  * Makes a job's command line from the configured one. In each argument after the first it replaces
  *
- *   {}         by the payload (which is then not on standard input)
+ *   {}         by the payload (which is then not the standard input)
  *   {id}       by the job's id
  *   {key}      by its routing key
  *   {attempt}  by 1, 2 …
@@ -29,13 +29,13 @@ struct template_values {
 bool template_takes_payload(char *const *argv);
 
 /*
- * Returns a vector for execve(2), which the caller frees with template_free(). -EINVAL when a
- * payload or key with a NUL byte would become an argument, -E2BIG when an argument exceeds the
- * kernel's limit, -ENOMEM.
+ * Returns a vector for execve(2), which the caller frees with template_free(). -EINVAL if a payload
+ * or key with a NUL byte would become an argument, -E2BIG if an argument exceeds the kernel's
+ * limit, -ENOMEM.
  */
 int template_expand(char *const *argv, const struct template_values *values, char ***ret);
 void template_free(char **argv);
 
-/* Finds a program as execvp(3) does: as given if it has a slash, else in $PATH. Returns 0 and an
- * allocated path, -ENOENT, -EACCES (found, but not executable) or -ENOMEM. */
+/* Finds a program like execvp(3): the path itself if it has a slash, else in $PATH. Returns 0 and
+ * an allocated path, -ENOENT, -EACCES (found, but not executable) or -ENOMEM. */
 int template_find_program(const char *program, char **ret);

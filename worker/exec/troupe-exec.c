@@ -15,7 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-/* As a shell exits for a command that is not found, or not executable. */
+/* The exit statuses of a shell for a command that is not found, or not executable. */
 #define STATUS_NOT_FOUND  127
 #define STATUS_NOT_RUN    126
 #define STATUS_BAD_OPTION 2
@@ -63,7 +63,7 @@ static void on_signal(int signo)
     _exit(128 + signo);
 }
 
-/* The kernel drops what process 1 of a PID namespace has no handler for. */
+/* The kernel drops signals that process 1 of a PID namespace has no handler for. */
 static void end_by_signals(void)
 {
     if (getpid() != 1)
@@ -87,12 +87,12 @@ int main(int argc, char *argv[])
     /* A command that closes its input early must not end this process. */
     (void)signal(SIGPIPE, SIG_IGN);
     end_by_signals();
-    /* Commands are of the same user, and must not reach the jobs of others in this memory. */
+    /* Commands run as the same user, and must not reach other jobs in this memory. */
     (void)prctl(PR_SET_DUMPABLE, 0);
-    /* Early, as the reader is a copy of this process and would keep copies of payloads. If it
+    /* Early, since the reader is a copy of this process and would keep copies of payloads. If this
      * fails, the first job tries again. */
     (void)reader_start(&reader);
-    /* Where that fails, they end with the worker. */
+    /* If this fails, they end with the worker. */
     (void)leftovers_begin();
     r = find_program(&context);
     if (r == 0)

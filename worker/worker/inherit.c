@@ -27,7 +27,7 @@ static int take_descriptor(const char *variable, int *ret)
     r = parse_number(getenv(variable), &number);
     if (r < 0)
         return r;
-    /* Never a standard stream, which an error would close. */
+    /* Not a standard stream, since an error would close it. */
     if (number <= STDERR_FILENO || number > INT_MAX)
         return -EPROTO;
     flags = fcntl((int)number, F_GETFD);

@@ -6,8 +6,8 @@
  *
  *   TROUPE_INBOX TROUPE_OUTBOX TROUPE_CONTROL   always
  *   TROUPE_WAIT                                 an eventfd to sleep on, always
- *   TROUPE_WAKE                                 an eventfd to wake the supervisor, with that back
- * end TROUPE_WORKER TROUPE_GENERATION             name and generation of this process
+ *   TROUPE_WAKE                                 an eventfd to wake the supervisor, with eventfd
+ *   TROUPE_WORKER TROUPE_GENERATION             name and generation of this process
  *   TROUPE_PRIVATE_TMP                          "job" with PrivateTmp=job
  */
 

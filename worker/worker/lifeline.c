@@ -37,8 +37,8 @@ void lifeline_hold(struct lifeline *lifeline, struct memory_header *outbox)
     lifeline->outbox = outbox;
     lifeline->holder = pthread_self();
     /*
-     * Without this bit the kernel wakes nobody. In this C library the mutex begins with the lock's
-     * word, which holds the thread's number; in another, this changes nothing.
+     * Without this bit the kernel does not wake the supervisor. In this C library the mutex begins
+     * with the lock's word, which holds the thread's number; in another, this changes nothing.
      * Partner: the supervisor's load when it reads READY.
      */
     (void)atomic_compare_exchange_strong_explicit(&outbox->owner, &thread, thread | FUTEX_WAITERS,

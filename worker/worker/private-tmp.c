@@ -12,12 +12,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* What the supervisor calls the file system whose directories it mounts there, and how many inodes
- * that has if they are empty (keeper/sandbox-files.c). */
+/* The name of the file system whose directories the supervisor mounts there, and its number of
+ * inodes if they are empty (keeper/sandbox-files.c). */
 #define SOURCE   "troupe"
 #define N_INODES (1 + PRIVATE_TMPS)
 
-/* ---- which directories ---- */
+/* ---- choosing the directories ---- */
 
 /* Of several mounts at one place, the last one is on top. `*ret_is_part`: it is a directory of its
  * file system. */
@@ -50,7 +50,7 @@ int private_tmp_open(struct private_tmp *tmp)
 {
     static const char *const paths[PRIVATE_TMPS] = {"/tmp", "/var/tmp"};
 
-    tmp->used = true; /* perhaps by what came before the first job */
+    tmp->used = true; /* perhaps before the first job */
     tmp->counted = true;
     for (size_t i = 0; i < PRIVATE_TMPS; i++) {
         bool found, is_part;
@@ -94,7 +94,7 @@ static const char *next_name(DIR *directory)
     return entry ? entry->d_name : NULL;
 }
 
-/* Returns 0 if it is to stay: a place of a mount, or another user's. */
+/* Returns 0 if the entry must stay: it is a mount point, or another user's. */
 static int error_at(int parent, const char *name, int error)
 {
     struct stat status;
@@ -163,7 +163,7 @@ static int remove_directory(int top, const char *name)
     (void)closedir(directory);
     if (r < 0)
         return r;
-    /* If it is not empty, something in it stays. */
+    /* If it is not empty, entries in it stay. */
     return unlinkat(top, name, AT_REMOVEDIR) == 0 || changed;
 }
 
@@ -173,13 +173,13 @@ static int remove_entry(int top, const char *name)
         return 1;
     if (errno != EISDIR && errno != EPERM)
         return error_at(top, name, errno);
-    /* Also says, before anything in it is removed, whether something is mounted there. */
+    /* Before any of its entries is removed, this also shows whether it is a mount point. */
     if (unlinkat(top, name, AT_REMOVEDIR) == 0)
         return 1;
     return errno == ENOTEMPTY ? remove_directory(top, name) : error_at(top, name, errno);
 }
 
-/* Returns whether something has gone, so that there may be more to do; or -errno. */
+/* Returns whether an entry was removed, so that there may be more to do; or -errno. */
 static int empty_once(int top)
 {
     DIR *directory = open_directory(top, ".");
@@ -195,7 +195,7 @@ static int empty_once(int top)
     return r < 0 ? r : changed;
 }
 
-/* Most jobs leave nothing behind, and one call tells. False if unsure: an older supervisor mounts
+/* Most jobs leave nothing behind, which one call shows. False if unsure: an older supervisor mounts
  * several file systems. */
 static bool are_empty(const struct private_tmp *tmp)
 {

@@ -13,7 +13,7 @@ struct private_tmp {
     int fds[PRIVATE_TMPS];
     size_t n_fds;
     bool counted; /* they are all that is in their file system */
-    bool used;    /* by a job, since they were emptied: the caller says so */
+    bool used;    /* by a job, since they were emptied; set by the caller */
 };
 
 /* clang-format off */
@@ -21,15 +21,15 @@ struct private_tmp {
 /* clang-format on */
 
 /*
- * Opens those of /tmp and /var/tmp that the supervisor has mounted for this process, which the name
- * of their file system tells: no other directory is ever emptied. Returns 0 (also if there are
+ * Opens those of /tmp and /var/tmp that the supervisor has mounted for this process, recognised by
+ * the name of their file system: no other directory is ever emptied. Returns 0 (even if there are
  * none) or -errno.
  */
 int private_tmp_open(struct private_tmp *tmp);
 
 /*
- * If they were used: removes everything in them, whatever its permissions and depth, except for
- * what belongs to another user, and for places where something is mounted. Returns 0 or -errno.
+ * If they were used: removes all entries, with any permissions and at any depth, except those of
+ * another user and mount points. Returns 0 or -errno.
  */
 int private_tmp_empty(struct private_tmp *tmp);
 

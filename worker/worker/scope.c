@@ -36,8 +36,8 @@ void scope_forget(struct troupe_worker *worker)
     (void)atomic_compare_exchange_strong(&scoped, &expected, NULL);
 }
 
-/* SA_RESETHAND restored the default, so the raised signal ends the process, unless that is process
- * 1 of a PID namespace: for it, the kernel drops signals without a handler. */
+/* SA_RESETHAND restored the default, so the raised signal ends the process, unless it is process 1
+ * of a PID namespace: for that, the kernel drops signals without a handler. */
 static void on_signal(int signo)
 {
     struct troupe_worker *worker = atomic_load(&scoped);

@@ -9,7 +9,7 @@
 struct backlog_job {
     struct list link;
     struct ring_record record;
-    int blob; /* as job_handle() takes it */
+    int blob; /* the argument of job_handle() */
     _Alignas(8) char body[];
 };
 

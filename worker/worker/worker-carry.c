@@ -20,8 +20,8 @@ static int wait_room(struct carrier *carrier, uint32_t size)
 }
 
 /*
- * The loop handles jobs and STOP when the handler that waits has returned. A worker without an
- * actor leaves all records to it.
+ * The loop handles jobs and STOP when the waiting handler has returned. A worker without an actor
+ * leaves all records to the loop.
  */
 static int pump(struct carrier *carrier, usec_t timeout)
 {

@@ -86,7 +86,7 @@ _public_ int troupe_job_retry(struct troupe_job *job, int code, const char *text
 {
     size_t max = PROTOCOL_REASON_MAX, size;
 
-    /* Always inline: a report of being out of memory must not need any. */
+    /* Always inline: a report of a lack of memory must not need memory. */
     if (max > job->worker->carrier.inline_max)
         max = job->worker->carrier.inline_max;
     size = text ? strnlen(text, max + 1) : 0;
@@ -233,7 +233,7 @@ static int job_settle(struct troupe_job *job, int result)
     return job->ended ? 0 : result;
 }
 
-/* Rejects the job: another attempt would fail alike. */
+/* Rejects the job, since another attempt would fail in the same way. */
 static int no_handler(struct troupe_job *job)
 {
     static const char text[] = "this worker handles messages, not jobs";

@@ -26,7 +26,7 @@ _public_ int troupe_worker_new(struct troupe_worker **ret)
             private_tmp_deinit(&worker->tmp);
         free(worker);
         inherited_deinit(&inherited);
-        /* Memory that cannot be mapped as expected is not what the supervisor hands over. */
+        /* Memory that cannot be mapped as expected does not come from a supervisor. */
         return r == -EPERM || r == -EACCES || r == -EBADF ? -EPROTO : r;
     }
     worker->name = inherited.name;
@@ -72,7 +72,7 @@ _public_ int troupe_worker_start_error(int error)
     else if (error == -EPROTO)
         fprintf(stderr,
                 "%s: trouped handed over something that libtroupe %s does not understand: "
-                "is one of them of another version?\n",
+                "are their versions different?\n",
                 program, troupe_version());
     else
         fprintf(stderr, "%s: cannot attach to trouped: %s\n", program, strerror(-error));
@@ -151,7 +151,7 @@ static int worker_wait(struct troupe_worker *worker, usec_t timeout)
 {
     struct channel *channel = &worker->carrier.channel;
 
-    /* While nobody waits for this worker. What fails is tried again before the next job. */
+    /* Now, while no job waits for this worker. A failure is tried again before the next job. */
     if (worker->n_handled == 0)
         (void)private_tmp_empty(&worker->tmp);
     /* Messages that were read wait until the supervisor changes the control word. */
@@ -231,7 +231,7 @@ static int worker_handle(struct troupe_worker *worker, const struct ring_record 
     return r == -EPIPE ? -ESHUTDOWN : r;
 }
 
-/* Handles what was read while a handler waited. */
+/* Handles jobs and messages that were read while a handler waited. */
 static int worker_handle_kept(struct troupe_worker *worker)
 {
     int r = actor_run(&worker->actor);

@@ -24,9 +24,9 @@ struct troupe_worker {
     enum worker_stage stage;
     struct troupe_actor actor;
     struct private_tmp tmp;
-    unsigned n_handled;  /* jobs, one within the other */
+    unsigned n_handled;  /* jobs being handled, one within the other */
     struct list backlog; /* jobs that arrived while a handler waited */
-    bool stopping;       /* handles nothing more */
+    bool stopping;       /* handles no more jobs or messages */
     troupe_job_fn on_job;
     void *on_job_userdata;
     troupe_scope_fn set_up;
@@ -41,34 +41,34 @@ struct troupe_job {
     char id[PROTOCOL_ID_TEXT];
     const void *payload;
     size_t mapped_size; /* of a payload that is a blob */
-    int payload_fd;     /* as job_handle() takes it */
-    struct blob outer;  /* that of the job whose handler lets this one be handled */
+    int payload_fd;     /* the argument of job_handle() */
+    struct blob outer;  /* of the job whose handler waits while this one is handled */
     bool ended;
     bool crashed;  /* a crash was reported */
-    int end_error; /* of the last call that was to end the job */
+    int end_error; /* of the last call that tried to end the job */
 };
 
 extern const struct carrier_class worker_carrier;
 
 /*
- * Reads the next record. Returns 0, RING_E_EMPTY when none comes within `timeout` or something else
- * is to be done, -ESHUTDOWN when the supervisor is gone, or another -errno.
+ * Reads the next record. Returns 0, RING_E_EMPTY if none arrives within `timeout` or there is
+ * something else to do, -ESHUTDOWN if the supervisor is gone, or another -errno.
  */
 int worker_receive(struct troupe_worker *worker, usec_t timeout, struct ring_record *ret);
 
-/* Returns whether the supervisor is gone. Nothing wakes a worker then. */
+/* Returns whether the supervisor is gone, which does not wake a worker. */
 bool worker_supervisor_gone(const struct troupe_worker *worker);
 
-/* Tears the scope down if it is up. Idempotent, and safe against a signal meanwhile. */
+/* Tears the scope down if it is up. Idempotent, and safe if a signal arrives during the call. */
 void scope_tear_down(struct troupe_worker *worker);
 
-/* Signals no longer tear down this worker's scope. */
+/* Stops signals from tearing down this worker's scope. */
 void scope_forget(struct troupe_worker *worker);
 
 /*
  * Handles the job in a record, from STARTED to RESULT. Takes over `blob`, the payload's descriptor
- * if it was received before, -EMFILE if it was lost, else -1. Returns 0 however the job ends; an
- * error ends the worker.
+ * if it was received before, -EMFILE if it was lost, else -1. Returns 0 whatever the job's outcome;
+ * an error ends the worker.
  */
 int job_handle(struct troupe_worker *worker, const struct ring_record *record, int blob);
 
