@@ -12,10 +12,10 @@ struct actor {
     PyObject *on_message, *on_restart, *on_silence; /* NULL = none */
 };
 
-/* Returns whether the owner is there; else false after raising. */
+/* Returns whether the owner exists; else false after raising. */
 bool actor_is_open(const struct actor *self);
 
-/* As gate_begin() and gate_end(); the owner lives until then. */
+/* Like gate_begin() and gate_end(); the owner lives until then. */
 bool actor_begin(struct actor *self);
 int actor_finish(struct actor *self, int r, const char *reason);
 /* Returns the Future of `*future`, which the library made unless `r` is negative; NULL after
@@ -25,7 +25,7 @@ PyObject *actor_finish_asking(struct actor *self, int r, struct troupe_future **
 /* Returns None, or NULL if `r` is negative. */
 PyObject *actor_none(int r);
 
-/* Methods; METHODS in actor.c says what they do. */
+/* Methods; METHODS in actor.c describes them. */
 PyObject *actor_lookup(struct actor *self, PyObject *args);
 PyObject *actor_own(struct actor *self, PyObject *unused);
 PyObject *actor_address(struct actor *self, PyObject *unused);

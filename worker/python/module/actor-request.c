@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What an actor asks of the supervisor: addresses, names, subscriptions, exchanges, monitors. */
+/* An actor's requests to the supervisor: addresses, names, subscriptions, exchanges, monitors. */
 
 #include "worker/python/module/actor-private.h"
 #include "worker/python/module/submission.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What an actor sends: messages, asks, replies, timers. */
+/* Sends messages, asks, replies and timers of an actor. */
 
 #include "worker/python/module/actor-private.h"
 #include "worker/python/module/moment.h"

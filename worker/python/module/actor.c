@@ -73,7 +73,7 @@ bool actor_begin(struct actor *self)
 {
     if (!enter(self))
         return false;
-    Py_INCREF(self->owner); /* a handler may give it up */
+    Py_INCREF(self->owner); /* a handler may drop it */
     gate_unlock(self->gate);
     return true;
 }
@@ -178,7 +178,8 @@ static void silent(struct troupe_actor *actor, void *userdata)
     call(self, &self->on_silence);
 }
 
-/* Keeps the callable in `*kept`, which may be running. Returns whether the library may be told. */
+/* Keeps the callable in `*kept`, which may be running. Returns whether to pass it to the library.
+ */
 static bool keep(struct actor *self, PyObject *callable, PyObject **kept)
 {
     PyObject *before = *kept;
@@ -257,15 +258,17 @@ static PyMethodDef METHODS[] = {
     {"on_restart", METHOD(on_restart), METH_O,
      "on_restart(callable): called once after each crash of the supervisor."},
     {"on_silence", METHOD(on_silence), METH_VARARGS,
-     "on_silence(timeout, callable): called whenever no message has come for so long. 0 or None = "
+     "on_silence(timeout, callable): called whenever no message has arrived for so long. 0 or None "
+     "= "
      "never."},
     {"turn", METHOD(turn), METH_VARARGS, "turn(timeout=None): handles at most one message."},
     {"unstash_all", METHOD(unstash_all), METH_NOARGS, "unstash_all(): returns their number."},
     {"lookup", METHOD(actor_lookup), METH_VARARGS, "lookup(address): the reference of an actor."},
     {"self", METHOD(actor_own), METH_NOARGS, "self(): this actor's reference."},
     {"address", METHOD(actor_address), METH_NOARGS, "address(): of this actor."},
-    {"register", METHOD(actor_add_name), METH_VARARGS, "register(name): one more name."},
-    {"deregister", METHOD(actor_remove_name), METH_VARARGS, "deregister(name): whether it had it."},
+    {"register", METHOD(actor_add_name), METH_VARARGS, "register(name): adds a name."},
+    {"deregister", METHOD(actor_remove_name), METH_VARARGS,
+     "deregister(name): returns whether it had the name."},
     {"leave", METHOD(actor_leave), METH_VARARGS, "leave(reason=''): ends a worker."},
     {"tell", METHOD(actor_tell), METH_VARARGS | METH_KEYWORDS, "tell(to, type, data, *, key=None)"},
     {"ask", METHOD(actor_ask), METH_VARARGS | METH_KEYWORDS,
@@ -284,10 +287,10 @@ static PyMethodDef METHODS[] = {
     {"exchange_new", METHOD(actor_exchange_new), METH_VARARGS,
      "exchange_new(name, kind): the reference of a new exchange."},
     {"exchange_delete", METHOD(actor_exchange_delete), METH_O, "exchange_delete(exchange)"},
-    {"pause", METHOD(actor_pause), METH_O, "pause(which): has it handle no messages."},
-    {"resume", METHOD(actor_resume), METH_O, "resume(which): has it handle messages again."},
+    {"pause", METHOD(actor_pause), METH_O, "pause(which): stops it from handling messages."},
+    {"resume", METHOD(actor_resume), METH_O, "resume(which): lets it handle messages again."},
     {"monitor", METHOD(actor_monitor), METH_O,
-     "monitor(who): a Future that ends when that actor is gone for good or has failed."},
+     "monitor(who): a Future that ends when that actor is permanently gone or has failed."},
     {NULL, NULL, 0, NULL},
 };
 

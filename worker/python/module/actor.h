@@ -10,5 +10,5 @@ int actor_register(PyObject *module);
  * client, holds the gate and must live as long as a handler may run: it keeps this object. */
 PyObject *actor_new(struct troupe_actor *actor, PyObject *owner, struct gate *gate);
 
-/* Sets the owner aside: it is about to go, or to break a circle of references. */
+/* Detaches the owner, which is about to end, or to break a circle of references. */
 void actor_end(PyObject *self);

@@ -16,8 +16,8 @@ struct client {
     uint64_t cookie;      /* of the last do() */
     unsigned doing;       /* calls of do(): signal handlers may call it again */
     struct visits visits; /* calls of collect() that may wait */
-    PyObject *kept;       /* list of results that came while do() waited for its own */
-    PyObject *actor;      /* NULL = not asked for */
+    PyObject *kept;       /* list of results that arrived while do() waited for its own */
+    PyObject *actor;      /* NULL = not requested yet */
 };
 
 static PyTypeObject *type;
@@ -163,7 +163,7 @@ static int wait(struct client *self, struct troupe_result *result, uint64_t time
 {
     int r;
 
-    /* A look keeps the GIL: another thread might have it for milliseconds. */
+    /* Without a wait, this keeps the GIL: another thread might take it for milliseconds. */
     if (timeout == 0)
         return troupe_client_next(self->client, result, 0);
     gate_unlock(&self->gate);
@@ -172,7 +172,7 @@ static int wait(struct client *self, struct troupe_result *result, uint64_t time
     return r;
 }
 
-/* Returns a result that was kept, of `cookie` or (0) of no call of do(), or NULL. */
+/* Returns a kept result with this cookie, or (0) one that no do() waits for, or NULL. */
 static PyObject *take_kept(struct client *self, uint64_t cookie)
 {
     for (Py_ssize_t i = 0; i < PyList_Size(self->kept); i++) {
@@ -190,7 +190,7 @@ static PyObject *take_kept(struct client *self, uint64_t cookie)
     return NULL;
 }
 
-/* Waits for the end of `cookie`, and keeps those of others. Returns NULL after raising. */
+/* Waits for the result with this cookie, and keeps other results. Returns NULL after raising. */
 static PyObject *await(struct client *self, uint64_t cookie)
 {
     for (;;) {
@@ -222,7 +222,7 @@ static PyObject *await(struct client *self, uint64_t cookie)
     }
 }
 
-/* Unlike troupe_client_do(), lets signal handlers run, and end it. */
+/* Unlike troupe_client_do(), lets signal handlers run and end the call. */
 static PyObject *client_do(struct client *self, PyObject *args, PyObject *kwargs)
 {
     struct submission submission;
@@ -244,7 +244,7 @@ static PyObject *client_do(struct client *self, PyObject *args, PyObject *kwargs
     return result;
 }
 
-/* Returns a result for next(), or NULL: nothing within that time, or after raising. */
+/* Returns a result for next(), or NULL: none within that time, or after raising. */
 static PyObject *receive(struct client *self, uint64_t timeout)
 {
     struct troupe_result result = TROUPE_RESULT_INIT;
@@ -261,7 +261,7 @@ static PyObject *receive(struct client *self, uint64_t timeout)
     else if (r != -EAGAIN)
         (void)failure_raise(r, NULL);
     if (python && result.cookie >= SUBMISSION_COOKIES) {
-        /* Of a do() that an exception has ended, or of one that waits for it. */
+        /* It belongs to a do() that an exception has ended, or to one that waits for it. */
         if (self->doing > 0)
             (void)PyList_Append(self->kept, python);
         Py_CLEAR(python);
@@ -283,7 +283,7 @@ static PyObject *next(struct client *self, PyObject *args)
     return result;
 }
 
-/* Returns how many results were taken: at most `most`, and all that are there once one is. */
+/* Waits for a result and takes all that have arrived, at most `most`. Returns their number. */
 static Py_ssize_t receive_all(struct client *self, PyObject *put, Py_ssize_t most, uint64_t timeout)
 {
     Py_ssize_t n = 0;
@@ -457,9 +457,9 @@ static PyMethodDef METHODS[] = {
      "create(group, data, " OPTIONS ": returns the id when the job is accepted."},
     {"do", METHOD(client_do), METH_VARARGS | METH_KEYWORDS,
      "do(group, data, " OPTIONS ": returns the Result when the job has ended."},
-    {"flush", METHOD(flush), METH_NOARGS, "flush(): shows submissions to the supervisor now."},
+    {"flush", METHOD(flush), METH_NOARGS, "flush(): publishes submissions to the supervisor now."},
     {"next", METHOD(next), METH_VARARGS,
-     "next(timeout=None): the next Result. None: nothing within that time, wake(), or a signal."},
+     "next(timeout=None): the next Result. None: none within that time, wake(), or a signal."},
     {"collect", METHOD(collect), METH_VARARGS,
      "collect(put, most, timeout): waits as next() does, and calls put(result) for each result "
      "that is there. Returns how many."},

@@ -48,5 +48,5 @@ void failure_describe(char *text, size_t size)
                    shown_words && *shown_words ? ": " : "", shown_words ? shown_words : "");
     Py_XDECREF(name);
     Py_XDECREF(words);
-    PyErr_Restore(type, value, traceback); /* also forgets what failed here */
+    PyErr_Restore(type, value, traceback); /* also forgets errors of this function */
 }

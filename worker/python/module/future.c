@@ -32,7 +32,7 @@ PyObject *future_new(struct troupe_future *future, PyObject *owner, struct gate 
     return (PyObject *)self;
 }
 
-/* A circle by way of the owner ends where the handlers of its actor are cleared. */
+/* A circle through the owner ends where the handlers of its actor are cleared. */
 static int future_traverse(struct future *self, visitproc visit, void *arg)
 {
     Py_VISIT((PyObject *)Py_TYPE((PyObject *)self));
@@ -125,7 +125,7 @@ static PyObject *result(struct future *self, PyObject *unused)
     return r < 0 ? failure_raise(r, troupe_future_reason(self->future)) : reply(self);
 }
 
-/* In a handler, other messages wait meanwhile. */
+/* In a handler, other messages wait until it returns. */
 static PyObject *await(struct future *self, PyObject *args)
 {
     uint64_t timeout = TROUPE_USEC_INFINITY;
@@ -166,7 +166,7 @@ static void call(struct troupe_actor *actor, struct troupe_future *future, void 
         Py_XDECREF(returned);
     }
     Py_XDECREF(callable);
-    gate = self->gate; /* whoever waits holds its owner */
+    gate = self->gate; /* a waiting caller holds its owner */
     Py_DECREF((PyObject *)self);
     gate_unlock(gate);
 }
@@ -200,7 +200,7 @@ static PyMethodDef METHODS[] = {
 int future_register(PyObject *module)
 {
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "The reply to an ask, to come. Forgetting it ends the ask."},
+        {Py_tp_doc, "The future reply to an ask. The end of this object ends the ask."},
         {Py_tp_dealloc, SLOT(future_dealloc)},
         {Py_tp_traverse, SLOT(future_traverse)},
         {Py_tp_methods, METHODS},

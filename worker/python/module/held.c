@@ -18,7 +18,7 @@ void held_end(PyObject *object)
     struct held *self = (struct held *)object;
 
     self->thing = NULL;
-    Py_CLEAR(self->owner); /* which a program that keeps this object would keep, too */
+    Py_CLEAR(self->owner); /* a program that keeps this object must not keep the owner */
 }
 
 void held_dealloc(struct held *self)

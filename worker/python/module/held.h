@@ -3,10 +3,10 @@
 
 #include "worker/python/module/gate.h"
 
-/* A job or a message in hand, until its handler returns. */
+/* The current job or message, until its handler returns. */
 struct held {
     PyObject_HEAD void *thing; /* NULL = its handler has returned */
-    PyObject *owner;           /* holds the gate; NULL = the same */
+    PyObject *owner;           /* holds the gate; NULL = the handler has returned */
     struct gate *gate;
 };
 
@@ -20,6 +20,6 @@ void held_end(PyObject *self);
 /* Returns whether any thread may read; else false after raising. `noun`: "job" or "message". */
 bool held_is_open(const struct held *self, const char *noun);
 
-/* As gate_begin() and gate_end(), which returns None or NULL. */
+/* Like gate_begin() and gate_end(); the latter returns None or NULL. */
 bool held_begin(struct held *self, const char *noun);
 PyObject *held_done(struct held *self, int r);

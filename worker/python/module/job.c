@@ -72,9 +72,10 @@ static PyGetSetDef ATTRIBUTES[] = {
     {"id", (getter)get_id, NULL, "The id as text.", NULL},
     {"key", (getter)get_key, NULL, "The routing key, or b\"\".", NULL},
     {"attempt", (getter)get_attempt, NULL, "Counts from 1.", NULL},
-    {"max_attempts", (getter)get_max_attempts, NULL, "1 + the retries allowed.", NULL},
+    {"max_attempts", (getter)get_max_attempts, NULL, "1 + the number of retries.", NULL},
     {"payload", (getter)get_payload, NULL, "A new copy of the payload.", NULL},
-    {"cancelled", (getter)get_cancelled, NULL, "Whether to give up. Any thread.", NULL},
+    {"cancelled", (getter)get_cancelled, NULL, "Whether cancellation was requested. Any thread.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -137,7 +138,7 @@ static PyObject *crashed(struct held *self, PyObject *args, PyObject *kwargs)
 
 static PyMethodDef METHODS[] = {
     {"succeed", METHOD(succeed), METH_VARARGS, "succeed(data): ends the job."},
-    {"reject", METHOD(reject), METH_VARARGS, "reject(code, data): ends the job for good."},
+    {"reject", METHOD(reject), METH_VARARGS, "reject(code, data): ends the job, without a retry."},
     {"retry", METHOD(retry), METH_VARARGS, "retry(code, reason): asks for another attempt."},
     {"cancel", METHOD(cancel), METH_NOARGS, "cancel(): ends the job as cancelled."},
     {"crashed", METHOD(crashed), METH_VARARGS | METH_KEYWORDS,
@@ -149,7 +150,7 @@ static PyMethodDef METHODS[] = {
 int job_register(PyObject *module)
 {
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "The job in hand, until its handler returns."},
+        {Py_tp_doc, "The current job, until its handler returns."},
         {Py_tp_dealloc, SLOT(held_dealloc)},
         {Py_tp_getset, ATTRIBUTES},
         {Py_tp_methods, METHODS},

@@ -85,7 +85,8 @@ static PyGetSetDef ATTRIBUTES[] = {
     {"timer", (getter)get_number, NULL, "The timer that sent it, or 0.", &timer},
     {"ask", (getter)get_number, NULL, "For Actor.reply(); 0 = a tell.", &ask},
     {"sent_at", (getter)get_sent_at, NULL, "Seconds since 1970.", NULL},
-    {"redelivered", (getter)get_redelivered, NULL, "Whether a worker died with it.", NULL},
+    {"redelivered", (getter)get_redelivered, NULL, "Whether a worker died while handling it.",
+     NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -114,7 +115,7 @@ static PyObject *fail(struct held *self, PyObject *args)
     return PyLong_FromLong(troupe_message_fail(self->thing, code, text));
 }
 
-/* A key as second argument, also None, stands in for the message's own. */
+/* A key as second argument, even None, replaces the message's own. */
 static PyObject *forward(struct held *self, PyObject *args)
 {
     const bool new_key = PyTuple_Size(args) > 1;
@@ -141,7 +142,7 @@ static PyObject *stash(struct held *self, PyObject *unused)
 static PyMethodDef METHODS[] = {
     {"reply", METHOD(reply), METH_VARARGS, "reply(type, data)"},
     {"fail", METHOD(fail), METH_VARARGS,
-     "fail(code, text): the handler's error; return what this returns."},
+     "fail(code, text): sets the handler's error; return its return value."},
     {"forward", METHOD(forward), METH_VARARGS,
      "forward(to[, key]): with its sender and ask, and its own or another key."},
     {"stash", METHOD(stash), METH_NOARGS, "stash(): puts it aside until Actor.unstash_all()."},
@@ -151,7 +152,7 @@ static PyMethodDef METHODS[] = {
 int message_register(PyObject *module)
 {
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "The message in hand, until its handler returns."},
+        {Py_tp_doc, "The current message, until its handler returns."},
         {Py_tp_dealloc, SLOT(held_dealloc)},
         {Py_tp_getset, ATTRIBUTES},
         {Py_tp_methods, METHODS},

@@ -34,12 +34,12 @@ static PyObject *explain_refused(PyObject *module, PyObject *args)
     return text_new(troupe_explain_refused(-error, group, reason, text, sizeof(text)));
 }
 
-/* A process is one worker, and threads of one interpreter own its objects. */
+/* There is one worker per process, whose objects belong to threads of one interpreter. */
 static bool is_main_interpreter(void)
 {
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0)
         return true;
-    PyErr_SetString(PyExc_ImportError, "troupe works in the main interpreter only");
+    PyErr_SetString(PyExc_ImportError, "troupe works only in the main interpreter");
     return false;
 }
 
@@ -68,7 +68,7 @@ static PyModuleDef_Slot SLOTS[] = {
 static struct PyModuleDef MODULE = {
     .m_base = PyModuleDef_HEAD_INIT,
     .m_name = "troupe._troupe",
-    .m_doc = "libtroupe. Use the package troupe, which is built upon it.",
+    .m_doc = "libtroupe. Use the package troupe instead.",
     .m_methods = METHODS,
     .m_slots = SLOTS,
 };

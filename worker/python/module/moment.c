@@ -18,7 +18,7 @@ static int convert(PyObject *seconds, uint64_t none, uint64_t *ret_usec)
                         "a time must be a number of seconds that is not negative");
         return 0;
     }
-    /* Rounded up: a small time must not become none. */
+    /* Rounded up: a small time must not become 0. */
     value = ceil(value * 1e6);
     *ret_usec = value < 0x1p63 ? (uint64_t)value : TROUPE_USEC_INFINITY;
     return 1;

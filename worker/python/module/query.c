@@ -109,7 +109,7 @@ static PyMethodDef METHODS[] = {
 int query_register(PyObject *module)
 {
     static PyType_Slot slots[] = {
-        {Py_tp_doc, "Query(socket_path=None): what the supervisor knows."},
+        {Py_tp_doc, "Query(socket_path=None): queries to the supervisor."},
         {Py_tp_new, SLOT(query_new)},
         {Py_tp_dealloc, SLOT(query_dealloc)},
         {Py_tp_methods, METHODS},

@@ -17,7 +17,7 @@ static PyStructSequence_Field FIELDS[] = {
               "payload_lost; else none"},
     {NULL, NULL},
 };
-static PyStructSequence_Desc DESCRIPTION = {"troupe._troupe.Result", "How a job ended.", FIELDS,
+static PyStructSequence_Desc DESCRIPTION = {"troupe._troupe.Result", "The end of a job.", FIELDS,
                                             sizeof(FIELDS) / sizeof(*FIELDS) - 1};
 
 int result_register(PyObject *module)

@@ -3,8 +3,8 @@
 
 #include <stdatomic.h>
 
-/* Counts the visits of threads that come for results. Another thread can sleep as long as they come
- * often, without the GIL, which each of them would have to wait for. */
+/* Counts the visits of threads that collect results. Another thread can sleep as long as they come
+ * often, without the GIL, for which they would otherwise have to wait. */
 struct visits {
     _Atomic unsigned n;
 };

@@ -12,12 +12,12 @@ struct worker {
     PyObject_HEAD struct troupe_worker *worker;
     struct gate gate;
     PyObject *on_job; /* NULL = none */
-    PyObject *actor;  /* NULL = not asked for */
+    PyObject *actor;  /* NULL = not requested yet */
 };
 
 static PyTypeObject *type;
 
-/* Has the job retried if its handler raised, and leaves the exception set. */
+/* Retries the job if its handler raised, and leaves the exception set. */
 static int settle(struct troupe_job *job, PyObject *returned)
 {
     char reason[256];
@@ -109,7 +109,7 @@ static void worker_dealloc(struct worker *self)
     Py_DECREF((PyObject *)cls);
 }
 
-/* Returns whether a turn may begin with that handler, or with the one before if NULL. */
+/* Returns whether a turn may begin with that handler, or with the previous one if NULL. */
 static bool begin(struct worker *self, PyObject *on_job)
 {
     if (on_job && !PyCallable_Check(on_job)) {
@@ -128,14 +128,14 @@ static bool begin(struct worker *self, PyObject *on_job)
     return true;
 }
 
-/* Returns what `turn` returned, or -1 after raising. */
+/* Returns the result of `turn`, or -1 after raising. */
 static int end(struct worker *self, int r)
 {
     gate_leave(&self->gate);
     if (PyErr_Occurred() || PyErr_CheckSignals() < 0)
         return -1;
     if (r < 0)
-        (void)failure_raise(r, r == -ESHUTDOWN ? "the worker is to stop" : NULL);
+        (void)failure_raise(r, r == -ESHUTDOWN ? "the worker must stop" : NULL);
     return r < 0 ? -1 : r;
 }
 
@@ -183,7 +183,7 @@ static PyObject *worker_turn(struct worker *self, PyObject *args)
     return r < 0 ? NULL : PyBool_FromLong(r);
 }
 
-/* Workers that handle messages only have no handler of jobs. */
+/* Workers that handle only messages have no handler of jobs. */
 static PyObject *get_actor(struct worker *self, PyObject *unused)
 {
     (void)unused;
@@ -281,7 +281,7 @@ static PyObject *get_generation(struct worker *self, void *unused)
 
 static PyGetSetDef ATTRIBUTES[] = {
     {"name", (getter)get_name, NULL, "\"group/cell/slot\" or \"group/slot\".", NULL},
-    {"generation", (getter)get_generation, NULL, "Grows with each process in that slot.", NULL},
+    {"generation", (getter)get_generation, NULL, "Increases with each process in the slot.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -289,20 +289,21 @@ static PyMethodDef METHODS[] = {
     {"actor", METHOD(get_actor), METH_NOARGS, "actor(): the worker as an actor."},
     {"on_job", METHOD(on_job), METH_O, "on_job(callable): handles all further jobs."},
     {"run", METHOD(run), METH_VARARGS,
-     "run([on_job]): handles jobs and messages until the worker is to stop. Raises what a handler "
+     "run([on_job]): handles jobs and messages until the worker must stop. Raises what a handler "
      "or a signal handler raised."},
     {"turn", METHOD(worker_turn), METH_VARARGS,
      "turn(timeout=None): handles at most one job or message, and waits for it. Returns whether "
      "there was one."},
     {"process", METHOD(process), METH_NOARGS,
-     "process(): handles at most one thing without waiting. Call it until it returns False."},
+     "process(): handles at most one job or message without waiting. Call it until it returns "
+     "False."},
     {"fd", METHOD(fd), METH_NOARGS, "fd(): a descriptor that is readable when to process."},
     {"timeout", METHOD(timeout), METH_NOARGS,
      "timeout(): when to process, by time.monotonic(); None = never."},
     {"wake", METHOD(wake), METH_NOARGS, "wake(): ends a wait of turn(). Any thread."},
     {"heartbeat", METHOD(heartbeat), METH_NOARGS,
      "heartbeat(): restarts WatchdogSec=. Any thread."},
-    {"publish", METHOD(publish), METH_VARARGS, "publish(data): shows up to 4096 bytes."},
+    {"publish", METHOD(publish), METH_VARARGS, "publish(data): publishes up to 4096 bytes."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-Workers for Troupe, and clients that give it work. See troupe-python(7).
+Workers and clients of Troupe. See troupe-python(7).
 
     @troupe.job
     def digest(job: troupe.Job) -> str:

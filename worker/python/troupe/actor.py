@@ -27,7 +27,7 @@ class Reply(NamedTuple):
 
 
 class Message(Content):
-    """The message in hand, until its handler returns."""
+    """The current message, until its handler returns."""
 
     __slots__ = ("_message",)
 
@@ -57,7 +57,7 @@ class Message(Content):
 
     @property
     def ask(self) -> int:
-        """For reply() of the actor, also after the handler has returned; 0 = a tell."""
+        """The argument for the actor's reply(), even after the handler has returned; 0 = a tell."""
         return self._message.ask
 
     @property
@@ -76,23 +76,23 @@ class Message(Content):
 
     @property
     def redelivered(self) -> bool:
-        """Whether a worker died with it in hand."""
+        """Whether a worker died while handling it."""
         return self._message.redelivered
 
     def reply(self, type: str, data: object = None) -> None:
-        """Replies with a type of its own, instead of by what the handler returns."""
+        """Replies with a type, instead of with the handler's return value."""
         self._message.reply(type, encode(data))
 
     def forward(self, to: int) -> None:
-        """Passes it on, with its sender, ask and key."""
+        """Forwards it, with its sender, ask and key."""
         self._message.forward(to)
 
     def forward_with_key(self, to: int, key: str | Buffer | None) -> None:
-        """Passes it on with another key, or none."""
+        """Forwards it with another key, or none."""
         self._message.forward(to, key)
 
     def stash(self) -> None:
-        """Puts it aside until Actor.unstash_all(). A handler that does returns None."""
+        """Puts it aside until Actor.unstash_all(). The handler then returns None."""
         self._message.stash()
 
 
@@ -102,7 +102,7 @@ Method = TypeVar("Method", bound=Callable[..., object])
 
 def on(type: str) -> Callable[[Method], Method]:
     """
-    Decorates a method of an Actor that handles messages of that type, and of its descendants that have no nearer handler.
+    Decorates a method of an Actor that handles messages of that type, and of its descendants without a more specific handler.
     """
     def decorate(method: Method) -> Method:
         setattr(method, "_troupe_type", type)
@@ -111,14 +111,14 @@ def on(type: str) -> Callable[[Method], Method]:
 
 
 class Pending:
-    """The reply to an ask, or the end of another actor, to come. Forgetting it ends the ask, and drop() does at once."""
+    """The future reply to an ask, or end of another actor. drop() ends the ask, and so does the end of this object."""
 
     def __init__(self, future: _troupe.Future) -> None:
         self._future = future
 
     @property
     def done(self) -> bool:
-        """Whether it has come. Reads nothing new: wait() and the turns of the actor do."""
+        """Whether it has arrived. Unlike wait() and the turns of the actor, reads no new messages."""
         return self._future.done()
 
     def wait(self, timeout: float | None = None) -> Reply:
@@ -126,7 +126,7 @@ class Pending:
         return Reply(*self._future.wait(timeout))
 
     def then(self, function: Callable[[Pending], object]) -> None:
-        """Calls a function, once, where messages are handled, when it has come: wait() returns at once then."""
+        """Calls a function, once, where messages are handled, after it has arrived: wait() then returns immediately."""
         self._future.then(lambda _: function(self))
 
     def drop(self) -> None:
@@ -143,7 +143,7 @@ def unique(name: str) -> Iterator[None]:
 
 
 class Messages(ABC):
-    """What workers and clients can do with messages."""
+    """The methods of workers and clients for messages."""
 
     @abstractmethod
     def _low(self) -> _troupe.Actor:
@@ -173,7 +173,7 @@ class Messages(ABC):
             self._low().register(name)
 
     def deregister(self, name: str) -> bool:
-        """Takes such a name away. Returns whether the actor had it."""
+        """Removes such a name. Returns whether the actor had it."""
         return self._low().deregister(name)
 
     def tell(self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None) -> None:
@@ -185,8 +185,8 @@ class Messages(ABC):
         reply_type: str | None = None
     ) -> Reply:
         """
-        Sends a message and waits for its reply, of a type if one is given, 30 seconds if not told. Raises the handler's
-        error as OSError.
+        Sends a message and waits for its reply, by default 30 seconds. With `reply_type`, only replies of that type count.
+        Raises the handler's error as OSError.
         """
         return self.begin_ask(to, type, data, key=key, timeout=timeout, reply_type=reply_type).wait()
 
@@ -194,7 +194,7 @@ class Messages(ABC):
         self, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None, timeout: float | None = None,
         reply_type: str | None = None
     ) -> Pending:
-        """Sends a message, and returns at once. Several may be waited for in any order."""
+        """Sends a message, without waiting for the reply. Several replies may be waited for in any order."""
         return Pending(self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout, reply_type=reply_type))
 
     def reply(self, ask: int, type: str, data: object = None) -> None:
@@ -202,27 +202,27 @@ class Messages(ABC):
         self._low().reply(ask, type, encode(data))
 
     def monitor(self, who: Target) -> Pending:
-        """What is returned ends when that actor is gone for good or has failed; its data is the cause."""
+        """Returns a Pending that ends when that actor is permanently gone or has failed; its data is the cause."""
         return Pending(self._low().monitor(self.find(who)))
 
     def new_exchange(self, name: str, kind: Kind) -> int:
-        """Makes an exchange, which outlives its maker. Returns its reference. FileExistsError: the name is taken."""
+        """Creates an exchange, which outlives its creator. Returns its reference. FileExistsError: the name is taken."""
         with unique(name):
             return self._low().exchange_new(name, kind)
 
     def delete_exchange(self, exchange: Target) -> None:
-        """Workers may delete only what they made, or their predecessors."""
+        """Deletes an exchange. Workers may delete only exchanges that they or their predecessors created."""
         self._low().exchange_delete(self.find(exchange))
 
     def pause(self, which: Target) -> None:
-        """Has an actor, a group, a cell or an exchange handle no messages until resume(). They are kept."""
+        """Stops an actor, a group, a cell or an exchange from handling messages until resume(). They are kept."""
         self._low().pause(self.find(which))
 
     def resume(self, which: Target) -> None:
         self._low().resume(self.find(which))
 
     def subscribe(self, exchange: Target, type: str = "", key: str | Buffer | None = None) -> None:
-        """Has this actor get messages of that type and key that are sent to an exchange."""
+        """Subscribes this actor to messages of that type and key that are sent to an exchange."""
         self._low().subscribe(self.find(exchange), type, key)
 
     def unsubscribe(self, exchange: Target, type: str = "", key: str | Buffer | None = None) -> bool:
@@ -240,7 +240,7 @@ class Messages(ABC):
         self, when: float, to: Target, type: str, data: object = None, *, key: str | Buffer | None = None,
         period: float | None = None
     ) -> int:
-        """The same at a time in seconds since 1970."""
+        """Like tell_after(), but at a time in seconds since 1970."""
         return self._low().timer_at(self.find(to), when, type, encode(data), key=key, period=period)
 
     def cancel_timer(self, id: int) -> bool:
@@ -252,20 +252,20 @@ class Messages(ABC):
         return self._low().timer_cancel_type(self.find(to), type)
 
     def on_silence(self, timeout: float | None, function: Callable[[], object]) -> None:
-        """Calls a function whenever no message has come for so many seconds; None = never."""
+        """Calls a function whenever no message has arrived for so many seconds; None = never."""
         self._low().on_silence(timeout, function)
 
     def on_message(self, handler: Handler) -> None:
-        """Has a function handle all further messages; NotImplemented means that it does not handle this one."""
+        """Sets a function that handles all further messages; it returns NotImplemented to leave a message unhandled."""
         self._low().on_message(lambda message: answer(handler, message))
 
     def turn(self, timeout: float | None = None) -> bool:
-        """Handles at most one message, and waits for it. Returns whether there was one. Not for workers, which run()."""
+        """Handles at most one message, and waits for it. Returns whether there was one. Workers use run() instead."""
         return self._low().turn(timeout)
 
 
 def answer(handler: Handler, message: _troupe.Message) -> object:
-    """Replies to an ask with what the handler returns, unless that is None."""
+    """Replies to an ask with the handler's return value, unless that is None."""
     try:
         value = handler(Message(message))
         if value is NotImplemented:
@@ -279,8 +279,8 @@ def answer(handler: Handler, message: _troupe.Message) -> object:
 
 class Actor(Messages):
     """
-    A worker that handles messages, by methods that are decorated with @on(type). What they return, unless it is None, is
-    the reply to an ask; an exception is an error of its sender, and a dead letter.
+    A worker that handles messages, by methods that are decorated with @on(type). Their return value, unless it is None, is
+    the reply to an ask; an exception becomes the error of the asker, and a dead letter.
     """
 
     def __init__(self) -> None:
@@ -291,7 +291,7 @@ class Actor(Messages):
 
     def _low(self) -> _troupe.Actor:
         if not self._actor:
-            raise RuntimeError("an actor can send when troupe.run() has begun: do it in started()")
+            raise RuntimeError("an actor can send only after troupe.run() has begun: send in started()")
         return self._actor
 
     def begin(self, actor: _troupe.Actor) -> None:
@@ -302,17 +302,17 @@ class Actor(Messages):
         self.started()
 
     def started(self) -> None:
-        """Is called before the first message: the place to subscribe and to set timers."""
+        """Called before the first message: the place to subscribe and to set timers."""
 
     def restarted(self) -> None:
         """
-        Is called after each crash of the supervisor. Names, subscriptions and timers are gone: started() makes them anew.
-        An upgrade keeps all of these.
+        Called after each crash of the supervisor. Names, subscriptions and timers are gone: started() creates them again. An
+        upgrade keeps all of these.
         """
         self.started()
 
     def become(self, handler: Handler | None) -> None:
-        """Has one function handle all further messages; None: nobody handles them."""
+        """Makes one function handle all further messages; None: nothing handles them."""
         self._become = handler or (lambda message: NotImplemented)
 
     def become_default(self) -> None:
@@ -330,7 +330,7 @@ class Actor(Messages):
         return self._handlers[at](message)
 
     def unstash_all(self) -> int:
-        """Has messages that were put aside handled before all others. Returns their number."""
+        """Queues stashed messages before all others. Returns their number."""
         return self._low().unstash_all()
 
     def leave(self, reason: str = "") -> None:

@@ -55,7 +55,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         self.close()
 
     def close(self) -> None:
-        """Disconnects. Jobs go on, and who awaits one gets ConnectionError. Idempotent."""
+        """Disconnects. Jobs continue; tasks that await one get ConnectionError. Idempotent."""
         if self._fd >= 0:
             with contextlib.suppress(OSError):
                 self._cancel_unsent()
@@ -80,7 +80,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
         self._moved.set()
 
     def _plan(self) -> None:
-        """Has the loop process once more: what tasks send before is shown to the supervisor together."""
+        """Makes the loop process once more, so that messages of several tasks are published together."""
         if not self._planned:
             self._planned = True
             self._loop.call_soon(self._turn)
@@ -173,7 +173,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
             self._open.pop(cookie, None)
 
     def _give_up(self, id: str, waits: bool) -> None:
-        """Cancels a job. If that may wait for room, the answer would come after that."""
+        """Cancels a job without waiting for the answer, which would come after a wait for room."""
         if waits:
             self._unsent.append(id)
             self._plan()
@@ -193,11 +193,11 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
 
     async def map(self, group: str, items: Iterable[object], *, window: int = 1000, **options: Unpack[Options]) -> AsyncIterator[Result]:
         """
-        Does a job for each item, up to `window` at a time, and yields their results in the same order. Raises JobError
-        at the first that does not succeed; then, and when the iterator is closed, cancels those that have not ended.
+        Does a job for each item, up to `window` at a time, and yields their results in the same order. Raises JobError for
+        the first job that does not succeed; then, and when the iterator is closed, cancels the jobs that have not ended.
         """
         if options.get("id") is not None:
-            raise ValueError("each job of map() has an id of its own")
+            raise ValueError("map() chooses the ids of its jobs")
         source, tasks = iter(items), list[asyncio.Task[Result]]()
         try:
             while True:
@@ -222,7 +222,7 @@ class Client(Messages, Questions[AsyncIterator[Record], Coroutine[Any, Any, Reco
             self._low().ask(self.find(to), type, encode(data), key=key, timeout=timeout, reply_type=reply_type))
 
     async def monitor(self, who: Target) -> str:  # type: ignore[override]
-        """Waits until that actor is gone for good or has failed. Returns the cause. Cancelling ends the monitor."""
+        """Waits until that actor is permanently gone or has failed. Returns the cause. Cancelling ends the monitor."""
         return (await self._ended(self._low().monitor(self.find(who)))).data.decode()
 
     async def _ended(self, asked: _troupe.Future) -> Reply:

@@ -25,7 +25,7 @@ from troupe.questions import Questions, Record, explained
 
 
 class Ids:
-    """Ids of jobs that nobody else makes: so a job can be cancelled before its sender has heard of it."""
+    """Unique ids of jobs: with these, a job can be cancelled before its sender gets an answer."""
 
     def __init__(self) -> None:
         self.prefix = secrets.token_hex(8)
@@ -48,7 +48,7 @@ def find_group(client: _troupe.Client, path: str | None, name: str) -> int:
 class Client(Messages, Questions[Iterator[Record], Record]):
     """
     A connection to the supervisor, for one thread at a time; a ClientPool has clients for several threads. Jobs take the
-    options in troupe.Options. Calls raise OSError with the sentence that troupectl prints.
+    options in troupe.Options. Calls raise OSError with the text that troupectl prints.
     """
 
     def __init__(self, socket_path: str | None = None) -> None:
@@ -70,7 +70,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
         self.close()
 
     def close(self) -> None:
-        """Disconnects. Jobs go on."""
+        """Disconnects. Jobs continue."""
         self._client.close()
 
     def _group(self, name: str) -> int:
@@ -79,7 +79,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
         return self._groups[name]
 
     def is_connected(self) -> bool:
-        """Whether calls can succeed: the client is open and of this process, and its supervisor has not ended."""
+        """Whether calls can succeed: the client is open and belongs to this process, and its supervisor has not ended."""
         try:
             while self._client.process():
                 self._receive(0)
@@ -88,7 +88,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
         return True
 
     def create(self, group: str, data: object = None, **options: Unpack[Options]) -> str:
-        """Returns the id of a new job when it is accepted. An exception meanwhile cancels it. Options: troupe.Options."""
+        """Returns the id of a new job when it is accepted. An exception during the call cancels it. Options: troupe.Options."""
         given = options.copy()
         given["id"] = id = options.get("id") or self._ids.next()
         reference = self._group(group)
@@ -102,7 +102,7 @@ class Client(Messages, Questions[Iterator[Record], Record]):
 
     def do(self, group: str, data: object = None, **options: Unpack[Options]) -> Result:
         """
-        Does a job. Raises JobError if it does not succeed. An exception meanwhile cancels it. Options: troupe.Options.
+        Does a job. Raises JobError if it does not succeed. An exception during the call cancels it. Options: troupe.Options.
         """
         cookie, id = self._submit(group, encode(data), options)
         try:
@@ -113,14 +113,14 @@ class Client(Messages, Questions[Iterator[Record], Record]):
         return checked(result, group)
 
     def _abandon(self, cookie: int, id: str, options: Options) -> None:
-        """Cancels a job whose end nobody wants to know any more."""
+        """Cancels a job whose end is no longer awaited."""
         if self._ended.pop(cookie, None):
             return
         self._unwanted.add(cookie)
         self._give_up(id, bool(options.get("wait")))
 
     def _give_up(self, id: str, waits: bool) -> None:
-        """Cancels a job. If that may wait for room, the answer would come after that."""
+        """Cancels a job without waiting for the answer, which would come after a wait for room."""
         try:
             if waits:
                 self._send(lambda: self._client.abandon(id))
@@ -131,11 +131,11 @@ class Client(Messages, Questions[Iterator[Record], Record]):
 
     def map(self, group: str, items: Iterable[object], *, window: int = 1000, **options: Unpack[Options]) -> Iterator[Result]:
         """
-        Does a job for each item, up to `window` at a time, and yields their results in the same order. Raises JobError
-        at the first that does not succeed; then, and when the iterator is closed, cancels those that have not ended.
+        Does a job for each item, up to `window` at a time, and yields their results in the same order. Raises JobError for
+        the first job that does not succeed; then, and when the iterator is closed, cancels the jobs that have not ended.
         """
         if options.get("id") is not None:
-            raise ValueError("each job of map() has an id of its own")
+            raise ValueError("map() chooses the ids of its jobs")
         source = iter(items)
         open_jobs: deque[tuple[int, str]] = deque()  # cookies and ids
         try:

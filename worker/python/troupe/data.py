@@ -11,9 +11,9 @@ Buffer = bytes | bytearray | memoryview
 
 class Options(TypedDict, total=False):
     """
-    Options of a job. All are optional: without an option, or with None, the group's configuration decides. Times are seconds.
+    Options of a job. All are optional: without an option, or with None, the group's configuration decides. Times are in seconds.
 
-    id             the job's name, instead of a generated one; FileExistsError if a live job or a kept result has it
+    id             the job's id, instead of a generated one; FileExistsError if a live job or a kept result has it
     key            the routing key, at most 255 bytes; it chooses the cell in a group with Cells=by-key
     max_retries    attempts after the first one
     timeout        for each attempt; math.inf: no limit
@@ -42,7 +42,7 @@ class Options(TypedDict, total=False):
 
 
 class Content(ABC):
-    """What has a payload."""
+    """An object with a payload."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ class Content(ABC):
 
 
 def encode(value: object) -> Buffer:
-    """Bytes as they are, text as UTF-8, None as nothing, all else as JSON."""
+    """Returns bytes unchanged, text as UTF-8, None as empty data, and other values as JSON."""
     if isinstance(value, (bytes, bytearray, memoryview)):
         return value
     if isinstance(value, str):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What goes wrong with jobs. Errors of the connection are OSError, with its subclasses and numbers."""
+"""Errors of jobs. Errors of the connection are OSError, with its subclasses and numbers."""
 from __future__ import annotations
 
 from troupe import _troupe
@@ -7,11 +7,11 @@ from troupe._troupe import Result
 
 
 class Error(Exception):
-    """All that this package raises, except OSError, RuntimeError and Cancelled."""
+    """The base of all exceptions of this package, except OSError, RuntimeError and Cancelled."""
 
 
 class Reject(Error):
-    """A handler raises it to end its job for good. `data` is the job's result."""
+    """A handler raises it to reject its job, which is final. `data` is the job's result."""
 
     def __init__(self, data: object = b"", code: int = 1) -> None:
         super().__init__(data, code)
@@ -20,11 +20,11 @@ class Reject(Error):
 
 
 class Cancelled(BaseException):
-    """Raised in a handler whose job is to be cancelled. Not an Exception, so that handlers of these let it pass."""
+    """Raised in a handler whose job's cancellation was requested. Not an Exception, so that `except Exception` lets it pass."""
 
 
 class JobError(Error):
-    """A job that ended without success: `result` says how."""
+    """A job ended without success, as described by `result`."""
 
     def __init__(self, result: Result) -> None:
         super().__init__(f"job {result.id} {result.end}" + (f": {result.reason}" if result.reason else ""))
@@ -32,11 +32,11 @@ class JobError(Error):
 
 
 class Rejected(JobError):
-    """Its handler ended it for good. `result.data` and `result.code` are the handler's."""
+    """Its handler rejected it. `result.data` and `result.code` are the handler's."""
 
 
 class Dead(JobError):
-    """No other attempt is made: `result.cause` is attempts or payload_lost. `result.reason` tells of the last one."""
+    """No other attempt is made: `result.cause` is attempts or payload_lost. `result.reason` describes the last attempt."""
 
 
 class JobCancelled(JobError):
@@ -47,12 +47,12 @@ ENDS: dict[str, type[JobError]] = {"rejected": Rejected, "cancelled": JobCancell
 
 
 def is_own(error: BaseException) -> bool:
-    """Whether the exception is of the extension's call itself, and not of a callback in it. Called where it is caught."""
+    """Whether the extension's call itself raised the exception, not a callback in it. Called where it is caught."""
     return error.__traceback__ is not None and error.__traceback__.tb_next is None
 
 
 def refused(error: int, group: str, reason: str = "") -> OSError:
-    """Makes the error for a group that has refused a job, with the sentence that troupectl prints."""
+    """Makes the error for a group that has refused a job, with the text that troupectl prints."""
     return OSError(error, _troupe.explain_refused(error, group, reason))
 
 

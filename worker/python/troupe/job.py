@@ -17,7 +17,7 @@ INHERITED = ("INBOX", "OUTBOX", "CONTROL", "WAIT", "WAKE", "WORKER", "GENERATION
 
 
 class Job(Content):
-    """The job in hand, until its handler returns."""
+    """The current job, until its handler returns."""
 
     __slots__ = ("_job", "_worker")
 
@@ -41,7 +41,7 @@ class Job(Content):
 
     @property
     def max_attempts(self) -> int:
-        """1 + the retries allowed."""
+        """1 + the number of retries."""
         return self._job.max_attempts
 
     @property
@@ -50,21 +50,21 @@ class Job(Content):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the job is to be cancelled. Any thread may look."""
+        """Whether cancellation was requested. Any thread may read it."""
         return self._job.cancelled
 
     def check(self) -> None:
-        """Raises Cancelled if the job is to be cancelled. Also a heartbeat."""
+        """Raises Cancelled if cancellation was requested. Also a heartbeat."""
         if self._job.cancelled:
             raise Cancelled
         self._worker.heartbeat()
 
     def crashed(self, pid: int, signal: int, *, core_dumped: bool = False, command: str | None = None) -> None:
-        """Reports that a process which this job ran was killed, as the death of a worker is. Once per job."""
+        """Reports that a process run by this job was killed, like the death of a worker. Once per job."""
         self._job.crashed(pid, signal, core_dumped, command)
 
     def publish(self, state: object) -> None:
-        """Shows up to 4096 bytes to everybody, after check()."""
+        """Publishes up to 4096 bytes, after check()."""
         self.check()
         self._worker.publish(encode(state))
 
@@ -74,13 +74,13 @@ handlers: dict[str, Handler] = {}
 
 
 def job(function: Handler) -> Handler:
-    """Decorates a function that handles jobs: what it returns is the result, an exception means another attempt."""
+    """Decorates a function that handles jobs: its return value is the result, an exception means another attempt."""
     handlers[function.__name__] = function
     return function
 
 
 def handle(function: Handler, job: _troupe.Job, worker: _troupe.Worker) -> None:
-    """Ends the job by what the function returns or raises."""
+    """Ends the job according to the function's return value or exception."""
     try:
         data = encode(function(Job(job, worker)))
     except Cancelled:
@@ -107,7 +107,7 @@ def attach() -> _troupe.Worker:
 
 
 def choose(name: str) -> Handler:
-    """The only function, or the one that has the name of the group."""
+    """The only function, or the one with the name of the group."""
     if len(handlers) == 1:
         return next(iter(handlers.values()))
     wanted = name.partition("/")[0].replace("-", "_")
@@ -118,7 +118,7 @@ def choose(name: str) -> Handler:
 
 def run(function: Handler | None = None, *, actor: Actor | None = None) -> None:
     """
-    Handles jobs until the worker is to stop. Without a function: by the only one that is decorated with @job, or by the
+    Handles jobs until the worker must stop. Without a function: by the only one that is decorated with @job, or by the
     one that is named as the group, with _ for -. An actor handles messages; it may be all that the worker does. What is
     set up before the call is set up before the worker counts as ready.
     """

@@ -21,7 +21,7 @@ def ask(path: str | None, method: str, member: str | None, more: bool, parameter
 
 
 def explained(error: OSError, path: str | None, method: str, **parameters: Any) -> OSError:
-    """Returns the error with the sentence that troupectl prints: asks the same over the socket to get it."""
+    """Returns the error with the text that troupectl prints, by repeating the call over the socket."""
     try:
         ask(path, method, None, False, parameters).next()
     except OSError as told:
@@ -45,7 +45,7 @@ class Questions(ABC, Generic[Many, One]):
     def call(self, method: str, **parameters: Any) -> One:
         """
         Calls any method of troupe-varlink(7), such as "Supervisor.GetInfo", and returns its answer. Parameters that are None
-        are left out.
+        are omitted.
         """
         return self._one(ask(self._path, method, None, False, parameters))
 
@@ -55,7 +55,7 @@ class Questions(ABC, Generic[Many, One]):
 
     def jobs(self, group: str | None = None, *, state: str | None = None, ended: bool = False) -> Many:
         """
-        Live jobs of a group, a cell, or all: records of type Job. `state`: only jobs in that state, such as "queued".
+        Live jobs of a group or a cell, or all: records of type Job. `state`: only jobs in that state, such as "queued".
         `ended`: also ended jobs whose results are kept.
         """
         return self._many(ask(self._path, "Jobs.List", "jobs", False, {"group": group, "state": state, "ended": ended}))
@@ -83,13 +83,13 @@ class Questions(ABC, Generic[Many, One]):
         return self.call("Supervisor.Pause", target=target)
 
     def resume_jobs(self, target: str) -> One:
-        """Makes a group or a cell hand out jobs again, also a drained one."""
+        """Makes a group or a cell hand out jobs again, even a drained one."""
         return self.call("Supervisor.Resume", target=target)
 
     def deaths(self, target: str | None = None, *, job: str | None = None) -> Many:
         """
-        How workers of a group, a cell, or all died, the newest first: records of type Death. `job`: only workers that had
-        this job in hand.
+        Deaths of workers of a group or a cell, or all, the newest first: records of type Death. `job`: only workers that
+        were running this job.
         """
         return self._many(ask(self._path, "Supervisor.ListDeaths", "deaths", False, {"target": target, "job": job}))
 

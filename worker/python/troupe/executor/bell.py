@@ -5,7 +5,7 @@ import socket
 
 
 class Bell:
-    """Any thread rings; the one that hears it waits for `ear` and says when it has heard."""
+    """Any thread may ring; the waiting thread polls `ear` and acknowledges."""
 
     sockets: tuple[socket.socket, ...] = ()
 

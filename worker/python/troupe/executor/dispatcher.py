@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
 """Hands the tasks of one executor to a supervisor, and their ends to its futures.
 
-Any thread may do this, one at a time: the one that submits, the one that waits for a result, and, when neither is there,
-a background thread that sleeps until the supervisor has something to say. So a short task wakes no thread but its own.
+Any thread may do this, one at a time: a thread that submits, a thread that waits for a result, or, if there is neither, a
+background thread that sleeps until the supervisor sends something. So a short task wakes no thread except its own.
 
-The background thread needs Python's lock for each thing that it does, which the other threads then do not have. So while
-threads come for results anyway, the supervisor tells it nothing, and it only looks now and then, without the lock, whether
-they still come.
+The background thread needs Python's lock for all of its work, and then the other threads do not have it. So while threads
+collect results anyway, the supervisor does not wake the background thread, which only checks from time to time, without the
+lock, whether they still do.
 """
 import collections
 import contextlib
@@ -34,7 +34,7 @@ dispatchers: "weakref.WeakSet[Dispatcher]" = weakref.WeakSet()
 
 
 class Place(Protocol):
-    """Where the workers are."""
+    """The supervisor and group of the workers."""
     socket: str | None  # of the supervisor, once it is connected
     name: str  # of the group
 
@@ -46,7 +46,7 @@ class Place(Protocol):
         """The pids of this executor's own workers."""
     def close(self, kill: bool = False) -> None: ...
     def abandon(self) -> None:
-        """In a child of fork(), instead of close()."""
+        """Call it in a child of fork(), instead of close()."""
 
 
 class Dispatcher:
@@ -73,7 +73,7 @@ class Dispatcher:
     # ---- any thread ----
 
     def begin(self) -> None:
-        """Before each task, with the gate locked. The first one starts everything, while __main__ is still complete."""
+        """Call it before each task, with the gate locked. The first call starts everything, while __main__ is still complete."""
         if self.broken is not None:
             raise ends.broken_by(self.broken)
         if self.closing:
@@ -108,7 +108,7 @@ class Dispatcher:
             self.turn(self.hand_over)
 
     def pass_on(self) -> None:
-        """The thread that attends sends what waits. If it has just ceased to, it sees that before it goes."""
+        """The attending thread sends waiting tasks. If it is just about to stop, it checks again before it does."""
         client = self.client
         if client is not None:
             with contextlib.suppress(RuntimeError):  # just closed: the executor has ended, and with it the task
@@ -165,7 +165,7 @@ class Dispatcher:
             self.thread.join()
 
     def abandon(self) -> None:
-        """In a child of fork(). Nothing of the parent's is touched."""
+        """Call it in a child of fork(). It does not touch the parent's objects."""
         self.gate, self.using, self.settling = threading.RLock(), threading.RLock(), threading.Lock()
         self.client = self.thread = None
         if self.bell is not None:
@@ -177,7 +177,7 @@ class Dispatcher:
         self.place.abandon()
 
     def ring(self) -> None:
-        """Wakes the background thread. Not by the client: that tells a descriptor only between process() and next()."""
+        """Wakes the background thread, not through the client, whose descriptor works only between process() and next()."""
         if self.bell is not None:
             self.bell.ring()
 
@@ -232,7 +232,7 @@ class Dispatcher:
             raise
 
     def hand_over(self, client: Client) -> bool:
-        """Sends, and sees to it that somebody notices the ends."""
+        """Sends tasks, and makes sure that a thread notices their ends."""
         self.traffic.send(client)
         if not self.looking and not self.traffic.armed:
             self.traffic.arm(client)
@@ -249,7 +249,7 @@ class Dispatcher:
             return False
 
     def settle(self) -> None:
-        """One thread at a time; the next one goes on where Ctrl-C has stopped it."""
+        """For one thread at a time; the next one continues where Ctrl-C has stopped the previous one."""
         arrived = self.traffic.arrived
         while arrived and not self.settling.locked():
             with self.settling:
@@ -286,7 +286,7 @@ class Dispatcher:
         return True
 
     def call_back(self, callback: Callable[[], object]) -> None:
-        """Later, also in the background thread, which may hold locks here that a callback wants when it submits."""
+        """Callbacks run later, even in the background thread, which may hold locks here that a submitting callback needs."""
         self.callbacks.append(callback)
         if self.thread is None or self.over:
             self.call_all()
@@ -352,7 +352,7 @@ class Dispatcher:
                 client.close()
 
     def pause(self) -> int | None:
-        """Milliseconds until the next try, unless the supervisor has something to say before."""
+        """Milliseconds until the next try, unless the supervisor sends something before."""
         return FULL_MS if self.traffic.may_send() else None
 
     def is_used(self) -> bool:
@@ -363,7 +363,7 @@ class Dispatcher:
         return not free
 
     def exchange(self, client: Client) -> bool:
-        """Takes all ends, sends what fits, and is told when more comes."""
+        """Takes all ends, sends as many tasks as fit, and arms the descriptor for more."""
         self.looking = False
         self.traffic.receive(client, 0)
         self.traffic.arm(client)
@@ -381,7 +381,7 @@ class Dispatcher:
 
 
 def end_all() -> None:
-    """At the end of the interpreter: what was submitted is done."""
+    """Called at the end of the interpreter: submitted tasks are finished."""
     Dispatcher.interpreter_ends = True
     for dispatcher in list(dispatchers):
         dispatcher.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the end of a task means for its future."""
+"""Maps the end of a task's job to the end of its future."""
 import errno
 import os
 import threading
@@ -21,7 +21,7 @@ def broken_by(error: BaseException) -> BrokenProcessPool:
 
 
 def is_tired(result: Result, before: int) -> bool:
-    """Whether to send the task again, which so many workers were tired of before."""
+    """Whether to send the task again, after so many workers ended because of max_tasks_per_child instead of beginning it."""
     return result.end == "dead" and result.reason == TIRED_REASON and before < TIRED_MAX
 
 
@@ -36,7 +36,7 @@ def is_withdrawn(result: Result) -> bool:
 
 
 def outcome(result: Result, socket: str | None) -> tuple[Any, BaseException | None]:
-    """`socket`: that of the supervisor."""
+    """`socket` is the supervisor's."""
     try:
         return value_or_error(result, socket)
     except BaseException as unfit:  # pylint: disable=broad-except
@@ -46,7 +46,7 @@ def outcome(result: Result, socket: str | None) -> tuple[Any, BaseException | No
 
 
 def is_ctrl_c(error: BaseException, result: Result) -> bool:
-    """Rather than what the pickle itself raises, which it does each time."""
+    """Replaces the exception that the pickle itself raises with each attempt to load it."""
     if not isinstance(error, KeyboardInterrupt) or threading.current_thread() is not threading.main_thread():
         return False
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""troupe.Executor: a ProcessPoolExecutor whose workers trouped looks after."""
+"""troupe.Executor: a ProcessPoolExecutor whose workers are supervised by trouped."""
 import concurrent.futures
 import functools
 import itertools
@@ -32,7 +32,7 @@ def chunks(arguments: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tup
 
 
 def flatten(results: Iterator[list[T]]) -> Iterator[T]:
-    """Keeps no reference to what it has yielded."""
+    """Keeps no reference to yielded results."""
     for chunk in results:
         chunk.reverse()
         while chunk:
@@ -55,7 +55,7 @@ class Group:
         return client, client.group(self.name)
 
     def watch(self) -> None:
-        """The workers are not this program's: a task whose worker dies before it is ready goes to another one."""
+        """The workers are not this program's: if one dies before it is ready, its task goes to another one."""
 
     def workers(self) -> list[int]:
         return []
@@ -70,8 +70,8 @@ class Group:
 
 
 class Executor(concurrent.futures.Executor):
-    """As concurrent.futures.ProcessPoolExecutor, but a process that dies is one failed task: its future raises WorkerDied,
-    or the task is tried again up to `retries` times. All others go on.
+    """Like concurrent.futures.ProcessPoolExecutor, but the death of a process fails only its task: the task's future raises
+    WorkerDied, or the task is tried again up to `retries` times. All other tasks continue.
 
     Without `group`, the executor starts a supervisor of its own, which ends with the program. With it, tasks go to that group
     of a running trouped (`socket`: its socket, by default $TROUPE_SOCKET or /run/troupe/troupe.sock), whose command is

@@ -12,20 +12,20 @@ PATIENCE = 0.001  # seconds for which a thread that waits for a result does the 
 
 
 class Owner(Protocol):
-    """Of futures: the dispatcher."""
+    """The interface of the dispatcher for futures."""
 
     def attend(self, future: "Future", deadline: float | None) -> None:
-        """Works for the executor for a moment, as long as others end, or until the future is done."""
+        """Works for the executor for a moment, as long as other tasks end, or until the future is done."""
 
     def call_back(self, callback: Callable[[], object]) -> None:
-        """Has the background thread call it."""
+        """Makes the background thread call it."""
 
     def take_back(self, futures: "list[Future]") -> None:
-        """Calls withdraw() for those that no worker has."""
+        """Calls withdraw() for tasks that no worker has."""
 
 
 class Future(concurrent.futures.Future[Any]):
-    """Waits like any other, and for a moment works for its executor itself."""
+    """Waits like any other future, but first works for its executor for a moment."""
 
     _condition: threading.Condition
     _state: str
@@ -38,7 +38,7 @@ class Future(concurrent.futures.Future[Any]):
         self.owner, self.timeout = owner, timeout
 
     def is_over(self) -> bool:
-        """As done(), without the lock: only for those who look again."""
+        """Like done(), but without the lock: only for callers that check again."""
         return self._state not in ("PENDING", "RUNNING")
 
     def take(self) -> bool:
@@ -65,7 +65,7 @@ class Future(concurrent.futures.Future[Any]):
             self.take()
 
     def end(self, value: Any, error: BaseException | None = None) -> None:
-        """Idempotent: the first end counts. One that Ctrl-C stops is to be called again."""
+        """Idempotent: the first end counts. Call it again if Ctrl-C has stopped it."""
         try:
             if error is not None:
                 self.set_exception(error)
@@ -83,7 +83,7 @@ class Future(concurrent.futures.Future[Any]):
         return super().result(None if deadline is None else max(deadline - time.monotonic(), 0))
 
     def _invoke_callbacks(self) -> None:
-        """Callbacks may want locks that the thread which happens to be here holds: the background thread runs them."""
+        """The background thread runs callbacks, since they may need locks that the current thread holds."""
         if not self._done_callbacks:
             return
         if self.cancelled():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Runs a private trouped for as long as another program lives, and removes what both leave behind.
+"""Runs a private trouped as long as another program lives, and removes the files that both leave behind.
 
     guardian.py DIRECTORY      standard input: a socket to that program
 
@@ -87,7 +87,7 @@ def serve(program: socket.socket, doorway: socket.socket, daemon: int, log: int,
 
 
 def end_of(daemon: int) -> str:
-    """Returns how a child has ended. Does not reap it."""
+    """Returns the exit status of a child, without reaping it."""
     ended = os.waitid(os.P_PIDFD, daemon, os.WEXITED | os.WNOWAIT)
     assert ended is not None
     return f"exit status {ended.si_status}" if ended.si_code == os.CLD_EXITED else f"signal {ended.si_status}"
@@ -107,7 +107,7 @@ def give(doorway: socket.socket, descriptors: list[int]) -> None:
 
 
 def stop(pid: int, daemon: int, gently: bool) -> None:
-    """A second signal, once the first has been seen, ends trouped and all that its workers do at once."""
+    """A second signal, once the first has been handled, immediately ends trouped and its workers."""
     poll = select.poll()
     poll.register(daemon, select.POLLIN)
     with contextlib.suppress(ProcessLookupError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What workers of a private supervisor get from the program besides bytes: descriptors, in the order they were given."""
+"""Descriptors that workers of a private supervisor get from the program, in the order in which they were given."""
 import contextlib
 import os
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ directory: str | None = None  # in a worker: that of its supervisor
 
 
 class Inherited:
-    """A descriptor in a pickle, as multiprocessing.reduction.DupFd()."""
+    """A descriptor in a pickle, like multiprocessing.reduction.DupFd()."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -37,7 +37,7 @@ class Collection:
 
 @contextlib.contextmanager
 def collect() -> Iterator[list[int]]:
-    """While it lasts, what is pickled may contain what only a child process may inherit. Closes the descriptors."""
+    """Within it, pickles may contain objects that only a child process can inherit. Closes the descriptors."""
     collection = Collection()
     stand_in: Any = collection
     context.set_spawning_popen(stand_in)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A supervisor of one executor's own, which ends with the program however that ends."""
+"""The private supervisor of an executor, which ends with the program however that ends."""
 import contextlib
 import json
 import os
@@ -22,7 +22,7 @@ SEARCHED = "/usr/local/sbin:/usr/sbin"
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BOOT = "import sys; sys.path.insert(0, {!r}); from troupe.executor.worker import main; main(sys.argv[1:])"
 
-# A task may take as long as it likes, and is tried again only if the executor says so.
+# A task has no time limit here, and is tried again only by the executor.
 TASKS = """\
 [Group]
 ExecStart={command}
@@ -48,7 +48,7 @@ TimeoutStopSec=5s
 def find_trouped() -> str:
     found = shutil.which("trouped", path=os.environ.get("PATH", os.defpath) + ":" + SEARCHED)
     if found is None:
-        raise FileNotFoundError("trouped is not installed, which an executor without a socket starts for itself "
+        raise FileNotFoundError("trouped is not installed, but an executor without a socket needs it "
                                 "(Debian: apt install troupe)")
     return found
 
@@ -60,7 +60,7 @@ def quoted(word: str) -> str:
 
 
 def environment() -> str:
-    """As an environment file. What trouped gives its workers itself is left out, and what such a file cannot hold."""
+    """The environment as an environment file, without variables that trouped sets or that such a file cannot hold."""
     lines = []
     for name, value in os.environ.items():
         # A worker's own socket (MaySubmit=) is a descriptor that the tasks do not have.
@@ -79,7 +79,7 @@ def memory_file(content: bytes) -> int:
 
 
 def tracker() -> int:
-    """Of multiprocessing's resources: shared memory that a worker attaches belongs to the program."""
+    """The descriptor of multiprocessing's resource tracker: shared memory that a worker attaches belongs to the program."""
     fd = resource_tracker.getfd()
     assert fd is not None
     return fd
@@ -100,7 +100,7 @@ class Supervisor:
         self.socket: str | None = None
 
     def start(self) -> None:
-        """Does not wait until it has started."""
+        """Does not wait for the supervisor's start."""
         with inherited.collect() as descriptors:
             program = pack_program(*self.program)
             self.lifeline, theirs = socket.socketpair()
@@ -137,7 +137,7 @@ class Supervisor:
             raise RuntimeError(f"the supervisor has not started: {words or error.strerror}") from error
 
     def watch(self) -> Query:
-        """Events of the workers, from the first one on."""
+        """All events of the workers."""
         assert self.socket is not None
         return ask(self.socket, "Supervisor.Watch", "events", True, {"target": GROUP, "replay": True})
 
@@ -148,7 +148,7 @@ class Supervisor:
         return [worker["pid"] for worker in json.loads(text or b"{}")["workers"] if worker.get("pid")]
 
     def close(self, kill: bool = False) -> None:
-        """Returns when nothing of it is left."""
+        """Returns when its processes and files are gone."""
         if not kill:
             with contextlib.suppress(OSError):  # it has ended before
                 self.lifeline.send(b"\0")
@@ -158,6 +158,6 @@ class Supervisor:
             shutil.rmtree(self.directory, ignore_errors=True)  # the guardian has been killed
 
     def abandon(self) -> None:
-        """In a child of fork(), whose copy of the lifeline would keep the supervisor alive."""
+        """Call it in a child of fork(), whose copy of the lifeline would keep the supervisor alive."""
         self.lifeline.close()
         self.process.returncode = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a worker has to know of the program whose tasks it does."""
+"""The data that a worker needs about the program whose tasks it does."""
 import os
 from collections.abc import Callable
 from multiprocessing import process, spawn
@@ -9,8 +9,8 @@ from troupe.executor.tasks import dumps, pack_call
 
 
 def pack_program(initializer: Callable[..., object] | None, initargs: tuple[Any, ...], max_tasks: int | None = None) -> bytes:
-    """The initializer is a pickle of its own: it is unpickled once the worker has the program's modules. Without
-    `max_tasks` for workers of other programs, too, which learn no secret and stay where they are."""
+    """The initializer is a separate pickle, which is unpickled once the worker has the program's modules. Without
+    `max_tasks`, it is also for workers that serve other programs, which get no secret and keep their directory."""
     preparation = spawn.get_preparation_data("worker")
     preparation["parent"] = (process.current_process().name, os.getpid())
     preparation["authkey"] = bytes(process.current_process().authkey)

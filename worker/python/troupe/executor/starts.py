@@ -10,7 +10,7 @@ FAILURES_MAX = 10  # permitted in a row once a worker has been ready: somebody m
 
 
 class Starts:
-    """Reads the supervisor's events of workers. Only for the background thread."""
+    """Reads the supervisor's events about workers. Only for the background thread."""
 
     def __init__(self, watch: Callable[[], Query | None], poll: select.poll) -> None:
         self.watch, self.poll = watch, poll

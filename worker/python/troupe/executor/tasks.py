@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How tasks and their ends travel: as pickles, by cloudpickle where pickle cannot and cloudpickle is installed."""
+"""Tasks and their ends as pickles, made by cloudpickle if pickle cannot and cloudpickle is installed."""
 import copyreg
 import importlib
 import io
@@ -15,7 +15,7 @@ from troupe.client import records
 from troupe.questions import ask
 
 PROTOCOL = 5
-# Codes of rejected jobs: what the task raised, or why no task can run in this worker.
+# Codes of rejected jobs: the task's exception, or the reason why no task can run in this worker.
 RAISED, UNFIT = 1, 2
 TIRED = 125  # the exit status of a worker that has done all tasks that it may do
 
@@ -24,10 +24,10 @@ with_traceback: Any = process._ExceptionWithTraceback
 
 
 class WorkerDied(BrokenProcessPool):
-    """The process that did the task has ended; only this task has failed, and the executor goes on.
+    """The process that did the task has ended; only this task has failed, and the executor continues.
 
-    `reason` says how, in words; `signal` is the name of the signal that killed it ("SIGKILL") or None; `attempts` counts
-    the processes that the task has cost; deaths() tells more while the executor is open.
+    `reason` describes the end; `signal` is the name of the signal that killed it ("SIGKILL") or None; `attempts` counts the
+    processes that the task has ended; deaths() has details while the executor is open.
     """
 
     def __init__(self, reason: str, attempts: int = 1, job: str = "", socket: str | None = None) -> None:
@@ -61,7 +61,7 @@ def by_value(value: object, error: Exception) -> bytes:
 
 
 def dumps(value: object) -> bytes:
-    """With what multiprocessing can reduce, too: connections, sockets, partial functions."""
+    """Also pickles objects that multiprocessing can reduce: connections, sockets, partial functions."""
     buffer = io.BytesIO()
     pickler = pickle.Pickler(buffer, PROTOCOL)
     pickler.dispatch_table = reducers
@@ -76,7 +76,7 @@ reducers: dict[type, Any] = {**copyreg.dispatch_table, **ForkingPickler._extra_r
 
 
 def main_is_importable() -> bool:
-    """Whether a worker finds what was defined in __main__: not if that was typed in, or given by -c."""
+    """Whether a worker finds the definitions in __main__: not if they were typed in or given with -c."""
     main = sys.modules.get("__main__")
     return getattr(main, "__spec__", None) is not None or hasattr(main, "__file__")
 

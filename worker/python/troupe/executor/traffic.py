@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The tasks of an executor on their way to the supervisor, and their ends on their way back."""
+"""Sends the tasks of an executor to the supervisor, and receives their ends."""
 import collections
 import itertools
 
@@ -16,7 +16,7 @@ Task = tuple[int, Future, bytes, int]  # cookie, its end, pickle, how often work
 
 
 class Traffic:
-    """One thread at a time uses it, but any thread may add tasks, and read."""
+    """For one thread at a time, but any thread may add tasks and read attributes."""
 
     def __init__(self, size: int, retries: int) -> None:
         self.retries = retries
@@ -33,7 +33,7 @@ class Traffic:
         self.waiting.append((next(self.cookies), future, packed, 0))
 
     def add_again(self, task: Task) -> None:
-        """One that is running, and that a worker was tired of."""
+        """Sends a running task again that a worker refused because of max_tasks_per_child."""
         cookie, future, packed, tired = task
         renewed = next(self.cookies), future, packed, tired + 1
         del self.running[cookie]  # Python looks for no signal between this and the next: Ctrl-C finds the task in one place
@@ -46,7 +46,7 @@ class Traffic:
         return len(self.waiting) > 0 and self.flying() < self.window
 
     def receive(self, client: Client, timeout: float) -> bool:
-        """Waits for an end, and takes all that are there; then sends what fits. Returns whether there was any of that."""
+        """Waits for an end, takes all that have arrived, then sends as many tasks as fit. Returns whether it did anything."""
         if timeout > 0:
             self.armed = False
         taken = client.collect(self.arrived.append, max(self.flying(), 1), timeout)
@@ -68,7 +68,7 @@ class Traffic:
                 self.window = max(self.window - 1, self.window_min)
 
     def arm(self, client: Client) -> None:
-        """Has the client's descriptor told of the next end. Takes those that are there."""
+        """Arms the client's descriptor for the next end. Takes those that have arrived."""
         while client.process():
             self.receive(client, 0)
         self.armed = True
@@ -90,7 +90,7 @@ class Traffic:
                 client.collect(self.arrived.append, len(self.running), RETRY_SEC)
 
     def send(self, client: Client) -> None:
-        """What fits."""
+        """Sends as many tasks as fit."""
         try:
             self.send_each(client)
         except IndexError:

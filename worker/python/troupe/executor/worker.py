@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The program of the workers of an executor: `python3 -m troupe.executor.worker`.
 
-As the command of a group of a running trouped it takes tasks from any executor; each brings along what its program
-needs. With a directory as argument it belongs to the one executor whose private supervisor lives there.
+As the command of a group of a running trouped it takes tasks from any executor; each task carries the data of its program.
+With a directory as argument it belongs to the executor whose private supervisor uses that directory.
 """
 import collections
 import contextlib
@@ -26,7 +26,7 @@ PROGRAMS_MAX = 8
 
 
 class Program:
-    """What a task finds: the modules of the program that sent it, and what its initializer did."""
+    """The environment of a task: the modules of the program that sent it, and the effects of its initializer."""
 
     def __init__(self, packed: Any) -> None:
         self.problem = b""
@@ -39,7 +39,7 @@ class Program:
         self.main, self.path = sys.modules["__main__"], sys.path
 
     def resume(self) -> None:
-        """After tasks of another program."""
+        """Call it after tasks of another program."""
         sys.modules["__main__"] = sys.modules["__mp_main__"] = self.main
         sys.path = self.path
 
@@ -100,7 +100,7 @@ def shared() -> Callable[[Job], None]:
 
 
 def private(directory: str) -> tuple[Callable[[Job], None], int]:
-    """For one program, which is entered before the first task. Also returns after how many tasks to end."""
+    """For one program, which is entered before the first task. Also returns the maximum number of tasks."""
     standard_output, standard_error, program_file, tracker, *others = receive(directory)
     faulthandler.enable(os.dup(2))  # the supervisor reads this one, for the death report
     for fd, standard in ((standard_output, 1), (standard_error, 2)):
@@ -142,7 +142,7 @@ def main(arguments: list[str]) -> None:
         worker.run(handle)
         return
     worker.on_job(handle)
-    with contextlib.suppress(OSError):  # it is to stop
+    with contextlib.suppress(OSError):  # it must stop
         while max_tasks > 0:
             max_tasks -= worker.turn()
         sys.exit(TIRED)
