@@ -4,7 +4,7 @@
 #include "shared/protocol/protocol-requests.h"
 #include <string.h>
 
-/* `size` is what the put of the record returned. */
+/* `size` is the return value of the record's put. */
 static int finish(struct endpoint *endpoint, uint16_t kind, int size)
 {
     if (size < 0)

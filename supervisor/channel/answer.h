@@ -2,7 +2,7 @@
 #pragma once
 
 /* Short answers to requests of workers and attached clients. Each writes one record into the peer's
- * inbox, and returns 0, ENDPOINT_E_FULL (nothing is written), or -errno as endpoint_reserve(). */
+ * inbox, and returns 0, ENDPOINT_E_FULL (nothing is written), or -errno like endpoint_reserve(). */
 
 #include "shared/protocol/protocol.h"
 #include "supervisor/channel/endpoint.h"

@@ -43,7 +43,7 @@ int endpoint_adopt(struct endpoint *endpoint, struct loop *loop,
     channel_set_kept(&channel, adoption->kept);
     endpoint_set_up(endpoint, loop, handler, &channel, adoption->fds.control, adoption->blobs);
     endpoint->announcement.queue = adoption->announcements;
-    /* All that the peer has not consumed is between the gate and the tail. */
+    /* All records that the peer has not consumed are between the gate and the tail. */
     endpoint->channel.out.head = atomic_load_explicit(endpoint->gate, memory_order_relaxed);
     endpoint->resumed = true;
     return 0;

@@ -111,7 +111,7 @@ uint32_t endpoint_urgent_end(const struct endpoint *endpoint)
     return endpoint->urgent.is ? endpoint->urgent.end : endpoint->channel.in.head;
 }
 
-/* Returns the same as the handler's look(). */
+/* Returns the result of the handler's look(). */
 static int look_at(struct endpoint *endpoint, const struct ring_record *record)
 {
     int r;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Follows what the peer has consumed of our records. */
+/* Follows the peer's consumption of our records. */
 #include "supervisor/channel/endpoint-private.h"
 
 /* Returns whether all reports about our records up to the mark are read. While reading is suspended
- * they are read ahead; otherwise the record that waits for room would itself prevent it. That is
+ * they are read ahead; otherwise the record that waits for room would itself prevent it. This is
  * done at the end of the turn, since the caller may be handling a record. */
 static bool endpoint_has_read_to_mark(struct endpoint *endpoint)
 {
     if (endpoint->reading)
-        return false; /* the record in hand may be a report about ours; advances afterwards */
+        return false; /* the current record may be a report about ours; advances afterwards */
     if ((int32_t)(endpoint->channel.in.head - endpoint->check_tail) >= 0)
         return true;
     if (endpoint->suspended)
@@ -31,7 +31,7 @@ static bool endpoint_look_at_head(struct endpoint *endpoint)
         return false;
     }
     endpoint->check_head = head;
-    /* Partner: ring_publish(). Loaded after its head: what was published before is within. */
+    /* Partner: ring_publish(). Loaded after its head, so earlier records are included. */
     endpoint->check_tail =
         atomic_load_explicit(&channel->theirs.header->tail, memory_order_acquire);
     endpoint->checking = true;

@@ -10,7 +10,7 @@
 #define COPIED_MAX ((uint64_t)256 << 10)
 
 /* A descriptor that could not be received for lack of memory may still be in the socket, with an
- * old serial. As many of these are dropped. */
+ * old serial. Such descriptors are dropped. */
 static int endpoint_receive(struct endpoint *endpoint, uint64_t serial, int *ret_fd)
 {
     const uint64_t owner = (uintptr_t)endpoint->blobs; /* one for each group and client's user */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Internal interface between endpoint.c (reading, writing, sleeping), endpoint-ahead.c (reading
- * before the turn), endpoint-gate.c (what the peer has consumed), endpoint-payload.c, and
+ * before the turn), endpoint-gate.c (the peer's consumption), endpoint-payload.c, and
  * endpoint-adopt.c (taking over a peer of the former supervisor). */
 
 #include "supervisor/channel/endpoint.h"
@@ -36,7 +36,7 @@ bool endpoint_pass(struct endpoint *endpoint);
 
 /* ---- endpoint-adopt.c ---- */
 
-/* Whether the next inbox waits for room in the control socket: no blob may overtake it. */
+/* Returns whether the next inbox waits for room in the control socket: no blob may overtake it. */
 static inline bool endpoint_hands_over(const struct endpoint *endpoint)
 {
     return endpoint->hand_over_watch.id != 0;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The memory and descriptors of one more endpoint, made when there is time for it, so that a worker
+ * The memory and descriptors of one more endpoint, created when there is time, so that a worker
  * that dies has its successor sooner. There is one stock, for all groups.
  */
 

@@ -53,15 +53,15 @@ void endpoint_heat(struct endpoint *endpoint)
     loop_heat(endpoint->loop, &endpoint->hot);
 }
 
-/* Whether everything is read that the peer had published when it was gone. A process that shares
- * its rings may publish more, without end. */
+/* Returns whether all records are read that the peer had published when it was gone. A process that
+ * shares its rings may publish more, without end. */
 static bool endpoint_is_drained(const struct endpoint *endpoint)
 {
     return endpoint->draining && (int32_t)(endpoint->channel.in.head - endpoint->end) >= 0;
 }
 
-/* Passes the next record to the handler. Returns 0, positive if there is no more now, or negative
- * with what was wrong in `*ret_what`. */
+/* Passes the next record to the handler. Returns 0, positive if there is none now, or negative with
+ * the violation in `*ret_what`. */
 static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
 {
     const uint32_t head = endpoint->channel.in.head;
@@ -81,7 +81,7 @@ static int endpoint_read_one(struct endpoint *endpoint, const char **ret_what)
     r = endpoint->handler->record(endpoint, &record);
     endpoint->reading = false;
     if (r == ENDPOINT_E_FULL && endpoint->draining)
-        return 0; /* nobody would read the answer */
+        return 0; /* the answer would not be read */
     if (r == ENDPOINT_E_FULL) {
         endpoint->channel.in.head = head;
         endpoint->suspended = true;
@@ -134,7 +134,7 @@ static void endpoint_on_tail(void *userdata, uint32_t events)
     struct endpoint *endpoint = userdata;
 
     if (events & POLLERR) {
-        endpoint_break(endpoint, "eventfd that cannot be read any more");
+        endpoint_break(endpoint, "eventfd that can no longer be read");
         return;
     }
     endpoint_heat(endpoint);
@@ -143,7 +143,7 @@ static void endpoint_on_tail(void *userdata, uint32_t events)
         endpoint_space_came(endpoint);
 }
 
-/* As channel_prepare_sleep(), while suspended: waits for records behind the one that waits. */
+/* Like channel_prepare_sleep(), but while suspended: waits for records behind the waiting one. */
 static bool endpoint_prepare_look(struct endpoint *endpoint, uint32_t *ret_expected)
 {
     const struct channel *channel = &endpoint->channel;
@@ -225,8 +225,8 @@ void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds)
     endpoint_close_memories(endpoint);
 }
 
-/* Deferred: munmap() takes as long as all else between a worker's death and its successor's
- * start. */
+/* Deferred, since munmap() takes as long as all other work between a worker's death and its
+ * successor's start. */
 static void endpoint_unmap(struct endpoint *endpoint, struct memory *memory)
 {
     loop_unmap(endpoint->loop, memory->header, memory->size);
@@ -358,8 +358,9 @@ bool endpoint_await(struct endpoint *endpoint)
     if (endpoint->wants_space && (endpoint->checking || endpoint->head_watch.id != 0 ||
                                   endpoint->channel.backend == WAKE_EVENTFD))
         return true;
-    /* The peer can only consume what is published. Not now: what another peer asked for must not
-     * be seen here before its record is released, or the supervisor after a crash does it again. */
+    /* The peer can only consume published records. Deferred: the effect of another peer's request
+     * must not be visible here before that request is released, or a supervisor after a crash would
+     * repeat it. */
     loop_defer(endpoint->loop, &endpoint->publish);
     /* Partner: the load in the peer's channel_release(). */
     atomic_store_explicit(&endpoint->channel.words->blocked, 1, memory_order_relaxed);

@@ -34,13 +34,13 @@ struct endpoint_handler {
      * ENDPOINT_E_FULL if this one must wait for its turn. NULL = nothing is urgent. */
     int (*look)(struct endpoint *endpoint, const struct ring_record *record, bool first);
     bool (*is_urgent)(uint16_t kind);
-    /* There may be room again after ENDPOINT_E_FULL. */
+    /* Called when there may be room again after ENDPOINT_E_FULL. */
     void (*space)(struct endpoint *endpoint);
     /* The peer has consumed this record of ours, and all its reports about it are read; `cursor` is
      * just behind it. May be NULL. */
     void (*consumed)(struct endpoint *endpoint, const struct ring_record *record, uint32_t cursor);
-    /* The peer broke the protocol; nothing more is read. Called once, from within any other call:
-     * must not deinit. */
+    /* The peer broke the protocol; its ring is no longer read. Called once, from within any other
+     * call: must not deinit. */
     void (*broken)(struct endpoint *endpoint, const char *what);
 };
 
@@ -66,12 +66,12 @@ struct endpoint {
 
     /* Reading. */
     bool dead;     /* broken, or being taken down */
-    bool draining; /* the peer is gone; what it has published is read as far as `end` */
+    bool draining; /* the peer is gone; its records are read as far as `end` */
     uint32_t end;
     bool suspended;    /* by ENDPOINT_E_FULL, until endpoint_resume() */
     bool batch_ended;  /* by endpoint_end_batch() */
-    bool reading;      /* a handler has a record in hand */
-    bool urgent_waits; /* the next record for look() has to wait for its turn */
+    bool reading;      /* a handler is running */
+    bool urgent_waits; /* the next record for look() must wait for its turn */
     struct endpoint_ahead reports, urgent;
 
     /* Writing. */
@@ -79,9 +79,9 @@ struct endpoint {
     bool space_due;  /* space() comes with the next turn */
     unsigned n_late; /* records committed and not published yet */
 
-    /* What the peer has consumed, as the producer sees it. It follows the peer's cursor after
-     * everything that the peer published before is read, so no record is overwritten while a report
-     * about it is unread. */
+    /* The peer's consumption, as the producer sees it. It follows the peer's cursor after all
+     * earlier records of the peer are read, so no record is overwritten while a report about it is
+     * unread. */
     _Atomic uint32_t *gate; /* in the inbox, for the next supervisor */
     bool checking;          /* the peer's cursor is ahead of the gate */
     uint32_t check_head;    /* where it is */
@@ -116,9 +116,9 @@ void endpoint_forget_fds(struct endpoint *endpoint, struct endpoint_fds *fds);
 void endpoint_close_memories(struct endpoint *endpoint);
 
 /*
- * After a crash: goes on with a peer of the former supervisor. Its cursors continue, and what the
- * peer has published is read as soon as endpoint_open() is called. Records that the former
- * supervisor was handling are read again; a blob that it had received is lost (-ECONNRESET from
+ * After a crash: continues with a peer of the former supervisor. Its cursors continue, and the
+ * peer's records are read as soon as endpoint_open() is called. Records that the former supervisor
+ * was handling are read again; a blob that it had received is lost (-ECONNRESET from
  * endpoint_take()).
  *
  *     endpoint_adopt()       with the descriptors that the keeper held, in the order of
@@ -133,8 +133,8 @@ void endpoint_close_memories(struct endpoint *endpoint);
 struct endpoint_adoption {
     struct endpoint_fds fds;  /* `control`: our end */
     struct blob_share *blobs; /* as in endpoint_options */
-    /* Where the wake-up of the peer waits, since a thousand at once keep all processors busy. A
-     * record for the peer wakes it sooner. NULL = it is woken at once. */
+    /* The queue for the wake-up of the peer, since a thousand wake-ups keep all processors busy. A
+     * record for the peer wakes it sooner. NULL = it is woken immediately. */
     struct work_queue *announcements;
     uint32_t kept; /* enum memory_kept */
 };
@@ -148,7 +148,7 @@ void endpoint_hand_over(struct endpoint *endpoint);
 /* Lists the descriptors, which stay the endpoint's, before endpoint_forget_fds() or
  * endpoint_hand_over(). Returns their number. */
 size_t endpoint_held_fds(const struct endpoint *endpoint, int ret[ENDPOINT_HELD_FDS]);
-/* The reverse. Returns 0 or -EPROTO. */
+/* The reverse of endpoint_held_fds(). Returns 0 or -EPROTO. */
 int endpoint_fds_from_held(struct endpoint_fds *ret, const int *fds, size_t n);
 
 void endpoint_deinit(struct endpoint *endpoint);
@@ -156,10 +156,10 @@ void endpoint_deinit(struct endpoint *endpoint);
 /* Begins to read. 0 or -errno. */
 int endpoint_open(struct endpoint *endpoint);
 
-/* The peer is gone. What it has published by now is still read; nobody would read the answers, so a
- * record whose answer has no room, or that has to wait, is dropped. */
+/* The peer is gone. Its published records are still read, but its answers are not needed: a record
+ * whose answer has no room, or that must wait, is dropped. */
 void endpoint_begin_drain(struct endpoint *endpoint);
-/* Reads all of it, then stops reading. */
+/* Reads all records of a peer that is gone, then stops reading. */
 void endpoint_drain(struct endpoint *endpoint);
 
 /* Reads now, for at most one turn's share. Returns whether there is more. */
@@ -168,25 +168,25 @@ bool endpoint_catch_up(struct endpoint *endpoint);
 /* Ends this turn's share: the next record is read in the next turn. */
 void endpoint_end_batch(struct endpoint *endpoint);
 
-/* Reads on after ENDPOINT_E_FULL from record(). */
+/* Continues to read after ENDPOINT_E_FULL from record(). */
 void endpoint_resume(struct endpoint *endpoint);
 
 /* Reserves room for a record's body. Returns 0, ENDPOINT_E_FULL, -EMSGSIZE, or -EPROTO (broken()
  * follows). */
 int endpoint_reserve(struct endpoint *endpoint, uint32_t size, void **ret);
 void endpoint_commit(struct endpoint *endpoint, uint16_t kind, uint32_t size);
-/* Publishes at once what was committed, as the loop has no further turn. */
+/* Publishes committed records immediately, when the loop has no further turn. */
 void endpoint_flush(struct endpoint *endpoint);
 /* Like endpoint_commit(), but for one of several records: `more` = how many are still to come. They
  * are published together, within microseconds, so that the peer is woken less often. */
 void endpoint_commit_of_many(struct endpoint *endpoint, uint16_t kind, uint32_t size,
                              unsigned more);
 
-/* Updates what the peer has consumed. Returns whether there was anything. If its reports must be
+/* Updates the peer's consumption. Returns whether it has changed. If the peer's reports must be
  * read first, space() follows at the end of the turn. */
 bool endpoint_advance(struct endpoint *endpoint);
 
-/* Has space() called once the peer consumes something. Returns false if it has already: then
+/* Makes space() be called once the peer consumes something. Returns false if it already has: then
  * space() is not called. */
 bool endpoint_await(struct endpoint *endpoint);
 
@@ -199,7 +199,8 @@ void endpoint_break(struct endpoint *endpoint, const char *what);
 /* Sets the supervisor's mark: the handle of the job to cancel. The worker polls it. */
 void endpoint_mark(struct endpoint *endpoint, uint64_t handle);
 
-/* Whether endpoint_take() can take this payload now: those of earlier records come first. */
+/* Returns whether endpoint_take() can take this payload now: those of earlier records come first.
+ */
 bool endpoint_is_next(struct endpoint *endpoint, const struct payload_wire *wire);
 
 /* Takes a record's payload: copies it, or receives and checks its blob. Returns 0, -EPROTO, or an

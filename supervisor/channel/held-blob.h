@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Payloads that are kept as descriptors. Starting workers and connecting clients need descriptors
- * too, so all blobs together have a bound, and each sender (a group or a user) has a share of
- * it. */
+/* Payloads that are kept as descriptors. Starting workers and connecting clients also need
+ * descriptors, so all blobs together have a bound, and each sender (a group or a user) has a share
+ * of it. */
 
 #include "shared/base/list.h"
 #include <stdint.h>
@@ -20,11 +20,11 @@ struct blob_quota {
 
 void blob_quota_init(struct blob_quota *quota); /* no bound */
 
-/* One sender's. */
+/* The share of one sender. */
 struct blob_share {
     struct blob_quota *quota;
     uint64_t n;
-    struct list kept; /* what can be dropped, oldest first; linked by its owner */
+    struct list kept; /* blobs that can be dropped, oldest first; linked by their owner */
     unsigned references;
 };
 

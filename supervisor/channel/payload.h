@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A payload as the supervisor keeps it: small ones in place, larger ones on the heap, blobs as the
- * sealed descriptor they came in. */
+/* A payload in the supervisor: small ones in place, larger ones on the heap, blobs as the sealed
+ * descriptor in which they arrived. */
 
 #include "shared/base/cleanup.h"
 #include "shared/protocol/payload-wire.h"

@@ -21,7 +21,7 @@ static const char *const CAUSES[_DEATH_N_CAUSES] = {
     [DEATH_SYSTEM_CALL] = "system_call",
 };
 
-/* Texts before how the process ended. NULL: the end alone explains the cause. */
+/* Texts before the description of the end. NULL: the end itself explains the cause. */
 static const char *const PREFIXES[_DEATH_N_CAUSES] = {
     [DEATH_OOM] = "ran out of memory",
     [DEATH_JOB_TIMEOUT] = "its job ran out of time",

@@ -17,14 +17,14 @@
 #include <sys/types.h>
 
 enum death_cause {
-    DEATH_EXIT,   /* by itself */
+    DEATH_EXIT,   /* it exited */
     DEATH_SIGNAL, /* a signal that the supervisor did not send */
     DEATH_OOM,
     DEATH_JOB_TIMEOUT,
     DEATH_WATCHDOG,
     DEATH_START_TIMEOUT,
     DEATH_VIOLATION,   /* broke the protocol and was killed */
-    DEATH_NO_PROGRESS, /* had a job in hand in a cell that made no progress */
+    DEATH_NO_PROGRESS, /* had a job in a cell that made no progress */
     DEATH_STOP,        /* on request: not a failure */
     DEATH_SYSTEM_CALL, /* made a system call that its filters forbid */
     _DEATH_N_CAUSES,
@@ -46,7 +46,7 @@ struct death_message {
 };
 
 struct death {
-    struct list link;       /* in death_log.deaths; the next three belong to the log as well */
+    struct list link;       /* in death_log.deaths; the next three also belong to the log */
     struct list share_link; /* in its group's share */
     struct share *share;
     uint64_t serial; /* counts up; set by death_log_add() */
@@ -58,7 +58,7 @@ struct death {
     enum death_cause cause;
     /* In the supervisor's words: "killed by SIGSEGV (core dumped)", "exited with status 3" … */
     char detail[DEATH_DETAIL_MAX];
-    /* In the worker's words, so restricted: why it ended itself. Empty if it did not. */
+    /* In the worker's words, so restricted: the reason with which it ended itself; else empty. */
     char reason[DEATH_DETAIL_MAX];
     struct spawn_exit exit;
     usec_t uptime;
@@ -110,7 +110,7 @@ size_t death_log_find_message(const struct death_log *log, uint64_t message, str
 
 /* Returns "exit" … "stop", as in the Varlink interface. Static. */
 const char *death_cause_to_string(enum death_cause cause);
-/* Why a worker with this cause ends or has ended, in words; NULL if how it ends says it. Static. */
+/* Why a worker with this cause ends or has ended, in words; NULL if its end explains it. Static. */
 const char *death_cause_text(enum death_cause cause);
 
 /* Fills `detail` from cause and exit; `why` (NULL = none) explains the cause. */

@@ -41,7 +41,7 @@ static char *copy(const char *text)
     return text ? strdup(text) : NULL;
 }
 
-/* Best effort: strings that cannot be copied are left out. */
+/* Best effort: strings that cannot be copied are omitted. */
 static void event_keep(struct event_bus *bus, const struct event *event)
 {
     struct event *place = &bus->kept[bus->next];

@@ -15,7 +15,7 @@
 
 #define EVENTS_KEPT 1000
 
-/* Strings are borrowed; event_emit() copies what it keeps. */
+/* Strings are borrowed; event_emit() copies those that it keeps. */
 struct event {
     uint64_t id; /* counts from 1; filled in */
     usec_t at;   /* realtime; filled in when 0 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A histogram of durations that counts for good, for monitoring systems: they take the difference
- * of two readings. (latency.h has one that shows the last ones only.) */
+/* A histogram of all durations, for monitoring systems, which take the difference of two readings.
+ * (latency.h has one of the last durations.) */
 
 #include "shared/base/clock.h"
 #include <stdint.h>

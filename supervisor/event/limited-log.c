@@ -21,9 +21,9 @@ struct line_counter {
     struct list link; /* limited_log.pending */
     uint64_t key;
     usec_t since; /* beginning of the window */
-    unsigned n;   /* lines within it, the unwritten ones too */
+    unsigned n;   /* lines within it, including unwritten ones */
     uint64_t n_left_out;
-    bool flooded; /* the last window overflowed: this one is written as a summary only */
+    bool flooded; /* the last window overflowed: this one is written only as a summary */
     enum log_level level;
     const char *kind;
     char subject[SUBJECT_MAX];
@@ -52,7 +52,7 @@ static void sum_up(struct line_counter *counter)
     list_unlink(&counter->link);
 }
 
-/* Moves on to the window of `now`. A flood ends when a window stays below the limit. */
+/* Advances to the window of `now`. A flood ends when a window stays below the limit. */
 static void advance(struct line_counter *counter, usec_t now)
 {
     const usec_t end = window_end(counter);
@@ -122,7 +122,7 @@ static bool is_less_needed(const struct line_counter *a, const struct line_count
     return a_floods != b_floods ? b_floods : a->since < b->since;
 }
 
-/* Returns the entry, an evicted one if need be; NULL when out of memory. */
+/* Returns the entry, evicting another one if necessary; NULL when out of memory. */
 static struct line_counter *find(struct limited_log *log, const struct limited_line *line,
                                  usec_t now)
 {

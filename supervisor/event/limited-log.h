@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* A rate-limited log, for lines that clients and workers can cause at will. The first
+/* A rate-limited log, for lines that clients and workers can cause. The first
  * LIMITED_LOG_BURST lines of a kind and subject (usually a group) in LIMITED_LOG_WINDOW are
  * written. The rest is counted, and one line at the end of the window sums it up, with the latest
  * text. While the flood continues, each window gets one line.

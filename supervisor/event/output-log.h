@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* The last lines that a group's workers wrote while they had a job in hand, so that a job's output
- * can be read after its worker is gone. At most OUTPUT_LOG_MAX bytes, with what the lines cost
- * beside their text; the oldest lines go first. */
+/* The last lines that a group's workers wrote while they had a job, so that a job's output can be
+ * read after its worker is gone. At most OUTPUT_LOG_MAX bytes, including the cost of each line in
+ * addition to its text; the oldest lines are dropped first. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
@@ -17,7 +17,7 @@ struct output_line {
     struct list link;
     uint64_t id;   /* counts from 1 in its log */
     usec_t at;     /* realtime */
-    int level;     /* as of syslog(3), 0 to 7 */
+    int level;     /* of syslog(3), 0 to 7 */
     size_t size;   /* that it counts with */
     usec_t job_at; /* realtime: when its job was accepted. Ids are free again after a time */
     const char *job, *text;

@@ -65,7 +65,7 @@ static void watch_clock(struct alarms *alarms)
         log_notice("a change of the clock will be noticed late: %s", strerror(-r));
 }
 
-/* When to review the earliest date, monotonic. */
+/* Returns when to review the earliest date, monotonic. */
 static usec_t next_date(const struct alarms *alarms)
 {
     const usec_t date = timer_queue_next(&alarms->dates);
@@ -182,7 +182,7 @@ void alarm_stop(struct alarm *alarm)
     if (!alarms)
         return;
     timer_disarm(alarm->has_date ? &alarms->dates : &alarms->delays, &alarm->timer);
-    /* `next` stays armed: a look too early does no harm. */
+    /* `next` stays armed, since a review that is too early does no harm. */
 }
 
 void alarms_review(struct alarms *alarms)

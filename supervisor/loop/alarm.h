@@ -17,7 +17,7 @@ struct alarms {
     struct timer_queue delays; /* alarms after a time, monotonic */
     struct timer_queue dates;  /* alarms with a date, in realtime */
     struct timer next;         /* no later than the earliest alarm */
-    int fd;                    /* timerfd that reports a set clock; -1 = not needed so far */
+    int fd;                    /* timerfd that reports a set clock; -1 = not needed yet */
     struct loop_watch watch;
 };
 
@@ -26,7 +26,7 @@ struct alarm {
     bool has_date;      /* among the dates; unchanged after it went off */
     struct alarms *alarms;
     usec_t date;  /* when it goes off: realtime; for a delay, by clock_steady() */
-    usec_t delay; /* the whole of it; 0 = it has a date */
+    usec_t delay; /* the whole delay; 0 = it has a date */
     void (*fn)(struct alarm *alarm);
 };
 

@@ -40,7 +40,7 @@ void taker_close_later(struct loop *loop, int fd, uint64_t owner)
 {
     if (fd < 0)
         return;
-    /* The other end sees it at once, and can send nothing more. */
+    /* The other end sees this immediately, and can send nothing more. */
     (void)shutdown(fd, SHUT_RDWR);
     keep(loop, &(struct loop_leftover){.fd = fd, .owner = owner});
 }

@@ -12,7 +12,7 @@
 /* While there is work, how often to look for events: each look is a system call. */
 #define FETCH_INTERVAL_USEC 10
 
-/* How often to try again what the kernel is short of descriptors or memory for. */
+/* How often to try again after a shortage of descriptors or memory in the kernel. */
 #define SHORTAGE_INTERVAL (10 * USEC_PER_MSEC)
 
 int loop_epoll_init(struct loop_epoll *epoll)
@@ -73,7 +73,7 @@ static bool is_shortage(int error)
     return error == -ENOMEM || error == -ENOSPC || error == -EMFILE || error == -ENFILE;
 }
 
-/* Keeps the watch's state: it is still to be armed. */
+/* Keeps the watch's state, since it must still be armed. */
 static void put_off(struct loop *loop, struct watch_slot *slot)
 {
     if (list_empty(&loop->epoll.short_of))
@@ -120,7 +120,7 @@ static bool arm(struct loop *loop)
     return true;
 }
 
-/* At once, since the set would keep a descriptor whose file another process has open. */
+/* Immediately, since the set would keep a descriptor whose file another process has open. */
 static void unwatch(struct loop *loop, struct watch_slot *slot)
 {
     take_out(loop, slot);
@@ -143,7 +143,7 @@ static int fetch(struct loop *loop, bool all)
     return wait_events(loop, 0);
 }
 
-/* epoll_wait(2) knows milliseconds only. */
+/* epoll_wait(2) supports only milliseconds. */
 static int wait_precisely(struct loop *loop, const struct timespec *timeout)
 {
     struct loop_epoll *epoll = &loop->epoll;
@@ -184,7 +184,7 @@ static void pass_on_one(struct loop *loop, const struct epoll_event *event)
     if (slot->kind == WATCH_COUNTER) {
         loop_slot_complete(loop, slot, event->events & EPOLLERR ? -EIO : (int)sizeof(uint64_t));
     } else if (slot->events == 0) {
-        /* Paused. The set would go on reporting errors. */
+        /* Paused. The set would continue to report errors. */
         take_out(loop, slot);
         loop_slot_move(slot, WATCH_RESTING, NULL);
     } else if (slot->state != WATCH_PENDING) { /* else the next look reports it again */
@@ -192,7 +192,7 @@ static void pass_on_one(struct loop *loop, const struct epoll_event *event)
     }
 }
 
-/* They stay in the list of a turn only until they are armed, and refused, again. */
+/* Refused watches stay in a turn's list only until they are armed, and refused, again. */
 static void pass_on_failed(struct loop *loop)
 {
     struct list failed;

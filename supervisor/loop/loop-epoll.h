@@ -16,11 +16,11 @@
 
 struct loop_epoll {
     int fd;
-    struct epoll_event events[LOOP_EPOLL_EVENTS]; /* fetched and not passed on yet */
+    struct epoll_event events[LOOP_EPOLL_EVENTS]; /* fetched and not delivered yet */
     int n_events;
     usec_t fetched_at;    /* loop->now of the last look */
     struct list failed;   /* watches that the kernel refuses; reported in every turn */
-    struct list short_of; /* watches that the kernel has no room for now; not armed */
+    struct list short_of; /* watches that the kernel has no room for; not armed */
     usec_t retry_at;      /* when to try these again */
     bool no_pwait2;       /* epoll_pwait2(2) is not in this kernel, or forbidden */
 };

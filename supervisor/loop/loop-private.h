@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #pragma once
 
-/* Internal interface between loop-*.c: loop.c sets the loop up and keeps what is deferred,
+/* Internal interface between loop-*.c: loop.c sets the loop up and keeps deferred functions,
  * loop-turn.c runs and measures the turns, loop-hot.c polls the hot set, loop-watch.c keeps the
  * watches, loop-close.c releases what the ring may still hold, and a back end (loop-backend.h)
  * waits. */
@@ -15,7 +15,7 @@
 
 struct watch_slot;
 
-/* Something to release later: the ring may still hold it, or it takes long. */
+/* A resource to release later: the ring may still hold it, or its release takes long. */
 struct loop_leftover {
     void *start; /* memory; NULL = the descriptor */
     size_t size;
@@ -32,7 +32,7 @@ struct loop {
     enum wake_backend wake;
     struct timer_queue timers;
     usec_t now;
-    usec_t realtime; /* 0 = not asked for in this turn */
+    usec_t realtime; /* 0 = not read in this turn */
     bool stop;
     bool slept;            /* the last turn ended asleep */
     unsigned n_busy_turns; /* turns with work, ever */
@@ -85,12 +85,12 @@ static inline void loop_take_all(struct list *to, struct list *from)
     list_unlink(from);
 }
 
-/* Polls all sources. Whether there was any work. */
+/* Polls all sources. Returns whether there was any work. */
 bool loop_run_hot(struct loop *loop);
 /* Cools the quiet sources, or all. */
 void loop_cool_hot(struct loop *loop, bool all);
 
-/* The restart of a worker comes before the release of what its predecessor has left. */
+/* The restart of a worker comes before the release of its predecessor's resources. */
 #define LOOP_LEFTOVERS_DELAY (2 * USEC_PER_MSEC)
 
 /* When to release the leftovers; USEC_INFINITY = there are none. */
@@ -102,7 +102,7 @@ static inline usec_t loop_leftovers_due(const struct loop *loop)
 /* Releases all. Everything must be armed (loop_backend.arm()): the ring has let go of them. */
 void loop_release_leftovers(struct loop *loop);
 
-/* Calls back for the words and eventfds of which this turn's events have told. */
+/* Calls back for the words and eventfds in this turn's events. */
 void loop_deliver_words(struct loop *loop);
 
 /* Frees the slots. The back end is gone already. */

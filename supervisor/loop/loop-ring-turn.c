@@ -47,7 +47,7 @@ static void prep(struct watch_slot *slot, struct io_uring_sqe *sqe)
     sqe->user_data = loop_slot_id(slot);
 }
 
-/* Fails if the poll has completed meanwhile; then its completion arms it for the new events. */
+/* Fails if the poll has already completed; then its completion arms it for the new events. */
 static void update(struct loop *loop, struct watch_slot *slot, struct io_uring_sqe *sqe)
 {
     io_uring_prep_poll_update(sqe, loop_slot_id(slot), 0, slot->events, IORING_POLL_UPDATE_EVENTS);
@@ -85,7 +85,7 @@ static bool arm(struct loop *loop)
     return true;
 }
 
-/* Completions that the kernel writes on request only are announced by a flag in shared memory. */
+/* Completions that the kernel writes only on request are announced by a flag in shared memory. */
 static bool may_fetch(const struct loop *loop)
 {
     const unsigned flags = IO_URING_READ_ONCE(*loop->ring.uring.sq.kflags);
@@ -147,7 +147,7 @@ static bool pass_on(struct loop *loop)
 
 static void wake_word(struct loop *loop, const _Atomic uint32_t *word)
 {
-    /* What is submitted with others cannot be measured. */
+    /* Only a separate submission can be measured. */
     uint64_t begin = spin_wake_begin(&loop->spin);
     struct io_uring_sqe *sqe = loop->ring.futex && begin == 0 ? get_sqe(loop) : NULL;
     if (!sqe) {

@@ -31,7 +31,7 @@ void loop_ring_prep_futex_wake(struct io_uring_sqe *sqe, const void *word, unsig
     prep_futex(sqe, TROUPE_IORING_OP_FUTEX_WAKE, word, n_waiters);
 }
 
-/* What the sysctl says: '0' … '2', or '0' before Linux 6.6, which has none. */
+/* Returns the value of the sysctl: '0' … '2', or '0' before Linux 6.6, which does not have it. */
 static char read_disabled(void)
 {
     char value = '0';
@@ -67,8 +67,8 @@ static const char *reason_for(int error)
     }
 }
 
-/* Best first. DEFER_TASKRUN saves interrupts: completions are processed on request only. With
- * TASKRUN_FLAG a read of shared memory tells whether a request is worth a system call. */
+/* Best first. DEFER_TASKRUN saves interrupts: completions are processed only on request. With
+ * TASKRUN_FLAG a read of shared memory shows whether a request is worth a system call. */
 static int setup(struct io_uring *uring, unsigned entries)
 {
     static const unsigned flags[] = {
@@ -88,8 +88,8 @@ static int setup(struct io_uring *uring, unsigned entries)
     return r;
 }
 
-/* Submits a wait that must fail with -EAGAIN and a wake of nobody. IORING_REGISTER_PROBE is not
- * enough: a filter may refuse operations that the kernel has. */
+/* Submits a wait that must fail with -EAGAIN and a wake without waiters. IORING_REGISTER_PROBE is
+ * not enough: a filter may refuse operations that the kernel has. */
 static int try_out(struct loop_ring *ring, bool futex)
 {
     static const _Atomic uint32_t word = 1;

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Internal interface between the watches (loop-watch.c) and the back ends of the loop: a slot per
- * watch, and what a back end does with it. */
+ * watch, and the back ends' operations on it. */
 
 #include "supervisor/loop/loop-private.h"
 
@@ -19,11 +19,11 @@ enum watch_state {
 enum watch_kind {
     WATCH_FD,
     WATCH_WORD,
-    WATCH_COUNTER, /* an eventfd that the peer holds as well */
+    WATCH_COUNTER, /* an eventfd that the peer also holds */
 };
 
 struct watch_slot {
-    struct list link; /* in the list that the state says */
+    struct list link; /* in the list of the state */
     enum watch_state state;
     uint32_t index, generation;
     enum watch_kind kind;
@@ -31,9 +31,9 @@ struct watch_slot {
     int set_fd; /* in the epoll set, if `in_set`: `fd`, or a duplicate */
     bool in_set;
     int result;       /* of the read of a counter */
-    uint64_t counter; /* what it read; slots live as long as the loop, so a late write is safe */
+    uint64_t counter; /* the value read; slots live as long as the loop, so a late write is safe */
     uint32_t events;  /* wanted; of a word: the expected value */
-    uint32_t armed_events; /* what the kernel was asked for */
+    uint32_t armed_events; /* requested from the kernel */
     const _Atomic uint32_t *word;
     struct loop_watch *watch;
     loop_fn fn;
@@ -72,6 +72,6 @@ static inline void loop_slot_give_back(struct loop *loop, struct watch_slot *slo
 /* NULL if the slot has a new owner: the completion or the watch is stale. */
 struct watch_slot *loop_slot_find(const struct loop *loop, uint64_t id);
 
-/* Handles what a back end reports of an armed watch: calls back for a descriptor; a word or an
+/* Handles a back end's report about an armed watch: calls back for a descriptor; a word or an
  * eventfd waits for loop_deliver_words(). `result`: ready events or bytes read, or -errno. */
 void loop_slot_complete(struct loop *loop, struct watch_slot *slot, int result);

@@ -7,14 +7,14 @@
 /* How long due timers wait for sources that still have something to read. */
 #define CATCH_UP_USEC USEC_PER_MSEC
 
-/* Timers that fire in one turn; the others wait for the next, behind what has arrived. */
+/* Timers that fire in one turn; the others wait for the next turn, after its events. */
 #define TIMERS_PER_TURN 256
 
 /* How long loop_defer_late() waits: while there is work, and while the loop spins. */
 #define LATE_USEC      20
 #define LATE_IDLE_USEC 4
 
-/* Serves descriptors as they come, and words (the rings' traffic) after all of them. */
+/* Serves descriptors in order, and words (the rings' traffic) after all of them. */
 static bool run_events(struct loop *loop)
 {
     bool any = loop->backend->pass_on(loop);
@@ -33,8 +33,8 @@ static void run_deferred_list(struct loop *loop, struct list *list)
     }
 }
 
-/* Two rounds: a job is handed over in the first and published to its worker in the second. What the
- * second round defers runs in the next turn. */
+/* Two rounds: a job is handed over in the first and published to its worker in the second.
+ * Functions that the second round defers run in the next turn. */
 static bool run_deferred(struct loop *loop)
 {
     bool any = !list_empty(&loop->deferred);
@@ -43,7 +43,7 @@ static bool run_deferred(struct loop *loop)
     return any;
 }
 
-/* Temporary errors: the same is tried again in the next turn. */
+/* Returns whether the error is temporary: the call is repeated in the next turn. */
 static bool is_passing(int error)
 {
     return error == -EINTR || error == -ETIME || error == -EAGAIN || error == -EBUSY;
@@ -56,9 +56,9 @@ bool loop_has_news(const struct loop *loop)
     return backend->has_events(loop) || !backend->may_fetch || backend->may_fetch(loop);
 }
 
-/* Reads what has arrived. Before a timer fires, everything that has arrived by then is read first,
- * for at most CATCH_UP_USEC: completions that the kernel reports only on request, and descriptors
- * that are read in pieces. Returns 0 or -errno. */
+/* Reads all sources. Before a timer fires, everything that has arrived by then is read first, for
+ * at most CATCH_UP_USEC: completions that the kernel reports only on request, and descriptors that
+ * are read in pieces. Returns 0 or -errno. */
 static int read_sources(struct loop *loop, bool *ret_found)
 {
     usec_t until = 0;
@@ -133,7 +133,7 @@ static void stop_spinning(struct loop *loop, bool found)
         loop->asking->patience = loop->spin.patience;
 }
 
-/* After a turn without work: whether to spin for another one before cooling the hot set. */
+/* After a turn without work: returns whether to spin for another one before cooling the hot set. */
 static bool spin_on(struct loop *loop)
 {
     bool hope = !list_empty(&loop->hot);
@@ -145,7 +145,7 @@ static bool spin_on(struct loop *loop)
     return false;
 }
 
-/* Whether another turn follows at once. */
+/* Returns whether another turn follows immediately. */
 static bool go_on(struct loop *loop, bool worked)
 {
     if (worked && loop->spinning)

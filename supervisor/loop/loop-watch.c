@@ -59,8 +59,8 @@ static int slot_take(struct loop *loop, struct watch_slot **ret)
     return 0;
 }
 
-/* A slot in no list, for a watch that is not armed: of two slots for one watch only one could be
- * ended, and the other would fire into freed memory. 0 or -ENOMEM. */
+/* Makes a slot in no list, for a watch that is not armed: of two slots for one watch only one could
+ * be ended, and the other would fire into freed memory. 0 or -ENOMEM. */
 static int slot_for(struct loop *loop, struct loop_watch *watch, enum watch_kind kind, loop_fn fn,
                     void *userdata, struct watch_slot **ret)
 {
@@ -124,8 +124,8 @@ int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t even
         return -ENOENT;
     assert(slot->kind == WATCH_FD);
     slot->events = events;
-    /* Unwanted events of an armed watch are dropped when they come, which costs less than an update
-     * for every change. */
+    /* Unwanted events of an armed watch are dropped when they occur, which costs less than an
+     * update for every change. */
     switch (slot->state) {
     case WATCH_RESTING:
         if (events != 0)
@@ -180,7 +180,7 @@ static void deliver_fd(struct loop *loop, struct watch_slot *slot, int result)
     events &= slot->events != 0 ? slot->events | POLLERR | POLLHUP | POLLNVAL : 0;
     if (events != 0)
         slot->fn(slot->userdata, events);
-    /* True for the same watch only: a new one in this slot is pending or paused. */
+    /* True only for the same watch: a new watch in this slot is pending or paused. */
     if (slot->state == WATCH_RESTING && slot->events != 0)
         loop_slot_move(slot, WATCH_PENDING, &loop->pending);
 }

@@ -8,9 +8,9 @@
  * the non-blocking call itself. The kernel never holds an owner's buffer, so an owner may go away
  * at any time. A generation number in the user data identifies stale completions.
  *
- * One turn: completions (descriptors before rings), the hot set, due timers, what was deferred, one
- * submission. Timers are deadlines, so everything that has arrived by then is read before they
- * fire, also after the process was stopped for a while. */
+ * One turn: completions (descriptors before rings), the hot set, due timers, deferred functions,
+ * one submission. Timers are deadlines, so everything that has arrived by then is read before they
+ * fire, even after the process was stopped for a while. */
 
 #include "shared/base/clock.h"
 #include "shared/base/list.h"
@@ -30,7 +30,7 @@ enum loop_kind {
 
 /* "io_uring" or "epoll". */
 const char *loop_kind_to_string(enum loop_kind kind);
-/* The reverse. 0 or -EINVAL. */
+/* The reverse of loop_kind_to_string(). 0 or -EINVAL. */
 int loop_kind_from_string(const char *text, enum loop_kind *ret);
 
 enum {
@@ -45,8 +45,8 @@ struct loop_options {
     bool force_eventfd;  /* as if the kernel had no futex operations */
 };
 
-/* 0, -errno, or LOOP_E_UNAVAILABLE, which LOOP_IO_URING only returns. `*ret_reason`: why io_uring
- * is not available, if it was tried: one line that says what to change (kernel.io_uring_disabled, a
+/* 0, -errno, or only with LOOP_IO_URING LOOP_E_UNAVAILABLE. `*ret_reason`: why io_uring is not
+ * available, if it was tried: one line that says what to change (kernel.io_uring_disabled, a
  * seccomp filter, a kernel without io_uring, RLIMIT_MEMLOCK), static text; else NULL. */
 int loop_new(struct loop **ret, const struct loop_options *options, const char **ret_reason);
 void loop_free(struct loop *loop); /* NULL allowed */
@@ -54,23 +54,23 @@ void loop_free(struct loop *loop); /* NULL allowed */
 /* LOOP_IO_URING or LOOP_EPOLL. */
 enum loop_kind loop_kind(const struct loop *loop);
 
-/* WAKE_FUTEX where io_uring has IORING_OP_FUTEX_WAIT and WAKE and nothing forces otherwise. */
+/* WAKE_FUTEX if io_uring has IORING_OP_FUTEX_WAIT and WAKE and eventfds are not forced. */
 enum wake_backend loop_wake_backend(const struct loop *loop);
 
-/* Has loop_wake_backend() return WAKE_EVENTFD from now on. Words can still be watched if they could
- * before. */
+/* Makes loop_wake_backend() return WAKE_EVENTFD from now on. Words can still be watched if they
+ * could before. */
 void loop_use_eventfds(struct loop *loop);
 
-/* Whether something may have happened to a watched descriptor that its callback does not know yet.
- * Costs no system call, so it is always true with epoll; with io_uring it is rarely true without
- * cause, and never false without. */
+/* Whether there may be an event of a watched descriptor that its callback does not know yet. Costs
+ * no system call, so it is always true with epoll; with io_uring it is rarely true without such an
+ * event, and never false with one. */
 bool loop_has_news(const struct loop *loop);
 
 /* The time at the beginning of this turn. */
 usec_t loop_now(const struct loop *loop);
-/* Before the first turn, after what may have taken long: timers are armed from now on. */
+/* Call before the first turn, after work that may have taken long: timers count from this time. */
 void loop_update_now(struct loop *loop);
-/* CLOCK_REALTIME, read at most once a turn: for what is noted with every job. */
+/* CLOCK_REALTIME, read at most once a turn: for times that are noted with every job. */
 usec_t loop_realtime(struct loop *loop);
 struct timer_queue *loop_timers(struct loop *loop);
 
@@ -86,16 +86,16 @@ struct loop_turns loop_turns(const struct loop *loop);
 void loop_set_spin(struct loop *loop, usec_t limit);
 
 /* Does not sleep before `until` (monotonic), unless another process needs the CPU: for an event
- * that comes sooner than a sleeping process wakes up. No effect if the limit of loop_set_spin() is
+ * that occurs sooner than a sleeping process wakes up. No effect if the limit of loop_set_spin() is
  * 0. */
 void loop_stay_awake(struct loop *loop, usec_t until);
 
-/* Runs turns until loop_stop(). 0 or the -errno that made going on impossible. */
+/* Runs turns until loop_stop(). 0 or the -errno that made it impossible to continue. */
 int loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 
-/* A wait, armed or not (id 0). Embedded in its owner, who ends it with loop_unwatch(). It must not
- * be armed twice (asserted). */
+/* A wait, armed or not (id 0). Embedded in its owner, which ends it with loop_unwatch(). It must
+ * not be armed twice (asserted). */
 typedef void (*loop_fn)(void *userdata, uint32_t events);
 
 struct loop_watch {
@@ -107,8 +107,8 @@ struct loop_watch {
 /* clang-format on */
 
 /* Level-triggered: `fn` is called with the ready poll(2) events, once a turn, until loop_unwatch().
- * `fn` may unwatch or free its owner. 0 or -ENOMEM; a descriptor the kernel refuses to poll comes
- * as POLLNVAL. */
+ * `fn` may unwatch or free its owner. 0 or -ENOMEM; a descriptor that the kernel refuses to poll is
+ * reported as POLLNVAL. */
 int loop_watch_fd(struct loop *loop, struct loop_watch *watch, int fd, uint32_t events, loop_fn fn,
                   void *userdata);
 
@@ -120,22 +120,22 @@ int loop_watch_events(struct loop *loop, struct loop_watch *watch, uint32_t even
 int loop_watch_word(struct loop *loop, struct loop_watch *watch, const _Atomic uint32_t *word,
                     uint32_t expected, loop_fn fn, void *userdata);
 
-/* Watches an eventfd that a peer holds as well, in blocking mode. A read(2) here could block even
- * after a poll, since the peer may read first and clear O_NONBLOCK: io_uring reads it, epoll leaves
- * the count alone. `fn` is called with POLLIN after each write to it until loop_unwatch(), with
+/* Watches an eventfd in blocking mode that a peer also holds. A read(2) here could block even after
+ * a poll, since the peer may read first and clear O_NONBLOCK: io_uring reads it, epoll does not
+ * change the count. `fn` is called with POLLIN after each write to it until loop_unwatch(), with
  * POLLERR if it cannot be watched. */
 int loop_watch_eventfd(struct loop *loop, struct loop_watch *watch, int fd, loop_fn fn,
                        void *userdata);
 
-/* Allowed at any time, also when not armed, also from its own callback; before the descriptor is
- * closed. */
+/* Ends a watch. Allowed at any time before the descriptor is closed, even if it is not armed, and
+ * in its own callback. */
 void loop_unwatch(struct loop *loop, struct loop_watch *watch);
 
-/* Shuts a socket down, and has a taker drain and close it (taker.h) milliseconds later, when
- * io_uring no longer holds it. For sockets that peers may have filled; unwatch them first. Also for
- * other descriptors whose closing is to disturb nothing that is urgent now. */
+/* Shuts a socket down; milliseconds later, when io_uring no longer holds it, a taker drains and
+ * closes it (taker.h). For sockets that peers may have filled; unwatch them first. Also for other
+ * descriptors whose close must not delay urgent work. */
 void loop_close(struct loop *loop, int fd);
-/* Unmaps memory some milliseconds later, after what is more urgent. NULL does nothing. */
+/* Unmaps memory some milliseconds later, after more urgent work. NULL does nothing. */
 void loop_unmap(struct loop *loop, void *start, size_t size);
 
 /* Wakes up to WAKE_PEER_MAX sleepers on the word, with the next submission of this turn. WAKE_FUTEX
@@ -155,7 +155,7 @@ struct loop_hot {
     bool (*cool)(struct loop_hot *hot);
     /* Private to the loop: */
     unsigned worked;   /* n_busy_turns when there was work here last */
-    uint32_t patience; /* see struct spin: learnt from what followed loop_told() */
+    uint32_t patience; /* see struct spin: learnt after loop_told() */
 };
 
 void loop_hot_init(struct loop_hot *hot, bool (*poll)(struct loop_hot *),
@@ -166,7 +166,7 @@ void loop_heat(struct loop *loop, struct loop_hot *hot);
 void loop_unheat(struct loop *loop, struct loop_hot *hot);
 
 /* Call after handing work to the peer of this source. The loop learns for each source whether
- * spinning for the answer pays, or takes the CPU from the peer. */
+ * spinning for the answer pays off, or takes the CPU from the peer. */
 void loop_told(struct loop *loop, struct loop_hot *hot);
 
 /* A function to run once, at the end of a turn. */

@@ -2,15 +2,15 @@
 #pragma once
 
 /* Signals as events of the loop: SIGTERM, SIGINT, SIGHUP and SIGCHLD. They are blocked for the
- * whole process; spawn() gives every worker an empty mask. Workers are children of the keeper, and
- * no SIGCHLD tells of them. SIGPIPE is ignored: writing to a peer that has gone fails with -EPIPE.
+ * whole process; spawn() gives every worker an empty mask. Workers are children of the keeper, so
+ * they cause no SIGCHLD. SIGPIPE is ignored: writing to a peer that has gone fails with -EPIPE.
  */
 
 #include "supervisor/loop/loop.h"
 #include <signal.h>
 #include <sys/types.h>
 
-/* `sender`: the process that sent the signal; 0 if unknown, as from a terminal. */
+/* `sender`: the process that sent the signal; 0 if unknown, for instance from a terminal. */
 typedef void (*signals_fn)(void *userdata, int signo, pid_t sender);
 
 struct signals {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
 /* The taker's own process. It holds only the descriptors that it was asked to take, and answers
- * before it closes any: a close may block for as long as their sender likes. */
+ * before it closes any: a close may block as long as their sender likes. */
 
 #include "shared/base/cleanup.h"
 #include "shared/base/scm.h"
@@ -102,7 +102,7 @@ static void answer(const struct taker_answer *answer, const int *fd)
     if (fd)
         scm_attach(&message, &control, fd, 1);
     if (sendmsg(SUPERVISOR, &message, MSG_NOSIGNAL) < 0)
-        _exit(0); /* the supervisor has given this process up */
+        _exit(0); /* the supervisor has abandoned this process */
 }
 
 static void receive(int socket, bool wanted)

@@ -23,7 +23,7 @@ struct taker_answer {
     uint64_t serial;
 };
 
-/* Receives one message and closes what it carries. Returns 0 or -errno. */
+/* Receives one message and closes its descriptors. Returns 0 or -errno. */
 int taker_drop_message(int socket);
-/* Receives all messages in a socket that was shut down, and closes what they carry. */
+/* Receives all messages in a socket that was shut down, and closes their descriptors. */
 void taker_drain(int socket);

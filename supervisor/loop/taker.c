@@ -27,7 +27,7 @@
 /* How long to wait for an answer. The taker answers without waiting for anything, so only a very
  * busy machine takes long. */
 #define ANSWER_MSEC 3000
-/* How many takers may have been given up and not have ended, of one owner and in total. */
+/* How many abandoned takers may not have ended yet, of one owner and in total. */
 #define SPENT_OF_OWNER_MAX 8
 #define SPENT_MAX          128
 /* How many requests a taker may have at a time. */
@@ -64,7 +64,7 @@ static struct {
         uint64_t owner;
     } spent[SPENT_MAX];
     unsigned n_spent;
-    struct later *later; /* sockets that no taker could drain so far */
+    struct later *later; /* sockets that no taker could drain yet */
     size_t n_later, allocated, next_later;
 } state;
 
@@ -102,7 +102,7 @@ static bool has_ended(int pidfd)
     return poll(&end, 1, 0) > 0;
 }
 
-/* Forgets given-up takers that have ended. */
+/* Forgets abandoned takers that have ended. */
 static void look_at_spent(void)
 {
     for (unsigned i = 0; i < state.n_spent;) {
@@ -135,7 +135,7 @@ static unsigned count_spent(uint64_t owner)
     return n;
 }
 
-/* Returns whether so many takers hang because of the owner that it gets no further one. */
+/* Returns whether too many takers hang because of the owner for it to get a further one. */
 static bool has_spent_all(uint64_t owner)
 {
     if (owner == 0 || count_spent(owner) < SPENT_OF_OWNER_MAX)
@@ -273,8 +273,8 @@ int taker_discard(int socket, uint64_t owner)
     return r == 0 ? await_answer(ROLE_DISCARD, &answer, &fd) : r;
 }
 
-/* Replaces a taker that hangs in a close. Half of the given-up takers stay reserved for requests
- * that cannot wait: a socket can be drained later. */
+/* Replaces a taker that hangs in a close. Half of the abandoned takers stay reserved for requests
+ * that cannot wait, since a socket can be drained later. */
 static int replace_stuck(struct taker *taker)
 {
     look_at_spent();
@@ -292,7 +292,7 @@ static int drain_there(int fd, uint64_t owner)
     if (taker->pending > 0 && usec_sub(clock_now(), taker->since) > STUCK &&
         replace_stuck(taker) == 0)
         log_warning("a descriptor from a worker or client does not close; "
-                    "another process closes what follows");
+                    "another process closes the following ones");
     return send_or_replace(taker, taker->fd >= 0, TAKER_DRAIN, fd, owner);
 }
 
@@ -326,7 +326,7 @@ static void drain_later(void)
     }
 }
 
-/* Only its sender's credentials tell a message without bytes from the end of the socket. */
+/* Only the sender's credentials distinguish a message without bytes from the end of the socket. */
 static bool is_empty(int fd)
 {
     union {

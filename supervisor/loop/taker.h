@@ -4,12 +4,12 @@
 /*
  * Receives messages that may carry any descriptors, in a separate process: the taker.
  *
- * A close may take as long as the descriptor's sender likes: that of a file on a file server (FUSE)
- * waits for the server, the last one of a pipe waits for the pipe's lock, and no signal interrupts
- * either. The exit of a process also waits for these closes. So the supervisor never holds a
- * descriptor that a worker or client has made, unless the taker has found it to be a memfd, whose
- * close does not wait. The taker answers before it closes anything. A taker that is stuck is given
- * up and replaced; the supervisor does not wait for its end.
+ * A close may take as long as the descriptor's sender likes: the close of a file on a file server
+ * (FUSE) waits for the server, the last close of a pipe for the pipe's lock, and no signal
+ * interrupts either. The exit of a process also waits for these closes. So the supervisor never
+ * holds a descriptor that a worker or client has made, unless the taker has found it to be a memfd,
+ * whose close does not wait. The taker answers before it closes anything. A stuck taker is
+ * abandoned and replaced; the supervisor does not wait for its end.
  *
  * The module has one state per process, like the table of descriptors. Before taker_start(), in
  * tests, the calling process does everything itself.
@@ -28,7 +28,7 @@ void taker_stop(void);
 
 /*
  * `owner` is a number for the processes that can send to the socket; 0 = none. While too many
- * takers hang because of an owner, it gets no further one, so that others still do.
+ * takers hang because of an owner, it gets no further one, so that other owners still get one.
  */
 
 /* The owner for a user; differs from all addresses, which other callers pass. */
@@ -37,7 +37,7 @@ static inline uint64_t taker_owner_of_user(uid_t uid)
     return UINT64_C(1) << 63 | uid;
 }
 
-/* Like payload_receive_any(): receives the next descriptor, whatever its serial. It is a memfd,
+/* Like payload_receive_any(): receives the next descriptor, with any serial. It is a memfd,
  * perhaps without seals, and the caller owns it. Returns -EPROTO for anything else, and if too many
  * takers hang because of the owner; -EMFILE if too many hang in total. Waits for the taker's
  * answer, at most 3 seconds. */

@@ -33,7 +33,7 @@ static inline bool timer_armed(const struct timer *timer)
     return heap_has(&timer->node);
 }
 
-/* When it is due, or was when it was last armed. */
+/* Returns when it is due, or was due when it was last armed. */
 static inline usec_t timer_at(const struct timer *timer)
 {
     return timer->node.key;

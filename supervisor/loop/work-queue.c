@@ -49,7 +49,8 @@ static void work_queue_on_turn(struct loop_deferred *deferred)
 {
     struct work_queue *queue = list_entry(deferred, struct work_queue, turn);
 
-    /* Work queued in this turn waits for the next: subscribers hear first what caused it. */
+    /* Work queued in this turn waits for the next: subscribers first get the event that caused it.
+     */
     if (queue->prompt || queue->filled_at != loop_now(queue->loop)) {
         while (has_budget(queue) && run_first(queue, &queue->tasks))
             ;

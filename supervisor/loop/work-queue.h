@@ -3,10 +3,10 @@
 
 /* A queue of tasks that are slow or come by the thousand: requests of clients, starts of
  * processes, reports of deaths. Each turn of the loop runs queued tasks for about a millisecond,
- * and each task once at most; the rest follows in the next turns.
+ * and each task at most once; the rest follows in the next turns.
  *
  * First come, first served, except that a task that was slow the last time goes behind those that
- * were not. One slow task runs in every turn, so they are not starved. A prompt queue makes no such
+ * were not. One slow task runs in every turn, so they do not starve. A prompt queue makes no such
  * exception. */
 
 #include "shared/base/clock.h"
@@ -51,7 +51,7 @@ void work_queue_hold(struct work_queue *queue, bool hold);
 void task_init(struct task *task, struct work_queue *queue, void (*fn)(struct task *task));
 /* Runs it in one of the next turns. Idempotent. */
 void task_queue(struct task *task);
-/* Runs it at once if it was not slow and this turn's budget allows it; else queues it. */
+/* Runs it immediately if it was not slow and this turn's budget allows it; else queues it. */
 void task_run(struct task *task);
 /* Idempotent; allowed in its own function. */
 void task_cancel(struct task *task);
